@@ -1,0 +1,36 @@
+// Time as the product sees it: a monotonic now for limits and leases, a wall clock for records only. Decisions never
+// read the wall clock. The simulator passes its own Clock.
+#ifndef TROUPE_BASE_CLOCK_H_
+#define TROUPE_BASE_CLOCK_H_
+
+#include <chrono>
+
+namespace troupe {
+
+using Duration = std::chrono::nanoseconds;
+// Time since an arbitrary start of this process' monotonic clock.
+using MonotonicTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+// Thread-safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual MonotonicTime Now() const = 0;
+  // Nanoseconds since the Unix epoch; may jump; for records only.
+  virtual int64_t WallNanoseconds() const = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  MonotonicTime Now() const override;
+  int64_t WallNanoseconds() const override;
+};
+
+inline double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline Duration FromSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_CLOCK_H_

@@ -1,0 +1,60 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <mutex>
+
+namespace troupe {
+namespace {
+
+spdlog::logger& Logger() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>("troupe", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+    made->flush_on(spdlog::level::info);
+    return made;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::mutex context_mutex;
+std::string& Context() {
+  static std::string context;
+  return context;
+}
+
+}  // namespace
+
+void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
+
+void SetLogContext(std::string context) {
+  std::lock_guard lock(context_mutex);
+  Context() = std::move(context);
+}
+
+void WriteLog(LogLevel level, std::string_view area, std::string_view message) {
+  std::string context;
+  {
+    std::lock_guard lock(context_mutex);
+    context = Context();
+  }
+  Logger().log(ToSpdlog(level), "{}{}{} {}", area, context.empty() ? "" : " ", context, message);
+}
+
+}  // namespace troupe
