@@ -1,0 +1,49 @@
+// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP; later M, E, R).
+//
+// A value: made by MakeModelConfig-like callers (plan/stage_inputs), validated there. Thread-safe (immutable use).
+#ifndef TROUPE_MODEL_CONFIG_H_
+#define TROUPE_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace troupe::model {
+
+// RoPE frequency scaling of Llama 3 (facts: formats, "llama3 scaling"); factor 1 means none.
+struct RopeScaling {
+  double factor = 1.0;
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  int64_t original_max_position_embeddings = 8192;
+};
+
+struct ModelConfig {
+  std::string blocks;  // expanded pattern, one letter a block: "ADADADAD"
+  int64_t hidden_size = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;
+  int64_t head_dim = 0;
+  int64_t intermediate_size = 0;
+  int64_t vocab_size = 0;
+  bool tie_word_embeddings = false;
+  double rope_theta = 10000.0;
+  RopeScaling rope_scaling;
+  double norm_eps = 1e-5;
+
+  int num_blocks() const { return static_cast<int>(blocks.size()); }
+};
+
+// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; item may be followed by "x" COUNT.
+// INVALID_ARGUMENT names the position of the first wrong character, an unknown letter, or more than 4096 blocks.
+StatusOr<std::string> ExpandPattern(std::string_view pattern);
+
+// The Hugging Face layer number of a block: the number of "A" blocks up to and including it, minus one, so that an
+// attention block and the MLP that follows it share a layer ("ADAD": 0 0 1 1).
+int LayerOfBlock(std::string_view blocks, int block);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_CONFIG_H_

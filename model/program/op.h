@@ -1,0 +1,135 @@
+// Operations of a stage program: few, semantic kinds. One file in model/ops/ per kind (or pair of a kind and its
+// gradient) holds shape rule, placement rule, derivative rule, cost and text form; kernels/<backend>/ has a file of
+// the same name.
+//
+// Legend (all local extents): R rows (tokens of a microbatch held by this rank: micro_batch_size × sequence_length),
+// T tokens of one sample, H hidden, K in-features, N out-features, Q query heads, G key-value heads, D head dim, F ffn, V vocabulary.
+// c = compute dtype (float32 or bfloat16), f = float32, d = float64, i = int32. "+=": accumulates over the
+// microbatches of a step; the op overwrites instead where it is `first_writer` and the run is the first microbatch.
+//
+// kind                    inputs                                        outputs
+// kEmbedding              tokens i[R], table c[V,H]                     y c[R,H]: rows of ids outside
+//                                                                       [vocab_offset, vocab_offset+V) are 0
+// kEmbeddingGrad          tokens i[R], dy c[R,H]                        dtable f[V,H] +=  (deterministic order)
+// kRmsNorm                x c[R,H], w f[H]                              y c[R,H], rstd f[R]
+// kAddRmsNorm             a c[R,H], b c[R,H], w f[H]                    sum c[R,H], y c[R,H], rstd f[R]   (fused residual)
+// kRmsNormGrad            dy c[R,H], x c[R,H], w f[H], rstd f[R], and   dx c[R,H] (= norm's + dres if given), dw f[H] +=
+//                         optionally dres c[R,H]
+// kAdd                    a c[R,H], b c[R,H]                            y c[R,H]
+// kMatmul                 x c[R,K], w c[N,K]                            y c[R,N] = x wᵀ
+// kMatmulGradInput        dy c[R,N], w c[N,K]                           dx c[R,K] = dy w
+// kMatmulGradWeight       dy c[R,N], x c[R,K]                           dw f[N,K] += dyᵀ x
+// kRope                   qkv c[R,(Q+2G)D], positions i[R]              y like qkv: q and k heads rotated (rotate_half
+//                                                                       pairs i, i+D/2), v copied; `inverse` rotates back
+// kAttention              qkv c[R,(Q+2G)D]                              o c[R,QD], lse f[R,Q] (natural log); samples of T
+//                                                                       rows do not see each other; scale 1/sqrt(D)
+// kAttentionGrad          do c[R,QD], qkv, o, lse                       dqkv c[R,(Q+2G)D]
+// kSwiGlu                 gu c[R,2F] (gate|up)                          y c[R,F] = silu(gate)·up
+// kSwiGluGrad             dy c[R,F], gu                                 dgu c[R,2F]
+// kSoftmaxStats           logits c[R,V], targets i[R]                   max f[R], sums f[2,R]: Σ exp(l - max) and the
+//                                                                       target's logit (0 where not in this slice)
+// kSoftmaxRescale         sums f[2,R], max f[R], global_max f[R]        y f[2,R]: {sums0·exp(max - global_max), sums1}
+// kCrossEntropy           global_max f[R], sums f[2,R], weights f[R]    totals d[2] +=: {Σ weight·nll, Σ weight},
+//                                                                       nll = log(sums0) + global_max - sums1
+// kCrossEntropyGrad       sums f[2,R], weights f[R]                     dsums f[2,R] = {weight/sums0, -weight}
+// kSoftmaxRescaleGrad     dsums f[2,R], max, global_max                 y f[2,R] = {dsums0·exp(max - global_max), dsums1}
+// kSoftmaxStatsGrad       logits, targets, max, dsums                   dlogits c[R,V] = dsums0·exp(l - max) + dsums1·[target];
+//                                                                       may be a view of logits (in place). max carries no
+//                                                                       gradient: the combined loss does not depend on it
+// kCopy                   x                                             y: a view of x (Replicated → Copied; no traffic)
+// kAllReduce              x (Partial)                                   y (Replicated; or Copied where stated): in place
+//                                                                       (a view of x) unless x is needed later
+// kCast                   x f                                           y bf16 (compute copies)
+// kSumOfSquares           gradients f…                                  control word lane sum_of_squares (see control_word.h)
+// kControlReduce          control d[lanes]                              the same, reduced over all ranks (purpose control)
+// kAdamW                  control d[lanes], scalars f[…], and all       parameters, states and compute copies in place
+//                         parameters with gradients and states
+#ifndef TROUPE_MODEL_PROGRAM_OP_H_
+#define TROUPE_MODEL_PROGRAM_OP_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "model/config.h"
+#include "model/program/placement.h"
+#include "model/program/value.h"
+
+namespace troupe::model {
+
+enum class OpKind : uint8_t {
+  kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
+  kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
+  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kCast,
+  kSumOfSquares, kControlReduce, kAdamW,
+};
+const char* Name(OpKind kind);  // "matmul_grad_weight"
+
+// The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
+struct Mask {
+  enum class Kind : uint8_t { kCausal } kind = Kind::kCausal;
+  // Query-key pairs seen in one sample of `tokens` tokens: causal T(T+1)/2.
+  int64_t Pairs(int64_t tokens) const { return tokens * (tokens + 1) / 2; }
+};
+
+// Why a collective runs: metrics, watchdog, recorder and traces show it.
+enum class CollectivePurpose : uint8_t { kTensor, kSequence, kContext, kDispatch, kUnshard, kGradient, kPipe, kControl };
+const char* Name(CollectivePurpose purpose);
+
+// The ranks of a collective: an ordered set of axes (one flattened group), the stages that own a tied parameter
+// (with this rank's other coordinates), or all ranks.
+struct CollectiveGroup {
+  enum class Kind : uint8_t { kAxes, kOwners, kAll } kind = Kind::kAxes;
+  uint8_t axes = 0;  // bit a set: Axis a takes part
+  bool operator==(const CollectiveGroup&) const = default;
+};
+inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
+
+struct NoAttributes {};
+struct NormAttributes { double eps; };
+struct VocabAttributes { int64_t vocab_offset; };  // first id of this rank's slice
+struct AttentionAttributes {
+  int64_t query_heads;      // Q, local
+  int64_t key_value_heads;  // G, local; divides Q
+  int64_t head_dim;         // D
+  int64_t tokens;           // T
+  Mask mask;
+};
+struct RopeAttributes {
+  int64_t query_heads, key_value_heads, head_dim;
+  double theta;
+  RopeScaling scaling;
+  bool inverse;
+};
+enum class ReduceKind : uint8_t { kSum, kMax };
+struct CollectiveAttributes {
+  CollectiveGroup group;
+  CollectivePurpose purpose;
+  ReduceKind reduce = ReduceKind::kSum;
+};
+// One run of elements in kAdamW and kSumOfSquares. Values are listed per parameter; see program.h ParameterEntry.
+struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
+
+using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
+                                CollectiveAttributes, AdamWAttributes>;
+
+// Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
+enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };
+
+struct Op {
+  OpKind kind;
+  Attributes attributes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Part part = Part::kForward;
+  // Writes its accumulated output afresh on the first microbatch of a step (else every run accumulates).
+  bool first_writer = false;
+  // Belongs to the derivative although it runs within F (head gradients made where the chunk's logits live): an
+  // evaluation skips it.
+  bool gradient_in_forward = false;
+};
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_OP_H_

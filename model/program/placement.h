@@ -1,0 +1,82 @@
+// Where a value lives on the mesh: for every axis but `pipe`, how the ranks along it hold the value.
+//
+//                value across the axis                                its gradient is
+//   Shard        each rank holds a slice of one dim                   Shard
+//   Replicated   equal on all                                         Replicated
+//   Copied       equal on all; each rank uses it for its own part     Partial(sum)
+//   PartialSum   the true value is the sum over ranks                 Copied
+//   PartialMax   the true value is the maximum over ranks             none
+//
+// (JAX's reduced/unreduced and Megatron's f/g pair are the same duality.)
+#ifndef TROUPE_MODEL_PROGRAM_PLACEMENT_H_
+#define TROUPE_MODEL_PROGRAM_PLACEMENT_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace troupe::model {
+
+// Mesh axes, outermost (slowest in the rank number) first.
+enum class Axis : uint8_t { kPipe, kDataReplicate, kDataShard, kContext, kExpert, kTensor };
+inline constexpr int kNumAxes = 6;
+const char* Name(Axis axis);  // "pipe", "data_replicate", …
+
+// A value for each axis, such as degrees or coordinates.
+struct PerAxis {
+  std::array<int32_t, kNumAxes> of = {1, 1, 1, 1, 1, 1};
+  int32_t& operator[](Axis axis) { return of[static_cast<int>(axis)]; }
+  int32_t operator[](Axis axis) const { return of[static_cast<int>(axis)]; }
+};
+
+// The mesh as one rank sees it. coordinates[a] < degrees[a].
+struct MeshView {
+  PerAxis degrees;
+  PerAxis coordinates{{0, 0, 0, 0, 0, 0}};
+};
+
+enum class PlacementKind : uint8_t { kReplicated, kCopied, kShard, kPartialSum, kPartialMax };
+
+// How a sharded dim is cut: contiguous blocks, a head and a tail chunk each (balanced causal context), or every
+// segment of a fused tensor (gate|up, q|k|v) by itself. Blocks are balanced: sizes differ by at most one, the larger
+// first.
+enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments };
+
+struct AxisPlacement {
+  PlacementKind kind = PlacementKind::kReplicated;
+  int8_t dim = -1;  // of kShard
+  ShardHow how = ShardHow::kContiguous;
+  bool operator==(const AxisPlacement&) const = default;
+};
+
+inline AxisPlacement Replicated() { return {}; }
+inline AxisPlacement Copied() { return {PlacementKind::kCopied}; }
+inline AxisPlacement PartialSum() { return {PlacementKind::kPartialSum}; }
+inline AxisPlacement PartialMax() { return {PlacementKind::kPartialMax}; }
+inline AxisPlacement Shard(int dim, ShardHow how = ShardHow::kContiguous) {
+  return {PlacementKind::kShard, static_cast<int8_t>(dim), how};
+}
+
+// The entry of `pipe` is not used and stays Replicated. An axis of degree 1 still carries its placement: a program's
+// types do not depend on the degrees.
+struct Placement {
+  std::array<AxisPlacement, kNumAxes> axes;
+  AxisPlacement& operator[](Axis axis) { return axes[static_cast<int>(axis)]; }
+  const AxisPlacement& operator[](Axis axis) const { return axes[static_cast<int>(axis)]; }
+  bool operator==(const Placement&) const = default;
+};
+
+// "data_replicate:S(0) tensor:P(sum)"; Replicated axes are left out, "R" if all are.
+std::string ToText(const Placement& placement);
+
+// Balanced contiguous cut of `extent` over `parts`: [begin, end) of part `index`.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+Range BalancedRange(int64_t extent, int parts, int index);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_PLACEMENT_H_

@@ -1,0 +1,87 @@
+// The stage program: everything one rank computes, as data. Built once (model/build.h), verified, printed, costed,
+// given addresses (memory_plan.h) and prepared by a backend (kernels/backend.h).
+//
+// Immutable after building; thread-safe to read.
+#ifndef TROUPE_MODEL_PROGRAM_PROGRAM_H_
+#define TROUPE_MODEL_PROGRAM_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/program/op.h"
+#include "model/program/placement.h"
+#include "model/program/value.h"
+
+namespace troupe::model {
+
+// Pieces of a chunk, run by the schedule's actions, and of the rank (kUpdate). kBackward holds the ops of
+// kInputGradient and kWeightGradient in the derivative's own order; a schedule uses either it or the two apart.
+enum class Piece : uint8_t { kUnshard, kForward, kBackward, kInputGradient, kWeightGradient, kReduce, kUpdate };
+inline constexpr int kNumPieces = 7;
+const char* Name(Piece piece);
+
+// One Hugging Face tensor inside a parameter value, as this rank holds it: rows [row_begin, row_begin+local_shape[0])
+// of the value are the slice at `global_offset` of the tensor `name`.
+struct ParameterPart {
+  std::string name;  // "model.layers.0.self_attn.q_proj.weight"
+  std::vector<int64_t> global_shape;
+  std::vector<int64_t> global_offset;
+  std::vector<int64_t> local_shape;
+  int64_t row_begin = 0;
+};
+
+// A parameter with its companions, all of the same local shape.
+struct ParameterEntry {
+  ValueId value = kNoValue;         // float32 master
+  ValueId compute_copy = kNoValue;  // == value where kernels read the master itself
+  ValueId gradient = kNoValue;
+  ValueId exp_avg = kNoValue;
+  ValueId exp_avg_sq = kNoValue;
+  std::vector<ParameterPart> parts;
+  bool weight_decay = false;        // tensors of two or more dimensions
+  bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
+  bool tied = false;                // owned by first and last stage
+  enum class Init : uint8_t { kNormal, kOnes } init = Init::kNormal;
+  double init_std = 0.02;
+};
+
+// What the executor reads and writes of one chunk.
+struct ChunkInterface {
+  int chunk = 0;                      // global chunk number
+  ValueId tokens = kNoValue;          // i[R]; first chunk only
+  ValueId positions = kNoValue;       // i[R]
+  ValueId targets = kNoValue;         // i[R]; last chunk only
+  ValueId weights = kNoValue;         // f[R]; last chunk only
+  ValueId input = kNoValue;           // boundary activation received; none on the first chunk
+  ValueId output = kNoValue;          // boundary activation sent; none on the last chunk
+  ValueId output_gradient = kNoValue; // received in B; none on the last chunk
+  ValueId input_gradient = kNoValue;  // sent in B; none on the first chunk
+};
+
+struct Program {
+  MeshView mesh;
+  std::vector<Value> values;          // index = ValueId
+  std::vector<ParameterEntry> parameters;
+  std::vector<ChunkInterface> chunks; // this rank's, in schedule order of chunk number
+  // ops[chunk index][piece]; kUpdate is in `update`.
+  std::vector<std::vector<std::vector<Op>>> ops;
+  std::vector<Op> update;
+  std::vector<Op> initialize;         // after parameters are filled: compute copies
+
+  ValueId loss_totals = kNoValue;     // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor
+  ValueId control_word = kNoValue;    // d[kControlLanes]
+  ValueId scalars = kNoValue;         // f[2]: {learning rate, step} of this update, inputs
+
+  const std::vector<Op>& Ops(int chunk_index, Piece piece) const {
+    return ops[chunk_index][static_cast<int>(piece)];
+  }
+  const Value& value(ValueId id) const { return values[id]; }
+};
+
+// One line a value and an op, stable: golden files hold it.
+std::string ToText(const Program& program);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_PROGRAM_H_

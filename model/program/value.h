@@ -1,0 +1,69 @@
+// Values of a stage program: typed, static-shape, placed on the mesh.
+#ifndef TROUPE_MODEL_PROGRAM_VALUE_H_
+#define TROUPE_MODEL_PROGRAM_VALUE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/program/placement.h"
+
+namespace troupe::model {
+
+enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32 };
+int64_t SizeOf(DType dtype);      // bytes
+const char* Name(DType dtype);    // "f32" "bf16" "f64" "i32"
+
+enum class Role : uint8_t {
+  kParameter,       // float32 master weights; persistent
+  kComputeCopy,     // what kernels read, where it differs from the master (bf16); persistent
+  kGradient,        // float32 accumulator of a parameter's gradient; persistent over a step
+  kOptimizerState,  // exp_avg, exp_avg_sq; persistent
+  kState,           // crosses stage or chunk boundaries besides activations (recurrences)
+  kInput,           // written by the executor: tokens, targets, learning rate, control word …
+  kConstant,
+  kActivation,      // lives within one piece
+  kSaved,           // made in F, needed by I or W: one copy per buffer
+  kBoundary,        // received from or sent to a neighbouring chunk: one copy per buffer
+};
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+struct Dim {
+  std::string name;    // "rows", "hidden", "ffn", "vocab", "qkv" …
+  int64_t global = 0;  // extent of the whole tensor (rows: of the microbatch of one data rank … see block builders)
+  int64_t local = 0;   // extent held by this rank
+};
+
+// One of several tensors that share a value along dim 0 of a parameter or the last dim of an activation.
+struct Segment {
+  std::string name;    // "q" "k" "v" "gate" "up"
+  int64_t global = 0;
+  int64_t local = 0;
+};
+
+struct Value {
+  ValueId id = kNoValue;
+  std::string name;    // "block3.attention.qkv"
+  DType dtype = DType::kFloat32;
+  Role role = Role::kActivation;
+  std::vector<Dim> dims;
+  Placement placement;
+  std::vector<Segment> segments;  // empty: one
+  int chunk = -1;                 // index of the rank's chunk it belongs to; -1: the rank's
+  // A view: shares the storage of `view_of`, beginning `view_offset` elements into it (rows of a larger value).
+  ValueId view_of = kNoValue;
+  int64_t view_offset = 0;
+
+  int64_t elements() const {
+    int64_t product = 1;
+    for (const Dim& dim : dims) product *= dim.local;
+    return product;
+  }
+  int64_t bytes() const { return elements() * SizeOf(dtype); }
+};
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_VALUE_H_
