@@ -1,0 +1,31 @@
+// What the operations of a network have cost so far: counters for metrics.
+#ifndef TROUPE_COLLECTIVE_STATISTICS_H_
+#define TROUPE_COLLECTIVE_STATISTICS_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "collective/operation.h"
+
+namespace troupe {
+
+// Upper bounds of the duration histogram, in seconds; one more bucket follows for what is longer.
+inline constexpr std::array<double, 12> kCollectiveDurationBounds = {
+    1e-6, 5e-6, 2e-5, 1e-4, 5e-4, 2e-3, 1e-2, 5e-2, 0.25, 1.0, 5.0, 30.0};
+
+// Totals of one (operation, axis, purpose) since the network was made. Bytes are those of the operation's largest
+// buffer on this rank (all_reduce: the data; all_gather: the output), not those on the wire.
+struct CollectiveStatistics {
+  CollectiveOperation operation = CollectiveOperation::kAllReduce;
+  std::string axis;
+  Purpose purpose = Purpose::kTensor;
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+  double seconds = 0;  // from issue to completion, summed
+  std::array<uint64_t, kCollectiveDurationBounds.size() + 1> duration_counts{};
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COLLECTIVE_STATISTICS_H_
