@@ -1,0 +1,83 @@
+// A FileSystem that fails where a test tells it to: the n-th call of an operation on paths that contain a text.
+//
+// Thread-safe. Calls that no fault matches go to the file system underneath.
+#ifndef TROUPE_BASE_FAULTY_FILE_SYSTEM_H_
+#define TROUPE_BASE_FAULTY_FILE_SYSTEM_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file_system.h"
+
+namespace troupe {
+
+enum class FileOperation {
+  kCreate,
+  kOpen,
+  kMap,
+  kWrite,  // Append and WriteAt
+  kRead,
+  kSync,
+  kClose,
+  kRename,  // matched by the destination
+  kRemove,
+  kRemoveDirectory,
+  kMakeDirectory,
+  kSyncDirectory,
+  kList,
+  kStat,
+  kFreeBytes,
+};
+
+class FaultyFileSystem final : public FileSystem {
+ public:
+  struct Fault {
+    FileOperation operation;
+    std::string path_contains;  // empty: every path
+    int first_call = 1;         // counted over the matching calls since the fault was added, from 1
+    int calls = 1;              // how many calls fail from there on
+    int error_number;           // EIO, ENOSPC …
+  };
+
+  // `base` must outlive this object and the files it opens.
+  explicit FaultyFileSystem(FileSystem& base) : base_(base) {}
+
+  // A failing write leaves the first half of its bytes in the file, as a full disk does.
+  void Add(Fault fault);
+
+  // Calls of `operation` so far whose path contains `path_contains`, failed ones among them.
+  int Calls(FileOperation operation, const std::string& path_contains) const;
+
+  StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path, CreateMode mode) override;
+  StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path,
+                                               SymbolicLinks links) override;
+  StatusOr<std::unique_ptr<MappedFile>> Map(const std::string& path, SymbolicLinks links) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status RemoveDirectory(const std::string& path) override;
+  Status MakeDirectory(const std::string& path) override;
+  Status SyncDirectory(const std::string& path) override;
+  StatusOr<std::vector<DirectoryEntry>> List(const std::string& path) override;
+  StatusOr<FileInfo> Stat(const std::string& path, SymbolicLinks links) override;
+  StatusOr<int64_t> FreeBytes(const std::string& path) override;
+
+  // Counts the call; the error if a fault is due. For the files this object opened.
+  Status Enter(FileOperation operation, const std::string& path);
+
+ private:
+  struct Armed {
+    Fault fault;
+    int seen = 0;
+  };
+  FileSystem& base_;
+  mutable std::mutex mutex_;
+  std::vector<Armed> faults_;
+  std::vector<std::pair<FileOperation, std::string>> calls_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_FAULTY_FILE_SYSTEM_H_

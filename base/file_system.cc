@@ -1,0 +1,317 @@
+#include "base/file_system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+Status PathError(std::string_view operation, const std::string& path) {
+  return ErrnoStatus(errno, fmt::format("{} {}", operation, path));
+}
+
+// Closes at the end of its life unless released.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int Release() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_;
+};
+
+// One system call is given at most this many bytes, below Linux's limit for one write.
+constexpr size_t kCallBytesMax = size_t{1} << 30;
+
+class PosixWritableFile final : public WritableFile {
+ public:
+  PosixWritableFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Status Append(std::span<const std::byte> bytes) override {
+    TROUPE_RETURN_IF_ERROR(WriteAt(end_, bytes));
+    end_ += static_cast<int64_t>(bytes.size());
+    return OkStatus();
+  }
+
+  Status WriteAt(int64_t offset, std::span<const std::byte> bytes) override {
+    TROUPE_CHECK(offset >= 0);
+    while (!bytes.empty()) {
+      const ssize_t written =
+          pwrite(fd_.get(), bytes.data(), std::min(bytes.size(), kCallBytesMax), offset);
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return PathError("write", path_);
+      }
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += written;
+    }
+    return OkStatus();
+  }
+
+  Status Sync() override {
+    // Not retried, not even on EINTR: see the contract.
+    return fsync(fd_.get()) == 0 ? OkStatus() : PathError("fsync", path_);
+  }
+
+  Status Close() override {
+    // Linux closes the descriptor even where close() reports an error.
+    return close(fd_.Release()) == 0 || errno == EINTR ? OkStatus() : PathError("close", path_);
+  }
+
+ private:
+  const std::string path_;
+  Descriptor fd_;
+  int64_t end_ = 0;
+};
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  PosixReadableFile(std::string path, Descriptor fd, int64_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+
+  int64_t size() const override { return size_; }
+
+  Status ReadAt(int64_t offset, std::span<std::byte> out) const override {
+    TROUPE_CHECK(offset >= 0);
+    while (!out.empty()) {
+      const ssize_t got = pread(fd_.get(), out.data(), std::min(out.size(), kCallBytesMax), offset);
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        return PathError("read", path_);
+      }
+      if (got == 0) {
+        return OutOfRange("read {}: the file ends at byte {}, {} bytes before the end of the read",
+                          path_, offset, out.size());
+      }
+      out = out.subspan(static_cast<size_t>(got));
+      offset += got;
+    }
+    return OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  Descriptor fd_;
+  const int64_t size_;
+};
+
+class PosixMappedFile final : public MappedFile {
+ public:
+  PosixMappedFile(void* address, size_t size) : address_(address), size_(size) {}
+  PosixMappedFile(const PosixMappedFile&) = delete;
+  PosixMappedFile& operator=(const PosixMappedFile&) = delete;
+  ~PosixMappedFile() override {
+    if (size_ > 0) munmap(address_, size_);
+  }
+  std::span<const std::byte> bytes() const override {
+    return {static_cast<const std::byte*>(address_), size_};
+  }
+
+ private:
+  void* const address_;
+  const size_t size_;
+};
+
+FileKind KindOf(mode_t mode) {
+  if (S_ISREG(mode)) return FileKind::kRegular;
+  if (S_ISDIR(mode)) return FileKind::kDirectory;
+  if (S_ISLNK(mode)) return FileKind::kSymbolicLink;
+  return FileKind::kOther;
+}
+
+struct OpenedFile {
+  Descriptor fd;
+  int64_t size_bytes;
+};
+
+StatusOr<OpenedFile> OpenForReading(const std::string& path, SymbolicLinks links) {
+  // O_NONBLOCK: opening a FIFO would otherwise wait for a writer; it changes nothing for regular files.
+  const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
+  if (fd.get() < 0) {
+    if (errno == ELOOP) return FailedPrecondition("open {}: is a symbolic link", path);
+    return PathError("open", path);
+  }
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return PathError("stat", path);
+  if (!S_ISREG(info.st_mode)) return FailedPrecondition("open {}: is not a regular file", path);
+  return OpenedFile{std::move(fd), info.st_size};
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::string& path,
+                                                                CreateMode mode) {
+  const int how = mode == CreateMode::kExclusive ? O_EXCL : O_TRUNC;
+  Descriptor fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | how, 0644));
+  if (fd.get() < 0) {
+    if (errno == ELOOP) return FailedPrecondition("create {}: is a symbolic link", path);
+    return PathError("create", path);
+  }
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return PathError("stat", path);
+  if (!S_ISREG(info.st_mode)) return FailedPrecondition("create {}: is not a regular file", path);
+  return std::make_unique<PosixWritableFile>(path, std::move(fd));
+}
+
+StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path,
+                                                              SymbolicLinks links) {
+  TROUPE_ASSIGN_OR_RETURN(OpenedFile file, OpenForReading(path, links));
+  return std::make_unique<PosixReadableFile>(path, std::move(file.fd), file.size_bytes);
+}
+
+StatusOr<std::unique_ptr<MappedFile>> PosixFileSystem::Map(const std::string& path,
+                                                           SymbolicLinks links) {
+  TROUPE_ASSIGN_OR_RETURN(OpenedFile file, OpenForReading(path, links));
+  const size_t size = static_cast<size_t>(file.size_bytes);
+  if (size == 0) return std::make_unique<PosixMappedFile>(nullptr, 0);
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+  if (address == MAP_FAILED) return PathError("mmap", path);
+  return std::make_unique<PosixMappedFile>(address, size);
+}
+
+Status PosixFileSystem::Rename(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) == 0) return OkStatus();
+  return PathError(fmt::format("rename {} to", from), to);
+}
+
+Status PosixFileSystem::Remove(const std::string& path) {
+  return unlink(path.c_str()) == 0 ? OkStatus() : PathError("unlink", path);
+}
+
+Status PosixFileSystem::RemoveDirectory(const std::string& path) {
+  return rmdir(path.c_str()) == 0 ? OkStatus() : PathError("rmdir", path);
+}
+
+Status PosixFileSystem::MakeDirectory(const std::string& path) {
+  return mkdir(path.c_str(), 0755) == 0 ? OkStatus() : PathError("mkdir", path);
+}
+
+Status PosixFileSystem::SyncDirectory(const std::string& path) {
+  Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) return PathError("open directory", path);
+  return fsync(fd.get()) == 0 ? OkStatus() : PathError("fsync directory", path);
+}
+
+StatusOr<std::vector<DirectoryEntry>> PosixFileSystem::List(const std::string& path) {
+  DIR* directory = opendir(path.c_str());
+  if (directory == nullptr) return PathError("list", path);
+  std::vector<DirectoryEntry> entries;
+  Status status;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(directory);
+    if (entry == nullptr) {
+      if (errno != 0) status = PathError("list", path);
+      break;
+    }
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    struct stat info;
+    if (fstatat(dirfd(directory), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOENT) continue;  // removed since
+      status = PathError("stat", JoinPath(path, name));
+      break;
+    }
+    entries.push_back({name, KindOf(info.st_mode)});
+  }
+  closedir(directory);
+  TROUPE_RETURN_IF_ERROR(status);
+  std::sort(entries.begin(), entries.end(),
+            [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
+  return entries;
+}
+
+StatusOr<FileInfo> PosixFileSystem::Stat(const std::string& path, SymbolicLinks links) {
+  struct stat info;
+  const int flags = links == SymbolicLinks::kRefuse ? AT_SYMLINK_NOFOLLOW : 0;
+  if (fstatat(AT_FDCWD, path.c_str(), &info, flags) != 0) return PathError("stat", path);
+  return FileInfo{KindOf(info.st_mode), info.st_size};
+}
+
+StatusOr<int64_t> PosixFileSystem::FreeBytes(const std::string& path) {
+  struct statvfs info;
+  if (statvfs(path.c_str(), &info) != 0) return PathError("statvfs", path);
+  const unsigned __int128 bytes = static_cast<unsigned __int128>(info.f_bavail) * info.f_frsize;
+  const unsigned __int128 most = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::min(bytes, most));
+}
+
+std::string JoinPath(std::string_view directory, std::string_view name) {
+  std::string path(directory);
+  if (!path.empty() && path.back() != '/') path += '/';
+  return path.append(name);
+}
+
+std::string ParentDirectory(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? "/" : std::string(path.substr(0, slash));
+}
+
+Status MakeDirectories(FileSystem& files, const std::string& path) {
+  const StatusOr<FileInfo> info = files.Stat(path, SymbolicLinks::kFollow);
+  if (info.ok()) {
+    if (info->kind == FileKind::kDirectory) return OkStatus();
+    return FailedPrecondition("mkdir {}: is there already and is not a directory", path);
+  }
+  if (info.status().code() != StatusCode::kNotFound) return info.status();
+  const std::string parent = ParentDirectory(path);
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, parent));
+  const Status made = files.MakeDirectory(path);
+  // Another process that makes the same directory at the same time is no error.
+  if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
+  return files.SyncDirectory(parent);
+}
+
+StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path, int64_t limit_bytes,
+                               SymbolicLinks links) {
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<ReadableFile> file, files.Open(path, links));
+  if (file->size() > limit_bytes) {
+    return ResourceExhausted("read {}: size {} is above the limit of {} bytes", path, file->size(),
+                             limit_bytes);
+  }
+  std::string text(static_cast<size_t>(file->size()), '\0');
+  TROUPE_RETURN_IF_ERROR(
+      file->ReadAt(0, std::as_writable_bytes(std::span<char>(text.data(), text.size()))));
+  return text;
+}
+
+Status WriteFileDurably(FileSystem& files, const std::string& path,
+                        std::span<const std::byte> bytes) {
+  const std::string temporary = path + ".tmp";
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                          files.Create(temporary, CreateMode::kTruncate));
+  TROUPE_RETURN_IF_ERROR(file->Append(bytes));
+  TROUPE_RETURN_IF_ERROR(file->Sync());
+  TROUPE_RETURN_IF_ERROR(file->Close());
+  TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
+  return files.SyncDirectory(ParentDirectory(path));
+}
+
+}  // namespace troupe

@@ -1,0 +1,84 @@
+#include "base/rocksdb_store.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+namespace troupe {
+namespace {
+
+rocksdb::Slice ToSlice(std::string_view text) { return {text.data(), text.size()}; }
+std::string_view FromSlice(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+Status FromRocksDb(const rocksdb::Status& status, std::string_view what) {
+  if (status.ok()) return OkStatus();
+  StatusCode code = StatusCode::kUnavailable;
+  if (status.IsNotFound()) code = StatusCode::kNotFound;
+  if (status.IsCorruption()) code = StatusCode::kDataLoss;
+  if (status.IsNoSpace()) code = StatusCode::kResourceExhausted;
+  return MakeStatus(code, fmt::format("{}: {}", what, status.ToString()));
+}
+
+}  // namespace
+
+RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+RocksDbStore::~RocksDbStore() = default;
+
+StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& directory) {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.track_and_verify_wals_in_manifest = true;
+  options.paranoid_checks = true;
+  options.max_open_files = 256;
+  options.keep_log_file_num = 4;
+  options.write_buffer_size = 16 << 20;
+  options.max_background_jobs = 2;
+
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(options, directory, &opened);
+  if (!status.ok()) {
+    if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
+      return FailedPrecondition(
+          "the catalog in {} is locked: another coordinator has it open ({})", directory,
+          status.ToString());
+    }
+    return FromRocksDb(status, fmt::format("open the catalog in {}", directory));
+  }
+  return std::unique_ptr<RocksDbStore>(new RocksDbStore(std::unique_ptr<rocksdb::DB>(opened)));
+}
+
+StatusOr<std::string> RocksDbStore::Get(std::string_view key) const {
+  std::string value;
+  const rocksdb::Status status = db_->Get(rocksdb::ReadOptions(), ToSlice(key), &value);
+  if (status.IsNotFound()) return NotFound("key {} is not in the store", key);
+  TROUPE_RETURN_IF_ERROR(FromRocksDb(status, "read the catalog"));
+  return value;
+}
+
+Status RocksDbStore::Scan(
+    std::string_view begin, std::string_view end,
+    const std::function<bool(std::string_view, std::string_view)>& visit) const {
+  const rocksdb::Slice upper = ToSlice(end);
+  rocksdb::ReadOptions options;
+  if (!end.empty()) options.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(options));
+  for (it->Seek(ToSlice(begin)); it->Valid(); it->Next()) {
+    if (!visit(FromSlice(it->key()), FromSlice(it->value()))) break;
+  }
+  return FromRocksDb(it->status(), "scan the catalog");
+}
+
+Status RocksDbStore::Write(const WriteBatch& batch, Durability durability) {
+  rocksdb::WriteBatch changes;
+  for (const WriteBatch::Change& change : batch.changes()) {
+    const rocksdb::Status added =
+        change.value.has_value() ? changes.Put(ToSlice(change.key), ToSlice(*change.value))
+                                 : changes.Delete(ToSlice(change.key));
+    TROUPE_RETURN_IF_ERROR(FromRocksDb(added, "add to a batch"));
+  }
+  rocksdb::WriteOptions options;
+  options.sync = durability == Durability::kSynced;
+  return FromRocksDb(db_->Write(options, &changes), "write to the catalog");
+}
+
+}  // namespace troupe

@@ -1,0 +1,40 @@
+// A Store on RocksDB: the coordinator's catalog.
+#ifndef TROUPE_BASE_ROCKSDB_STORE_H_
+#define TROUPE_BASE_ROCKSDB_STORE_H_
+
+#include <memory>
+#include <string>
+
+#include "base/store.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace troupe {
+
+class RocksDbStore final : public Store {
+ public:
+  // Opens or makes the database in `directory` (its parent must exist). A torn last record of the log, which a crash
+  // leaves, is dropped; a log file that the database knows of and that is missing or cut short is DATA_LOSS.
+  // FAILED_PRECONDITION if another process has it open.
+  static StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& directory);
+
+  ~RocksDbStore() override;
+  RocksDbStore(const RocksDbStore&) = delete;
+  RocksDbStore& operator=(const RocksDbStore&) = delete;
+
+  StatusOr<std::string> Get(std::string_view key) const override;
+  Status Scan(std::string_view begin, std::string_view end,
+              const std::function<bool(std::string_view key, std::string_view value)>& visit)
+      const override;
+  Status Write(const WriteBatch& batch, Durability durability) override;
+
+ private:
+  explicit RocksDbStore(std::unique_ptr<rocksdb::DB> db);
+  const std::unique_ptr<rocksdb::DB> db_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_ROCKSDB_STORE_H_
