@@ -1,0 +1,58 @@
+// What waits for one actor, oldest first. Messages of others are bounded by `capacity`; the
+// runtime's own notices (a timer is due, a child ended, stop) always find room, since each answers
+// something the actor itself began.
+//
+// The reader takes all that waits at once, so at most twice `capacity` messages exist for one actor.
+//
+// Not thread-safe: the system guards it.
+#ifndef TROUPE_ACTOR_MAILBOX_H_
+#define TROUPE_ACTOR_MAILBOX_H_
+
+#include <cstddef>
+#include <variant>
+#include <vector>
+
+#include "actor/actor.h"
+#include "actor/message.h"
+#include "base/status.h"
+
+namespace troupe {
+
+struct StartNotice {};
+struct TimerNotice {
+  TimerId timer;
+};
+struct EndNotice {
+  Address child;
+  Status cause;
+};
+struct StopNotice {
+  Status cause;
+};
+
+using Envelope = std::variant<AnyMessage, StartNotice, TimerNotice, EndNotice, StopNotice>;
+
+class Mailbox {
+ public:
+  explicit Mailbox(size_t capacity = 0) : capacity_(capacity) {}
+
+  bool empty() const { return waiting_.empty(); }
+  // Messages that wait; notices are not counted.
+  size_t messages() const { return messages_; }
+
+  // RESOURCE_EXHAUSTED when `capacity` messages wait already.
+  Status Push(AnyMessage message);
+  void PushNotice(Envelope notice);
+
+  // Moves all that waits into `taken`, which REQUIRES: is empty; keeps both vectors' memory in use.
+  void TakeAll(std::vector<Envelope>& taken);
+
+ private:
+  size_t capacity_;
+  size_t messages_ = 0;
+  std::vector<Envelope> waiting_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTOR_MAILBOX_H_
