@@ -1,0 +1,96 @@
+#include "model/config.h"
+
+#include <charconv>
+
+#include "base/check.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr size_t kMaxBlocks = 4096;
+constexpr int kMaxNesting = 16;
+constexpr std::string_view kLetters = "ADMER";
+
+// Recursive descent over the grammar of config.h; a position is counted from 1.
+class PatternParser {
+ public:
+  explicit PatternParser(std::string_view text) : text_(text) {}
+
+  StatusOr<std::string> Parse() {
+    TROUPE_ASSIGN_OR_RETURN(std::string blocks, Items(0));
+    if (next_ < text_.size()) return Unexpected();
+    return blocks;
+  }
+
+ private:
+  Status Unexpected() const {
+    if (next_ >= text_.size()) {
+      return InvalidArgument("ends at position {} where a block or \")\" is due", next_ + 1);
+    }
+    return InvalidArgument("has '{}' at position {}; blocks are the letters {}", text_[next_],
+                           next_ + 1, kLetters);
+  }
+
+  // One or more items, up to ")" or the end.
+  StatusOr<std::string> Items(int depth) {
+    std::string blocks;
+    do {
+      TROUPE_ASSIGN_OR_RETURN(std::string item, Item(depth));
+      if (blocks.size() + item.size() > kMaxBlocks) return TooMany();
+      blocks += item;
+    } while (next_ < text_.size() && text_[next_] != ')');
+    return blocks;
+  }
+
+  StatusOr<std::string> Item(int depth) {
+    if (next_ >= text_.size()) return Unexpected();
+    std::string item;
+    if (text_[next_] == '(') {
+      if (depth >= kMaxNesting) {
+        return InvalidArgument("nests more than {} brackets at position {}", kMaxNesting, next_ + 1);
+      }
+      ++next_;
+      TROUPE_ASSIGN_OR_RETURN(item, Items(depth + 1));
+      if (next_ >= text_.size()) return Unexpected();
+      ++next_;
+    } else if (kLetters.find(text_[next_]) != std::string_view::npos) {
+      item = text_[next_++];
+    } else {
+      return Unexpected();
+    }
+    if (next_ >= text_.size() || text_[next_] != 'x') return item;
+    ++next_;
+    size_t count = 0;
+    const char* begin = text_.data() + next_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), count);
+    if (error == std::errc::result_out_of_range) return TooMany();
+    if (error != std::errc() || count == 0) {
+      return InvalidArgument("has no count above 0 after 'x' at position {}", next_ + 1);
+    }
+    if (count > kMaxBlocks / item.size()) return TooMany();
+    next_ += static_cast<size_t>(end - begin);
+    std::string repeated;
+    for (size_t i = 0; i < count; ++i) repeated += item;
+    return repeated;
+  }
+
+  static Status TooMany() { return InvalidArgument("has more than {} blocks", kMaxBlocks); }
+
+  std::string_view text_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::string> ExpandPattern(std::string_view pattern) {
+  return PatternParser(pattern).Parse();
+}
+
+int LayerOfBlock(std::string_view blocks, int block) {
+  TROUPE_CHECK(block >= 0 && static_cast<size_t>(block) < blocks.size());
+  int layer = -1;
+  for (int i = 0; i <= block; ++i) layer += blocks[static_cast<size_t>(i)] == 'A' ? 1 : 0;
+  return layer;
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,150 @@
+#include "plan/job_defaults.h"
+
+#include <optional>
+#include <string_view>
+
+namespace troupe {
+namespace {
+
+struct Preset {
+  std::string_view name;
+  const char* pattern;
+  int64_t hidden_size;
+  int64_t heads;
+  int64_t key_value_heads;
+  int64_t intermediate_size;
+  int64_t vocab_size;
+  bool tied;
+  double rope_theta;
+  double rope_factor;  // 0: no scaling
+};
+
+// llama-1b and llama-8b: Llama 3.2 1B and Llama 3.1 8B as published.
+constexpr Preset kPresets[] = {
+    {"tiny", "(AD)x4", 256, 8, 4, 704, 259, false, 1e4, 0},
+    {"llama-124m", "(AD)x12", 768, 12, 12, 2048, 50304, true, 1e4, 0},
+    {"llama-1b", "(AD)x16", 2048, 32, 8, 8192, 128256, true, 5e5, 32},
+    {"llama-8b", "(AD)x32", 4096, 32, 8, 14336, 128256, false, 5e5, 8},
+};
+
+const Preset* FindPreset(std::string_view name) {
+  for (const Preset& preset : kPresets) {
+    if (preset.name == name) return &preset;
+  }
+  return nullptr;
+}
+
+// Sets `field` of the message to `value` unless it is present.
+#define TROUPE_DEFAULT(message, field, value)                      \
+  do {                                                             \
+    if (!(message)->has_##field()) (message)->set_##field(value);  \
+  } while (false)
+
+void ApplyModelDefaults(v1::ModelSpec* model) {
+  const Preset* preset = FindPreset(model->preset());
+  if (model->has_preset() && preset == nullptr) return;
+  const Preset& base = preset != nullptr ? *preset : kPresets[0];
+  TROUPE_DEFAULT(model, pattern, base.pattern);
+  TROUPE_DEFAULT(model, hidden_size, base.hidden_size);
+  // A preset's key-value heads and sizes belong to its own head count and hidden size; beside them a model of the
+  // user's own takes what follows from what was given.
+  TROUPE_DEFAULT(model, num_attention_heads, base.heads);
+  TROUPE_DEFAULT(model, num_key_value_heads,
+                 preset != nullptr ? base.key_value_heads : model->num_attention_heads());
+  if (!model->has_head_dim() && model->num_attention_heads() > 0) {
+    model->set_head_dim(model->hidden_size() / model->num_attention_heads());
+  }
+  const int64_t hidden = model->hidden_size();
+  const bool derive = preset == nullptr && hidden > 0 && hidden < (int64_t{1} << 40);
+  TROUPE_DEFAULT(model, intermediate_size,
+                 derive ? (hidden * 8 / 3 + 63) / 64 * 64 : base.intermediate_size);
+  TROUPE_DEFAULT(model, vocab_size, base.vocab_size);
+  TROUPE_DEFAULT(model, tie_word_embeddings, base.tied);
+  TROUPE_DEFAULT(model, rope_theta, base.rope_theta);
+  TROUPE_DEFAULT(model, norm_eps, 1e-5);
+  if (base.rope_factor > 0 && !model->has_rope_scaling()) {
+    model->mutable_rope_scaling()->set_rope_type("llama3");
+  }
+  if (model->has_rope_scaling()) {
+    auto* scaling = model->mutable_rope_scaling();
+    TROUPE_DEFAULT(scaling, factor, base.rope_factor > 0 ? base.rope_factor : 8.0);
+    TROUPE_DEFAULT(scaling, low_freq_factor, 1.0);
+    TROUPE_DEFAULT(scaling, high_freq_factor, 4.0);
+    TROUPE_DEFAULT(scaling, original_max_position_embeddings, 8192);
+  }
+}
+
+}  // namespace
+
+const char* KnownPresets() { return "tiny, llama-124m, llama-1b, llama-8b"; }
+
+bool IsKnownPreset(std::string_view name) { return FindPreset(name) != nullptr; }
+
+void ApplyDefaults(v1::JobSpec* spec) {
+  ApplyModelDefaults(spec->mutable_model());
+
+  auto* data = spec->mutable_data();
+  TROUPE_DEFAULT(data, validation_fraction, 0.0);
+  TROUPE_DEFAULT(data, document_mask, false);
+
+  auto* training = spec->mutable_training();
+  TROUPE_DEFAULT(training, steps, 1000);
+  TROUPE_DEFAULT(training, seed, 1234);
+  TROUPE_DEFAULT(training, sequence_length, 256);
+  TROUPE_DEFAULT(training, global_batch_size, 16);
+  TROUPE_DEFAULT(training, micro_batch_size, 1);
+  TROUPE_DEFAULT(training, max_norm, 1.0);
+  TROUPE_DEFAULT(training, compute_dtype, "float32");
+  TROUPE_DEFAULT(training, validation_interval, 0);
+  TROUPE_DEFAULT(training, on_nonfinite, "fail");
+  TROUPE_DEFAULT(training, validation_samples, 64);
+  TROUPE_DEFAULT(training->mutable_float8(), recipe, "none");
+
+  auto* optimizer = spec->mutable_optimizer();
+  TROUPE_DEFAULT(optimizer, name, "adamw");
+  TROUPE_DEFAULT(optimizer, lr, 3e-4);
+  TROUPE_DEFAULT(optimizer, beta1, 0.9);
+  TROUPE_DEFAULT(optimizer, beta2, 0.95);
+  TROUPE_DEFAULT(optimizer, eps, 1e-8);
+  TROUPE_DEFAULT(optimizer, weight_decay, 0.1);
+
+  auto* schedule = spec->mutable_lr_schedule();
+  TROUPE_DEFAULT(schedule, warmup_steps, 0);
+  TROUPE_DEFAULT(schedule, decay_type, "constant");
+  TROUPE_DEFAULT(schedule, decay_steps, training->steps());
+  TROUPE_DEFAULT(schedule, decay_ratio, 0.1);
+  TROUPE_DEFAULT(schedule, min_lr_factor, 0.0);
+
+  auto* parallelism = spec->mutable_parallelism();
+  TROUPE_DEFAULT(parallelism, data_parallel_replicate_degree, 1);
+  TROUPE_DEFAULT(parallelism, data_parallel_shard_degree, 1);
+  TROUPE_DEFAULT(parallelism, tensor_parallel_degree, 1);
+  TROUPE_DEFAULT(parallelism, sequence_parallel, false);
+  TROUPE_DEFAULT(parallelism, pipeline_parallel_degree, 1);
+  TROUPE_DEFAULT(parallelism, pipeline_parallel_schedule, "1F1B");
+  TROUPE_DEFAULT(parallelism, pipeline_parallel_chunks, 1);
+  TROUPE_DEFAULT(parallelism, context_parallel_degree, 1);
+  TROUPE_DEFAULT(parallelism, context_parallel_method, "ring");
+  TROUPE_DEFAULT(parallelism, expert_parallel_degree, 1);
+  TROUPE_DEFAULT(parallelism, expert_dispatch, "all_to_all");
+
+  TROUPE_DEFAULT(spec->mutable_activation_recomputation(), mode, "none");
+
+  auto* checkpoint = spec->mutable_checkpoint();
+  TROUPE_DEFAULT(checkpoint, interval, 0);
+  TROUPE_DEFAULT(checkpoint, keep_latest_k, 3);
+  TROUPE_DEFAULT(checkpoint, keep_every_n_steps, 0);
+  TROUPE_DEFAULT(checkpoint, async_mode, "disabled");
+
+  auto* faults = spec->mutable_fault_tolerance();
+  TROUPE_DEFAULT(faults, max_restarts, 5);
+  TROUPE_DEFAULT(faults, hang_seconds, 60.0);
+  TROUPE_DEFAULT(faults, allow_layout_change, false);
+
+  TROUPE_DEFAULT(spec, devices, "cpu");
+  TROUPE_DEFAULT(spec, priority, 0);
+}
+
+#undef TROUPE_DEFAULT
+
+}  // namespace troupe

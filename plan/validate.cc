@@ -1,0 +1,456 @@
+#include "plan/validate.h"
+
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+
+#include "model/config.h"
+#include "plan/job_defaults.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+// Upper bounds keep every product of sizes within 64 bits.
+constexpr int64_t kMaxSize = int64_t{1} << 24;
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr int64_t kMaxRanks = int64_t{1} << 16;
+constexpr size_t kMaxNameLength = 64;
+
+class Validator {
+ public:
+  Validator(const v1::JobSpec& spec, JobPurpose purpose) : spec_(spec), purpose_(purpose) {}
+
+  Status Run() {
+    Name();
+    Model();
+    Data();
+    Training();
+    OptimizerAndSchedule();
+    Degrees();
+    DegreesAgainstModel();
+    Pipeline();
+    Unfinished();
+    Checkpoint();
+    Devices();
+    return violations_.ToStatus();
+  }
+
+ private:
+  // Each of these returns whether the value is as stated.
+  bool Within(const char* field, int64_t value, int64_t least, int64_t most) {
+    if (value < least) {
+      violations_.Add(field, "is {}, not at least {}", value, least);
+    } else if (value > most) {
+      violations_.Add(field, "is {}, above the limit of {}", value, most);
+    }
+    return value >= least && value <= most;
+  }
+  bool Positive(const char* field, double value) {
+    const bool good = std::isfinite(value) && value > 0;
+    if (!good) violations_.Add(field, "is {}, not a finite number above 0", value);
+    return good;
+  }
+  bool NotNegative(const char* field, double value) {
+    const bool good = std::isfinite(value) && value >= 0;
+    if (!good) violations_.Add(field, "is {}, not a finite number of at least 0", value);
+    return good;
+  }
+  bool Between(const char* field, double value, double least, double below) {
+    const bool good = value >= least && value < below;
+    if (!good) violations_.Add(field, "is {}, not in [{}, {})", value, least, below);
+    return good;
+  }
+  // `built` are the words that this build has, `known` the further ones of the schema.
+  bool Word(const char* field, std::string_view value, std::initializer_list<std::string_view> built,
+            std::initializer_list<std::string_view> known = {}) {
+    for (std::string_view word : built) {
+      if (word == value) return true;
+    }
+    for (std::string_view word : known) {
+      if (word == value) {
+        violations_.AddUnimplemented(field, "is {}, which this build does not have", value);
+        return false;
+      }
+    }
+    std::string words;
+    for (const auto& list : {built, known}) {
+      for (std::string_view word : list) words += fmt::format("{}{}", words.empty() ? "" : ", ", word);
+    }
+    violations_.Add(field, "is \"{}\", not one of {}", value, words);
+    return false;
+  }
+  void Divides(const char* field, int64_t degree, const char* other, int64_t value) {
+    if (degree > 0 && value > 0 && value % degree != 0) {
+      violations_.Add(field, "is {}, which does not divide {} = {}", degree, other, value);
+    }
+  }
+
+  void Name() {
+    const std::string& name = spec_.name();
+    if (!spec_.has_name() || name.empty()) {
+      if (purpose_ == JobPurpose::kTrain) violations_.Add("name", "is required");
+      return;
+    }
+    const auto alphanumeric = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    };
+    bool good = name.size() <= kMaxNameLength && alphanumeric(name.front()) &&
+                alphanumeric(name.back());
+    for (char c : name) good = good && (alphanumeric(c) || c == '-');
+    if (!good) {
+      violations_.Add("name",
+                      "is \"{}\", which does not match [a-z0-9]([a-z0-9-]{{0,62}}[a-z0-9])?",
+                      name.substr(0, 100));
+    }
+  }
+
+  void Model() {
+    const auto& model = spec_.model();
+    if (model.has_preset() && !IsKnownPreset(model.preset())) {
+      violations_.Add("model.preset", "is \"{}\", not one of {}", model.preset(), KnownPresets());
+      return;
+    }
+    if (model.has_from()) {
+      violations_.AddUnimplemented("model.from", "is {}: this build does not import models",
+                                   model.from());
+    }
+    const auto blocks = model::ExpandPattern(model.pattern());
+    if (!blocks.ok()) {
+      violations_.Add("model.pattern", "is \"{}\", which {}", model.pattern().substr(0, 200),
+                      Message(blocks.status()));
+    } else {
+      for (char letter : std::string_view("MER")) {
+        if (blocks->find(letter) != std::string::npos) {
+          violations_.AddUnimplemented(
+              "model.pattern", "is \"{}\" with block {}; this build has blocks A and D",
+              model.pattern(), letter);
+        }
+      }
+    }
+    Within("model.hidden_size", model.hidden_size(), 1, kMaxSize);
+    Within("model.intermediate_size", model.intermediate_size(), 1, kMaxSize);
+    Within("model.vocab_size", model.vocab_size(), 1, kMaxSize);
+    const int64_t heads = model.num_attention_heads();
+    const int64_t key_value_heads = model.num_key_value_heads();
+    const bool good_heads = Within("model.num_attention_heads", heads, 1, kMaxSize);
+    if (Within("model.num_key_value_heads", key_value_heads, 1, kMaxSize) && good_heads) {
+      Divides("model.num_key_value_heads", key_value_heads, "model.num_attention_heads", heads);
+    }
+    if (good_heads) HeadDim(heads);
+    Positive("model.rope_theta", model.rope_theta());
+    Positive("model.norm_eps", model.norm_eps());
+    if (model.has_rope_scaling()) RopeScaling();
+    Experts();
+  }
+
+  void HeadDim(int64_t heads) {
+    const auto& model = spec_.model();
+    const int64_t head_dim = model.head_dim();
+    if (head_dim * heads != model.hidden_size() && head_dim == model.hidden_size() / heads) {
+      violations_.Add("model.num_attention_heads",
+                      "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)",
+                      heads, model.hidden_size());
+    } else if (Within("model.head_dim", head_dim, 2, kMaxSize) && head_dim % 2 != 0) {
+      violations_.Add("model.head_dim", "is {}, not even: rotary embedding turns pairs", head_dim);
+    } else if (head_dim * heads > kMaxSize) {
+      violations_.Add("model.head_dim", "is {}, and times model.num_attention_heads = {} above {}",
+                      head_dim, heads, kMaxSize);
+    }
+  }
+
+  void RopeScaling() {
+    const auto& scaling = spec_.model().rope_scaling();
+    Word("model.rope_scaling.rope_type", scaling.rope_type(), {"llama3"});
+    Positive("model.rope_scaling.factor", scaling.factor());
+    Positive("model.rope_scaling.low_freq_factor", scaling.low_freq_factor());
+    Positive("model.rope_scaling.high_freq_factor", scaling.high_freq_factor());
+    if (scaling.high_freq_factor() <= scaling.low_freq_factor()) {
+      violations_.Add("model.rope_scaling.high_freq_factor",
+                      "is {}, not above model.rope_scaling.low_freq_factor = {}",
+                      scaling.high_freq_factor(), scaling.low_freq_factor());
+    }
+    Within("model.rope_scaling.original_max_position_embeddings",
+           scaling.original_max_position_embeddings(), 1, kMaxSteps);
+  }
+
+  // Keys of block E mean nothing without it: each is refused by name.
+  void Experts() {
+    const auto& model = spec_.model();
+    const auto* descriptor = v1::ModelSpec::descriptor();
+    for (int number = v1::ModelSpec::kNumExpertsFieldNumber;
+         number <= v1::ModelSpec::kRouterZLossCoefFieldNumber; ++number) {
+      const auto* field = descriptor->FindFieldByNumber(number);
+      if (model.GetReflection()->HasField(model, field)) {
+        violations_.AddUnimplemented("model." + field->name(),
+                                     "is set; this build does not have block E");
+      }
+    }
+  }
+
+  void Data() {
+    const auto& data = spec_.data();
+    if (data.blend_size() > 0) {
+      violations_.AddUnimplemented("data.blend", "has {} entries; this build reads one dataset",
+                                   data.blend_size());
+    }
+    if (data.document_mask()) {
+      violations_.AddUnimplemented("data.document_mask",
+                                   "is true; this build has the causal mask alone");
+    }
+    if (!(data.validation_fraction() >= 0 && data.validation_fraction() < 1)) {
+      violations_.Add("data.validation_fraction", "is {}, not in [0, 1)",
+                      data.validation_fraction());
+    }
+    if (!data.validation().empty() && data.validation_fraction() > 0) {
+      violations_.Add("data.validation_fraction", "is {} beside data.validation: state one of them",
+                      data.validation_fraction());
+    }
+    if (purpose_ != JobPurpose::kTrain) return;
+    if (data.train().empty() && data.blend_size() == 0) violations_.Add("data.train", "is required");
+    Absolute("data.train", data.train());
+    Absolute("data.validation", data.validation());
+  }
+
+  void Absolute(const char* field, const std::string& path) {
+    if (purpose_ == JobPurpose::kTrain && !path.empty() && path[0] != '/') {
+      violations_.Add(field, "is {}, not an absolute path", path);
+    }
+    if (path.find('\0') != std::string::npos) violations_.Add(field, "has a zero byte");
+  }
+
+  void Training() {
+    const auto& training = spec_.training();
+    Within("training.steps", training.steps(), 1, kMaxSteps);
+    Within("training.sequence_length", training.sequence_length(), 1, kMaxSize);
+    const bool good_global =
+        Within("training.global_batch_size", training.global_batch_size(), 1, kMaxSize);
+    if (Within("training.micro_batch_size", training.micro_batch_size(), 1, kMaxSize) &&
+        good_global) {
+      BatchSplit();
+      if (training.micro_batch_size() * training.sequence_length() > (int64_t{1} << 30)) {
+        violations_.Add("training.micro_batch_size",
+                        "is {}, and times training.sequence_length = {} above 2^30 tokens",
+                        training.micro_batch_size(), training.sequence_length());
+      }
+    }
+    NotNegative("training.max_norm", training.max_norm());
+    Word("training.compute_dtype", training.compute_dtype(), {"float32", "bfloat16"});
+    if (training.has_mixed_precision()) {
+      violations_.AddUnimplemented(
+          "training.mixed_precision",
+          "is set; this build keeps float32 parameters and reductions beside compute_dtype");
+    }
+    Word("training.float8.recipe", training.float8().recipe(), {"none"},
+         {"delayed", "current", "blockwise"});
+    Word("training.on_nonfinite", training.on_nonfinite(), {"fail", "skip_step"});
+    Within("training.validation_samples", training.validation_samples(), 1, kMaxSize);
+    if (Within("training.validation_interval", training.validation_interval(), 0, kMaxSteps) &&
+        training.validation_interval() > 0 && spec_.data().validation().empty() &&
+        !(spec_.data().validation_fraction() > 0)) {
+      violations_.Add("training.validation_interval",
+                      "is {} where neither data.validation nor data.validation_fraction is set",
+                      training.validation_interval());
+    }
+  }
+
+  void BatchSplit() {
+    const auto& parallelism = spec_.parallelism();
+    const int64_t data_ranks = parallelism.data_parallel_replicate_degree();
+    if (data_ranks < 1 || data_ranks > kMaxRanks) return;
+    const int64_t unit = data_ranks * spec_.training().micro_batch_size();
+    if (spec_.training().global_batch_size() % unit != 0) {
+      violations_.Add("training.global_batch_size",
+                      "is {}, not a multiple of data_parallel_replicate_degree = {} times "
+                      "micro_batch_size = {}",
+                      spec_.training().global_batch_size(), data_ranks,
+                      spec_.training().micro_batch_size());
+    }
+  }
+
+  void OptimizerAndSchedule() {
+    const auto& optimizer = spec_.optimizer();
+    Word("optimizer.name", optimizer.name(), {"adamw"});
+    Positive("optimizer.lr", optimizer.lr());
+    Between("optimizer.beta1", optimizer.beta1(), 0, 1);
+    Between("optimizer.beta2", optimizer.beta2(), 0, 1);
+    Positive("optimizer.eps", optimizer.eps());
+    NotNegative("optimizer.weight_decay", optimizer.weight_decay());
+
+    const auto& schedule = spec_.lr_schedule();
+    Within("lr_schedule.warmup_steps", schedule.warmup_steps(), 0, kMaxSteps);
+    Word("lr_schedule.decay_type", schedule.decay_type(),
+         {"constant", "linear", "cosine", "wsd", "inverse_sqrt"});
+    // Its default is training.steps, which is refused by its own name.
+    if (schedule.decay_steps() != spec_.training().steps()) {
+      Within("lr_schedule.decay_steps", schedule.decay_steps(), 1, kMaxSteps);
+    }
+    if (!(schedule.decay_ratio() > 0 && schedule.decay_ratio() <= 1)) {
+      violations_.Add("lr_schedule.decay_ratio", "is {}, not in (0, 1]", schedule.decay_ratio());
+    }
+    if (!(schedule.min_lr_factor() >= 0 && schedule.min_lr_factor() <= 1)) {
+      violations_.Add("lr_schedule.min_lr_factor", "is {}, not in [0, 1]",
+                      schedule.min_lr_factor());
+    }
+  }
+
+  void Degrees() {
+    const auto& parallelism = spec_.parallelism();
+    Within("parallelism.data_parallel_replicate_degree",
+           parallelism.data_parallel_replicate_degree(), 1, kMaxRanks);
+    Within("parallelism.tensor_parallel_degree", parallelism.tensor_parallel_degree(), 1, kMaxRanks);
+    Within("parallelism.pipeline_parallel_degree", parallelism.pipeline_parallel_degree(), 1,
+           kMaxRanks);
+    const auto one_only = [&](const char* field, int64_t degree) {
+      if (Within(field, degree, 1, kMaxRanks) && degree > 1) {
+        violations_.AddUnimplemented(
+            field, "is {}; this build has the axes data_replicate, tensor and pipe", degree);
+      }
+    };
+    one_only("parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree());
+    one_only("parallelism.context_parallel_degree", parallelism.context_parallel_degree());
+    one_only("parallelism.expert_parallel_degree", parallelism.expert_parallel_degree());
+    int64_t ranks = 1;
+    for (int64_t degree :
+         {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
+          parallelism.tensor_parallel_degree(), parallelism.pipeline_parallel_degree(),
+          parallelism.context_parallel_degree(), parallelism.expert_parallel_degree()}) {
+      if (degree < 1 || degree > kMaxRanks) return;
+      ranks *= degree;
+      if (ranks > kMaxRanks) {
+        violations_.Add("parallelism", "has degrees whose product is above {} ranks", kMaxRanks);
+        return;
+      }
+    }
+  }
+
+  void DegreesAgainstModel() {
+    const auto& model = spec_.model();
+    const char* field = "parallelism.tensor_parallel_degree";
+    const int64_t tensor = spec_.parallelism().tensor_parallel_degree();
+    Divides(field, tensor, "model.num_attention_heads", model.num_attention_heads());
+    Divides(field, tensor, "model.num_key_value_heads", model.num_key_value_heads());
+    Divides(field, tensor, "model.hidden_size", model.hidden_size());
+    Divides(field, tensor, "model.intermediate_size", model.intermediate_size());
+    if (tensor > model.vocab_size() && model.vocab_size() > 0) {
+      violations_.Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());
+    }
+  }
+
+  void Pipeline() {
+    const auto& parallelism = spec_.parallelism();
+    const int64_t stages = parallelism.pipeline_parallel_degree();
+    const int64_t chunks = parallelism.pipeline_parallel_chunks();
+    const bool is_1f1b =
+        Word("parallelism.pipeline_parallel_schedule", parallelism.pipeline_parallel_schedule(),
+             {"1F1B"}, {"GPipe", "Interleaved1F1B", "ZBH1", "ZBV", "DualPipeV", "auto"});
+    if (Within("parallelism.pipeline_parallel_chunks", chunks, 1, 4096) && is_1f1b && chunks != 1) {
+      violations_.Add("parallelism.pipeline_parallel_chunks",
+                      "is {}; pipeline_parallel_schedule 1F1B has 1 chunk a stage", chunks);
+    }
+    const auto blocks = model::ExpandPattern(spec_.model().pattern());
+    if (!blocks.ok() || stages < 1 || stages > kMaxRanks || chunks < 1 || chunks > 4096) return;
+    const int64_t count = static_cast<int64_t>(blocks->size());
+    if (stages * chunks > count) {
+      violations_.Add("parallelism.pipeline_parallel_degree",
+                      "is {}, and {} stages × {} chunks are more than the {} blocks of "
+                      "model.pattern = \"{}\"",
+                      stages, stages, chunks, count, spec_.model().pattern());
+    }
+    SplitPoints(stages * chunks, count);
+  }
+
+  void SplitPoints(int64_t pieces, int64_t blocks) {
+    const char* field = "parallelism.pipeline_parallel_split_points";
+    const auto& points = spec_.parallelism().pipeline_parallel_split_points();
+    if (points.empty()) return;
+    if (points.size() != pieces - 1) {
+      violations_.Add(field, "has {} entries; {} stages × chunks need {}", points.size(), pieces,
+                      pieces - 1);
+    }
+    int64_t before = 0;
+    for (int64_t point : points) {
+      if (point <= before || point >= blocks) {
+        violations_.Add(field, "has {}, not above {} and below the {} blocks", point, before,
+                        blocks);
+        return;
+      }
+      before = point;
+    }
+  }
+
+  // Features of the schema that this build lacks.
+  void Unfinished() {
+    const auto& parallelism = spec_.parallelism();
+    if (parallelism.sequence_parallel()) {
+      violations_.AddUnimplemented("parallelism.sequence_parallel",
+                                   "is true, which this build does not have");
+    }
+    Word("parallelism.context_parallel_method", parallelism.context_parallel_method(),
+         {"ring", "all_to_all"});
+    Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
+         {"all_to_all", "all_gather"});
+    if (parallelism.has_zero_stage()) {
+      violations_.AddUnimplemented("parallelism.zero_stage",
+                                   "is {}; this build does not shard over data",
+                                   parallelism.zero_stage());
+    }
+    if (parallelism.has_expert_tensor_parallel_degree()) {
+      violations_.AddUnimplemented("parallelism.expert_tensor_parallel_degree",
+                                   "is {}; this build does not have block E",
+                                   parallelism.expert_tensor_parallel_degree());
+    }
+    if (parallelism.has_reshard_after_forward()) {
+      violations_.AddUnimplemented("parallelism.reshard_after_forward",
+                                   "is {}; this build does not shard over data",
+                                   parallelism.reshard_after_forward());
+    }
+    if (parallelism.has_bucket()) {
+      violations_.AddUnimplemented("parallelism.bucket",
+                                   "is set; this build reduces each chunk's gradients as one");
+    }
+    Word("activation_recomputation.mode", spec_.activation_recomputation().mode(), {"none"},
+         {"selective", "full"});
+  }
+
+  void Checkpoint() {
+    const auto& checkpoint = spec_.checkpoint();
+    Within("checkpoint.keep_latest_k", checkpoint.keep_latest_k(), 0, kMaxSteps);
+    Within("checkpoint.keep_every_n_steps", checkpoint.keep_every_n_steps(), 0, kMaxSteps);
+    if (Within("checkpoint.interval", checkpoint.interval(), 0, kMaxSteps) &&
+        checkpoint.interval() > 0 && checkpoint.folder().empty()) {
+      violations_.Add("checkpoint.interval", "is {} where checkpoint.folder is not set",
+                      checkpoint.interval());
+    }
+    Word("checkpoint.async_mode", checkpoint.async_mode(), {"async", "disabled"});
+    Absolute("checkpoint.folder", checkpoint.folder());
+    if (!checkpoint.initial_load().empty()) {
+      violations_.AddUnimplemented(
+          "checkpoint.initial_load", "is {}: in this build a job resumes its own checkpoints alone",
+          checkpoint.initial_load());
+    }
+    const auto& faults = spec_.fault_tolerance();
+    Within("fault_tolerance.max_restarts", faults.max_restarts(), 0, kMaxSteps);
+    Positive("fault_tolerance.hang_seconds", faults.hang_seconds());
+  }
+
+  void Devices() { Word("devices", spec_.devices(), {"cpu"}, {"cuda", "xla"}); }
+
+  const v1::JobSpec& spec_;
+  const JobPurpose purpose_;
+  Violations violations_;
+};
+
+}  // namespace
+
+Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose) {
+  return Validator(spec, purpose).Run();
+}
+
+int64_t RankCount(const v1::ParallelismSpec& parallelism) {
+  return parallelism.data_parallel_replicate_degree() * parallelism.data_parallel_shard_degree() *
+         parallelism.tensor_parallel_degree() * parallelism.pipeline_parallel_degree() *
+         parallelism.context_parallel_degree() * parallelism.expert_parallel_degree();
+}
+
+}  // namespace troupe

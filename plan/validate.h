@@ -1,0 +1,27 @@
+// Whether a job can be what it says: every relation between the fields of a JobSpec. Pure.
+#ifndef TROUPE_PLAN_VALIDATE_H_
+#define TROUPE_PLAN_VALIDATE_H_
+
+#include <string>
+
+#include "base/status.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+enum class JobPurpose {
+  kPlan,   // name, data and checkpoint paths may be absent
+  kTrain,  // everything that training needs, paths absolute
+};
+
+// Checks `spec` and reports every violation, not only the first: INVALID_ARGUMENT naming field, value and relation, or
+// UNIMPLEMENTED where the only objections are features that this build lacks (they are never ignored silently).
+// REQUIRES: ApplyDefaults(spec) has been called.
+Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose);
+
+// Product of the six degrees. REQUIRES: ValidateJobSpec accepts `spec`.
+int64_t RankCount(const v1::ParallelismSpec& parallelism);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_VALIDATE_H_

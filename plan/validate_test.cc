@@ -1,0 +1,176 @@
+#include "plan/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::JobSpec GoodJob() {
+  v1::JobSpec spec;
+  spec.set_name("a");
+  spec.mutable_data()->set_train("/data/x");
+  return spec;
+}
+
+Status ValidateWith(const std::vector<std::string>& overrides,
+                    JobPurpose purpose = JobPurpose::kTrain) {
+  v1::JobSpec spec = GoodJob();
+  for (const auto& override : overrides) {
+    const Status status = ApplyOverride(override, &spec);
+    if (!status.ok()) return status;
+  }
+  ApplyDefaults(&spec);
+  return ValidateJobSpec(spec, purpose);
+}
+
+TEST(ValidateTest, DefaultsAndPresetsAreValid) {
+  EXPECT_TRUE(ValidateWith({}).ok()) << ValidateWith({});
+  for (const char* preset : {"tiny", "llama-124m", "llama-1b", "llama-8b"}) {
+    const Status status = ValidateWith({fmt::format("model.preset={}", preset)});
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  EXPECT_TRUE(ValidateWith({"parallelism={tensor_parallel_degree: 4, pipeline_parallel_degree: 4, "
+                            "data_parallel_replicate_degree: 2}",
+                            "model.num_key_value_heads=4"})
+                  .ok());
+  EXPECT_TRUE(ValidateWith({"training.steps=5", "lr_schedule={warmup_steps: 20, decay_type: cosine}"})
+                  .ok());
+}
+
+struct Case {
+  const char* override;
+  const char* field;
+  const char* words;
+  bool unimplemented = false;
+};
+
+TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
+  constexpr bool kUnimplemented = true;
+  for (const Case& c : std::initializer_list<Case>{
+           {"name=Bad_Name", "name", "\"Bad_Name\""},
+           {"name=-a", "name", "does not match"},
+           {"name=", "name", ""},
+           {"name=../x", "name", "does not match"},
+           {"model.preset=llama-9b", "model.preset", "not one of tiny"},
+           {"model.pattern=AZ", "model.pattern", "'Z' at position 2"},
+           {"model.pattern=(AE)x2", "model.pattern", "block E", kUnimplemented},
+           {"model.from=/x", "model.from", "/x", kUnimplemented},
+           {"model.hidden_size=0", "model.hidden_size", "is 0, not at least 1"},
+           {"model.hidden_size=-4", "model.hidden_size", "is -4"},
+           {"model.hidden_size=9223372036854775807", "model.hidden_size", "above the limit"},
+           {"model.num_attention_heads=7", "model.num_attention_heads",
+            "is 7, which does not divide model.hidden_size = 256"},
+           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
+           {"model.num_key_value_heads=3", "model.num_key_value_heads",
+            "is 3, which does not divide model.num_attention_heads = 8"},
+           {"model.head_dim=31", "model.head_dim", "is 31, not even"},
+           {"model.norm_eps=0", "model.norm_eps", "is 0"},
+           {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
+           {"model.num_experts=8", "model.num_experts", "is set", kUnimplemented},
+           {"data.blend=[{path: /x}]", "data.blend", "1 entries", kUnimplemented},
+           {"data.document_mask=true", "data.document_mask", "is true", kUnimplemented},
+           {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
+           {"data.train=x", "data.train", "not an absolute path"},
+           {"training.steps=0", "training.steps", "is 0, not at least 1"},
+           {"training.steps=-1", "training.steps", "is -1"},
+           {"training.global_batch_size=3", "training.global_batch_size", ""},
+           {"training.micro_batch_size=5", "training.global_batch_size",
+            "is 16, not a multiple of data_parallel_replicate_degree = 1 times micro_batch_size = 5"},
+           {"training.max_norm=-1", "training.max_norm", "is -1"},
+           {"training.compute_dtype=float16", "training.compute_dtype", "\"float16\""},
+           {"training.mixed_precision={param: bfloat16}", "training.mixed_precision", "",
+            kUnimplemented},
+           {"training.float8.recipe=delayed", "training.float8.recipe", "delayed", kUnimplemented},
+           {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
+           {"training.validation_interval=5", "training.validation_interval", "is 5 where"},
+           {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
+           {"optimizer.lr=0", "optimizer.lr", "is 0"},
+           {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},
+           {"lr_schedule.decay_type=step", "lr_schedule.decay_type", "\"step\""},
+           {"lr_schedule.decay_ratio=0", "lr_schedule.decay_ratio", "is 0"},
+           {"lr_schedule.warmup_steps=-2", "lr_schedule.warmup_steps", "is -2"},
+           {"parallelism.tensor_parallel_degree=0", "parallelism.tensor_parallel_degree", "is 0"},
+           {"parallelism.tensor_parallel_degree=3", "parallelism.tensor_parallel_degree",
+            "is 3, which does not divide model.num_attention_heads = 8"},
+           {"parallelism.data_parallel_replicate_degree=3", "training.global_batch_size",
+            "data_parallel_replicate_degree = 3"},
+           {"parallelism.data_parallel_shard_degree=2", "parallelism.data_parallel_shard_degree",
+            "is 2", kUnimplemented},
+           {"parallelism.context_parallel_degree=2", "parallelism.context_parallel_degree", "is 2",
+            kUnimplemented},
+           {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree", "is 2",
+            kUnimplemented},
+           {"parallelism.sequence_parallel=true", "parallelism.sequence_parallel", "is true",
+            kUnimplemented},
+           {"parallelism.zero_stage=1", "parallelism.zero_stage", "is 1", kUnimplemented},
+           {"parallelism.bucket.elements=5", "parallelism.bucket", "", kUnimplemented},
+           {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
+            "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
+           {"parallelism.pipeline_parallel_schedule=ZBV", "parallelism.pipeline_parallel_schedule",
+            "ZBV", kUnimplemented},
+           {"parallelism.pipeline_parallel_schedule=2F2B",
+            "parallelism.pipeline_parallel_schedule", "\"2F2B\""},
+           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_chunks",
+            "is 2"},
+           {"parallelism.pipeline_parallel_split_points=[2]",
+            "parallelism.pipeline_parallel_split_points", "has 1 entries"},
+           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
+            "parallelism.pipeline_parallel_split_points", "has 2, not above 4"},
+           {"activation_recomputation.mode=full", "activation_recomputation.mode", "full",
+            kUnimplemented},
+           {"checkpoint.interval=5", "checkpoint.interval", "is 5 where checkpoint.folder"},
+           {"checkpoint={folder: c}", "checkpoint.folder", "is c, not an absolute path"},
+           {"checkpoint.async_mode=sometimes", "checkpoint.async_mode", "\"sometimes\""},
+           {"checkpoint.initial_load=/x", "checkpoint.initial_load", "/x", kUnimplemented},
+           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
+           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
+           {"devices=cuda", "devices", "cuda", kUnimplemented},
+           {"devices=abacus", "devices", "\"abacus\""}}) {
+    std::vector<std::string> overrides = {c.override};
+    if (std::string_view(c.override) == "training.global_batch_size=3") {
+      overrides.push_back("parallelism.data_parallel_replicate_degree=2");
+    }
+    const Status status = ValidateWith(overrides);
+    ASSERT_FALSE(status.ok()) << c.override;
+    EXPECT_EQ(status.code() == StatusCode::kUnimplemented, c.unimplemented)
+        << c.override << ": " << status;
+    bool found = false;
+    for (const Violation& violation : ViolationsOf(status)) {
+      found = found || (violation.field == c.field &&
+                        violation.description.find(c.words) != std::string::npos);
+    }
+    EXPECT_TRUE(found) << c.override << ": " << status;
+  }
+}
+
+TEST(ValidateTest, AllViolationsAreReported) {
+  const Status status = ValidateWith(
+      {"training.steps=0", "optimizer.lr=-1", "parallelism.context_parallel_degree=2"});
+  EXPECT_EQ(ViolationsOf(status).size(), 3u);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST(ValidateTest, APlanNeedsNeitherNameNorData) {
+  v1::JobSpec spec;
+  ApplyDefaults(&spec);
+  EXPECT_TRUE(ValidateJobSpec(spec, JobPurpose::kPlan).ok());
+  const Status status = ValidateJobSpec(spec, JobPurpose::kTrain);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("name is required"));
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("data.train is required"));
+}
+
+TEST(ValidateTest, DegreesWhoseProductOverflowsAreRefused) {
+  EXPECT_FALSE(ValidateWith({"parallelism={data_parallel_replicate_degree: 65536, "
+                             "tensor_parallel_degree: 65536, pipeline_parallel_degree: 65536}"})
+                   .ok());
+}
+
+}  // namespace
+}  // namespace troupe
