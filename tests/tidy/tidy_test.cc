@@ -1,0 +1,152 @@
+// The rules of the house that a program can check: include arrows, file sizes, left-overs, names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SourceFile {
+  std::string path;  // relative to the root: "checkpoint/manifest.h"
+  std::vector<std::string> lines;
+};
+
+const std::vector<std::string> kFolders = {"base",   "proto", "actor",  "collective", "model",       "plan",   "kernels",
+                                           "checkpoint", "data", "coordinator", "worker", "cli", "tests", "bench"};
+
+// Who may include whom (docs/architecture.md). "a/b.h" admits one header alone.
+const std::map<std::string, std::set<std::string>> kArrows = {
+    {"base", {}},
+    {"actor", {"base"}},
+    {"collective", {"base"}},
+    {"model", {"base"}},
+    {"plan", {"base", "proto", "model"}},
+    {"kernels", {"base", "model", "collective/communicator.h"}},
+    {"checkpoint", {"base", "proto"}},
+    {"data", {"base", "proto"}},
+    {"coordinator", {"base", "proto", "actor", "model", "plan", "checkpoint", "data"}},
+    {"worker",
+     {"base", "proto", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data", "interop"}},
+    {"cli", {"base", "proto", "model", "plan", "checkpoint", "data", "interop"}},
+};
+
+std::vector<SourceFile> Sources() {
+  std::vector<SourceFile> files;
+  for (const std::string& folder : kFolders) {
+    if (!fs::exists(folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension != ".h" && extension != ".cc" && extension != ".proto") continue;
+      SourceFile file{entry.path().generic_string(), {}};
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
+
+bool IsTest(const std::string& path) {
+  return path.ends_with("_test.cc") || path.find("/testing/") != std::string::npos;
+}
+
+// The folder an include belongs to; generated protobuf headers count as proto. Empty: not ours.
+std::string IncludedFolder(const std::string& header) {
+  if (header.starts_with("troupe/v1/") || header.starts_with("google/rpc/")) return "proto";
+  const std::string folder = TopFolder(header);
+  return header.find('/') != std::string::npos && std::count(kFolders.begin(), kFolders.end(), folder) ? folder : "";
+}
+
+TEST(Tidy, ThereAreSourcesToLookAt) { EXPECT_GT(Sources().size(), 50u); }
+
+TEST(Tidy, IncludesFollowTheArrowsOfTheDesign) {
+  const std::regex include("^#include \"([^\"]+)\"");
+  for (const SourceFile& file : Sources()) {
+    const std::string from = TopFolder(file.path);
+    const auto arrows = kArrows.find(from);
+    if (arrows == kArrows.end() || IsTest(file.path)) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include)) continue;
+      const std::string header = match[1], to = IncludedFolder(header);
+      if (to.empty() || to == from) continue;
+      EXPECT_TRUE(arrows->second.contains(to) || arrows->second.contains(header))
+          << file.path << " includes \"" << header << "\": " << from << " may not include " << to;
+    }
+  }
+}
+
+TEST(Tidy, CoordinatorAndWorkerNeverSeeEachOtherEvenInTests) {
+  for (const SourceFile& file : Sources()) {
+    const std::string from = TopFolder(file.path);
+    const std::string other = from == "worker" ? "coordinator" : from == "coordinator" ? "worker" : "";
+    if (other.empty()) continue;
+    for (const std::string& line : file.lines) {
+      EXPECT_FALSE(line.starts_with("#include \"" + other + "/")) << file.path << ": " << line;
+    }
+  }
+}
+
+TEST(Tidy, HeadersAreGuardedByTheirPath) {
+  for (const SourceFile& file : Sources()) {
+    if (!file.path.ends_with(".h")) continue;
+    std::string guard = "TROUPE_" + file.path + "_";
+    for (char& c : guard) c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::toupper(c)) : '_';
+    bool found = false;
+    for (const std::string& line : file.lines) found |= line == "#ifndef " + guard || line == "#pragma once";
+    EXPECT_TRUE(found) << file.path << " has no guard " << guard;
+  }
+}
+
+TEST(Tidy, NothingIsLeftOver) {
+  // The words are joined here so that this file does not find itself.
+  const std::regex leftover("\\b(" + std::string("TO") + "DO|FIX" + "ME|XX" + "X|HA" + "CK)\\b");
+  for (const SourceFile& file : Sources()) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], leftover)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+  }
+}
+
+// Files over 500 lines that have a reason.
+const std::map<std::string, std::string> kLongFiles = {};
+
+TEST(Tidy, FilesOverFiveHundredLinesHaveAReason) {
+  for (const SourceFile& file : Sources()) {
+    if (IsTest(file.path)) continue;
+    EXPECT_TRUE(file.lines.size() <= 500 || kLongFiles.contains(file.path))
+        << file.path << " has " << file.lines.size() << " lines";
+  }
+}
+
+TEST(Tidy, NamesSayWhatAThingIs) {
+  const std::regex vague("(^|_)(util|utils|helpers?|manager|misc|new|fast)(_|\\.|$)");
+  for (const SourceFile& file : Sources()) {
+    const std::string name = fs::path(file.path).filename();
+    EXPECT_FALSE(std::regex_search(name, vague)) << file.path;
+  }
+}
+
+TEST(Tidy, TestsNeverWaitBySleeping) {
+  for (const SourceFile& file : Sources()) {
+    if (!IsTest(file.path) || file.path.starts_with("tests/tidy/")) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_EQ(file.lines[i].find("sleep_for("), std::string::npos) << file.path << ":" << i + 1;
+      EXPECT_EQ(file.lines[i].find("usleep("), std::string::npos) << file.path << ":" << i + 1;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
