@@ -1,16 +1,17 @@
-// Named points at which a test makes a process die, fail or wait, so that every step of a protocol can be interrupted
-// in real processes. Always compiled in: unset, a point costs one relaxed load of an atomic.
+// Named points at which a test makes a process die, fail or wait, so that every step of a protocol
+// can be interrupted in real processes. Always compiled in: unset, a point costs one relaxed load
+// of an atomic.
 //
 //   TROUPE_FAILPOINTS="checkpoint.shard.synced=kill@2;checkpoint.shard.write=error"
 //
-// Actions: `kill` (SIGKILL to itself), `error` (HitFailpoint returns UNAVAILABLE), `delay:MS` (sleeps MS
-// milliseconds). `@n` names the n-th hit of the process, from 1; without it the first hit (kill) or every hit (error,
-// delay).
+// Actions: `kill` (SIGKILL to itself), `error` (HitFailpoint returns UNAVAILABLE), `delay:MS`
+// (sleeps MS milliseconds). `@n` names the n-th hit of the process, from 1; without it the first
+// hit (kill) or every hit (error, delay).
 //
 //   TROUPE_FAILPOINTS_ONCE_DIR=DIR
 //
-// makes a kill happen once in all processes that share DIR, also after their restart: whoever creates `DIR/NAME`
-// dies, the others pass.
+// makes a kill happen once in all processes that share DIR, also after their restart: whoever
+// creates `DIR/NAME` dies, the others pass.
 #ifndef TROUPE_BASE_FAILPOINT_H_
 #define TROUPE_BASE_FAILPOINT_H_
 
@@ -31,8 +32,9 @@ struct FailpointName {
 // Every name there is, in the order of the protocols.
 std::span<const FailpointName> AllFailpoints();
 
-// Arms what `text` says, replacing what was armed; empty disarms all. INVALID_ARGUMENT for an unknown name (all names
-// are printed) or a bad action. Not thread-safe against HitFailpoint: for main and the set-up of tests.
+// Arms what `text` says, replacing what was armed; empty disarms all. INVALID_ARGUMENT for an
+// unknown name (all names are printed) or a bad action. Not thread-safe against HitFailpoint: for
+// main and the set-up of tests.
 Status ArmFailpoints(std::string_view text, std::string once_directory = {});
 
 // Arms what the environment says. Every main calls it.

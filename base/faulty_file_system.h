@@ -1,4 +1,5 @@
-// A FileSystem that fails where a test tells it to: the n-th call of an operation on paths that contain a text.
+// A FileSystem that fails where a test tells it to: the n-th call of an operation on paths that
+// contain a text.
 //
 // Thread-safe. Calls that no fault matches go to the file system underneath.
 #ifndef TROUPE_BASE_FAULTY_FILE_SYSTEM_H_

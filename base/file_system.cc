@@ -148,7 +148,8 @@ struct OpenedFile {
 };
 
 StatusOr<OpenedFile> OpenForReading(const std::string& path, SymbolicLinks links) {
-  // O_NONBLOCK: opening a FIFO would otherwise wait for a writer; it changes nothing for regular files.
+  // O_NONBLOCK: opening a FIFO would otherwise wait for a writer; it changes nothing for regular
+  // files.
   const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
   if (fd.get() < 0) {

@@ -1,9 +1,10 @@
-// The seam to files: what checkpoints, data and the catalog's neighbours do to a disk, so that tests can make a disk
-// fail at a chosen call (base/faulty_file_system.h).
+// The seam to files: what checkpoints, data and the catalog's neighbours do to a disk, so that
+// tests can make a disk fail at a chosen call (base/faulty_file_system.h).
 //
-// Every operation returns a Status that names the path. Nothing follows a symbolic link in the last component of a
-// path unless asked to; FIFOs, devices and sockets are never opened. Thread-safe: a FileSystem; not thread-safe: a
-// WritableFile. ReadableFile and MappedFile may be read from several threads.
+// Every operation returns a Status that names the path. Nothing follows a symbolic link in the last
+// component of a path unless asked to; FIFOs, devices and sockets are never opened. Thread-safe: a
+// FileSystem; not thread-safe: a WritableFile. ReadableFile and MappedFile may be read from several
+// threads.
 #ifndef TROUPE_BASE_FILE_SYSTEM_H_
 #define TROUPE_BASE_FILE_SYSTEM_H_
 
@@ -24,14 +25,16 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
 
-  // Writes all of `bytes` behind what was appended before. After an error the file's contents are undefined.
+  // Writes all of `bytes` behind what was appended before. After an error the file's contents are
+  // undefined.
   virtual Status Append(std::span<const std::byte> bytes) = 0;
 
   // Writes all of `bytes` at `offset`, leaving Append's position alone. REQUIRES: offset >= 0.
   virtual Status WriteAt(int64_t offset, std::span<const std::byte> bytes) = 0;
 
-  // Returns once everything written is on the disk. After a failure the kernel may have dropped the dirty pages and
-  // would report success the next time: the file is lost, never call Sync on it again.
+  // Returns once everything written is on the disk. After a failure the kernel may have dropped the
+  // dirty pages and would report success the next time: the file is lost, never call Sync on it
+  // again.
   virtual Status Sync() = 0;
 
   // Closes and reports a late error. REQUIRES: nothing is called on the file afterwards.
@@ -47,8 +50,8 @@ class ReadableFile {
   virtual Status ReadAt(int64_t offset, std::span<std::byte> out) const = 0;
 };
 
-// A file mapped read-only; the bytes are valid as long as the object lives. Whoever truncates a mapped file kills
-// its readers with SIGBUS, so map only what is written once.
+// A file mapped read-only; the bytes are valid as long as the object lives. Whoever truncates a
+// mapped file kills its readers with SIGBUS, so map only what is written once.
 class MappedFile {
  public:
   virtual ~MappedFile() = default;
@@ -80,7 +83,8 @@ class FileSystem {
 
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                          CreateMode mode) = 0;
-  // NOT_FOUND if there is none, FAILED_PRECONDITION if it is no regular file or a link that is not to be followed.
+  // NOT_FOUND if there is none, FAILED_PRECONDITION if it is no regular file or a link that is not
+  // to be followed.
   virtual StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path,
                                                        SymbolicLinks links) = 0;
   virtual StatusOr<std::unique_ptr<MappedFile>> Map(const std::string& path,
@@ -132,8 +136,8 @@ Status MakeDirectories(FileSystem& files, const std::string& path);
 StatusOr<std::string> ReadFile(FileSystem& files, const std::string& path, int64_t limit_bytes,
                                SymbolicLinks links);
 
-// Writes `path` so that after a crash it is the old file, the new file or (before the first) absent, never a part:
-// `path.tmp`, fsync, rename, fsync of the directory. Durable on return.
+// Writes `path` so that after a crash it is the old file, the new file or (before the first)
+// absent, never a part: `path.tmp`, fsync, rename, fsync of the directory. Durable on return.
 Status WriteFileDurably(FileSystem& files, const std::string& path,
                         std::span<const std::byte> bytes);
 

@@ -116,7 +116,9 @@ TEST(FaultyFileSystem, FailsTheChosenCallOnTheChosenPathOnly) {
   TemporaryDirectory folder;
   PosixFileSystem posix;
   FaultyFileSystem files(posix);
-  files.Add({.operation = FileOperation::kWrite, .path_contains = "victim", .first_call = 2,
+  files.Add({.operation = FileOperation::kWrite,
+             .path_contains = "victim",
+             .first_call = 2,
              .error_number = ENOSPC});
   auto other = files.Create(folder.Child("other"), CreateMode::kExclusive);
   auto victim = files.Create(folder.Child("victim"), CreateMode::kExclusive);

@@ -21,9 +21,9 @@ class MemoryStore final : public Store {
       const override;
   Status Write(const WriteBatch& batch, Durability durability) override;
 
-  // The machine dies and comes back: of the batches since the last synced one a prefix survives, its length chosen
-  // by `seed`; the batch behind it was torn in the log, so recovery drops it and all that follow. Returns how many
-  // batches were lost.
+  // The machine dies and comes back: of the batches since the last synced one a prefix survives,
+  // its length chosen by `seed`; the batch behind it was torn in the log, so recovery drops it and
+  // all that follow. Returns how many batches were lost.
   int Crash(uint64_t seed);
 
   // The next `calls` writes fail with UNAVAILABLE and have no effect.

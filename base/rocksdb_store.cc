@@ -38,9 +38,8 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &opened);
   if (!status.ok()) {
     if (status.IsIOError() && status.ToString().find("lock") != std::string::npos) {
-      return FailedPrecondition(
-          "the catalog in {} is locked: another coordinator has it open ({})", directory,
-          status.ToString());
+      return FailedPrecondition("the catalog in {} is locked: another coordinator has it open ({})",
+                                directory, status.ToString());
     }
     return FromRocksDb(status, fmt::format("open the catalog in {}", directory));
   }
@@ -71,9 +70,9 @@ Status RocksDbStore::Scan(
 Status RocksDbStore::Write(const WriteBatch& batch, Durability durability) {
   rocksdb::WriteBatch changes;
   for (const WriteBatch::Change& change : batch.changes()) {
-    const rocksdb::Status added =
-        change.value.has_value() ? changes.Put(ToSlice(change.key), ToSlice(*change.value))
-                                 : changes.Delete(ToSlice(change.key));
+    const rocksdb::Status added = change.value.has_value()
+                                      ? changes.Put(ToSlice(change.key), ToSlice(*change.value))
+                                      : changes.Delete(ToSlice(change.key));
     TROUPE_RETURN_IF_ERROR(FromRocksDb(added, "add to a batch"));
   }
   rocksdb::WriteOptions options;

@@ -15,9 +15,9 @@ namespace troupe {
 
 class RocksDbStore final : public Store {
  public:
-  // Opens or makes the database in `directory` (its parent must exist). A torn last record of the log, which a crash
-  // leaves, is dropped; a log file that the database knows of and that is missing or cut short is DATA_LOSS.
-  // FAILED_PRECONDITION if another process has it open.
+  // Opens or makes the database in `directory` (its parent must exist). A torn last record of the
+  // log, which a crash leaves, is dropped; a log file that the database knows of and that is
+  // missing or cut short is DATA_LOSS. FAILED_PRECONDITION if another process has it open.
   static StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& directory);
 
   ~RocksDbStore() override;

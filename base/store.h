@@ -1,8 +1,10 @@
-// The seam in front of RocksDB: ordered keys and atomic batches. The coordinator's catalog lies on it; the simulator
-// runs on base/memory_store.h, which loses unsynced batches at a crash as a disk does.
+// The seam in front of RocksDB: ordered keys and atomic batches. The coordinator's catalog lies on
+// it; the simulator runs on base/memory_store.h, which loses unsynced batches at a crash as a disk
+// does.
 //
-// Keys compare as unsigned bytes. A batch takes effect whole or not at all, also across a crash; batches take effect
-// in the order in which they were written, so a synced batch makes all earlier ones durable. Thread-safe.
+// Keys compare as unsigned bytes. A batch takes effect whole or not at all, also across a crash;
+// batches take effect in the order in which they were written, so a synced batch makes all earlier
+// ones durable. Thread-safe.
 #ifndef TROUPE_BASE_STORE_H_
 #define TROUPE_BASE_STORE_H_
 
@@ -50,8 +52,9 @@ class Store {
   // NOT_FOUND if the key is absent.
   virtual StatusOr<std::string> Get(std::string_view key) const = 0;
 
-  // Calls `visit(key, value)` for the keys in [begin, end) in order, on one consistent view, until it returns false.
-  // An empty `end` is above all keys. The arguments are valid during the call only.
+  // Calls `visit(key, value)` for the keys in [begin, end) in order, on one consistent view, until
+  // it returns false. An empty `end` is above all keys. The arguments are valid during the call
+  // only.
   virtual Status Scan(
       std::string_view begin, std::string_view end,
       const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;

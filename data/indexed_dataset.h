@@ -1,0 +1,69 @@
+// Reader of Megatron-LM's indexed datasets (core/datasets/indexed_dataset.py): PREFIX.idx says
+// where each sequence lies in PREFIX.bin, the raw tokens. Both are memory-mapped.
+//
+// Nothing of the files is believed before it was checked: Open validates every header field, and
+// that lengths, pointers and document indices are what Megatron's own writer makes, namely
+// sequences that follow each other from byte 0 to the end of the .bin file without holes. So the
+// .bin file *is* the concatenation of all sequences, and a token is found by its position alone.
+// Immutable, thread-safe.
+#ifndef TROUPE_DATA_INDEXED_DATASET_H_
+#define TROUPE_DATA_INDEXED_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "data/tokens.h"
+
+namespace troupe {
+
+class IndexedDataset {
+ public:
+  // Opens PREFIX.idx and PREFIX.bin. NOT_FOUND where one is missing, INVALID_ARGUMENT naming file,
+  // field and value where one is truncated or lies.
+  static StatusOr<IndexedDataset> Open(FileSystem& files, const std::string& prefix);
+
+  const std::string& prefix() const { return prefix_; }
+  TokenType token_type() const { return type_; }
+  int64_t sequences() const { return sequences_; }
+  int64_t documents() const { return documents_; }
+  // Of all sequences.
+  int64_t tokens() const { return tokens_; }
+
+  // Position of the first token of `sequence` in the concatenation; `sequence` = sequences() gives
+  // tokens(). REQUIRES: 0 <= sequence <= sequences().
+  int64_t SequenceBegin(int64_t sequence) const;
+
+  // The first sequence of `document`; `document` = documents() gives sequences(). REQUIRES: 0 <=
+  // document <= documents().
+  int64_t DocumentBegin(int64_t document) const;
+
+  // Fills `out` with the tokens from `position` of the concatenation on. INVALID_ARGUMENT naming
+  // the file, the value and its position if a token is negative or not below `vocab_size`.
+  // REQUIRES: the range lies within [0, tokens()).
+  Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const;
+
+ private:
+  IndexedDataset() = default;
+  Status ReadHeader();
+  Status ValidateArrays();
+  std::span<const std::byte> IndexField(int64_t offset, int64_t bytes) const;
+
+  std::string prefix_;
+  std::shared_ptr<const MappedFile> index_;
+  std::shared_ptr<const MappedFile> data_;
+  TokenType type_ = TokenType::kUint16;
+  int64_t sequences_ = 0;
+  int64_t documents_ = 0;
+  int64_t tokens_ = 0;
+  // Byte offsets of the arrays within the index.
+  int64_t pointers_at_ = 0;
+  int64_t document_indices_at_ = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_DATA_INDEXED_DATASET_H_
