@@ -47,7 +47,8 @@ class PatternParser {
     std::string item;
     if (text_[next_] == '(') {
       if (depth >= kMaxNesting) {
-        return InvalidArgument("nests more than {} brackets at position {}", kMaxNesting, next_ + 1);
+        return InvalidArgument("nests more than {} brackets at position {}", kMaxNesting,
+                               next_ + 1);
       }
       ++next_;
       TROUPE_ASSIGN_OR_RETURN(item, Items(depth + 1));
@@ -87,10 +88,20 @@ StatusOr<std::string> ExpandPattern(std::string_view pattern) {
 }
 
 int LayerOfBlock(std::string_view blocks, int block) {
-  TROUPE_CHECK(block >= 0 && static_cast<size_t>(block) < blocks.size());
+  TROUPE_CHECK(block >= 0 && block < static_cast<int>(blocks.size()), "block {} of {}", block,
+               blocks.size());
   int layer = -1;
-  for (int i = 0; i <= block; ++i) layer += blocks[static_cast<size_t>(i)] == 'A' ? 1 : 0;
+  bool has_mlp = true;
+  for (int b = 0; b <= block; ++b) {
+    const bool attention = blocks[b] == 'A';
+    if (attention || has_mlp) ++layer;
+    has_mlp = !attention;
+  }
   return layer;
+}
+
+int NumLayers(std::string_view blocks) {
+  return blocks.empty() ? 0 : LayerOfBlock(blocks, static_cast<int>(blocks.size()) - 1) + 1;
 }
 
 }  // namespace troupe::model

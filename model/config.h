@@ -40,9 +40,11 @@ struct ModelConfig {
 // INVALID_ARGUMENT names the position of the first wrong character, an unknown letter, or more than 4096 blocks.
 StatusOr<std::string> ExpandPattern(std::string_view pattern);
 
-// The Hugging Face layer number of a block: the number of "A" blocks up to and including it, minus one, so that an
-// attention block and the MLP that follows it share a layer ("ADAD": 0 0 1 1).
+// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" whose layer has one already, so
+// that an attention block and the MLP that follows it share a layer ("ADAD": 0 0 1 1; "ADD": 0 0 1) and no two blocks
+// share a tensor name.
 int LayerOfBlock(std::string_view blocks, int block);
+int NumLayers(std::string_view blocks);
 
 }  // namespace troupe::model
 

@@ -37,11 +37,18 @@ TEST(ExpandPatternTest, RefusesWhatIsNoPatternWithThePosition) {
 }
 
 TEST(LayerOfBlockTest, AttentionAndTheMlpAfterItShareALayer) {
-  const std::string blocks = "ADAD";
-  EXPECT_EQ(LayerOfBlock(blocks, 0), 0);
-  EXPECT_EQ(LayerOfBlock(blocks, 1), 0);
-  EXPECT_EQ(LayerOfBlock(blocks, 2), 1);
-  EXPECT_EQ(LayerOfBlock(blocks, 3), 1);
+  const auto layers = [](std::string_view blocks) {
+    std::vector<int> result;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      result.push_back(LayerOfBlock(blocks, static_cast<int>(b)));
+    }
+    return result;
+  };
+  EXPECT_EQ(layers("ADAD"), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(layers("AAD"), (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(layers("ADD"), (std::vector<int>{0, 0, 1}));
+  EXPECT_EQ(layers("DAD"), (std::vector<int>{0, 1, 1}));
+  EXPECT_EQ(NumLayers("ADADD"), 3);
 }
 
 }  // namespace

@@ -37,13 +37,28 @@
 //                                                                       may be a view of logits (in place). max carries no
 //                                                                       gradient: the combined loss does not depend on it
 // kCopy                   x                                             y: a view of x (Replicated → Copied; no traffic)
-// kAllReduce              x (Partial)                                   y (Replicated; or Copied where stated): in place
-//                                                                       (a view of x) unless x is needed later
+// kAllReduce              x… (Partial)                                  y… (Replicated), one for each x. With several
+//                                                                       inputs (a bucket of gradients) they lie one
+//                                                                       after the other in memory, and the range from
+//                                                                       the first to the end of the last, padding (0)
+//                                                                       included, is reduced at once. In place where y
+//                                                                       is a view of x; else x is kept and y written
 // kCast                   x f                                           y bf16 (compute copies)
-// kSumOfSquares           gradients f…                                  control word lane sum_of_squares (see control_word.h)
+// kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
+//                                                                       not finite: lane nonfinite = 1 + rank
+// kSumOfSquares           control d[lanes], gradients f…                the same control: lane sum_of_squares += Σ g² (in
+//                                                                       d, fixed order); not finite: as above
 // kControlReduce          control d[lanes]                              the same, reduced over all ranks (purpose control)
-// kAdamW                  control d[lanes], scalars f[…], and all       parameters, states and compute copies in place
-//                         parameters with gradients and states
+// kAdamW                  control d[lanes], scalars f[2]                none: Program::parameters' masters, exp_avg,
+//                         {lr, step}, gradients f… in the order of      exp_avg_sq and compute copies change in place.
+//                         Program::parameters                           g = gradient · scale, where scale = factor/Σweight (0
+//                                                                       if Σweight is 0), norm = sqrt(sum_of_squares)/Σweight,
+//                                                                       factor = min(1, max_norm/(norm + 1e-6)), 1 if max_norm
+//                                                                       is 0. Nothing changes if lane nonfinite is not 0
+//
+// Storage: an output may be a view of an input (Value::view_of): kRope, kAdd (of a), kSwiGluGrad (of gu),
+// kSoftmaxStatsGrad (of logits), kAllReduce, kCopy. Kernels of these kinds must allow it; for all other kinds outputs
+// never overlap inputs.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
 
@@ -62,8 +77,9 @@ enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kCast,
-  kSumOfSquares, kControlReduce, kAdamW,
+  kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
 };
+inline constexpr int kNumOpKinds = 27;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -85,6 +101,8 @@ struct CollectiveGroup {
   bool operator==(const CollectiveGroup&) const = default;
 };
 inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
+
+std::string ToText(const CollectiveGroup& group);  // "data_replicate+data_shard", "owners", "all"
 
 struct NoAttributes {};
 struct NormAttributes { double eps; };
@@ -108,11 +126,11 @@ struct CollectiveAttributes {
   CollectivePurpose purpose;
   ReduceKind reduce = ReduceKind::kSum;
 };
-// One run of elements in kAdamW and kSumOfSquares. Values are listed per parameter; see program.h ParameterEntry.
+struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
 struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
-                                CollectiveAttributes, AdamWAttributes>;
+                                CollectiveAttributes, ControlAttributes, AdamWAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };
@@ -128,6 +146,8 @@ struct Op {
   // Belongs to the derivative although it runs within F (head gradients made where the chunk's logits live): an
   // evaluation skips it.
   bool gradient_in_forward = false;
+  // Number of the row chunk of the head that the op belongs to; -1: none.
+  int16_t row_chunk = -1;
 };
 
 }  // namespace troupe::model

@@ -68,6 +68,10 @@ struct Placement {
 
 // "data_replicate:S(0) tensor:P(sum)"; Replicated axes are left out, "R" if all are.
 std::string ToText(const Placement& placement);
+std::string ToText(const AxisPlacement& placement);  // "S(0,segments)"
+
+// The placement of a value's gradient, by the table above. PartialMax, which has none, stays.
+Placement GradientPlacement(const Placement& placement);
 
 // Balanced contiguous cut of `extent` over `parts`: [begin, end) of part `index`.
 struct Range {

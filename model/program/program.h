@@ -35,7 +35,9 @@ struct ParameterPart {
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
   ValueId compute_copy = kNoValue;  // == value where kernels read the master itself
-  ValueId gradient = kNoValue;
+  ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output); a view of compute_copy
+  ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
+  ValueId reduced_gradient = kNoValue;  // the same storage after Reduce: what the optimizer reads
   ValueId exp_avg = kNoValue;
   ValueId exp_avg_sq = kNoValue;
   std::vector<ParameterPart> parts;
@@ -81,6 +83,11 @@ struct Program {
 
 // One line a value and an op, stable: golden files hold it.
 std::string ToText(const Program& program);
+// One op: "%7 = matmul(%5, %6)" with attributes.
+std::string ToText(const Op& op, const Program& program);
+
+// The rank number of `mesh`'s coordinates: tensor fastest, then expert, context, data_shard, data_replicate, pipe.
+int RankNumber(const MeshView& mesh);
 
 }  // namespace troupe::model
 

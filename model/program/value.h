@@ -27,6 +27,8 @@ enum class Role : uint8_t {
   kBoundary,        // received from or sent to a neighbouring chunk: one copy per buffer
 };
 
+const char* Name(Role role);  // "compute_copy"
+
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
 

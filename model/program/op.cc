@@ -1,0 +1,55 @@
+#include "model/program/op.h"
+
+namespace troupe::model {
+
+const char* Name(OpKind kind) {
+  static constexpr const char* kNames[kNumOpKinds] = {"embedding",
+                                                      "embedding_grad",
+                                                      "rms_norm",
+                                                      "add_rms_norm",
+                                                      "rms_norm_grad",
+                                                      "add",
+                                                      "matmul",
+                                                      "matmul_grad_input",
+                                                      "matmul_grad_weight",
+                                                      "rope",
+                                                      "attention",
+                                                      "attention_grad",
+                                                      "swiglu",
+                                                      "swiglu_grad",
+                                                      "softmax_stats",
+                                                      "softmax_rescale",
+                                                      "cross_entropy",
+                                                      "cross_entropy_grad",
+                                                      "softmax_rescale_grad",
+                                                      "softmax_stats_grad",
+                                                      "copy",
+                                                      "all_reduce",
+                                                      "cast",
+                                                      "control_totals",
+                                                      "sum_of_squares",
+                                                      "control_reduce",
+                                                      "adamw"};
+  static_assert(static_cast<int>(OpKind::kAdamW) + 1 == kNumOpKinds);
+  return kNames[static_cast<int>(kind)];
+}
+
+const char* Name(CollectivePurpose purpose) {
+  static constexpr const char* kNames[] = {"tensor",  "sequence", "context", "dispatch",
+                                           "unshard", "gradient", "pipe",    "control"};
+  return kNames[static_cast<int>(purpose)];
+}
+
+std::string ToText(const CollectiveGroup& group) {
+  if (group.kind == CollectiveGroup::Kind::kAll) return "all";
+  if (group.kind == CollectiveGroup::Kind::kOwners) return "owners";
+  std::string text;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (!(group.axes & (1u << a))) continue;
+    if (!text.empty()) text += '+';
+    text += Name(static_cast<Axis>(a));
+  }
+  return text;
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,66 @@
+#include "model/program/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe::model {
+
+const char* Name(Axis axis) {
+  static constexpr const char* kNames[kNumAxes] = {"pipe",    "data_replicate", "data_shard",
+                                                   "context", "expert",         "tensor"};
+  return kNames[static_cast<int>(axis)];
+}
+
+std::string ToText(const AxisPlacement& placement) {
+  switch (placement.kind) {
+    case PlacementKind::kReplicated:
+      return "R";
+    case PlacementKind::kCopied:
+      return "C";
+    case PlacementKind::kPartialSum:
+      return "P(sum)";
+    case PlacementKind::kPartialMax:
+      return "P(max)";
+    case PlacementKind::kShard:
+      break;
+  }
+  const char* how = placement.how == ShardHow::kContiguous ? ""
+                    : placement.how == ShardHow::kHeadTail ? ",head_tail"
+                                                           : ",segments";
+  return fmt::format("S({}{})", static_cast<int>(placement.dim), how);
+}
+
+std::string ToText(const Placement& placement) {
+  std::string text;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (placement.axes[a] == Replicated()) continue;
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}:{}", Name(static_cast<Axis>(a)), ToText(placement.axes[a]));
+  }
+  return text.empty() ? "R" : text;
+}
+
+Placement GradientPlacement(const Placement& placement) {
+  Placement gradient = placement;
+  for (AxisPlacement& axis : gradient.axes) {
+    if (axis.kind == PlacementKind::kCopied) {
+      axis = PartialSum();
+    } else if (axis.kind == PlacementKind::kPartialSum) {
+      axis = Copied();
+    }
+  }
+  return gradient;
+}
+
+Range BalancedRange(int64_t extent, int parts, int index) {
+  TROUPE_CHECK(extent >= 0 && parts > 0 && index >= 0 && index < parts, "extent {}, part {} of {}",
+               extent, index, parts);
+  const int64_t size = extent / parts, larger = extent % parts;
+  const int64_t begin = index * size + std::min<int64_t>(index, larger);
+  return {begin, begin + size + (index < larger ? 1 : 0)};
+}
+
+}  // namespace troupe::model

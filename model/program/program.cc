@@ -1,0 +1,139 @@
+#include "model/program/program.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+namespace troupe::model {
+namespace {
+
+struct AttributesText {
+  std::string operator()(const NoAttributes&) const { return {}; }
+  std::string operator()(const NormAttributes& a) const { return fmt::format("eps {:g}", a.eps); }
+  std::string operator()(const VocabAttributes& a) const {
+    return fmt::format("vocab_offset {}", a.vocab_offset);
+  }
+  std::string operator()(const AttentionAttributes& a) const {
+    return fmt::format("heads {}/{} of {}, tokens {}, mask causal", a.query_heads,
+                       a.key_value_heads, a.head_dim, a.tokens);
+  }
+  std::string operator()(const RopeAttributes& a) const {
+    std::string text = fmt::format("heads {}/{} of {}, theta {:g}", a.query_heads,
+                                   a.key_value_heads, a.head_dim, a.theta);
+    if (a.scaling.factor != 1.0) {
+      text +=
+          fmt::format(", scaling {:g} {:g} {:g} {}", a.scaling.factor, a.scaling.low_freq_factor,
+                      a.scaling.high_freq_factor, a.scaling.original_max_position_embeddings);
+    }
+    return a.inverse ? text + ", inverse" : text;
+  }
+  std::string operator()(const CollectiveAttributes& a) const {
+    return fmt::format("{}{}, purpose {}", ToText(a.group),
+                       a.reduce == ReduceKind::kMax ? " max" : "", Name(a.purpose));
+  }
+  std::string operator()(const ControlAttributes& a) const {
+    return fmt::format("rank {}", a.rank);
+  }
+  std::string operator()(const AdamWAttributes& a) const {
+    return fmt::format("betas {:g} {:g}, eps {:g}, weight_decay {:g}, max_norm {:g}", a.beta1,
+                       a.beta2, a.eps, a.weight_decay, a.max_norm);
+  }
+};
+
+std::string ToText(const Value& value) {
+  std::string text = fmt::format("%{} {} {}[", value.id, value.name, Name(value.dtype));
+  for (size_t d = 0; d < value.dims.size(); ++d) {
+    const Dim& dim = value.dims[d];
+    text += fmt::format("{}{} {}", d ? ", " : "", dim.name, dim.local);
+    if (dim.local != dim.global) text += fmt::format("/{}", dim.global);
+  }
+  text += ']';
+  for (const Segment& segment : value.segments)
+    text += fmt::format(" {}:{}", segment.name, segment.local);
+  text += fmt::format(" @ {}, {}", ToText(value.placement), Name(value.role));
+  if (value.view_of != kNoValue) {
+    text += fmt::format(", in %{}", value.view_of);
+    if (value.view_offset != 0) text += fmt::format("+{}", value.view_offset);
+  }
+  return text;
+}
+
+void AppendIds(std::string& text, const std::vector<ValueId>& ids) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}%{}", i ? ", " : "", ids[i]);
+}
+
+void AppendOps(std::string& text, const char* title, const std::vector<Op>& ops,
+               const Program& program) {
+  if (ops.empty()) return;
+  text += fmt::format("  {}\n", title);
+  for (const Op& op : ops) text += fmt::format("    {}\n", ToText(op, program));
+}
+
+}  // namespace
+
+const char* Name(Piece piece) {
+  static constexpr const char* kNames[kNumPieces] = {
+      "unshard", "forward", "backward", "input_gradient", "weight_gradient", "reduce", "update"};
+  return kNames[static_cast<int>(piece)];
+}
+
+int RankNumber(const MeshView& mesh) {
+  int rank = 0;
+  for (int a = 0; a < kNumAxes; ++a) rank = rank * mesh.degrees.of[a] + mesh.coordinates.of[a];
+  return rank;
+}
+
+std::string ToText(const Op& op, const Program& program) {
+  std::string text;
+  AppendIds(text, op.outputs);
+  text += fmt::format("{}{}(", op.outputs.empty() ? "" : " = ", Name(op.kind));
+  AppendIds(text, op.inputs);
+  text += ')';
+  const std::string attributes = std::visit(AttributesText(), op.attributes);
+  if (!attributes.empty()) text += fmt::format(" {{{}}}", attributes);
+  if (op.part == Part::kInputGradient) text += " I";
+  if (op.part == Part::kWeightGradient) text += " W";
+  if (op.first_writer) text += " first_writer";
+  if (op.gradient_in_forward) text += " gradient_in_forward";
+  if (op.row_chunk >= 0) text += fmt::format(" row_chunk {}", op.row_chunk);
+  if (!op.outputs.empty() && op.outputs[0] != kNoValue)
+    text += fmt::format("  # {}", program.value(op.outputs[0]).name);
+  return text;
+}
+
+std::string ToText(const Program& program) {
+  std::string text = "mesh";
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (program.mesh.degrees.of[a] == 1) continue;
+    text += fmt::format(" {} {}/{}", Name(static_cast<Axis>(a)), program.mesh.coordinates.of[a],
+                        program.mesh.degrees.of[a]);
+  }
+  text += "\nvalues\n";
+  for (const Value& value : program.values) text += fmt::format("  {}\n", ToText(value));
+  text += "parameters\n";
+  for (const ParameterEntry& entry : program.parameters) {
+    text += fmt::format("  %{}{}{}{}\n", entry.value, entry.weight_decay ? " decayed" : "",
+                        entry.counted_in_norm ? " counted" : "", entry.tied ? " tied" : "");
+    for (const ParameterPart& part : entry.parts) {
+      text += fmt::format("    {} [{}] at [{}] local [{}] row {}\n", part.name,
+                          fmt::join(part.global_shape, ", "), fmt::join(part.global_offset, ", "),
+                          fmt::join(part.local_shape, ", "), part.row_begin);
+    }
+  }
+  for (size_t c = 0; c < program.chunks.size(); ++c) {
+    text += fmt::format("chunk {}\n", program.chunks[c].chunk);
+    for (int p = 0; p < kNumPieces; ++p) {
+      // I and W hold the operations of backward, each marked there with its part.
+      const Piece piece = static_cast<Piece>(p);
+      if (piece == Piece::kInputGradient || piece == Piece::kWeightGradient) continue;
+      AppendOps(text, Name(piece), program.Ops(static_cast<int>(c), piece), program);
+    }
+  }
+  text += "rank\n";
+  AppendOps(text, "update", program.update, program);
+  AppendOps(text, "initialize", program.initialize, program);
+  return text;
+}
+
+}  // namespace troupe::model
