@@ -1,0 +1,166 @@
+"""./run bench [NAME …]: every benchmark, each with its peer in the same run where it has one.
+
+Peers are PyTorch from PyPI in an environment of their own (build/bench/venv, 3.4 GB, made on first use). Where it
+cannot be installed the benchmark says so and prints our figures alone.
+"""
+
+import glob
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BIN = ROOT / "build/release/bin"
+VENV = ROOT / "build/bench/venv"
+TORCH = "torch==2.15.0"
+NUMPY = "numpy==1.26.4"
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def torch_python():
+    """The interpreter with PyTorch, or None (with the reason said)."""
+    python = VENV / "bin/python"
+    probe = [str(python), "-c", "import torch"]
+    if python.exists() and subprocess.run(probe, env=torch_environment(), capture_output=True).returncode == 0:
+        return str(python)
+    say(f"bench: installing {TORCH} into {VENV.relative_to(ROOT)} (3.4 GB)")
+    shutil.rmtree(VENV, ignore_errors=True)
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(VENV)], capture_output=True, text=True)
+    if made.returncode == 0:
+        made = subprocess.run([str(VENV / "bin/pip"), "install", "-q", TORCH, NUMPY], capture_output=True, text=True)
+    if made.returncode != 0:
+        say("bench: PyTorch cannot be installed here, so no peer is measured: " + made.stderr.strip().splitlines()[-1])
+        return None
+    return str(python)
+
+
+def torch_environment():
+    # The wheels' own CUDA libraries must come before any that the machine has.
+    libraries = sorted(glob.glob(str(VENV / "lib/python3*/site-packages/nvidia/*/lib")))
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")])}
+
+
+class Stepper:
+    """A process that makes one training step for each line it is sent and answers with its seconds."""
+
+    def __init__(self, name, command, environment=None):
+        self.name = name
+        self.seconds = []
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment)
+        if self.process.stdout.readline().strip() != "ready":
+            sys.exit(f"bench: {name} did not start: {' '.join(command)}")
+
+    def step(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        self.seconds.append(float(self.process.stdout.readline()))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def run_json(command, environment=None):
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        sys.stderr.write(done.stderr)
+        sys.exit(f"bench: {' '.join(command)} failed with exit code {done.returncode}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def show(record):
+    say(json.dumps(record))
+
+
+def bench_actor():
+    for record in run_json([str(BIN / "troupe-bench-actor")]):
+        show(record)
+
+
+def bench_kernels():
+    for record in run_json([str(BIN / "troupe-bench-kernels")]):
+        show(record)
+
+
+def bench_collective():
+    python = torch_python()
+    ours = run_json([str(BIN / "troupe-bench-collective"), "--sizes", "64,67108864"])
+    for record in ours:
+        show(record)
+    if not python:
+        return
+    for peer in run_json([python, str(ROOT / "bench/torch_gloo.py"), "--sizes", "64,67108864"], torch_environment()):
+        show(peer)
+        for record in ours:
+            if record.get("operation") == "all_reduce" and record.get("bytes") == peer["bytes"]:
+                ratio = peer["median_seconds"] / record["median_seconds"]
+                show({"comparison": "all_reduce", "bytes": peer["bytes"], "times_faster_than_gloo": round(ratio, 1)})
+
+
+def bench_step():
+    python = torch_python()
+    for sequence, dtype in ((256, "float32"), (256, "bfloat16"), (1024, "bfloat16")):
+        shape = ["--model", "llama-124m", "--batch", "4", "--sequence", str(sequence), "--threads", "2"]
+        steppers = [Stepper("troupe", [str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype, "--on-request"])]
+        if python:
+            script = [python, str(ROOT / "bench/torch_llama.py"), *shape]
+            for precision in ["float32"] if dtype == "float32" else ["autocast", "weights"]:
+                for mode in ([], ["--compile"]):
+                    name = f"torch {precision} {'compiled' if mode else 'eager'}"
+                    steppers.append(Stepper(name, [*script, "--precision", precision, *mode], torch_environment()))
+        for _ in range(5):  # alternating, so that a busy moment meets all alike
+            for stepper in steppers:
+                stepper.step()
+        rates = {}
+        for stepper in steppers:
+            rates[stepper.name] = 4 * sequence / statistics.median(stepper.seconds)
+            show({"bench": "step", "model": "llama-124m", "tokens": f"4x{sequence}", "dtype": dtype,
+                  "who": stepper.name, "tokens_per_second": round(rates[stepper.name], 1)})
+            stepper.close()
+        peers = [rate for name, rate in rates.items() if name != "troupe"]
+        if peers:
+            show({"comparison": "step", "tokens": f"4x{sequence}", "dtype": dtype,
+                  "times_the_best_torch": round(rates["troupe"] / max(peers), 2)})
+        for record in run_json([str(BIN / "troupe-bench-step"), *shape, "--dtype", dtype, "--products-alone"]):
+            record["share_of_products_alone"] = round(rates["troupe"] / record["tokens_per_second"], 2)
+            show(record)
+
+
+def bench_plan():
+    with tempfile.TemporaryDirectory() as folder:
+        job = pathlib.Path(folder) / "job.yaml"
+        job.write_text("name: large\nmodel: {preset: llama-8b}\ndata: {train: none}\n"
+                       "training: {steps: 10, sequence_length: 8192, global_batch_size: 2048, compute_dtype: bfloat16}\n"
+                       "parallelism: {data_parallel_replicate_degree: 32, tensor_parallel_degree: 8,"
+                       " pipeline_parallel_degree: 4}\n")
+        start = time.perf_counter()
+        subprocess.run([str(BIN / "troupe"), "plan", str(job), "-o", "json"], check=True, stdout=subprocess.DEVNULL)
+        show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
+
+
+BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
+           "plan": bench_plan}
+
+
+def main():
+    names = sys.argv[1:] or list(BENCHES)
+    for name in names:
+        if name not in BENCHES:
+            sys.exit(f"bench: no benchmark '{name}': one of {', '.join(BENCHES)}")
+    for name in names:
+        say(f"# {name}")
+        BENCHES[name]()
+
+
+if __name__ == "__main__":
+    main()
