@@ -1,0 +1,96 @@
+// The coordinator's durable memory: which keys hold what, and everything that a restart needs.
+//
+//   leader_epoch                       decimal
+//   job/ID                             JobRecord
+//   spec/ID                            JobSpec, defaults applied
+//   plan/ID                            Plan, frozen
+//   group/ID                           GroupRecord of the newest group
+//   lease/WORKER/DEVICE                LeaseRecord
+//   history/ID/STEP                    StepEvent, the last one of that step
+//   event/ID/NUMBER                    JobEvent
+//   checkpoint/ID/ATTEMPT              CheckpointRecord
+//   request/REQUEST_ID                 job id
+//
+// Numbers in keys are 16 hexadecimal digits, so that keys order as numbers do.
+#ifndef TROUPE_COORDINATOR_CATALOG_H_
+#define TROUPE_COORDINATOR_CATALOG_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/store.h"
+#include "troupe/v1/catalog.pb.h"
+#include "troupe/v1/checkpoint.pb.h"
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+// Writes that become durable together or not at all, in the order they were put.
+class CatalogBatch {
+ public:
+  void PutLeaderEpoch(uint64_t epoch);
+  void PutJob(const v1::JobRecord& record);
+  void PutSpec(const std::string& id, const v1::JobSpec& spec);
+  void PutPlan(const std::string& id, const v1::Plan& plan);
+  void PutGroup(const std::string& id, const v1::GroupRecord& group);
+  void PutLease(const std::string& worker, int32_t device, const v1::LeaseRecord& lease);
+  void DeleteLease(const std::string& worker, int32_t device);
+  void PutStep(const std::string& id, const v1::StepEvent& step);
+  void PutEvent(const std::string& id, uint64_t number, const v1::JobEvent& event);
+  void DeleteEvent(const std::string& id, uint64_t number);
+  void PutCheckpoint(const v1::CheckpointRecord& record);
+  void DeleteCheckpoint(const std::string& id, int64_t attempt);
+  void PutRequest(const std::string& request_id, const std::string& id);
+
+  bool empty() const { return batch_.empty(); }
+  const WriteBatch& batch() const { return batch_; }
+  // Puts the writes of `later` after these.
+  void Append(const CatalogBatch& later) { batch_.Append(later.batch_); }
+
+ private:
+  WriteBatch batch_;
+};
+
+struct CatalogJob {
+  v1::JobRecord record;
+  v1::JobSpec spec;
+  v1::Plan plan;
+  v1::GroupRecord group;
+  std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
+};
+
+// Everything but history and events, which are read when asked for.
+struct CatalogImage {
+  uint64_t leader_epoch = 0;
+  std::map<std::string, CatalogJob> jobs;                             // by id
+  std::map<std::pair<std::string, int32_t>, v1::LeaseRecord> leases;  // by worker, device
+  std::map<std::string, std::string> requests;                        // request id → job id
+};
+
+// DATA_LOSS naming the key that does not decode.
+StatusOr<CatalogImage> ReadCatalog(const Store& store);
+
+// Raises the leader epoch by one, synced, and returns it. To be called once, before anything is
+// served.
+StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store);
+
+// Makes `batch` durable.
+Status WriteCatalog(const CatalogBatch& batch, Store* store);
+
+// At most `limit` rows of the job's history from `from_step` on, in order of steps.
+StatusOr<std::vector<v1::StepEvent>> ReadHistory(const Store& store, const std::string& id,
+                                                 int64_t from_step, size_t limit);
+// The job's stored events, oldest first.
+StatusOr<std::vector<v1::JobEvent>> ReadEvents(const Store& store, const std::string& id);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_CATALOG_H_

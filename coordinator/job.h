@@ -1,0 +1,138 @@
+// One job: its record, its queue of intents and its newest group of ranks, and the beginning and
+// end of its life. The rest of its life is in group.h (start, tickets, adoption), progress.h (step
+// reports), attempts.h (checkpoints) and recovery.h (failures). All pure.
+//
+// Invariants: every message to a worker follows from what is already in the turn's writes or in the
+// catalog; the group epoch only rises; attempts are numbered from 1 and never reused; a job that
+// has ended has no group, and a FAILED one has exactly one cause.
+#ifndef TROUPE_COORDINATOR_JOB_H_
+#define TROUPE_COORDINATOR_JOB_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "coordinator/turn.h"
+#include "troupe/v1/catalog.pb.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+enum class GroupPhase {
+  kAdopting,  // the coordinator restarted: waits for every worker's Hello to hold the ranks
+  kStarting,  // StartRanks sent: waits for addresses
+  kBooked,    // AddressBook sent: waits for ranks to be ready
+  kRunning,   // tickets granted
+  kSettling,  // failed, ranks told to stop: waits for the primary cause
+};
+
+struct RankState {
+  int64_t pid = 0;
+  std::string address;  // empty until RankAddress
+  bool ready = false;
+  bool held = false;  // kAdopting: confirmed by its worker's Hello
+  int64_t reported_step = 0;
+  int64_t ready_step = 0;  // what RankReady said is applied
+};
+
+struct Group {
+  uint64_t epoch = 0;
+  GroupPhase phase = GroupPhase::kStarting;
+  std::vector<RankState> ranks;  // by rank; placement: Job::plan.ranks
+  MonotonicTime deadline;        // of every phase but kRunning
+  int64_t ticket_begin = 0;      // last step applied when the newest ticket was granted
+  int64_t ticket_end = 0;
+  MonotonicTime ticket_time;
+  MonotonicTime last_progress;  // kRunning: a report, a vote or the start
+  bool first_report = true;     // none arrived yet in this epoch
+  v1::Failure failure;          // kSettling: of the secondary failure
+};
+
+// An intent that is recorded and not settled.
+struct Attempt {
+  v1::CheckpointRecord record;  // WRITING; step 0 until known
+  bool begun = false;           // a rank is known to take part
+  MonotonicTime begun_time;
+  std::map<int32_t, v1::ShardDone> votes;  // by rank
+  std::vector<CallId> callers;
+};
+
+struct Job {
+  v1::JobRecord record;
+  v1::JobSpec spec;
+  v1::Plan plan;  // ranks placed as in the newest group
+  v1::GroupRecord last_group;
+  std::map<int64_t, v1::CheckpointRecord> checkpoints;  // settled, by attempt
+  std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
+  std::optional<Group> group;
+  std::vector<v1::StepEvent> unflushed;  // reports of rank 0 that are not durable yet
+  MonotonicTime flush_time;              // when they shall be; valid if there are any
+  int64_t durable_step = 0;              // of the current epoch's reports
+  std::deque<double> step_seconds;       // of the newest steps, for the median
+  std::string waiting_for;               // the capacity it waits for
+  MonotonicTime queued_time;             // when it began to wait
+  MonotonicTime place_not_before;        // backoff
+  std::vector<CallId> cancel_callers;
+
+  const std::string& id() const { return record.id(); }
+  int64_t steps() const { return spec.training().steps(); }
+  bool has_folder() const { return !spec.checkpoint().folder().empty(); }
+};
+
+// "jobs/x" or "x" → "x".
+std::string JobId(const std::string& name);
+
+bool HasEnded(v1::JobState state);
+inline bool HasEnded(const Job& job) { return HasEnded(job.record.state()); }
+// It waits for devices.
+bool IsQueued(const Job& job);
+
+// A new QUEUED job, recorded in the turn's writes. REQUIRES: `spec` is completed and `plan` made
+// for it.
+Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn);
+
+// The job as a restarted coordinator finds it.
+Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::Plan& plan,
+               const v1::GroupRecord& group,
+               const std::map<int64_t, v1::CheckpointRecord>& checkpoints, const TimeLimits& limits,
+               MonotonicTime now);
+
+// Adds an event to the job's stored events and tells the watchers. The record goes into the writes
+// too.
+void RecordEvent(Job& job, const std::string& event, const std::string& message, Turn& turn);
+
+// Records the end and what led to it, stops the ranks, drops unsettled attempts, answers everybody
+// who waits.
+void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std::string& message,
+            Turn& turn);
+
+// A plain cancel, or one after a checkpoint (see CancelJob in interface.md); the reply comes now or
+// when it is done.
+void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
+
+// Queues a job that has ended again, with `overrides` merged over its spec.
+Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn);
+
+// The newest commit that may be restored; null if there is none.
+const v1::CheckpointRecord* NewestCommit(const Job& job);
+
+// Sends `message` to each worker that has a rank of the group, once.
+void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn);
+
+// Does what is due by now; NextJobDeadline says when that is.
+void OnJobTime(Job& job, Turn& turn);
+std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options);
+
+// What the API shows. `full`: with spec and plan.
+v1::Job DescribeJob(const Job& job, bool full);
+// Committed and quarantined ones, newest last.
+std::vector<v1::CheckpointRecord> ListedCheckpoints(const Job& job);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_JOB_H_

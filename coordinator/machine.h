@@ -1,0 +1,61 @@
+// The whole coordinator as one pure state machine: fleet, queue and jobs. No clock, thread,
+// randomness, file or socket is touched here; the shell (coordinator/server.h) and the simulator
+// drive the same functions.
+//
+// Contract of the driver: events one at a time; the effects of an event performed in the order of
+// the fields of Effects, the writes durable before anything else of them happens; a Tick at or
+// after NextDeadline(state), when no other event is waiting. After a crash at any point, Recover on
+// what is durable continues.
+#ifndef TROUPE_COORDINATOR_MACHINE_H_
+#define TROUPE_COORDINATOR_MACHINE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "base/time_limits.h"
+#include "coordinator/catalog.h"
+#include "coordinator/event.h"
+#include "coordinator/fleet.h"
+#include "coordinator/job.h"
+#include "coordinator/options.h"
+
+namespace troupe {
+
+struct PendingLogs {
+  CallId call = 0;
+  int outstanding = 0;  // workers that have not sent their last lines
+  MonotonicTime deadline;
+};
+
+struct CoordinatorState {
+  CoordinatorOptions options;
+  uint64_t leader_epoch = 0;
+  Fleet fleet;
+  std::map<std::string, Job> jobs;  // by id
+  std::set<std::string> active;  // jobs that may have a deadline: not ended and not merely queued
+  std::map<std::string, std::string> requests;  // request id → job id
+  uint64_t last_sequence = 0;                   // of job creation
+  uint64_t last_log_request = 0;
+  std::map<uint64_t, PendingLogs> pending_logs;  // by request number
+};
+
+// The state of a coordinator that starts with what `image` holds. `leader_epoch` is the new one,
+// already durable (AdvanceLeaderEpoch). Jobs that were running wait for their workers' Hello up to
+// the reconnect grace.
+CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
+                         uint64_t leader_epoch, MonotonicTime now);
+
+Effects Step(CoordinatorState& state, const Event& event);
+
+// When the next Tick is due; absent: never, as things are.
+std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_MACHINE_H_

@@ -1,0 +1,45 @@
+// What the coordinator asks of plan/: a seam, so that simulations of whole clusters need not build
+// stage programs for every job.
+#ifndef TROUPE_COORDINATOR_PLANNER_H_
+#define TROUPE_COORDINATOR_PLANNER_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+// A device that a rank could be placed on.
+struct PlaceableDevice {
+  std::string worker;
+  std::string island;
+  v1::Device device;
+};
+
+// All pure and callable from any thread.
+struct Planner {
+  // `spec` with every default filled in, or what is wrong with it (INVALID_ARGUMENT with BadRequest
+  // details).
+  std::function<StatusOr<v1::JobSpec>(const v1::JobSpec& spec)> complete;
+  // A plan for a completed spec, not yet placed and with no device kind, or the relation that
+  // failed.
+  std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec)> make_plan;
+  // `plan` with every rank placed on one of `devices`, no device twice. If the plan's device kind
+  // is frozen, only devices of that kind are used, else one kind is chosen and frozen in the
+  // result. RESOURCE_EXHAUSTED, saying what is missing, where they do not suffice.
+  std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::Plan& plan,
+                                   const std::vector<PlaceableDevice>& devices)>
+      place;
+};
+
+// The product's: plan/.
+Planner MakePlanner();
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_PLANNER_H_

@@ -1,0 +1,33 @@
+// What one Step works with: the time, the options, the fleet, and the effects it fills.
+#ifndef TROUPE_COORDINATOR_TURN_H_
+#define TROUPE_COORDINATOR_TURN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "coordinator/event.h"
+#include "coordinator/fleet.h"
+#include "coordinator/options.h"
+
+namespace troupe {
+
+struct Turn {
+  MonotonicTime now;
+  int64_t wall_ns = 0;
+  uint64_t leader_epoch = 0;
+  const CoordinatorOptions& options;
+  Fleet& fleet;
+  Effects& effects;
+  bool reschedule = false;  // devices or queue changed: the scheduler has to look again
+
+  const TimeLimits& limits() const { return options.limits; }
+};
+
+// Queues `message` for the worker if it has a session. A message that finds none is lost: whatever
+// a worker must know is said again when it comes back (ResendTo in coordinator/group.h).
+void SendToWorker(const std::string& worker, v1::CoordinatorMessage message, Turn& turn);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_TURN_H_
