@@ -2,7 +2,8 @@
 // runtime's own notices (a timer is due, a child ended, stop) always find room, since each answers
 // something the actor itself began.
 //
-// The reader takes all that waits at once, so at most twice `capacity` messages exist for one actor.
+// The reader takes all that waits at once, so at most twice `capacity` messages exist for one
+// actor.
 //
 // Not thread-safe: the system guards it.
 #ifndef TROUPE_ACTOR_MAILBOX_H_

@@ -1,0 +1,202 @@
+#include "actor/sim/system.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Go {
+  static constexpr std::string_view kMessageName = "go";
+  int value = 0;
+};
+
+struct Script {
+  std::function<Status(Context&)> start;
+  std::function<Status(AnyMessage, Context&)> handle;
+  std::function<Status(Address, const Status&, Context&)> end;
+};
+
+class ScriptActor final : public Actor {
+ public:
+  explicit ScriptActor(Script script) : script_(std::move(script)) {}
+  Status Start(Context& context) override {
+    return script_.start ? script_.start(context) : OkStatus();
+  }
+  Status Handle(AnyMessage message, Context& context) override {
+    return script_.handle ? script_.handle(std::move(message), context) : OkStatus();
+  }
+  Status HandleEnd(Address child, const Status& cause, Context& context) override {
+    return script_.end ? script_.end(child, cause, context)
+                       : Actor::HandleEnd(child, cause, context);
+  }
+
+ private:
+  Script script_;
+};
+
+std::unique_ptr<Actor> Make(Script script) {
+  return std::make_unique<ScriptActor>(std::move(script));
+}
+
+WriteBatch Put(std::string key, std::string value) {
+  WriteBatch batch;
+  batch.Put(std::move(key), std::move(value));
+  return batch;
+}
+
+// The order in which ten actors, all made ready at once, got their turn.
+std::vector<int> OrderOfTurns(uint64_t seed) {
+  SimulatedSystem system({.seed = seed});
+  std::vector<int> order;
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    for (int i = 0; i < 10; ++i) {
+      context.Spawn("turn", Make({.start = [&order, i](Context&) {
+                      order.push_back(i);
+                      return OkStatus();
+                    }}));
+    }
+  });
+  system.Start(node);
+  system.RunFor(seconds(1));
+  return order;
+}
+
+TEST(SimulatedSystem, LetsTheSeedDecideWhichOfTheReadyActorsRunsFirst) {
+  const std::vector<int> order = OrderOfTurns(1);
+  EXPECT_EQ(order.size(), 10u);
+  EXPECT_EQ(order, OrderOfTurns(1));
+  EXPECT_NE(order, OrderOfTurns(2));
+}
+
+TEST(SimulatedSystem, FiresTimersByTheNodesClockAndNotBeforeTheyAreDue) {
+  SimulatedSystem system({.seed = 3});
+  std::vector<Duration> waited;
+  MonotonicTime start;
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    context.Spawn("timed", Make({.start =
+                                     [&](Context& actor) {
+                                       start = actor.Now();
+                                       actor.SetTimer(seconds(20), AnyMessage(Go{}));
+                                       const TimerId never =
+                                           actor.SetTimer(seconds(15), AnyMessage(Go{}));
+                                       actor.SetTimer(milliseconds(10), AnyMessage(Go{}));
+                                       actor.CancelTimer(never);
+                                       return OkStatus();
+                                     },
+                                 .handle =
+                                     [&](AnyMessage, Context& actor) {
+                                       waited.push_back(actor.Now() - start);
+                                       return OkStatus();
+                                     }}));
+  });
+  system.Start(node);
+  system.RunFor(seconds(60));
+  ASSERT_EQ(waited.size(), 2u);
+  EXPECT_GE(waited[0], milliseconds(10));
+  EXPECT_LT(waited[0], milliseconds(11));
+  EXPECT_GE(waited[1], seconds(20));
+  EXPECT_LT(waited[1], seconds(20) + milliseconds(1));
+}
+
+TEST(SimulatedSystem, EndsTheVolatileHalfOfACrashedNodeAndKeepsItsSyncedWrites) {
+  SimulatedSystem system({.seed = 4});
+  int handled = 0;
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    Store* const store = &context.store();
+    const uint64_t boots = context.boots();
+    context.Spawn("writer", Make({.start = [store, boots](Context& actor) -> Status {
+                                    actor.SetTimer(seconds(10), AnyMessage(Go{}));
+                                    return store->Write(Put("boots", std::to_string(boots)),
+                                                        Durability::kSynced);
+                                  },
+                                  .handle =
+                                      [&](AnyMessage, Context&) {
+                                        ++handled;
+                                        return OkStatus();
+                                      }}));
+  });
+  system.Start(node);
+  system.RunFor(seconds(1));
+  system.Crash(node, CrashKind::kHost);
+  EXPECT_FALSE(system.IsUp(node));
+  system.RunFor(seconds(60));
+  EXPECT_EQ(handled, 0);
+  EXPECT_EQ(*system.Disk(node).Get("boots"), "1");
+  system.Start(node);
+  system.RunFor(seconds(60));
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(*system.Disk(node).Get("boots"), "2");
+}
+
+TEST(SimulatedSystem, CrashesAtAWriteBeforeOrAfterItIsDurableAndNothingLaterTakesEffect) {
+  for (const WriteCrash where : {WriteCrash::kBefore, WriteCrash::kDurable}) {
+    SimulatedSystem system({.seed = 5});
+    Status first, second, sent;
+    const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+      Store* const store = &context.store();
+      context.Spawn("writer",
+                    Make({
+                        .handle =
+                            [&, store](AnyMessage, Context& actor) {
+                              first = store->Write(Put("first", "x"), Durability::kSynced);
+                              second = store->Write(Put("second", "x"), Durability::kSynced);
+                              sent = actor.Send(actor.self(), AnyMessage(Go{}));
+                              return OkStatus();
+                            },
+                    }));
+    });
+    system.Start(node);
+    system.RunFor(seconds(1));
+    system.CrashAtNextWrite(node, where);
+    ASSERT_TRUE(system.Send(Address{1}, AnyMessage(Go{})).ok());
+    system.RunFor(seconds(1));
+    EXPECT_FALSE(system.IsUp(node));
+    EXPECT_EQ(first.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(second.code(), StatusCode::kUnavailable);
+    EXPECT_FALSE(sent.ok());
+    EXPECT_EQ(system.Disk(node).Get("first").ok(), where == WriteCrash::kDurable);
+    EXPECT_FALSE(system.Disk(node).Get("second").ok());
+  }
+}
+
+TEST(SimulatedSystem, SupervisesAsTheThreadedSystemDoes) {
+  SimulatedSystem system({.seed = 6});
+  std::vector<std::string> ended;
+  system.OnRootEnd([&](NodeId, std::string_view name, const Status& cause) {
+    ended.push_back(fmt::format("{}: {}", name, ToString(cause)));
+  });
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    context.Spawn(
+        "root", Make({.start = [](Context& root) {
+          return root.Spawn("child", Make({.start = [](Context&) { return Aborted("peer gone"); }}))
+              .status();
+        }}));
+  });
+  system.Start(node);
+  system.RunFor(seconds(1));
+  EXPECT_EQ(ended, std::vector<std::string>{"root: ABORTED: peer gone"});
+}
+
+TEST(SimulatedSystem, TellsTheSenderThatAMailboxIsFull) {
+  SimulatedSystem system({.seed = 7});
+  Address address;
+  const NodeId node = system.AddNode("a", [&](NodeContext& context) {
+    address = context.Spawn("slow", Make({}), {.mailbox_capacity = 2});
+  });
+  system.Start(node);
+  EXPECT_TRUE(system.Send(address, AnyMessage(Go{})).ok());
+  EXPECT_TRUE(system.Send(address, AnyMessage(Go{})).ok());
+  EXPECT_EQ(system.Send(address, AnyMessage(Go{})).code(), StatusCode::kResourceExhausted);
+}
+
+}  // namespace
+}  // namespace troupe
