@@ -1,0 +1,170 @@
+"""Every wrong thing a user or a stranger can send: a message with field, value and relation; nothing else disturbed."""
+
+import json
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+import unittest
+
+from harness import BIN, Cluster, ClusterCase, run, training_data, wait_until
+
+GOOD = """
+name: good
+model: {{preset: tiny}}
+data: {{train: {train}}}
+training: {{global_batch_size: 8, sequence_length: 32, steps: 4}}
+"""
+
+# (what, --set arguments or a text edit, words that the message must hold)
+REFUSED = [
+    ("unknown key", ["training.stepz=3"], ["training.stepz", "steps"]),
+    ("wrong type", ["training.steps=many"], ["training.steps", "many"]),
+    ("negative", ["training.steps=-1"], ["training.steps", "-1"]),
+    ("zero", ["training.global_batch_size=0"], ["training.global_batch_size", "0"]),
+    ("NaN", ["optimizer.lr=.nan"], ["optimizer.lr", "nan"]),
+    ("heads not divisible", ["parallelism.tensor_parallel_degree=3"], ["tensor_parallel_degree", "3", "heads"]),
+    ("fewer blocks than stages", ["parallelism.pipeline_parallel_degree=16"], ["pipeline_parallel_degree", "16", "8"]),
+    ("batch not divisible", ["training.micro_batch_size=3"], ["micro_batch_size", "3", "8"]),
+    ("unknown schedule", ["parallelism.pipeline_parallel_schedule=1F2B"], ["pipeline_parallel_schedule", "1F2B", "1F1B"]),
+    ("bad name", ["name=Not A Name"], ["name", "Not A Name"]),
+    ("sequence longer than the data", ["training.sequence_length=100000000"], ["sequence_length", "100000000"]),
+    ("missing data", ["data.train=/nowhere/at/all"], ["data.train", "/nowhere/at/all"]),
+    ("bad pattern", ["model.pattern=(AD"], ["model.pattern", "(AD"]),
+    ("axis of a later release", ["parallelism.context_parallel_degree=2"], ["context_parallel_degree", "2"]),
+]
+
+
+class BadJobs(ClusterCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(workers=1).up()
+        cls.job = cls.cluster.home / "good.yaml"
+        cls.job.write_text(GOOD.format(train=training_data()))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.__exit__()
+
+    def refused(self, arguments, words, code=2, path=None):
+        got, out, err = self.cluster.troupe("submit", path or self.job, *arguments)
+        self.assertEqual(got, code, f"{arguments}: stdout {out} stderr {err}")
+        self.assertEqual(out, "")
+        for word in words:
+            self.assertIn(word.lower(), err.lower())
+        return err
+
+    def test_each_bad_value_is_refused_by_name(self):
+        for what, settings, words in REFUSED:
+            with self.subTest(what):
+                self.refused([part for setting in settings for part in ("--set", setting)], words)
+        self.assertEqual(self.cluster.json("list")["jobs"], [])
+
+    def test_a_typo_is_named_with_line_and_nearest_key(self):
+        path = self.cluster.home / "typo.yaml"
+        path.write_text(self.job.read_text() + "optimiser: {lr: 1.0}\n")
+        message = self.refused([], ["optimiser", "optimizer"], path=path)
+        self.assertIn("typo.yaml:6", message)
+
+    def test_a_duplicate_key_is_refused(self):
+        path = self.cluster.home / "twice.yaml"
+        path.write_text(self.job.read_text() + "name: other\n")
+        self.refused([], ["name", "duplicate"], path=path)
+
+    def test_a_missing_file_is_refused(self):
+        self.refused([], ["no-such.yaml"], path=self.cluster.home / "no-such.yaml")
+
+    def test_a_duplicate_name_and_an_unknown_job(self):
+        self.assertEqual(self.cluster.troupe("submit", self.job, "--name", "twin", "--set", "training.steps=1")[0], 0)
+        code, _, err = self.cluster.troupe("submit", self.job, "--name", "twin")
+        self.assertEqual(code, 2, err)
+        self.assertIn("twin", err)
+        for command in ("describe", "watch", "cancel", "resume", "logs"):
+            code, _, err = self.cluster.troupe(command, "nobody")
+            self.assertEqual(code, 4, f"{command}: {err}")
+            self.assertIn("nobody", err)
+        self.cluster.wait_for_state("twin", "SUCCEEDED")
+
+    def test_an_idx_that_lies_is_refused(self):
+        folder = pathlib.Path(self.cluster.home) / "lies"
+        folder.mkdir()
+        good = training_data()
+        whole = pathlib.Path(good + ".idx").read_bytes()
+        cases = {
+            "truncated": whole[:40],
+            "magic": b"X" + whole[1:],
+            "count": whole[:18] + struct.pack("<Q", 1 << 62) + whole[26:],
+            "pointer": whole[:34 + 4 * struct.unpack_from("<Q", whole, 18)[0]] + struct.pack("<q", 1 << 40)
+            + whole[42 + 4 * struct.unpack_from("<Q", whole, 18)[0]:],
+        }
+        for name, content in cases.items():
+            with self.subTest(name):
+                shutil.copy(good + ".bin", folder / f"{name}.bin")
+                (folder / f"{name}.idx").write_bytes(content)
+                self.refused(["--set", f"data.train={folder / name}"], [f"{name}.idx"])
+
+    def test_usage_errors(self):
+        for arguments in ([], ["no-such-command"], ["submit"], ["submit", "--no-such-flag"]):
+            code, out, err = run(*arguments)
+            self.assertEqual(code, 2, arguments)
+            self.assertTrue(err)
+        code, _, err = run("list", "--coordinator", "127.0.0.1:1")
+        self.assertEqual(code, 3, err)
+
+
+class Strangers(ClusterCase):
+    def test_garbage_on_every_port_disturbs_nothing(self):
+        with Cluster(workers=1) as cluster:
+            job = cluster.submit("steady", steps=400, interval=0, parallelism="tensor_parallel_degree: 1")
+            cluster.wait_for_step(job, 1)
+            info = cluster.info()
+            addresses = [info["coordinator"]["address"]]
+            addresses += [url.split("/")[2] for url in
+                          [info["coordinator"]["metrics"], *(w["metrics"] for w in info["workers"])]]
+            for address in addresses:
+                host, port = address.rsplit(":", 1)
+                for garbage in (os.urandom(4096), b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + os.urandom(512)):
+                    with socket.create_connection((host, int(port)), timeout=5) as connection:
+                        connection.settimeout(5)
+                        try:
+                            connection.sendall(garbage)
+                            connection.shutdown(socket.SHUT_WR)
+                            connection.recv(4096)
+                        except OSError:
+                            pass
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual(done["restarts"], 0)
+
+    def test_a_second_worker_of_the_same_name_is_refused(self):
+        with Cluster(workers=1) as cluster:
+            job = cluster.submit("steady", steps=400, interval=0, parallelism="tensor_parallel_degree: 1")
+            cluster.wait_for_step(job, 1)
+            twin = subprocess.Popen(
+                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "worker-0",
+                 "--devices", "cpu:1", "--data-dir", cluster.home / "twin"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            try:
+                done = cluster.wait_for_state(job, "SUCCEEDED")
+                self.assertEqual(done["restarts"], 0)
+                self.assertEqual(len(cluster.json("workers")["workers"]), 1)
+            finally:
+                twin.kill()
+                _, err = twin.communicate(timeout=10)
+            self.assertIn("worker-0", err)
+
+    def test_a_second_coordinator_on_the_same_directory_is_refused(self):
+        with Cluster(workers=1) as cluster:
+            data = next(cluster.directory.rglob("CURRENT")).parent
+            while (data / "CURRENT").exists():
+                data = data.parent
+            done = subprocess.run([BIN / "troupe-coordinator", "--listen", "127.0.0.1:0", "--data-dir", data],
+                                  capture_output=True, text=True, timeout=30)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("lock", done.stderr.lower())
+            self.assertEqual(cluster.troupe("list")[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
