@@ -5,6 +5,8 @@ import unittest
 from harness import Cluster, ClusterCase, alive, kill, wait_until
 
 STEPS = 12
+# Each step takes a tenth of a second, so that a hand can hit the middle of the job.
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:100"}
 LAYOUTS = {"tensor": "tensor_parallel_degree: 2", "pipe": "pipeline_parallel_degree: 2",
            "data": "data_parallel_replicate_degree: 2"}
 
@@ -46,14 +48,14 @@ class KillTable(ClusterCase):
 
     def test_a_worker_killed_by_hand(self):
         for layout in LAYOUTS:
-            with self.subTest(layout), Cluster(workers=2) as cluster:
+            with self.subTest(layout), Cluster(workers=2, environment=SLOW) as cluster:
                 job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS[layout])
                 cluster.wait_for_step(job, 5)
                 kill(cluster.worker("worker-1")["pid"])
                 self.check_goes_on(cluster, job, layout)
 
     def test_a_rank_process_killed_by_hand(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
             cluster.wait_for_step(job, 5)
             rank = cluster.describe(job)["ranks"][1]
@@ -63,7 +65,7 @@ class KillTable(ClusterCase):
             self.assertTrue(alive(worker), "the daemon must outlive its rank")
 
     def test_all_workers_killed_by_hand(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
             cluster.wait_for_step(job, 5)
             for worker in cluster.info()["workers"]:
@@ -71,7 +73,7 @@ class KillTable(ClusterCase):
             self.check_goes_on(cluster, job, "tensor")
 
     def test_everything_killed_and_the_cluster_brought_up_again(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
             cluster.wait_for_step(job, 5)
             info = cluster.info()

@@ -12,6 +12,10 @@ import urllib.request
 from harness import ROOT, TROUPE, Cluster, ClusterCase, alive, kill, training_data, wait_until
 
 
+# Each step takes a fiftieth of a second, so that what a test does falls into the middle of a job.
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+
+
 class MainJob(ClusterCase):
     def test_six_layouts_as_real_processes_agree_with_a_single_rank(self):
         with Cluster(workers=4) as cluster:
@@ -45,7 +49,7 @@ class MainJob(ClusterCase):
             self.assertEqual(cluster.losses(job), before)
 
     def test_describe_names_ranks_layout_and_checkpoints(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("describe", steps=40, interval=10)
             cluster.wait_for_step(job, 1)
             described = cluster.describe(job)
@@ -61,7 +65,7 @@ class MainJob(ClusterCase):
             self.assertEqual(done["step"], 40)
 
     def test_cancel_with_checkpoint_then_resume_goes_on_from_there(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             whole = cluster.submit("whole", steps=2000, interval=0)
             cluster.wait_for_step(whole, 20)
             code, out, err = cluster.troupe("cancel", whole, "--checkpoint", "-o", "json")
@@ -79,7 +83,7 @@ class MainJob(ClusterCase):
             cluster.wait_for_state(whole, "CANCELLED")
 
     def test_checkpoints_create_takes_effect_inside_a_granted_window(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("asked", steps=3000, interval=0)
             cluster.wait_for_step(job, 3)
             cluster.json("checkpoints", "create", job)
@@ -92,7 +96,7 @@ class MainJob(ClusterCase):
             cluster.troupe("cancel", job)
 
     def test_training_goes_on_while_the_coordinator_is_down(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("outage", steps=100000, interval=0)
             cluster.wait_for_step(job, 3)
             info = cluster.info()
@@ -128,7 +132,7 @@ class MainJob(ClusterCase):
             cluster.troupe("cancel", job)
 
     def test_a_second_job_waits_visibly_and_then_runs(self):
-        with Cluster(workers=2) as cluster:
+        with Cluster(workers=2, environment=SLOW) as cluster:
             first = cluster.submit("first", steps=60, interval=0)
             second = cluster.submit("second", steps=4, interval=0)
             waiting = cluster.describe(second)
@@ -198,7 +202,7 @@ class MainJob(ClusterCase):
             wait_until(lambda: not any(map(alive, pids)), "all processes gone", 15)
 
     def test_ctrl_c_detaches_from_a_watched_job(self):
-        with Cluster(workers=1) as cluster:
+        with Cluster(workers=1, environment=SLOW) as cluster:
             path = cluster.write_job("detached", steps=100000, interval=0, parallelism="tensor_parallel_degree: 1")
             watching = subprocess.Popen([TROUPE, "submit", str(path), "--wait", "--data-dir", str(cluster.directory)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
