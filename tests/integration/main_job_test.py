@@ -105,21 +105,8 @@ class MainJob(ClusterCase):
                 before = cluster.describe(job)
                 kill(info["coordinator"]["pid"])
                 ranks = [r["pid"] for r in before["ranks"]]
-
-                def processor_ticks():
-                    total = 0
-                    for pid in ranks:
-                        with open(f"/proc/{pid}/stat") as file:
-                            fields = file.read().rsplit(")", 1)[1].split()
-                        total += int(fields[11]) + int(fields[12])
-                    return total
-
-                start = processor_ticks()
-                clock = os.sysconf("SC_CLK_TCK")
-                # Twenty seconds without a coordinator, in which the ranks compute all along.
                 end = time.monotonic() + 20
                 wait_until(lambda: time.monotonic() > end, "twenty seconds", 30)
-                self.assertGreater(processor_ticks() - start, 8 * clock, "the ranks stood still")
                 self.assertTrue(all(alive(pid) for pid in ranks))
             finally:
                 os.kill(info["supervisor"]["pid"], signal.SIGCONT)
@@ -128,7 +115,8 @@ class MainJob(ClusterCase):
             self.assertEqual(after["restarts"], 0)
             self.assertEqual(after["group_epoch"], before["group_epoch"])
             self.assertEqual([r["pid"] for r in after["ranks"]], ranks)
-            wait_until(lambda: cluster.describe(job)["step"] > before["step"] + 20, "reports of the outage arrive")
+            # A step takes 20 ms at least: 250 steps could be made up since, 400 were made in the outage.
+            wait_until(lambda: cluster.describe(job)["step"] > before["step"] + 400, "the outage's reports", 5)
             cluster.troupe("cancel", job)
 
     def test_a_second_job_waits_visibly_and_then_runs(self):
