@@ -1,0 +1,65 @@
+#include "plan/estimate.h"
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+int64_t QueryWidth(const model::ModelConfig& model) {
+  return model.head_dim * model.num_attention_heads;
+}
+int64_t KeyValueWidth(const model::ModelConfig& model) {
+  return model.head_dim * model.num_key_value_heads;
+}
+
+}  // namespace
+
+double BlockForwardFlops(const model::ModelConfig& model, char block, double samples,
+                         double tokens) {
+  const double all_tokens = samples * tokens;
+  const double hidden = static_cast<double>(model.hidden_size);
+  const double query = static_cast<double>(QueryWidth(model));
+  const double key_value = static_cast<double>(KeyValueWidth(model));
+  if (block == 'A') {
+    // Projections in and out, then scores and values over half of the square.
+    return 2 * all_tokens * hidden * (2 * query + 2 * key_value) +
+           2 * samples * tokens * tokens * query;
+  }
+  TROUPE_CHECK(block == 'D', "block {}", block);
+  return 2 * all_tokens * hidden * static_cast<double>(model.intermediate_size) * 3;
+}
+
+double HeadForwardFlops(const model::ModelConfig& model, double samples, double tokens) {
+  return 2 * samples * tokens * static_cast<double>(model.hidden_size) *
+         static_cast<double>(model.vocab_size);
+}
+
+double ModelFlops(const model::ModelConfig& model, double samples, double tokens) {
+  double forward = HeadForwardFlops(model, samples, tokens);
+  for (char block : model.blocks) forward += BlockForwardFlops(model, block, samples, tokens);
+  return 3 * forward;
+}
+
+int64_t BlockParameters(const model::ModelConfig& model, char block) {
+  const int64_t hidden = model.hidden_size;
+  if (block == 'A') return hidden * (2 * QueryWidth(model) + 2 * KeyValueWidth(model)) + hidden;
+  TROUPE_CHECK(block == 'D', "block {}", block);
+  return hidden * model.intermediate_size * 3 + hidden;
+}
+
+int64_t EmbeddingParameters(const model::ModelConfig& model) {
+  return model.vocab_size * model.hidden_size;
+}
+
+int64_t HeadParameters(const model::ModelConfig& model) {
+  return model.vocab_size * model.hidden_size + model.hidden_size;
+}
+
+int64_t ModelParameters(const model::ModelConfig& model) {
+  int64_t parameters = EmbeddingParameters(model) + HeadParameters(model);
+  if (model.tie_word_embeddings) parameters -= EmbeddingParameters(model);
+  for (char block : model.blocks) parameters += BlockParameters(model, block);
+  return parameters;
+}
+
+}  // namespace troupe

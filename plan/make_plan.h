@@ -1,0 +1,37 @@
+// From a job to its plan: mesh, chunks, schedule, memory, traffic; then placed on devices. All pure.
+#ifndef TROUPE_PLAN_MAKE_PLAN_H_
+#define TROUPE_PLAN_MAKE_PLAN_H_
+
+#include <optional>
+
+#include "base/status.h"
+#include "plan/placement.h"
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+
+namespace troupe {
+
+// `spec` with every default filled in, or every relation that failed (INVALID_ARGUMENT or UNIMPLEMENTED with
+// BadRequest details): what CreateJob calls first.
+StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
+
+// A plan with coordinates but neither workers nor device kind. The spec's defaults must be filled in; it need not have
+// name, data or checkpoint paths. INVALID_ARGUMENT or UNIMPLEMENTED where the job cannot be.
+StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec);
+
+// `plan` with every rank on a free device of `cluster`. A device kind that the plan has already (frozen at the first
+// placement, with threads_per_rank) is kept, and only devices of that very kind are used. FAILED_PRECONDITION, saying
+// what is missing, where they do not suffice.
+StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
+                             const ClusterView& cluster);
+
+// Both of the above.
+StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const ClusterView& cluster);
+
+// `spec` on the largest data_parallel_replicate_degree that is smaller than its own, fits `devices` devices and
+// validates; none where there is no such layout. For fault_tolerance.allow_layout_change.
+std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_MAKE_PLAN_H_

@@ -1,0 +1,173 @@
+#include "plan/make_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "plan/estimate.h"
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/plan_text.h"
+#include "plan/stage_inputs.h"
+#include "plan/validate.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+v1::JobSpec JobWith(const std::vector<std::string>& overrides) {
+  v1::JobSpec spec;
+  for (const auto& override : overrides) {
+    const Status status = ApplyOverride(override, &spec);
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  ApplyDefaults(&spec);
+  return spec;
+}
+
+StatusOr<v1::Plan> PlanWith(const std::vector<std::string>& overrides) {
+  const v1::JobSpec spec = JobWith(overrides);
+  return MakePlan(spec, ImaginedCluster(static_cast<int>(RankCount(spec.parallelism())), "cpu"));
+}
+
+TEST(MakePlanTest, TheQuickstartPlanIsGolden) {
+  const auto plan = PlanWith({"model.preset=tiny",
+                              "training={global_batch_size: 16, micro_batch_size: 2}",
+                              "parallelism={tensor_parallel_degree: 2, "
+                              "pipeline_parallel_degree: 2}"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Json json = Json::parse(PlanToJson(*plan));
+  EXPECT_EQ(json["mesh"].dump(),
+            R"({"context":1,"data_replicate":1,"data_shard":1,"expert":1,"pipe":2,"tensor":2})");
+  EXPECT_EQ(json["ranks"].size(), 4u);
+  EXPECT_EQ(json["ranks"][3]["coordinates"]["pipe"], 1);
+  EXPECT_EQ(json["ranks"][3]["coordinates"]["tensor"], 1);
+  EXPECT_EQ(json["stages"][0]["blocks"], "ADAD");
+  EXPECT_EQ(json["stages"][1]["blocks"], "ADAD");
+  EXPECT_EQ(json["stages"][1]["first_block"], 4);
+  EXPECT_TRUE(json["stages"][0]["has_embedding"]);
+  EXPECT_TRUE(json["stages"][1]["has_head"]);
+  // 4 × (attention 256·(2·256 + 2·128) + MLP 3·256·704 + two norms) + embedding, head and norm.
+  const int64_t layer = 256 * (2 * 256 + 2 * 128) + 3 * 256 * 704 + 2 * 256;
+  EXPECT_EQ(json["parameters"], 4 * layer + 2 * 259 * 256 + 256);
+  EXPECT_EQ(json["stages"][0]["parameters"], 2 * layer + 259 * 256);
+  EXPECT_EQ(json["schedule"]["name"], "1F1B");
+  EXPECT_DOUBLE_EQ(json["schedule"]["bubble_ratio"], 1.0 / 9);
+  EXPECT_EQ(json["schedule"]["peak_live_activations"].dump(), "[2,1]");
+  EXPECT_EQ(json["schedule"]["stages"].dump(), "[[0],[1]]");
+  EXPECT_EQ(json["schedule"]["ranks"][0][2], "B0.0");
+  EXPECT_EQ(json["cannot_fix"].size(), 6u);
+  for (const auto& stage : json["stages"]) EXPECT_GT(stage["memory"]["total_bytes"], 0);
+}
+
+TEST(MakePlanTest, ModelFlopsFollowTheStatedConvention) {
+  const auto plan = PlanWith({"model.preset=llama-124m", "training={global_batch_size: 4}"});
+  const double tokens = 4 * 256;
+  const double layer = 6 * tokens * 768 * (4 * 768) + 6 * 4 * 256.0 * 256 * 768 +
+                       6 * tokens * 768 * 2048 * 3;
+  EXPECT_DOUBLE_EQ(plan->model_flops_per_step(), 12 * layer + 6 * tokens * 768 * 50304);
+  EXPECT_EQ(plan->parameters(), 50304 * 768 + 12 * (4 * 768 * 768 + 3 * 768 * 2048 + 2 * 768) + 768);
+}
+
+TEST(MakePlanTest, StagesAreCutByCostWithTheHeadCounted) {
+  const auto plan = PlanWith({"model.preset=llama-124m", "parallelism.pipeline_parallel_degree=2"});
+  ASSERT_TRUE(plan.ok());
+  // The head costs as much as five layers: the last stage has fewer blocks.
+  EXPECT_GT(plan->chunks(0).block_count(), plan->chunks(1).block_count() + 6);
+  EXPECT_LT(plan->imbalance(), 1.05);
+  const auto split = PlanWith({"model.preset=llama-124m",
+                               "parallelism={pipeline_parallel_degree: 2, "
+                               "pipeline_parallel_split_points: [12]}"});
+  EXPECT_EQ(split->chunks(1).first_block(), 12);
+  EXPECT_GT(split->imbalance(), 1.2);
+}
+
+TEST(MakePlanTest, TiedWeightsBelongToTheFirstAndTheLastStage) {
+  const auto plan = PlanWith({"model={preset: tiny, tie_word_embeddings: true}",
+                              "parallelism.pipeline_parallel_degree=4"});
+  EXPECT_THAT(plan->ownership(1), HasSubstr("stages 0 and 3"));
+  const auto tensor = PlanWith({"model.preset=tiny", "parallelism.tensor_parallel_degree=4"});
+  EXPECT_THAT(tensor->ownership(1), HasSubstr("3 of 65 and 1 of 64"));
+}
+
+TEST(MakePlanTest, EveryDegreeAppearsInMeshRanksAndTraffic) {
+  const auto plan = PlanWith({"parallelism={tensor_parallel_degree: 2, pipeline_parallel_degree: 2,"
+                              " data_parallel_replicate_degree: 2}"});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->ranks_size(), 8);
+  std::set<std::string> axes;
+  for (const auto& entry : plan->traffic()) {
+    axes.insert(entry.axis());
+    EXPECT_GT(entry.bytes_per_step(), 0);
+  }
+  EXPECT_TRUE(axes.contains("tensor") && axes.contains("pipe") && axes.contains("data_replicate"));
+  EXPECT_EQ(PlanWith({})->traffic_size(), 0);
+}
+
+TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {
+  const auto plan = PlanWith({"training={global_batch_size: 2}",
+                              "parallelism.pipeline_parallel_degree=4"});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->warnings(0), HasSubstr("2 microbatches are fewer than 4 stages"));
+}
+
+TEST(MakePlanTest, TooFewDevicesAreAFailedPrecondition) {
+  const v1::JobSpec spec = JobWith({"parallelism.tensor_parallel_degree=4"});
+  const auto plan = MakePlan(spec, ImaginedCluster(3, "cpu"));
+  EXPECT_EQ(plan.status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(MakePlanTest, BadJobsAreRefusedWithDetails) {
+  v1::JobSpec spec = JobWith({});
+  spec.mutable_parallelism()->set_tensor_parallel_degree(3);
+  const auto plan = MakeUnplacedPlan(spec);
+  EXPECT_EQ(plan.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_FALSE(ViolationsOf(plan.status()).empty());
+}
+
+TEST(MakePlanTest, TheDigestIsThatOfWhatTheBitsDependOn) {
+  const v1::JobSpec spec = JobWith({});
+  ClusterView cluster = ImaginedCluster(2, "cpu");
+  cluster.free_devices[0].worker = "a";
+  cluster.free_devices[1].worker = "b";
+  const auto unplaced = MakeUnplacedPlan(spec);
+  const auto placed = PlacePlan(spec, *unplaced, cluster);
+  EXPECT_NE(placed->digest(), unplaced->digest());
+  cluster.free_devices.erase(cluster.free_devices.begin());
+  const auto elsewhere = PlacePlan(spec, *placed, cluster);
+  EXPECT_EQ(elsewhere->ranks(0).worker(), "b");
+  EXPECT_EQ(elsewhere->digest(), placed->digest());
+  cluster.free_devices[0].device.mutable_kind()->set_versions("other");
+  EXPECT_EQ(PlacePlan(spec, *placed, cluster).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(MakePlanTest, ASmallerLayoutKeepsTheBatchAndTheModelAxes) {
+  const v1::JobSpec spec = JobWith({"training.global_batch_size=12",
+                                    "parallelism={data_parallel_replicate_degree: 4, "
+                                    "tensor_parallel_degree: 2}"});
+  EXPECT_EQ(SmallerLayout(spec, 7)->parallelism().data_parallel_replicate_degree(), 3);
+  EXPECT_EQ(SmallerLayout(spec, 5)->parallelism().data_parallel_replicate_degree(), 2);
+  EXPECT_EQ(SmallerLayout(spec, 100)->parallelism().data_parallel_replicate_degree(), 3);
+  EXPECT_FALSE(SmallerLayout(spec, 1).has_value());
+  EXPECT_FALSE(SmallerLayout(JobWith({}), 5).has_value());
+}
+
+TEST(MakePlanTest, AThousandRanksArePlannedWithinASecond) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto plan = PlanWith({"model.preset=llama-8b",
+                              "training={global_batch_size: 1024, sequence_length: 4096}",
+                              "parallelism={tensor_parallel_degree: 8, "
+                              "pipeline_parallel_degree: 16, data_parallel_replicate_degree: 8}"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const std::string text = PlanToText(*plan) + PlanToJson(*plan);
+  EXPECT_THAT(text, HasSubstr("1024 ranks"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace troupe

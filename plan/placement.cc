@@ -1,0 +1,170 @@
+#include "plan/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "plan/mesh.h"
+
+namespace troupe {
+namespace {
+
+using KindKey = std::tuple<std::string, std::string, std::string, std::string>;
+
+KindKey KeyOf(const v1::DeviceKind& kind) {
+  return {kind.kind(), kind.model(), kind.kernel_level(), kind.versions()};
+}
+
+std::string TextOf(const v1::DeviceKind& kind) {
+  return fmt::format("{} {} ({}; {})", kind.kind(), kind.model(), kind.kernel_level(),
+                     kind.versions());
+}
+
+const std::string& HostOf(const ClusterDevice& device) {
+  return device.host.empty() ? device.worker : device.host;
+}
+
+std::string IslandOf(const ClusterDevice& device) {
+  return device.island.empty() ? "host:" + HostOf(device) : device.island;
+}
+
+// The free devices of one island, by worker.
+class Island {
+ public:
+  void Add(const ClusterDevice* device) {
+    workers_[device->worker].push_back(device);
+    ++free_;
+  }
+  void Sort() {
+    for (auto& [name, devices] : workers_) {
+      std::sort(devices.begin(), devices.end(), [](const auto* a, const auto* b) {
+        return a->device.index() > b->device.index();
+      });
+    }
+  }
+  int free() const { return free_; }
+  // The device with the lowest index of the worker that has the fewest ranks of the gang so far.
+  const ClusterDevice* Take(std::map<std::string, int>* ranks_on_worker) {
+    std::vector<const ClusterDevice*>* least = nullptr;
+    int least_ranks = 0;
+    for (auto& [name, devices] : workers_) {
+      const int ranks = (*ranks_on_worker)[name];
+      if (!devices.empty() && (least == nullptr || ranks < least_ranks)) {
+        least = &devices;
+        least_ranks = ranks;
+      }
+    }
+    const ClusterDevice* device = least->back();
+    least->pop_back();
+    ++(*ranks_on_worker)[device->worker];
+    --free_;
+    return device;
+  }
+
+ private:
+  std::map<std::string, std::vector<const ClusterDevice*>> workers_;
+  int free_ = 0;
+};
+
+// Devices of one kind, enough for the gang: kinds by number of free devices, then by text.
+StatusOr<std::vector<const ClusterDevice*>> ChooseKind(const ClusterView& cluster,
+                                                       const std::string& device_kind,
+                                                       const v1::DeviceKind* frozen, int ranks) {
+  std::map<KindKey, std::vector<const ClusterDevice*>> kinds;
+  for (const ClusterDevice& device : cluster.free_devices) {
+    if (device.device.kind().kind() != device_kind) continue;
+    if (frozen != nullptr && KeyOf(device.device.kind()) != KeyOf(*frozen)) continue;
+    kinds[KeyOf(device.device.kind())].push_back(&device);
+  }
+  const std::vector<const ClusterDevice*>* most = nullptr;
+  for (const auto& [key, devices] : kinds) {
+    if (most == nullptr || devices.size() > most->size()) most = &devices;
+  }
+  const size_t available = most == nullptr ? 0 : most->size();
+  if (available < static_cast<size_t>(ranks)) {
+    return FailedPrecondition(
+        "needs {} free devices of one kind, {}; {} free",
+        ranks, frozen != nullptr ? TextOf(*frozen) : device_kind, available == 1 ? "1 is" : fmt::format("{} are", available));
+  }
+  return *most;
+}
+
+}  // namespace
+
+ClusterView ImaginedCluster(int count, const std::string& device_kind) {
+  ClusterView cluster;
+  cluster.free_devices.resize(count);
+  for (int i = 0; i < count; ++i) {
+    cluster.free_devices[i].device.set_index(i);
+    cluster.free_devices[i].device.mutable_kind()->set_kind(device_kind);
+  }
+  return cluster;
+}
+
+StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::string& device_kind,
+                                  const ClusterView& cluster, const v1::DeviceKind* frozen) {
+  const Mesh mesh(degrees);
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<const ClusterDevice*> devices,
+                          ChooseKind(cluster, device_kind, frozen, mesh.ranks()));
+  std::map<std::string, Island> islands;
+  for (const ClusterDevice* device : devices) islands[IslandOf(*device)].Add(device);
+  for (auto& [name, island] : islands) island.Sort();
+
+  GangPlacement placement;
+  placement.device = devices.front()->device.kind();
+  std::map<std::string, int> ranks_on_worker;
+  std::vector<const ClusterDevice*> chosen(mesh.ranks());
+  // Tensor groups are runs of consecutive ranks and all of one size, so that filling one island after the other, the
+  // one with the most room first, uses the fewest islands and loses no room for a whole group.
+  const int group_size = mesh.degree(model::Axis::kTensor);
+  Island* current = nullptr;
+  for (int first = 0; first < mesh.ranks(); first += group_size) {
+    if (current == nullptr || current->free() < group_size) {
+      current = nullptr;
+      for (auto& [name, island] : islands) {
+        if (island.free() >= group_size && (current == nullptr || island.free() > current->free())) {
+          current = &island;
+        }
+      }
+    }
+    if (current == nullptr) {
+      placement.warnings.push_back(
+          fmt::format("the tensor group of ranks {}-{} crosses islands: none has {} devices free",
+                      first, first + group_size - 1, group_size));
+    }
+    for (int rank = first; rank < first + group_size; ++rank) {
+      Island* source = current;
+      if (source == nullptr) {
+        source = &std::max_element(islands.begin(), islands.end(), [](const auto& a, const auto& b) {
+                    return a.second.free() < b.second.free();
+                  })->second;
+      }
+      chosen[rank] = source->Take(&ranks_on_worker);
+    }
+  }
+
+  std::map<std::string, int> ranks_on_host;
+  std::map<std::string, int> cores_of_host;
+  for (int rank = 0; rank < mesh.ranks(); ++rank) {
+    const ClusterDevice& device = *chosen[rank];
+    v1::RankPlacement entry;
+    entry.set_rank(rank);
+    *entry.mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
+    entry.set_worker(device.worker);
+    entry.set_device(device.device.index());
+    entry.set_island(device.worker.empty() ? "" : IslandOf(device));
+    placement.ranks.push_back(std::move(entry));
+    if (device.worker.empty()) continue;
+    ++ranks_on_host[HostOf(device)];
+    int& cores = cores_of_host[HostOf(device)];
+    cores = std::max(cores, device.device.cores());
+  }
+  int threads = ranks_on_host.empty() ? 1 : 1 << 16;
+  for (const auto& [host, ranks] : ranks_on_host) {
+    threads = std::min(threads, cores_of_host[host] / ranks);
+  }
+  placement.threads_per_rank = std::max(threads, 1);
+  return placement;
+}
+
+}  // namespace troupe

@@ -1,0 +1,127 @@
+#include "plan/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+ClusterDevice Device(const std::string& worker, int index, const std::string& island = "",
+                     const std::string& versions = "v1") {
+  ClusterDevice device{.worker = worker, .host = "host-of-" + worker, .island = island};
+  device.device.set_index(index);
+  device.device.set_cores(4);
+  device.device.mutable_kind()->set_kind("cpu");
+  device.device.mutable_kind()->set_model("M");
+  device.device.mutable_kind()->set_versions(versions);
+  return device;
+}
+
+v1::MeshDegrees MeshOf(int pipe, int data, int tensor) {
+  v1::MeshDegrees mesh;
+  mesh.set_pipe(pipe);
+  mesh.set_data_replicate(data);
+  mesh.set_data_shard(1);
+  mesh.set_context(1);
+  mesh.set_expert(1);
+  mesh.set_tensor(tensor);
+  return mesh;
+}
+
+// "0:a.0 1:a.1": each rank's worker and device.
+std::string TextOf(const StatusOr<GangPlacement>& placement) {
+  if (!placement.ok()) return ToString(placement.status());
+  std::string text;
+  for (const auto& rank : placement->ranks) {
+    text += fmt::format("{}{}:{}.{}", text.empty() ? "" : " ", rank.rank(), rank.worker(),
+                        rank.device());
+  }
+  return text;
+}
+
+TEST(PlacementTest, OneRankAWorkerIsGolden) {
+  const ClusterView cluster{
+      {Device("w3", 0), Device("w1", 0), Device("w0", 0), Device("w2", 0)}};
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)),
+            "0:w0.0 1:w1.0 2:w2.0 3:w3.0");
+}
+
+TEST(PlacementTest, TensorGroupsStayInsideAnIslandThatHasRoom) {
+  // Island x has three devices, y two, z two: three tensor pairs, none across islands.
+  const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "y"), Device("c", 0, "x"),
+                             Device("d", 0, "y"), Device("e", 0, "x"), Device("f", 0, "z"),
+                             Device("g", 0, "z")}};
+  const auto placement = PlaceGang(MeshOf(3, 1, 2), "cpu", cluster, nullptr);
+  EXPECT_EQ(TextOf(placement), "0:a.0 1:c.0 2:b.0 3:d.0 4:f.0 5:g.0");
+  EXPECT_TRUE(placement->warnings.empty());
+  EXPECT_EQ(placement->ranks[2].island(), "y");
+}
+
+TEST(PlacementTest, AGangTakesTheFewestIslands) {
+  const ClusterView cluster{{Device("a", 0, "x"), Device("a", 1, "x"), Device("b", 0, "y"),
+                             Device("b", 1, "y"), Device("b", 2, "y"), Device("b", 3, "y")}};
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)),
+            "0:b.0 1:b.1 2:b.2 3:b.3");
+}
+
+TEST(PlacementTest, RanksSpreadOverTheWorkersOfAnIsland) {
+  const ClusterView cluster{{Device("a", 0, "x"), Device("a", 1, "x"), Device("b", 0, "x"),
+                             Device("b", 1, "x")}};
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 2, 1), "cpu", cluster, nullptr)), "0:a.0 1:b.0");
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 3, 1), "cpu", cluster, nullptr)), "0:a.0 1:b.0 2:a.1");
+}
+
+TEST(PlacementTest, AGroupCrossesIslandsOnlyWhereNoneHasRoomAndSaysSo) {
+  const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "y")}};
+  const auto placement = PlaceGang(MeshOf(1, 1, 2), "cpu", cluster, nullptr);
+  EXPECT_EQ(TextOf(placement), "0:a.0 1:b.0");
+  ASSERT_EQ(placement->warnings.size(), 1u);
+  EXPECT_THAT(placement->warnings[0], HasSubstr("ranks 0-1 crosses islands"));
+}
+
+TEST(PlacementTest, AGangIsOfOneKindAndVersion) {
+  const ClusterView cluster{{Device("a", 0, "", "v1"), Device("b", 0, "", "v2"),
+                             Device("c", 0, "", "v2"), Device("d", 0, "", "v1"),
+                             Device("e", 0, "", "v2")}};
+  const auto placement = PlaceGang(MeshOf(2, 1, 1), "cpu", cluster, nullptr);
+  EXPECT_EQ(TextOf(placement), "0:b.0 1:c.0");
+  EXPECT_EQ(placement->device.versions(), "v2");
+  const auto none = PlaceGang(MeshOf(2, 2, 1), "cpu", cluster, nullptr);
+  EXPECT_EQ(none.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(TextOf(none), HasSubstr("needs 4 free devices of one kind, cpu; 3 are free"));
+}
+
+TEST(PlacementTest, AFrozenKindIsKept) {
+  const ClusterView cluster{{Device("a", 0, "", "v1"), Device("b", 0, "", "v2"),
+                             Device("c", 0, "", "v2")}};
+  v1::DeviceKind frozen = cluster.free_devices[0].device.kind();
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 1, 1), "cpu", cluster, &frozen)), "0:a.0");
+  EXPECT_THAT(TextOf(PlaceGang(MeshOf(2, 1, 1), "cpu", cluster, &frozen)),
+              HasSubstr("1 is free"));
+  EXPECT_THAT(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", cluster, nullptr)), HasSubstr("0 are free"));
+}
+
+TEST(PlacementTest, CoresOfAHostAreSharedByItsRanks) {
+  ClusterView cluster{{Device("a", 0), Device("b", 0), Device("c", 0)}};
+  for (auto& device : cluster.free_devices) device.host = "one";
+  EXPECT_EQ(PlaceGang(MeshOf(1, 1, 1), "cpu", cluster, nullptr)->threads_per_rank, 4);
+  EXPECT_EQ(PlaceGang(MeshOf(2, 1, 1), "cpu", cluster, nullptr)->threads_per_rank, 2);
+  EXPECT_EQ(PlaceGang(MeshOf(3, 1, 1), "cpu", cluster, nullptr)->threads_per_rank, 1);
+}
+
+TEST(PlacementTest, TheOrderInWhichDevicesAreListedDoesNotMatter) {
+  ClusterView cluster;
+  for (int i = 0; i < 6; ++i) {
+    cluster.free_devices.push_back(Device(fmt::format("w{}", i), 0, i < 3 ? "x" : "y"));
+  }
+  const std::string once = TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr));
+  std::reverse(cluster.free_devices.begin(), cluster.free_devices.end());
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(2, 1, 2), "cpu", cluster, nullptr)), once);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,201 @@
+#include "plan/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostRanksListed = 64;
+constexpr int kMostActionsListed = 40;
+
+template <typename Grid>
+Json GridToJson(const Grid& grid) {
+  return {{"pipe", grid.pipe()},       {"data_replicate", grid.data_replicate()},
+          {"data_shard", grid.data_shard()}, {"context", grid.context()},
+          {"expert", grid.expert()},   {"tensor", grid.tensor()}};
+}
+
+Json MemoryToJson(const v1::RankMemory& memory) {
+  return {{"parameter_bytes", memory.parameter_bytes()},
+          {"compute_copy_bytes", memory.compute_copy_bytes()},
+          {"gradient_bytes", memory.gradient_bytes()},
+          {"optimizer_bytes", memory.optimizer_bytes()},
+          {"saved_bytes", memory.saved_bytes()},
+          {"temporary_bytes", memory.temporary_bytes()},
+          {"scratch_bytes", memory.scratch_bytes()},
+          {"total_bytes", memory.total_bytes()}};
+}
+
+Json StringsToJson(const auto& strings) {
+  Json list = Json::array();
+  for (const auto& text : strings) list.push_back(text);
+  return list;
+}
+
+Json ScheduleToJson(const v1::Plan& plan) {
+  Json peaks = Json::array();
+  Json actions = Json::array();
+  for (const auto& rank : plan.schedule().ranks()) {
+    peaks.push_back(rank.peak_live_activations());
+    actions.push_back(StringsToJson(rank.actions()));
+  }
+  Json stages = Json::array();
+  for (int rank = 0; rank < plan.mesh().pipe(); ++rank) {
+    Json chunks = Json::array();
+    for (const auto& chunk : plan.chunks()) {
+      if (chunk.pipe_rank() == rank) chunks.push_back(chunk.chunk());
+    }
+    stages.push_back(std::move(chunks));
+  }
+  return {{"name", plan.schedule().name()},
+          {"microbatches", plan.schedule().microbatches()},
+          {"bubble_ratio", plan.schedule().bubble_ratio()},
+          {"peak_live_activations", std::move(peaks)},
+          {"stages", std::move(stages)},
+          {"ranks", std::move(actions)}};
+}
+
+// 1234567 as "1.23 M".
+std::string Scaled(double value) {
+  static constexpr const char* kSuffixes[] = {"", " k", " M", " G", " T", " P", " E"};
+  size_t suffix = 0;
+  while (value >= 1000 && suffix + 1 < std::size(kSuffixes)) {
+    value /= 1000;
+    ++suffix;
+  }
+  return suffix == 0 ? fmt::format("{:g}", value) : fmt::format("{:.3g}{}", value, kSuffixes[suffix]);
+}
+
+template <typename Grid>
+std::string GridToText(const Grid& grid) {
+  return fmt::format("pipe {} × data_replicate {} × data_shard {} × context {} × expert {} × tensor {}",
+                     grid.pipe(), grid.data_replicate(), grid.data_shard(), grid.context(),
+                     grid.expert(), grid.tensor());
+}
+
+}  // namespace
+
+std::string PlanToJson(const v1::Plan& plan) {
+  Json ranks = Json::array();
+  for (const auto& rank : plan.ranks()) {
+    ranks.push_back({{"rank", rank.rank()},
+                     {"coordinates", GridToJson(rank.coordinates())},
+                     {"worker", rank.worker().empty() ? Json(nullptr) : Json(rank.worker())},
+                     {"device", rank.device()},
+                     {"island", rank.island().empty() ? Json(nullptr) : Json(rank.island())}});
+  }
+  Json stages = Json::array();
+  for (const auto& chunk : plan.chunks()) {
+    Json stage = {{"chunk", chunk.chunk()},
+                  {"pipe_rank", chunk.pipe_rank()},
+                  {"first_block", chunk.first_block()},
+                  {"blocks", chunk.blocks()},
+                  {"has_embedding", chunk.has_embedding()},
+                  {"has_head", chunk.has_head()},
+                  {"parameters", chunk.parameters()},
+                  {"forward_flops", chunk.forward_flops()}};
+    if (chunk.pipe_rank() < plan.memory_size()) {
+      stage["memory"] = MemoryToJson(plan.memory(chunk.pipe_rank()));
+    }
+    stages.push_back(std::move(stage));
+  }
+  Json traffic = Json::array();
+  for (const auto& entry : plan.traffic()) {
+    traffic.push_back({{"axis", entry.axis()},
+                       {"purpose", entry.purpose()},
+                       {"bytes_per_step", entry.bytes_per_step()}});
+  }
+  const Json json = {{"mesh", GridToJson(plan.mesh())},
+                     {"ranks", std::move(ranks)},
+                     {"stages", std::move(stages)},
+                     {"imbalance", plan.imbalance()},
+                     {"parameters", plan.parameters()},
+                     {"model_flops_per_step", plan.model_flops_per_step()},
+                     {"traffic", std::move(traffic)},
+                     {"schedule", ScheduleToJson(plan)},
+                     {"threads_per_rank", plan.threads_per_rank()},
+                     {"cannot_fix", StringsToJson(plan.cannot_fix())},
+                     {"ownership", StringsToJson(plan.ownership())},
+                     {"warnings", StringsToJson(plan.warnings())},
+                     {"digest", plan.digest()}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string PlanToText(const v1::Plan& plan) {
+  std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
+  text += fmt::format("model: {} parameters, {}FLOP a step\n", Scaled(static_cast<double>(plan.parameters())),
+                      Scaled(plan.model_flops_per_step()));
+  text += "\nstages:\n";
+  for (const auto& chunk : plan.chunks()) {
+    text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {}FLOP a forward",
+                        chunk.pipe_rank(), chunk.chunk(), chunk.has_embedding() ? "embedding + " : "",
+                        chunk.blocks(), chunk.has_head() ? " + head" : "", chunk.first_block(),
+                        Scaled(static_cast<double>(chunk.parameters())), Scaled(chunk.forward_flops()));
+    if (chunk.pipe_rank() < plan.memory_size()) {
+      text += fmt::format(", {}B a rank",
+                          Scaled(static_cast<double>(plan.memory(chunk.pipe_rank()).total_bytes())));
+    }
+    text += '\n';
+  }
+  text += fmt::format("  imbalance: heaviest / mean = {:.3f}\n", plan.imbalance());
+  text += "\nmemory of a rank:\n";
+  for (int rank = 0; rank < plan.memory_size(); ++rank) {
+    const auto& memory = plan.memory(rank);
+    const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes)); };
+    text += fmt::format(
+        "  stage {}: parameters {}B, compute copies {}B, gradients {}B, optimizer {}B, saved {}B, "
+        "temporary {}B, scratch {}B\n",
+        rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
+        part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
+        part(memory.temporary_bytes()), part(memory.scratch_bytes()));
+  }
+  text += "\ntraffic sent by one rank in a step:\n";
+  for (const auto& entry : plan.traffic()) {
+    text += fmt::format("  {} ({}): {}B\n", entry.axis(), entry.purpose(),
+                        Scaled(entry.bytes_per_step()));
+  }
+  if (plan.traffic_size() == 0) text += "  none\n";
+  text += fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),
+                      plan.schedule().microbatches(), 100 * plan.schedule().bubble_ratio());
+  for (int rank = 0; rank < plan.schedule().ranks_size(); ++rank) {
+    const auto& actions = plan.schedule().ranks(rank).actions();
+    text += fmt::format("  stage {} (peak {} alive):", rank,
+                        plan.schedule().ranks(rank).peak_live_activations());
+    for (int i = 0; i < std::min(actions.size(), kMostActionsListed); ++i) text += " " + actions[i];
+    if (actions.size() > kMostActionsListed) {
+      text += fmt::format(" … {} more", actions.size() - kMostActionsListed);
+    }
+    text += '\n';
+  }
+  text += "\nranks:\n";
+  for (int i = 0; i < std::min(plan.ranks_size(), kMostRanksListed); ++i) {
+    const auto& rank = plan.ranks(i);
+    const auto& at = rank.coordinates();
+    text += fmt::format("  {}: pipe {} data_replicate {} data_shard {} context {} expert {} tensor {}",
+                        rank.rank(), at.pipe(), at.data_replicate(), at.data_shard(), at.context(),
+                        at.expert(), at.tensor());
+    if (!rank.worker().empty()) {
+      text += fmt::format(" on {} device {} ({})", rank.worker(), rank.device(), rank.island());
+    }
+    text += '\n';
+  }
+  if (plan.ranks_size() > kMostRanksListed) {
+    text += fmt::format("  … {} more\n", plan.ranks_size() - kMostRanksListed);
+  }
+  const auto section = [&](const char* title, const auto& lines) {
+    if (lines.empty()) return;
+    text += fmt::format("\n{}:\n", title);
+    for (const auto& line : lines) text += fmt::format("  {}\n", line);
+  };
+  section("owners", plan.ownership());
+  section("what an axis cannot fix", plan.cannot_fix());
+  section("warnings", plan.warnings());
+  return text;
+}
+
+}  // namespace troupe

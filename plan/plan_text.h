@@ -1,0 +1,20 @@
+// A plan as text for people and as the JSON of `troupe plan -o json`. Pure.
+#ifndef TROUPE_PLAN_PLAN_TEXT_H_
+#define TROUPE_PLAN_PLAN_TEXT_H_
+
+#include <string>
+
+#include "troupe/v1/plan.pb.h"
+
+namespace troupe {
+
+// One JSON object: mesh, ranks, stages, parameters, model_flops_per_step, memory, traffic, schedule, cannot_fix,
+// ownership, warnings.
+std::string PlanToJson(const v1::Plan& plan);
+
+// A page of text. Ranks beyond the first 64 are counted, not listed.
+std::string PlanToText(const v1::Plan& plan);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_PLAN_TEXT_H_

@@ -1,0 +1,86 @@
+#include "plan/plan_words.h"
+
+#include "base/status.h"
+#include "model/program/placement.h"
+
+namespace troupe {
+namespace {
+
+// A chunk is more than this much heavier than the mean before the plan warns.
+constexpr double kImbalanceToMention = 1.25;
+
+// "cut over tensor 2 by rows (130, 129)"; "whole" on one rank.
+std::string RowsOverTensor(int64_t rows, int tensor) {
+  if (tensor == 1) return "whole";
+  const int64_t larger = (rows + tensor - 1) / tensor;
+  const int64_t smaller = rows / tensor;
+  return larger == smaller
+             ? fmt::format("cut over tensor {} by rows, {} each", tensor, larger)
+             : fmt::format("cut over tensor {} by rows, {} of {} and {} of {}", tensor,
+                           rows - smaller * tensor, larger, tensor - (rows - smaller * tensor),
+                           smaller);
+}
+
+}  // namespace
+
+std::vector<std::string> CannotFixLines() {
+  return {
+      "tensor cuts matrices, head groups and vocabulary; it cannot fix expert ownership or the "
+      "time line",
+      "pipe cuts depth; it cannot fix the size of a layer",
+      "data_shard cuts parameters, gradients and optimizer state; it cannot fix the size of "
+      "activations",
+      "data_replicate cuts samples; it cannot fix memory",
+      "expert cuts expert banks and routed tokens; it cannot fix dense layers",
+      "context cuts the tokens of long sequences; it cannot fix the state of recurrent blocks "
+      "without a hand-off",
+  };
+}
+
+std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan) {
+  const int tensor = plan.mesh().tensor();
+  const int last = plan.mesh().pipe() - 1;
+  const std::string rows = RowsOverTensor(model.vocab_size, tensor);
+  const char* whole = tensor == 1 ? "whole" : "a copy on every tensor rank";
+  std::vector<std::string> lines = {"ownership is established in the order tensor, pipe, "
+                                    "data_shard, expert"};
+  if (model.tie_word_embeddings && last > 0) {
+    lines.push_back(fmt::format(
+        "model.embed_tokens.weight: stages 0 and {}, {}; tied to the head: its gradients are "
+        "summed over both stages and stage 0 counts it in the norm",
+        last, rows));
+  } else if (model.tie_word_embeddings) {
+    lines.push_back(
+        fmt::format("model.embed_tokens.weight: stage 0, {}; tied to the head of the same stage",
+                    rows));
+  } else {
+    lines.push_back(fmt::format("model.embed_tokens.weight: stage 0, {}", rows));
+    lines.push_back(fmt::format("lm_head.weight: stage {}, {}", last, rows));
+  }
+  lines.push_back(fmt::format("model.norm.weight: stage {}, {}", last, whole));
+  lines.push_back(fmt::format(
+      "input_layernorm.weight, post_attention_layernorm.weight: the stage of their block, {}",
+      whole));
+  return lines;
+}
+
+std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+  std::vector<std::string> lines;
+  if (plan.imbalance() > kImbalanceToMention) {
+    lines.push_back(fmt::format(
+        "the heaviest stage costs {:.2f} times the mean: the others wait for it",
+        plan.imbalance()));
+  }
+  if (plan.schedule().microbatches() < plan.mesh().pipe()) {
+    lines.push_back(fmt::format("{} microbatches are fewer than {} stages: at most {} stages work at once",
+                                plan.schedule().microbatches(), plan.mesh().pipe(),
+                                plan.schedule().microbatches()));
+  }
+  if (spec.checkpoint().async_mode() == "async" && !spec.checkpoint().folder().empty()) {
+    lines.push_back(
+        "checkpoint.async_mode is async: this build writes checkpoints between two steps");
+  }
+  return lines;
+}
+
+}  // namespace troupe

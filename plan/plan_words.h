@@ -1,0 +1,24 @@
+// The sentences of a plan: who owns what, what no axis of the layout can fix, what to beware of. Pure.
+#ifndef TROUPE_PLAN_PLAN_WORDS_H_
+#define TROUPE_PLAN_PLAN_WORDS_H_
+
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+
+namespace troupe {
+
+// One line an axis.
+std::vector<std::string> CannotFixLines();
+
+// Owners of embedding, head, norms and tied weights, in the order in which ownership is established.
+std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan);
+
+std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_PLAN_WORDS_H_

@@ -1,0 +1,16 @@
+// 1F1B (PipeDream-flush): each rank runs as many forwards ahead as there are ranks after it, then alternates. One chunk
+// a rank; works for every number of microbatches of at least 1. Idle per rank (P-1)(F+B); rank r keeps at most
+// min(M, P-r) microbatches alive.
+#ifndef TROUPE_PLAN_SCHEDULES_ONE_FORWARD_ONE_BACKWARD_H_
+#define TROUPE_PLAN_SCHEDULES_ONE_FORWARD_ONE_BACKWARD_H_
+
+#include "plan/schedules/schedule.h"
+
+namespace troupe {
+
+// REQUIRES: stages >= 1, microbatches >= 1.
+Schedule OneForwardOneBackward(int stages, int microbatches);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_SCHEDULES_ONE_FORWARD_ONE_BACKWARD_H_
