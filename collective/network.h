@@ -1,11 +1,14 @@
-// One rank's part in one group epoch: the transport to the other ranks, and the communicators made over it.
+// One rank's part in one group epoch: the transport to the other ranks, and the communicators made
+// over it.
 //
-// Life: Make, MakeCommunicator for each group of this rank, exchange address() with all ranks (the caller's work),
-// Connect, operations, Close. Connect reaches every rank that shares a group with this one and proves to each, and
-// has it prove, knowledge of the epoch's key (collective/handshake.h).
+// Life: Make, MakeCommunicator for each group of this rank, exchange address() with all ranks (the
+// caller's work), Connect, operations, Close. Connect reaches every rank that shares a group with
+// this one and proves to each, and has it prove, knowledge of the epoch's key
+// (collective/handshake.h).
 //
-// Thread-safety: Abort, aborted, FlightRecorderJson and Statistics may be called from any thread at any time between
-// Make and destruction. The rest belongs to one thread. Communicators: see there.
+// Thread-safety: Abort, aborted and FlightRecorderJson may be called from any thread at any time
+// between Make and destruction, Statistics once the communicators are made. The rest belongs to one
+// thread. Communicators: see there.
 #ifndef TROUPE_COLLECTIVE_NETWORK_H_
 #define TROUPE_COLLECTIVE_NETWORK_H_
 
@@ -14,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -24,6 +28,10 @@
 namespace troupe {
 
 class Transport;
+
+namespace collective_internal {
+class Handshake;
+}  // namespace collective_internal
 
 struct NetworkOptions {
   int rank = 0;  // of this process among all ranks of the job
@@ -52,30 +60,34 @@ class CollectiveNetwork {
   // Where other ranks reach this one; opaque bytes for their Connect.
   const std::string& address() const;
 
-  // A group of `global_ranks` in group order, this rank among them. `name` is unique in the network and with axis and
-  // ranks equal on all members. The communicator belongs to the network. INVALID_ARGUMENT for ranks that are
-  // doubled, out of range or without this one, and for a name in use. Normally made before Connect; later only among
-  // ranks already connected, else FAILED_PRECONDITION.
+  // A group of `global_ranks` in group order, this rank among them. `name` is unique in the network
+  // and with axis and ranks equal on all members. The communicator belongs to the network.
+  // INVALID_ARGUMENT for ranks that are doubled, out of range or without this one, and for a name
+  // in use. Normally made before Connect; later only among ranks already connected, else
+  // FAILED_PRECONDITION.
   StatusOr<Communicator*> MakeCommunicator(const std::string& axis, Purpose purpose,
-                                           const std::vector<int>& global_ranks, const std::string& name);
+                                           const std::vector<int>& global_ranks,
+                                           const std::string& name);
 
-  // Connects and authenticates. addresses: of all ranks, in order of rank; only those of ranks that share a group
-  // with this one are used. PERMISSION_DENIED if a peer does not know the key, FAILED_PRECONDITION if it belongs to
-  // another group epoch, DEADLINE_EXCEEDED naming the ranks that did not answer within `limit`. Any failure aborts.
+  // Connects and authenticates. addresses: of all ranks, in order of rank; only those of ranks that
+  // share a group with this one are used. PERMISSION_DENIED if a peer does not know the key,
+  // FAILED_PRECONDITION if it belongs to another group epoch, DEADLINE_EXCEEDED naming the ranks
+  // that did not answer within `limit`. Any failure aborts.
   Status Connect(const std::vector<std::string>& addresses, Duration limit);
 
-  // Makes every pending and future operation of this rank return `status` (the first one given), pending ones within
-  // 100 ms. REQUIRES: `status` is not OK.
+  // Makes every pending and future operation of this rank return `status` (the first one given),
+  // pending ones within 100 ms. REQUIRES: `status` is not OK.
   void Abort(Status status);
   bool aborted() const;
 
-  // Frees the transport; pending operations are aborted (CANCELLED). No buffer is touched after OK. DEADLINE_EXCEEDED
-  // if it cannot be done within `limit`: the process must then be ended, for its memory may still be read or written.
+  // Frees the transport; pending operations are aborted (CANCELLED). No buffer is touched after OK.
+  // DEADLINE_EXCEEDED if it cannot be done within `limit`: the process must then be ended, for its
+  // memory may still be read or written.
   Status Close(Duration limit);
 
-  // The last operations, oldest first, as JSON text: {"rank", "group_epoch", "status", "operations": [{"sequence",
-  // "operation", "group", "axis", "purpose", "bytes", "issued_seconds", "finished_seconds", "state",
-  // "waiting_for_ranks"}]}; times are seconds since Make.
+  // The last operations, oldest first, as JSON text: {"rank", "group_epoch", "status",
+  // "operations": [{"sequence", "operation", "group", "axis", "purpose", "bytes", "issued_seconds",
+  // "finished_seconds", "state", "waiting_for_ranks"}]}; times are seconds since Make.
   std::string FlightRecorderJson() const;
 
   // One entry for each (operation, axis, purpose) that was used.
@@ -85,10 +97,14 @@ class CollectiveNetwork {
   explicit CollectiveNetwork(const NetworkOptions& options);
 
   const NetworkOptions options_;
-  std::unique_ptr<collective_internal::Engine> engine_;
+  // In the order of their needs: the engine outlives nothing that it uses.
+  std::unique_ptr<collective_internal::Handshake> handshake_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::vector<const collective_internal::Group*> groups_;  // of communicators_
+  std::vector<std::pair<uint32_t, std::string>> tag_prefixes_;
   std::vector<bool> connected_;  // by global rank
   bool connect_called_ = false;
+  std::unique_ptr<collective_internal::Engine> engine_;
 };
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// The kinds of collective operation and what each is for: the words that metrics, watchdog and recorder print.
+// The kinds of collective operation and what each is for: the words that metrics, watchdog and
+// recorder print.
 #ifndef TROUPE_COLLECTIVE_OPERATION_H_
 #define TROUPE_COLLECTIVE_OPERATION_H_
 

@@ -16,7 +16,8 @@ void Sum(const void*, void* accumulator, const void* other, size_t count) {
 
 inline float ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
-// Round to nearest even; a NaN keeps its sign and becomes quiet (the plain rounding could carry it into infinity).
+// Round to nearest even; a NaN keeps its sign and becomes quiet (the plain rounding could carry it
+// into infinity).
 inline uint16_t ToBfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;

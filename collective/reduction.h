@@ -1,9 +1,9 @@
-// How two values become one in all_reduce and reduce_scatter: collectives take the reduction as a function and know
-// nothing of kernels.
+// How two values become one in all_reduce and reduce_scatter: collectives take the reduction as a
+// function and know nothing of kernels.
 //
-// A reduction must be commutative bit for bit (a with b gives the bits of b with a), so that every rank ends with the
-// same bits; it need not be associative, because each algorithm fixes the order. The built-in ones are commutative
-// for everything but the payload of a NaN.
+// A reduction must be commutative bit for bit (a with b gives the bits of b with a), so that every
+// rank ends with the same bits; it need not be associative, because each algorithm fixes the order.
+// The built-in ones are commutative for everything but the payload of a NaN.
 #ifndef TROUPE_COLLECTIVE_REDUCTION_H_
 #define TROUPE_COLLECTIVE_REDUCTION_H_
 
@@ -13,8 +13,9 @@
 namespace troupe {
 
 struct Reduction {
-  // accumulator[i] = accumulator[i] combined with other[i] for i < count. The two never overlap. Called from the
-  // thread that waits or from the network's progress thread, one call at a time for one operation.
+  // accumulator[i] = accumulator[i] combined with other[i] for i < count. The two never overlap.
+  // Called from the thread that waits or from the network's progress thread, one call at a time for
+  // one operation.
   using Combine = void (*)(const void* state, void* accumulator, const void* other, size_t count);
 
   Combine combine = nullptr;

@@ -14,8 +14,9 @@ namespace troupe {
 inline constexpr std::array<double, 12> kCollectiveDurationBounds = {
     1e-6, 5e-6, 2e-5, 1e-4, 5e-4, 2e-3, 1e-2, 5e-2, 0.25, 1.0, 5.0, 30.0};
 
-// Totals of one (operation, axis, purpose) since the network was made. Bytes are those of the operation's largest
-// buffer on this rank (all_reduce: the data; all_gather: the output), not those on the wire.
+// Totals of one (operation, axis, purpose) since the network was made. Bytes are those of the
+// operation's largest buffer on this rank (all_reduce: the data; all_gather: the output), not those
+// on the wire.
 struct CollectiveStatistics {
   CollectiveOperation operation = CollectiveOperation::kAllReduce;
   std::string axis;

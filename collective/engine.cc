@@ -1,0 +1,426 @@
+#include "collective/engine.h"
+
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+namespace troupe::collective_internal {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// How long a wait spins where the host has a core for each rank, and how long it yields where it
+// has not, before it sleeps: waking costs some 10 us, a core that spins costs whoever else wants
+// it.
+constexpr Duration kSpinLimit = milliseconds(1);
+constexpr Duration kYieldLimit = microseconds(50);
+// The longest sleep between two looks at abort flag and limits; events end it sooner.
+constexpr Duration kSleepLimit = milliseconds(20);
+// While somebody waits, he makes the progress; this often the progress thread looks whether that is
+// still so.
+constexpr Duration kStandbyLimit = milliseconds(1);
+constexpr Duration kIdleLimit = std::chrono::seconds(1);
+// Far fewer than the sequence numbers that a tag can tell apart.
+constexpr int kPendingMax = 512;
+
+MonotonicTime Now() { return std::chrono::steady_clock::now(); }
+
+// Returns when one of the descriptors (those >= 0) is readable or after `limit`.
+void Sleep(std::array<int, 3> descriptors, Duration limit) {
+  std::array<pollfd, 3> polled;
+  nfds_t count = 0;
+  for (const int descriptor : descriptors) {
+    if (descriptor >= 0) polled[count++] = {.fd = descriptor, .events = POLLIN, .revents = 0};
+  }
+  const auto nanoseconds = std::max<int64_t>(0, limit.count());
+  const timespec timeout{.tv_sec = nanoseconds / 1'000'000'000,
+                         .tv_nsec = nanoseconds % 1'000'000'000};
+  ::ppoll(polled.data(), count, &timeout, nullptr);
+}
+
+const EventDescriptor& ThreadEvent() {
+  thread_local const EventDescriptor event;
+  return event;
+}
+
+size_t DurationBucket(uint64_t nanoseconds) {
+  const double seconds = static_cast<double>(nanoseconds) * 1e-9;
+  size_t bucket = 0;
+  while (bucket < kCollectiveDurationBounds.size() && seconds > kCollectiveDurationBounds[bucket])
+    ++bucket;
+  return bucket;
+}
+
+}  // namespace
+
+Engine::Engine(const NetworkOptions& options, std::unique_ptr<Transport> transport)
+    : options_(options),
+      made_(Now()),
+      spin_limit_(options.ranks_on_host <= options.cores_on_host ? kSpinLimit : Duration::zero()),
+      address_(transport->address()),
+      transport_(std::move(transport)),
+      recorder_(static_cast<size_t>(options.recorded_operations)) {}
+
+Engine::~Engine() { TROUPE_CHECK(closed_, "an engine is closed before it is destroyed"); }
+
+Engine::Lock Engine::TakeMutex() const {
+  wanting_mutex_.fetch_add(1, std::memory_order_relaxed);
+  Lock lock(mutex_);
+  wanting_mutex_.fetch_sub(1, std::memory_order_relaxed);
+  return lock;
+}
+
+Status Engine::abort_status() const {
+  std::lock_guard lock(abort_mutex_);
+  return abort_status_;
+}
+
+void Engine::Abort(Status status) {
+  TROUPE_CHECK(!status.ok(), "an abort needs a cause");
+  {
+    std::lock_guard lock(abort_mutex_);
+    if (aborted_.load(std::memory_order_relaxed)) return;
+    abort_status_ = std::move(status);
+    aborted_.store(true, std::memory_order_release);
+  }
+  abort_event_.Signal();
+}
+
+Status Engine::Start(Group* group, const Request& request, ActiveOperation** operation) {
+  const Lock lock = TakeMutex();
+  if (aborted()) {
+    FailAll();
+    return abort_status();
+  }
+  if (!open_ && group->size() > 1) {
+    return FailedPrecondition("group {}: the network is not connected yet", group->name);
+  }
+  if (group->pending >= kPendingMax) {
+    return ResourceExhausted("group {} has {} operations pending already", group->name,
+                             group->pending);
+  }
+  if (free_.empty()) {
+    operations_.push_back(std::make_unique<ActiveOperation>());
+    free_.push_back(operations_.back().get());
+  }
+  ActiveOperation* started = free_.back();
+  TROUPE_RETURN_IF_ERROR(started->Describe(group, request));
+  free_.pop_back();
+  *operation = started;
+  started->sequence = group->next_sequence++;
+  started->issued = Now();
+  ++group->pending;
+  const bool extent_at_run_time =
+      request.operation == CollectiveOperation::kAllToAll && request.has_counts;
+  group->digest.Add(request.operation, extent_at_run_time ? 0 : started->bytes,
+                    request.reduction != nullptr ? request.reduction->name : std::string_view(),
+                    request.purpose);
+  started->record = recorder_.Issue({.group = group,
+                                     .sequence = started->sequence,
+                                     .bytes = started->bytes,
+                                     .issued = started->issued,
+                                     .operation = request.operation,
+                                     .purpose = request.purpose});
+  active_.push_back(started);
+  if (started->Advance(*transport_)) {
+    active_.pop_back();
+    Complete(started);
+  } else if (!started->status.ok()) {
+    Abort(Annotate(started->status,
+                   fmt::format("{} of group {}, sequence {}", Name(started->operation), group->name,
+                               started->sequence)));
+    FailAll();
+  } else if (request.asynchronous) {
+    StartProgressThread();
+  }
+  return OkStatus();
+}
+
+void Engine::Open() {
+  const Lock lock = TakeMutex();
+  open_ = true;
+}
+
+Status Engine::Run(Group* group, const Request& request) {
+  ActiveOperation* operation = nullptr;
+  TROUPE_RETURN_IF_ERROR(Start(group, request, &operation));
+  bool finished = false;
+  return Wait(operation, std::nullopt, &finished);
+}
+
+void Engine::Complete(ActiveOperation* operation, std::vector<int> awaited) {
+  const MonotonicTime now = Now();
+  Group& group = *operation->group;
+  --group.pending;
+  Totals& totals = group.totals[static_cast<size_t>(operation->operation)]
+                               [static_cast<size_t>(operation->purpose)];
+  const auto nanoseconds = static_cast<uint64_t>((now - operation->issued).count());
+  ++totals.count;
+  totals.bytes += operation->bytes;
+  totals.nanoseconds += nanoseconds;
+  ++totals.duration_counts[DurationBucket(nanoseconds)];
+  recorder_.Finish(operation->record, now,
+                   operation->status.ok() ? RecordState::kFinished : RecordState::kFailed,
+                   std::move(awaited));
+  if (operation->sleeper != nullptr) operation->sleeper->Signal();
+}
+
+void Engine::AdvanceAll() {
+  transport_->Progress();
+  size_t kept = 0;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    ActiveOperation* operation = active_[i];
+    if (operation->Advance(*transport_)) {
+      Complete(operation);
+      continue;
+    }
+    if (!operation->status.ok()) {
+      Abort(Annotate(operation->status,
+                     fmt::format("{} of group {}, sequence {}", Name(operation->operation),
+                                 operation->group->name, operation->sequence)));
+    }
+    active_[kept++] = operation;
+  }
+  active_.resize(kept);
+}
+
+void Engine::FailAll() {
+  const Status status = abort_status();
+  for (ActiveOperation* operation : active_) {
+    std::vector<int> awaited = AwaitedGlobalRanks(*operation);
+    operation->Fail(*transport_, status);
+    Complete(operation, std::move(awaited));
+  }
+  active_.clear();
+}
+
+std::vector<int> Engine::AwaitedGlobalRanks(const ActiveOperation& operation) {
+  std::vector<int> ranks = operation.AwaitedRanks();
+  for (int& rank : ranks) rank = operation.group->global_ranks[static_cast<size_t>(rank)];
+  return ranks;
+}
+
+std::string Engine::DescribeHang(const ActiveOperation& operation, MonotonicTime now) const {
+  const Group& group = *operation.group;
+  return fmt::format(
+      "{} on axis {} (purpose {}) of group {}, sequence {}, {} bytes, has not finished after "
+      "{:.3f} s: rank {} of "
+      "the group (global rank {}) did not arrive",
+      Name(operation.operation), group.axis, Name(operation.purpose), group.name,
+      operation.sequence, operation.bytes, ToSeconds(now - operation.issued),
+      fmt::join(operation.AwaitedRanks(), ", "), fmt::join(AwaitedGlobalRanks(operation), ", "));
+}
+
+void Engine::CheckHang(MonotonicTime now) {
+  if (active_.empty() || now - active_.front()->issued < options_.hang_limit) return;
+  Abort(DeadlineExceeded("{}", DescribeHang(*active_.front(), now)));
+}
+
+void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
+                       std::optional<MonotonicTime> deadline, const EventDescriptor** sleeper) {
+  ++waiting_;
+  MonotonicTime start{};
+  bool timed = false;
+  for (unsigned turn = 1; !done() && !aborted(); ++turn) {
+    AdvanceAll();
+    if (done() || aborted()) break;
+    if (wanting_mutex_.load(std::memory_order_relaxed) > 0) {
+      lock.unlock();
+      ::sched_yield();
+      lock.lock();
+    }
+    // The clock costs as much as a turn; look at it now and then.
+    if (timed && turn % 16 != 0 && spin_limit_ > Duration::zero()) continue;
+    const MonotonicTime now = Now();
+    if (!timed) {
+      start = now;
+      timed = true;
+    }
+    CheckHang(now);
+    if (deadline.has_value() && now >= *deadline) break;
+    if (now - start < spin_limit_) continue;
+    if (now - start < kYieldLimit) {
+      lock.unlock();
+      ::sched_yield();
+      lock.lock();
+      continue;
+    }
+    if (aborted() || !transport_->Arm()) continue;
+    Duration limit = std::min(kSleepLimit, options_.hang_limit);
+    if (deadline.has_value()) limit = std::min(limit, *deadline - now);
+    const EventDescriptor& event = ThreadEvent();
+    if (sleeper != nullptr) *sleeper = &event;
+    const int descriptor = transport_->event_descriptor();
+    lock.unlock();
+    Sleep({descriptor, event.get(), abort_event_.get()}, limit);
+    lock.lock();
+    if (sleeper != nullptr) *sleeper = nullptr;
+    event.Drain();
+  }
+  if (aborted()) FailAll();
+  --waiting_;
+}
+
+bool Engine::Test(ActiveOperation* operation) {
+  const Lock lock = TakeMutex();
+  if (operation->finished) return true;
+  if (!aborted()) AdvanceAll();
+  if (aborted()) FailAll();
+  CheckHang(Now());
+  return operation->finished;
+}
+
+Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> deadline,
+                    bool* finished) {
+  Lock lock = TakeMutex();
+  if (!operation->finished) {
+    WaitUntil(
+        lock, [operation] { return operation->finished; }, deadline, &operation->sleeper);
+  }
+  *finished = operation->finished;
+  if (!operation->finished) {
+    return DeadlineExceeded("{} of group {}, sequence {}, is still pending",
+                            Name(operation->operation), operation->group->name,
+                            operation->sequence);
+  }
+  Status status = std::move(operation->status);
+  operation->status = OkStatus();
+  // An operation that failed may still have transfers that the transport could not take back.
+  if (status.ok()) free_.push_back(operation);
+  return status;
+}
+
+Status Engine::Drive(const std::function<StatusOr<bool>(Transport&)>& advance,
+                     MonotonicTime deadline) {
+  Lock lock = TakeMutex();
+  Status failure;
+  bool finished = false;
+  const auto done = [&] {
+    if (finished || !failure.ok()) return true;
+    StatusOr<bool> result = advance(*transport_);
+    if (!result.ok()) {
+      failure = result.status();
+    } else {
+      finished = *result;
+    }
+    return finished || !failure.ok();
+  };
+  WaitUntil(lock, done, deadline, nullptr);
+  if (!failure.ok()) return failure;
+  if (finished) return OkStatus();
+  if (aborted()) return abort_status();
+  return DeadlineExceeded("not finished within its limit");
+}
+
+void Engine::StartProgressThread() {
+  if (!progress_thread_.joinable()) {
+    progress_thread_ = std::thread([this] { ProgressLoop(); });
+  } else if (progress_idle_) {
+    progress_event_.Signal();
+  }
+}
+
+void Engine::ProgressLoop() {
+  Lock lock = TakeMutex();
+  while (!stopping_ && !aborted()) {
+    if (waiting_ == 0) AdvanceAll();
+    CheckHang(Now());
+    if (aborted()) break;
+    const bool idle = active_.empty();
+    const bool standby = !idle && waiting_ > 0;
+    if (!idle && !standby && !transport_->Arm()) {
+      lock.unlock();
+      lock = TakeMutex();
+      continue;
+    }
+    progress_idle_ = idle;
+    const int descriptor = idle || standby ? -1 : transport_->event_descriptor();
+    lock.unlock();
+    Sleep({descriptor, progress_event_.get(), abort_event_.get()},
+          idle ? kIdleLimit : (standby ? kStandbyLimit : kSleepLimit));
+    lock = TakeMutex();
+    progress_event_.Drain();
+  }
+  if (aborted()) FailAll();
+}
+
+Status Engine::Close(Duration limit) {
+  if (closed_) return OkStatus();
+  const MonotonicTime deadline = Now() + limit;
+  {
+    const Lock lock = TakeMutex();
+    stopping_ = true;
+    if (!active_.empty()) {
+      Abort(Cancelled("the network was closed with {} operations pending", active_.size()));
+      FailAll();
+    }
+  }
+  progress_event_.Signal();
+  if (progress_thread_.joinable()) progress_thread_.join();
+  const bool flush = !aborted();
+  Abort(Cancelled("the network is closed"));
+  Lock lock = TakeMutex();
+  closed_ = true;
+  // Other threads have been told; they still need the mutex to leave.
+  while (waiting_ > 0) {
+    if (Now() > deadline) return DeadlineExceeded("{} threads still wait for operations", waiting_);
+    lock.unlock();
+    ::sched_yield();
+    lock.lock();
+  }
+  return transport_->Close(flush, deadline - Now());
+}
+
+uint64_t Engine::Digest(const Group& group) const {
+  const Lock lock = TakeMutex();
+  return group.digest.value();
+}
+
+std::string Engine::FlightRecorderJson() const {
+  const Lock lock = TakeMutex();
+  const auto awaited = [this](uint64_t number) {
+    for (const ActiveOperation* operation : active_) {
+      if (operation->record == number) return AwaitedGlobalRanks(*operation);
+    }
+    return std::vector<int>();
+  };
+  return fmt::format("{{\"rank\": {}, \"group_epoch\": {}, \"status\": {}, \"operations\": {}}}\n",
+                     options_.rank, options_.group_epoch, JsonString(ToString(abort_status())),
+                     recorder_.ToJson(made_, awaited));
+}
+
+void Engine::AddStatistics(const Group& group,
+                           std::vector<CollectiveStatistics>* statistics) const {
+  const Lock lock = TakeMutex();
+  for (int o = 0; o < kCollectiveOperations; ++o) {
+    for (int p = 0; p < kPurposes; ++p) {
+      const Totals& totals = group.totals[static_cast<size_t>(o)][static_cast<size_t>(p)];
+      if (totals.count == 0) continue;
+      const auto operation = static_cast<CollectiveOperation>(o);
+      const auto purpose = static_cast<Purpose>(p);
+      auto entry = std::find_if(
+          statistics->begin(), statistics->end(), [&](const CollectiveStatistics& candidate) {
+            return candidate.operation == operation && candidate.purpose == purpose &&
+                   candidate.axis == group.axis;
+          });
+      if (entry == statistics->end()) {
+        statistics->push_back({.operation = operation, .axis = group.axis, .purpose = purpose});
+        entry = std::prev(statistics->end());
+      }
+      entry->count += totals.count;
+      entry->bytes += totals.bytes;
+      entry->seconds += static_cast<double>(totals.nanoseconds) * 1e-9;
+      for (size_t i = 0; i < totals.duration_counts.size(); ++i) {
+        entry->duration_counts[i] += totals.duration_counts[i];
+      }
+    }
+  }
+}
+
+}  // namespace troupe::collective_internal

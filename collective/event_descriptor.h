@@ -1,0 +1,27 @@
+// A Linux eventfd: one thread wakes others that poll. Thread-safe.
+#ifndef TROUPE_COLLECTIVE_EVENT_DESCRIPTOR_H_
+#define TROUPE_COLLECTIVE_EVENT_DESCRIPTOR_H_
+
+namespace troupe {
+
+class EventDescriptor {
+ public:
+  // Dies if the process has no descriptors left: without it no wait could be ended from outside.
+  EventDescriptor();
+  EventDescriptor(const EventDescriptor&) = delete;
+  EventDescriptor& operator=(const EventDescriptor&) = delete;
+  ~EventDescriptor();
+
+  int get() const { return descriptor_; }
+
+  // Makes the descriptor readable until Drain.
+  void Signal() const;
+  void Drain() const;
+
+ private:
+  const int descriptor_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COLLECTIVE_EVENT_DESCRIPTOR_H_

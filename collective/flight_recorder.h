@@ -1,0 +1,69 @@
+// The last operations of a network, for the question "what was everyone doing" after an epoch
+// failed. Bounded: the oldest record is overwritten. Not thread-safe.
+#ifndef TROUPE_COLLECTIVE_FLIGHT_RECORDER_H_
+#define TROUPE_COLLECTIVE_FLIGHT_RECORDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "collective/group.h"
+#include "collective/operation.h"
+
+namespace troupe::collective_internal {
+
+enum class RecordState : uint8_t { kPending, kFinished, kFailed };
+
+struct Record {
+  const Group* group = nullptr;  // outlives the recorder
+  uint64_t sequence = 0;
+  size_t bytes = 0;
+  MonotonicTime issued;
+  MonotonicTime finished;  // meaningful unless pending
+  CollectiveOperation operation = CollectiveOperation::kBarrier;
+  Purpose purpose = Purpose::kControl;
+  RecordState state = RecordState::kPending;
+  std::vector<int> awaited;  // global ranks that a failed operation waited for
+};
+
+class FlightRecorder {
+ public:
+  // REQUIRES: capacity >= 1.
+  explicit FlightRecorder(size_t capacity) : records_(capacity) {}
+
+  // Returns the record's number, for Finish.
+  uint64_t Issue(const Record& record) {
+    records_[next_ % records_.size()] = record;
+    return next_++;
+  }
+
+  // Without effect if the record was overwritten meanwhile.
+  void Finish(uint64_t number, MonotonicTime now, RecordState state,
+              std::vector<int> awaited = {}) {
+    if (next_ - number > records_.size()) return;
+    Record& record = records_[number % records_.size()];
+    record.finished = now;
+    record.state = state;
+    record.awaited = std::move(awaited);
+  }
+
+  // "operations" of CollectiveNetwork::FlightRecorderJson: a JSON array, oldest first. `awaited`
+  // gives the global ranks that a pending record waits for.
+  std::string ToJson(MonotonicTime start,
+                     const std::function<std::vector<int>(uint64_t number)>& awaited) const;
+
+ private:
+  std::vector<Record> records_;
+  uint64_t next_ = 0;
+};
+
+// `text` as a JSON string, with quotes.
+std::string JsonString(std::string_view text);
+
+}  // namespace troupe::collective_internal
+
+#endif  // TROUPE_COLLECTIVE_FLIGHT_RECORDER_H_

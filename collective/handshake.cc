@@ -1,0 +1,124 @@
+#include "collective/handshake.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+
+namespace troupe::collective_internal {
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'T', 'R', 'P', 'H', 'E', 'L', 'O', '1'};
+constexpr std::string_view kContext = "troupe group epoch proof 1";
+
+// Tags with group prefix 0, which no group has.
+uint64_t HelloTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 1; }
+uint64_t ProofTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 2; }
+
+}  // namespace
+
+Proof MakeProof(const std::array<uint8_t, 32>& key, const Hello& prover, const Hello& challenge) {
+  std::vector<uint8_t> text(kContext.begin(), kContext.end());
+  for (const Hello* hello : {&prover, &challenge}) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(hello);
+    text.insert(text.end(), bytes, bytes + sizeof(Hello));
+  }
+  Proof proof{};
+  unsigned length = 0;
+  const unsigned char* made = ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                     text.data(), text.size(), proof.data(), &length);
+  TROUPE_CHECK(made != nullptr && length == proof.size(), "HMAC-SHA256 gave {} bytes", length);
+  return proof;
+}
+
+Status CheckHello(const Hello& own, const Hello& peer, int expected_rank) {
+  if (peer.magic != own.magic)
+    return InvalidArgument("rank {} sent no hello of this protocol", expected_rank);
+  if (peer.group_epoch != own.group_epoch) {
+    return FailedPrecondition("rank {} belongs to group epoch {}, not to {}", expected_rank,
+                              peer.group_epoch, own.group_epoch);
+  }
+  if (peer.rank != static_cast<uint32_t>(expected_rank)) {
+    return InvalidArgument("the rank reached at the address of rank {} says that it is rank {}",
+                           expected_rank, peer.rank);
+  }
+  if (peer.ranks != own.ranks) {
+    return FailedPrecondition("rank {} belongs to a job of {} ranks, not of {}", expected_rank,
+                              peer.ranks, own.ranks);
+  }
+  return OkStatus();
+}
+
+Handshake::Handshake(const NetworkOptions& options, std::vector<int> peers) : options_(options) {
+  for (const int rank : peers) {
+    auto peer = std::make_unique<Peer>();
+    peer->rank = rank;
+    peer->own.magic = kMagic;
+    peer->own.group_epoch = options.group_epoch;
+    peer->own.rank = static_cast<uint32_t>(options.rank);
+    peer->own.ranks = static_cast<uint32_t>(options.ranks);
+    peers_.push_back(std::move(peer));
+  }
+}
+
+StatusOr<bool> Handshake::Advance(Transport& transport) {
+  bool all = true;
+  for (const auto& peer : peers_) {
+    if (!peer->proved) TROUPE_RETURN_IF_ERROR(AdvancePeer(transport, peer.get()));
+    all = all && peer->proved;
+  }
+  return all;
+}
+
+Status Handshake::AdvancePeer(Transport& transport, Peer* peer) {
+  const auto annotate = [&](const Status& status) {
+    return Annotate(status, fmt::format("handshake with rank {}", peer->rank));
+  };
+  if (!peer->started) {
+    if (::RAND_bytes(peer->own.nonce.data(), static_cast<int>(peer->own.nonce.size())) != 1) {
+      return Unavailable("no random bytes for the handshake with rank {}", peer->rank);
+    }
+    peer->started = true;
+    transport.Send(peer->rank, HelloTag(options_.rank), &peer->own, sizeof(Hello),
+                   &peer->hello_out);
+    transport.Receive(peer->rank, HelloTag(peer->rank), &peer->hello, sizeof(Hello),
+                      &peer->hello_in);
+  }
+  if (peer->hello_out.done) TROUPE_RETURN_IF_ERROR(annotate(peer->hello_out.status));
+  if (!peer->hello_in.done) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(annotate(peer->hello_in.status));
+  if (!peer->answered) {
+    TROUPE_RETURN_IF_ERROR(CheckHello(peer->own, peer->hello, peer->rank));
+    peer->answered = true;
+    peer->sent_proof = MakeProof(options_.group_key, peer->own, peer->hello);
+    transport.Send(peer->rank, ProofTag(options_.rank), peer->sent_proof.data(),
+                   peer->sent_proof.size(), &peer->proof_out);
+    transport.Receive(peer->rank, ProofTag(peer->rank), peer->proof.data(), peer->proof.size(),
+                      &peer->proof_in);
+  }
+  if (!peer->proof_in.done || !peer->proof_out.done || !peer->hello_out.done) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(annotate(peer->proof_out.status));
+  TROUPE_RETURN_IF_ERROR(annotate(peer->proof_in.status));
+  const Proof expected = MakeProof(options_.group_key, peer->hello, peer->own);
+  if (::CRYPTO_memcmp(expected.data(), peer->proof.data(), expected.size()) != 0) {
+    return PermissionDenied("rank {} does not know the key of group epoch {}", peer->rank,
+                            options_.group_epoch);
+  }
+  peer->proved = true;
+  return OkStatus();
+}
+
+std::vector<int> Handshake::Unproved() const {
+  std::vector<int> ranks;
+  for (const auto& peer : peers_) {
+    if (!peer->proved) ranks.push_back(peer->rank);
+  }
+  return ranks;
+}
+
+}  // namespace troupe::collective_internal
