@@ -106,7 +106,11 @@ std::string ToText(const CollectiveGroup& group);  // "data_replicate+data_shard
 
 struct NoAttributes {};
 struct NormAttributes { double eps; };
-struct VocabAttributes { int64_t vocab_offset; };  // first id of this rank's slice
+struct VocabAttributes {
+  int64_t vocab_offset = 0;  // first id of this rank's slice
+  int64_t vocab_rows = 0;    // ids in this rank's slice
+  int64_t vocab_size = 0;    // of the whole vocabulary
+};
 struct AttentionAttributes {
   int64_t query_heads;      // Q, local
   int64_t key_value_heads;  // G, local; divides Q

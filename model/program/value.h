@@ -34,8 +34,9 @@ inline constexpr ValueId kNoValue = -1;
 
 struct Dim {
   std::string name;    // "rows", "hidden", "ffn", "vocab", "qkv" …
-  int64_t global = 0;  // extent of the whole tensor (rows: of the microbatch of one data rank … see block builders)
+  int64_t global = 0;  // extent of the whole tensor (rows: of one microbatch over all data ranks)
   int64_t local = 0;   // extent held by this rank
+  bool operator==(const Dim&) const = default;
 };
 
 // One of several tensors that share a value along dim 0 of a parameter or the last dim of an activation.
@@ -43,6 +44,7 @@ struct Segment {
   std::string name;    // "q" "k" "v" "gate" "up"
   int64_t global = 0;
   int64_t local = 0;
+  bool operator==(const Segment&) const = default;
 };
 
 struct Value {

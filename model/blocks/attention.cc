@@ -1,0 +1,45 @@
+#include "model/blocks/attention.h"
+
+#include "model/blocks/parameters.h"
+
+namespace troupe::model {
+
+ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
+                       int64_t tokens, ValueId x, ValueId positions) {
+  const std::string name = fmt::format("block{}.attention.", block);
+  const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
+  const int64_t head = config.head_dim, hidden = config.hidden_size;
+  const int64_t queries = config.num_attention_heads, keys = config.num_key_value_heads;
+  const int64_t tensor = builder.tensor_degree();
+
+  const ValueId norm = AddNorm(builder, config, name + "norm", layer + "input_layernorm.weight");
+  const ValueId qkv_proj =
+      AddFusedColumns(builder, name + "qkv_proj", "qkv", hidden,
+                      {{"q", layer + "self_attn.q_proj.weight", queries * head, head},
+                       {"k", layer + "self_attn.k_proj.weight", keys * head, head},
+                       {"v", layer + "self_attn.v_proj.weight", keys * head, head}});
+  const ValueId o_proj =
+      AddRowParallel(builder, name + "o_proj", layer + "self_attn.o_proj.weight", "attention",
+                     hidden, queries * head, head, ResidualInitStd(config));
+
+  const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
+                                         {x, norm}, {name + "normed", name + "rstd"})[0];
+  const ValueId copied = builder.Copy(normed, name + "copied");
+  const ValueId qkv =
+      builder.Emit(OpKind::kMatmul, NoAttributes(), {copied, qkv_proj}, name + "qkv");
+  const ValueId rotated =
+      builder.Emit(OpKind::kRope,
+                   RopeAttributes{queries / tensor, keys / tensor, head, config.rope_theta,
+                                  config.rope_scaling, false},
+                   {qkv, positions}, name + "rotated");
+  const ValueId attention =
+      builder.EmitAll(OpKind::kAttention,
+                      AttentionAttributes{queries / tensor, keys / tensor, head, tokens, Mask()},
+                      {rotated}, {name + "output", name + "lse"})[0];
+  const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
+                                       name + "projected.partial");
+  const ValueId projected = builder.AllReduce(partial, ReduceKind::kSum, name + "projected");
+  return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,22 @@
+// Block A: pre-norm causal grouped-query attention with RoPE and a residual.
+//
+//   y = x + AllReduce(o_proj(attention(rope(qkv_proj(Copy(norm(x)))))))
+//
+// qkv_proj is column-parallel over tensor, its segments q, k, v each sharded by itself (whole
+// heads); o_proj is row-parallel and gives Partial(sum).
+#ifndef TROUPE_MODEL_BLOCKS_ATTENTION_H_
+#define TROUPE_MODEL_BLOCKS_ATTENTION_H_
+
+#include "model/config.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+
+// x: c[R,H]; positions: i[R]. Returns y c[R,H]. `tokens` of each sample. REQUIRES: heads divisible
+// by the tensor degree.
+ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
+                       int64_t tokens, ValueId x, ValueId positions);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_BLOCKS_ATTENTION_H_

@@ -1,0 +1,14 @@
+#include "model/blocks/embedding.h"
+
+#include "model/blocks/parameters.h"
+
+namespace troupe::model {
+
+ValueId BuildEmbedding(ProgramBuilder& builder, const ModelConfig& config, ValueId tokens,
+                       ValueId table) {
+  const ValueId partial = builder.Emit(OpKind::kEmbedding, VocabularySlice(builder, config),
+                                       {tokens, table}, "embedding.partial");
+  return builder.AllReduce(partial, ReduceKind::kSum, "embedding.output");
+}
+
+}  // namespace troupe::model

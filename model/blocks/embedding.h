@@ -1,0 +1,17 @@
+// The token embedding, vocabulary-parallel over tensor: each rank's rows are Partial(sum), then
+// reduced.
+#ifndef TROUPE_MODEL_BLOCKS_EMBEDDING_H_
+#define TROUPE_MODEL_BLOCKS_EMBEDDING_H_
+
+#include "model/config.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+
+// tokens: i[R]; table: the unsharded [V,H] of AddVocabularyTable. Returns c[R,H].
+ValueId BuildEmbedding(ProgramBuilder& builder, const ModelConfig& config, ValueId tokens,
+                       ValueId table);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_BLOCKS_EMBEDDING_H_

@@ -1,0 +1,36 @@
+// The final norm, the vocabulary-parallel head and the cross-entropy, in explicit row chunks:
+// logits exist for one chunk at a time.
+//
+//   for each chunk of rows:
+//     logits = matmul(Copy(norm(x))[rows], table)           Shard over vocabulary
+//     max, sums = softmax_stats(logits)                      local statistics
+//     totals += cross_entropy(AllReduce(max), AllReduce(softmax_rescale(sums)), weights)
+//
+// With several chunks, passes/hoist_head moves each chunk's gradient operations right behind its
+// forward ones.
+#ifndef TROUPE_MODEL_BLOCKS_HEAD_H_
+#define TROUPE_MODEL_BLOCKS_HEAD_H_
+
+#include "model/config.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+
+// Chunks have at least this many rows: smaller ones read the table and rewrite its gradient too
+// often.
+inline constexpr int64_t kHeadRows = 1024;
+int NumHeadChunks(int64_t rows);
+
+struct HeadInputs {
+  ValueId x;        // c[R,H]
+  ValueId table;    // c[V,H], unsharded
+  ValueId norm;     // f[H], unsharded
+  ValueId targets;  // i[R]
+  ValueId weights;  // f[R]
+  ValueId totals;   // d[2] +=
+};
+void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInputs& inputs);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_BLOCKS_HEAD_H_

@@ -1,0 +1,20 @@
+// Block D: pre-norm SwiGLU MLP with a residual.
+//
+//   y = x + AllReduce(down_proj(swiglu(gate_up_proj(Copy(norm(x))))))
+//
+// gate|up is column-parallel over tensor, each segment sharded by itself; down_proj is
+// row-parallel.
+#ifndef TROUPE_MODEL_BLOCKS_MLP_H_
+#define TROUPE_MODEL_BLOCKS_MLP_H_
+
+#include "model/config.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+
+// x: c[R,H]. Returns y c[R,H].
+ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_BLOCKS_MLP_H_

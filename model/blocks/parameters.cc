@@ -1,0 +1,91 @@
+#include "model/blocks/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace troupe::model {
+namespace {
+
+constexpr double kInitStd = 0.02;
+
+// This rank's part of `extent`, cut in whole units.
+Range UnitRange(const ProgramBuilder& builder, int64_t extent, int64_t unit) {
+  const Range units = builder.TensorRange(extent / unit);
+  return {units.begin * unit, units.end * unit};
+}
+
+}  // namespace
+
+double ResidualInitStd(const ModelConfig& config) {
+  return kInitStd / std::sqrt(2.0 * std::max(1, NumLayers(config.blocks)));
+}
+
+ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
+                const std::string& tensor_name) {
+  const int64_t hidden = config.hidden_size;
+  ParameterSpec spec;
+  spec.name = name;
+  spec.dims = {{"hidden", hidden, hidden}};
+  spec.tensor = Replicated();
+  spec.parts = {{tensor_name, {hidden}, {0}, {hidden}, 0}};
+  spec.init = ParameterEntry::Init::kOnes;
+  return builder.Unsharded(builder.AddParameter(spec));
+}
+
+ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
+                        const std::string& dim_name, int64_t hidden,
+                        const std::vector<FusedPart>& parts) {
+  ParameterSpec spec;
+  spec.name = name;
+  spec.tensor = Shard(0, ShardHow::kSegments);
+  spec.init_std = kInitStd;
+  Dim rows = {dim_name, 0, 0};
+  for (const FusedPart& part : parts) {
+    const Range range = UnitRange(builder, part.rows, part.unit);
+    spec.segments.push_back({part.segment, part.rows, range.size()});
+    spec.parts.push_back({part.tensor_name,
+                          {part.rows, hidden},
+                          {range.begin, 0},
+                          {range.size(), hidden},
+                          rows.local});
+    rows.global += part.rows;
+    rows.local += range.size();
+  }
+  spec.dims = {rows, {"hidden", hidden, hidden}};
+  return builder.Unsharded(builder.AddParameter(spec));
+}
+
+ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,
+                       const std::string& tensor_name, const std::string& dim_name, int64_t hidden,
+                       int64_t columns, int64_t unit, double init_std) {
+  const Range range = UnitRange(builder, columns, unit);
+  ParameterSpec spec;
+  spec.name = name;
+  spec.dims = {{"hidden", hidden, hidden}, {dim_name, columns, range.size()}};
+  spec.tensor = Shard(1);
+  spec.parts = {{tensor_name, {hidden, columns}, {0, range.begin}, {hidden, range.size()}, 0}};
+  spec.init_std = init_std;
+  return builder.Unsharded(builder.AddParameter(spec));
+}
+
+int AddVocabularyTable(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
+                       const std::string& tensor_name, bool tied) {
+  const Range range = builder.TensorRange(config.vocab_size);
+  const int64_t hidden = config.hidden_size;
+  ParameterSpec spec;
+  spec.name = name;
+  spec.dims = {{"vocab", config.vocab_size, range.size()}, {"hidden", hidden, hidden}};
+  spec.tensor = Shard(0);
+  spec.parts = {
+      {tensor_name, {config.vocab_size, hidden}, {range.begin, 0}, {range.size(), hidden}, 0}};
+  spec.init_std = kInitStd;
+  spec.tied = tied;
+  return builder.AddParameter(spec);
+}
+
+VocabAttributes VocabularySlice(const ProgramBuilder& builder, const ModelConfig& config) {
+  const Range range = builder.TensorRange(config.vocab_size);
+  return {range.begin, range.size(), config.vocab_size};
+}
+
+}  // namespace troupe::model

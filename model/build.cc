@@ -1,0 +1,298 @@
+#include "model/build.h"
+
+#include "model/blocks/attention.h"
+#include "model/blocks/embedding.h"
+#include "model/blocks/head.h"
+#include "model/blocks/mlp.h"
+#include "model/blocks/parameters.h"
+#include "model/passes/passes.h"
+#include "model/program/builder.h"
+#include "model/program/control_word.h"
+#include "model/program/derivative.h"
+#include "model/program/verifier.h"
+
+namespace troupe::model {
+namespace {
+
+Status CheckDivides(const char* name, int64_t value, int64_t tensor) {
+  if (value > 0 && value % tensor == 0) return OkStatus();
+  return InvalidArgument("{} {} must be a positive multiple of tensor_parallel_degree {}", name,
+                         value, tensor);
+}
+
+Status CheckModel(const ModelConfig& model, int64_t tensor) {
+  for (const auto& [name, value] :
+       {std::pair("hidden_size", model.hidden_size), std::pair("head_dim", model.head_dim),
+        std::pair("intermediate_size", model.intermediate_size),
+        std::pair("vocab_size", model.vocab_size)}) {
+    if (value <= 0) return InvalidArgument("{} {} must be positive", name, value);
+  }
+  if (model.head_dim % 2 != 0)
+    return InvalidArgument("head_dim {} must be even: RoPE rotates pairs", model.head_dim);
+  TROUPE_RETURN_IF_ERROR(CheckDivides("num_attention_heads", model.num_attention_heads, tensor));
+  TROUPE_RETURN_IF_ERROR(CheckDivides("num_key_value_heads", model.num_key_value_heads, tensor));
+  if (model.num_attention_heads % model.num_key_value_heads != 0) {
+    return InvalidArgument("num_attention_heads {} must be a multiple of num_key_value_heads {}",
+                           model.num_attention_heads, model.num_key_value_heads);
+  }
+  for (const auto& [name, value] : {std::pair("intermediate_size", model.intermediate_size),
+                                    std::pair("vocab_size", model.vocab_size)}) {
+    if (value < tensor)
+      return InvalidArgument("{} {} is below tensor_parallel_degree {}", name, value, tensor);
+  }
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    if (model.blocks[b] != 'A' && model.blocks[b] != 'D') {
+      return InvalidArgument("block {} is '{}'; blocks that can be built are A and D", b,
+                             model.blocks[b]);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckPlace(const BuildOptions& options) {
+  const MeshView& mesh = options.mesh;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (mesh.degrees.of[a] < 1 || mesh.coordinates.of[a] < 0 ||
+        mesh.coordinates.of[a] >= mesh.degrees.of[a]) {
+      return InvalidArgument("coordinate {} of axis {} is not below its degree {}",
+                             mesh.coordinates.of[a], Name(static_cast<Axis>(a)),
+                             mesh.degrees.of[a]);
+    }
+  }
+  for (const Axis axis : {Axis::kDataShard, Axis::kContext, Axis::kExpert}) {
+    if (mesh.degrees[axis] != 1) {
+      return InvalidArgument(
+          "axis {} has degree {}; programs are spread over pipe, data_replicate and tensor only",
+          Name(axis), mesh.degrees[axis]);
+    }
+  }
+  if (options.micro_batch_size < 1 || options.sequence_length < 1) {
+    return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
+                           options.micro_batch_size, options.sequence_length);
+  }
+  if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
+    return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
+  }
+  if (options.bucket_elements < 1)
+    return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
+  if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");
+  int last_chunk = -1;
+  for (const ChunkSpec& chunk : options.chunks) {
+    const int end = chunk.first_block + chunk.block_count;
+    if (chunk.chunk <= last_chunk || chunk.first_block < 0 || chunk.block_count < 0 ||
+        end > options.model.num_blocks() || (chunk.has_embedding && chunk.first_block != 0) ||
+        (chunk.has_head && end != options.model.num_blocks())) {
+      return InvalidArgument("chunk {} of blocks [{}, {}){}{} does not fit a model of {} blocks",
+                             chunk.chunk, chunk.first_block, end,
+                             chunk.has_embedding ? " with embedding" : "",
+                             chunk.has_head ? " with head" : "", options.model.num_blocks());
+    }
+    if (chunk.block_count == 0 && !chunk.has_embedding && !chunk.has_head) {
+      return InvalidArgument("chunk {} is empty", chunk.chunk);
+    }
+    last_chunk = chunk.chunk;
+  }
+  return OkStatus();
+}
+
+class StageBuilder {
+ public:
+  explicit StageBuilder(const BuildOptions& options)
+      : options_(options), model_(options.model), builder_(options.mesh, options.compute_dtype) {
+    const int64_t rows = options.micro_batch_size * options.sequence_length;
+    int64_t data_ranks = 1;
+    for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
+    rows_ = {"rows", rows * data_ranks, rows};
+    for (const ChunkSpec& chunk : options.chunks) {
+      has_embedding_ |= chunk.has_embedding;
+      has_head_ |= chunk.has_head;
+    }
+  }
+
+  StatusOr<Program> Build() {
+    Program& program = builder_.program();
+    for (const ChunkSpec& chunk : options_.chunks) BuildForward(chunk);
+    TROUPE_RETURN_IF_ERROR(builder_.status());
+    for (int c = 0; c <= builder_.chunk_index(); ++c)
+      TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
+    HoistHead(program);
+    if (options_.fuse) Fuse(program);
+    MarkFirstWriters(program);
+    ShareStorage(program);
+    SplitBackward(program);
+    MarkSaved(program);
+    for (int c = 0; c <= builder_.chunk_index(); ++c) TROUPE_RETURN_IF_ERROR(BuildReduce(c));
+    TROUPE_RETURN_IF_ERROR(BuildUpdate());
+    TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
+    return std::move(program);
+  }
+
+ private:
+  void BuildForward(const ChunkSpec& spec) {
+    builder_.BeginChunk(spec.chunk);
+    const Placement by_rows = RowsPlacement();
+    const std::vector<Dim> activation = {rows_, {"hidden", model_.hidden_size, model_.hidden_size}};
+    const auto input = [&](const char* name, DType dtype) {
+      return builder_.AddValue(name, dtype, Role::kInput, {rows_}, by_rows);
+    };
+    ChunkInterface& chunk = builder_.chunk();
+    chunk.positions = input("positions", DType::kInt32);
+    ValueId x;
+    if (spec.has_embedding) {
+      chunk.tokens = input("tokens", DType::kInt32);
+      table_ = AddVocabularyTable(builder_, model_, "embedding.table", "model.embed_tokens.weight",
+                                  model_.tie_word_embeddings && !has_head_);
+      x = BuildEmbedding(builder_, model_, chunk.tokens, builder_.Unsharded(table_));
+    } else {
+      x = chunk.input =
+          builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, by_rows);
+    }
+    for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
+      x = model_.blocks[block] == 'A' ? BuildAttention(builder_, model_, block,
+                                                       options_.sequence_length, x, chunk.positions)
+                                      : BuildMlp(builder_, model_, block, x);
+    }
+    if (!spec.has_head) {
+      chunk.output = x;
+      chunk.output_gradient =
+          builder_.AddValue("output_gradient", options_.compute_dtype, Role::kBoundary, activation,
+                            GradientPlacement(by_rows));
+      return;
+    }
+    chunk.targets = input("targets", DType::kInt32);
+    chunk.weights = input("weights", DType::kFloat32);
+    const ValueId norm = AddNorm(builder_, model_, "head.norm", "model.norm.weight");
+    const bool shared = model_.tie_word_embeddings && has_embedding_;
+    const int table =
+        shared ? table_
+               : AddVocabularyTable(
+                     builder_, model_, "head.table",
+                     model_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight",
+                     model_.tie_word_embeddings);
+    Placement partial;
+    for (const Axis axis : kDataAxes) partial[axis] = PartialSum();
+    Program& program = builder_.program();
+    program.loss_totals = AppendValue(program, "loss_totals", Role::kInput, -1,
+                                      {DType::kFloat64, {{"totals", 2, 2}}, partial, {}});
+    BuildHead(
+        builder_, model_,
+        {x, builder_.Unsharded(table), norm, chunk.targets, chunk.weights, program.loss_totals});
+  }
+
+  // The view of a gradient after a reduction.
+  ValueId ReducedView(ValueId gradient, const char* suffix,
+                      const CollectiveAttributes& attributes) {
+    Program& program = builder_.program();
+    const Value& value = program.value(gradient);
+    ValueType type = {value.dtype, value.dims, value.placement, value.segments};
+    for (int a = 0; a < kNumAxes; ++a) {
+      if (attributes.group.axes & (1u << a)) type.placement.axes[a] = Replicated();
+    }
+    const ValueId view =
+        AppendValue(program, value.name + suffix, Role::kGradient, value.chunk, std::move(type));
+    program.values[view].view_of = gradient;
+    return view;
+  }
+
+  // Buckets from the chunk's last parameter to its first, as backward finishes them; then tied
+  // gradients over owners.
+  Status BuildReduce(int chunk_index) {
+    Program& program = builder_.program();
+    std::vector<Op>& reduce = program.ops[chunk_index][static_cast<int>(Piece::kReduce)];
+    std::vector<ParameterEntry*> parameters;
+    for (ParameterEntry& entry : program.parameters) {
+      if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
+    }
+    const CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kGradient};
+    for (auto end = parameters.end(); end != parameters.begin();) {
+      auto begin = end;
+      int64_t elements = 0;
+      while (begin != parameters.begin() &&
+             (begin == end || elements + program.value((*(begin - 1))->value).elements() <=
+                                  options_.bucket_elements)) {
+        elements += program.value((*--begin)->value).elements();
+      }
+      Op op = {.kind = OpKind::kAllReduce, .attributes = attributes};
+      for (auto entry = begin; entry != end; ++entry) {
+        (*entry)->reduced_gradient = ReducedView((*entry)->gradient, ".reduced", attributes);
+        op.inputs.push_back((*entry)->gradient);
+        op.outputs.push_back((*entry)->reduced_gradient);
+      }
+      reduce.push_back(std::move(op));
+      end = begin;
+    }
+    for (ParameterEntry* entry : parameters) {
+      if (!entry->tied) continue;
+      const CollectiveAttributes owners = {{CollectiveGroup::Kind::kOwners},
+                                           CollectivePurpose::kGradient};
+      const ValueId sum = ReducedView(entry->reduced_gradient, ".owners", owners);
+      reduce.push_back({.kind = OpKind::kAllReduce,
+                        .attributes = owners,
+                        .inputs = {entry->reduced_gradient},
+                        .outputs = {sum}});
+      entry->reduced_gradient = sum;
+    }
+    return OkStatus();
+  }
+
+  Status BuildUpdate() {
+    Program& program = builder_.program();
+    Placement partial;
+    for (int a = 1; a < kNumAxes; ++a) partial.axes[a] = PartialSum();
+    const auto scalar = [&](const char* name, DType dtype, int64_t count,
+                            const Placement& placement) {
+      return AppendValue(program, name, Role::kInput, -1,
+                         {dtype, {{"lanes", count, count}}, placement, {}});
+    };
+    program.control_word = scalar("control_word", DType::kFloat64, kControlLanes, partial);
+    program.scalars = scalar("scalars", DType::kFloat32, 2, {});
+    const ValueId reduced = scalar("control_word.reduced", DType::kFloat64, kControlLanes, {});
+    program.values[reduced].view_of = program.control_word;
+    const ControlAttributes rank = {RankNumber(program.mesh)};
+    const PerAxis& at = program.mesh.coordinates;
+    // Equal on all tensor ranks: one of them counts.
+    if (program.loss_totals != kNoValue && at[Axis::kTensor] == 0) {
+      program.update.push_back({.kind = OpKind::kControlTotals,
+                                .attributes = rank,
+                                .inputs = {program.control_word, program.loss_totals},
+                                .outputs = {program.control_word}});
+    }
+    Op squares = {.kind = OpKind::kSumOfSquares,
+                  .attributes = rank,
+                  .inputs = {program.control_word},
+                  .outputs = {program.control_word}};
+    Op adamw = {.kind = OpKind::kAdamW,
+                .attributes = options_.optimizer,
+                .inputs = {reduced, program.scalars}};
+    for (ParameterEntry& entry : program.parameters) {
+      entry.counted_in_norm = CountedInNorm(program, entry);
+      if (entry.counted_in_norm) squares.inputs.push_back(entry.reduced_gradient);
+      adamw.inputs.push_back(entry.reduced_gradient);
+    }
+    program.update.push_back(std::move(squares));
+    program.update.push_back({.kind = OpKind::kControlReduce,
+                              .attributes = CollectiveAttributes{{CollectiveGroup::Kind::kAll},
+                                                                 CollectivePurpose::kControl},
+                              .inputs = {program.control_word},
+                              .outputs = {reduced}});
+    program.update.push_back(std::move(adamw));
+    return OkStatus();
+  }
+
+  const BuildOptions& options_;
+  const ModelConfig& model_;
+  ProgramBuilder builder_;
+  Dim rows_;
+  bool has_embedding_ = false, has_head_ = false;
+  int table_ = -1;  // the embedding's parameter
+};
+
+}  // namespace
+
+StatusOr<Program> BuildProgram(const BuildOptions& options) {
+  TROUPE_RETURN_IF_ERROR(CheckPlace(options));
+  TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
+  return StageBuilder(options).Build();
+}
+
+}  // namespace troupe::model

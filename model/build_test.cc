@@ -1,0 +1,110 @@
+#include "model/build.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+BuildOptions Small(int data, int tensor, int pipe, int stage = 0, bool tied = false) {
+  ModelConfig model = SmallModel("ADADAD");
+  model.tie_word_embeddings = tied;
+  MeshView mesh;
+  mesh.degrees[Axis::kDataReplicate] = data;
+  mesh.degrees[Axis::kTensor] = tensor;
+  mesh.degrees[Axis::kPipe] = pipe;
+  mesh.coordinates[Axis::kPipe] = stage;
+  return StageOptions(model, mesh, 2, 8);
+}
+
+TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfEveryLayout) {
+  for (const bool tied : {false, true}) {
+    for (const int data : {1, 3}) {
+      for (const int tensor : {1, 2}) {
+        for (const int pipe : {1, 2, 3}) {
+          for (int stage = 0; stage < pipe; ++stage) {
+            for (int coordinate = 0; coordinate < tensor; ++coordinate) {
+              for (const bool fuse : {false, true}) {
+                BuildOptions options = Small(data, tensor, pipe, stage, tied);
+                options.mesh.coordinates[Axis::kTensor] = coordinate;
+                options.compute_dtype = fuse ? DType::kBFloat16 : DType::kFloat32;
+                options.fuse = fuse;
+                const auto program = BuildProgram(options);
+                EXPECT_TRUE(program.ok()) << program.status();
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
+  const auto refuse = [](BuildOptions options, const char* words) {
+    const auto program = BuildProgram(options);
+    ASSERT_FALSE(program.ok()) << words;
+    EXPECT_EQ(program.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(Message(program.status())), testing::HasSubstr(words));
+  };
+  refuse(Small(1, 3, 1), "num_attention_heads 4 must be a positive multiple of tensor_parallel_degree 3");
+  refuse(Small(1, 4, 1), "num_key_value_heads 2 must be a positive multiple of tensor_parallel_degree 4");
+  BuildOptions options = Small(1, 1, 1);
+  options.model.num_key_value_heads = 3;
+  refuse(options, "num_attention_heads 4 must be a multiple of num_key_value_heads 3");
+  options = Small(1, 2, 1);
+  options.model.vocab_size = 1;
+  refuse(options, "vocab_size 1 is below tensor_parallel_degree 2");
+  options = Small(1, 1, 1);
+  options.model.head_dim = 5;
+  refuse(options, "head_dim 5 must be even");
+  options = Small(1, 1, 1);
+  options.mesh.degrees[Axis::kContext] = 2;
+  refuse(options, "axis context has degree 2");
+  options = Small(1, 1, 1);
+  options.chunks[0].block_count = 7;
+  refuse(options, "blocks [0, 7)");
+  options = Small(1, 1, 1);
+  options.model.blocks[3] = 'M';
+  refuse(options, "block 3 is 'M'");
+}
+
+TEST(BuildProgramTest, TiedEmbeddingsAreOneParameterOnOneStageAndOwnedByTwoElse) {
+  const auto tied_on = [](const Program& program) {
+    int count = 0;
+    for (const ParameterEntry& entry : program.parameters) {
+      if (entry.parts[0].name == "model.embed_tokens.weight") ++count;
+      EXPECT_NE(entry.parts[0].name, "lm_head.weight");
+      EXPECT_EQ(entry.tied, program.mesh.degrees[Axis::kPipe] > 1 && entry.parts[0].name == "model.embed_tokens.weight");
+    }
+    return count;
+  };
+  EXPECT_EQ(tied_on(BuildProgram(Small(1, 1, 1, 0, true)).value()), 1);
+  EXPECT_EQ(tied_on(BuildProgram(Small(1, 1, 3, 0, true)).value()), 1);
+  EXPECT_EQ(tied_on(BuildProgram(Small(1, 1, 3, 1, true)).value()), 0);
+  EXPECT_EQ(tied_on(BuildProgram(Small(1, 1, 3, 2, true)).value()), 1);
+}
+
+TEST(BuildProgramTest, LogitsOfALargeBatchNeverExistAtOnce) {
+  BuildOptions options = Small(1, 1, 1);
+  options.micro_batch_size = 3;
+  options.sequence_length = 1100;
+  const Program program = BuildProgram(options).value();
+  for (const Value& value : program.values) {
+    if (!value.name.ends_with("logits")) continue;
+    EXPECT_EQ(value.dims[0].local, 1100) << value.name;
+    EXPECT_EQ(value.role, Role::kActivation) << value.name;
+  }
+  int hoisted = 0;
+  for (const Op& op : program.Ops(0, Piece::kForward)) hoisted += op.gradient_in_forward;
+  EXPECT_EQ(hoisted, 3 * 6);  // cross_entropy, copy, rescale, stats, products of x and of the table
+  for (const Op& op : program.Ops(0, Piece::kBackward)) EXPECT_NE(op.kind, OpKind::kSoftmaxStatsGrad);
+  // I starts from the gradient that F left.
+  EXPECT_EQ(program.Ops(0, Piece::kInputGradient)[0].kind, OpKind::kAllReduce);
+  EXPECT_EQ(program.value(program.Ops(0, Piece::kInputGradient)[0].inputs[0]).role, Role::kSaved);
+}
+
+}  // namespace
+}  // namespace troupe::model

@@ -1,0 +1,39 @@
+// The rules of each kind, each defined in the file named for it (see rules.h).
+#ifndef TROUPE_MODEL_OPS_KINDS_H_
+#define TROUPE_MODEL_OPS_KINDS_H_
+
+#include "model/ops/rules.h"
+
+namespace troupe::model {
+
+OpRules EmbeddingRules();
+OpRules EmbeddingGradRules();
+OpRules RmsNormRules();
+OpRules AddRmsNormRules();
+OpRules RmsNormGradRules();
+OpRules AddRules();
+OpRules MatmulRules();
+OpRules MatmulGradInputRules();
+OpRules MatmulGradWeightRules();
+OpRules RopeRules();
+OpRules AttentionRules();
+OpRules AttentionGradRules();
+OpRules SwiGluRules();
+OpRules SwiGluGradRules();
+OpRules SoftmaxStatsRules();
+OpRules SoftmaxRescaleRules();
+OpRules CrossEntropyRules();
+OpRules CrossEntropyGradRules();
+OpRules SoftmaxRescaleGradRules();
+OpRules SoftmaxStatsGradRules();
+OpRules CopyRules();
+OpRules AllReduceRules();
+OpRules CastRules();
+OpRules ControlTotalsRules();
+OpRules SumOfSquaresRules();
+OpRules ControlReduceRules();
+OpRules AdamWRules();
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_OPS_KINDS_H_

@@ -1,0 +1,104 @@
+#include "model/ops/placement_rule.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr char kRows = 'r';
+
+}  // namespace
+
+StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> operands,
+                                            std::string_view whole) {
+  ShardedLetters result;
+  for (const Operand& operand : operands) {
+    if (operand.value->dims.size() != operand.letters.size()) {
+      return InvalidArgument("input {} has {} dims where {} are due", operand.value->name,
+                             operand.value->dims.size(), operand.letters.size());
+    }
+  }
+  for (int a = 1; a < kNumAxes; ++a) {
+    const char* axis = Name(static_cast<Axis>(a));
+    const Operand* by = nullptr;  // the operand that shards the letter
+    bool how_is_set = false;
+    for (const Operand& operand : operands) {
+      const AxisPlacement& placement = operand.value->placement.axes[a];
+      if (placement.kind == PlacementKind::kPartialSum ||
+          placement.kind == PlacementKind::kPartialMax) {
+        return InvalidArgument("input {} is {} on axis {}: reduce it first", operand.value->name,
+                               ToText(placement), axis);
+      }
+      if (placement.kind != PlacementKind::kShard) continue;
+      const char letter = operand.letters[placement.dim];
+      if (whole.find(letter) != std::string_view::npos) {
+        return InvalidArgument("input {} is {} on axis {}, but this dim must be whole",
+                               operand.value->name, ToText(placement), axis);
+      }
+      if (by != nullptr && letter != result.letter_[a]) {
+        return InvalidArgument("inputs {} and {} are sharded along different dims on axis {}",
+                               by->value->name, operand.value->name, axis);
+      }
+      if (operand.how.has_value() && letter != kRows && *operand.how != placement.how) {
+        return InvalidArgument("input {} is {} on axis {}, which cuts its dim otherwise than due",
+                               operand.value->name, ToText(placement), axis);
+      }
+      if (!operand.how.has_value() || letter == kRows) {
+        if (how_is_set && result.how_[a] != placement.how) {
+          return InvalidArgument("inputs {} and {} are cut differently on axis {}", by->value->name,
+                                 operand.value->name, axis);
+        }
+        result.how_[a] = placement.how;
+        how_is_set = true;
+      }
+      result.letter_[a] = letter;
+      by = &operand;
+    }
+    for (const Operand& operand : operands) {
+      const AxisPlacement& placement = operand.value->placement.axes[a];
+      if (placement.kind == PlacementKind::kShard) continue;
+      if (by == nullptr) {
+        if (placement.kind == PlacementKind::kCopied) {
+          return InvalidArgument("input {} is C on axis {}, along which nothing is sharded",
+                                 operand.value->name, axis);
+        }
+      } else if (operand.letters.find(result.letter_[a]) != std::string_view::npos) {
+        return InvalidArgument("input {} is {} on axis {} where {} is {}", operand.value->name,
+                               ToText(placement), axis, by->value->name,
+                               ToText(by->value->placement.axes[a]));
+      } else if (operand.has_gradient && placement.kind != PlacementKind::kCopied) {
+        return InvalidArgument(
+            "input {} is R on axis {}, along which {} is {}: it must be C (copy)",
+            operand.value->name, axis, by->value->name, ToText(by->value->placement.axes[a]));
+      }
+    }
+  }
+  return result;
+}
+
+Placement ShardedLetters::Output(std::string_view letters, std::optional<ShardHow> how) const {
+  Placement placement;
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (letter_[a] == '\0') continue;
+    const size_t dim = letters.find(letter_[a]);
+    placement.axes[a] =
+        dim == std::string_view::npos
+            ? PartialSum()
+            : Shard(static_cast<int>(dim), letter_[a] == kRows ? how_[a] : how.value_or(how_[a]));
+  }
+  return placement;
+}
+
+Status ExpectType(const Value& value, DType dtype, size_t dims) {
+  if (value.dtype == dtype && value.dims.size() == dims) return OkStatus();
+  return InvalidArgument("input {} is {} of {} dims where {} of {} is due", value.name,
+                         Name(value.dtype), value.dims.size(), Name(dtype), dims);
+}
+
+Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim) {
+  const Dim& x = a.dims[a_dim];
+  const Dim& y = b.dims[b_dim];
+  if (x.local == y.local && x.global == y.global) return OkStatus();
+  return InvalidArgument("dim {} of input {} is {}/{}, dim {} of {} is {}/{}", a_dim, a.name,
+                         x.local, x.global, b_dim, b.name, y.local, y.global);
+}
+
+}  // namespace troupe::model

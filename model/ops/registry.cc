@@ -1,0 +1,55 @@
+#include <array>
+
+#include "model/ops/kinds.h"
+#include "model/ops/rules.h"
+
+namespace troupe::model {
+
+const OpRules& RulesOf(OpKind kind) {
+  // In the order of OpKind.
+  static const std::array<OpRules, kNumOpKinds> kRules = {EmbeddingRules(),
+                                                          EmbeddingGradRules(),
+                                                          RmsNormRules(),
+                                                          AddRmsNormRules(),
+                                                          RmsNormGradRules(),
+                                                          AddRules(),
+                                                          MatmulRules(),
+                                                          MatmulGradInputRules(),
+                                                          MatmulGradWeightRules(),
+                                                          RopeRules(),
+                                                          AttentionRules(),
+                                                          AttentionGradRules(),
+                                                          SwiGluRules(),
+                                                          SwiGluGradRules(),
+                                                          SoftmaxStatsRules(),
+                                                          SoftmaxRescaleRules(),
+                                                          CrossEntropyRules(),
+                                                          CrossEntropyGradRules(),
+                                                          SoftmaxRescaleGradRules(),
+                                                          SoftmaxStatsGradRules(),
+                                                          CopyRules(),
+                                                          AllReduceRules(),
+                                                          CastRules(),
+                                                          ControlTotalsRules(),
+                                                          SumOfSquaresRules(),
+                                                          ControlReduceRules(),
+                                                          AdamWRules()};
+  return kRules[static_cast<int>(kind)];
+}
+
+int64_t BytesMoved(const Op& op, const Program& program) {
+  if (op.kind == OpKind::kCopy) return 0;
+  int64_t bytes = 0;
+  for (const ValueId id : op.inputs) bytes += program.value(id).bytes();
+  for (const ValueId id : op.outputs) bytes += program.value(id).bytes();
+  if (op.kind == OpKind::kAdamW) {
+    for (const ParameterEntry& entry : program.parameters) {
+      // Master and both moments are read and written; the copy is written.
+      bytes += 6 * program.value(entry.value).bytes();
+      if (entry.compute_copy != entry.value) bytes += program.value(entry.compute_copy).bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,128 @@
+// The local statistics of a softmax over a vocabulary that may be sharded, and their combination:
+//   softmax_stats     each rank's max, Σ exp(l - max) and target logit of its slice
+//   all_reduce(max)   the global max (an operation of its own)
+//   softmax_rescale   the sums as if made with the global max: now Partial(sum)
+// Along the axis that shards the vocabulary, max is Partial(max), and sums, which are relative to
+// each rank's own max and so no Partial(sum) yet, are Shard(0): one slice of two rows for each
+// rank.
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+// The degree of the axes along which `max` is Partial(max): the number of slices of two rows.
+int64_t Slices(const MeshView& mesh, const Value& max) {
+  int64_t slices = 1;
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (max.placement.axes[a] == PartialMax()) slices *= mesh.degrees.of[a];
+  }
+  return slices;
+}
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const Value &logits = *in[0], &targets = *in[1];
+  TROUPE_RETURN_IF_ERROR(ExpectType(targets, DType::kInt32, 1));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&logits, "rv"}, {&targets, "r", false}}));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, targets, 0));
+  Value max;
+  max.placement = letters.Output("r");
+  Placement sums = letters.Output("sr");
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (max.placement.axes[a] != PartialSum()) continue;
+    max.placement.axes[a] = PartialMax();
+    sums.axes[a] = Shard(0);
+  }
+  return std::vector<ValueType>{
+      {DType::kFloat32, {logits.dims[0]}, max.placement, {}},
+      {DType::kFloat32, {{"stats", 2 * Slices(mesh, max), 2}, logits.dims[0]}, sums, {}}};
+}
+
+// Along an axis where `max` is Partial(max): `sums` must be `due`, `global_max` Replicated, and the
+// result is `gives`. Elsewhere rows are sharded alike or nothing is.
+StatusOr<Placement> Combine(const Value& sums, const Value& max, const Value& global_max,
+                            AxisPlacement due, AxisPlacement gives) {
+  Value by_rows[3] = {sums, max, global_max};
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (max.placement.axes[a] != PartialMax()) continue;
+    if (sums.placement.axes[a] != due || global_max.placement.axes[a] != Replicated()) {
+      return InvalidArgument("inputs {} and {} are {} and {} on axis {} where {} and R are due",
+                             sums.name, global_max.name, ToText(sums.placement.axes[a]),
+                             ToText(global_max.placement.axes[a]), Name(static_cast<Axis>(a)),
+                             ToText(due));
+    }
+    for (Value& value : by_rows) value.placement.axes[a] = Replicated();
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      const ShardedLetters letters,
+      ShardedLetters::Of({{&by_rows[0], "sr"}, {&by_rows[1], "r"}, {&by_rows[2], "r"}}, "s"));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(max, 0, global_max, 0));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(max, 0, sums, 1));
+  Placement placement = letters.Output("sr");
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (max.placement.axes[a] == PartialMax()) placement.axes[a] = gives;
+  }
+  return placement;
+}
+
+StatusOr<std::vector<ValueType>> InferRescale(const MeshView& mesh, const Attributes& attributes,
+                                              Inputs in) {
+  TROUPE_ASSIGN_OR_RETURN(const Placement placement,
+                          Combine(*in[0], *in[1], *in[2], Shard(0), PartialSum()));
+  return std::vector<ValueType>{
+      {DType::kFloat32, {{"stats", 2, 2}, in[0]->dims[1]}, placement, {}}};
+}
+
+StatusOr<std::vector<ValueType>> InferRescaleGrad(const MeshView& mesh,
+                                                  const Attributes& attributes, Inputs in) {
+  TROUPE_ASSIGN_OR_RETURN(const Placement placement,
+                          Combine(*in[0], *in[1], *in[2], Copied(), Shard(0)));
+  return std::vector<ValueType>{
+      {DType::kFloat32, {{"stats", 2 * Slices(mesh, *in[1]), 2}, in[0]->dims[1]}, placement, {}}};
+}
+
+StatusOr<std::vector<ValueType>> InferStatsGrad(const MeshView& mesh, const Attributes& attributes,
+                                                Inputs in) {
+  const Value &logits = *in[0], &targets = *in[1], &max = *in[2], &d_sums = *in[3];
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> stats,
+                          Infer(mesh, attributes, in.subspan(0, 2)));
+  if (max.placement != stats[0].placement ||
+      d_sums.placement != GradientPlacement(stats[1].placement)) {
+    return InvalidArgument("inputs {} and {} are {} and {}, which does not fit {} of {}", max.name,
+                           d_sums.name, ToText(max.placement), ToText(d_sums.placement),
+                           ToText(logits.placement), logits.name);
+  }
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, targets, 0));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, max, 0));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, d_sums, 1));
+  return std::vector<ValueType>{{logits.dtype, logits.dims, logits.placement, logits.segments}};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  return context.Emit(
+      OpKind::kSoftmaxStatsGrad, op.attributes,
+      {op.inputs[0], op.inputs[1], op.outputs[0], context.GradientOf(op.outputs[1])},
+      {op.inputs[0]});
+}
+
+// The combined loss does not depend on which max was subtracted: max and global_max carry no
+// gradient.
+Status DifferentiateRescale(const Op& op, GradientContext& context) {
+  return context.Emit(OpKind::kSoftmaxRescaleGrad, NoAttributes(),
+                      {context.GradientOf(op.outputs[0]), op.inputs[1], op.inputs[2]},
+                      {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules SoftmaxStatsRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+OpRules SoftmaxRescaleRules() {
+  return {.infer = InferRescale, .differentiate = DifferentiateRescale};
+}
+OpRules SoftmaxRescaleGradRules() { return {.infer = InferRescaleGrad}; }
+OpRules SoftmaxStatsGradRules() { return {.infer = InferStatsGrad, .in_place_input = 0}; }
+
+}  // namespace troupe::model

@@ -1,0 +1,75 @@
+// The operations of Update: kControlTotals, kSumOfSquares, kControlReduce, kAdamW. The control word
+// is Partial on every axis until control_reduce; AdamW demands the reduced word and gradients that
+// are Partial nowhere.
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+
+namespace troupe::model {
+namespace {
+
+Status ExpectOnAllAxes(const Value& value, AxisPlacement due) {
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (value.placement.axes[a] == due) continue;
+    return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+                           ToText(value.placement.axes[a]), Name(static_cast<Axis>(a)),
+                           ToText(due));
+  }
+  return OkStatus();
+}
+
+Status ExpectReduced(const Value& gradient) {
+  for (int a = 1; a < kNumAxes; ++a) {
+    const AxisPlacement& placement = gradient.placement.axes[a];
+    if (placement.kind == PlacementKind::kReplicated || placement.kind == PlacementKind::kShard)
+      continue;
+    return InvalidArgument("gradient {} is {} on axis {}: it must be reduced first", gradient.name,
+                           ToText(placement), Name(static_cast<Axis>(a)));
+  }
+  return OkStatus();
+}
+
+ValueType TypeOf(const Value& value) {
+  return {value.dtype, value.dims, value.placement, value.segments};
+}
+
+StatusOr<std::vector<ValueType>> InferTotals(const MeshView& mesh, const Attributes& attributes,
+                                             Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], PartialSum()));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat64, 1));
+  return std::vector<ValueType>{TypeOf(*in[0])};
+}
+
+StatusOr<std::vector<ValueType>> InferSumOfSquares(const MeshView& mesh,
+                                                   const Attributes& attributes, Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], PartialSum()));
+  for (const Value* gradient : in.subspan(1)) {
+    TROUPE_RETURN_IF_ERROR(ExpectType(*gradient, DType::kFloat32, gradient->dims.size()));
+    TROUPE_RETURN_IF_ERROR(ExpectReduced(*gradient));
+  }
+  return std::vector<ValueType>{TypeOf(*in[0])};
+}
+
+StatusOr<std::vector<ValueType>> InferControlReduce(const MeshView& mesh,
+                                                    const Attributes& attributes, Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], PartialSum()));
+  ValueType type = TypeOf(*in[0]);
+  type.placement = {};
+  return std::vector<ValueType>{std::move(type)};
+}
+
+StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attributes& attributes,
+                                            Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], Replicated()));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 1));
+  for (const Value* gradient : in.subspan(2)) TROUPE_RETURN_IF_ERROR(ExpectReduced(*gradient));
+  return std::vector<ValueType>{};
+}
+
+}  // namespace
+
+OpRules ControlTotalsRules() { return {.infer = InferTotals, .in_place_input = 0}; }
+OpRules SumOfSquaresRules() { return {.infer = InferSumOfSquares, .in_place_input = 0}; }
+OpRules ControlReduceRules() { return {.infer = InferControlReduce, .in_place_input = 0}; }
+OpRules AdamWRules() { return {.infer = InferAdamW}; }
+
+}  // namespace troupe::model

@@ -1,0 +1,36 @@
+// Passes over a differentiated program, program → program, in this order (model/build.cc):
+//   hoist_head → fuse → first_writers → in_place → split_backward → saved_roles
+// Each leaves a program that verifies (model/program/verifier.h) and prints.
+#ifndef TROUPE_MODEL_PASSES_PASSES_H_
+#define TROUPE_MODEL_PASSES_PASSES_H_
+
+#include "model/program/program.h"
+
+namespace troupe::model {
+
+// Moves the gradient operations of each row chunk of the head from B to right behind the chunk's
+// forward operations (gradient_in_forward), so that its logits die there and nothing is computed
+// twice.
+void HoistHead(Program& program);
+
+// add + rms_norm → add_rms_norm; rms_norm_grad + add of the residual's gradient → rms_norm_grad
+// with dres.
+void Fuse(Program& program);
+
+// Marks the operation that writes each gradient first in a step: chunks run backward from last to
+// first, and the head's hoisted operations before B.
+void MarkFirstWriters(Program& program);
+
+// Makes outputs views of inputs where the kind allows it and nothing reads the input's storage
+// afterwards, in the order F, B as well as F, I, W.
+void ShareStorage(Program& program);
+
+// Fills I and W with the operations of B by their tags.
+void SplitBackward(Program& program);
+
+// Gives role kSaved to values made in F and read in B, and kBoundary to what crosses chunks.
+void MarkSaved(Program& program);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PASSES_PASSES_H_

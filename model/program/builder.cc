@@ -1,0 +1,184 @@
+#include "model/program/builder.h"
+
+#include "base/check.h"
+
+namespace troupe::model {
+
+CollectiveGroup DataGroup() {
+  CollectiveGroup group;
+  for (const Axis axis : kDataAxes) group.axes |= GroupOf(axis).axes;
+  return group;
+}
+
+Placement RowsPlacement() {
+  Placement placement;
+  for (const Axis axis : kDataAxes) placement[axis] = Shard(0);
+  return placement;
+}
+
+ValueId AppendValue(Program& program, std::string name, Role role, int chunk_index,
+                    ValueType type) {
+  Value value;
+  value.id = static_cast<ValueId>(program.values.size());
+  value.name = std::move(name);
+  value.dtype = type.dtype;
+  value.role = role;
+  value.dims = std::move(type.dims);
+  value.placement = type.placement;
+  value.segments = std::move(type.segments);
+  value.chunk = chunk_index;
+  program.values.push_back(std::move(value));
+  return program.values.back().id;
+}
+
+StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
+                                            const Attributes& attributes,
+                                            std::span<const ValueId> inputs) {
+  std::vector<const Value*> values;
+  values.reserve(inputs.size());
+  for (const ValueId input : inputs) {
+    if (input < 0 || input >= static_cast<ValueId>(program.values.size())) {
+      return InvalidArgument("{}: input {} is no value", Name(kind), input);
+    }
+    values.push_back(&program.values[input]);
+  }
+  auto types = RulesOf(kind).infer(program.mesh, attributes, values);
+  if (!types.ok()) return Annotate(types.status(), Name(kind));
+  return types;
+}
+
+ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype)
+    : compute_dtype_(compute_dtype) {
+  program_.mesh = mesh;
+}
+
+void ProgramBuilder::BeginChunk(int chunk) {
+  program_.chunks.push_back({.chunk = chunk});
+  program_.ops.emplace_back(kNumPieces);
+}
+
+Range ProgramBuilder::TensorRange(int64_t extent) const {
+  return BalancedRange(extent, mesh().degrees[Axis::kTensor], mesh().coordinates[Axis::kTensor]);
+}
+
+void ProgramBuilder::Fail(Status status) {
+  if (status_.ok()) status_ = std::move(status);
+}
+
+int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
+  const int index = static_cast<int>(program_.parameters.size());
+  const int chunk = chunk_index();
+  ValueType type = {DType::kFloat32, spec.dims, {}, spec.segments};
+  type.placement[Axis::kTensor] = spec.tensor;
+  ParameterEntry entry;
+  entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, type);
+  entry.compute_copy = entry.value;
+  if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2) {
+    ValueType copy = type;
+    copy.dtype = DType::kBFloat16;
+    entry.compute_copy =
+        AppendValue(program_, spec.name + ".bf16", Role::kComputeCopy, chunk, copy);
+    program_.initialize.push_back(
+        {.kind = OpKind::kCast, .inputs = {entry.value}, .outputs = {entry.compute_copy}});
+  }
+  // Unshard: each data rank uses the whole parameter for its own rows.
+  const CollectiveAttributes unshard = {DataGroup(), CollectivePurpose::kUnshard};
+  auto copied = InferTypes(program_, OpKind::kCopy, unshard, {&entry.compute_copy, 1});
+  TROUPE_CHECK_OK(copied.status());
+  const Placement gradient_placement = GradientPlacement((*copied)[0].placement);
+  entry.unsharded =
+      AppendValue(program_, spec.name + ".unsharded", program_.values[entry.compute_copy].role,
+                  chunk, std::move((*copied)[0]));
+  program_.values[entry.unsharded].view_of = entry.compute_copy;
+  program_.ops[chunk][static_cast<int>(Piece::kUnshard)].push_back({.kind = OpKind::kCopy,
+                                                                    .attributes = unshard,
+                                                                    .inputs = {entry.compute_copy},
+                                                                    .outputs = {entry.unsharded}});
+  ValueType gradient = type;
+  gradient.placement = gradient_placement;
+  entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
+  entry.exp_avg = AppendValue(program_, spec.name + ".exp_avg", Role::kOptimizerState, chunk, type);
+  entry.exp_avg_sq =
+      AppendValue(program_, spec.name + ".exp_avg_sq", Role::kOptimizerState, chunk, type);
+  entry.parts = spec.parts;
+  entry.weight_decay = spec.dims.size() >= 2;
+  entry.init = spec.init;
+  entry.init_std = spec.init_std;
+  entry.tied = spec.tied;
+  program_.parameters.push_back(std::move(entry));
+  return index;
+}
+
+ValueId ProgramBuilder::AddValue(std::string name, DType dtype, Role role, std::vector<Dim> dims,
+                                 const Placement& placement) {
+  return AppendValue(program_, std::move(name), role, chunk_index(),
+                     {dtype, std::move(dims), placement, {}});
+}
+
+ValueId ProgramBuilder::Rows(ValueId x, int64_t begin, int64_t end, std::string name) {
+  if (!status_.ok()) return kNoValue;
+  const Value whole = program_.value(x);
+  const int64_t rows = whole.dims[0].local;
+  TROUPE_CHECK(0 <= begin && begin < end && end <= rows, "rows [{}, {}) of {}", begin, end, rows);
+  ValueType type = {whole.dtype, whole.dims, whole.placement, whole.segments};
+  type.dims[0].local = end - begin;
+  type.dims[0].global = (end - begin) * (whole.dims[0].global / rows);
+  const ValueId view =
+      AppendValue(program_, std::move(name), whole.role, chunk_index(), std::move(type));
+  program_.values[view].view_of = x;
+  program_.values[view].view_offset = begin * (whole.elements() / rows);
+  return view;
+}
+
+std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
+                                          std::vector<ValueId> inputs,
+                                          const std::vector<std::string>& names) {
+  const std::vector<ValueId> none(names.size(), kNoValue);
+  if (!status_.ok()) return none;
+  auto types = InferTypes(program_, kind, attributes, inputs);
+  if (!types.ok()) {
+    Fail(Annotate(types.status(), names[0]));
+    return none;
+  }
+  TROUPE_CHECK(types->size() == names.size(), "{} has {} outputs", Name(kind), types->size());
+  Op op = {.kind = kind,
+           .attributes = std::move(attributes),
+           .inputs = std::move(inputs),
+           .row_chunk = row_chunk_};
+  for (size_t i = 0; i < names.size(); ++i) {
+    op.outputs.push_back(
+        AppendValue(program_, names[i], Role::kActivation, chunk_index(), std::move((*types)[i])));
+  }
+  std::vector<ValueId> outputs = op.outputs;
+  program_.ops.back()[static_cast<int>(Piece::kForward)].push_back(std::move(op));
+  return outputs;
+}
+
+ValueId ProgramBuilder::Emit(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
+                             const std::string& name) {
+  return EmitAll(kind, std::move(attributes), std::move(inputs), {name})[0];
+}
+
+void ProgramBuilder::EmitInto(ValueId output, OpKind kind, Attributes attributes,
+                              std::vector<ValueId> inputs) {
+  if (!status_.ok()) return;
+  program_.ops.back()[static_cast<int>(Piece::kForward)].push_back(
+      {.kind = kind,
+       .attributes = std::move(attributes),
+       .inputs = std::move(inputs),
+       .outputs = {output},
+       .row_chunk = row_chunk_});
+}
+
+ValueId ProgramBuilder::Copy(ValueId x, const std::string& name) {
+  return Emit(OpKind::kCopy,
+              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, {x}, name);
+}
+
+ValueId ProgramBuilder::AllReduce(ValueId x, ReduceKind reduce, const std::string& name) {
+  return Emit(OpKind::kAllReduce,
+              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor, reduce}, {x},
+              name);
+}
+
+}  // namespace troupe::model

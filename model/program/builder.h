@@ -1,0 +1,103 @@
+// Builds a stage program operation by operation: types of outputs come from the rules, so that a
+// block that forgets a conversion does not build.
+//
+// Errors stick: after the first failure every call returns kNoValue and status() tells what failed.
+// Not thread-safe.
+#ifndef TROUPE_MODEL_PROGRAM_BUILDER_H_
+#define TROUPE_MODEL_PROGRAM_BUILDER_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "model/ops/rules.h"
+#include "model/program/program.h"
+
+namespace troupe::model {
+
+// The axes along which rows of activations are sharded; dense parameters are Replicated on them and
+// their gradients reduce over them.
+inline constexpr Axis kDataAxes[] = {Axis::kDataReplicate, Axis::kDataShard, Axis::kExpert};
+CollectiveGroup DataGroup();
+
+// Rows sharded over the data axes, the rest Replicated.
+Placement RowsPlacement();
+
+struct ParameterSpec {
+  std::string name;  // of the value: "block3.attention.qkv_proj"
+  std::vector<Dim> dims;
+  std::vector<Segment> segments;  // along dim 0
+  AxisPlacement tensor;           // on the tensor axis
+  std::vector<ParameterPart> parts;
+  ParameterEntry::Init init = ParameterEntry::Init::kNormal;
+  double init_std = 0.02;
+  bool tied = false;
+};
+
+class ProgramBuilder {
+ public:
+  // Matrices are computed with, and activations held, in `compute_dtype` (float32 or bfloat16).
+  ProgramBuilder(const MeshView& mesh, DType compute_dtype);
+
+  // Chunks in order; `chunk` is the global number. Operations go to the chunk begun last.
+  void BeginChunk(int chunk);
+
+  // A parameter of this chunk with copy, gradient and optimizer states, and its Unshard. Returns
+  // the index in program().parameters.
+  int AddParameter(const ParameterSpec& spec);
+  // What F, I and W read of parameter `index`.
+  ValueId Unsharded(int index) const { return program_.parameters[index].unsharded; }
+
+  // A value that the executor or another chunk writes, or that no operation of this builder makes.
+  ValueId AddValue(std::string name, DType dtype, Role role, std::vector<Dim> dims,
+                   const Placement& placement);
+  // Rows [begin, end) of `x`, in place.
+  ValueId Rows(ValueId x, int64_t begin, int64_t end, std::string name);
+
+  // Appends to F of the present chunk. Names are of the outputs.
+  std::vector<ValueId> EmitAll(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
+                            const std::vector<std::string>& names);
+  // As EmitAll with one output.
+  ValueId Emit(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
+               const std::string& name);
+  // Appends to F an operation that accumulates into `output`.
+  void EmitInto(ValueId output, OpKind kind, Attributes attributes, std::vector<ValueId> inputs);
+
+  // Conversions on the tensor axis.
+  ValueId Copy(ValueId x, const std::string& name);
+  ValueId AllReduce(ValueId x, ReduceKind reduce, const std::string& name);
+
+  // Operations emitted from now on belong to this row chunk of the head; -1: none.
+  void SetRowChunk(int row_chunk) { row_chunk_ = static_cast<int16_t>(row_chunk); }
+
+  void Fail(Status status);
+  const Status& status() const { return status_; }
+  Program& program() { return program_; }
+  DType compute_dtype() const { return compute_dtype_; }
+  const MeshView& mesh() const { return program_.mesh; }
+  int64_t tensor_degree() const { return mesh().degrees[Axis::kTensor]; }
+  // This rank's part of an extent over the tensor axis.
+  Range TensorRange(int64_t extent) const;
+  // Index of the present chunk in program().chunks.
+  int chunk_index() const { return static_cast<int>(program_.chunks.size()) - 1; }
+  ChunkInterface& chunk() { return program_.chunks.back(); }
+
+ private:
+  Program program_;
+  const DType compute_dtype_;
+  int16_t row_chunk_ = -1;
+  Status status_;
+};
+
+// Appends a value to `program` and returns its id.
+ValueId AppendValue(Program& program, std::string name, Role role, int chunk_index, ValueType type);
+
+// Types of the outputs of an operation by the rules; errors name the operation.
+StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
+                                            const Attributes& attributes,
+                                            std::span<const ValueId> inputs);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_BUILDER_H_

@@ -1,0 +1,121 @@
+#include "model/program/derivative.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/ops/rules.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+
+GradientContext::GradientContext(Program& program, int chunk_index)
+    : program_(program),
+      chunk_index_(chunk_index),
+      gradients_(program.values.size(), kNoValue),
+      parameter_gradient_(program.values.size(), kNoValue),
+      backward_(program.ops[chunk_index][static_cast<int>(Piece::kBackward)]) {
+  for (const ParameterEntry& entry : program.parameters)
+    parameter_gradient_[entry.unsharded] = entry.gradient;
+}
+
+ValueId GradientContext::GradientOf(ValueId value) const {
+  return value < static_cast<ValueId>(gradients_.size()) ? gradients_[value] : kNoValue;
+}
+
+ValueId GradientContext::RowsOfGradient(ValueId target) {
+  const Value rows = program_.value(target);
+  if (rows.view_of == kNoValue) return kNoValue;
+  TROUPE_CHECK(gradients_[target] == kNoValue, "{} has two uses", rows.name);
+  const Value whole = program_.value(rows.view_of);
+  if (gradients_[whole.id] == kNoValue) {
+    ValueType type = {whole.dtype, whole.dims, GradientPlacement(whole.placement), whole.segments};
+    gradients_[whole.id] =
+        AppendValue(program_, "d/" + whole.name, Role::kActivation, chunk_index_, std::move(type));
+  }
+  ValueType type = {rows.dtype, rows.dims, GradientPlacement(rows.placement), rows.segments};
+  const ValueId view =
+      AppendValue(program_, "d/" + rows.name, Role::kActivation, chunk_index_, std::move(type));
+  program_.values[view].view_of = gradients_[whole.id];
+  program_.values[view].view_offset = rows.view_offset;
+  return view;
+}
+
+Status GradientContext::Emit(OpKind kind, const Attributes& attributes,
+                             const std::vector<ValueId>& inputs,
+                             const std::vector<ValueId>& targets) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
+                          InferTypes(program_, kind, attributes, inputs));
+  TROUPE_CHECK(types.size() == targets.size(), "{} has {} outputs", Name(kind), types.size());
+  Op op = {.kind = kind, .attributes = attributes, .inputs = inputs, .row_chunk = row_chunk_};
+  op.part = Part::kWeightGradient;
+  std::vector<std::pair<ValueId, ValueId>> summands;  // target, value
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const ValueId target = targets[i];
+    const Placement due = GradientPlacement(program_.value(target).placement);
+    if (types[i].placement != due) {
+      return Internal("{}: the gradient of {} is {} where {} is due", Name(kind),
+                      program_.value(target).name, ToText(types[i].placement), ToText(due));
+    }
+    if (parameter_gradient_[target] != kNoValue) {
+      op.outputs.push_back(parameter_gradient_[target]);
+      continue;
+    }
+    op.part = Part::kInputGradient;
+    ValueId output = RowsOfGradient(target);
+    if (output == kNoValue) {
+      output = AppendValue(program_, "d/" + program_.value(target).name, Role::kActivation,
+                           chunk_index_, std::move(types[i]));
+      summands.emplace_back(target, output);
+    } else {
+      gradients_[target] = output;
+    }
+    op.outputs.push_back(output);
+  }
+  backward_.push_back(std::move(op));
+  for (const auto& [target, value] : summands) TROUPE_RETURN_IF_ERROR(Contribute(target, value));
+  return OkStatus();
+}
+
+Status GradientContext::Contribute(ValueId target, ValueId gradient) {
+  if (gradients_[target] == kNoValue) {
+    gradients_[target] = gradient;
+    return OkStatus();
+  }
+  const std::vector<ValueId> inputs = {gradients_[target], gradient};
+  TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
+                          InferTypes(program_, OpKind::kAdd, NoAttributes(), inputs));
+  const ValueId sum = AppendValue(program_, "d/" + program_.value(target).name + ".sum",
+                                  Role::kActivation, chunk_index_, std::move(types[0]));
+  Op op = {.kind = OpKind::kAdd, .inputs = inputs, .outputs = {sum}, .part = Part::kInputGradient};
+  op.row_chunk = row_chunk_;
+  backward_.push_back(std::move(op));
+  gradients_[target] = sum;
+  return OkStatus();
+}
+
+Status Differentiate(Program& program, int chunk_index) {
+  GradientContext context(program, chunk_index);
+  ChunkInterface& chunk = program.chunks[chunk_index];
+  if (chunk.output != kNoValue)
+    TROUPE_RETURN_IF_ERROR(context.Contribute(chunk.output, chunk.output_gradient));
+  // Rules append to the program's values, never to F itself.
+  const std::vector<Op> forward = program.Ops(chunk_index, Piece::kForward);
+  for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
+    const OpRules& rules = RulesOf(op->kind);
+    const bool is_loss = op->kind == OpKind::kCrossEntropy;
+    const bool reached = std::any_of(op->outputs.begin(), op->outputs.end(),
+                                     [&](ValueId output) { return context.HasGradient(output); });
+    if (!is_loss && !reached) continue;
+    if (rules.differentiate == nullptr) return Internal("{} has no derivative", Name(op->kind));
+    context.row_chunk_ = op->row_chunk;
+    TROUPE_RETURN_IF_ERROR(rules.differentiate(*op, context));
+  }
+  if (chunk.input != kNoValue) {
+    chunk.input_gradient = context.GradientOf(chunk.input);
+    if (chunk.input_gradient == kNoValue)
+      return Internal("chunk {} has no gradient of its input", chunk.chunk);
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe::model

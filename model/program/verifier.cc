@@ -1,0 +1,329 @@
+#include "model/program/verifier.h"
+
+#include <algorithm>
+#include <span>
+
+#include "model/ops/rules.h"
+#include "model/program/builder.h"
+#include "model/program/storage.h"
+
+namespace troupe::model {
+namespace {
+
+bool IsCollective(OpKind kind) {
+  return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy;
+}
+
+// Follows one order of a step's operations: what is made, what is overwritten, who writes
+// gradients.
+class StepChecker {
+ public:
+  explicit StepChecker(const Program& program)
+      : program_(program),
+        made_(program.values.size(), false),
+        overwritten_(program.values.size(), nullptr),
+        members_(program.values.size()),
+        writers_(program.values.size()) {
+    for (const Value& value : program.values) {
+      switch (value.role) {
+        case Role::kParameter:
+        case Role::kOptimizerState:
+        case Role::kInput:
+        case Role::kConstant:
+          made_[value.id] = value.view_of == kNoValue;
+          break;
+        default:
+          break;
+      }
+      members_[StorageRoot(program, value.id)].push_back(value.id);
+    }
+    for (const ChunkInterface& chunk : program.chunks) {
+      if (chunk.input != kNoValue) made_[chunk.input] = true;
+      if (chunk.output_gradient != kNoValue) made_[chunk.output_gradient] = true;
+    }
+  }
+
+  Status Run(const std::vector<Op>& ops, const char* piece) {
+    for (const Op& op : ops) {
+      if (Status status = Check(op); !status.ok()) {
+        return Internal("{}: {}: {}", piece, ToText(op, program_), Message(status));
+      }
+    }
+    return OkStatus();
+  }
+
+  bool Made(ValueId value) const { return made_[value]; }
+
+ private:
+  Status Check(const Op& op) {
+    for (const ValueId input : op.inputs) TROUPE_RETURN_IF_ERROR(CheckRead(input));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
+                            InferTypes(program_, op.kind, op.attributes, op.inputs));
+    if (types.size() != op.outputs.size()) {
+      return InvalidArgument("{} outputs where {} are due", op.outputs.size(), types.size());
+    }
+    for (size_t i = 0; i < types.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(CheckType(program_.value(op.outputs[i]), types[i]));
+      TROUPE_RETURN_IF_ERROR(Write(op, static_cast<int>(i)));
+    }
+    return OkStatus();
+  }
+
+  Status CheckRead(ValueId id) {
+    const Value& value = program_.value(id);
+    if (overwritten_[id] != nullptr) {
+      return InvalidArgument("{} was overwritten by {}", value.name,
+                             ToText(*overwritten_[id], program_));
+    }
+    if (made_[id]) return OkStatus();
+    // Rows of another value need no operation; they are strictly fewer and typed as the whole.
+    if (value.view_of != kNoValue) {
+      const Value& whole = program_.value(value.view_of);
+      const bool is_rows = value.dims[0].local < whole.dims[0].local &&
+                           value.dtype == whole.dtype &&
+                           std::equal(value.dims.begin() + 1, value.dims.end(),
+                                      whole.dims.begin() + 1, whole.dims.end());
+      if (is_rows && value.placement != whole.placement) {
+        return InvalidArgument("{} is {} but rows of {}, which is {}", value.name,
+                               ToText(value.placement), whole.name, ToText(whole.placement));
+      }
+      if (is_rows) return CheckRead(value.view_of);
+    }
+    return InvalidArgument("{} ({}) is read but nothing has made it", value.name,
+                           ToText(value.placement));
+  }
+
+  Status CheckType(const Value& value, const ValueType& type) {
+    if (value.placement != type.placement) {
+      return InvalidArgument("{} is declared {} but is {}", value.name, ToText(value.placement),
+                             ToText(type.placement));
+    }
+    if (value.dtype != type.dtype || value.dims.size() != type.dims.size() ||
+        value.segments != type.segments ||
+        !std::equal(value.dims.begin(), value.dims.end(), type.dims.begin(),
+                    [](const Dim& a, const Dim& b) {
+                      return a.local == b.local && a.global == b.global;
+                    })) {
+      return InvalidArgument(
+          "{} is declared with another dtype or other extents than the operation makes",
+          value.name);
+    }
+    return OkStatus();
+  }
+
+  Status Write(const Op& op, int output_index) {
+    const ValueId output = op.outputs[output_index];
+    const bool in_update = op.kind == OpKind::kControlTotals || op.kind == OpKind::kSumOfSquares;
+    if (RulesOf(op.kind).accumulated_output == output_index) {
+      std::vector<const Op*>& writers = writers_[output];
+      for (const Op* other : writers) {
+        if (other->kind == op.kind && other->inputs == op.inputs) {
+          return InvalidArgument("{} is accumulated twice by the same operation",
+                                 program_.value(output).name);
+        }
+      }
+      const bool is_gradient = program_.value(output).role == Role::kGradient;
+      if (is_gradient && op.first_writer != writers.empty()) {
+        return InvalidArgument("{} must be overwritten by its first writer and by no other",
+                               program_.value(output).name);
+      }
+      writers.push_back(&op);
+    } else if (made_[output] && !in_update) {
+      return InvalidArgument("{} is made a second time", program_.value(output).name);
+    }
+    made_[output] = true;
+    // Rows that were written are part of their whole.
+    for (ValueId whole = program_.value(output).view_of;
+         whole != kNoValue &&
+         program_.value(output).dims[0].local < program_.value(whole).dims[0].local;
+         whole = program_.value(whole).view_of) {
+      made_[whole] = true;
+    }
+    if (op.kind == OpKind::kCopy || in_update) return OkStatus();
+    // In place: what lay there before is gone.
+    const auto [root, begin] = StorageOf(program_, output);
+    const int64_t end = begin + program_.value(output).bytes();
+    for (const ValueId member : members_[root]) {
+      if (member == output || !made_[member] || IsPartOf(member, output) ||
+          IsPartOf(output, member))
+        continue;
+      const int64_t member_begin = StorageOf(program_, member).second;
+      if (member_begin < end && begin < member_begin + program_.value(member).bytes())
+        overwritten_[member] = &op;
+    }
+    return OkStatus();
+  }
+
+  // True if `part` is rows of `whole`, directly or not.
+  bool IsPartOf(ValueId part, ValueId whole) const {
+    while (part != whole) {
+      const ValueId parent = program_.value(part).view_of;
+      if (parent == kNoValue ||
+          program_.value(part).dims[0].local >= program_.value(parent).dims[0].local)
+        return false;
+      part = parent;
+    }
+    return true;
+  }
+
+  const Program& program_;
+  std::vector<bool> made_;
+  std::vector<const Op*> overwritten_;           // by whom
+  std::vector<std::vector<ValueId>> members_;    // of each storage root
+  std::vector<std::vector<const Op*>> writers_;  // of each accumulator
+};
+
+// F, I and W hold no conversions of parameters or gradients; those are Unshard's and Reduce's.
+Status CheckPieceContents(const Program& program) {
+  for (size_t c = 0; c < program.chunks.size(); ++c) {
+    for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+      for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
+        if (!IsCollective(op.kind)) continue;
+        const auto& group = std::get<CollectiveAttributes>(op.attributes).group;
+        if (group.kind != CollectiveGroup::Kind::kAxes || (group.axes & DataGroup().axes)) {
+          return Internal("{}: {}: conversions on {} belong to unshard and reduce", Name(piece),
+                          ToText(op, program), ToText(group));
+        }
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckOptimizer(const Program& program) {
+  int control_reduces = 0, adamws = 0;
+  std::vector<ValueId> counted, updated;
+  for (const Op& op : program.update) {
+    if (op.kind == OpKind::kControlReduce) ++control_reduces;
+    if (op.kind == OpKind::kSumOfSquares) counted.assign(op.inputs.begin() + 1, op.inputs.end());
+    if (op.kind == OpKind::kSumOfSquares && control_reduces > 0) {
+      return Internal("update: sum_of_squares runs after control_reduce");
+    }
+    if (op.kind == OpKind::kAdamW) {
+      ++adamws;
+      updated.assign(op.inputs.begin() + 2, op.inputs.end());
+    }
+  }
+  if (control_reduces != 1 || adamws != 1) {
+    return Internal("update: {} control_reduce and {} adamw where one of each is due",
+                    control_reduces, adamws);
+  }
+  if (updated.size() != program.parameters.size()) {
+    return Internal("update: adamw has {} gradients of {} parameters", updated.size(),
+                    program.parameters.size());
+  }
+  size_t next_counted = 0;
+  for (size_t p = 0; p < program.parameters.size(); ++p) {
+    const ParameterEntry& entry = program.parameters[p];
+    const Value& master = program.value(entry.value);
+    const Value& gradient = program.value(updated[p]);
+    if (gradient.placement != master.placement) {
+      return Internal(
+          "update: adamw: the gradient of {} reaches the optimizer {} where the parameter is {}",
+          master.name, ToText(gradient.placement), ToText(master.placement));
+    }
+    if (StorageOf(program, updated[p]) != StorageOf(program, entry.gradient)) {
+      return Internal("update: adamw: gradient {} of {} is not what backward made", gradient.name,
+                      master.name);
+    }
+    const bool due = CountedInNorm(program, entry);
+    const bool is = next_counted < counted.size() && counted[next_counted] == updated[p];
+    if (is) ++next_counted;
+    if (is != due || entry.counted_in_norm != due) {
+      return Internal("update: sum_of_squares: {} is {}counted on this rank, where {} on {}",
+                      master.name, is ? "" : "not ", due ? "it must be" : "another rank counts it",
+                      ToText(master.placement));
+    }
+  }
+  if (next_counted != counted.size())
+    return Internal("update: sum_of_squares counts a gradient twice");
+  return OkStatus();
+}
+
+// Tied gradients are summed over their owners once, others never.
+Status CheckOwners(const Program& program) {
+  for (const ParameterEntry& entry : program.parameters) {
+    int sums = 0;
+    for (size_t c = 0; c < program.chunks.size(); ++c) {
+      for (const Op& op : program.Ops(static_cast<int>(c), Piece::kReduce)) {
+        if (op.kind != OpKind::kAllReduce ||
+            std::get<CollectiveAttributes>(op.attributes).group.kind !=
+                CollectiveGroup::Kind::kOwners) {
+          continue;
+        }
+        for (const ValueId output : op.outputs) {
+          if (StorageOf(program, output) == StorageOf(program, entry.gradient)) ++sums;
+        }
+      }
+    }
+    if (sums != (entry.tied ? 1 : 0)) {
+      return Internal("reduce: the gradient of {}, {}, is summed over its owners {} times",
+                      program.value(entry.value).name, entry.tied ? "tied" : "not tied", sums);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckBoundaries(const Program& program) {
+  for (const ChunkInterface& chunk : program.chunks) {
+    for (const auto& [value, gradient] : {std::pair(chunk.input, chunk.input_gradient),
+                                          std::pair(chunk.output, chunk.output_gradient)}) {
+      if (value == kNoValue) continue;
+      const Placement& due = program.value(value).placement;
+      if (due != RowsPlacement() || program.value(gradient).placement != GradientPlacement(due)) {
+        return Internal("chunk {}: boundary {} is {} and its gradient {}", chunk.chunk,
+                        program.value(value).name, ToText(due),
+                        ToText(program.value(gradient).placement));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckStep(const Program& program, std::span<const Piece> backward) {
+  StepChecker checker(program);
+  TROUPE_RETURN_IF_ERROR(checker.Run(program.initialize, "initialize"));
+  const int chunks = static_cast<int>(program.chunks.size());
+  const auto run = [&](int c, Piece piece) {
+    return checker.Run(program.Ops(c, piece), Name(piece));
+  };
+  for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kUnshard));
+  for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kForward));
+  for (int c = chunks - 1; c >= 0; --c) {
+    for (const Piece piece : backward) TROUPE_RETURN_IF_ERROR(run(c, piece));
+  }
+  for (const ChunkInterface& chunk : program.chunks) {
+    for (const ValueId made : {chunk.output, chunk.input_gradient}) {
+      if (made != kNoValue && !checker.Made(made)) {
+        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
+                        program.value(made).name);
+      }
+    }
+  }
+  for (int c = chunks - 1; c >= 0; --c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kReduce));
+  return checker.Run(program.update, "update");
+}
+
+}  // namespace
+
+bool CountedInNorm(const Program& program, const ParameterEntry& entry) {
+  const Value& master = program.value(entry.value);
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (master.placement.axes[a] == Replicated() && program.mesh.coordinates.of[a] != 0)
+      return false;
+  }
+  return !entry.tied || program.mesh.coordinates[Axis::kPipe] == 0;
+}
+
+Status VerifyProgram(const Program& program) {
+  TROUPE_RETURN_IF_ERROR(CheckPieceContents(program));
+  const Piece whole[] = {Piece::kBackward};
+  const Piece split[] = {Piece::kInputGradient, Piece::kWeightGradient};
+  TROUPE_RETURN_IF_ERROR(CheckStep(program, whole));
+  TROUPE_RETURN_IF_ERROR(CheckStep(program, split));
+  TROUPE_RETURN_IF_ERROR(CheckBoundaries(program));
+  TROUPE_RETURN_IF_ERROR(CheckOwners(program));
+  return CheckOptimizer(program);
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,23 @@
+// Small programs for tests of this folder and of those that run programs.
+#ifndef TROUPE_MODEL_TESTING_H_
+#define TROUPE_MODEL_TESTING_H_
+
+#include <string>
+#include <vector>
+
+#include "model/build.h"
+
+namespace troupe::model {
+
+// Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2 cuts unevenly.
+ModelConfig SmallModel(std::string blocks);
+// The published numbers of the preset llama-124m.
+ModelConfig Llama124m();
+
+// Options of one rank where stage `mesh.coordinates[pipe]` of `stages` holds an equal share of the blocks.
+BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_t micro_batch_size,
+                          int64_t sequence_length);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_TESTING_H_
