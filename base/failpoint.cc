@@ -18,8 +18,8 @@ namespace troupe {
 namespace {
 
 constexpr FailpointName kNames[] = {
-    {"checkpoint.snapshot", "rank: before the shard's image is built"},
-    {"checkpoint.shard.hashed", "rank: image hashed, nothing of the file written"},
+    {"checkpoint.snapshot", "rank: before its snapshot is taken"},
+    {"checkpoint.shard.created", "rank: temporary file created, nothing written"},
     {"checkpoint.shard.written", "rank: bytes written to the temporary file, not synced"},
     {"checkpoint.shard.synced", "rank: temporary file synced, not renamed"},
     {"checkpoint.shard.renamed", "rank: renamed, directory not synced"},
@@ -30,7 +30,7 @@ constexpr FailpointName kNames[] = {
     {"checkpoint.manifest.durable", "rank 0: manifest durable, ManifestDone not sent"},
     {"checkpoint.delete.begin", "worker: tombstone recorded, nothing unlinked"},
     {"checkpoint.delete.unlinked", "worker: first file unlinked"},
-    {"checkpoint.load.verified", "rank: shards verified, no tensor loaded"},
+    {"checkpoint.load.verified", "rank: manifest and sizes verified, no tensor loaded"},
     {"catalog.intent.recorded", "coordinator: checkpoint intent durable, not sent"},
     {"catalog.votes.complete", "coordinator: last vote in, WriteManifest not sent"},
     {"catalog.commit.before", "coordinator: ManifestDone in, commit not written"},

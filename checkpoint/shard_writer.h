@@ -1,0 +1,35 @@
+// Writes one rank's part of a checkpoint: a safetensors file of slices of global tensors.
+#ifndef TROUPE_CHECKPOINT_SHARD_WRITER_H_
+#define TROUPE_CHECKPOINT_SHARD_WRITER_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "checkpoint/slice.h"
+#include "troupe/v1/checkpoint.pb.h"
+
+namespace troupe {
+
+struct ShardTensor {
+  GlobalSlice slice;
+  std::span<const std::byte> data;  // row-major; must not change until the write returns
+};
+
+// Writes `directory`/rank-NNNNN.safetensors: temporary file created exclusively → each 4 MiB block
+// gathered, hashed in memory, written → fsync → rename → fsync of the directory. Returns what the
+// rank votes with; durable then.
+//
+// ALREADY_EXISTS if the file is there (an attempt is never written twice), RESOURCE_EXHAUSTED on a
+// full disk, any other error of the file system. After an error the attempt is dead: nothing is
+// retried, and what lies in the directory is removed with it (DeleteAttempt). REQUIRES: each `data`
+// has the bytes of its slice. Failpoints checkpoint.shard.*.
+StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
+                                   const std::vector<ShardTensor>& tensors);
+
+}  // namespace troupe
+
+#endif  // TROUPE_CHECKPOINT_SHARD_WRITER_H_
