@@ -1,0 +1,128 @@
+#include "worker/executor/communicators.h"
+
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "collective/digest.h"
+
+namespace troupe {
+namespace {
+
+using model::Piece;
+
+// Digests of the collectives of one group, in the order in which a step issues them.
+class GroupDigest {
+ public:
+  GroupDigest(const model::Program& program, const model::CollectiveGroup& group, const std::string& name)
+      : program_(program), group_(group), digest_(name) {}
+
+  void Add(const std::vector<model::Op>& ops) {
+    for (const model::Op& op : ops) {
+      const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+      if (attributes == nullptr || !(attributes->group == group_)) continue;
+      size_t bytes = 0;
+      for (model::ValueId input : op.inputs) bytes += static_cast<size_t>(program_.value(input).bytes());
+      digest_.Add(CollectiveOperation::kAllReduce, bytes,
+                  attributes->reduce == model::ReduceKind::kSum ? "sum" : "max", PurposeOf(attributes->purpose));
+    }
+  }
+
+  uint64_t value() const { return digest_.value(); }
+
+ private:
+  const model::Program& program_;
+  const model::CollectiveGroup group_;
+  OperationDigest digest_;
+};
+
+}  // namespace
+
+StatusOr<Communicators> Communicators::Make(const model::Program& program, const GroupMesh& mesh, int rank,
+                                            const std::vector<int>& pipe_rank_of_chunk, CollectiveNetwork& network) {
+  Communicators made;
+  for (const UsedGroup& used : GroupsOf(program)) {
+    const std::vector<int> ranks = RanksOfGroup(mesh, rank, used.group);
+    if (ranks.size() < 2) continue;
+    const std::string axis = AxisText(used.group);
+    const std::string name = fmt::format("{}[{}]", axis, fmt::join(ranks, ","));
+    TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
+                            network.MakeCommunicator(axis, PurposeOf(used.purpose), ranks, name));
+    made.groups_.push_back({used.group, name, communicator});
+  }
+  const model::PerAxis mine = mesh.mesh.CoordinatesOf(rank);
+  const auto peer = [&](int pipe_rank) {
+    model::PerAxis coordinates = mine;
+    coordinates[model::Axis::kPipe] = pipe_rank;
+    return mesh.mesh.RankOf(coordinates);
+  };
+  for (size_t chunk = 0; chunk + 1 < pipe_rank_of_chunk.size(); ++chunk) {
+    const int below = peer(pipe_rank_of_chunk[chunk]);
+    const int above = peer(pipe_rank_of_chunk[chunk + 1]);
+    if (below == above) {
+      return Unimplemented("chunks {} and {} share pipe rank {}", chunk, chunk + 1, pipe_rank_of_chunk[chunk]);
+    }
+    if (rank != below && rank != above) continue;
+    for (const EdgeDirection direction : {EdgeDirection::kActivation, EdgeDirection::kGradient}) {
+      const bool up = direction == EdgeDirection::kActivation;
+      const std::vector<int> ranks = up ? std::vector<int>{below, above} : std::vector<int>{above, below};
+      const std::string name =
+          fmt::format("{}[chunk {}, {}->{}]", up ? "activation" : "gradient", chunk, ranks[0], ranks[1]);
+      TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
+                              network.MakeCommunicator("pipe", Purpose::kPipe, ranks, name));
+      made.edges_.push_back({static_cast<int>(chunk), direction, name, communicator});
+    }
+  }
+  return made;
+}
+
+Communicator* Communicators::Find(const model::CollectiveGroup& group) const {
+  for (const NamedGroup& named : groups_) {
+    if (named.group == group) return named.communicator;
+  }
+  return nullptr;
+}
+
+Communicator* Communicators::Edge(int chunk, EdgeDirection direction) const {
+  for (const NamedEdge& edge : edges_) {
+    if (edge.chunk == chunk && edge.direction == direction) return edge.communicator;
+  }
+  return nullptr;
+}
+
+Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
+  // Groups come in an order that all ranks share and edges by chunk, so that no two ranks wait for each other crosswise.
+  for (const NamedGroup& named : groups_) {
+    GroupDigest digest(program, named.group, named.name);
+    for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
+    for (const RankAction& action : list.actions) digest.Add(program.Ops(action.chunk_index, action.piece));
+    for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
+    digest.Add(program.update);
+    TROUPE_RETURN_IF_ERROR(
+        Annotate(named.communicator->CompareDigest(digest.value()), fmt::format("collectives of {}", named.name)));
+  }
+  for (const NamedEdge& edge : edges_) {
+    const bool up = edge.direction == EdgeDirection::kActivation;
+    OperationDigest digest(edge.name);
+    for (const RankAction& action : list.actions) {
+      const model::ChunkInterface& chunk = program.chunks[action.chunk_index];
+      const bool forward = action.piece == Piece::kForward;
+      if (forward != up) continue;
+      model::ValueId value = model::kNoValue;
+      if (action.sends && action.chunk == (up ? edge.chunk : edge.chunk + 1)) {
+        value = up ? chunk.output : chunk.input_gradient;
+      } else if (action.receives && action.chunk == (up ? edge.chunk + 1 : edge.chunk)) {
+        value = up ? chunk.input : chunk.output_gradient;
+      }
+      if (value == model::kNoValue) continue;
+      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(program.value(value).bytes()), "", Purpose::kPipe);
+      // Which microbatch crosses is part of what both sides must agree on.
+      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "", Purpose::kPipe);
+    }
+    TROUPE_RETURN_IF_ERROR(
+        Annotate(edge.communicator->CompareDigest(digest.value()), fmt::format("traffic of {}", edge.name)));
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe

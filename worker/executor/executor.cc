@@ -1,0 +1,316 @@
+#include "worker/executor/executor.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "base/failpoint.h"
+
+namespace troupe {
+namespace {
+
+using kernels::RunOptions;
+using model::Axis;
+using model::ControlLane;
+using model::kNoValue;
+using model::Piece;
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+Phase PhaseOf(Piece piece) {
+  switch (piece) {
+    case Piece::kForward:
+      return Phase::kForward;
+    case Piece::kInputGradient:
+      return Phase::kInputGradient;
+    case Piece::kWeightGradient:
+      return Phase::kWeightGradient;
+    default:
+      return Phase::kBackward;
+  }
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options, const model::Program& program,
+                                                   const model::MemoryPlan& memory, kernels::Backend& backend,
+                                                   CollectiveNetwork& network, const Dataset& dataset,
+                                                   StepProgress* progress) {
+  if (options.actions.buffers != memory.buffers) {
+    return InvalidArgument("the schedule keeps other numbers of microbatches alive than the memory plan holds buffers");
+  }
+  std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
+  const ExecutorOptions& made = executor->options_;
+  progress->Enter(Phase::kBuild);
+  TROUPE_ASSIGN_OR_RETURN(Communicators communicators,
+                          Communicators::Make(program, made.mesh, made.rank, made.pipe_rank_of_chunk, network));
+  executor->communicators_ = std::move(communicators);
+  Executor* const self = executor.get();
+  TROUPE_ASSIGN_OR_RETURN(
+      executor->executable_,
+      backend.Prepare(program, memory,
+                      [self](const model::CollectiveGroup& group) { return self->communicators_->Find(group); }));
+  for (size_t c = 0; c < program.chunks.size(); ++c) {
+    executor->activation_sends_.emplace_back(made.actions.buffers[c]);
+    executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
+  }
+  const int64_t rows = made.batch.tokens_per_microbatch();
+  executor->positions_.resize(rows);
+  for (int64_t r = 0; r < rows; ++r) executor->positions_[r] = static_cast<int32_t>(r % made.batch.sequence_length);
+  const bool needs_rows = std::any_of(program.chunks.begin(), program.chunks.end(), [](const auto& chunk) {
+    return chunk.tokens != kNoValue || chunk.targets != kNoValue;
+  });
+  if (needs_rows) {
+    executor->reader_ = std::make_unique<BatchReader>(
+        dataset, made.batch.sequence_length, made.batch.FirstSlot(executor->data_rank(), 0),
+        made.batch.slots_per_rank());
+  }
+  TROUPE_RETURN_IF_ERROR(executor->ReadValidationBatch());
+  return executor;
+}
+
+Executor::Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
+                   StepProgress* progress)
+    : options_(std::move(options)), program_(program), dataset_(dataset), progress_(progress) {}
+
+Executor::~Executor() = default;
+
+Status Executor::Start() {
+  progress_->Enter(Phase::kConnect);
+  return communicators_->CompareDigests(program_, options_.actions);
+}
+
+Status Executor::FinishLoading(int64_t applied_step) {
+  applied_step_ = applied_step;
+  progress_->step.store(applied_step, std::memory_order_relaxed);
+  return executable_->RunInitialize();
+}
+
+StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
+  const auto begin = std::chrono::steady_clock::now();
+  StepResult result;
+  result.step = applied_step_ + 1;
+  progress_->step.store(result.step, std::memory_order_relaxed);
+  TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
+  progress_->Enter(Phase::kReadBatch);
+  const Batch* batch = nullptr;
+  if (reader_) {
+    TROUPE_ASSIGN_OR_RETURN(batch, reader_->Take(result.step));
+    result.data_wait_seconds = SecondsSince(begin);
+  }
+  result.learning_rate = LearningRate(options_.learning_rate, result.step);
+  TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
+  TROUPE_RETURN_IF_ERROR(WriteScalars(result.step, result.learning_rate));
+
+  receive_wait_seconds_ = 0;
+  TROUPE_RETURN_IF_ERROR(RunActions(batch));
+  result.receive_wait_seconds = receive_wait_seconds_;
+
+  progress_->Enter(Phase::kReduce);
+  for (size_t c = 0; c < program_.chunks.size(); ++c) {
+    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
+  }
+
+  TROUPE_ASSIGN_OR_RETURN(const auto totals, LossTotals());
+  std::array<double, model::kControlLanes> control = {};
+  control[model::kLaneLoss] = totals[0];
+  control[model::kLaneWeight] = totals[1];
+  if (counts_loss()) {
+    control[model::kLaneTokens] = static_cast<double>(
+        std::count_if(batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
+  }
+  control[model::kLaneStop] = inputs.stop ? 1 : 0;
+  control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
+  control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
+  control[model::kLaneIntentKnown] = inputs.intent_known ? 1 : 0;
+  TROUPE_RETURN_IF_ERROR(executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
+  progress_->Enter(Phase::kUpdate);
+  TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
+  TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
+  TROUPE_RETURN_IF_ERROR(executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
+
+  const double weight = control[model::kLaneWeight];
+  result.loss = control[model::kLaneLoss] / weight;
+  result.grad_norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;
+  result.tokens = static_cast<int64_t>(control[model::kLaneTokens]);
+  result.stop = control[model::kLaneStop] != 0;
+  result.ticket_end = static_cast<int64_t>(control[model::kLaneTicketEnd]);
+  result.request_attempt = static_cast<int64_t>(control[model::kLaneRequestAttempt]);
+  result.intent_known = control[model::kLaneIntentKnown] != 0;
+  // The same test that the update makes before it touches a parameter.
+  if (control[model::kLaneNonfinite] != 0 || !std::isfinite(control[model::kLaneSumOfSquares]) || !(weight > 0)) {
+    if (options_.on_nonfinite == OnNonfinite::kFail) {
+      const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
+      return OutOfRange("step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
+                        result.step,
+                        rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
+                                  : "loss or gradient norm is not finite",
+                        result.loss, result.grad_norm, weight);
+    }
+    result.skipped = true;
+  }
+  applied_step_ = result.step;
+  TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
+  result.step_seconds = SecondsSince(begin);
+
+  const bool at_interval = options_.validation_interval > 0 && result.step % options_.validation_interval == 0;
+  if (at_interval || result.step == options_.steps) {
+    TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
+  }
+  return result;
+}
+
+Status Executor::RunActions(const Batch* batch) {
+  for (size_t c = 0; c < program_.chunks.size(); ++c) {
+    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
+  }
+  for (const RankAction& action : options_.actions.actions) {
+    RunOptions run;
+    run.first_microbatch = action.first_microbatch;
+    TROUPE_RETURN_IF_ERROR(
+        RunAction(action, {batch, action.microbatch * options_.batch.tokens_per_microbatch()}, run));
+  }
+  return WaitSends();
+}
+
+Status Executor::RunAction(const RankAction& action, const RowSource& rows, const RunOptions& run) {
+  const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
+  if (action.piece == Piece::kForward) {
+    // The buffer's former microbatch may still be on its way out.
+    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
+    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kGradient).Wait());
+    TROUPE_RETURN_IF_ERROR(WriteInputs(action, rows));
+    if (action.receives) {
+      TROUPE_RETURN_IF_ERROR(
+          Receive(action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
+    }
+  } else if (action.receives) {
+    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
+    TROUPE_RETURN_IF_ERROR(
+        Receive(action, chunk.output_gradient, communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+  }
+  progress_->Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
+  TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
+  if (!action.sends) return OkStatus();
+  const bool up = action.piece == Piece::kForward;
+  const EdgeDirection direction = up ? EdgeDirection::kActivation : EdgeDirection::kGradient;
+  const model::ValueId value = up ? chunk.output : chunk.input_gradient;
+  Communicator* const edge = communicators_->Edge(up ? action.chunk : action.chunk - 1, direction);
+  SendOf(action, direction) =
+      edge->StartSend(executable_->Address(value, action.buffer), program_.value(value).bytes(), 1);
+  return OkStatus();
+}
+
+Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
+  const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
+  const auto write = [&](model::ValueId value, const auto* data) {
+    if (value == kNoValue) return OkStatus();
+    return executable_->Write(value, action.buffer, std::as_bytes(std::span(data, positions_.size())));
+  };
+  TROUPE_RETURN_IF_ERROR(write(chunk.positions, positions_.data()));
+  if (rows.batch == nullptr) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(write(chunk.tokens, rows.batch->tokens.data() + rows.first_row));
+  TROUPE_RETURN_IF_ERROR(write(chunk.targets, rows.batch->targets.data() + rows.first_row));
+  return write(chunk.weights, rows.batch->weights.data() + rows.first_row);
+}
+
+Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator* edge) {
+  progress_->Enter(Phase::kReceive, action.chunk, action.microbatch);
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status =
+      edge->Receive(executable_->Address(value, action.buffer), program_.value(value).bytes(), 0);
+  receive_wait_seconds_ += SecondsSince(begin);
+  return status;
+}
+
+CollectiveHandle& Executor::SendOf(const RankAction& action, EdgeDirection direction) {
+  auto& sends = direction == EdgeDirection::kActivation ? activation_sends_ : gradient_sends_;
+  return sends[action.chunk_index][action.buffer];
+}
+
+Status Executor::WaitSends() {
+  progress_->Enter(Phase::kWaitSends);
+  for (auto* sends : {&activation_sends_, &gradient_sends_}) {
+    for (auto& of_chunk : *sends) {
+      for (CollectiveHandle& send : of_chunk) TROUPE_RETURN_IF_ERROR(send.Wait());
+    }
+  }
+  return OkStatus();
+}
+
+Status Executor::ZeroLossTotals() {
+  if (program_.loss_totals == kNoValue) return OkStatus();
+  const std::array<double, 2> zero = {};
+  return executable_->Write(program_.loss_totals, 0, std::as_bytes(std::span(zero)));
+}
+
+Status Executor::WriteScalars(int64_t step, double learning_rate) {
+  const std::array<float, 2> scalars = {static_cast<float>(learning_rate), static_cast<float>(step)};
+  return executable_->Write(program_.scalars, 0, std::as_bytes(std::span(scalars)));
+}
+
+bool Executor::counts_loss() const {
+  // The combined loss is equal on all ranks of a tensor group.
+  return program_.mesh.coordinates[Axis::kTensor] == 0 &&
+         std::any_of(program_.chunks.begin(), program_.chunks.end(),
+                     [](const auto& chunk) { return chunk.targets != kNoValue; });
+}
+
+StatusOr<std::array<double, 2>> Executor::LossTotals() {
+  std::array<double, 2> totals = {};
+  if (counts_loss()) {
+    TROUPE_RETURN_IF_ERROR(executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
+  }
+  return totals;
+}
+
+Status Executor::ReadValidationBatch() {
+  const int64_t samples = std::min(options_.validation_samples, dataset_.validation_samples());
+  if (samples <= 0) return OkStatus();
+  const int64_t per_round = options_.batch.micro_batch_size * options_.batch.data_ranks;
+  const int64_t rows = (samples + per_round - 1) / per_round * options_.batch.micro_batch_size;
+  validation_batch_.emplace();
+  validation_batch_->Resize(rows, options_.batch.sequence_length);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t sample = data_rank() * rows + row;
+    const SampleRow view = validation_batch_->Row(row, options_.batch.sequence_length);
+    TROUPE_RETURN_IF_ERROR(dataset_.Validation(sample % samples, view));
+    if (sample >= samples) std::fill(view.weights.begin(), view.weights.end(), 0.0f);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::optional<double>> Executor::Validate() {
+  if (!validation_batch_) return std::optional<double>();
+  progress_->Enter(Phase::kValidate);
+  TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
+  const int64_t rows = static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;
+  RunOptions run;
+  run.evaluate = true;
+  for (int64_t round = 0; round < rows / options_.batch.micro_batch_size; ++round) {
+    for (size_t c = 0; c < program_.chunks.size(); ++c) {
+      RankAction action;
+      action.chunk = program_.chunks[c].chunk;
+      action.chunk_index = static_cast<int>(c);
+      action.microbatch = static_cast<int>(round);
+      action.buffer = static_cast<int>(round % options_.actions.buffers[c]);
+      action.receives = program_.chunks[c].input != kNoValue;
+      action.sends = program_.chunks[c].output != kNoValue;
+      TROUPE_RETURN_IF_ERROR(RunAction(
+          action, {&*validation_batch_, round * options_.batch.tokens_per_microbatch()}, run));
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(WaitSends());
+  TROUPE_ASSIGN_OR_RETURN(auto totals, LossTotals());
+  if (Communicator* all = communicators_->Find({model::CollectiveGroup::Kind::kAll, 0})) {
+    TROUPE_RETURN_IF_ERROR(all->AllReduce(totals.data(), totals.size(), SumFloat64(), Purpose::kControl));
+  }
+  return std::optional<double>(totals[0] / totals[1]);
+}
+
+}  // namespace troupe

@@ -1,0 +1,84 @@
+#include "worker/executor/group.h"
+
+#include <map>
+#include <tuple>
+
+namespace troupe {
+
+using model::Axis;
+using model::CollectiveGroup;
+using model::CollectivePurpose;
+
+std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const CollectiveGroup& group) {
+  constexpr unsigned kAllAxes = (1u << model::kNumAxes) - 1;
+  switch (group.kind) {
+    case CollectiveGroup::Kind::kAll:
+      return mesh.mesh.GroupOf(rank, kAllAxes);
+    case CollectiveGroup::Kind::kAxes:
+      return mesh.mesh.GroupOf(rank, group.axes);
+    case CollectiveGroup::Kind::kOwners:
+      break;
+  }
+  std::vector<int> owners = mesh.mesh.GroupOf(rank, Axis::kPipe);
+  std::erase_if(owners, [&mesh](int other) {
+    const int stage = mesh.mesh.CoordinatesOf(other)[Axis::kPipe];
+    return stage != mesh.first_stage && stage != mesh.last_stage;
+  });
+  return owners;
+}
+
+std::string AxisText(const CollectiveGroup& group) {
+  if (group.kind == CollectiveGroup::Kind::kAll) return "all";
+  if (group.kind == CollectiveGroup::Kind::kOwners) return "owners";
+  std::string text;
+  for (int a = 0; a < model::kNumAxes; ++a) {
+    if (!(group.axes >> a & 1)) continue;
+    if (!text.empty()) text += '+';
+    text += model::Name(static_cast<Axis>(a));
+  }
+  return text;
+}
+
+std::vector<UsedGroup> GroupsOf(const model::Program& program) {
+  std::map<std::tuple<CollectiveGroup::Kind, uint8_t>, UsedGroup> used;
+  const auto add = [&used](const std::vector<model::Op>& ops) {
+    for (const model::Op& op : ops) {
+      if (const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes)) {
+        const auto key = std::make_tuple(attributes->group.kind, attributes->group.axes);
+        used.emplace(key, UsedGroup{attributes->group, attributes->purpose});
+      }
+    }
+  };
+  for (const auto& pieces : program.ops) {
+    for (const auto& ops : pieces) add(ops);
+  }
+  add(program.update);
+  add(program.initialize);
+  std::vector<UsedGroup> groups;
+  for (const auto& [key, group] : used) groups.push_back(group);
+  return groups;
+}
+
+Purpose PurposeOf(CollectivePurpose purpose) {
+  switch (purpose) {
+    case CollectivePurpose::kTensor:
+      return Purpose::kTensor;
+    case CollectivePurpose::kSequence:
+      return Purpose::kSequence;
+    case CollectivePurpose::kContext:
+      return Purpose::kContext;
+    case CollectivePurpose::kDispatch:
+      return Purpose::kDispatch;
+    case CollectivePurpose::kUnshard:
+      return Purpose::kUnshard;
+    case CollectivePurpose::kGradient:
+      return Purpose::kGradient;
+    case CollectivePurpose::kPipe:
+      return Purpose::kPipe;
+    case CollectivePurpose::kControl:
+      return Purpose::kControl;
+  }
+  return Purpose::kControl;
+}
+
+}  // namespace troupe

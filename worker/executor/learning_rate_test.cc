@@ -1,0 +1,63 @@
+#include "worker/executor/learning_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+LearningRateSchedule Schedule(DecayType type) {
+  LearningRateSchedule schedule;
+  schedule.peak = 2.0;
+  schedule.warmup_steps = 10;
+  schedule.decay_type = type;
+  schedule.decay_steps = 110;
+  schedule.min_factor = 0.1;
+  schedule.decay_ratio = 0.2;
+  return schedule;
+}
+
+TEST(LearningRate, RisesInALineFromTheFirstStepAndReachesThePeakAtTheLastWarmUpStep) {
+  for (DecayType type : {DecayType::kConstant, DecayType::kLinear, DecayType::kCosine, DecayType::kWsd,
+                         DecayType::kInverseSqrt}) {
+    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 1), 0.2);
+    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 5), 1.0);
+    EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 10), 2.0);
+  }
+}
+
+TEST(LearningRate, WithoutWarmUpStartsAtThePeak) {
+  LearningRateSchedule schedule = Schedule(DecayType::kConstant);
+  schedule.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 1), 2.0);
+}
+
+TEST(LearningRate, EachDecayPassesItsMiddleAndEndsAtTheMinimum) {
+  EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kConstant), 1000), 2.0);
+  EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kLinear), 60), 2.0 * 0.55);
+  EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kCosine), 60), 2.0 * 0.55);
+  EXPECT_NEAR(LearningRate(Schedule(DecayType::kCosine), 35), 2.0 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5))), 1e-15);
+  // Stable until 110 · 0.8 = 88, then 22 steps down.
+  EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 88), 2.0);
+  EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 99), 2.0 * 0.55);
+  for (DecayType type : {DecayType::kLinear, DecayType::kCosine, DecayType::kWsd}) {
+    EXPECT_NEAR(LearningRate(Schedule(type), 110), 0.2, 1e-15);
+    EXPECT_NEAR(LearningRate(Schedule(type), 500), 0.2, 1e-15);
+  }
+}
+
+TEST(LearningRate, InverseSquareRootFallsWithTheStepDownToTheMinimum) {
+  const LearningRateSchedule schedule = Schedule(DecayType::kInverseSqrt);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 40), 1.0);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 1000), 0.2);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 100000), 0.2);
+}
+
+TEST(LearningRate, AnUnknownDecayIsRefusedByName) {
+  EXPECT_TRUE(ParseDecayType("wsd").ok());
+  const StatusOr<DecayType> bad = ParseDecayType("exponential");
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(Message(bad.status()).find("\"exponential\""), std::string_view::npos);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,21 @@
+// What the session machine says to the coordinator, and what it says again on a new stream. Part of
+// worker/session/session.h.
+#ifndef TROUPE_WORKER_SESSION_OUTBOX_H_
+#define TROUPE_WORKER_SESSION_OUTBOX_H_
+
+#include "worker/session/session.h"
+
+namespace troupe::session {
+
+// Sends if there is a stream; else the message is dropped, because its matter is kept elsewhere in the state.
+void Send(State& state, Effects& effects, v1::WorkerMessage message);
+
+// Sends what must be known even if it happens while there is no stream.
+void SendOrKeep(State& state, Effects& effects, v1::WorkerMessage message);
+
+// Everything that the coordinator may not have. REQUIRES: the stream has just been welcomed.
+void SendAgain(State& state, Effects& effects);
+
+}  // namespace troupe::session
+
+#endif  // TROUPE_WORKER_SESSION_OUTBOX_H_

@@ -1,0 +1,335 @@
+#include "worker/session/session.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+#include "worker/session/outbox.h"
+#include "worker/session/rank_lives.h"
+
+namespace troupe::session {
+namespace {
+
+using v1::CoordinatorMessage;
+using v1::WorkerMessage;
+
+constexpr Duration kDialBackoffLimit = std::chrono::seconds(1);
+constexpr Duration kStartBackoffLimit = std::chrono::seconds(5);
+
+void GoDown(State& state, MonotonicTime now) {
+  state.link = Link::kDown;
+  state.dial_at = now + Backoff(++state.failed_dials, kDialBackoffLimit);
+}
+
+// Logs why there is no stream, once for as long as the reason stays the same.
+void NoteOnce(State& state, std::string text, Effects& effects) {
+  if (text == state.noted) return;
+  state.noted = text;
+  effects.push_back(Note{std::move(text)});
+}
+
+void DialNow(State& state, MonotonicTime now, Effects& effects) {
+  state.link = Link::kDialled;
+  state.heard_at = now;
+  WorkerMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello = state.config.identity;
+  hello.set_leader_epoch_seen(state.leader_epoch);
+  for (const auto& [job, group] : state.groups) {
+    if (group.ranks.empty()) continue;
+    v1::HeldGroup& held = *hello.add_held();
+    held.set_job(job);
+    held.set_group_epoch(group.epoch);
+    for (const auto& [rank, record] : group.ranks) held.add_ranks(rank);
+    held.set_step(group.step);
+    held.set_ticket_end_step(group.ticket_end_step);
+  }
+  effects.push_back(Dial{++state.stream, std::move(message)});
+}
+
+void Forward(State& state, const Group& group, const CoordinatorMessage& message, Effects& effects,
+             std::optional<int> only_rank = {}) {
+  for (const auto& [rank, record] : group.ranks) {
+    if (only_rank && rank != *only_rank) continue;
+    const Device& device = state.devices[record.device];
+    if (device.process != ProcessState::kBusy || device.rank != rank) continue;
+    v1::RankCommand command;
+    *command.mutable_coordinator() = message;
+    effects.push_back(SendToRank{record.device, std::move(command)});
+  }
+}
+
+void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, MonotonicTime now, Effects& effects) {
+  switch (message.message_case()) {
+    case CoordinatorMessage::kStartRanks:
+      return OnStartRanks(state, message.start_ranks(), effects);
+    case CoordinatorMessage::kStopRanks:
+      return OnStopRanks(state, message.stop_ranks(), message, now, effects);
+    case CoordinatorMessage::kAddressBook:
+      if (Group* group = FindGroup(state, message.address_book().job(), message.address_book().group_epoch())) {
+        Forward(state, *group, message, effects);
+      }
+      return;
+    case CoordinatorMessage::kTicket: {
+      const v1::Ticket& ticket = message.ticket();
+      if (Group* group = FindGroup(state, ticket.job(), ticket.group_epoch())) {
+        group->ticket_end_step = std::max(group->ticket_end_step, ticket.end_step());
+        Forward(state, *group, message, effects);
+      }
+      return;
+    }
+    case CoordinatorMessage::kCheckpointRequest: {
+      const v1::CheckpointRequest& request = message.checkpoint_request();
+      if (Group* group = FindGroup(state, request.job(), request.group_epoch())) {
+        Forward(state, *group, message, effects);
+      }
+      return;
+    }
+    case CoordinatorMessage::kWriteManifest: {
+      const v1::WriteManifest& request = message.write_manifest();
+      Group* const group = FindGroup(state, request.job(), request.group_epoch());
+      if (group == nullptr) return;
+      const auto done = group->manifests.find(request.manifest().attempt());
+      if (done != group->manifests.end()) return Send(state, effects, done->second);
+      return Forward(state, *group, message, effects, 0);
+    }
+    case CoordinatorMessage::kCheckpointSettled: {
+      const v1::CheckpointSettled& settled = message.checkpoint_settled();
+      Group* const group = FindGroup(state, settled.job(), settled.group_epoch());
+      if (group == nullptr) return;
+      std::erase_if(group->votes, [&](const auto& vote) { return vote.first.first == settled.attempt(); });
+      group->manifests.erase(settled.attempt());
+      return Forward(state, *group, message, effects);
+    }
+    case CoordinatorMessage::kReportsDurable: {
+      const v1::ReportsDurable& durable = message.reports_durable();
+      if (Group* group = FindGroup(state, durable.job(), durable.group_epoch())) {
+        group->reports.erase(group->reports.begin(), group->reports.upper_bound(durable.step()));
+      }
+      return;
+    }
+    case CoordinatorMessage::kDeleteCheckpoint:
+      effects.push_back(RemoveCheckpoint{message.delete_checkpoint()});
+      return;
+    case CoordinatorMessage::kReadLogs:
+      effects.push_back(ReadRankLogs{message.read_logs()});
+      return;
+    case CoordinatorMessage::kHeartbeatAck:
+    case CoordinatorMessage::kWelcome:
+    case CoordinatorMessage::kRefused:
+    case CoordinatorMessage::MESSAGE_NOT_SET:
+      return;
+  }
+}
+
+void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effects& effects) {
+  if (welcome.leader_epoch() < state.leader_epoch || !(welcome.lease_seconds() > 0)) {
+    effects.push_back(HangUp{state.stream});
+    return GoDown(state, now);
+  }
+  state.leader_epoch = welcome.leader_epoch();
+  // The lease is D itself; the rest of the ladder follows from it.
+  state.limits = MakeTimeLimits(welcome.lease_seconds());
+  state.link = Link::kUp;
+  state.failed_dials = 0;
+  NoteOnce(state, fmt::format("welcomed by the coordinator of leader epoch {}", state.leader_epoch), effects);
+  state.heartbeat_at = now + state.limits.heartbeat;
+  SendAgain(state, effects);
+}
+
+void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now, Effects& effects) {
+  if (event.stream != state.stream || state.link == Link::kDown) return;
+  const CoordinatorMessage& message = event.message;
+  if (message.has_refused()) {
+    const v1::Refused& refused = message.refused();
+    effects.push_back(HangUp{state.stream});
+    GoDown(state, now);
+    std::string text = fmt::format("refused by the coordinator: {}", refused.message());
+    if (refused.retry()) return NoteOnce(state, std::move(text), effects);
+    state.ended = true;
+    effects.push_back(EndDaemon{1, std::move(text)});
+    return;
+  }
+  state.heard_at = now;
+  if (state.link == Link::kDialled) {
+    if (message.has_welcome()) OnWelcome(state, message.welcome(), now, effects);
+    return;
+  }
+  if (message.leader_epoch() < state.leader_epoch) return;
+  OnCoordinatorMessage(state, message, now, effects);
+}
+
+// The job, group epoch and rank that a rank's message is about; nothing for messages that a rank must not send.
+struct About {
+  std::string job;
+  uint64_t epoch = 0;
+  int rank = -1;
+};
+std::optional<About> AboutOf(const WorkerMessage& message) {
+  const auto of = [](const auto& body) { return About{body.job(), body.group_epoch(), body.rank()}; };
+  switch (message.message_case()) {
+    case WorkerMessage::kRankAddress:
+      return of(message.rank_address());
+    case WorkerMessage::kRankReady:
+      return of(message.rank_ready());
+    case WorkerMessage::kStepReport:
+      return of(message.step_report());
+    case WorkerMessage::kShardDone:
+      return of(message.shard_done());
+    case WorkerMessage::kShardFailed:
+      return of(message.shard_failed());
+    case WorkerMessage::kRankFailed:
+      return of(message.rank_failed());
+    case WorkerMessage::kRankStopped:
+      return of(message.rank_stopped());
+    case WorkerMessage::kManifestDone:
+      return About{message.manifest_done().job(), message.manifest_done().group_epoch(), 0};
+    default:
+      return std::nullopt;
+  }
+}
+
+void OnRankMessage(State& state, int index, const WorkerMessage& message, Effects& effects) {
+  const Device& device = state.devices[index];
+  const std::optional<About> about = AboutOf(message);
+  if (!about || about->job != device.job || about->epoch != device.group_epoch || about->rank != device.rank) return;
+  if (message.has_rank_stopped()) return EndRank(state, index, message.rank_stopped(), effects);
+  Group* const group = FindGroup(state, device.job, device.group_epoch);
+  if (group == nullptr) return;  // a newer epoch has begun
+  RankRecord& record = group->ranks[device.rank];
+  switch (message.message_case()) {
+    case WorkerMessage::kRankAddress:
+      record.address = message;
+      break;
+    case WorkerMessage::kRankReady:
+      record.ready = message;
+      record.address.reset();
+      group->step = std::max(group->step, message.rank_ready().step());
+      break;
+    case WorkerMessage::kRankFailed:
+      record.failed = message;
+      break;
+    case WorkerMessage::kStepReport:
+      group->step = std::max(group->step, message.step_report().step());
+      if (device.rank == 0) group->reports[message.step_report().step()] = message;
+      break;
+    case WorkerMessage::kShardDone:
+      group->votes[{message.shard_done().attempt(), device.rank}] = message;
+      break;
+    case WorkerMessage::kShardFailed:
+      group->votes[{message.shard_failed().attempt(), device.rank}] = message;
+      break;
+    case WorkerMessage::kManifestDone:
+      group->manifests[message.manifest_done().attempt()] = message;
+      break;
+    default:
+      break;
+  }
+  Send(state, effects, message);
+}
+
+void OnRankSaid(State& state, const RankSaid& said, Effects& effects) {
+  Device& device = state.devices[said.device];
+  if (said.report.has_worker()) return OnRankMessage(state, said.device, said.report.worker(), effects);
+  if (!said.report.has_idle() || device.process == ProcessState::kKilled || !device.job.empty()) return;
+  device.process = ProcessState::kIdle;
+  device.failed_starts = 0;
+  BeginNext(state, said.device, effects);
+}
+
+void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Effects& effects) {
+  Device& device = state.devices[exited.device];
+  const ProcessState was = device.process;
+  device.process = ProcessState::kNone;
+  device.failed_starts = was == ProcessState::kStarting ? device.failed_starts + 1 : 0;
+  if (!device.job.empty()) {
+    v1::RankStopped stopped;
+    stopped.set_crashed(was == ProcessState::kBusy);
+    stopped.set_exit_code(exited.exit_code);
+    stopped.set_signal(exited.signal);
+    stopped.set_last_operation(exited.last_operation);
+    stopped.set_message(exited.message);
+    EndRank(state, exited.device, std::move(stopped), effects);
+  }
+  device.start_at = now + Backoff(device.failed_starts, kStartBackoffLimit);
+  if (device.start_at <= now) StartDevice(state, exited.device, now, effects);
+}
+
+void OnTick(State& state, MonotonicTime now, Effects& effects) {
+  for (size_t i = 0; i < state.devices.size(); ++i) {
+    Device& device = state.devices[i];
+    const int index = static_cast<int>(i);
+    if (device.process == ProcessState::kNone && now >= device.start_at) StartDevice(state, index, now, effects);
+    if (device.process == ProcessState::kStopping && now >= device.kill_at) {
+      Kill(state, index, "it did not stop within its limit", effects);
+    }
+    if (device.process == ProcessState::kStarting && now >= device.kill_at) {
+      ++device.failed_starts;
+      Kill(state, index, "it did not start within its limit", effects);
+    }
+  }
+  if (state.link != Link::kDown && now >= state.heard_at + state.limits.lease) {
+    effects.push_back(HangUp{state.stream});
+    GoDown(state, now);
+  }
+  if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
+  if (state.link == Link::kUp && now >= state.heartbeat_at) {
+    state.heartbeat_at = now + state.limits.heartbeat;
+    effects.push_back(SendHeartbeat{state.leader_epoch});
+  }
+}
+
+}  // namespace
+
+State MakeState(Config config, MonotonicTime now) {
+  State state;
+  state.config = std::move(config);
+  state.dial_at = now;
+  state.devices.resize(state.config.identity.devices_size());
+  for (Device& device : state.devices) device.start_at = now;
+  return state;
+}
+
+Effects Step(State& state, const Event& event) {
+  Effects effects;
+  if (state.ended) return effects;
+  if (const auto* message = std::get_if<StreamMessage>(&event.what)) {
+    OnStreamMessage(state, *message, event.now, effects);
+  } else if (const auto* closed = std::get_if<StreamClosed>(&event.what)) {
+    if (closed->stream == state.stream && state.link != Link::kDown) {
+      GoDown(state, event.now);
+      NoteOnce(state, fmt::format("no stream to the coordinator: {}", closed->reason), effects);
+    }
+  } else if (const auto* said = std::get_if<RankSaid>(&event.what)) {
+    OnRankSaid(state, *said, effects);
+  } else if (const auto* exited = std::get_if<RankExited>(&event.what)) {
+    OnRankExited(state, *exited, event.now, effects);
+  } else if (const auto* gone = std::get_if<CheckpointGone>(&event.what)) {
+    WorkerMessage message;
+    *message.mutable_checkpoint_deleted() = gone->deleted;
+    SendOrKeep(state, effects, std::move(message));
+  }
+  if (!state.ended) OnTick(state, event.now, effects);
+  return effects;
+}
+
+MonotonicTime NextDeadline(const State& state) {
+  MonotonicTime next = MonotonicTime::max();
+  for (const Device& device : state.devices) {
+    if (device.process == ProcessState::kNone) next = std::min(next, device.start_at);
+    if (device.process == ProcessState::kStopping || device.process == ProcessState::kStarting) {
+      next = std::min(next, device.kill_at);
+    }
+  }
+  if (state.link == Link::kDown) return std::min(next, state.dial_at);
+  next = std::min(next, state.heard_at + state.limits.lease);
+  return state.link == Link::kUp ? std::min(next, state.heartbeat_at) : next;
+}
+
+std::string RankLogPath(const std::string& log_directory, const std::string& job, int rank) {
+  // `job` is "jobs/NAME" or NAME; its last part names the directory.
+  const size_t slash = job.rfind('/');
+  return fmt::format("{}/{}/rank-{}.log", log_directory, slash == std::string::npos ? job : job.substr(slash + 1),
+                     rank);
+}
+
+}  // namespace troupe::session

@@ -1,0 +1,188 @@
+// The worker daemon as one pure state machine: its stream to the coordinator, its rank processes, and what it keeps
+// until the coordinator has it. No clock, thread, socket or process is touched here; the shell (worker/daemon.h) and
+// simulations drive the same Step.
+//
+// Invariants:
+// - A message of a lower leader epoch than the highest seen, or of a lower group epoch than the job's highest, has no
+//   effect (facts: R2).
+// - A device has at most one rank. A rank of a newer group epoch starts only after the older one's process has stopped.
+// - Rank 0's step reports, votes and manifests are kept until acknowledged and sent again on every new stream; so is
+//   what each rank said of its start and failure. Receivers treat duplicates as one.
+// - A rank told to stop is killed once its limit has passed. Nothing else a coordinator does or omits kills one: without
+//   it ranks run to the end of their tickets, whose lifetimes they watch themselves.
+#ifndef TROUPE_WORKER_SESSION_SESSION_H_
+#define TROUPE_WORKER_SESSION_SESSION_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/time_limits.h"
+#include "troupe/v1/rank.pb.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe::session {
+
+inline constexpr int kProtocolVersion = 1;
+
+struct Config {
+  v1::Hello identity;          // protocol_version … metrics_address; `held` and leader_epoch_seen empty
+  std::string log_directory;   // of ranks: LOGS/JOB/rank-R.log
+};
+
+// What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
+struct RankRecord {
+  int device = 0;
+  std::optional<v1::WorkerMessage> address;
+  std::optional<v1::WorkerMessage> ready;
+  std::optional<v1::WorkerMessage> failed;
+};
+
+// One job's ranks on this worker in one group epoch.
+struct Group {
+  uint64_t epoch = 0;
+  std::map<int, RankRecord> ranks;
+  int64_t step = 0;                 // highest applied by any rank here
+  int64_t ticket_end_step = 0;
+  std::map<int64_t, v1::WorkerMessage> reports;                         // rank 0's, by step
+  std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;           // by (attempt, rank): done or failed
+  std::map<int64_t, v1::WorkerMessage> manifests;                       // by attempt
+};
+
+enum class ProcessState {
+  kNone,      // not running; started again at `start_at`
+  kStarting,  // has not said that it is idle
+  kIdle,
+  kBusy,      // has a rank
+  kStopping,  // told to stop; killed at `kill_at`
+  kKilled,    // its death is awaited
+};
+
+struct Device {
+  ProcessState process = ProcessState::kNone;
+  MonotonicTime start_at;
+  MonotonicTime kill_at;
+  int failed_starts = 0;               // in a row
+  std::string job;                     // of the rank it has; empty: none
+  uint64_t group_epoch = 0;
+  int rank = -1;
+  std::optional<v1::BeginRank> next;   // begun as soon as the process is idle
+};
+
+enum class Link {
+  kDown,     // dialled again at `dial_at`
+  kDialled,  // Hello sent, Welcome awaited
+  kUp,
+};
+
+struct State {
+  Config config;
+  Link link = Link::kDown;
+  uint64_t stream = 0;  // the one in use; each dial has a new number
+  MonotonicTime dial_at;
+  int failed_dials = 0;
+  std::string noted;  // the last complaint about the stream, so that each is logged once
+  uint64_t leader_epoch = 0;
+  TimeLimits limits = MakeTimeLimits(3);
+  MonotonicTime heard_at;
+  MonotonicTime heartbeat_at;
+  std::vector<Device> devices;
+  std::map<std::string, Group> groups;              // by job
+  std::map<std::string, uint64_t> highest_epoch;    // by job, of this life
+  std::deque<v1::WorkerMessage> unsent;             // ends of ranks that happened without a stream
+  bool ended = false;
+};
+
+// --- Events.
+struct Tick {};
+struct StreamMessage {
+  uint64_t stream = 0;
+  v1::CoordinatorMessage message;
+};
+struct StreamClosed {
+  uint64_t stream = 0;
+  std::string reason;
+};
+struct RankSaid {
+  int device = 0;
+  v1::RankReport report;  // idle or worker
+};
+struct RankExited {
+  int device = 0;
+  int exit_code = 0;
+  int signal = 0;
+  std::string last_operation;
+  std::string message;  // what the process could not do, if it was never started
+};
+struct CheckpointGone {
+  v1::CheckpointDeleted deleted;
+};
+struct Event {
+  MonotonicTime now;
+  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, CheckpointGone> what;
+};
+
+// --- Effects, performed in order.
+struct Dial {
+  uint64_t stream = 0;
+  v1::WorkerMessage hello;
+};
+struct HangUp {
+  uint64_t stream = 0;
+};
+struct SendToCoordinator {
+  v1::WorkerMessage message;
+};
+// The shell fills in the memory and sends.
+struct SendHeartbeat {
+  uint64_t leader_epoch = 0;
+};
+struct StartProcess {
+  int device = 0;
+};
+struct KillProcess {
+  int device = 0;
+  std::string reason;
+};
+struct SendToRank {
+  int device = 0;
+  v1::RankCommand command;
+};
+struct ReadRankLogs {
+  v1::ReadLogs request;
+};
+struct RemoveCheckpoint {
+  v1::DeleteCheckpoint request;
+};
+// For the log.
+struct Note {
+  std::string text;
+};
+struct EndDaemon {
+  int exit_code = 0;
+  std::string message;
+};
+using Effect = std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess, SendToRank,
+                            ReadRankLogs, RemoveCheckpoint, Note, EndDaemon>;
+using Effects = std::vector<Effect>;
+
+// Everything starts with the first Tick: processes of all devices, and the first dial.
+State MakeState(Config config, MonotonicTime now);
+
+Effects Step(State& state, const Event& event);
+
+// When the next Tick is due.
+MonotonicTime NextDeadline(const State& state);
+
+// "LOGS/JOB/rank-3.log".
+std::string RankLogPath(const std::string& log_directory, const std::string& job, int rank);
+
+}  // namespace troupe::session
+
+#endif  // TROUPE_WORKER_SESSION_SESSION_H_

@@ -1,0 +1,416 @@
+#include "worker/session/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe::session {
+namespace {
+
+using v1::CoordinatorMessage;
+using v1::WorkerMessage;
+
+// Drives one daemon of two devices by hand.
+class SessionTest : public ::testing::Test {
+ protected:
+  SessionTest() {
+    Config config;
+    config.identity.set_protocol_version(kProtocolVersion);
+    config.identity.set_name("worker-0");
+    config.identity.set_incarnation(5);
+    config.identity.add_devices()->set_index(0);
+    config.identity.add_devices()->set_index(1);
+    config.log_directory = "/logs";
+    state_ = MakeState(std::move(config), now_);
+  }
+
+  template <typename What>
+  Effects Do(What what) {
+    last_ = Step(state_, Event{now_, std::move(what)});
+    return last_;
+  }
+  Effects After(Duration duration) {
+    now_ += duration;
+    return Do(Tick{});
+  }
+
+  template <typename T>
+  std::vector<T> All(const Effects& effects) {
+    std::vector<T> found;
+    for (const Effect& effect : effects) {
+      if (const T* one = std::get_if<T>(&effect)) found.push_back(*one);
+    }
+    return found;
+  }
+  std::vector<WorkerMessage> Sent(const Effects& effects) {
+    std::vector<WorkerMessage> sent;
+    for (auto& one : All<SendToCoordinator>(effects)) sent.push_back(one.message);
+    return sent;
+  }
+
+  Effects Said(CoordinatorMessage message, uint64_t leader_epoch = 0) {
+    message.set_leader_epoch(leader_epoch == 0 ? leader_epoch_ : leader_epoch);
+    return Do(StreamMessage{state_.stream, std::move(message)});
+  }
+  Effects Welcome(uint64_t leader_epoch) {
+    leader_epoch_ = leader_epoch;
+    CoordinatorMessage message;
+    message.mutable_welcome()->set_leader_epoch(leader_epoch);
+    message.mutable_welcome()->set_lease_seconds(3);
+    return Said(message);
+  }
+  Effects Idle(int device) {
+    v1::RankReport report;
+    report.mutable_idle();
+    return Do(RankSaid{device, report});
+  }
+  Effects FromRank(int device, WorkerMessage message) {
+    v1::RankReport report;
+    *report.mutable_worker() = std::move(message);
+    return Do(RankSaid{device, report});
+  }
+  // Up, both processes idle.
+  void Settle() {
+    Do(Tick{});
+    Welcome(1);
+    Idle(0);
+    Idle(1);
+  }
+
+  CoordinatorMessage Start(uint64_t epoch, std::vector<int> ranks = {0, 1}, const std::string& job = "jobs/a") {
+    CoordinatorMessage message;
+    v1::StartRanks& start = *message.mutable_start_ranks();
+    start.set_job(job);
+    start.set_group_epoch(epoch);
+    for (int rank = 0; rank < 2; ++rank) {
+      v1::RankPlacement& placement = *start.mutable_plan()->add_ranks();
+      placement.set_rank(rank);
+      placement.set_device(rank);
+      placement.set_island("host");
+    }
+    for (int rank : ranks) start.add_ranks(rank);
+    return message;
+  }
+  CoordinatorMessage Stop(uint64_t epoch) {
+    CoordinatorMessage message;
+    message.mutable_stop_ranks()->set_job("jobs/a");
+    message.mutable_stop_ranks()->set_group_epoch(epoch);
+    return message;
+  }
+  CoordinatorMessage TicketTo(uint64_t epoch, int64_t end_step) {
+    CoordinatorMessage message;
+    message.mutable_ticket()->set_job("jobs/a");
+    message.mutable_ticket()->set_group_epoch(epoch);
+    message.mutable_ticket()->set_end_step(end_step);
+    return message;
+  }
+  WorkerMessage Report(uint64_t epoch, int rank, int64_t step) {
+    WorkerMessage message;
+    message.mutable_step_report()->set_job("jobs/a");
+    message.mutable_step_report()->set_group_epoch(epoch);
+    message.mutable_step_report()->set_rank(rank);
+    message.mutable_step_report()->set_step(step);
+    return message;
+  }
+  WorkerMessage Stopped(uint64_t epoch, int rank) {
+    WorkerMessage message;
+    message.mutable_rank_stopped()->set_job("jobs/a");
+    message.mutable_rank_stopped()->set_group_epoch(epoch);
+    message.mutable_rank_stopped()->set_rank(rank);
+    return message;
+  }
+
+  MonotonicTime now_{std::chrono::seconds(100)};
+  uint64_t leader_epoch_ = 1;
+  State state_;
+  Effects last_;
+};
+
+TEST_F(SessionTest, StartsAProcessForEachDeviceAndDialsAtOnce) {
+  const Effects effects = Do(Tick{});
+  EXPECT_EQ(All<StartProcess>(effects).size(), 2u);
+  ASSERT_EQ(All<Dial>(effects).size(), 1u);
+  EXPECT_EQ(All<Dial>(effects)[0].hello.hello().name(), "worker-0");
+  EXPECT_EQ(All<Dial>(effects)[0].hello.hello().held_size(), 0);
+}
+
+TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
+  Settle();
+  const auto begun = All<SendToRank>(Said(Start(1)));
+  ASSERT_EQ(begun.size(), 2u);
+  EXPECT_EQ(begun[1].device, 1);
+  EXPECT_EQ(begun[1].command.begin().rank(), 1);
+  EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
+  EXPECT_EQ(begun[1].command.begin().index_on_host(), 1);
+  EXPECT_EQ(begun[1].command.begin().log_path(), "/logs/a/rank-1.log");
+  const auto sent = Sent(FromRank(1, Report(1, 1, 1)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].leader_epoch(), 1u);
+}
+
+TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle) {
+  Do(Tick{});
+  Welcome(1);
+  EXPECT_TRUE(All<SendToRank>(Said(Start(1))).empty());
+  const auto begun = All<SendToRank>(Idle(1));
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].command.begin().rank(), 1);
+}
+
+TEST_F(SessionTest, ARepeatedOrOlderStartHasNoEffect) {
+  Settle();
+  Said(Start(2));
+  EXPECT_TRUE(Said(Start(2)).empty());
+  EXPECT_TRUE(Said(Start(1)).empty());
+}
+
+TEST_F(SessionTest, MessagesOfALowerLeaderEpochHaveNoEffect) {
+  Do(Tick{});
+  Welcome(7);
+  Idle(0);
+  Idle(1);
+  EXPECT_TRUE(Said(Start(1), 6).empty());
+  EXPECT_FALSE(Said(Start(1), 7).empty());
+}
+
+TEST_F(SessionTest, AWelcomeOfALowerLeaderEpochIsHungUpOn) {
+  Settle();
+  Welcome(1);
+  Do(StreamClosed{state_.stream, "gone"});
+  After(std::chrono::seconds(1));
+  state_.leader_epoch = 9;
+  EXPECT_EQ(All<HangUp>(Welcome(8)).size(), 1u);
+  EXPECT_EQ(state_.link, Link::kDown);
+}
+
+TEST_F(SessionTest, TicketsOfAnotherGroupEpochAreNotPassedOn) {
+  Settle();
+  Said(Start(2));
+  EXPECT_TRUE(All<SendToRank>(Said(TicketTo(1, 50))).empty());
+  EXPECT_TRUE(All<SendToRank>(Said(TicketTo(3, 50))).empty());
+  EXPECT_EQ(All<SendToRank>(Said(TicketTo(2, 50))).size(), 2u);
+}
+
+TEST_F(SessionTest, AfterAReconnectSaysWhatItHoldsAndRepeatsWhatIsNotAcknowledged) {
+  Settle();
+  Said(Start(1));
+  Said(TicketTo(1, 40));
+  for (int64_t step = 1; step <= 3; ++step) FromRank(0, Report(1, 0, step));
+  FromRank(1, Report(1, 1, 3));
+  CoordinatorMessage durable;
+  durable.mutable_reports_durable()->set_job("jobs/a");
+  durable.mutable_reports_durable()->set_group_epoch(1);
+  durable.mutable_reports_durable()->set_step(1);
+  Said(durable);
+  WorkerMessage vote;
+  vote.mutable_shard_done()->set_job("jobs/a");
+  vote.mutable_shard_done()->set_group_epoch(1);
+  vote.mutable_shard_done()->set_rank(1);
+  vote.mutable_shard_done()->set_attempt(4);
+  FromRank(1, vote);
+  Do(StreamClosed{state_.stream, "gone"});
+  EXPECT_TRUE(Sent(FromRank(0, Report(1, 0, 4))).empty());
+
+  const auto dialled = All<Dial>(After(std::chrono::seconds(1)));
+  ASSERT_EQ(dialled.size(), 1u);
+  const v1::Hello hello = dialled[0].hello.hello();
+  ASSERT_EQ(hello.held_size(), 1);
+  EXPECT_EQ(hello.held(0).ranks_size(), 2);
+  EXPECT_EQ(hello.held(0).step(), 4);
+  EXPECT_EQ(hello.held(0).ticket_end_step(), 40);
+  EXPECT_EQ(hello.leader_epoch_seen(), 1u);
+  std::vector<int64_t> steps;
+  int votes = 0;
+  for (const WorkerMessage& message : Sent(Welcome(2))) {
+    EXPECT_EQ(message.leader_epoch(), 2u);
+    if (message.has_step_report()) steps.push_back(message.step_report().step());
+    votes += message.has_shard_done();
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_EQ(votes, 1);
+}
+
+TEST_F(SessionTest, ASettledAttemptIsNotVotedForAgain) {
+  Settle();
+  Said(Start(1));
+  WorkerMessage vote;
+  vote.mutable_shard_failed()->set_job("jobs/a");
+  vote.mutable_shard_failed()->set_group_epoch(1);
+  vote.mutable_shard_failed()->set_rank(1);
+  vote.mutable_shard_failed()->set_attempt(4);
+  FromRank(1, vote);
+  CoordinatorMessage settled;
+  settled.mutable_checkpoint_settled()->set_job("jobs/a");
+  settled.mutable_checkpoint_settled()->set_group_epoch(1);
+  settled.mutable_checkpoint_settled()->set_attempt(4);
+  EXPECT_EQ(All<SendToRank>(Said(settled)).size(), 2u);
+  Do(StreamClosed{state_.stream, "gone"});
+  After(std::chrono::seconds(1));
+  EXPECT_TRUE(Sent(Welcome(1)).empty());
+}
+
+TEST_F(SessionTest, AManifestThatIsWrittenIsNotWrittenTwice) {
+  Settle();
+  Said(Start(1));
+  CoordinatorMessage write;
+  write.mutable_write_manifest()->set_job("jobs/a");
+  write.mutable_write_manifest()->set_group_epoch(1);
+  write.mutable_write_manifest()->mutable_manifest()->set_attempt(4);
+  ASSERT_EQ(All<SendToRank>(Said(write)).size(), 1u);
+  WorkerMessage done;
+  done.mutable_manifest_done()->set_job("jobs/a");
+  done.mutable_manifest_done()->set_group_epoch(1);
+  done.mutable_manifest_done()->set_attempt(4);
+  done.mutable_manifest_done()->set_digest("sha256:x");
+  FromRank(0, done);
+  const Effects again = Said(write);
+  EXPECT_TRUE(All<SendToRank>(again).empty());
+  ASSERT_EQ(Sent(again).size(), 1u);
+  EXPECT_EQ(Sent(again)[0].manifest_done().digest(), "sha256:x");
+}
+
+TEST_F(SessionTest, ACrashIsToldAtOnceWithItsCauseAndTheProcessIsReplaced) {
+  Settle();
+  Said(Start(1));
+  const Effects effects = Do(RankExited{0, 0, 11, "step 3: forward", ""});
+  ASSERT_EQ(Sent(effects).size(), 1u);
+  const v1::RankStopped stopped = Sent(effects)[0].rank_stopped();
+  EXPECT_TRUE(stopped.crashed());
+  EXPECT_EQ(stopped.signal(), 11);
+  EXPECT_EQ(stopped.last_operation(), "step 3: forward");
+  EXPECT_EQ(All<StartProcess>(effects).size(), 1u);
+}
+
+TEST_F(SessionTest, AStopIsPassedOnAndAnsweredByTheRankWhoseProcessStaysWarm) {
+  Settle();
+  Said(Start(1));
+  EXPECT_EQ(All<SendToRank>(Said(Stop(1))).size(), 2u);
+  const auto sent = Sent(FromRank(0, Stopped(1, 0)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_FALSE(sent[0].rank_stopped().crashed());
+  Idle(0);
+  FromRank(1, Stopped(1, 1));
+  Idle(1);
+  EXPECT_TRUE(state_.groups.empty());
+  const Effects next = Said(Start(2));
+  EXPECT_TRUE(All<StartProcess>(next).empty());
+  EXPECT_EQ(All<SendToRank>(next).size(), 2u);
+}
+
+TEST_F(SessionTest, ARankThatDoesNotStopInTimeIsKilledAndItsEndTold) {
+  Settle();
+  Said(Start(1));
+  Said(Stop(1));
+  FromRank(1, Stopped(1, 1));
+  Idle(1);
+  EXPECT_TRUE(All<KillProcess>(After(std::chrono::milliseconds(1400))).empty());
+  const auto killed = All<KillProcess>(After(std::chrono::milliseconds(200)));
+  ASSERT_EQ(killed.size(), 1u);
+  EXPECT_EQ(killed[0].device, 0);
+  const Effects effects = Do(RankExited{0, 0, 9, "step 3: update", ""});
+  ASSERT_EQ(Sent(effects).size(), 1u);
+  EXPECT_FALSE(Sent(effects)[0].rank_stopped().crashed());
+}
+
+TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) {
+  Settle();
+  Said(Start(1));
+  const Effects effects = Said(Start(2));
+  EXPECT_EQ(All<KillProcess>(effects).size(), 2u);
+  EXPECT_TRUE(All<SendToRank>(effects).empty());
+  const auto sent = Sent(Do(RankExited{0, 0, 9, "", ""}));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank_stopped().group_epoch(), 1u);
+  const auto begun = All<SendToRank>(Idle(0));
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].command.begin().start().group_epoch(), 2u);
+  EXPECT_TRUE(Sent(FromRank(0, Report(1, 0, 5))).empty()) << "a word of the old epoch was passed on";
+}
+
+TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
+  Settle();
+  Said(Start(1));
+  const auto sent = Sent(Said(Start(1, {0}, "jobs/b")));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank_stopped().job(), "jobs/b");
+  EXPECT_TRUE(sent[0].rank_stopped().crashed());
+  EXPECT_NE(sent[0].rank_stopped().message().find("device 0 has rank 0 of jobs/a"), std::string::npos);
+}
+
+TEST_F(SessionTest, AStopBeforeTheRankBeganNeedsNoProcess) {
+  Do(Tick{});
+  Welcome(1);
+  Said(Start(1, {0}));
+  const auto sent = Sent(Said(Stop(1)));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(sent[0].has_rank_stopped());
+  EXPECT_TRUE(All<SendToRank>(Idle(0)).empty());
+}
+
+TEST_F(SessionTest, TheEndOfARankWithoutAStreamIsToldOnTheNextOne) {
+  Settle();
+  Said(Start(1, {0}));
+  Do(StreamClosed{state_.stream, "gone"});
+  EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", ""})).empty());
+  EXPECT_EQ(All<Dial>(After(std::chrono::seconds(1)))[0].hello.hello().held_size(), 0);
+  const auto sent = Sent(Welcome(1));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank_stopped().exit_code(), 1);
+}
+
+TEST_F(SessionTest, DialsAgainWithGrowingBoundedWaits) {
+  Do(Tick{});
+  Duration waited{};
+  for (int i = 0; i < 12; ++i) {
+    Do(StreamClosed{state_.stream, "refused"});
+    waited = NextDeadline(state_) - now_;
+    EXPECT_LE(waited, std::chrono::seconds(1));
+    ASSERT_EQ(All<Dial>(After(waited)).size(), 1u);
+  }
+  EXPECT_EQ(waited, std::chrono::seconds(1));
+}
+
+TEST_F(SessionTest, ASilentCoordinatorIsDialledAgainAndRanksAreLeftAlone) {
+  Settle();
+  Said(Start(1));
+  const Effects effects = After(std::chrono::seconds(3));
+  EXPECT_EQ(All<HangUp>(effects).size(), 1u);
+  EXPECT_TRUE(All<KillProcess>(effects).empty());
+  EXPECT_TRUE(All<SendToRank>(effects).empty());
+}
+
+TEST_F(SessionTest, HeartbeatsAreSentSixTimesALease) {
+  Settle();
+  EXPECT_TRUE(All<SendHeartbeat>(After(std::chrono::milliseconds(499))).empty());
+  EXPECT_EQ(All<SendHeartbeat>(After(std::chrono::milliseconds(1))).size(), 1u);
+}
+
+TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAgain) {
+  Do(Tick{});
+  CoordinatorMessage refused;
+  refused.mutable_refused()->set_message("still alive");
+  refused.mutable_refused()->set_retry(true);
+  EXPECT_TRUE(All<EndDaemon>(Said(refused)).empty());
+  ASSERT_EQ(All<Dial>(After(std::chrono::seconds(1))).size(), 1u);
+  refused.mutable_refused()->set_retry(false);
+  const auto ended = All<EndDaemon>(Said(refused));
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_EQ(ended[0].exit_code, 1);
+  EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
+}
+
+TEST_F(SessionTest, AProcessThatCannotStartIsTriedAgainWithGrowingBoundedWaits) {
+  Do(Tick{});
+  Welcome(1);
+  Duration waited{};
+  for (int i = 0; i < 12; ++i) {
+    Do(RankExited{0, 1, 0, "", ""});
+    waited = state_.devices[0].start_at - now_;
+    now_ += waited;
+    Do(Tick{});
+    ASSERT_EQ(state_.devices[0].process, ProcessState::kStarting);
+  }
+  EXPECT_EQ(waited, std::chrono::seconds(5));
+}
+
+}  // namespace
+}  // namespace troupe::session
