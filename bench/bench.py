@@ -148,8 +148,81 @@ def bench_plan():
         show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
 
 
+class LocalCluster:
+    """`troupe up` with warm workers and a dataset of this machine's headers."""
+
+    def __init__(self, workers):
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-bench-"))
+        self.workers = workers
+
+    def __enter__(self):
+        self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes", "/usr/include/c++")
+        self.troupe("up", "--workers", self.workers, "--data-dir", self.home / "cluster")
+        return self
+
+    def __exit__(self, *_):
+        self.troupe("down", "--data-dir", self.home / "cluster")
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def troupe(self, *arguments):
+        done = subprocess.run([str(BIN / "troupe"), *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"bench: troupe {' '.join(map(str, arguments))}: {done.stderr}")
+        return done.stdout
+
+    def train(self, name, model, training, parallelism):
+        """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
+        job = self.home / f"{name}.yaml"
+        job.write_text(f"name: {name}\nmodel: {model}\ndata: {{train: {self.home / 'headers'}}}\n"
+                       f"training: {training}\nparallelism: {parallelism}\n")
+        cluster = ["--data-dir", str(self.home / "cluster")]
+        start = time.perf_counter()
+        self.troupe("submit", job, *cluster)
+        watch = subprocess.Popen([str(BIN / "troupe"), "watch", name, "-o", "json", *cluster], stdout=subprocess.PIPE,
+                                 text=True)
+        first, steps = None, []
+        for line in watch.stdout:
+            event = json.loads(line)
+            if event["type"] == "step":
+                first = first or time.perf_counter() - start
+                steps.append(event)
+            elif event["type"] == "end" and event["state"] != "SUCCEEDED":
+                sys.exit(f"bench: {name} ended {event['state']}")
+        watch.wait(timeout=30)
+        return first, steps
+
+
+def bench_start():
+    with LocalCluster(2) as cluster:
+        seconds = []
+        for i in range(5):
+            first, _ = cluster.train(f"start-{i}", "{preset: tiny}",
+                                     "{steps: 2, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256}",
+                                     "{tensor_parallel_degree: 2}")
+            seconds.append(first)
+        show({"bench": "start", "model": "tiny", "ranks": 2,
+              "median_seconds_from_submit_to_first_finished_step": round(statistics.median(seconds), 3)})
+
+
+def bench_layouts():
+    layouts = {"single": (1, "{}"), "pipe 2 x tensor 2": (4, "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}")}
+    for dtype in ("float32", "bfloat16"):
+        rates = {}
+        for name, (ranks, parallelism) in layouts.items():
+            with LocalCluster(ranks) as cluster:
+                _, steps = cluster.train("bench", "{preset: llama-124m}",
+                                         "{steps: 7, global_batch_size: 4, micro_batch_size: "
+                                         f"{4 if ranks == 1 else 1}, sequence_length: 256, compute_dtype: {dtype}}}",
+                                         parallelism)
+            rates[name] = statistics.median(step["tokens_per_second"] for step in steps[2:])
+            show({"bench": "layouts", "model": "llama-124m", "tokens": "4x256", "dtype": dtype, "layout": name,
+                  "ranks": ranks, "tokens_per_second": round(rates[name], 1)})
+        show({"comparison": "layouts", "dtype": dtype,
+              "times_the_single_rank": round(rates["pipe 2 x tensor 2"] / rates["single"], 2)})
+
+
 BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
-           "plan": bench_plan}
+           "plan": bench_plan, "start": bench_start, "layouts": bench_layouts}
 
 
 def main():
