@@ -29,6 +29,7 @@ struct MemoryPlan {
   int64_t persistent_bytes = 0;
   std::vector<int64_t> saved_bytes;     // per chunk index, one buffer's
   std::vector<int> buffers;             // per chunk index: microbatches alive at once
+  bool split_backward = false;          // I and W may run apart; else only B may run
   int64_t temporary_bytes = 0;
   int64_t scratch_bytes = 0;            // library scratch and packed operands, as the device profile says
   std::string peak_text;                // the values alive at the peak of the temporary region
@@ -40,8 +41,13 @@ struct MemoryPlan {
   }
 };
 
+// In a buffer's region inputs and boundary activations keep their storage to themselves, so that a receive may be posted
+// and a send be pending at any time while the buffer belongs to one microbatch; saved values are packed by lifetime
+// over F, B (or F, I, W). A value that is its own root and that no operation touches has no storage (offset 0).
+//
 // `buffers[c]` microbatches of chunk index c are alive at once. `split_backward`: the schedule runs I and W apart, so
 // what W needs outlives I.
+// REQUIRES: buffers.size() == program.chunks.size().
 MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads);
 
 std::string ToText(const MemoryPlan& plan, const Program& program);

@@ -1,0 +1,108 @@
+#include "model/cost.h"
+
+#include "model/ops/rules.h"
+
+namespace troupe::model {
+namespace {
+
+// The bytes that a collective reduces: several inputs are one range of memory with 64-byte aligned members.
+int64_t PayloadBytes(const Op& op, const Program& program) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    bytes = (bytes + 63) / 64 * 64 + program.value(op.inputs[i]).bytes();
+  }
+  return bytes;
+}
+
+bool Communicates(const Op& op) { return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce; }
+
+class Fnv {
+ public:
+  void Add(uint64_t word) {
+    for (int byte = 0; byte < 8; ++byte) hash_ = (hash_ ^ ((word >> (8 * byte)) & 0xff)) * 0x100000001B3;
+  }
+  uint64_t hash() const { return hash_; }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+}  // namespace
+
+double ModelFlops(const Op& op, const Program& program) {
+  const auto flops = RulesOf(op.kind).model_flops;
+  return flops == nullptr ? 0 : flops(op, program);
+}
+
+PartFlops ModelFlops(const Program& program, int chunk_index) {
+  PartFlops sum;
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const Op& op : program.Ops(chunk_index, piece)) {
+      double& part = op.part == Part::kForward         ? sum.forward
+                     : op.part == Part::kInputGradient ? sum.input_gradient
+                                                       : sum.weight_gradient;
+      part += ModelFlops(op, program);
+    }
+  }
+  return sum;
+}
+
+double ModelFlops(const Program& program, int chunk_index, Piece piece) {
+  double sum = 0;
+  for (const Op& op : program.Ops(chunk_index, piece)) sum += ModelFlops(op, program);
+  return sum;
+}
+
+int GroupSize(const MeshView& mesh, const CollectiveGroup& group) {
+  if (group.kind == CollectiveGroup::Kind::kOwners) return mesh.degrees[Axis::kPipe] > 1 ? 2 : 1;
+  int size = 1;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (group.kind == CollectiveGroup::Kind::kAll || (group.axes & (1u << a))) size *= mesh.degrees.of[a];
+  }
+  return size;
+}
+
+std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops) {
+  std::vector<CollectiveCost> costs;
+  for (const Op& op : ops) {
+    if (!Communicates(op)) continue;
+    const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+    const int ranks = GroupSize(program.mesh, attributes.group);
+    if (ranks == 1) continue;
+    const int64_t bytes = PayloadBytes(op, program);
+    costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
+                     2.0 * (ranks - 1) / ranks * static_cast<double>(bytes)});
+  }
+  return costs;
+}
+
+int64_t BytesMoved(const Program& program, const std::vector<Op>& ops) {
+  int64_t bytes = 0;
+  for (const Op& op : ops) bytes += BytesMoved(op, program);
+  return bytes;
+}
+
+uint64_t CollectiveDigest(const Program& program, const CollectiveGroup& group) {
+  Fnv digest;
+  const auto add = [&](const std::vector<Op>& ops) {
+    for (const Op& op : ops) {
+      if (!Communicates(op)) continue;
+      const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+      if (attributes.group != group) continue;
+      digest.Add(static_cast<uint64_t>(op.kind));
+      digest.Add(static_cast<uint64_t>(PayloadBytes(op, program)));
+      digest.Add(static_cast<uint64_t>(attributes.reduce));
+      digest.Add(static_cast<uint64_t>(attributes.purpose));
+    }
+  };
+  for (const auto& pieces : program.ops) {
+    for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kInputGradient, Piece::kWeightGradient,
+                              Piece::kReduce}) {
+      add(pieces[static_cast<int>(piece)]);
+    }
+  }
+  add(program.update);
+  return digest.hash();
+}
+
+}  // namespace troupe::model

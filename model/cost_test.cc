@@ -1,0 +1,98 @@
+#include "model/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+// facts' formulas for a dense Llama, forward and backward.
+double FormulaFlops(const ModelConfig& m, double tokens, double squared_lengths) {
+  const double h = static_cast<double>(m.hidden_size), q = static_cast<double>(m.head_dim * m.num_attention_heads);
+  const double k = static_cast<double>(m.head_dim * m.num_key_value_heads);
+  double flops = 6 * tokens * h * static_cast<double>(m.vocab_size);
+  for (const char block : m.blocks) {
+    flops += block == 'A' ? 6 * tokens * h * (q + 2 * k) + 6 * tokens * q * h + squared_lengths * 6 * q
+                          : 6 * tokens * h * static_cast<double>(m.intermediate_size) * 3;
+  }
+  return flops;
+}
+
+TEST(ModelFlopsTest, OfLlama124mAreThoseOfTheFormulas) {
+  for (const auto& [batch, sequence] : {std::pair(4, 256), std::pair(4, 1024)}) {
+    const Program program = BuildProgram(StageOptions(Llama124m(), {}, batch, sequence)).value();
+    const PartFlops flops = ModelFlops(program, 0);
+    const double tokens = batch * sequence;
+    EXPECT_NEAR(flops.total() / FormulaFlops(Llama124m(), tokens, tokens * sequence), 1, 1e-12);
+    EXPECT_NEAR(flops.input_gradient + flops.weight_gradient, 2 * flops.forward, 1e-6 * flops.forward);
+    EXPECT_DOUBLE_EQ(ModelFlops(program, 0, Piece::kForward) + ModelFlops(program, 0, Piece::kBackward),
+                     flops.total());
+    EXPECT_DOUBLE_EQ(ModelFlops(program, 0, Piece::kInputGradient) + ModelFlops(program, 0, Piece::kWeightGradient),
+                     ModelFlops(program, 0, Piece::kBackward));
+  }
+}
+
+TEST(ModelFlopsTest, OfAllRanksAddUpToTheWhole) {
+  ModelConfig model = SmallModel("ADADA");
+  const double whole = ModelFlops(BuildProgram(StageOptions(model, {}, 2, 8)).value(), 0).total();
+  MeshView mesh;
+  mesh.degrees[Axis::kPipe] = 2;
+  mesh.degrees[Axis::kTensor] = 2;
+  double sum = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    mesh.coordinates[Axis::kPipe] = rank / 2;
+    mesh.coordinates[Axis::kTensor] = rank % 2;
+    sum += ModelFlops(BuildProgram(StageOptions(model, mesh, 2, 8)).value(), 0).total();
+  }
+  EXPECT_DOUBLE_EQ(sum, whole);
+}
+
+TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
+  MeshView mesh;
+  EXPECT_TRUE(Collectives(BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value(),
+                          BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value().Ops(0, Piece::kForward))
+                  .empty());
+  mesh.degrees[Axis::kTensor] = 2;
+  const Program program = BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value();
+  const auto forward = Collectives(program, program.Ops(0, Piece::kForward));
+  // Embedding, attention, MLP: rows × hidden; then max and sums of the rows.
+  ASSERT_EQ(forward.size(), 5u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(forward[i].payload_bytes, 16 * 16 * 4);
+  EXPECT_EQ(forward[3].payload_bytes, 16 * 4);
+  EXPECT_EQ(forward[4].payload_bytes, 2 * 16 * 4);
+  EXPECT_DOUBLE_EQ(forward[0].sent_bytes, 16 * 16 * 4);
+  EXPECT_EQ(Collectives(program, program.Ops(0, Piece::kBackward)).size(), 3u);
+  EXPECT_TRUE(Collectives(program, program.Ops(0, Piece::kReduce)).empty());
+}
+
+TEST(CollectiveDigestTest, IsEqualInAGroupAndDiffersWhereProgramsDo) {
+  MeshView mesh;
+  mesh.degrees[Axis::kPipe] = 2;
+  mesh.degrees[Axis::kTensor] = 2;
+  mesh.degrees[Axis::kDataReplicate] = 2;
+  ModelConfig model = SmallModel("ADAD");
+  model.tie_word_embeddings = true;
+  const auto at = [&](int pipe, int data, int tensor) {
+    mesh.coordinates[Axis::kPipe] = pipe;
+    mesh.coordinates[Axis::kDataReplicate] = data;
+    mesh.coordinates[Axis::kTensor] = tensor;
+    return BuildProgram(StageOptions(model, mesh, 2, 8)).value();
+  };
+  const CollectiveGroup tensor = GroupOf(Axis::kTensor), all = {CollectiveGroup::Kind::kAll};
+  const CollectiveGroup owners = {CollectiveGroup::Kind::kOwners};
+  const CollectiveGroup data = std::get<CollectiveAttributes>(at(0, 0, 0).Ops(0, Piece::kReduce)[0].attributes).group;
+  EXPECT_EQ(CollectiveDigest(at(0, 0, 0), tensor), CollectiveDigest(at(0, 0, 1), tensor));
+  EXPECT_EQ(CollectiveDigest(at(1, 0, 1), data), CollectiveDigest(at(1, 1, 1), data));
+  EXPECT_EQ(CollectiveDigest(at(0, 1, 1), owners), CollectiveDigest(at(1, 1, 1), owners));
+  EXPECT_EQ(CollectiveDigest(at(0, 0, 0), all), CollectiveDigest(at(1, 1, 1), all));
+  EXPECT_NE(CollectiveDigest(at(0, 0, 0), tensor), CollectiveDigest(at(1, 0, 0), tensor));
+  Program other = at(0, 0, 1);
+  const uint64_t before = CollectiveDigest(other, tensor);
+  auto& forward = other.ops[0][static_cast<int>(Piece::kForward)];
+  std::erase_if(forward, [&](const Op& op) { return &op == &forward[1]; });
+  EXPECT_NE(CollectiveDigest(other, tensor), before);
+}
+
+}  // namespace
+}  // namespace troupe::model

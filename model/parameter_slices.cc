@@ -1,0 +1,27 @@
+#include "model/parameter_slices.h"
+
+namespace troupe::model {
+
+std::vector<ParameterSlice> ParameterSlices(const Program& program) {
+  std::vector<ParameterSlice> slices;
+  const auto append = [&](const char* prefix, ValueId ParameterEntry::*member) {
+    for (const ParameterEntry& entry : program.parameters) {
+      const Value& value = program.value(entry.*member);
+      uint8_t replicated = 0;
+      for (int a = 1; a < kNumAxes; ++a) {
+        if (value.placement.axes[a] == Replicated()) replicated |= static_cast<uint8_t>(1u << a);
+      }
+      for (const ParameterPart& part : entry.parts) {
+        const int64_t row_elements = value.elements() / value.dims[0].local;
+        slices.push_back({prefix + part.name, part.global_shape, part.global_offset, part.local_shape, value.id,
+                          part.row_begin * row_elements, replicated, entry.tied});
+      }
+    }
+  };
+  append("", &ParameterEntry::value);
+  append("exp_avg.", &ParameterEntry::exp_avg);
+  append("exp_avg_sq.", &ParameterEntry::exp_avg_sq);
+  return slices;
+}
+
+}  // namespace troupe::model

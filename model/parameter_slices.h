@@ -1,0 +1,33 @@
+// The slices of global tensors that a rank holds: what checkpoints write and read.
+#ifndef TROUPE_MODEL_PARAMETER_SLICES_H_
+#define TROUPE_MODEL_PARAMETER_SLICES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/program/program.h"
+
+namespace troupe::model {
+
+// Elements [element_offset, element_offset + Π local_shape) of `value`, row-major, are the slice at `offset` of the
+// global float32 tensor `name`.
+struct ParameterSlice {
+  std::string name;  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…"
+  std::vector<int64_t> global_shape;
+  std::vector<int64_t> offset;
+  std::vector<int64_t> local_shape;
+  ValueId value = kNoValue;
+  int64_t element_offset = 0;
+  // Ranks that differ only in these coordinates (bit a set: Axis a) hold the same slice.
+  uint8_t replicated_axes = 0;
+  // Held by the first and the last stage both.
+  bool tied = false;
+};
+
+// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters.
+std::vector<ParameterSlice> ParameterSlices(const Program& program);
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PARAMETER_SLICES_H_

@@ -1,0 +1,237 @@
+#include "model/program/memory_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "model/ops/rules.h"
+#include "model/program/storage.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// The pieces that a microbatch runs, in order; their operations are numbered through.
+std::vector<Piece> MicrobatchPieces(bool split_backward) {
+  if (split_backward) return {Piece::kForward, Piece::kInputGradient, Piece::kWeightGradient};
+  return {Piece::kForward, Piece::kBackward};
+}
+
+// When the storage of a root is in use: from its first to its last operation, both included.
+struct Lifetime {
+  ValueId root = kNoValue;
+  int64_t bytes = 0;
+  int begin = 0, end = 0;  // operation numbers
+  int first_piece = 0, last_piece = 0;
+  int64_t offset = 0;
+
+  bool Overlaps(const Lifetime& other) const { return begin <= other.end && other.begin <= end; }
+};
+
+// Gives each lifetime an offset such that no two that overlap in time overlap in space: the largest first, each at the
+// lowest offset that is free. Returns the bytes used.
+int64_t Pack(std::vector<Lifetime*> lifetimes) {
+  std::stable_sort(lifetimes.begin(), lifetimes.end(),
+                   [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; });
+  std::vector<Lifetime*> placed;  // by offset
+  int64_t total = 0;
+  for (Lifetime* lifetime : lifetimes) {
+    int64_t offset = 0;
+    for (const Lifetime* other : placed) {
+      if (!lifetime->Overlaps(*other)) continue;
+      if (offset + lifetime->bytes <= other->offset) break;
+      offset = std::max(offset, other->offset + other->bytes);
+    }
+    lifetime->offset = offset;
+    total = std::max(total, offset + lifetime->bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), lifetime,
+                                   [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
+                  lifetime);
+  }
+  return total;
+}
+
+std::string Bytes(int64_t bytes) {
+  if (bytes < 10 * 1024) return fmt::format("{} B", bytes);
+  if (bytes < 10 * 1024 * 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1024 * 1024));
+}
+
+class Planner {
+ public:
+  Planner(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads)
+      : program_(program), pieces_(MicrobatchPieces(split_backward)), roots_(program.values.size()) {
+    TROUPE_CHECK(buffers.size() == program.chunks.size(), "{} buffers for {} chunks", buffers.size(),
+                 program.chunks.size());
+    plan_.locations.resize(program.values.size());
+    plan_.saved_bytes.resize(program.chunks.size());
+    plan_.buffers = buffers;
+    plan_.split_backward = split_backward;
+    for (const Value& value : program.values) roots_[value.id] = StorageRoot(program, value.id);
+    plan_.scratch_bytes = Scratch(threads);
+  }
+
+  MemoryPlan Plan() {
+    PlacePersistent();
+    for (int c = 0; c < static_cast<int>(program_.chunks.size()); ++c) PlaceChunk(c);
+    for (const Value& value : program_.values) {
+      const auto [root, offset] = StorageOf(program_, value.id);
+      plan_.locations[value.id] = plan_.locations[root];
+      plan_.locations[value.id].offset += offset;
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  int64_t Scratch(int threads) const {
+    int64_t most = 0;
+    for (int c = 0; c < static_cast<int>(program_.chunks.size()); ++c) {
+      for (const Piece piece : pieces_) {
+        for (const Op& op : program_.Ops(c, piece)) {
+          const auto scratch = RulesOf(op.kind).scratch_bytes;
+          if (scratch != nullptr) most = std::max(most, Align(scratch(op, program_, threads)));
+        }
+      }
+    }
+    return most;
+  }
+
+  void PlacePersistent() {
+    const auto place = [&](ValueId id) {
+      plan_.locations[id] = {Region::kPersistent, -1, plan_.persistent_bytes};
+      plan_.persistent_bytes += Align(program_.value(id).bytes());
+    };
+    for (const auto member : {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gradient,
+                              &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
+      for (const ParameterEntry& entry : program_.parameters) {
+        if (member == &ParameterEntry::compute_copy && entry.compute_copy == entry.value) continue;
+        place(entry.*member);
+      }
+    }
+    for (const ValueId id : {program_.loss_totals, program_.control_word, program_.scalars}) {
+      if (id != kNoValue) place(id);
+    }
+  }
+
+  bool IsPersistent(const Value& root) const {
+    return root.chunk < 0 || root.role == Role::kParameter || root.role == Role::kComputeCopy ||
+           root.role == Role::kGradient || root.role == Role::kOptimizerState;
+  }
+
+  void PlaceChunk(int chunk_index) {
+    std::vector<Lifetime> lifetimes = Lifetimes(chunk_index);
+    std::vector<Lifetime*> saved;
+    std::vector<std::vector<Lifetime*>> temporary(pieces_.size());
+    for (Lifetime& lifetime : lifetimes) {
+      const bool crosses = lifetime.first_piece != lifetime.last_piece;
+      (crosses ? saved : temporary[lifetime.first_piece]).push_back(&lifetime);
+    }
+    plan_.saved_bytes[chunk_index] = Pack(saved);
+    for (const Lifetime* lifetime : saved) {
+      plan_.locations[lifetime->root] = {Region::kSaved, chunk_index, lifetime->offset};
+    }
+    for (size_t p = 0; p < pieces_.size(); ++p) {
+      const int64_t bytes = Pack(temporary[p]);
+      for (const Lifetime* lifetime : temporary[p]) {
+        plan_.locations[lifetime->root] = {Region::kTemporary, -1, lifetime->offset};
+      }
+      if (bytes > plan_.temporary_bytes) {
+        plan_.temporary_bytes = bytes;
+        DescribePeak(chunk_index, pieces_[p], temporary[p]);
+      }
+    }
+  }
+
+  // Lifetimes of everything of the chunk that is not persistent.
+  std::vector<Lifetime> Lifetimes(int chunk_index) {
+    std::vector<Lifetime> lifetimes;
+    std::vector<int> index(program_.values.size(), -1);
+    const auto touch = [&](ValueId id, int number, int piece) {
+      const Value& root = program_.value(roots_[id]);
+      if (IsPersistent(root)) return;
+      if (index[root.id] < 0) {
+        index[root.id] = static_cast<int>(lifetimes.size());
+        lifetimes.push_back({root.id, Align(root.bytes()), number, number, piece, piece});
+      }
+      Lifetime& lifetime = lifetimes[index[root.id]];
+      lifetime.end = number;
+      lifetime.last_piece = piece;
+    };
+    int number = 0;
+    for (int p = 0; p < static_cast<int>(pieces_.size()); ++p) {
+      for (const Op& op : program_.Ops(chunk_index, pieces_[p])) {
+        for (const ValueId id : op.inputs) touch(id, number, p);
+        for (const ValueId id : op.outputs) touch(id, number, p);
+        ++number;
+      }
+    }
+    // What others write and read keeps its storage throughout, used by an operation or not.
+    const ChunkInterface& chunk = program_.chunks[chunk_index];
+    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights, chunk.input, chunk.output,
+                             chunk.output_gradient, chunk.input_gradient}) {
+      if (id == kNoValue) continue;
+      touch(id, number, 0);
+      Lifetime& lifetime = lifetimes[index[roots_[id]]];
+      lifetime.begin = 0;
+      lifetime.first_piece = 0;
+      lifetime.end = number;
+      lifetime.last_piece = static_cast<int>(pieces_.size());
+    }
+    return lifetimes;
+  }
+
+  void DescribePeak(int chunk_index, Piece piece, const std::vector<Lifetime*>& lifetimes) {
+    int first = 0;
+    for (const Piece before : pieces_) {
+      if (before == piece) break;
+      first += static_cast<int>(program_.Ops(chunk_index, before).size());
+    }
+    const std::vector<Op>& ops = program_.Ops(chunk_index, piece);
+    int64_t most = -1;
+    int peak = first;
+    for (int number = first; number < first + static_cast<int>(ops.size()); ++number) {
+      int64_t alive = 0;
+      for (const Lifetime* lifetime : lifetimes) {
+        if (lifetime->begin <= number && number <= lifetime->end) alive += lifetime->bytes;
+      }
+      if (alive > most) {
+        most = alive;
+        peak = number;
+      }
+    }
+    plan_.peak_text = fmt::format("{} of temporaries alive in {} of chunk {} at {}\n", Bytes(most), Name(piece),
+                                  program_.chunks[chunk_index].chunk, ToText(ops[peak - first], program_));
+    for (const Lifetime* lifetime : lifetimes) {
+      if (lifetime->begin > peak || peak > lifetime->end) continue;
+      plan_.peak_text += fmt::format("  {:>10} at {:>10}  {}\n", Bytes(lifetime->bytes), lifetime->offset,
+                                     program_.value(lifetime->root).name);
+    }
+  }
+
+  const Program& program_;
+  const std::vector<Piece> pieces_;
+  std::vector<ValueId> roots_;
+  MemoryPlan plan_;
+};
+
+}  // namespace
+
+MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads) {
+  return Planner(program, buffers, split_backward, threads).Plan();
+}
+
+std::string ToText(const MemoryPlan& plan, const Program& program) {
+  std::string text = fmt::format("persistent {}\n", Bytes(plan.persistent_bytes));
+  for (size_t c = 0; c < plan.saved_bytes.size(); ++c) {
+    text += fmt::format("saved {} × {} of chunk {}\n", plan.buffers[c], Bytes(plan.saved_bytes[c]),
+                        program.chunks[c].chunk);
+  }
+  text += fmt::format("temporary {}\nscratch {}\ntotal {}\n", Bytes(plan.temporary_bytes), Bytes(plan.scratch_bytes),
+                      Bytes(plan.total_bytes()));
+  return text + plan.peak_text;
+}
+
+}  // namespace troupe::model

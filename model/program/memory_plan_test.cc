@@ -1,0 +1,206 @@
+#include "model/program/memory_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/program/storage.h"
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+// An independent executor of storage: writes stamp every 4 bytes with the value written, reads demand that the stamp
+// is still that of the value (or of rows of it).
+class StampedMemory {
+ public:
+  StampedMemory(const Program& program, const MemoryPlan& plan)
+      : program_(program), plan_(plan), persistent_(Words(plan.persistent_bytes)), temporary_(Words(plan.temporary_bytes)) {
+    for (size_t c = 0; c < plan.saved_bytes.size(); ++c) {
+      saved_.emplace_back(plan.buffers[c], std::vector<ValueId>(Words(plan.saved_bytes[c]), kNoValue));
+    }
+    for (const Value& value : program.values) {
+      const bool given = value.role == Role::kParameter || value.role == Role::kComputeCopy ||
+                         value.role == Role::kGradient || value.role == Role::kOptimizerState || value.chunk < 0;
+      if (given && value.view_of == kNoValue) Write(value.id, 0);
+    }
+  }
+
+  // What the executor and neighbouring chunks write before F and before B.
+  void WriteInputs(int chunk_index, int buffer) {
+    const ChunkInterface& chunk = program_.chunks[chunk_index];
+    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights, chunk.input,
+                             chunk.output_gradient}) {
+      if (id != kNoValue) Write(id, buffer);
+    }
+  }
+
+  void Run(int chunk_index, Piece piece, int buffer) {
+    for (const Op& op : program_.Ops(chunk_index, piece)) {
+      for (const ValueId id : op.inputs) Read(id, buffer, ToText(op, program_));
+      for (const ValueId id : op.outputs) {
+        // A copy moves nothing: both names stay good.
+        if (op.kind != OpKind::kCopy) Write(id, buffer);
+      }
+      // Outputs lie on inputs only where they are declared to.
+      for (const ValueId id : op.inputs) {
+        const bool in_place = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
+          return StorageRoot(program_, output) == StorageRoot(program_, id);
+        });
+        if (!in_place) Read(id, buffer, "after " + ToText(op, program_));
+      }
+    }
+  }
+
+  void Read(ValueId id, int buffer, const std::string& by) {
+    const Value& value = program_.value(id);
+    const auto [words, begin] = Place(id, buffer);
+    for (int64_t w = 0; w < Words(value.bytes()); ++w) {
+      const ValueId stamp = (*words)[begin + w];
+      ASSERT_TRUE(stamp != kNoValue && SameData(stamp, id))
+          << by << " reads " << value.name << " but finds "
+          << (stamp == kNoValue ? "nothing" : program_.value(stamp).name);
+    }
+  }
+
+ private:
+  static int64_t Words(int64_t bytes) { return bytes / 4 + (bytes % 4 != 0); }
+
+  std::pair<std::vector<ValueId>*, int64_t> Place(ValueId id, int buffer) {
+    const Location& location = plan_.locations[id];
+    std::vector<ValueId>* words = location.region == Region::kPersistent  ? &persistent_
+                                  : location.region == Region::kTemporary ? &temporary_
+                                                                          : &saved_[location.chunk_index][buffer];
+    EXPECT_EQ(location.offset % 4, 0);
+    EXPECT_LE(location.offset / 4 + Words(program_.value(id).bytes()), static_cast<int64_t>(words->size()));
+    return {words, location.offset / 4};
+  }
+
+  void Write(ValueId id, int buffer) {
+    const auto [words, begin] = Place(id, buffer);
+    std::fill_n(words->begin() + begin, Words(program_.value(id).bytes()), id);
+  }
+
+  // Rows and copies are the same data as their whole; what an operation wrote in place is not.
+  ValueId DataOf(ValueId id) const {
+    while (program_.value(id).view_of != kNoValue && (IsRows(id) || copies_.contains(id))) id = program_.value(id).view_of;
+    return id;
+  }
+  bool SameData(ValueId a, ValueId b) const { return DataOf(a) == DataOf(b); }
+  bool IsRows(ValueId id) const {
+    const Value& value = program_.value(id);
+    return value.dims[0].local < program_.value(value.view_of).dims[0].local;
+  }
+
+  const Program& program_;
+  const MemoryPlan& plan_;
+  std::vector<ValueId> persistent_, temporary_;
+  std::vector<std::vector<std::vector<ValueId>>> saved_;  // by chunk index and buffer
+  const std::map<ValueId, bool> copies_ = [this] {
+    std::map<ValueId, bool> copies;
+    for (const auto& pieces : program_.ops) {
+      for (const auto& ops : pieces) {
+        for (const Op& op : ops) {
+          if (op.kind == OpKind::kCopy) copies[op.outputs[0]] = true;
+        }
+      }
+    }
+    return copies;
+  }();
+};
+
+std::vector<BuildOptions> Cases() {
+  std::vector<BuildOptions> cases;
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const bool fuse : {true, false}) {
+      for (const int pipe : {1, 2}) {
+        for (int stage = 0; stage < pipe; ++stage) {
+          MeshView mesh;
+          mesh.degrees[Axis::kPipe] = pipe;
+          mesh.coordinates[Axis::kPipe] = stage;
+          mesh.degrees[Axis::kTensor] = 2;
+          mesh.coordinates[Axis::kTensor] = 1;
+          BuildOptions options = StageOptions(SmallModel("ADAD"), mesh, 2, 8);
+          options.compute_dtype = dtype;
+          options.fuse = fuse;
+          cases.push_back(options);
+          options.micro_batch_size = 2;
+          options.sequence_length = 1030;  // two row chunks of the head
+          cases.push_back(options);
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(PlanMemoryTest, NoValueIsOverwrittenWhileItIsStillNeeded) {
+  for (const BuildOptions& options : Cases()) {
+    const Program program = BuildProgram(options).value();
+    for (const bool split : {false, true}) {
+      const MemoryPlan plan = PlanMemory(program, {2}, split, 2);
+      StampedMemory memory(program, plan);
+      memory.Run(0, Piece::kUnshard, 0);
+      const auto backward = [&](int buffer) {
+        if (split) return memory.Run(0, Piece::kInputGradient, buffer);
+        memory.Run(0, Piece::kBackward, buffer);
+      };
+      for (const int buffer : {0, 1}) {
+        memory.WriteInputs(0, buffer);
+        memory.Run(0, Piece::kForward, buffer);
+      }
+      backward(0);
+      backward(1);
+      if (split) {
+        memory.Run(0, Piece::kWeightGradient, 0);
+        memory.Run(0, Piece::kWeightGradient, 1);
+      }
+      const ChunkInterface& chunk = program.chunks[0];
+      for (const int buffer : {0, 1}) {
+        for (const ValueId sent : {chunk.output, chunk.input_gradient}) {
+          if (sent != kNoValue) memory.Read(sent, buffer, "send");
+        }
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(PlanMemoryTest, GradientsAndStatesLieInTheOrderOfTheirParameters) {
+  for (const BuildOptions& options : Cases()) {
+    const Program program = BuildProgram(options).value();
+    const MemoryPlan plan = PlanMemory(program, {1}, false, 1);
+    for (const auto member : {&ParameterEntry::value, &ParameterEntry::gradient, &ParameterEntry::exp_avg,
+                              &ParameterEntry::exp_avg_sq}) {
+      int64_t next = plan.locations[program.parameters[0].*member].offset;
+      for (const ParameterEntry& entry : program.parameters) {
+        const Location& location = plan.locations[entry.*member];
+        EXPECT_EQ(location.region, Region::kPersistent);
+        EXPECT_EQ(location.offset, next);
+        EXPECT_EQ(location.offset % 64, 0);
+        next = (location.offset + program.value(entry.*member).bytes() + 63) / 64 * 64;
+      }
+    }
+  }
+}
+
+TEST(PlanMemoryTest, SavesOnlyWhatBackwardNeedsAndPrintsThePeak) {
+  const Program program = BuildProgram(StageOptions(Llama124m(), {}, 4, 256)).value();
+  const MemoryPlan plan = PlanMemory(program, {1}, false, 2);
+  int64_t saved = 0;
+  for (const Value& value : program.values) {
+    const bool keeps = value.role == Role::kSaved || (value.role == Role::kInput && value.chunk >= 0);
+    if (keeps && value.view_of == kNoValue) saved += (value.bytes() + 63) / 64 * 64;
+  }
+  EXPECT_LE(plan.saved_bytes[0], saved);
+  EXPECT_GE(plan.saved_bytes[0], saved * 9 / 10);
+  // Master, gradient and two moments of 124M parameters in float32.
+  EXPECT_NEAR(static_cast<double>(plan.persistent_bytes), 16.0 * 123.6e6, 16e6);
+  EXPECT_NE(ToText(plan, program).find("alive in"), std::string::npos) << ToText(plan, program);
+  const MemoryPlan four = PlanMemory(program, {4}, false, 2);
+  EXPECT_EQ(four.total_bytes() - plan.total_bytes(), 3 * plan.saved_bytes[0]);
+}
+
+}  // namespace
+}  // namespace troupe::model
