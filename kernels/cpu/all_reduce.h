@@ -1,0 +1,25 @@
+// Collectives of a program as instructions: sums and maxima in place over the ranks of a group.
+#ifndef TROUPE_KERNELS_CPU_ALL_REDUCE_H_
+#define TROUPE_KERNELS_CPU_ALL_REDUCE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "kernels/cpu/instruction.h"
+#include "model/program/op.h"
+#include "model/program/value.h"
+
+namespace troupe::kernels::cpu {
+
+// [input, input + bytes) is copied to output where the two differ, then reduced there over `communicator` (null: a
+// group of one). INVALID_ARGUMENT where there is no such reduction for the dtype.
+StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(const char* input, char* output, int64_t bytes,
+                                                     model::DType dtype,
+                                                     const model::CollectiveAttributes& attributes,
+                                                     Communicator* communicator);
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_ALL_REDUCE_H_

@@ -1,0 +1,125 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <omp.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/preparation.h"
+
+namespace troupe::kernels {
+namespace {
+
+class CpuExecutable : public Executable {
+ public:
+  CpuExecutable(const model::Program& program, const model::MemoryPlan& plan,
+                const FindCommunicator& find_communicator, cpu::Level level, int threads)
+      : program_(program), plan_(plan), find_communicator_(find_communicator), threads_(threads),
+        preparation_(program_, plan_, find_communicator_, level, threads) {}
+
+  Status Prepare() {
+    TROUPE_RETURN_IF_ERROR(preparation_.Measure());
+    pieces_.resize(program_.ops.size());
+    for (size_t chunk = 0; chunk < pieces_.size(); ++chunk) {
+      for (const std::vector<model::Op>& ops : program_.ops[chunk]) {
+        std::vector<cpu::Instructions>& buffers = pieces_[chunk].emplace_back();
+        for (int buffer = 0; buffer < plan_.buffers[chunk]; ++buffer) {
+          TROUPE_ASSIGN_OR_RETURN(cpu::Instructions made, preparation_.Make(ops, buffer));
+          buffers.push_back(std::move(made));
+        }
+      }
+    }
+    TROUPE_ASSIGN_OR_RETURN(update_, preparation_.Make(program_.update, 0));
+    TROUPE_ASSIGN_OR_RETURN(initialize_, preparation_.Make(program_.initialize, 0));
+    return OkStatus();
+  }
+
+  Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override {
+    return RunAll(pieces_[chunk_index][static_cast<int>(piece)][buffer], options);
+  }
+  Status RunUpdate() override { return RunAll(update_, {}); }
+  Status RunInitialize() override { return RunAll(initialize_, {}); }
+
+  void* Address(model::ValueId value, int buffer) override {
+    return preparation_.Address(value, buffer);
+  }
+
+  Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override {
+    TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+    std::memcpy(Address(value, buffer), bytes.data(), bytes.size());
+    return OkStatus();
+  }
+  Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override {
+    TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+    std::memcpy(bytes.data(), Address(value, buffer), bytes.size());
+    return OkStatus();
+  }
+
+  const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
+
+  const std::vector<std::string>& fallbacks() const { return preparation_.fallbacks(); }
+
+ private:
+  Status CheckSize(model::ValueId value, size_t bytes) const {
+    const model::Value& v = program_.value(value);
+    if (static_cast<int64_t>(bytes) == v.bytes()) return OkStatus();
+    return InvalidArgument("{} has {} bytes, not {}", v.name, v.bytes(), bytes);
+  }
+
+  Status RunAll(const cpu::Instructions& instructions, const RunOptions& options) {
+    omp_set_num_threads(threads_);  // of the calling thread's regions: the library's products
+    for (const std::unique_ptr<cpu::Instruction>& instruction : instructions) {
+      if (options.evaluate && instruction->gradient_in_forward) continue;
+      current_.store(instruction->name.c_str(), std::memory_order_relaxed);
+      if (Status status = instruction->Run(options); !status.ok()) {
+        return Annotate(status, instruction->name);
+      }
+    }
+    return OkStatus();
+  }
+
+  const model::Program& program_;
+  const model::MemoryPlan& plan_;
+  const FindCommunicator find_communicator_;
+  const int threads_;
+  cpu::Preparation preparation_;
+  std::vector<std::vector<std::vector<cpu::Instructions>>> pieces_;  // [chunk][piece][buffer]
+  cpu::Instructions update_;
+  cpu::Instructions initialize_;
+  std::atomic<const char*> current_ = "";
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Make(const CpuOptions& options) {
+  if (options.threads < 1) return InvalidArgument("threads is {}, must be at least 1", options.threads);
+  if (options.level) {
+    if (*options.level > cpu::HighestLevel()) {
+      return InvalidArgument("kernel level {} is above this processor's level {}",
+                             cpu::Name(*options.level), cpu::Name(cpu::HighestLevel()));
+    }
+    return std::unique_ptr<CpuBackend>(new CpuBackend(*options.level, options.threads));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
+  if (level < cpu::HighestLevel()) TROUPE_RETURN_IF_ERROR(cpu::LimitLibrary(level));
+  return std::unique_ptr<CpuBackend>(new CpuBackend(level, options.threads));
+}
+
+StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(const model::Program& program,
+                                                          const model::MemoryPlan& plan,
+                                                          const FindCommunicator& find_communicator) {
+  if (plan.locations.size() != program.values.size()) {
+    return InvalidArgument("memory plan places {} values, the program has {}",
+                           plan.locations.size(), program.values.size());
+  }
+  auto executable =
+      std::make_unique<CpuExecutable>(program, plan, find_communicator, level_, threads_);
+  TROUPE_RETURN_IF_ERROR(executable->Prepare());
+  fallbacks_.insert(fallbacks_.end(), executable->fallbacks().begin(),
+                    executable->fallbacks().end());
+  return std::unique_ptr<Executable>(std::move(executable));
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,48 @@
+// Stage programs on the processor: oneDNN for matrix products, our own vectorised kernels for the rest, OpenMP threads
+// with static partitions. The same program, plan, level and number of threads give the same bits.
+#ifndef TROUPE_KERNELS_CPU_CPU_BACKEND_H_
+#define TROUPE_KERNELS_CPU_CPU_BACKEND_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/level.h"
+
+namespace troupe::kernels {
+
+struct CpuOptions {
+  int threads = 1;  // of a rank
+  // Absent: the processor's, or what TROUPE_KERNEL_LEVEL lowers it to; the library is then kept to it as well.
+  std::optional<cpu::Level> level;
+};
+
+class CpuBackend : public Backend {
+ public:
+  // INVALID_ARGUMENT: threads below 1, an unknown level, or one above the processor's.
+  static StatusOr<std::unique_ptr<CpuBackend>> Make(const CpuOptions& options);
+
+  std::string kernel_level() const override { return cpu::Name(level_); }
+  cpu::Level level() const { return level_; }
+  int threads() const { return threads_; }
+
+  StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
+                                                const model::MemoryPlan& plan,
+                                                const FindCommunicator& find_communicator) override;
+
+  // Ops of all programs prepared so far that run on the library's slow reference code: "matmul NAME: ref:any".
+  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+
+ private:
+  CpuBackend(cpu::Level level, int threads) : level_(level), threads_(threads) {}
+
+  const cpu::Level level_;
+  const int threads_;
+  std::vector<std::string> fallbacks_;
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_CPU_CPU_BACKEND_H_

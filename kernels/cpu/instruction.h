@@ -1,0 +1,52 @@
+// One op with everything resolved: addresses, kernel, threads. Running it touches no allocator, map or string.
+#ifndef TROUPE_KERNELS_CPU_INSTRUCTION_H_
+#define TROUPE_KERNELS_CPU_INSTRUCTION_H_
+
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/op_sequence.h"
+
+namespace troupe::kernels::cpu {
+
+class Instruction {
+ public:
+  virtual ~Instruction() = default;
+  virtual Status Run(const RunOptions& options) = 0;
+
+  std::string name;                  // kind and value, for reports
+  bool gradient_in_forward = false;  // skipped by an evaluation
+};
+
+// A kernel of the table on its arguments, in one or two phases.
+template <typename Args>
+class KernelInstruction : public Instruction {
+ public:
+  KernelInstruction(const Args& args, Kernel<Args> kernel, int threads, bool first_writer = false,
+                    Kernel<Args> finish = nullptr)
+      : args_(args), kernel_(kernel), finish_(finish), threads_(threads), first_writer_(first_writer) {}
+
+  Status Run(const RunOptions& options) override {
+    if constexpr (requires { args_.accumulate; }) {
+      args_.accumulate = Accumulates(first_writer_, options);
+    }
+    Parallel(threads_, [this](int part) { kernel_(args_, part, threads_); });
+    if (finish_ != nullptr) Parallel(threads_, [this](int part) { finish_(args_, part, threads_); });
+    return OkStatus();
+  }
+
+ private:
+  Args args_;
+  const Kernel<Args> kernel_;
+  const Kernel<Args> finish_;
+  const int threads_;
+  const bool first_writer_;
+};
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_INSTRUCTION_H_

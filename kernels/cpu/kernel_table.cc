@@ -1,0 +1,57 @@
+// The table of one level's kernels.
+#include "kernels/cpu/level_target.h"
+
+namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
+
+template <typename T> void Embedding(const EmbeddingArgs&, int, int);
+template <typename T> void EmbeddingGrad(const EmbeddingGradArgs&, int, int);
+template <typename T> void RmsNorm(const RmsNormArgs&, int, int);
+template <typename T> void RmsNormGrad(const RmsNormGradArgs&, int, int);
+void RmsNormGradFinish(const RmsNormGradArgs&, int, int);
+template <typename T> void Add(const AddArgs&, int, int);
+void Cast(const CastArgs&, int, int);
+void Widen(const WidenArgs&, int, int);
+void Narrow(const NarrowArgs&, int, int);
+template <typename T> void Rope(const RopeArgs&, int, int);
+template <typename T> void Attention(const AttentionArgs&, int, int);
+template <typename T> void AttentionGrad(const AttentionGradArgs&, int, int);
+int64_t AttentionScratchBytes(const AttentionShape&);
+template <typename T> void SwiGlu(const SwiGluArgs&, int, int);
+template <typename T> void SwiGluGrad(const SwiGluGradArgs&, int, int);
+template <typename T> void SoftmaxStats(const SoftmaxStatsArgs&, int, int);
+template <typename T> void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
+void SoftmaxRescale(const SoftmaxRescaleArgs&, int, int);
+void CrossEntropy(const CrossEntropyArgs&, int, int);
+void CrossEntropyGrad(const CrossEntropyGradArgs&, int, int);
+void SumOfSquares(const SumOfSquaresArgs&, int, int);
+void AdamW(const AdamWArgs&, int, int);
+
+const KernelTable& Kernels() {
+  static constexpr KernelTable kTable = {
+      .embedding = {&Embedding<float>, &Embedding<BFloat16>},
+      .embedding_grad = {&EmbeddingGrad<float>, &EmbeddingGrad<BFloat16>},
+      .rms_norm = {&RmsNorm<float>, &RmsNorm<BFloat16>},
+      .rms_norm_grad = {&RmsNormGrad<float>, &RmsNormGrad<BFloat16>},
+      .rms_norm_grad_finish = &RmsNormGradFinish,
+      .add = {&Add<float>, &Add<BFloat16>},
+      .cast = &Cast,
+      .rope = {&Rope<float>, &Rope<BFloat16>},
+      .attention = {&Attention<float>, &Attention<BFloat16>},
+      .attention_grad = {&AttentionGrad<float>, &AttentionGrad<BFloat16>},
+      .attention_scratch_bytes = &AttentionScratchBytes,
+      .swiglu = {&SwiGlu<float>, &SwiGlu<BFloat16>},
+      .swiglu_grad = {&SwiGluGrad<float>, &SwiGluGrad<BFloat16>},
+      .softmax_stats = {&SoftmaxStats<float>, &SoftmaxStats<BFloat16>},
+      .softmax_stats_grad = {&SoftmaxStatsGrad<float>, &SoftmaxStatsGrad<BFloat16>},
+      .softmax_rescale = &SoftmaxRescale,
+      .cross_entropy = &CrossEntropy,
+      .cross_entropy_grad = &CrossEntropyGrad,
+      .sum_of_squares = &SumOfSquares,
+      .adamw = &AdamW,
+      .widen = &Widen,
+      .narrow = &Narrow,
+  };
+  return kTable;
+}
+
+}  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE

@@ -1,0 +1,210 @@
+// Our own vectorised kernels: plain functions on plain arrays, in one table for each level.
+//
+// A kernel computes the part of thread `thread` of `threads` in one static partition, so that results depend on the
+// number of threads at most, never on timing. Kernels with a second phase (`…Finish`) combine what the threads of the
+// first left in scratch, in thread order; all threads have finished the first phase before the second starts.
+// Pointers are const void* where the element is the compute dtype (float32 or bfloat16): there is one entry for each.
+// Letters of shapes are those of model/program/op.h. Thread-safe.
+#ifndef TROUPE_KERNELS_CPU_KERNELS_H_
+#define TROUPE_KERNELS_CPU_KERNELS_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/level.h"
+
+namespace troupe::kernels::cpu {
+
+// c: 0 float32, 1 bfloat16.
+inline constexpr int kComputeDTypes = 2;
+
+struct EmbeddingArgs {
+  const int32_t* tokens;  // i[R]
+  const void* table;      // c[V,H]
+  void* y;                // c[R,H]
+  int64_t rows, vocabulary, hidden, vocab_offset;
+};
+struct EmbeddingGradArgs {
+  const int32_t* tokens;  // i[R]
+  const void* dy;         // c[R,H]
+  float* gradient;        // f[V,H]
+  int64_t rows, vocabulary, hidden, vocab_offset;
+  bool accumulate;
+};
+struct RmsNormArgs {
+  const void* a;   // c[R,H]
+  const void* b;   // c[R,H]: added to a first; null: the norm of a alone
+  const float* w;  // f[H]
+  void* sum;       // c[R,H]: a + b where b is given
+  void* y;         // c[R,H]
+  float* rstd;     // f[R]
+  int64_t rows, hidden;
+  float eps;
+};
+struct RmsNormGradArgs {
+  const void* dy;    // c[R,H]
+  const void* x;     // c[R,H]
+  const float* w;    // f[H]
+  const float* rstd; // f[R]
+  const void* dres;  // c[R,H] or null
+  void* dx;          // c[R,H]
+  float* dw;         // f[H]
+  float* partial;    // scratch f[threads, H]
+  int64_t rows, hidden;
+  bool accumulate;
+};
+struct AddArgs {
+  const void *a, *b;
+  void* y;
+  int64_t count;
+};
+struct CastArgs {
+  const float* x;
+  void* y;  // bf16
+  int64_t count;
+};
+struct RopeArgs {
+  const void* x;             // c[R,(Q+2G)D]
+  const int32_t* positions;  // i[R]
+  void* y;                   // like x, may be x
+  const float* table;        // f[table_rows][D]: cosines of the D/2 pairs, then their sines; row = position
+  const double* frequencies; // d[D/2]: for positions beyond the table
+  int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
+  bool inverse;
+};
+struct AttentionArgs {
+  const void* qkv;  // c[R,(Q+2G)D]
+  void* o;          // c[R,QD]
+  float* lse;       // f[R,Q]
+  char* scratch;    // AttentionScratchBytes a thread, one after the other
+  int64_t samples, tokens, query_heads, key_value_heads, head_dim;
+};
+struct AttentionGradArgs {
+  const void* output_gradient;  // c[R,QD]
+  const void* qkv;              // c[R,(Q+2G)D]
+  const void* o;                // c[R,QD]
+  const float* lse;             // f[R,Q]
+  void* dqkv;                   // c[R,(Q+2G)D]
+  char* scratch;
+  int64_t samples, tokens, query_heads, key_value_heads, head_dim;
+};
+struct SwiGluArgs {
+  const void* gu;  // c[R,2F]
+  void* y;         // c[R,F]
+  int64_t rows, ffn;
+};
+struct SwiGluGradArgs {
+  const void* dy;  // c[R,F]
+  const void* gu;  // c[R,2F]
+  void* dgu;       // c[R,2F], may be gu
+  int64_t rows, ffn;
+};
+struct SoftmaxStatsArgs {
+  const void* logits;      // c[R,V]
+  const int32_t* targets;  // i[R]
+  float* max;              // f[R]
+  float* sums;             // f[2,R]
+  int64_t rows, vocabulary, vocab_offset;
+};
+struct SoftmaxStatsGradArgs {
+  const void* logits;      // c[R,V]
+  const int32_t* targets;  // i[R]
+  const float* max;        // f[R]
+  const float* dsums;      // f[2,R]
+  void* dlogits;           // c[R,V], may be logits
+  int64_t rows, vocabulary, vocab_offset;
+};
+struct SoftmaxRescaleArgs {
+  const float* sums;        // f[2,R]
+  const float* max;         // f[R]
+  const float* global_max;  // f[R]
+  float* y;                 // f[2,R]
+  int64_t rows;
+};
+struct CrossEntropyArgs {
+  const float* global_max;  // f[R]
+  const float* sums;        // f[2,R]
+  const float* weights;     // f[R]
+  double* totals;           // d[2]
+  int64_t rows;
+  bool accumulate;
+};
+struct CrossEntropyGradArgs {
+  const float* sums;     // f[2,R]
+  const float* weights;  // f[R]
+  float* dsums;          // f[2,R]
+  int64_t rows;
+};
+struct SumOfSquaresArgs {
+  const float* x;
+  int64_t count;
+  double* partial;  // d[threads]: each thread adds its part's sum
+};
+struct AdamWArgs {
+  float* parameter;
+  float* exp_avg;
+  float* exp_avg_sq;
+  const float* gradient;
+  void* copy;  // bf16 compute copy, or null
+  int64_t count;
+  float gradient_scale, beta1, beta2, eps;
+  float decay;               // 1 - lr·weight_decay
+  float step_size;           // lr / (1 - beta1^step)
+  float inverse_correction;  // 1 / sqrt(1 - beta2^step)
+};
+// Rows of bf16 to float32 and back: for matrix products where the library has no bf16.
+struct WidenArgs {
+  const void* x;  // bf16
+  float* y;
+  int64_t count;
+};
+struct NarrowArgs {  // y[r, n] = x[r, n], rows of `width` elements, `stride` apart in y
+  const float* x;
+  void* y;  // bf16
+  int64_t rows, width, stride;
+};
+
+// Bytes of scratch that one thread needs for attention forward or backward.
+struct AttentionShape {
+  int64_t tokens, head_dim;
+  bool bfloat16, backward;
+};
+
+template <typename Args>
+using Kernel = void (*)(const Args& args, int thread, int threads);
+
+struct KernelTable {
+  Kernel<EmbeddingArgs> embedding[kComputeDTypes];
+  Kernel<EmbeddingGradArgs> embedding_grad[kComputeDTypes];
+  Kernel<RmsNormArgs> rms_norm[kComputeDTypes];
+  Kernel<RmsNormGradArgs> rms_norm_grad[kComputeDTypes];
+  Kernel<RmsNormGradArgs> rms_norm_grad_finish;
+  Kernel<AddArgs> add[kComputeDTypes];
+  Kernel<CastArgs> cast;
+  Kernel<RopeArgs> rope[kComputeDTypes];
+  Kernel<AttentionArgs> attention[kComputeDTypes];
+  Kernel<AttentionGradArgs> attention_grad[kComputeDTypes];
+  int64_t (*attention_scratch_bytes)(const AttentionShape& shape);
+  Kernel<SwiGluArgs> swiglu[kComputeDTypes];
+  Kernel<SwiGluGradArgs> swiglu_grad[kComputeDTypes];
+  Kernel<SoftmaxStatsArgs> softmax_stats[kComputeDTypes];
+  Kernel<SoftmaxStatsGradArgs> softmax_stats_grad[kComputeDTypes];
+  Kernel<SoftmaxRescaleArgs> softmax_rescale;
+  Kernel<CrossEntropyArgs> cross_entropy;
+  Kernel<CrossEntropyGradArgs> cross_entropy_grad;
+  Kernel<SumOfSquaresArgs> sum_of_squares;
+  Kernel<AdamWArgs> adamw;
+  Kernel<WidenArgs> widen;
+  Kernel<NarrowArgs> narrow;
+};
+
+// REQUIRES: level <= HighestLevel() for any of the functions to be called.
+const KernelTable& KernelsOf(Level level);
+
+namespace portable { const KernelTable& Kernels(); }
+namespace avx2 { const KernelTable& Kernels(); }
+namespace avx512 { const KernelTable& Kernels(); }
+namespace avx512_bf16 { const KernelTable& Kernels(); }
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_KERNELS_H_

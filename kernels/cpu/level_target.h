@@ -1,0 +1,33 @@
+// The LAST include of every file that is compiled once for each level: from here on the compiler may use the level's
+// instructions. It must follow all other headers, so that no inline function of theirs is compiled with instructions
+// that a lesser processor lacks and then shared by the linker with code that runs there. For the same reason these
+// files instantiate no templates of the standard library.
+//
+// TROUPE_LEVEL, set by the build: 0 portable, 1 avx2, 2 avx512, 3 avx512_bf16.
+#ifndef TROUPE_KERNELS_CPU_LEVEL_TARGET_H_
+#define TROUPE_KERNELS_CPU_LEVEL_TARGET_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/bfloat16.h"
+#include "kernels/cpu/kernels.h"
+
+#if TROUPE_LEVEL == 3
+#define TROUPE_LEVEL_NAMESPACE avx512_bf16
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c,bmi2")
+#elif TROUPE_LEVEL == 2
+#define TROUPE_LEVEL_NAMESPACE avx512
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c,bmi2")
+#elif TROUPE_LEVEL == 1
+#define TROUPE_LEVEL_NAMESPACE avx2
+#pragma GCC target("avx2,fma,f16c,bmi2")
+#else
+#define TROUPE_LEVEL_NAMESPACE portable
+#endif
+
+#include "kernels/cpu/simd.h"
+
+#endif  // TROUPE_KERNELS_CPU_LEVEL_TARGET_H_

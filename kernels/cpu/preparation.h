@@ -1,0 +1,84 @@
+// From a program and its memory plan to instructions on one arena.
+#ifndef TROUPE_KERNELS_CPU_PREPARATION_H_
+#define TROUPE_KERNELS_CPU_PREPARATION_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/arena.h"
+#include "kernels/cpu/instruction.h"
+#include "kernels/cpu/matmul.h"
+
+namespace troupe::kernels::cpu {
+
+using Instructions = std::vector<std::unique_ptr<Instruction>>;
+
+// Prepares one executable: Measure, then any number of Make. Its products and arena must outlive the instructions.
+class Preparation {
+ public:
+  // The references outlive this.
+  Preparation(const model::Program& program, const model::MemoryPlan& plan,
+              const FindCommunicator& find_communicator, Level level, int threads)
+      : program_(program), plan_(plan), find_communicator_(find_communicator), level_(level),
+        kernels_(KernelsOf(level)), threads_(threads) {}
+
+  // Prepares the library's products, measures scratch, maps the arena and fills the tables in it.
+  Status Measure();
+
+  // The instructions of `ops` on one buffer. REQUIRES: Measure returned OK.
+  StatusOr<Instructions> Make(const std::vector<model::Op>& ops, int buffer);
+
+  // Address of a value. REQUIRES: Measure returned OK.
+  char* Address(model::ValueId value, int buffer) const;
+
+  int64_t arena_bytes() const { return arena_->bytes(); }
+  // "matmul x.y: ref:any": ops for which the library has slow code only.
+  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+
+ private:
+  struct RopeTable {
+    model::RopeAttributes attributes;
+    int64_t rows = 0;
+    int64_t offset = 0;  // in scratch: table f[rows, D], then frequencies d[D/2]
+  };
+
+  Status MeasureOp(const model::Op& op);
+  Status MeasureProduct(const model::Op& op);
+  void FillTable(const RopeTable& table);
+  RopeTable& TableOf(const model::RopeAttributes& attributes);
+  ProductShape ShapeOf(const model::Op& op) const;
+  StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
+  StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
+  std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
+  // Small ops stay on one thread: the hand-over costs more than it saves.
+  int ThreadsFor(int64_t elements) const;
+  int64_t Extent(model::ValueId value, int dim) const { return program_.value(value).dims[dim].local; }
+  char* scratch() const { return arena_->base() + scratch_offset_ + tables_bytes_; }
+
+  const model::Program& program_;
+  const model::MemoryPlan& plan_;
+  const FindCommunicator& find_communicator_;
+  const Level level_;
+  const KernelTable& kernels_;
+  const int threads_;
+
+  std::map<ProductShape, std::unique_ptr<Product>> products_;
+  std::vector<RopeTable> tables_;
+  std::vector<std::string> fallbacks_;
+  int64_t longest_sample_ = 0;   // tokens, over the context axis
+  int64_t tables_bytes_ = 0;
+  int64_t working_bytes_ = 0;    // the largest scratch of one op
+  std::vector<int64_t> saved_offsets_;
+  int64_t temporary_offset_ = 0;
+  int64_t scratch_offset_ = 0;
+  std::optional<Arena> arena_;
+};
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_PREPARATION_H_

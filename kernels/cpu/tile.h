@@ -1,0 +1,107 @@
+// Register-blocked products of small packed matrices for attention: C[M,N] (+)= A[M,K] B[K,N], float32 sums.
+//
+// Operands are 32-bit words: a float32, or at the avx512_bf16 level a pair of bfloat16 of two neighbouring k, so that
+// one instruction adds both products. A word of A is broadcast, a row of B is read as vectors; C stays in registers.
+// Included after level_target.h.
+#ifndef TROUPE_KERNELS_CPU_TILE_H_
+#define TROUPE_KERNELS_CPU_TILE_H_
+
+namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
+
+// Rows × vectors of C held in registers.
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = TROUPE_LEVEL >= 2 ? 4 : 2;
+
+struct Product {
+  const uint32_t* a;  // A(m, k) at a[m·a_row + k·a_k]
+  int64_t a_row, a_k;
+  const uint32_t* b;  // B(k, n) at b[k·b_row + n]
+  int64_t b_row;
+  float* c;           // C(m, n) at c[m·c_row + n]
+  int64_t c_row;
+  int64_t k_words;
+};
+
+template <bool kPairs>
+TROUPE_INLINE F32 MultiplyAdd(F32 sum, uint32_t a, U32 b) {
+#if TROUPE_LEVEL == 3
+  if constexpr (kPairs) {
+    return (F32)_mm512_dpbf16_ps((__m512)sum, (__m512bh)b,
+                                 (__m512bh)_mm512_set1_epi32(static_cast<int>(a)));
+  }
+#endif
+  float value;
+  std::memcpy(&value, &a, sizeof(value));
+  return sum + Set(value) * reinterpret_cast<F32>(b);
+}
+
+template <int kRows, int kVectors, bool kPairs>
+inline __attribute__((noinline)) void ProductTile(const Product& p, bool accumulate) {
+  F32 sums[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      sums[m][v] = accumulate ? Load(p.c + m * p.c_row + v * kLanes) : F32{};
+    }
+  }
+  const uint32_t* a = p.a;
+  const uint32_t* b = p.b;
+  for (int64_t k = 0; k < p.k_words; ++k) {
+    U32 row[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+      row[v] = *reinterpret_cast<const U32Unaligned*>(b + v * kLanes);
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < kRows; ++m) {
+      const uint32_t word = a[m * p.a_row];
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[m][v] = MultiplyAdd<kPairs>(sums[m][v], word, row[v]);
+    }
+    a += p.a_k;
+    b += p.b_row;
+  }
+#pragma GCC unroll 8
+  for (int m = 0; m < kRows; ++m) {
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) Store(p.c + m * p.c_row + v * kLanes, sums[m][v]);
+  }
+}
+
+template <int kVectors, bool kPairs>
+TROUPE_INLINE void ProductRows(Product p, int64_t rows, bool accumulate) {
+  for (; rows >= kTileRows; rows -= kTileRows) {
+    ProductTile<kTileRows, kVectors, kPairs>(p, accumulate);
+    p.a += kTileRows * p.a_row;
+    p.c += kTileRows * p.c_row;
+  }
+  switch (rows) {
+    case 5: return ProductTile<5, kVectors, kPairs>(p, accumulate);
+    case 4: return ProductTile<4, kVectors, kPairs>(p, accumulate);
+    case 3: return ProductTile<3, kVectors, kPairs>(p, accumulate);
+    case 2: return ProductTile<2, kVectors, kPairs>(p, accumulate);
+    case 1: return ProductTile<1, kVectors, kPairs>(p, accumulate);
+    default: return;
+  }
+}
+
+// `columns` is a multiple of kLanes.
+template <bool kPairs>
+TROUPE_INLINE void Multiply(Product p, int64_t rows, int64_t columns, bool accumulate) {
+  int64_t vectors = columns / kLanes;
+  for (; vectors >= kTileVectors; vectors -= kTileVectors) {
+    ProductRows<kTileVectors, kPairs>(p, rows, accumulate);
+    p.b += kTileVectors * kLanes;
+    p.c += kTileVectors * kLanes;
+  }
+  for (; vectors > 0; --vectors) {
+    ProductRows<1, kPairs>(p, rows, accumulate);
+    p.b += kLanes;
+    p.c += kLanes;
+  }
+}
+
+}  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE
+
+#endif  // TROUPE_KERNELS_CPU_TILE_H_

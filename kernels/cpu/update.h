@@ -1,0 +1,42 @@
+// The rank's instructions of an update: totals, norm, control word, optimizer.
+#ifndef TROUPE_KERNELS_CPU_UPDATE_H_
+#define TROUPE_KERNELS_CPU_UPDATE_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "collective/communicator.h"
+#include "kernels/cpu/instruction.h"
+#include "model/program/op.h"
+
+namespace troupe::kernels::cpu {
+
+// control: d[kControlLanes]; totals: d[2].
+std::unique_ptr<Instruction> MakeControlTotals(int rank, const double* totals, double* control);
+
+struct FloatRange {
+  const float* data;
+  int64_t count;
+};
+// partial: d[threads] of scratch.
+std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> gradients,
+                                              double* partial, double* control,
+                                              const KernelTable& kernels, int threads);
+
+std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, double* control);
+
+// One parameter of the optimizer; `args` holds its pointers and count, the numbers of the step are filled in by Run.
+struct AdamWEntry {
+  AdamWArgs args;
+  bool weight_decay;
+};
+// scalars: f[2] {learning rate, step}.
+std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
+                                       const double* control, const float* scalars,
+                                       std::vector<AdamWEntry> entries, const KernelTable& kernels,
+                                       int threads);
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_UPDATE_H_

@@ -1,0 +1,64 @@
+// What all backends do alike around single operations: which ops a run skips, which outputs accumulate, how a failed
+// one is named.
+#ifndef TROUPE_KERNELS_OP_SEQUENCE_H_
+#define TROUPE_KERNELS_OP_SEQUENCE_H_
+
+#include <string>
+
+#include "collective/operation.h"
+#include "kernels/backend.h"
+#include "model/program/op.h"
+
+namespace troupe::kernels {
+
+inline bool Accumulates(bool first_writer, const RunOptions& options) {
+  return !(first_writer && options.first_microbatch);
+}
+
+// The value of a view's root: the value that owns the storage. `offset` grows by the elements that the views skip.
+inline model::ValueId RootOf(const model::Program& program, model::ValueId id, int64_t* offset) {
+  while (program.value(id).view_of != model::kNoValue) {
+    *offset += program.value(id).view_offset;
+    id = program.value(id).view_of;
+  }
+  return id;
+}
+
+// "matmul block0.attention.qkv": the kind and its first output (or input), for reports and errors.
+inline std::string OperationName(const model::Program& program, const model::Op& op) {
+  std::string name = model::Name(op.kind);
+  if (!op.outputs.empty()) {
+    name += " " + program.value(op.outputs[0]).name;
+  } else if (!op.inputs.empty()) {
+    name += " " + program.value(op.inputs[0]).name;
+  }
+  return name;
+}
+
+// The collective's own word for why a program's collective runs.
+inline Purpose PurposeOf(model::CollectivePurpose purpose) {
+  switch (purpose) {
+    case model::CollectivePurpose::kTensor: return Purpose::kTensor;
+    case model::CollectivePurpose::kSequence: return Purpose::kSequence;
+    case model::CollectivePurpose::kContext: return Purpose::kContext;
+    case model::CollectivePurpose::kDispatch: return Purpose::kDispatch;
+    case model::CollectivePurpose::kUnshard: return Purpose::kUnshard;
+    case model::CollectivePurpose::kGradient: return Purpose::kGradient;
+    case model::CollectivePurpose::kPipe: return Purpose::kPipe;
+    case model::CollectivePurpose::kControl: return Purpose::kControl;
+  }
+  return Purpose::kControl;
+}
+
+// The group of a collective op, or null where it has one rank or the op is no collective.
+inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator& find) {
+  if (op.kind == model::OpKind::kControlReduce) {
+    return find ? find({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
+  }
+  if (op.kind != model::OpKind::kAllReduce) return nullptr;
+  return find ? find(std::get<model::CollectiveAttributes>(op.attributes).group) : nullptr;
+}
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_OP_SEQUENCE_H_

@@ -1,0 +1,39 @@
+// AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; as in PyTorch, eps is added to the
+// bias-corrected root.
+#include <cmath>
+
+#include "kernels/control_word.h"
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+void AdamW(const Operation& operation) {
+  const auto& attributes = operation.attributes<model::AdamWAttributes>();
+  const UpdateDecision decision =
+      DecideUpdate(operation.inputs[0], attributes.max_norm);
+  if (!decision.apply) return;
+  const double* scalars = operation.inputs[1];
+  const double learning_rate = scalars[0];
+  const double first_correction = 1.0 - std::pow(attributes.beta1, scalars[1]);
+  const double second_correction = 1.0 - std::pow(attributes.beta2, scalars[1]);
+  for (size_t p = 0; p < operation.program.parameters.size(); ++p) {
+    const model::ParameterEntry& entry = operation.program.parameters[p];
+    double* parameter = operation.address(entry.value);
+    const double* gradient = operation.inputs[2 + p];
+    double* mean = operation.address(entry.exp_avg);
+    double* square = operation.address(entry.exp_avg_sq);
+    double* copy = operation.address(entry.compute_copy);
+    const double decay = entry.weight_decay ? 1.0 - learning_rate * attributes.weight_decay : 1.0;
+    const int64_t count = operation.program.value(entry.value).elements();
+    for (int64_t i = 0; i < count; ++i) {
+      const double g = gradient[i] * decision.gradient_scale;
+      mean[i] = attributes.beta1 * mean[i] + (1.0 - attributes.beta1) * g;
+      square[i] = attributes.beta2 * square[i] + (1.0 - attributes.beta2) * g * g;
+      parameter[i] = parameter[i] * decay - learning_rate * (mean[i] / first_correction) /
+                                                (std::sqrt(square[i] / second_correction) + attributes.eps);
+      copy[i] = parameter[i];
+    }
+  }
+}
+
+}  // namespace troupe::kernels::reference

@@ -1,0 +1,32 @@
+// nll = log(sums0) + global_max - sums1; totals += {Σ weight·nll, Σ weight}.
+#include <cmath>
+
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+void CrossEntropy(const Operation& operation) {
+  const int64_t rows = operation.Extent(0, 0);
+  double loss = 0;
+  double weight_sum = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double weight = operation.inputs[2][r];
+    weight_sum += weight;
+    loss += weight * (std::log(operation.inputs[1][r]) + operation.inputs[0][r] -
+                      operation.inputs[1][rows + r]);
+  }
+  double* totals = operation.outputs[0];
+  totals[0] = (operation.accumulate ? totals[0] : 0.0) + loss;
+  totals[1] = (operation.accumulate ? totals[1] : 0.0) + weight_sum;
+}
+
+void CrossEntropyGrad(const Operation& operation) {
+  const int64_t rows = operation.Extent(1, 0);
+  for (int64_t r = 0; r < rows; ++r) {
+    const double weight = operation.inputs[1][r];
+    operation.outputs[0][r] = weight / operation.inputs[0][r];
+    operation.outputs[0][rows + r] = -weight;
+  }
+}
+
+}  // namespace troupe::kernels::reference

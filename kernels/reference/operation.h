@@ -1,0 +1,68 @@
+// One operation of the reference backend: every value is an array of float64, whatever its dtype, so that the results
+// are the mathematical ones and finite differences of them make sense. Written to be read, not to be quick.
+//
+// Each file of this folder implements the kinds of model/program/op.h named in it; the letters of the shapes are those
+// of op.h.
+#ifndef TROUPE_KERNELS_REFERENCE_OPERATION_H_
+#define TROUPE_KERNELS_REFERENCE_OPERATION_H_
+
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "model/program/op.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::reference {
+
+struct Operation {
+  const model::Program& program;
+  const model::Op& op;
+  std::vector<double*> inputs;
+  std::vector<double*> outputs;
+  bool accumulate = false;               // adds to an accumulated output instead of overwriting it
+  Communicator* communicator = nullptr;  // of a collective; null: a group of one
+  const std::function<double*(model::ValueId)>& address;  // of any value: the optimizer's
+
+  const model::Value& Input(int index) const { return program.value(op.inputs[index]); }
+  const model::Value& Output(int index) const { return program.value(op.outputs[index]); }
+  // Extent of dim `dim` of input `index`.
+  int64_t Extent(int index, int dim) const { return Input(index).dims[dim].local; }
+  template <typename T>
+  const T& attributes() const {
+    return std::get<T>(op.attributes);
+  }
+};
+
+void Embedding(const Operation& operation);
+void EmbeddingGrad(const Operation& operation);
+void RmsNorm(const Operation& operation);
+void AddRmsNorm(const Operation& operation);
+void RmsNormGrad(const Operation& operation);
+void Add(const Operation& operation);
+void Matmul(const Operation& operation);
+void MatmulGradInput(const Operation& operation);
+void MatmulGradWeight(const Operation& operation);
+void Rope(const Operation& operation);
+void Attention(const Operation& operation);
+void AttentionGrad(const Operation& operation);
+void SwiGlu(const Operation& operation);
+void SwiGluGrad(const Operation& operation);
+void SoftmaxStats(const Operation& operation);
+void SoftmaxRescale(const Operation& operation);
+void SoftmaxRescaleGrad(const Operation& operation);
+void SoftmaxStatsGrad(const Operation& operation);
+void CrossEntropy(const Operation& operation);
+void CrossEntropyGrad(const Operation& operation);
+void Copy(const Operation& operation);  // copy and cast
+Status AllReduce(const Operation& operation);
+void ControlTotals(const Operation& operation);
+void SumOfSquares(const Operation& operation);
+Status ControlReduce(const Operation& operation);
+void AdamW(const Operation& operation);
+
+}  // namespace troupe::kernels::reference
+
+#endif  // TROUPE_KERNELS_REFERENCE_OPERATION_H_

@@ -1,0 +1,143 @@
+#include "kernels/reference/reference_backend.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/op_sequence.h"
+#include "kernels/reference/operation.h"
+#include "kernels/value_encoding.h"
+
+namespace troupe::kernels {
+namespace {
+
+using model::OpKind;
+
+Status RunOperation(const reference::Operation& operation) {
+  namespace r = reference;
+  switch (operation.op.kind) {
+    case OpKind::kEmbedding: r::Embedding(operation); return OkStatus();
+    case OpKind::kEmbeddingGrad: r::EmbeddingGrad(operation); return OkStatus();
+    case OpKind::kRmsNorm: r::RmsNorm(operation); return OkStatus();
+    case OpKind::kAddRmsNorm: r::AddRmsNorm(operation); return OkStatus();
+    case OpKind::kRmsNormGrad: r::RmsNormGrad(operation); return OkStatus();
+    case OpKind::kAdd: r::Add(operation); return OkStatus();
+    case OpKind::kMatmul: r::Matmul(operation); return OkStatus();
+    case OpKind::kMatmulGradInput: r::MatmulGradInput(operation); return OkStatus();
+    case OpKind::kMatmulGradWeight: r::MatmulGradWeight(operation); return OkStatus();
+    case OpKind::kRope: r::Rope(operation); return OkStatus();
+    case OpKind::kAttention: r::Attention(operation); return OkStatus();
+    case OpKind::kAttentionGrad: r::AttentionGrad(operation); return OkStatus();
+    case OpKind::kSwiGlu: r::SwiGlu(operation); return OkStatus();
+    case OpKind::kSwiGluGrad: r::SwiGluGrad(operation); return OkStatus();
+    case OpKind::kSoftmaxStats: r::SoftmaxStats(operation); return OkStatus();
+    case OpKind::kSoftmaxRescale: r::SoftmaxRescale(operation); return OkStatus();
+    case OpKind::kCrossEntropy: r::CrossEntropy(operation); return OkStatus();
+    case OpKind::kCrossEntropyGrad: r::CrossEntropyGrad(operation); return OkStatus();
+    case OpKind::kSoftmaxRescaleGrad: r::SoftmaxRescaleGrad(operation); return OkStatus();
+    case OpKind::kSoftmaxStatsGrad: r::SoftmaxStatsGrad(operation); return OkStatus();
+    case OpKind::kCopy: r::Copy(operation); return OkStatus();
+    case OpKind::kAllReduce: return r::AllReduce(operation);
+    case OpKind::kCast: r::Copy(operation); return OkStatus();
+    case OpKind::kControlTotals: r::ControlTotals(operation); return OkStatus();
+    case OpKind::kSumOfSquares: r::SumOfSquares(operation); return OkStatus();
+    case OpKind::kControlReduce: return r::ControlReduce(operation);
+    case OpKind::kAdamW: r::AdamW(operation); return OkStatus();
+  }
+  return Internal("operation kind {} is unknown", static_cast<int>(operation.op.kind));
+}
+
+class ReferenceExecutable : public Executable {
+ public:
+  ReferenceExecutable(const model::Program& program, const model::MemoryPlan& plan,
+                      FindCommunicator find_communicator)
+      : program_(program), plan_(plan), find_communicator_(std::move(find_communicator)) {
+    storage_.resize(program.values.size());
+    for (const model::Value& value : program.values) {
+      if (value.view_of != model::kNoValue) continue;
+      const model::Location& location = plan.locations[value.id];
+      const int copies =
+          location.region == model::Region::kSaved ? plan.buffers[location.chunk_index] : 1;
+      storage_[value.id].assign(copies, std::vector<double>(value.elements(), 0.0));
+    }
+  }
+
+  Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override {
+    return RunOps(program_.Ops(chunk_index, piece), buffer, options);
+  }
+  Status RunUpdate() override { return RunOps(program_.update, 0, {}); }
+  Status RunInitialize() override { return RunOps(program_.initialize, 0, {}); }
+
+  void* Address(model::ValueId value, int buffer) override { return Numbers(value, buffer); }
+
+  Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override {
+    const model::Value& target = program_.value(value);
+    if (static_cast<int64_t>(bytes.size()) != target.bytes()) {
+      return InvalidArgument("{} bytes written to {}, which has {}", bytes.size(), target.name,
+                             target.bytes());
+    }
+    Decode(target.dtype, bytes.data(), target.elements(), Numbers(value, buffer));
+    return OkStatus();
+  }
+
+  Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override {
+    const model::Value& source = program_.value(value);
+    if (static_cast<int64_t>(bytes.size()) != source.bytes()) {
+      return InvalidArgument("{} bytes read from {}, which has {}", bytes.size(), source.name,
+                             source.bytes());
+    }
+    Encode(source.dtype, Numbers(value, buffer), source.elements(), bytes.data());
+    return OkStatus();
+  }
+
+  const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
+
+ private:
+  double* Numbers(model::ValueId value, int buffer) {
+    int64_t offset = 0;
+    const model::ValueId root = RootOf(program_, value, &offset);
+    std::vector<std::vector<double>>& copies = storage_[root];
+    return copies[copies.size() == 1 ? 0 : buffer].data() + offset;
+  }
+
+  Status RunOps(const std::vector<model::Op>& ops, int buffer, const RunOptions& options) {
+    const std::function<double*(model::ValueId)> address = [&](model::ValueId value) {
+      return Numbers(value, buffer);
+    };
+    for (const model::Op& op : ops) {
+      if (options.evaluate && op.gradient_in_forward) continue;
+      current_.store(model::Name(op.kind), std::memory_order_relaxed);
+      reference::Operation operation{
+          .program = program_, .op = op, .accumulate = Accumulates(op.first_writer, options),
+          .communicator = CommunicatorOf(op, find_communicator_), .address = address};
+      for (const model::ValueId id : op.inputs) operation.inputs.push_back(Numbers(id, buffer));
+      for (const model::ValueId id : op.outputs) operation.outputs.push_back(Numbers(id, buffer));
+      if (Status status = RunOperation(operation); !status.ok()) {
+        return Annotate(status, OperationName(program_, op));
+      }
+    }
+    return OkStatus();
+  }
+
+  const model::Program& program_;
+  const model::MemoryPlan& plan_;
+  const FindCommunicator find_communicator_;
+  std::vector<std::vector<std::vector<double>>> storage_;  // [root value][buffer][element]
+  std::atomic<const char*> current_ = "";
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Executable>> ReferenceBackend::Prepare(
+    const model::Program& program, const model::MemoryPlan& plan,
+    const FindCommunicator& find_communicator) {
+  if (plan.locations.size() != program.values.size()) {
+    return InvalidArgument("memory plan places {} values, the program has {}",
+                           plan.locations.size(), program.values.size());
+  }
+  return std::make_unique<ReferenceExecutable>(program, plan, find_communicator);
+}
+
+}  // namespace troupe::kernels

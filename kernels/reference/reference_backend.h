@@ -1,0 +1,22 @@
+// Runs a stage program in float64 on the host, one operation after the other: what every other backend is tested
+// against. Of the memory plan it reads only which values have one copy per buffer.
+#ifndef TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
+#define TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
+
+#include "kernels/backend.h"
+
+namespace troupe::kernels {
+
+// Addresses of its executables are of float64 elements whatever the value's dtype; Write and Read convert from and to
+// the dtype of the value.
+class ReferenceBackend : public Backend {
+ public:
+  std::string kernel_level() const override { return "reference"; }
+  StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
+                                                const model::MemoryPlan& plan,
+                                                const FindCommunicator& find_communicator) override;
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_

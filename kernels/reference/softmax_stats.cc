@@ -1,0 +1,53 @@
+// Local statistics of a slice of the vocabulary: maximum, Σ exp(l - max), the target's logit; and their gradient.
+#include <cmath>
+
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+void SoftmaxStats(const Operation& operation) {
+  const int64_t rows = operation.Extent(0, 0);
+  const int64_t vocabulary = operation.Extent(0, 1);
+  const int64_t offset = operation.attributes<model::VocabAttributes>().vocab_offset;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* logits = operation.inputs[0] + r * vocabulary;
+    double largest = -INFINITY;
+    for (int64_t v = 0; v < vocabulary; ++v) largest = logits[v] > largest ? logits[v] : largest;
+    double total = 0;
+    for (int64_t v = 0; v < vocabulary; ++v) total += std::exp(logits[v] - largest);
+    const int64_t target = static_cast<int64_t>(operation.inputs[1][r]) - offset;
+    operation.outputs[0][r] = largest;
+    operation.outputs[1][r] = total;
+    operation.outputs[1][rows + r] = target >= 0 && target < vocabulary ? logits[target] : 0.0;
+  }
+}
+
+void SoftmaxRescale(const Operation& operation) {
+  const int64_t rows = operation.Extent(1, 0);
+  for (int64_t r = 0; r < rows; ++r) {
+    operation.outputs[0][r] =
+        operation.inputs[0][r] * std::exp(operation.inputs[1][r] - operation.inputs[2][r]);
+    operation.outputs[0][rows + r] = operation.inputs[0][rows + r];
+  }
+}
+
+// The same map: it is linear in its first input.
+void SoftmaxRescaleGrad(const Operation& operation) { SoftmaxRescale(operation); }
+
+void SoftmaxStatsGrad(const Operation& operation) {
+  const int64_t rows = operation.Extent(0, 0);
+  const int64_t vocabulary = operation.Extent(0, 1);
+  const int64_t offset = operation.attributes<model::VocabAttributes>().vocab_offset;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* logits = operation.inputs[0] + r * vocabulary;
+    double* gradient = operation.outputs[0] + r * vocabulary;
+    const double largest = operation.inputs[2][r];
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      gradient[v] = operation.inputs[3][r] * std::exp(logits[v] - largest);
+    }
+    const int64_t target = static_cast<int64_t>(operation.inputs[1][r]) - offset;
+    if (target >= 0 && target < vocabulary) gradient[target] += operation.inputs[3][rows + r];
+  }
+}
+
+}  // namespace troupe::kernels::reference

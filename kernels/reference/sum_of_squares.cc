@@ -1,0 +1,16 @@
+#include "kernels/control_word.h"
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+void SumOfSquares(const Operation& operation) {
+  double sum = 0;
+  for (size_t input = 1; input < operation.inputs.size(); ++input) {
+    const double* gradient = operation.inputs[input];
+    const int64_t count = operation.Input(static_cast<int>(input)).elements();
+    for (int64_t i = 0; i < count; ++i) sum += gradient[i] * gradient[i];
+  }
+  AddSumOfSquares(operation.attributes<model::ControlAttributes>().rank, sum, operation.inputs[0]);
+}
+
+}  // namespace troupe::kernels::reference

@@ -1,0 +1,70 @@
+// Helps tests run single operations and whole programs on any backend and compare them in float64.
+#ifndef TROUPE_KERNELS_TESTING_H_
+#define TROUPE_KERNELS_TESTING_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/backend.h"
+#include "model/program/memory_plan.h"
+#include "model/program/op.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels {
+
+// Fresh random numbers for every test; the seed is printed, and TROUPE_TEST_SEED repeats it.
+class TestRandom {
+ public:
+  TestRandom();
+  double Normal();                                 // standard normal
+  int64_t Integer(int64_t low, int64_t high);      // uniform in [low, high]
+  std::vector<double> Normals(int64_t count, double scale = 1.0);
+  std::vector<double> Integers(int64_t count, int64_t low, int64_t high);
+
+ private:
+  uint64_t key_;
+  uint64_t next_ = 0;
+};
+
+// A value of a one-operation program with its contents before the run.
+struct TestValue {
+  model::DType dtype;
+  std::vector<int64_t> extents;
+  std::vector<double> numbers;  // empty: zeros
+};
+
+struct TestOp {
+  model::OpKind kind;
+  model::Attributes attributes;
+  std::vector<TestValue> inputs;
+  std::vector<TestValue> outputs;
+  bool first_writer = false;
+  int view_of_input = -1;  // the first output shares this input's storage
+};
+
+struct TestResult {
+  std::vector<std::vector<double>> inputs, outputs;  // after the run
+};
+
+// Runs one op once. Inputs are rounded to their dtypes on every backend. Fails the process on an error.
+TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options = {});
+
+// Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is NaN and the other
+// not, or sizes differ.
+double RelativeError(const std::vector<double>& actual, const std::vector<double>& expected);
+
+// The values [0, offsets) of `program` one after the other: a plan without reuse.
+model::MemoryPlan PlainPlan(const model::Program& program);
+
+// Contents of a value as float64.
+std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,
+                                model::ValueId value, int buffer = 0);
+void WriteNumbers(Executable& executable, const model::Program& program, model::ValueId value,
+                  const std::vector<double>& numbers, int buffer = 0);
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_TESTING_H_
