@@ -19,7 +19,7 @@
 #include "base/time_limits.h"
 #include "coordinator/catalog.h"
 #include "coordinator/event.h"
-#include "coordinator/planner.h"
+#include "plan/placement.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
@@ -76,7 +76,7 @@ std::vector<std::string> ExpireWorkers(const TimeLimits& limits, MonotonicTime n
 std::optional<MonotonicTime> NextExpiry(const TimeLimits& limits, const Fleet& fleet);
 
 // Devices of workers with a session; `free_only` leaves out leased ones.
-std::vector<PlaceableDevice> ListDevices(const Fleet& fleet, bool free_only);
+ClusterView ListDevices(const Fleet& fleet, bool free_only);
 
 // Leases the device of every rank of `plan` to (job, group_epoch), in memory and in `writes`.
 // REQUIRES: none of them is leased.

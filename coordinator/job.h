@@ -49,6 +49,7 @@ struct Group {
   int64_t ticket_end = 0;
   MonotonicTime ticket_time;
   MonotonicTime last_progress;  // kRunning: a report, a vote or the start
+  double peak_flops = 0;        // of all ranks' devices together; 0: one is unknown
   bool first_report = true;     // none arrived yet in this epoch
   v1::Failure failure;          // kSettling: of the secondary failure
 };
@@ -56,6 +57,7 @@ struct Group {
 // An intent that is recorded and not settled.
 struct Attempt {
   v1::CheckpointRecord record;  // WRITING; step 0 until known
+  bool asked = false;           // for a step that the ranks choose, not a due one
   bool begun = false;           // a rank is known to take part
   MonotonicTime begun_time;
   std::map<int32_t, v1::ShardDone> votes;  // by rank
@@ -70,13 +72,14 @@ struct Job {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // settled, by attempt
   std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
   std::optional<Group> group;
-  std::vector<v1::StepEvent> unflushed;  // reports of rank 0 that are not durable yet
-  MonotonicTime flush_time;              // when they shall be; valid if there are any
-  int64_t durable_step = 0;              // of the current epoch's reports
-  std::deque<double> step_seconds;       // of the newest steps, for the median
-  std::string waiting_for;               // the capacity it waits for
-  MonotonicTime queued_time;             // when it began to wait
-  MonotonicTime place_not_before;        // backoff
+  std::vector<v1::StepEvent> unflushed;           // reports of rank 0 that are not durable yet
+  MonotonicTime flush_time;                       // when they shall be; valid if there are any
+  int64_t durable_step = 0;                       // of the current epoch's reports
+  std::deque<double> step_seconds;                // of the newest steps, for the median
+  std::string waiting_for;                        // the capacity it waits for
+  std::optional<MonotonicTime> place_not_before;  // backoff: not placed before then
+  std::optional<MonotonicTime> shrink_time;  // from then on it may be placed on a smaller layout
+  bool may_shrink = false;
   std::vector<CallId> cancel_callers;
 
   const std::string& id() const { return record.id(); }
@@ -124,9 +127,19 @@ const v1::CheckpointRecord* NewestCommit(const Job& job);
 // Sends `message` to each worker that has a rank of the group, once.
 void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn);
 
+// Answers `call` with the job as it is.
+void ReplyWithJob(const Job& job, CallId call, Turn& turn);
+void ReplyWithError(CallId call, Status status, Turn& turn);
+
 // Does what is due by now; NextJobDeadline says when that is.
 void OnJobTime(Job& job, Turn& turn);
 std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options);
+
+// RUNNING with an open checkpoint shows as CHECKPOINTING, a group that settles its failure as
+// RECOVERING.
+v1::JobState ShownState(const Job& job);
+// "RUNNING"
+std::string StateName(v1::JobState state);
 
 // What the API shows. `full`: with spec and plan.
 v1::Job DescribeJob(const Job& job, bool full);

@@ -24,6 +24,7 @@
 #include "coordinator/fleet.h"
 #include "coordinator/job.h"
 #include "coordinator/options.h"
+#include "coordinator/scheduler.h"
 
 namespace troupe {
 
@@ -37,8 +38,9 @@ struct CoordinatorState {
   CoordinatorOptions options;
   uint64_t leader_epoch = 0;
   Fleet fleet;
-  std::map<std::string, Job> jobs;  // by id
-  std::set<std::string> active;  // jobs that may have a deadline: not ended and not merely queued
+  std::map<std::string, Job> jobs;              // by id
+  std::set<std::string> active;                 // jobs that have a deadline
+  std::set<QueueKey> queue;                     // jobs that wait for devices, first come first
   std::map<std::string, std::string> requests;  // request id → job id
   uint64_t last_sequence = 0;                   // of job creation
   uint64_t last_log_request = 0;

@@ -4,22 +4,14 @@
 #define TROUPE_COORDINATOR_PLANNER_H_
 
 #include <functional>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "base/status.h"
+#include "plan/placement.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
-#include "troupe/v1/worker.pb.h"
 
 namespace troupe {
-
-// A device that a rank could be placed on.
-struct PlaceableDevice {
-  std::string worker;
-  std::string island;
-  v1::Device device;
-};
 
 // All pure and callable from any thread.
 struct Planner {
@@ -29,12 +21,15 @@ struct Planner {
   // A plan for a completed spec, not yet placed and with no device kind, or the relation that
   // failed.
   std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec)> make_plan;
-  // `plan` with every rank placed on one of `devices`, no device twice. If the plan's device kind
-  // is frozen, only devices of that kind are used, else one kind is chosen and frozen in the
-  // result. RESOURCE_EXHAUSTED, saying what is missing, where they do not suffice.
+  // `plan` with every rank placed on one of the free devices of `cluster`, no device twice. If the
+  // plan's device kind is frozen, only devices of that kind are used, else one kind is chosen and
+  // frozen in the result. FAILED_PRECONDITION, saying what is missing, where they do not suffice.
   std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::Plan& plan,
-                                   const std::vector<PlaceableDevice>& devices)>
+                                   const ClusterView& cluster)>
       place;
+  // `spec` with a smaller data_parallel_replicate_degree that fits `devices` devices; none where
+  // there is none.
+  std::function<std::optional<v1::JobSpec>(const v1::JobSpec& spec, int devices)> smaller_layout;
 };
 
 // The product's: plan/.

@@ -16,17 +16,6 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
 
 bool Communicates(const Op& op) { return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce; }
 
-class Fnv {
- public:
-  void Add(uint64_t word) {
-    for (int byte = 0; byte < 8; ++byte) hash_ = (hash_ ^ ((word >> (8 * byte)) & 0xff)) * 0x100000001B3;
-  }
-  uint64_t hash() const { return hash_; }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325;
-};
-
 }  // namespace
 
 double ModelFlops(const Op& op, const Program& program) {
@@ -80,29 +69,6 @@ int64_t BytesMoved(const Program& program, const std::vector<Op>& ops) {
   int64_t bytes = 0;
   for (const Op& op : ops) bytes += BytesMoved(op, program);
   return bytes;
-}
-
-uint64_t CollectiveDigest(const Program& program, const CollectiveGroup& group) {
-  Fnv digest;
-  const auto add = [&](const std::vector<Op>& ops) {
-    for (const Op& op : ops) {
-      if (!Communicates(op)) continue;
-      const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
-      if (attributes.group != group) continue;
-      digest.Add(static_cast<uint64_t>(op.kind));
-      digest.Add(static_cast<uint64_t>(PayloadBytes(op, program)));
-      digest.Add(static_cast<uint64_t>(attributes.reduce));
-      digest.Add(static_cast<uint64_t>(attributes.purpose));
-    }
-  };
-  for (const auto& pieces : program.ops) {
-    for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kInputGradient, Piece::kWeightGradient,
-                              Piece::kReduce}) {
-      add(pieces[static_cast<int>(piece)]);
-    }
-  }
-  add(program.update);
-  return digest.hash();
 }
 
 }  // namespace troupe::model

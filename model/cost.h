@@ -41,10 +41,6 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
 // Bytes that the optimizer and kernels move in one run of `ops`, each operation reading and writing main memory.
 int64_t BytesMoved(const Program& program, const std::vector<Op>& ops);
 
-// A digest of the operations of one group in the order in which a step issues them, for comparison by its ranks before
-// step 1: kind, bytes, reduction and purpose of each. Ranks of a group whose programs fit have equal digests.
-uint64_t CollectiveDigest(const Program& program, const CollectiveGroup& group);
-
 }  // namespace troupe::model
 
 #endif  // TROUPE_MODEL_COST_H_

@@ -66,33 +66,5 @@ TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
   EXPECT_TRUE(Collectives(program, program.Ops(0, Piece::kReduce)).empty());
 }
 
-TEST(CollectiveDigestTest, IsEqualInAGroupAndDiffersWhereProgramsDo) {
-  MeshView mesh;
-  mesh.degrees[Axis::kPipe] = 2;
-  mesh.degrees[Axis::kTensor] = 2;
-  mesh.degrees[Axis::kDataReplicate] = 2;
-  ModelConfig model = SmallModel("ADAD");
-  model.tie_word_embeddings = true;
-  const auto at = [&](int pipe, int data, int tensor) {
-    mesh.coordinates[Axis::kPipe] = pipe;
-    mesh.coordinates[Axis::kDataReplicate] = data;
-    mesh.coordinates[Axis::kTensor] = tensor;
-    return BuildProgram(StageOptions(model, mesh, 2, 8)).value();
-  };
-  const CollectiveGroup tensor = GroupOf(Axis::kTensor), all = {CollectiveGroup::Kind::kAll};
-  const CollectiveGroup owners = {CollectiveGroup::Kind::kOwners};
-  const CollectiveGroup data = std::get<CollectiveAttributes>(at(0, 0, 0).Ops(0, Piece::kReduce)[0].attributes).group;
-  EXPECT_EQ(CollectiveDigest(at(0, 0, 0), tensor), CollectiveDigest(at(0, 0, 1), tensor));
-  EXPECT_EQ(CollectiveDigest(at(1, 0, 1), data), CollectiveDigest(at(1, 1, 1), data));
-  EXPECT_EQ(CollectiveDigest(at(0, 1, 1), owners), CollectiveDigest(at(1, 1, 1), owners));
-  EXPECT_EQ(CollectiveDigest(at(0, 0, 0), all), CollectiveDigest(at(1, 1, 1), all));
-  EXPECT_NE(CollectiveDigest(at(0, 0, 0), tensor), CollectiveDigest(at(1, 0, 0), tensor));
-  Program other = at(0, 0, 1);
-  const uint64_t before = CollectiveDigest(other, tensor);
-  auto& forward = other.ops[0][static_cast<int>(Piece::kForward)];
-  std::erase_if(forward, [&](const Op& op) { return &op == &forward[1]; });
-  EXPECT_NE(CollectiveDigest(other, tensor), before);
-}
-
 }  // namespace
 }  // namespace troupe::model

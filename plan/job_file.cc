@@ -371,7 +371,8 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   }
   errno = 0;
   std::ifstream file(absolute, std::ios::binary);
-  if (!file) return ErrnoStatus(errno, fmt::format("open {}", path));
+  // To a user a job file that is not there is bad input, not an unknown job.
+  if (!file) return InvalidArgument("{}", Message(ErrnoStatus(errno, fmt::format("open {}", path))));
   std::string text(kMaxJobFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));

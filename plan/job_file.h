@@ -28,7 +28,7 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec);
 void ResolvePaths(std::string_view folder, v1::JobSpec* spec);
 
 // Reads `path`, applies `overrides` in order and resolves relative paths against the file's folder, those of the
-// overrides too. NOT_FOUND where there is no such file.
+// overrides too. INVALID_ARGUMENT where it cannot be read.
 StatusOr<v1::JobSpec> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace troupe

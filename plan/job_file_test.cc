@@ -151,7 +151,8 @@ TEST(LoadJobFileTest, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(spec->data().validation(), "/abs/y");
   EXPECT_EQ(spec->checkpoint().folder(), (folder.parent_path() / "c").string());
   EXPECT_EQ(spec->training().steps(), 3);
-  EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(LoadJobFile(folder.string(), {}).status().code(), StatusCode::kInvalidArgument);
   std::filesystem::remove_all(folder);
 }

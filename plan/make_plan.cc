@@ -89,7 +89,9 @@ Status AddSchedule(const v1::JobSpec& spec, v1::Plan* plan) {
 }
 
 // Memory of each pipe rank, and per axis and purpose the most that any rank sends.
-Status AddCosts(const v1::JobSpec& spec, v1::Plan* plan) {
+Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
+  plan->clear_memory();
+  plan->clear_traffic();
   std::map<std::pair<std::string, std::string>, double> traffic;
   for (int pipe_rank = 0; pipe_rank < plan->mesh().pipe(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank));
@@ -157,7 +159,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, &plan));
   TROUPE_RETURN_IF_ERROR(AddSchedule(spec, &plan));
   *plan.mutable_bucket() = DefaultBucketPolicy(mesh.data_ranks());
-  TROUPE_RETURN_IF_ERROR(AddCosts(spec, &plan));
+  TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan)) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
@@ -178,6 +180,8 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     *placed.mutable_device() = gang.device;
     placed.set_threads_per_rank(gang.threads_per_rank);
     placed.set_digest(DigestOf(placed));
+    // Scratch memory grows with the threads of a rank, which are known by now.
+    TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
   for (auto& warning : gang.warnings) placed.add_warnings(std::move(warning));
   return placed;

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "model/build.h"
+#include "model/cost.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
@@ -107,6 +109,30 @@ TEST(MakePlanTest, EveryDegreeAppearsInMeshRanksAndTraffic) {
   }
   EXPECT_TRUE(axes.contains("tensor") && axes.contains("pipe") && axes.contains("data_replicate"));
   EXPECT_EQ(PlanWith({})->traffic_size(), 0);
+}
+
+TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
+  for (const char* tied : {"true", "false"}) {
+    const v1::JobSpec spec = JobWith({"model={preset: tiny, num_key_value_heads: 2, tie_word_embeddings: " + std::string(tied) + "}",
+                                      "parallelism.pipeline_parallel_degree=2",
+                                      "training={micro_batch_size: 2, sequence_length: 24}"});
+    const auto plan = MakeUnplacedPlan(spec);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    double flops = 0;
+    for (int stage = 0; stage < 2; ++stage) {
+      const auto options = MakeStageBuildOptions(spec, *plan, stage);
+      const auto program = model::BuildProgram(*options);
+      ASSERT_TRUE(program.ok()) << program.status();
+      const model::PartFlops part = model::ModelFlops(*program, 0);
+      EXPECT_DOUBLE_EQ(part.forward, plan->chunks(stage).forward_flops());
+      flops += part.total() * plan->schedule().microbatches();
+      int64_t parameters = 0;
+      for (const auto& entry : program->parameters) parameters += program->value(entry.value).elements();
+      EXPECT_EQ(parameters, plan->chunks(stage).parameters());
+      EXPECT_EQ(plan->memory(stage).parameter_bytes(), 4 * parameters);
+    }
+    EXPECT_DOUBLE_EQ(flops, plan->model_flops_per_step());
+  }
 }
 
 TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {

@@ -1,102 +1,117 @@
 #include "plan/stage_cost.h"
 
-#include "plan/estimate.h"
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "model/build.h"
+#include "model/cost.h"
+#include "model/program/memory_plan.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 
 namespace troupe {
+namespace {
 
 using model::Axis;
+using model::CollectiveGroup;
+using model::Piece;
+using model::Program;
+using model::Role;
+
+using Traffic = std::map<std::pair<std::string, std::string>, double>;
+
+// "tensor", "data_replicate", "data_replicate+expert"; "pipe" for the owners of a tied parameter.
+std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
+  switch (group.kind) {
+    case CollectiveGroup::Kind::kAll:
+      return "all";
+    case CollectiveGroup::Kind::kOwners:
+      return Name(Axis::kPipe);
+    case CollectiveGroup::Kind::kAxes:
+      break;
+  }
+  std::string text;
+  for (int axis = 0; axis < model::kNumAxes; ++axis) {
+    if ((group.axes >> axis & 1) == 0 || mesh.degrees().of[axis] == 1) continue;
+    text += (text.empty() ? "" : "+") + std::string(Name(static_cast<Axis>(axis)));
+  }
+  return text;
+}
+
+void AddCollectives(const Program& program, const std::vector<model::Op>& ops, const Mesh& mesh,
+                    double times, Traffic* traffic) {
+  for (const auto& cost : model::Collectives(program, ops)) {
+    (*traffic)[{AxisText(cost.group, mesh), Name(cost.purpose)}] += times * cost.sent_bytes;
+  }
+}
+
+Traffic TrafficOf(const Program& program, const Mesh& mesh, double microbatches) {
+  Traffic traffic;
+  for (size_t index = 0; index < program.chunks.size(); ++index) {
+    const int chunk = static_cast<int>(index);
+    for (Piece piece : {Piece::kForward, Piece::kBackward}) {
+      AddCollectives(program, program.Ops(chunk, piece), mesh, microbatches, &traffic);
+    }
+    for (Piece piece : {Piece::kUnshard, Piece::kReduce}) {
+      AddCollectives(program, program.Ops(chunk, piece), mesh, 1, &traffic);
+    }
+    const auto& interface = program.chunks[index];
+    for (model::ValueId sent : {interface.output, interface.input_gradient}) {
+      if (sent == model::kNoValue) continue;
+      traffic[{Name(Axis::kPipe), Name(model::CollectivePurpose::kPipe)}] +=
+          microbatches * static_cast<double>(program.value(sent).bytes());
+    }
+  }
+  AddCollectives(program, program.update, mesh, 1, &traffic);
+  return traffic;
+}
+
+int64_t BytesOfRole(const Program& program, Role role) {
+  int64_t bytes = 0;
+  for (const auto& value : program.values) {
+    if (value.role == role && value.view_of == model::kNoValue) bytes += value.bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
 
 StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank) {
-  TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   const Mesh mesh(plan.mesh());
-  const BatchGeometry batch = MakeBatchGeometry(spec.training(), mesh);
-  const double tensor = mesh.degree(Axis::kTensor);
-  const double replicas = mesh.degree(Axis::kDataReplicate);
-  const bool is_bfloat16 = spec.training().compute_dtype() == "bfloat16";
-  const double element_bytes = is_bfloat16 ? 2 : 4;
-  const double rows = static_cast<double>(batch.tokens_per_microbatch());
-  const double hidden = static_cast<double>(model.hidden_size);
-  const double query = static_cast<double>(model.head_dim * model.num_attention_heads) / tensor;
-  const double key_value = static_cast<double>(model.head_dim * model.num_key_value_heads) / tensor;
-  const double ffn = static_cast<double>(model.intermediate_size) / tensor;
-  const double vocab = static_cast<double>(model.vocab_size) / tensor;
-
-  double parameters = 0;
-  double norms = 0;           // parameters that tensor does not shard
-  double saved_elements = 0;  // of one live microbatch, in compute dtype
-  double saved_bytes = 0;
-  double tensor_reductions = 0;  // hidden-sized all-reduces of a microbatch
-  double temporary_elements = 0;
-  bool is_first = false;
-  bool is_last = false;
-  for (const auto& chunk : plan.chunks()) {
-    if (chunk.pipe_rank() != pipe_rank) continue;
-    for (char block : chunk.blocks()) {
-      parameters += static_cast<double>(BlockParameters(model, block)) - hidden;
-      norms += hidden;
-      saved_elements += 2 * rows * hidden;
-      saved_elements += block == 'A' ? rows * (3 * query + 4 * key_value) : rows * 3 * ffn;
-      saved_bytes += rows * 4 * (block == 'A' ? 1 + query / static_cast<double>(model.head_dim) : 1);
-      tensor_reductions += 2;
-      temporary_elements = std::max(temporary_elements, rows * (3 * hidden + 3 * ffn));
-      temporary_elements = std::max(temporary_elements, rows * (3 * hidden + 2 * query + 4 * key_value));
-    }
-    if (chunk.has_embedding()) {
-      is_first = true;
-      parameters += static_cast<double>(EmbeddingParameters(model));
-      tensor_reductions += 1;
-    }
-    if (chunk.has_head()) {
-      is_last = true;
-      if (!(chunk.has_embedding() && model.tie_word_embeddings)) {
-        parameters += static_cast<double>(EmbeddingParameters(model));
-      }
-      norms += hidden;
-      saved_elements += 2 * rows * hidden;
-      tensor_reductions += 1;
-      temporary_elements = std::max(temporary_elements, rows * (2 * hidden + vocab));
-    }
-    if (!chunk.has_embedding()) saved_elements += rows * hidden;
-  }
-  const double local = parameters / tensor + norms;
-  const double live = plan.schedule().ranks(pipe_rank).peak_live_activations();
+  model::PerAxis first{{pipe_rank, 0, 0, 0, 0, 0}};
+  TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
+                          MakeStageBuildOptions(spec, plan, mesh.RankOf(first)));
+  TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int> buffers, LiveMicrobatches(plan, pipe_rank));
+  const model::MemoryPlan memory_plan = model::PlanMemory(
+      program, buffers, /*split_backward=*/false, std::max(1, plan.threads_per_rank()));
 
   StageCost cost;
   auto& memory = cost.memory;
-  memory.set_parameter_bytes(static_cast<int64_t>(local * 4));
-  memory.set_compute_copy_bytes(is_bfloat16 ? static_cast<int64_t>(local * 2) : 0);
-  memory.set_gradient_bytes(static_cast<int64_t>(local * 4));
-  memory.set_optimizer_bytes(static_cast<int64_t>(local * 8));
-  memory.set_saved_bytes(static_cast<int64_t>(live * (saved_elements * element_bytes + saved_bytes)));
-  memory.set_temporary_bytes(static_cast<int64_t>(temporary_elements * element_bytes));
-  memory.set_total_bytes(memory.parameter_bytes() + memory.compute_copy_bytes() +
-                         memory.gradient_bytes() + memory.optimizer_bytes() +
-                         memory.saved_bytes() + memory.temporary_bytes());
+  memory.set_parameter_bytes(BytesOfRole(program, Role::kParameter));
+  memory.set_compute_copy_bytes(BytesOfRole(program, Role::kComputeCopy));
+  memory.set_gradient_bytes(BytesOfRole(program, Role::kGradient));
+  memory.set_optimizer_bytes(BytesOfRole(program, Role::kOptimizerState));
+  int64_t saved = 0;
+  for (size_t chunk = 0; chunk < buffers.size(); ++chunk) {
+    saved += memory_plan.saved_bytes[chunk] * buffers[chunk];
+  }
+  memory.set_saved_bytes(saved);
+  // Scalars and the gaps of alignment are counted with the temporaries.
+  memory.set_temporary_bytes(memory_plan.temporary_bytes + memory_plan.persistent_bytes -
+                             memory.parameter_bytes() - memory.compute_copy_bytes() -
+                             memory.gradient_bytes() - memory.optimizer_bytes());
+  memory.set_scratch_bytes(memory_plan.scratch_bytes);
+  memory.set_total_bytes(memory_plan.total_bytes());
 
-  const auto add = [&](const char* axis, const char* purpose, double bytes) {
-    if (bytes <= 0) return;
-    v1::AxisTraffic entry;
-    entry.set_axis(axis);
-    entry.set_purpose(purpose);
+  const double microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
+  for (const auto& [key, bytes] : TrafficOf(program, mesh, microbatches)) {
+    auto& entry = cost.traffic.emplace_back();
+    entry.set_axis(key.first);
+    entry.set_purpose(key.second);
     entry.set_bytes_per_step(bytes);
-    cost.traffic.push_back(std::move(entry));
-  };
-  // A ring all-reduce over n ranks sends 2(n-1)/n of its size from each.
-  const auto all_reduce = [](double degree, double bytes) {
-    return 2 * (degree - 1) / degree * bytes;
-  };
-  const double microbatches = batch.microbatches();
-  const double hidden_bytes = rows * hidden * element_bytes;
-  double tensor_bytes = tensor_reductions * hidden_bytes;
-  if (is_last) tensor_bytes += rows * 4 * 3;
-  add("tensor", "tensor", all_reduce(tensor, tensor_bytes * microbatches));
-  add("pipe", "pipe", microbatches * hidden_bytes * ((is_first ? 0 : 1) + (is_last ? 0 : 1)));
-  add("data_replicate", "gradient", all_reduce(replicas, local * 4));
-  if (model.tie_word_embeddings && is_first != is_last) {
-    add("pipe", "gradient",
-        all_reduce(2, static_cast<double>(EmbeddingParameters(model)) / tensor * 4));
   }
   return cost;
 }

@@ -1,4 +1,5 @@
-// Memory and traffic of one pipe rank of a plan. Pure.
+// Memory and traffic of one pipe rank of a plan, read off its stage program and memory plan: the program that runs is
+// the one that is counted. Pure.
 #ifndef TROUPE_PLAN_STAGE_COST_H_
 #define TROUPE_PLAN_STAGE_COST_H_
 
@@ -12,11 +13,11 @@ namespace troupe {
 
 struct StageCost {
   v1::RankMemory memory;
-  std::vector<v1::AxisTraffic> traffic;  // sent by one rank in a step
+  std::vector<v1::AxisTraffic> traffic;  // sent by one rank in a step; by axis and purpose
 };
 
-// Of the ranks at `pipe_rank` (at tensor coordinate 0, whose slices are the largest). REQUIRES: `plan` has mesh,
-// chunks and schedule.
+// Of the ranks at `pipe_rank` (built for the first of them, whose slices are the largest). INVALID_ARGUMENT where the
+// program cannot be built. REQUIRES: `plan` has mesh, chunks, schedule and bucket.
 StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank);
 
 }  // namespace troupe

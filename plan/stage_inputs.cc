@@ -1,5 +1,10 @@
 #include "plan/stage_inputs.h"
 
+#include <algorithm>
+#include <map>
+
+#include "plan/schedules/schedule.h"
+
 namespace troupe {
 
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
@@ -29,6 +34,62 @@ BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& me
           .micro_batch_size = training.micro_batch_size(),
           .sequence_length = training.sequence_length(),
           .data_ranks = mesh.data_ranks()};
+}
+
+StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
+                                                    int rank) {
+  const Mesh mesh(plan.mesh());
+  if (rank < 0 || rank >= mesh.ranks()) {
+    return InvalidArgument("rank {} is not below {}", rank, mesh.ranks());
+  }
+  model::BuildOptions options;
+  TROUPE_ASSIGN_OR_RETURN(options.model, MakeModelConfig(spec.model()));
+  options.mesh.degrees = mesh.degrees();
+  options.mesh.coordinates = mesh.CoordinatesOf(rank);
+  for (const v1::ChunkPlan& chunk : plan.chunks()) {
+    if (chunk.pipe_rank() != options.mesh.coordinates[model::Axis::kPipe]) continue;
+    options.chunks.push_back({.chunk = chunk.chunk(),
+                              .first_block = chunk.first_block(),
+                              .block_count = chunk.block_count(),
+                              .has_embedding = chunk.has_embedding(),
+                              .has_head = chunk.has_head()});
+  }
+  const v1::TrainingSpec& training = spec.training();
+  options.micro_batch_size = training.micro_batch_size();
+  options.sequence_length = training.sequence_length();
+  options.compute_dtype =
+      training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  options.optimizer = {.beta1 = spec.optimizer().beta1(),
+                       .beta2 = spec.optimizer().beta2(),
+                       .eps = spec.optimizer().eps(),
+                       .weight_decay = spec.optimizer().weight_decay(),
+                       .max_norm = training.max_norm()};
+  if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
+  return options;
+}
+
+StatusOr<std::vector<int>> LiveMicrobatches(const v1::Plan& plan, int pipe_rank) {
+  if (pipe_rank < 0 || pipe_rank >= plan.schedule().ranks_size()) {
+    return InvalidArgument("the plan's schedule has {} pipe ranks, not one numbered {}",
+                           plan.schedule().ranks_size(), pipe_rank);
+  }
+  struct Live {
+    int now = 0;
+    int most = 0;
+  };
+  std::map<int, Live> live;
+  for (const std::string& text : plan.schedule().ranks(pipe_rank).actions()) {
+    TROUPE_ASSIGN_OR_RETURN(const Action action, ParseAction(text));
+    Live& chunk = live[action.chunk];
+    if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
+    // A microbatch lives until the gradients of its weights are made.
+    if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
+      --chunk.now;
+    }
+  }
+  std::vector<int> most;
+  for (const auto& [chunk, entry] : live) most.push_back(entry.most);
+  return most;
 }
 
 }  // namespace troupe

@@ -3,7 +3,10 @@
 #ifndef TROUPE_PLAN_STAGE_INPUTS_H_
 #define TROUPE_PLAN_STAGE_INPUTS_H_
 
+#include <vector>
+
 #include "base/status.h"
+#include "model/build.h"
 #include "model/config.h"
 #include "plan/batch.h"
 #include "plan/mesh.h"
@@ -16,6 +19,15 @@ namespace troupe {
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
 
 BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh);
+
+// What the program of `rank` is built from. INVALID_ARGUMENT for a rank that the plan does not have. REQUIRES: `spec`
+// and `plan` belong together; the spec's defaults are filled in.
+StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
+                                                    int rank);
+
+// Microbatches of each of the pipe rank's chunks, ascending, that are alive at once: the buffers of its memory plan.
+// INVALID_ARGUMENT where the plan's schedule does not parse.
+StatusOr<std::vector<int>> LiveMicrobatches(const v1::Plan& plan, int pipe_rank);
 
 }  // namespace troupe
 

@@ -116,10 +116,8 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
   }
 
-  TROUPE_ASSIGN_OR_RETURN(const auto totals, LossTotals());
+  // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals, sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
-  control[model::kLaneLoss] = totals[0];
-  control[model::kLaneWeight] = totals[1];
   if (counts_loss()) {
     control[model::kLaneTokens] = static_cast<double>(
         std::count_if(batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));

@@ -1,0 +1,127 @@
+#include "base/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/exposer.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <cmath>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe {
+
+struct Metrics::Families {
+  struct HistogramFamily {
+    prometheus::Family<prometheus::Histogram>* family = nullptr;
+    std::vector<double> buckets;
+  };
+
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  mutable std::mutex mutex;
+  std::map<std::string, prometheus::Family<prometheus::Counter>*> counters;
+  std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges;
+  std::map<std::string, HistogramFamily> histograms;
+
+  void CheckNew(const std::string& name) const {
+    TROUPE_CHECK(!counters.contains(name) && !gauges.contains(name) && !histograms.contains(name),
+                 "metric {} is declared twice", name);
+  }
+};
+
+Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::DeclareCounter(const std::string& name, const std::string& help) {
+  const std::lock_guard lock(families_->mutex);
+  families_->CheckNew(name);
+  families_->counters[name] =
+      &prometheus::BuildCounter().Name(name).Help(help).Register(*families_->registry);
+}
+
+void Metrics::DeclareGauge(const std::string& name, const std::string& help) {
+  const std::lock_guard lock(families_->mutex);
+  families_->CheckNew(name);
+  families_->gauges[name] =
+      &prometheus::BuildGauge().Name(name).Help(help).Register(*families_->registry);
+}
+
+void Metrics::DeclareHistogram(const std::string& name, const std::string& help,
+                               std::vector<double> buckets) {
+  const std::lock_guard lock(families_->mutex);
+  families_->CheckNew(name);
+  families_->histograms[name] = {
+      &prometheus::BuildHistogram().Name(name).Help(help).Register(*families_->registry),
+      std::move(buckets)};
+}
+
+void Metrics::Add(const std::string& name, const MetricLabels& labels, double value) {
+  const std::lock_guard lock(families_->mutex);
+  const auto family = families_->counters.find(name);
+  TROUPE_CHECK(family != families_->counters.end(), "no counter {}", name);
+  prometheus::Counter& counter = family->second->Add(labels);
+  if (std::isfinite(value) && value > 0) counter.Increment(value);
+}
+
+void Metrics::Set(const std::string& name, const MetricLabels& labels, double value) {
+  const std::lock_guard lock(families_->mutex);
+  const auto family = families_->gauges.find(name);
+  TROUPE_CHECK(family != families_->gauges.end(), "no gauge {}", name);
+  if (std::isfinite(value)) family->second->Add(labels).Set(value);
+}
+
+void Metrics::Observe(const std::string& name, const MetricLabels& labels, double value) {
+  const std::lock_guard lock(families_->mutex);
+  const auto family = families_->histograms.find(name);
+  TROUPE_CHECK(family != families_->histograms.end(), "no histogram {}", name);
+  if (std::isfinite(value))
+    family->second.family->Add(labels, family->second.buckets).Observe(value);
+}
+
+void Metrics::Remove(const std::string& name, const MetricLabels& labels) {
+  const std::lock_guard lock(families_->mutex);
+  const auto family = families_->gauges.find(name);
+  TROUPE_CHECK(family != families_->gauges.end(), "no gauge {}", name);
+  if (family->second->Has(labels)) family->second->Remove(&family->second->Add(labels));
+}
+
+std::string Metrics::ToText() const {
+  return prometheus::TextSerializer().Serialize(families_->registry->Collect());
+}
+
+struct MetricsServer::Exposition {
+  explicit Exposition(const std::string& listen) : exposer(listen, 1) {}
+  prometheus::Exposer exposer;
+};
+
+MetricsServer::MetricsServer(std::unique_ptr<Exposition> exposition)
+    : exposition_(std::move(exposition)) {}
+MetricsServer::~MetricsServer() = default;
+
+StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& metrics,
+                                                              const std::string& listen) {
+  try {
+    auto exposition = std::make_unique<Exposition>(listen);
+    exposition->exposer.RegisterCollectable(metrics.families_->registry);
+    return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(exposition)));
+  } catch (const std::exception& error) {
+    return Unavailable("cannot serve metrics on {}: {}", listen, error.what());
+  }
+}
+
+int MetricsServer::port() const {
+  const std::vector<int> ports = exposition_->exposer.GetListeningPorts();
+  return ports.empty() ? 0 : ports.front();
+}
+
+std::vector<double> SecondsBuckets() {
+  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
+}
+
+}  // namespace troupe

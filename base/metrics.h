@@ -1,0 +1,71 @@
+// Metrics in Prometheus' text format: a thin seam over prometheus-cpp.
+//
+// A family is declared once, with its help text; after that values are set by family name and
+// labels. Counters only rise; names carry base units. Thread-safe.
+#ifndef TROUPE_BASE_METRICS_H_
+#define TROUPE_BASE_METRICS_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace troupe {
+
+using MetricLabels = std::map<std::string, std::string>;
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // REQUIRES: `name` is not declared yet; `buckets` (upper bounds) rise.
+  void DeclareCounter(const std::string& name, const std::string& help);
+  void DeclareGauge(const std::string& name, const std::string& help);
+  void DeclareHistogram(const std::string& name, const std::string& help,
+                        std::vector<double> buckets);
+
+  // REQUIRES, for all of these: `name` is declared and of that kind. Values that are not finite,
+  // and negative ones for a counter, are dropped.
+  void Add(const std::string& name, const MetricLabels& labels, double value);
+  void Set(const std::string& name, const MetricLabels& labels, double value);
+  void Observe(const std::string& name, const MetricLabels& labels, double value);
+  // The gauge's series with these labels disappears, if there is one.
+  void Remove(const std::string& name, const MetricLabels& labels);
+
+  // All families as `/metrics` serves them.
+  std::string ToText() const;
+
+ private:
+  friend class MetricsServer;
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+// Serves `/metrics` over HTTP until it is destroyed.
+class MetricsServer {
+ public:
+  // `listen` is HOST:PORT; port 0 takes a free one. UNAVAILABLE if the address cannot be listened
+  // on. `metrics` outlives the server.
+  static StatusOr<std::unique_ptr<MetricsServer>> Start(const Metrics& metrics,
+                                                        const std::string& listen);
+  ~MetricsServer();
+
+  int port() const;
+
+ private:
+  struct Exposition;
+  explicit MetricsServer(std::unique_ptr<Exposition> exposition);
+  const std::unique_ptr<Exposition> exposition_;
+};
+
+// Bounds in seconds for things that take from a millisecond to minutes.
+std::vector<double> SecondsBuckets();
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_METRICS_H_

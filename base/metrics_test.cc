@@ -1,0 +1,95 @@
+#include "base/metrics.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <limits>
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Metrics, ServesHelpTextsAndValues) {
+  Metrics metrics;
+  metrics.DeclareCounter("troupe_x_total", "How many x there were.");
+  metrics.DeclareGauge("troupe_y", "The y of now.");
+  metrics.DeclareHistogram("troupe_z_seconds", "How long z takes.", {0.5, 1});
+  metrics.Add("troupe_x_total", {{"job_name", "a"}}, 2);
+  metrics.Add("troupe_x_total", {{"job_name", "a"}}, 3);
+  metrics.Set("troupe_y", {}, 7);
+  metrics.Observe("troupe_z_seconds", {}, 0.75);
+  const std::string text = metrics.ToText();
+  EXPECT_THAT(text, HasSubstr("# HELP troupe_x_total How many x there were."));
+  EXPECT_THAT(text, HasSubstr("troupe_x_total{job_name=\"a\"} 5"));
+  EXPECT_THAT(text, HasSubstr("troupe_y 7"));
+  EXPECT_THAT(text, HasSubstr("troupe_z_seconds_bucket{le=\"0.5\"} 0"));
+  EXPECT_THAT(text, HasSubstr("troupe_z_seconds_bucket{le=\"1\"} 1"));
+}
+
+TEST(Metrics, DropsWhatIsNotFiniteAndWhatWouldMakeACounterFall) {
+  Metrics metrics;
+  metrics.DeclareCounter("troupe_x_total", "X.");
+  metrics.DeclareGauge("troupe_y", "Y.");
+  metrics.Add("troupe_x_total", {}, 1);
+  metrics.Add("troupe_x_total", {}, -5);
+  metrics.Add("troupe_x_total", {}, std::numeric_limits<double>::quiet_NaN());
+  metrics.Set("troupe_y", {}, 4);
+  metrics.Set("troupe_y", {}, std::numeric_limits<double>::infinity());
+  EXPECT_THAT(metrics.ToText(), HasSubstr("troupe_x_total 1"));
+  EXPECT_THAT(metrics.ToText(), HasSubstr("troupe_y 4"));
+}
+
+TEST(Metrics, ARemovedSeriesIsGone) {
+  Metrics metrics;
+  metrics.DeclareGauge("troupe_y", "Y.");
+  metrics.Set("troupe_y", {{"worker", "a"}}, 4);
+  metrics.Remove("troupe_y", {{"worker", "a"}});
+  metrics.Remove("troupe_y", {{"worker", "b"}});
+  EXPECT_THAT(metrics.ToText(), Not(HasSubstr("worker=\"a\"")));
+}
+
+TEST(MetricsServer, RefusesAnAddressThatIsTaken) {
+  Metrics metrics;
+  auto first = MetricsServer::Start(metrics, "127.0.0.1:0");
+  ASSERT_TRUE(first.ok()) << ToString(first.status());
+  ASSERT_GT((*first)->port(), 0);
+  const auto second = MetricsServer::Start(metrics, fmt::format("127.0.0.1:{}", (*first)->port()));
+  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(MetricsServer, AnswersOverHttp) {
+  Metrics metrics;
+  metrics.DeclareGauge("troupe_y", "Y.");
+  metrics.Set("troupe_y", {}, 4);
+  auto server = MetricsServer::Start(metrics, "127.0.0.1:0");
+  ASSERT_TRUE(server.ok()) << ToString(server.status());
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(descriptor, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>((*server)->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  ASSERT_EQ(write(descriptor, request.data(), request.size()),
+            static_cast<ssize_t>(request.size()));
+  std::string response;
+  char bytes[4096];
+  // The server lingers before it closes; the last line is enough.
+  for (ssize_t got = 0; response.find("troupe_y 4") == std::string::npos &&
+                        (got = read(descriptor, bytes, sizeof(bytes))) > 0;) {
+    response.append(bytes, static_cast<size_t>(got));
+  }
+  close(descriptor);
+  EXPECT_THAT(response, HasSubstr("200 OK"));
+  EXPECT_THAT(response, HasSubstr("troupe_y 4"));
+}
+
+}  // namespace
+}  // namespace troupe

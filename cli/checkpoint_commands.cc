@@ -1,0 +1,142 @@
+// checkpoints list, create, show, verify.
+#include <fmt/format.h>
+
+#include "base/file_system.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/verify.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/json_text.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kPageSize = 100;
+// A checkpoint asked for is written between two steps of a job that may be large.
+constexpr std::chrono::seconds kCreateLimit{900};
+
+void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
+  fmt::print("step {:<8} {:>14} bytes  {}  {}\n", checkpoint.step(), checkpoint.bytes(),
+             checkpoint.path(), checkpoint.digest());
+}
+
+StatusOr<ExitCode> List(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  Json checkpoints = Json::array();
+  v1::ListCheckpointsRequest request;
+  request.set_job(JobName(line.positional()[0]));
+  request.set_page_size(kPageSize);
+  do {
+    TROUPE_ASSIGN_OR_RETURN(
+        const v1::ListCheckpointsResponse page,
+        client.Call<v1::ListCheckpointsResponse>(
+            Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* response) {
+              return client.checkpoints().ListCheckpoints(context, request, response);
+            }));
+    for (const auto& checkpoint : page.checkpoints()) {
+      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
+      if (line.wants_json()) {
+        checkpoints.push_back(CheckpointToJson(checkpoint));
+      } else {
+        PrintCheckpoint(checkpoint);
+      }
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  if (line.wants_json()) fmt::print("{}\n", Dump({{"checkpoints", std::move(checkpoints)}}));
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Create(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  v1::CreateCheckpointRequest request;
+  request.set_job(JobName(line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::CreateCheckpointResponse created,
+      client.Call<v1::CreateCheckpointResponse>(
+          Client::Repeat::kNever, kCreateLimit, [&](auto* context, auto* response) {
+            return client.checkpoints().CreateCheckpoint(context, request, response);
+          }));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(CheckpointToJson(created.checkpoint())));
+  } else {
+    PrintCheckpoint(created.checkpoint());
+  }
+  if (created.checkpoint().state() == v1::CHECKPOINT_STATE_COMMITTED) return ExitCode::kDone;
+  return Aborted("{}: the attempt was not committed: {}", request.job(),
+                 created.checkpoint().reason());
+}
+
+StatusOr<ExitCode> Show(const CommandLine& line) {
+  PosixFileSystem files;
+  const std::string& path = line.positional()[0];
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ReadManifest(files, path, ""));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(ManifestToSummaryJson(manifest, path)));
+    return ExitCode::kDone;
+  }
+  fmt::print("job {}, step {}, {} samples consumed, attempt {}, group epoch {}\n", manifest.job(),
+             manifest.state().step(), manifest.state().consumed_samples(), manifest.attempt(),
+             manifest.group_epoch());
+  for (const auto& shard : manifest.shards()) {
+    fmt::print("{}: rank {}, {} bytes, {}\n", shard.name(), shard.rank(), shard.bytes(),
+               shard.digest());
+    for (const auto& tensor : shard.tensors()) {
+      fmt::print("  {} {} [{}] at [{}] of [{}]\n", tensor.name(), tensor.dtype(),
+                 fmt::join(tensor.shape(), ","), fmt::join(tensor.global_offset(), ","),
+                 fmt::join(tensor.global_shape(), ","));
+    }
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Verify(const CommandLine& line) {
+  PosixFileSystem files;
+  const std::string& path = line.positional()[0];
+  TROUPE_RETURN_IF_ERROR(files.Stat(path, SymbolicLinks::kFollow).status());
+  const VerifyReport report = VerifyCheckpoint(files, path, line.GetOr("--digest", ""));
+  Json failures = Json::array();
+  for (const VerifyFailure& failure : report.failures) {
+    failures.push_back(
+        {{"file", failure.file}, {"tensors", failure.tensors}, {"reason", failure.reason}});
+    fmt::print(stderr, "{}: {}{}{}\n", failure.file, failure.tensors,
+               failure.tensors.empty() ? "" : ": ", failure.reason);
+  }
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"path", path},
+                             {"step", report.step},
+                             {"files", report.files},
+                             {"bytes", report.bytes},
+                             {"failures", std::move(failures)}}));
+  } else if (report.failures.empty()) {
+    fmt::print("{}: step {}, {} files, {} bytes: whole\n", path, report.step, report.files,
+               report.bytes);
+  }
+  return report.failures.empty() ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+}  // namespace
+
+std::vector<Command> CheckpointCommands() {
+  const auto one = [](const char* name, const char* positionals, const char* summary,
+                      StatusOr<ExitCode> (*run)(const CommandLine&)) {
+    return Command{.name = name,
+                   .positionals = positionals,
+                   .least_positionals = 1,
+                   .most_positionals = 1,
+                   .summary = summary,
+                   .run = run};
+  };
+  std::vector<Command> commands = {
+      one("checkpoints list", "JOB", "A job's committed checkpoints, newest last.", List),
+      one("checkpoints create", "JOB", "Takes one at the next step; returns once it is committed.",
+          Create),
+      one("checkpoints show", "PATH", "What is inside one.", Show),
+      one("checkpoints verify", "PATH", "Reads every byte; names file and tensor that fail.",
+          Verify),
+  };
+  commands.back().flags = {{"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"}};
+  return commands;
+}
+
+}  // namespace troupe

@@ -1,0 +1,82 @@
+#include "cli/client.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "cli/cluster/cluster_file.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace troupe {
+
+StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
+  if (const auto address = line.Get("--coordinator")) return *address;
+  if (const auto folder = line.Get("--data-dir")) {
+    const auto cluster = ReadClusterFile(*folder);
+    if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
+      return Unavailable("no cluster is up in {}", *folder);
+    }
+    TROUPE_RETURN_IF_ERROR(cluster.status());
+    return cluster->coordinator_address;
+  }
+  if (const char* address = std::getenv("TROUPE_COORDINATOR"); address != nullptr && *address) {
+    return std::string(address);
+  }
+  return InvalidArgument(
+      "no coordinator is named: give --coordinator ADDRESS or --data-dir DIR, or set "
+      "TROUPE_COORDINATOR");
+}
+
+bool IsLocalAddress(const std::string& address) {
+  for (const char* prefix : {"127.", "localhost:", "[::1]:", "unix:", "ipv4:127."}) {
+    if (address.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+Status FromGrpcStatus(const grpc::Status& status) {
+  if (status.ok()) return OkStatus();
+  Status ours = MakeStatus(static_cast<StatusCode>(status.error_code()), status.error_message());
+  google::rpc::Status details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const auto& detail : details.details()) {
+      ours.SetPayload(absl::string_view(detail.type_url().data(), detail.type_url().size()),
+                      absl::Cord(detail.value()));
+    }
+  }
+  return ours;
+}
+
+StatusOr<Client> Client::Make(const CommandLine& line) {
+  Client client;
+  TROUPE_ASSIGN_OR_RETURN(client.address_, CoordinatorAddress(line));
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  // A proxy of the environment has no business between this command and its coordinator.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  client.channel_ =
+      grpc::CreateCustomChannel(client.address_, grpc::InsecureChannelCredentials(), arguments);
+  client.jobs_ = v1::JobService::NewStub(client.channel_);
+  client.plans_ = v1::PlanService::NewStub(client.channel_);
+  client.checkpoints_ = v1::CheckpointService::NewStub(client.channel_);
+  client.cluster_ = v1::ClusterService::NewStub(client.channel_);
+  return client;
+}
+
+Status Client::WaitUntilConnected(std::chrono::milliseconds limit) {
+  if (channel_->WaitForConnected(std::chrono::system_clock::now() + limit)) return OkStatus();
+  return Unavailable("cannot reach the coordinator at {}", address_);
+}
+
+void Client::PauseBeforeRepeat() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
+
+std::chrono::milliseconds Client::Remaining(std::chrono::steady_clock::time_point end) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      end - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
+
+}  // namespace troupe

@@ -1,0 +1,85 @@
+// The command's side of the API: finds the coordinator, calls it, waits out its restarts for a bounded time, and turns
+// gRPC's status into ours with its BadRequest details.
+//
+// Not thread-safe, but Cancel of a running stream's context is.
+#ifndef TROUPE_CLI_CLIENT_H_
+#define TROUPE_CLI_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "cli/command_line.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+
+// Where the coordinator is: --coordinator, else the cluster.json of --data-dir, else TROUPE_COORDINATOR.
+// INVALID_ARGUMENT where none is given, UNAVAILABLE where the folder has no cluster.
+StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
+
+// True where `address` names this machine, so that files it names are this machine's.
+bool IsLocalAddress(const std::string& address);
+
+Status FromGrpcStatus(const grpc::Status& status);
+
+class Client {
+ public:
+  static constexpr std::chrono::seconds kCallLimit{30};
+  // A supervised coordinator is back within a second; an unsupervised one is given this long.
+  static constexpr std::chrono::seconds kReconnectLimit{5};
+
+  static StatusOr<Client> Make(const CommandLine& line);
+
+  const std::string& address() const { return address_; }
+  v1::JobService::Stub& jobs() { return *jobs_; }
+  v1::PlanService::Stub& plans() { return *plans_; }
+  v1::CheckpointService::Stub& checkpoints() { return *checkpoints_; }
+  v1::ClusterService::Stub& cluster() { return *cluster_; }
+
+  // Waits until the channel is connected: UNAVAILABLE after `limit`.
+  Status WaitUntilConnected(std::chrono::milliseconds limit);
+
+  enum class Repeat {
+    kSafe,   // the call may take effect twice without harm: repeated while the coordinator restarts
+    kNever,
+  };
+  // Calls `method` (a lambda of context and response) with a deadline.
+  template <typename Response>
+  StatusOr<Response> Call(Repeat repeat, std::chrono::seconds limit, const auto& method) {
+    const auto give_up = std::chrono::steady_clock::now() + kReconnectLimit;
+    while (true) {
+      TROUPE_RETURN_IF_ERROR(WaitUntilConnected(Remaining(give_up)));
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + limit);
+      Response response;
+      const Status status = FromGrpcStatus(method(&context, &response));
+      if (status.ok()) return response;
+      const bool lost = status.code() == StatusCode::kUnavailable;
+      if (!lost) return status;
+      if (repeat == Repeat::kNever || Remaining(give_up).count() == 0) {
+        return Annotate(status, address_);
+      }
+      PauseBeforeRepeat();
+    }
+  }
+
+ private:
+  Client() = default;
+  static void PauseBeforeRepeat();
+  static std::chrono::milliseconds Remaining(std::chrono::steady_clock::time_point end);
+
+  std::string address_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::PlanService::Stub> plans_;
+  std::unique_ptr<v1::CheckpointService::Stub> checkpoints_;
+  std::unique_ptr<v1::ClusterService::Stub> cluster_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_CLIENT_H_

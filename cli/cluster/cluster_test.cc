@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/temporary_directory.h"
+#include "cli/cluster/cluster_file.h"
+#include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/process.h"
+
+namespace troupe {
+namespace {
+
+TEST(ClusterFileTest, TextAndParsingAreInverse) {
+  ClusterFile cluster{.coordinator_address = "127.0.0.1:7",
+                      .coordinator_metrics = "http://127.0.0.1:8/metrics",
+                      .coordinator = {1, 2},
+                      .supervisor = {3, 4},
+                      .workers = {{"worker-0", {5, 6}, "http://127.0.0.1:9/metrics"}}};
+  const auto parsed = ParseClusterFile(ToJsonText(cluster));
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(ToJsonText(*parsed), ToJsonText(cluster));
+  EXPECT_EQ(parsed->workers[0].process, (ProcessId{5, 6}));
+}
+
+TEST(ClusterFileTest, BadFilesAreErrors) {
+  for (const char* text : {"", "{}", "[]", "{\"coordinator\": 3}", "nonsense"}) {
+    EXPECT_EQ(ParseClusterFile(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_EQ(ReadClusterFile("/nowhere/at/all").status().code(), StatusCode::kNotFound);
+}
+
+TEST(ClusterSettingsTest, AreKept) {
+  const TemporaryDirectory folder;
+  EXPECT_EQ(ReadClusterSettings(folder.path()).status().code(), StatusCode::kNotFound);
+  const ClusterSettings settings{.devices_per_worker = 2,
+                                 .detection_seconds = 0.5,
+                                 .coordinator_port = 1,
+                                 .coordinator_metrics_port = 2,
+                                 .worker_metrics_ports = {3, 4}};
+  ASSERT_TRUE(WriteClusterSettings(folder.path(), settings).ok());
+  const auto read = ReadClusterSettings(folder.path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->workers(), 2);
+  EXPECT_EQ(read->worker_metrics_ports, settings.worker_metrics_ports);
+  EXPECT_EQ(read->detection_seconds, 0.5);
+}
+
+TEST(ProcessTest, ThisProcessLivesAndARecycledNumberDoesNot) {
+  const auto self = FindProcess(getpid());
+  ASSERT_TRUE(self.has_value());
+  EXPECT_TRUE(IsAlive(*self));
+  const ProcessId recycled{.pid = self->pid, .start_ticks = self->start_ticks + 1};
+  EXPECT_FALSE(IsAlive(recycled));
+  // Would end this test if it were sent.
+  SignalProcess(recycled, SIGKILL);
+  EXPECT_FALSE(IsAlive({}));
+}
+
+TEST(ProcessTest, ADetachedProcessHasItsLogAndASessionOfItsOwn) {
+  const TemporaryDirectory folder;
+  const std::string log = folder.path() + "/log";
+  const auto process =
+      StartDetached({"/bin/sh", "-c", "echo hello; ls /proc/self/fd | wc -l; exec sleep 60"}, log);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE(IsAlive(*process));
+  const auto written = [&] {
+    std::ifstream file(log);
+    return std::string((std::istreambuf_iterator<char>(file)), {});
+  };
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (written().find('\n', 6) == std::string::npos && std::chrono::steady_clock::now() < end) {
+    sched_yield();
+  }
+  EXPECT_EQ(getsid(process->pid), process->pid);
+  // 0, 1, 2 and the one that ls has on the folder itself.
+  EXPECT_EQ(written(), "hello\n4\n");
+  SignalProcess(*process, SIGKILL);
+  EXPECT_EQ(waitpid(process->pid, nullptr, 0), process->pid);
+  EXPECT_FALSE(IsAlive(*process));
+}
+
+TEST(ProcessTest, FreePortsDiffer) {
+  const auto ports = FindFreePorts(20);
+  ASSERT_TRUE(ports.ok());
+  EXPECT_EQ(std::set<int>(ports->begin(), ports->end()).size(), 20u);
+}
+
+}  // namespace
+}  // namespace troupe

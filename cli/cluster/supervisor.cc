@@ -1,0 +1,207 @@
+#include "cli/cluster/supervisor.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <thread>
+
+#include "base/file_system.h"
+#include "base/log.h"
+#include "cli/cluster/process.h"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+// How often processes that are not children of this supervisor are looked at.
+constexpr long kPollNanoseconds = 100'000'000;
+// A process that died sooner after its start died quickly: its next start waits longer, up to the limit.
+constexpr seconds kQuickDeath{2};
+constexpr milliseconds kFirstWait{50};
+constexpr milliseconds kLongestWait{800};
+// After SIGTERM, before SIGKILL.
+constexpr seconds kCoordinatorStopLimit{3};
+constexpr seconds kWorkerStopLimit{5};
+
+void Reap() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+}  // namespace
+
+std::string SupervisorLockPath(const std::string& folder) {
+  return JoinPath(folder, "supervisor.lock");
+}
+
+Supervisor::Supervisor(std::string folder, std::string binaries)
+    : folder_(std::move(folder)), binaries_(std::move(binaries)) {}
+
+Status Supervisor::Run() {
+  const int lock = open(SupervisorLockPath(folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock < 0) return ErrnoStatus(errno, SupervisorLockPath(folder_));
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    return FailedPrecondition("{} is held: another supervisor lives", SupervisorLockPath(folder_));
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+
+  TROUPE_RETURN_IF_ERROR(ReadSettings());
+  TakeOverSurvivors();
+  while (true) {
+    NoticeDeaths();
+    if (StartMissing()) WriteFile();
+    const timespec limit{.tv_sec = 0, .tv_nsec = kPollNanoseconds};
+    const int signal = sigtimedwait(&signals, nullptr, &limit);
+    if (signal == SIGTERM || signal == SIGINT) break;
+    if (signal == SIGHUP) {
+      const Status status = ReadSettings();
+      if (!status.ok()) LogError("supervisor", "settings: {}", Message(status));
+    }
+  }
+  StopAll();
+  return OkStatus();
+}
+
+Status Supervisor::ReadSettings() {
+  TROUPE_ASSIGN_OR_RETURN(settings_, ReadClusterSettings(folder_));
+  const auto local = [](int port) { return fmt::format("127.0.0.1:{}", port); };
+  const auto url = [&](int port) { return fmt::format("http://{}/metrics", local(port)); };
+  if (children_.empty()) {
+    children_.push_back(
+        {.name = "coordinator",
+         .arguments = {JoinPath(binaries_, "troupe-coordinator"), "--listen",
+                       local(settings_.coordinator_port), "--metrics-listen",
+                       local(settings_.coordinator_metrics_port), "--data-dir",
+                       JoinPath(folder_, "coordinator"), "--detection-seconds",
+                       fmt::format("{}", settings_.detection_seconds)},
+         .metrics = url(settings_.coordinator_metrics_port)});
+  }
+  for (int i = static_cast<int>(children_.size()) - 1; i < settings_.workers(); ++i) {
+    const std::string name = ClusterSettings::WorkerName(i);
+    children_.push_back(
+        {.name = name,
+         .arguments = {JoinPath(binaries_, "troupe-worker"), "--coordinator",
+                       local(settings_.coordinator_port), "--name", name, "--devices",
+                       fmt::format("cpu:{}", settings_.devices_per_worker), "--data-dir",
+                       JoinPath(JoinPath(folder_, "workers"), name), "--log-dir",
+                       JoinPath(folder_, "logs"), "--metrics-listen",
+                       local(settings_.worker_metrics_ports[i])},
+         .metrics = url(settings_.worker_metrics_ports[i])});
+  }
+  return OkStatus();
+}
+
+void Supervisor::TakeOverSurvivors() {
+  const auto former = ReadClusterFile(folder_);
+  if (!former.ok()) return;
+  const auto take_over = [&](Child* child, const ProcessId& process) {
+    if (!IsAlive(process)) return;
+    child->process = process;
+    child->started_at = steady_clock::now();
+    LogInfo("supervisor", "{} lives on as process {}", child->name, process.pid);
+  };
+  take_over(&children_[0], former->coordinator);
+  for (const auto& worker : former->workers) {
+    for (Child& child : children_) {
+      if (child.name == worker.name) take_over(&child, worker.process);
+    }
+  }
+}
+
+bool Supervisor::StartMissing() {
+  bool changed = false;
+  const auto now = steady_clock::now();
+  for (Child& child : children_) {
+    if (child.process.pid != 0 || now < child.start_not_before) continue;
+    const auto process = StartDetached(
+        child.arguments, JoinPath(JoinPath(folder_, "logs"), child.name + ".log"));
+    child.started_at = now;
+    if (!process.ok()) {
+      LogError("supervisor", "{}: {}", child.name, Message(process.status()));
+      child.start_not_before = now + kLongestWait;
+      continue;
+    }
+    child.process = *process;
+    LogInfo("supervisor", "{} started as process {}", child.name, process->pid);
+    changed = true;
+  }
+  return changed;
+}
+
+void Supervisor::NoticeDeaths() {
+  const auto now = steady_clock::now();
+  for (Child& child : children_) {
+    if (child.process.pid == 0 || IsAlive(child.process)) continue;
+    child.quick_deaths = now - child.started_at < kQuickDeath ? child.quick_deaths + 1 : 0;
+    const milliseconds wait =
+        child.quick_deaths == 0
+            ? milliseconds(0)
+            : std::min(kFirstWait * (1 << std::min(child.quick_deaths - 1, 10)), kLongestWait);
+    LogWarning("supervisor", "{}, process {}, is dead; starting it again in {} ms", child.name,
+               child.process.pid, wait.count());
+    child.start_not_before = now + wait;
+    child.process = {};
+  }
+  Reap();
+}
+
+void Supervisor::WriteFile() {
+  ClusterFile cluster;
+  cluster.coordinator_address = fmt::format("127.0.0.1:{}", settings_.coordinator_port);
+  cluster.coordinator_metrics = children_[0].metrics;
+  cluster.coordinator = children_[0].process;
+  cluster.supervisor = FindProcess(getpid()).value_or(ProcessId{.pid = getpid()});
+  for (size_t i = 1; i < children_.size(); ++i) {
+    cluster.workers.push_back({.name = children_[i].name,
+                               .process = children_[i].process,
+                               .metrics = children_[i].metrics});
+  }
+  const Status status = WriteClusterFile(folder_, cluster);
+  if (!status.ok()) LogError("supervisor", "cluster.json: {}", Message(status));
+}
+
+void Supervisor::StopAll() {
+  LogInfo("supervisor", "stopping");
+  StopChildren({&children_[0]}, kCoordinatorStopLimit);
+  std::vector<Child*> workers;
+  for (size_t i = 1; i < children_.size(); ++i) workers.push_back(&children_[i]);
+  StopChildren(workers, kWorkerStopLimit);
+  PosixFileSystem files;
+  const Status status = files.Remove(JoinPath(folder_, "cluster.json"));
+  if (!status.ok()) LogWarning("supervisor", "cluster.json: {}", Message(status));
+}
+
+void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {
+  for (Child* child : children) SignalProcess(child->process, SIGTERM);
+  const auto end = steady_clock::now() + limit;
+  bool killed = false;
+  while (true) {
+    Reap();
+    std::erase_if(children, [](Child* child) { return !IsAlive(child->process); });
+    if (children.empty()) return;
+    if (!killed && steady_clock::now() > end) {
+      killed = true;
+      for (Child* child : children) {
+        LogWarning("supervisor", "{} did not stop within its limit: killed", child->name);
+        SignalProcess(child->process, SIGKILL);
+      }
+    }
+    // A process stuck in the kernel must not hold up the others for ever.
+    if (steady_clock::now() > end + limit) return;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,59 @@
+// Keeps the processes of a local cluster running: restarts a dead worker (same name) or coordinator (same port) within
+// a second, keeps cluster.json current, and stops everything on SIGTERM, the coordinator first, so that it records no
+// failure of jobs whose workers are being stopped.
+//
+// Processes outlive a supervisor that is killed; the next one takes over those that still live. One thread.
+#ifndef TROUPE_CLI_CLUSTER_SUPERVISOR_H_
+#define TROUPE_CLI_CLUSTER_SUPERVISOR_H_
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "cli/cluster/cluster_file.h"
+#include "cli/cluster/cluster_settings.h"
+
+namespace troupe {
+
+// Name of the lock that a supervisor holds while it lives.
+std::string SupervisorLockPath(const std::string& folder);
+
+class Supervisor {
+ public:
+  // REQUIRES: `folder` is absolute and has settings; `binaries` holds troupe-coordinator and troupe-worker.
+  Supervisor(std::string folder, std::string binaries);
+
+  // Returns after SIGTERM or SIGINT, everything stopped. FAILED_PRECONDITION if another one has the lock.
+  Status Run();
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Child {
+    std::string name;
+    std::vector<std::string> arguments;
+    std::string metrics;
+    ProcessId process;       // pid 0: not running
+    Time started_at{};
+    Time start_not_before{};
+    int quick_deaths = 0;
+  };
+
+  Status ReadSettings();
+  void TakeOverSurvivors();
+  // Starts what does not run and is due; true if anything changed.
+  bool StartMissing();
+  void NoticeDeaths();
+  void WriteFile();
+  void StopAll();
+  void StopChildren(std::vector<Child*> children, std::chrono::seconds limit);
+
+  const std::string folder_;
+  const std::string binaries_;
+  ClusterSettings settings_;
+  std::vector<Child> children_;  // the coordinator, then the workers
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_CLUSTER_SUPERVISOR_H_

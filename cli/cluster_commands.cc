@@ -1,0 +1,286 @@
+// up, down, and supervise, which up starts.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/file_system.h"
+#include "cli/client.h"
+#include "cli/cluster/cluster_file.h"
+#include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/process.h"
+#include "cli/cluster/supervisor.h"
+#include "cli/commands.h"
+
+namespace troupe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kUpLimit{60};
+constexpr seconds kDownLimit{20};
+constexpr milliseconds kPoll{20};
+constexpr int kMostWorkers = 256;
+
+StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
+  const auto folder = line.Get("--data-dir");
+  if (!folder.has_value() || folder->empty()) return InvalidArgument("--data-dir DIR is required");
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(*folder, error);
+  if (error) return ErrnoStatus(error.value(), *folder);
+  return absolute.lexically_normal().string();
+}
+
+// Keeps a second `up` or `down` of the same folder waiting; released with the object.
+class FolderLock {
+ public:
+  static StatusOr<FolderLock> Take(const std::string& folder) {
+    const std::string path = JoinPath(folder, "up.lock");
+    FolderLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (lock.descriptor_ < 0) return ErrnoStatus(errno, path);
+    const auto end = steady_clock::now() + kUpLimit;
+    while (flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      if (steady_clock::now() > end) {
+        return DeadlineExceeded("{}: another troupe up or down has held it for {} s", path,
+                                kUpLimit.count());
+      }
+      std::this_thread::sleep_for(kPoll);
+    }
+    return lock;
+  }
+  FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  ~FolderLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  explicit FolderLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+// A supervisor holds its lock as long as it lives.
+bool SupervisorLives(const std::string& folder) {
+  const int descriptor = open(SupervisorLockPath(folder).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+  close(descriptor);
+  return held;
+}
+
+// What the folder's cluster should be once this `up` is done. A running one keeps what cannot change under it.
+StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
+                                         bool runs) {
+  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 1, 1, kMostWorkers));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t port, line.Integer("--port", 0, 0, 65535));
+  auto former = ReadClusterSettings(folder);
+  if (!former.ok() && former.status().code() != StatusCode::kNotFound) return former.status();
+  ClusterSettings settings = former.ok() ? *former : ClusterSettings{};
+  TROUPE_ASSIGN_OR_RETURN(const int64_t devices,
+                          line.Integer("--devices-per-worker", settings.devices_per_worker, 1, 64));
+  TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
+                          line.PositiveNumber("--detection-seconds", settings.detection_seconds));
+  if (runs) {
+    if ((port != 0 && port != settings.coordinator_port) ||
+        devices != settings.devices_per_worker ||
+        detection_seconds != settings.detection_seconds) {
+      return FailedPrecondition(
+          "the cluster in {} runs with --port {} --devices-per-worker {} --detection-seconds {}: "
+          "troupe down first to change them",
+          folder, settings.coordinator_port, settings.devices_per_worker,
+          settings.detection_seconds);
+    }
+  } else {
+    settings.devices_per_worker = static_cast<int>(devices);
+    settings.detection_seconds = detection_seconds;
+    if (port != 0) settings.coordinator_port = static_cast<int>(port);
+  }
+  if (!runs && settings.workers() > workers) {
+    settings.worker_metrics_ports.resize(static_cast<size_t>(workers));
+  }
+  const int missing = static_cast<int>(std::max<int64_t>(workers - settings.workers(), 0));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int> ports, FindFreePorts(missing + 2));
+  const auto take = [&] {
+    const int taken = ports.back();
+    ports.pop_back();
+    return taken;
+  };
+  if (settings.coordinator_port == 0) settings.coordinator_port = take();
+  if (settings.coordinator_metrics_port == 0) settings.coordinator_metrics_port = take();
+  while (settings.workers() < workers) settings.worker_metrics_ports.push_back(take());
+  return settings;
+}
+
+Status StartSupervisor(const std::string& folder, const std::string& binaries) {
+  for (const char* binary : {"troupe-coordinator", "troupe-worker"}) {
+    if (access(JoinPath(binaries, binary).c_str(), X_OK) != 0) {
+      return FailedPrecondition("{} is not beside the troupe command in {}", binary, binaries);
+    }
+  }
+  return StartDetached({JoinPath(binaries, "troupe"), "supervise", "--data-dir", folder},
+                       JoinPath(JoinPath(folder, "logs"), "supervisor.log"))
+      .status();
+}
+
+bool AllRun(const ClusterFile& cluster, int workers) {
+  if (!IsAlive(cluster.supervisor) || !IsAlive(cluster.coordinator) ||
+      static_cast<int>(cluster.workers.size()) < workers) {
+    return false;
+  }
+  return std::all_of(cluster.workers.begin(), cluster.workers.end(),
+                     [](const auto& worker) { return IsAlive(worker.process); });
+}
+
+// The names of the workers that the coordinator calls ready.
+StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
+  std::set<std::string> ready;
+  v1::ListWorkersRequest request;
+  do {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(5));
+    v1::ListWorkersResponse response;
+    TROUPE_RETURN_IF_ERROR(
+        FromGrpcStatus(client->cluster().ListWorkers(&context, request, &response)));
+    for (const auto& worker : response.workers()) {
+      if (worker.state() == "READY") ready.insert(worker.name());
+    }
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return ready;
+}
+
+StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string& folder,
+                                     int workers) {
+  const auto end = steady_clock::now() + kUpLimit;
+  std::string lacking = "the supervisor";
+  for (; steady_clock::now() < end; std::this_thread::sleep_for(kPoll)) {
+    const auto cluster = ReadClusterFile(folder);
+    if (!cluster.ok() || !AllRun(*cluster, workers)) continue;
+    lacking = "the coordinator";
+    TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+    if (!client.WaitUntilConnected(milliseconds(500)).ok()) continue;
+    const auto ready = ReadyWorkers(&client);
+    if (!ready.ok()) continue;
+    lacking.clear();
+    for (const auto& worker : cluster->workers) {
+      if (!ready->contains(worker.name)) lacking += (lacking.empty() ? "" : ", ") + worker.name;
+    }
+    // Whatever died and was started again meanwhile has another number by now.
+    if (lacking.empty()) return ReadClusterFile(folder);
+  }
+  return Internal("not ready within {} s: {}; see the logs in {}/logs", kUpLimit.count(), lacking,
+                  folder);
+}
+
+StatusOr<ExitCode> Up(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  if (line.Has("--coordinator")) return InvalidArgument("--coordinator: up starts its own");
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "logs")));
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "workers")));
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
+  const bool runs = SupervisorLives(folder);
+  TROUPE_ASSIGN_OR_RETURN(const ClusterSettings settings, WantedSettings(line, folder, runs));
+  TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
+  if (runs) {
+    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadClusterFile(folder));
+    SignalProcess(cluster.supervisor, SIGHUP);
+  } else {
+    TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster,
+                          WaitUntilReady(line, folder, settings.workers()));
+  if (line.wants_json()) {
+    fmt::print("{}", ToJsonText(cluster));
+  } else {
+    fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
+    for (const auto& worker : cluster.workers) {
+      fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
+    }
+  }
+  return ExitCode::kDone;
+}
+
+// Waits until none of `processes` lives; true if so within the limit.
+bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
+  const auto end = steady_clock::now() + limit;
+  while (std::any_of(processes.begin(), processes.end(), IsAlive)) {
+    if (steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(kPoll);
+  }
+  return true;
+}
+
+StatusOr<ExitCode> Down(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  auto cluster = ReadClusterFile(folder);
+  if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
+    fmt::print(stderr, "no cluster is up in {}\n", folder);
+    return ExitCode::kDone;
+  }
+  TROUPE_RETURN_IF_ERROR(cluster.status());
+  // A stopped supervisor would not see the signal.
+  SignalProcess(cluster->supervisor, SIGTERM);
+  SignalProcess(cluster->supervisor, SIGCONT);
+  if (!WaitUntilGone({cluster->supervisor}, kDownLimit)) {
+    SignalProcess(cluster->supervisor, SIGKILL);
+    WaitUntilGone({cluster->supervisor}, seconds(5));
+  }
+  // What a supervisor that was killed left behind; it may have started processes since the file was read.
+  if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
+  std::vector<ProcessId> left = {cluster->coordinator};
+  for (const auto& worker : cluster->workers) left.push_back(worker.process);
+  for (const auto& process : left) {
+    SignalProcess(process, SIGTERM);
+    SignalProcess(process, SIGCONT);
+  }
+  if (!WaitUntilGone(left, seconds(5))) {
+    for (const auto& process : left) SignalProcess(process, SIGKILL);
+    if (!WaitUntilGone(left, seconds(5))) {
+      return Internal("some processes of the cluster in {} survive SIGKILL", folder);
+    }
+  }
+  PosixFileSystem files;
+  const Status removed = files.Remove(JoinPath(folder, "cluster.json"));
+  if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Supervise(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
+  TROUPE_RETURN_IF_ERROR(Supervisor(folder, binaries).Run());
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> ClusterCommands() {
+  return {
+      {.name = "up",
+       .summary = "Starts a local cluster in --data-dir, or what is missing of it; returns once all "
+                  "workers are ready.",
+       .flags = {{"--workers", "N", "worker daemons; default 1"},
+                 {"--devices-per-worker", "N", "default 1"},
+                 {"--port", "PORT", "the coordinator's; default: a free one, kept from then on"},
+                 {"--detection-seconds", "S", "all of the cluster's time limits follow; default 3"}},
+       .run = Up},
+      {.name = "down", .summary = "Stops the local cluster in --data-dir.", .run = Down},
+      {.name = "supervise",
+       .summary = "Keeps the cluster of --data-dir running in the foreground (`up` starts it).",
+       .run = Supervise},
+  };
+}
+
+}  // namespace troupe

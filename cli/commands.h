@@ -1,0 +1,19 @@
+// The commands, one list a file.
+#ifndef TROUPE_CLI_COMMANDS_H_
+#define TROUPE_CLI_COMMANDS_H_
+
+#include <vector>
+
+#include "cli/command_line.h"
+
+namespace troupe {
+
+std::vector<Command> JobCommands();         // submit list describe watch cancel resume logs workers
+std::vector<Command> PlanCommands();        // plan
+std::vector<Command> DataCommands();        // data prepare, data show
+std::vector<Command> CheckpointCommands();  // checkpoints list create show verify
+std::vector<Command> ClusterCommands();     // up down supervise
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_COMMANDS_H_

@@ -1,0 +1,91 @@
+// data prepare, data show.
+#include <fmt/format.h>
+
+#include "base/file_system.h"
+#include "cli/commands.h"
+#include "cli/job_input.h"
+#include "cli/json_text.h"
+#include "data/prepare.h"
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/validate.h"
+
+namespace troupe {
+namespace {
+
+StatusOr<ExitCode> Prepare(const CommandLine& line) {
+  const auto output = line.Get("--output");
+  if (!output.has_value()) return InvalidArgument("--output PREFIX is required");
+  PosixFileSystem files;
+  TROUPE_ASSIGN_OR_RETURN(
+      const PrepareResult result,
+      PrepareDataset(files, {.output_prefix = *output,
+                             .tokenizer = line.GetOr("--tokenizer", "bytes"),
+                             .paths = line.positional()}));
+  const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
+                          result.skipped_links + result.skipped_special;
+  if (skipped > 0) {
+    fmt::print(stderr,
+               "left out: {} binary, {} unreadable, {} empty, {} symbolic links, {} special\n",
+               result.skipped_binary, result.skipped_unreadable, result.skipped_empty,
+               result.skipped_links, result.skipped_special);
+  }
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"documents", result.documents},
+                             {"tokens", result.tokens},
+                             {"files", result.files}}));
+  } else {
+    fmt::print("{} documents, {} tokens\n", result.documents, result.tokens);
+    for (const auto& file : result.files) fmt::print("{}\n", file);
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Show(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
+                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  if (!line.Has("--step")) return InvalidArgument("--step S is required");
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
+  // A name says nothing about samples.
+  if (!spec.has_name()) spec.set_name("data");
+  ApplyDefaults(&spec);
+  TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kTrain));
+  TROUPE_ASSIGN_OR_RETURN(const Dataset dataset, OpenData(spec));
+  const size_t length = static_cast<size_t>(spec.training().sequence_length());
+  std::vector<int32_t> tokens(length), targets(length), positions(length);
+  std::vector<float> weights(length);
+  Json samples = Json::array();
+  for (int64_t slot = 0; slot < spec.training().global_batch_size(); ++slot) {
+    TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, {tokens, targets, weights, positions}));
+    if (line.wants_json()) {
+      samples.push_back({{"slot", slot}, {"tokens", tokens}, {"targets", targets}});
+    } else {
+      fmt::print("slot {}: {} -> {}\n", slot, fmt::join(tokens, " "), targets.back());
+    }
+  }
+  if (line.wants_json()) fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> DataCommands() {
+  return {{.name = "data prepare",
+           .positionals = "PATH…",
+           .least_positionals = 1,
+           .most_positionals = 1 << 20,
+           .summary = "Tokenizes text files and folders into Megatron's indexed format.",
+           .flags = {{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx"},
+                     {"--tokenizer", "NAME", "bytes (the default): ids 0-255, 256 ends a document"}},
+           .run = Prepare},
+          {.name = "data show",
+           .positionals = "JOB.yaml",
+           .least_positionals = 1,
+           .most_positionals = 1,
+           .summary = "Exactly what training sees at a step.",
+           .flags = {{"--step", "S", "from 1"},
+                     {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
+           .run = Show}};
+}
+
+}  // namespace troupe

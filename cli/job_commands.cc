@@ -1,0 +1,278 @@
+// submit, list, describe, watch, cancel, resume, logs, workers.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/json_text.h"
+#include "cli/watch.h"
+#include "cli/job_input.h"
+#include "plan/job_file.h"
+
+namespace troupe {
+namespace {
+
+// Large enough for a page, small enough for gRPC's message limit.
+constexpr int kPageSize = 100;
+
+// A number that no other submission has: 128 random bits.
+StatusOr<std::string> MakeRequestId() {
+  unsigned char bytes[16];
+  std::ifstream random("/dev/urandom", std::ios::binary);
+  if (!random.read(reinterpret_cast<char*>(bytes), sizeof bytes)) {
+    return Internal("cannot read /dev/urandom");
+  }
+  std::string text;
+  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+void PrintNameAndState(const CommandLine& line, const v1::Job& job) {
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"name", job.name()}, {"state", StateText(job.state())}}));
+  } else {
+    fmt::print("{} {}\n", job.name(), StateText(job.state()));
+  }
+}
+
+StatusOr<ExitCode> Submit(const CommandLine& line) {
+  InterruptWatch interrupt;
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
+                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  if (const auto name = line.Get("--name")) spec.set_name(*name);
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteAndCheck(spec));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  // What only the workers can see is checked by the ranks at start.
+  if (IsLocalAddress(client.address())) TROUPE_RETURN_IF_ERROR(CheckData(complete));
+  v1::CreateJobRequest request;
+  *request.mutable_job() = spec;
+  if (const auto id = line.Get("--request-id")) {
+    request.set_request_id(*id);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(*request.mutable_request_id(), MakeRequestId());
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::CreateJobResponse created,
+      client.Call<v1::CreateJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                         [&](auto* context, auto* response) {
+                                           return client.jobs().CreateJob(context, request,
+                                                                          response);
+                                         }));
+  const std::string& name = created.job().name();
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"name", name}}));
+  } else {
+    fmt::print("{}\n", name);
+  }
+  std::fflush(stdout);
+  if (!line.Has("--wait")) return ExitCode::kDone;
+  return WatchJob(&client, &interrupt,
+                  {.job = name, .json = line.wants_json(), .lines = !line.wants_json()});
+}
+
+StatusOr<ExitCode> List(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  Json jobs = Json::array();
+  v1::ListJobsRequest request;
+  request.set_page_size(kPageSize);
+  do {
+    TROUPE_ASSIGN_OR_RETURN(
+        const v1::ListJobsResponse page,
+        client.Call<v1::ListJobsResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                          [&](auto* context, auto* response) {
+                                            return client.jobs().ListJobs(context, request,
+                                                                          response);
+                                          }));
+    for (const auto& job : page.jobs()) {
+      if (line.wants_json()) {
+        jobs.push_back(JobSummaryToJson(job));
+      } else {
+        fmt::print("{:<32} {:<13} {}/{}{}\n", job.name(), StateText(job.state()), job.step(),
+                   job.steps(),
+                   job.waiting_for().empty() ? "" : "  waits: " + job.waiting_for());
+      }
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  if (line.wants_json()) fmt::print("{}\n", Dump({{"jobs", std::move(jobs)}}));
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Describe(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  v1::GetJobRequest request;
+  request.set_name(JobName(line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::GetJobResponse found,
+      client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                      [&](auto* context, auto* response) {
+                                        return client.jobs().GetJob(context, request, response);
+                                      }));
+  const Json json = JobToJson(found.job());
+  fmt::print("{}\n", line.wants_json() ? Dump(json)
+                                       : json.dump(2, ' ', false, Json::error_handler_t::replace));
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Watch(const CommandLine& line) {
+  InterruptWatch interrupt;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t from_step,
+                          line.Integer("--from-step", 0, 0, int64_t{1} << 40));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  return WatchJob(&client, &interrupt,
+                  {.job = JobName(line.positional()[0]),
+                   .from_step = from_step,
+                   .json = line.wants_json()});
+}
+
+StatusOr<ExitCode> Cancel(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  v1::CancelJobRequest request;
+  request.set_name(JobName(line.positional()[0]));
+  request.set_checkpoint(line.Has("--checkpoint"));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::CancelJobResponse cancelled,
+      client.Call<v1::CancelJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                         [&](auto* context, auto* response) {
+                                           return client.jobs().CancelJob(context, request,
+                                                                          response);
+                                         }));
+  PrintNameAndState(line, cancelled.job());
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Resume(const CommandLine& line) {
+  v1::ResumeJobRequest request;
+  request.set_name(JobName(line.positional()[0]));
+  for (const std::string& setting : line.GetAll("--set")) {
+    TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides()));
+  }
+  // There is no job file here: relative paths are those of the shell.
+  TROUPE_RETURN_IF_ERROR(ResolvePathsHere(request.mutable_overrides()));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::ResumeJobResponse resumed,
+      client.Call<v1::ResumeJobResponse>(Client::Repeat::kNever, Client::kCallLimit,
+                                         [&](auto* context, auto* response) {
+                                           return client.jobs().ResumeJob(context, request,
+                                                                          response);
+                                         }));
+  PrintNameAndState(line, resumed.job());
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Logs(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const int64_t rank, line.Integer("--rank", -1, 0, 1 << 20));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_RETURN_IF_ERROR(client.WaitUntilConnected(Client::kReconnectLimit));
+  v1::ReadJobLogsRequest request;
+  request.set_name(JobName(line.positional()[0]));
+  if (rank >= 0) request.set_rank(static_cast<int32_t>(rank));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + Client::kCallLimit);
+  auto reader = client.jobs().ReadJobLogs(&context, request);
+  v1::ReadJobLogsResponse response;
+  Json lines = Json::array();
+  while (reader->Read(&response)) {
+    for (const auto& text : response.lines()) {
+      if (line.wants_json()) {
+        lines.push_back(text);
+      } else {
+        fmt::print("{}\n", text);
+      }
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(FromGrpcStatus(reader->Finish()));
+  if (line.wants_json()) fmt::print("{}\n", Dump({{"lines", std::move(lines)}}));
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Workers(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  Json workers = Json::array();
+  v1::ListWorkersRequest request;
+  request.set_page_size(kPageSize);
+  do {
+    TROUPE_ASSIGN_OR_RETURN(
+        const v1::ListWorkersResponse page,
+        client.Call<v1::ListWorkersResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                             [&](auto* context, auto* response) {
+                                               return client.cluster().ListWorkers(context, request,
+                                                                                   response);
+                                             }));
+    for (const auto& worker : page.workers()) {
+      if (line.wants_json()) {
+        workers.push_back(WorkerToJson(worker));
+        continue;
+      }
+      std::string jobs;
+      for (const auto& job : worker.jobs()) jobs += " " + job;
+      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}\n", worker.name(),
+                 worker.state(), worker.devices_size(), worker.island(), worker.pid(),
+                 worker.host(), jobs.empty() ? "" : ", runs" + jobs);
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  if (line.wants_json()) fmt::print("{}\n", Dump({{"workers", std::move(workers)}}));
+  return ExitCode::kDone;
+}
+
+const Flag kSet{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true};
+
+}  // namespace
+
+std::vector<Command> JobCommands() {
+  return {
+      {.name = "submit",
+       .positionals = "JOB.yaml",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Submits a job; returns once it is durable, with --wait once it has ended.",
+       .flags = {{"--name", "NAME", "instead of the file's"},
+                 {"--request-id", "ID", "a repeated id is the first one's job"},
+                 kSet,
+                 {"--wait", "", "follow it to its end; Ctrl-C detaches, the job goes on"}},
+       .run = Submit},
+      {.name = "list", .summary = "All jobs.", .run = List},
+      {.name = "describe",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "A job's state, ranks, checkpoints and failure.",
+       .run = Describe},
+      {.name = "watch",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Follows a job's steps and events to its end.",
+       .flags = {{"--from-step", "STEP", "the first step of the history to show"}},
+       .run = Watch},
+      {.name = "cancel",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Stops a job.",
+       .flags = {{"--checkpoint", "", "at a step, after committing a checkpoint"}},
+       .run = Cancel},
+      {.name = "resume",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Queues a cancelled or failed job again; it goes on from its newest checkpoint.",
+       .flags = {kSet},
+       .run = Resume},
+      {.name = "logs",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "What a job's ranks logged.",
+       .flags = {{"--rank", "R", "one rank alone"}},
+       .run = Logs},
+      {.name = "workers", .summary = "The cluster's workers.", .run = Workers},
+  };
+}
+
+}  // namespace troupe

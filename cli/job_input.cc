@@ -1,0 +1,44 @@
+#include "cli/job_input.h"
+
+#include <filesystem>
+
+#include "base/file_system.h"
+#include "plan/job_file.h"
+#include "plan/make_plan.h"
+#include "plan/violation.h"
+
+namespace troupe {
+
+StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec) {
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec complete, CompleteJobSpec(spec));
+  TROUPE_RETURN_IF_ERROR(MakeUnplacedPlan(complete).status());
+  return complete;
+}
+
+StatusOr<Dataset> OpenData(const v1::JobSpec& complete) {
+  PosixFileSystem files;
+  auto dataset = Dataset::Open(
+      files, {.train = complete.data().train(),
+              .validation = complete.data().validation(),
+              .validation_fraction = complete.data().validation_fraction(),
+              .sequence_length = complete.training().sequence_length(),
+              .global_batch_size = complete.training().global_batch_size(),
+              .vocab_size = complete.model().vocab_size(),
+              .seed = complete.training().seed()});
+  if (dataset.ok()) return dataset;
+  Violations violations;
+  violations.Add("data.train", "is {}: {}", complete.data().train(), Message(dataset.status()));
+  return violations.ToStatus();
+}
+
+Status CheckData(const v1::JobSpec& complete) { return OpenData(complete).status(); }
+
+Status ResolvePathsHere(v1::JobSpec* spec) {
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  if (error) return ErrnoStatus(error.value(), "working directory");
+  ResolvePaths(here.string(), spec);
+  return OkStatus();
+}
+
+}  // namespace troupe

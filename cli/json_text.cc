@@ -1,0 +1,212 @@
+#include "cli/json_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view kJobPrefix = "jobs/";
+
+std::string WithoutPrefix(const std::string& name, std::string_view prefix) {
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+template <typename Grid>
+Json GridToJson(const Grid& grid) {
+  return {{"pipe", grid.pipe()},
+          {"data_replicate", grid.data_replicate()},
+          {"data_shard", grid.data_shard()},
+          {"context", grid.context()},
+          {"expert", grid.expert()},
+          {"tensor", grid.tensor()}};
+}
+
+}  // namespace
+
+std::string StateText(v1::JobState state) {
+  return WithoutPrefix(v1::JobState_Name(state), "JOB_STATE_");
+}
+
+std::string JobId(const std::string& name) {
+  return name.starts_with(kJobPrefix) ? name.substr(kJobPrefix.size()) : name;
+}
+
+std::string JobName(const std::string& id_or_name) {
+  return std::string(kJobPrefix) + JobId(id_or_name);
+}
+
+Json JobSummaryToJson(const v1::Job& job) {
+  Json json = {{"name", job.name()},
+               {"state", StateText(job.state())},
+               {"step", job.step()},
+               {"steps", job.steps()},
+               {"group_epoch", job.group_epoch()},
+               {"restarts", job.restarts()}};
+  if (!job.waiting_for().empty()) json["waiting_for"] = job.waiting_for();
+  return json;
+}
+
+Json CheckpointToJson(const v1::CheckpointRecord& checkpoint) {
+  Json json = {{"path", checkpoint.path()},
+               {"step", checkpoint.step()},
+               {"layout", GridToJson(checkpoint.layout())},
+               {"bytes", checkpoint.bytes()},
+               {"digest", checkpoint.digest()},
+               {"state", WithoutPrefix(
+                             v1::CheckpointState_Name(checkpoint.state()), "CHECKPOINT_STATE_")},
+               {"attempt", checkpoint.attempt()},
+               {"group_epoch", checkpoint.group_epoch()},
+               {"pinned", checkpoint.pinned()},
+               {"duration_seconds", checkpoint.duration_seconds()},
+               {"commit_wall_time_ns", checkpoint.commit_wall_time_ns()}};
+  if (!checkpoint.reason().empty()) json["reason"] = checkpoint.reason();
+  return json;
+}
+
+Json JobToJson(const v1::Job& job) {
+  Json json = {{"name", job.name()},
+               {"state", StateText(job.state())},
+               {"step", job.step()},
+               {"steps", job.steps()},
+               {"layout", GridToJson(job.layout())}};
+  Json ranks = Json::array();
+  for (const auto& rank : job.ranks()) {
+    ranks.push_back({{"rank", rank.rank()},
+                     {"worker", rank.worker()},
+                     {"device", rank.device()},
+                     {"pid", rank.pid()},
+                     {"coordinates", GridToJson(rank.coordinates())}});
+  }
+  json["ranks"] = std::move(ranks);
+  json["group_epoch"] = job.group_epoch();
+  json["restarts"] = job.restarts();
+  Json checkpoints = Json::array();
+  for (const auto& checkpoint : job.checkpoints()) {
+    if (checkpoint.state() == v1::CHECKPOINT_STATE_COMMITTED ||
+        checkpoint.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
+      checkpoints.push_back(CheckpointToJson(checkpoint));
+    }
+  }
+  json["checkpoints"] = std::move(checkpoints);
+  json["failure"] = nullptr;
+  if (job.has_failure()) {
+    const auto& failure = job.failure();
+    json["failure"] = {{"cause", failure.cause()},
+                       {"message", failure.message()},
+                       {"rank", failure.rank()},
+                       {"worker", failure.worker()},
+                       {"exit_code", failure.exit_code()},
+                       {"signal", failure.signal()},
+                       {"last_operation", failure.last_operation()}};
+  }
+  json["waiting_for"] = job.waiting_for();
+  json["plan_digest"] = job.plan().digest();
+  json["create_wall_time_ns"] = job.create_wall_time_ns();
+  return json;
+}
+
+Json ManifestToSummaryJson(const v1::CheckpointManifest& manifest, const std::string& path) {
+  Json files = Json::array();
+  int64_t bytes = 0;
+  for (const auto& shard : manifest.shards()) {
+    bytes += shard.bytes();
+    Json tensors = Json::array();
+    for (const auto& tensor : shard.tensors()) {
+      tensors.push_back({{"name", tensor.name()},
+                         {"dtype", tensor.dtype()},
+                         {"global_shape", Json(std::vector<int64_t>(tensor.global_shape().begin(),
+                                                                   tensor.global_shape().end()))},
+                         {"global_offset", Json(std::vector<int64_t>(tensor.global_offset().begin(),
+                                                                    tensor.global_offset().end()))},
+                         {"shape", Json(std::vector<int64_t>(tensor.shape().begin(),
+                                                            tensor.shape().end()))}});
+    }
+    files.push_back({{"name", shard.name()},
+                     {"rank", shard.rank()},
+                     {"bytes", shard.bytes()},
+                     {"digest", shard.digest()},
+                     {"tensors", std::move(tensors)}});
+  }
+  return {{"path", path},
+          {"job", manifest.job()},
+          {"step", manifest.state().step()},
+          {"consumed_samples", manifest.state().consumed_samples()},
+          {"seed", manifest.state().seed()},
+          {"attempt", manifest.attempt()},
+          {"group_epoch", manifest.group_epoch()},
+          {"layout", GridToJson(manifest.layout())},
+          {"plan_digest", manifest.plan_digest()},
+          {"bytes", bytes},
+          {"files", std::move(files)}};
+}
+
+Json WorkerToJson(const v1::WorkerStatus& worker) {
+  Json devices = Json::array();
+  for (const auto& device : worker.devices()) {
+    devices.push_back({{"index", device.index()},
+                       {"kind", device.kind().kind()},
+                       {"model", device.kind().model()},
+                       {"kernel_level", device.kind().kernel_level()},
+                       {"versions", device.kind().versions()},
+                       {"memory_bytes", device.memory_bytes()},
+                       {"cores", device.cores()},
+                       {"peak_flops_float32", device.peak_flops_float32()},
+                       {"peak_flops_bfloat16", device.peak_flops_bfloat16()}});
+  }
+  Json jobs = Json::array();
+  for (const auto& job : worker.jobs()) jobs.push_back(job);
+  return {{"name", worker.name()},
+          {"state", worker.state()},
+          {"incarnation", worker.incarnation()},
+          {"pid", worker.pid()},
+          {"host", worker.host()},
+          {"island", worker.island()},
+          {"devices", std::move(devices)},
+          {"metrics", worker.metrics_address()},
+          {"memory_bytes", worker.memory_bytes()},
+          {"jobs", std::move(jobs)}};
+}
+
+std::string ExactNumber(double value) {
+  if (std::isnan(value)) return "\"NaN\"";
+  if (std::isinf(value)) return value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+  return fmt::format("{:.17g}", value);
+}
+
+std::string StepToJsonLine(const v1::StepEvent& step) {
+  std::string line = fmt::format(
+      R"({{"type":"step","step":{},"loss":{},"grad_norm":{},"learning_rate":{},"tokens":{},)"
+      R"("step_seconds":{},"tokens_per_second":{},"mfu":{},"group_epoch":{})",
+      step.step(), ExactNumber(step.loss()), ExactNumber(step.grad_norm()),
+      ExactNumber(step.learning_rate()), step.tokens(), ExactNumber(step.step_seconds()),
+      ExactNumber(step.tokens_per_second()), step.has_mfu() ? ExactNumber(step.mfu()) : "null",
+      step.group_epoch());
+  if (step.has_validation_loss()) {
+    line += fmt::format(R"(,"validation_loss":{})", ExactNumber(step.validation_loss()));
+  }
+  if (step.skipped()) line += R"(,"skipped":true)";
+  return line + "}";
+}
+
+std::string EventToJsonLine(const v1::JobEvent& event) {
+  return Dump({{"type", "event"},
+               {"event", event.event()},
+               {"message", event.message()},
+               {"step", event.step()},
+               {"group_epoch", event.group_epoch()},
+               {"wall_time_ns", event.wall_time_ns()},
+               {"state", StateText(event.state())}});
+}
+
+std::string EndToJsonLine(v1::JobState state) {
+  return Dump({{"type", "end"}, {"state", StateText(state)}});
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace troupe

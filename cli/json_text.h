@@ -1,0 +1,41 @@
+// Messages of the API as the JSON that `-o json` prints (interface: names and shapes are a contract). Pure.
+#ifndef TROUPE_CLI_JSON_TEXT_H_
+#define TROUPE_CLI_JSON_TEXT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+using Json = nlohmann::ordered_json;
+
+// "RUNNING".
+std::string StateText(v1::JobState state);
+
+// "x" of "jobs/x"; `name` itself if it has no such prefix.
+std::string JobId(const std::string& name);
+// "jobs/x" of "x" or "jobs/x".
+std::string JobName(const std::string& id_or_name);
+
+Json JobSummaryToJson(const v1::Job& job);  // one entry of `list`
+Json JobToJson(const v1::Job& job);         // `describe`
+Json CheckpointToJson(const v1::CheckpointRecord& checkpoint);
+Json ManifestToSummaryJson(const v1::CheckpointManifest& manifest, const std::string& path);
+Json WorkerToJson(const v1::WorkerStatus& worker);
+
+// A double with 17 significant digits, which name exactly one double; "NaN", "Infinity" and "-Infinity" with quotes.
+std::string ExactNumber(double value);
+
+// One line of `watch -o json`, without its end.
+std::string StepToJsonLine(const v1::StepEvent& step);
+std::string EventToJsonLine(const v1::JobEvent& event);
+std::string EndToJsonLine(v1::JobState state);
+
+// One line of compact text, invalid UTF-8 replaced.
+std::string Dump(const Json& json);
+
+}  // namespace troupe
+
+#endif  // TROUPE_CLI_JSON_TEXT_H_

@@ -1,0 +1,107 @@
+#include "cli/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <limits>
+
+#include "cli/client.h"
+#include "cli/progress_line.h"
+#include "google/rpc/status.pb.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+TEST(JsonTextTest, AStepHasSeventeenDigitsAndNamedNonFiniteNumbers) {
+  v1::StepEvent step;
+  step.set_step(3);
+  step.set_loss(0.1);
+  step.set_grad_norm(std::numeric_limits<double>::quiet_NaN());
+  step.set_learning_rate(-std::numeric_limits<double>::infinity());
+  step.set_tokens(4096);
+  step.set_step_seconds(0.25);
+  step.set_tokens_per_second(16384);
+  step.set_group_epoch(2);
+  EXPECT_EQ(StepToJsonLine(step),
+            R"({"type":"step","step":3,"loss":0.10000000000000001,"grad_norm":"NaN",)"
+            R"("learning_rate":"-Infinity","tokens":4096,"step_seconds":0.25,)"
+            R"("tokens_per_second":16384,"mfu":null,"group_epoch":2})");
+  step.set_mfu(0.5);
+  step.set_validation_loss(1.75);
+  const Json json = Json::parse(StepToJsonLine(step));
+  EXPECT_EQ(json["mfu"], 0.5);
+  EXPECT_EQ(json["validation_loss"], 1.75);
+}
+
+TEST(JsonTextTest, EveryDoubleComesBackAsItWas) {
+  for (double value : {1.0 / 3, 1e-300, 123456789.123456789, 5e-324, 1.7976931348623157e308}) {
+    EXPECT_EQ(std::strtod(ExactNumber(value).c_str(), nullptr), value);
+  }
+}
+
+TEST(JsonTextTest, EventsAndEndsAreOneLineEach) {
+  v1::JobEvent event;
+  event.set_event("RANK_LOST");
+  event.set_message("worker-1 \"died\"\n");
+  EXPECT_EQ(Json::parse(EventToJsonLine(event))["message"], "worker-1 \"died\"\n");
+  EXPECT_EQ(EventToJsonLine(event).find('\n'), std::string::npos);
+  EXPECT_EQ(EndToJsonLine(v1::JOB_STATE_SUCCEEDED), R"({"type":"end","state":"SUCCEEDED"})");
+}
+
+TEST(JsonTextTest, DescribeHasTheShapeOfTheContract) {
+  v1::Job job;
+  job.set_name("jobs/a");
+  job.set_state(v1::JOB_STATE_RUNNING);
+  job.mutable_layout()->set_tensor(2);
+  auto* rank = job.add_ranks();
+  rank->set_worker("worker-0");
+  rank->mutable_coordinates()->set_pipe(1);
+  job.add_checkpoints()->set_state(v1::CHECKPOINT_STATE_COMMITTED);
+  job.add_checkpoints()->set_state(v1::CHECKPOINT_STATE_ABORTED);
+  const Json json = JobToJson(job);
+  EXPECT_EQ(json["state"], "RUNNING");
+  EXPECT_EQ(json["layout"]["tensor"], 2);
+  EXPECT_EQ(json["ranks"][0]["coordinates"]["pipe"], 1);
+  EXPECT_TRUE(json["failure"].is_null());
+  ASSERT_EQ(json["checkpoints"].size(), 1u);
+  EXPECT_EQ(json["checkpoints"][0]["state"], "COMMITTED");
+  job.mutable_failure()->set_cause("RANK_LOST");
+  EXPECT_EQ(JobToJson(job)["failure"]["cause"], "RANK_LOST");
+}
+
+TEST(JsonTextTest, JobNamesHaveTwoForms) {
+  EXPECT_EQ(JobName("x"), "jobs/x");
+  EXPECT_EQ(JobName("jobs/x"), "jobs/x");
+  EXPECT_EQ(JobId("jobs/x"), "x");
+}
+
+TEST(ClientTest, ViolationsCrossGrpcUnchanged) {
+  Violations violations;
+  violations.Add("training.steps", "is 0");
+  const Status sent = violations.ToStatus();
+  google::rpc::Status details;
+  auto* detail = details.add_details();
+  detail->set_type_url(kBadRequestTypeUrl);
+  detail->set_value(std::string(*sent.GetPayload(kBadRequestTypeUrl)));
+  const Status received = FromGrpcStatus(grpc::Status(
+      grpc::StatusCode::INVALID_ARGUMENT, "training.steps is 0", details.SerializeAsString()));
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(ViolationsOf(received)[0].field, "training.steps");
+}
+
+TEST(ProgressLineTest, TellsStepLossRateAndTimeLeft) {
+  v1::StepEvent step;
+  step.set_step(100);
+  step.set_loss(2.5);
+  step.set_tokens_per_second(1234.4);
+  EXPECT_EQ(ProgressLine::Text(step, 300, 0.5),
+            "step 100/300  loss 2.5000  1234 tokens/s  1:40 left");
+  step.set_mfu(0.421);
+  EXPECT_EQ(ProgressLine::Text(step, 100, 0.5),
+            "step 100/100  loss 2.5000  1234 tokens/s  MFU 42.1%  0 s left");
+  EXPECT_EQ(DurationText(3723), "1:02:03");
+}
+
+}  // namespace
+}  // namespace troupe

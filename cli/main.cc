@@ -1,0 +1,66 @@
+// The `troupe` command: data on stdout, messages on stderr, exit codes of cli/exit_code.h.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+
+namespace troupe {
+namespace {
+
+std::vector<Command> AllCommands() {
+  std::vector<Command> commands;
+  for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands}) {
+    for (Command& command : list()) commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+std::string Overview(const std::vector<Command>& commands) {
+  std::string text = "usage: troupe COMMAND …\n\n";
+  for (const Command& command : commands) {
+    text += fmt::format("  {:<20} {}\n", command.name, command.summary);
+  }
+  return text +
+         "\ntroupe COMMAND --help says more. Exit codes: 0 done, 1 the job or check failed, 2 usage "
+         "or bad\ninput, 3 the coordinator cannot be reached, 4 not found, 130 interrupted.\n";
+}
+
+ExitCode Fail(const Status& status) {
+  fmt::print(stderr, "troupe: {}\n", Message(status));
+  return ExitCodeOf(status);
+}
+
+ExitCode Run(const std::vector<std::string>& arguments) {
+  const std::vector<Command> commands = AllCommands();
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", Overview(commands));
+    return ExitCode::kUsage;
+  }
+  if (arguments[0] == "help" || arguments[0] == "--help" || arguments[0] == "-h") {
+    fmt::print("{}", Overview(commands));
+    return ExitCode::kDone;
+  }
+  // A command is one word or two.
+  for (const Command& command : commands) {
+    const bool two_words = command.name.find(' ') != std::string::npos;
+    if (two_words && arguments.size() < 2) continue;
+    const std::string typed = two_words ? arguments[0] + " " + arguments[1] : arguments[0];
+    if (typed != command.name) continue;
+    const auto line = command.Parse({arguments.begin() + (two_words ? 2 : 1), arguments.end()});
+    if (!line.ok()) return Fail(line.status());
+    if (line->Has("--help")) {
+      fmt::print("{}", command.Help());
+      return ExitCode::kDone;
+    }
+    const auto code = command.run(*line);
+    return code.ok() ? *code : Fail(code.status());
+  }
+  fmt::print(stderr, "troupe: {}: no such command\n\n{}", arguments[0], Overview(commands));
+  return ExitCode::kUsage;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  return static_cast<int>(troupe::Run({argv + 1, argv + argc}));
+}

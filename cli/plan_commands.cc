@@ -1,0 +1,67 @@
+// plan.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/json_text.h"
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/make_plan.h"
+#include "plan/plan_text.h"
+#include "plan/validate.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+StatusOr<v1::Plan> PlanOf(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
+                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 0, 1, 1 << 20));
+  ApplyDefaults(&spec);
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));
+  const int64_t ranks = plan.ranks_size();
+  if (workers != 0 && workers != ranks) {
+    Violations violations;
+    violations.Add("parallelism",
+                   "has degrees whose product is pipe {} × data_replicate {} × data_shard {} × "
+                   "context {} × expert {} × tensor {} = {} ranks, not the {} asked for",
+                   plan.mesh().pipe(), plan.mesh().data_replicate(), plan.mesh().data_shard(),
+                   plan.mesh().context(), plan.mesh().expert(), plan.mesh().tensor(), ranks,
+                   workers);
+    return violations.ToStatus();
+  }
+  return PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices()));
+}
+
+StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
+  const auto plan = PlanOf(line);
+  if (plan.ok()) {
+    fmt::print("{}\n", line.wants_json() ? PlanToJson(*plan) : PlanToText(*plan));
+    return ExitCode::kDone;
+  }
+  if (line.wants_json()) {
+    Json refused = Json::array();
+    for (const Violation& violation : ViolationsOf(plan.status())) {
+      refused.push_back({{"field", violation.field}, {"relation", violation.description}});
+    }
+    fmt::print("{}\n", Dump({{"refused", std::move(refused)},
+                             {"message", std::string(Message(plan.status()))}}));
+  }
+  return plan.status();
+}
+
+}  // namespace
+
+std::vector<Command> PlanCommands() {
+  return {{.name = "plan",
+           .positionals = "JOB.yaml",
+           .least_positionals = 1,
+           .most_positionals = 1,
+           .summary = "What the planner makes of a job: layout, memory, traffic, schedule; or why it "
+                      "cannot be. Needs no cluster.",
+           .flags = {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
+                     {"--workers", "N", "ranks asked for; refused unless the degrees give as many"}},
+           .run = PlanCommand}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,157 @@
+#include "cli/watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "cli/json_text.h"
+#include "cli/progress_line.h"
+
+namespace troupe {
+namespace {
+
+using std::chrono::steady_clock;
+
+// A coordinator that is away for longer ends a watch.
+constexpr std::chrono::seconds kAwayLimit{60};
+constexpr std::chrono::milliseconds kPauseBetweenTries{200};
+
+class Watch {
+ public:
+  Watch(Client* client, InterruptWatch* interrupt, const WatchOptions& options, int64_t steps)
+      : client_(client), interrupt_(interrupt), options_(options), progress_(steps) {
+    lines_ = options.lines && (options.json || !progress_.draws() || isatty(STDOUT_FILENO) == 0);
+  }
+
+  StatusOr<ExitCode> Run() {
+    auto away_since = steady_clock::now();
+    while (true) {
+      const bool heard = Follow();
+      if (interrupt_->interrupted()) {
+        progress_.Say(fmt::format("detached; {} goes on. To look again: troupe watch {}",
+                                  options_.job, JobId(options_.job)));
+        return ExitCode::kInterrupted;
+      }
+      if (end_ != v1::JOB_STATE_UNSPECIFIED) {
+        return end_ == v1::JOB_STATE_SUCCEEDED ? ExitCode::kDone : ExitCode::kFailed;
+      }
+      if (!last_status_.ok() && last_status_.code() != StatusCode::kUnavailable) {
+        return last_status_;
+      }
+      if (heard) {
+        away_since = steady_clock::now();
+        progress_.Say("the coordinator is away; waiting for it");
+      }
+      if (steady_clock::now() - away_since > kAwayLimit) {
+        return Unavailable("{}: away for more than {} s", client_->address(), kAwayLimit.count());
+      }
+      std::this_thread::sleep_for(kPauseBetweenTries);
+    }
+  }
+
+ private:
+  // One stream, to its end; true if anything came. What came already on an earlier stream is not printed again.
+  bool Follow() {
+    grpc::ClientContext context;
+    interrupt_->OnInterrupt([&context] { context.TryCancel(); });
+    v1::WatchJobRequest request;
+    request.set_name(options_.job);
+    request.set_from_step(options_.from_step);
+    auto reader = client_->jobs().WatchJob(&context, request);
+    v1::WatchJobResponse response;
+    bool heard = false;
+    while (reader->Read(&response)) {
+      heard = true;
+      Show(response);
+    }
+    last_status_ = FromGrpcStatus(reader->Finish());
+    interrupt_->OnInterrupt(nullptr);
+    return heard;
+  }
+
+  void Show(const v1::WatchJobResponse& response) {
+    if (response.has_step()) {
+      const auto& step = response.step();
+      uint64_t& epoch = epoch_of_step_[step.step()];
+      if (epoch != 0 && epoch >= step.group_epoch()) return;
+      epoch = step.group_epoch();
+      ShowStep(step);
+    } else if (response.has_event()) {
+      const auto& event = response.event();
+      if (!events_.emplace(event.wall_time_ns(), event.event(), event.message()).second) return;
+      ShowEvent(event);
+    } else if (response.update_case() == v1::WatchJobResponse::kEnd) {
+      end_ = response.end();
+      if (lines_) {
+        Line(options_.json ? EndToJsonLine(end_) : StateText(end_));
+      } else {
+        progress_.Say(StateText(end_));
+      }
+    }
+  }
+
+  void ShowStep(const v1::StepEvent& step) {
+    progress_.Show(step);
+    if (!lines_) return;
+    if (options_.json) {
+      Line(StepToJsonLine(step));
+      return;
+    }
+    std::string text = fmt::format("step {}  loss {:.6f}  grad_norm {:.4f}  lr {:.3e}  {:.0f} tokens/s",
+                                   step.step(), step.loss(), step.grad_norm(), step.learning_rate(),
+                                   step.tokens_per_second());
+    if (step.has_mfu()) text += fmt::format("  MFU {:.1f}%", 100 * step.mfu());
+    if (step.has_validation_loss()) text += fmt::format("  held-out {:.6f}", step.validation_loss());
+    Line(text);
+  }
+
+  void ShowEvent(const v1::JobEvent& event) {
+    if (lines_ && options_.json) {
+      Line(EventToJsonLine(event));
+      return;
+    }
+    const std::string text = fmt::format("{} {}", event.event(), event.message());
+    if (lines_) {
+      Line(text);
+    } else if (progress_.draws()) {
+      progress_.Say(text);
+    }
+  }
+
+  void Line(const std::string& text) {
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+
+  Client* client_;
+  InterruptWatch* interrupt_;
+  const WatchOptions options_;
+  ProgressLine progress_;
+  bool lines_ = false;
+  std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed
+  std::set<std::tuple<int64_t, std::string, std::string>> events_;
+  v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;
+  Status last_status_;
+};
+
+}  // namespace
+
+StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt,
+                            const WatchOptions& options) {
+  v1::GetJobRequest request;
+  request.set_name(options.job);
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::GetJobResponse found,
+      client->Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                       [&](auto* context, auto* response) {
+                                         return client->jobs().GetJob(context, request, response);
+                                       }));
+  return Watch(client, interrupt, options, found.job().steps()).Run();
+}
+
+}  // namespace troupe

@@ -1,0 +1,334 @@
+#include "coordinator/attempts.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/retention.h"
+#include "coordinator/group.h"
+#include "coordinator/progress.h"
+#include "coordinator/recovery.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kManifestFormatVersion = 1;
+
+std::string SpecJson(const v1::JobSpec& spec) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  // Cannot fail for a message without Any and with valid UTF-8, which parsing has ensured.
+  const auto status = google::protobuf::util::MessageToJsonString(spec, &json, options);
+  return status.ok() ? json : std::string();
+}
+
+v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
+  v1::CheckpointManifest manifest;
+  manifest.set_format_version(kManifestFormatVersion);
+  manifest.set_job(job.id());
+  manifest.set_attempt(attempt.record.attempt());
+  manifest.set_group_epoch(attempt.record.group_epoch());
+  *manifest.mutable_state() = attempt.votes.begin()->second.state();
+  *manifest.mutable_layout() = job.plan.mesh();
+  manifest.set_plan_digest(job.plan.digest());
+  for (const auto& [rank, vote] : attempt.votes) {
+    for (const v1::ShardFile& shard : vote.shards()) *manifest.add_shards() = shard;
+  }
+  manifest.set_job_spec_json(SpecJson(job.spec));
+  return manifest;
+}
+
+bool AllVoted(const Job& job, const Attempt& attempt) {
+  return attempt.votes.size() == static_cast<size_t>(job.plan.ranks_size());
+}
+
+v1::CoordinatorMessage SettledMessage(const Job& job, uint64_t group_epoch, int64_t attempt,
+                                      bool committed) {
+  v1::CoordinatorMessage message;
+  v1::CheckpointSettled* const settled = message.mutable_checkpoint_settled();
+  settled->set_job(job.id());
+  settled->set_group_epoch(group_epoch);
+  settled->set_attempt(attempt);
+  settled->set_committed(committed);
+  return message;
+}
+
+// What a vote or manifest for an attempt that is not open gets: how it was settled.
+void SaySettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
+  const auto record = job.checkpoints.find(attempt);
+  const bool committed =
+      record != job.checkpoints.end() && record->second.state() != v1::CHECKPOINT_STATE_ABORTED;
+  SendToWorker(worker, SettledMessage(job, job.group->epoch, attempt, committed), turn);
+}
+
+// Marks what the policy lets go as DELETING.
+void Retire(Job& job, Turn& turn) {
+  std::vector<v1::CheckpointRecord> records;
+  for (const auto& [number, record] : job.checkpoints) records.push_back(record);
+  const RetentionPolicy policy{job.spec.checkpoint().keep_latest_k(),
+                               job.spec.checkpoint().keep_every_n_steps()};
+  bool any = false;
+  for (const int64_t number : AttemptsToDelete(records, policy)) {
+    v1::CheckpointRecord& record = job.checkpoints.at(number);
+    record.set_state(v1::CHECKPOINT_STATE_DELETING);
+    turn.effects.writes.PutCheckpoint(record);
+    any = true;
+  }
+  if (any) turn.effects.failpoints_after.push_back("catalog.tombstone.recorded");
+}
+
+void Begin(Job& job, Attempt& attempt, Turn& turn) {
+  job.group->last_progress = turn.now;
+  if (attempt.begun) return;
+  attempt.begun = true;
+  attempt.begun_time = turn.now;
+}
+
+// Marks the attempt ABORTED and tells those who asked for it; the attempt is gone from
+// job.attempts.
+void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
+  Attempt attempt = std::move(job.attempts.at(number));
+  job.attempts.erase(number);
+  attempt.record.set_state(v1::CHECKPOINT_STATE_ABORTED);
+  attempt.record.set_reason(reason);
+  turn.effects.writes.PutCheckpoint(attempt.record);
+  job.checkpoints[number] = attempt.record;
+  turn.effects.measurements.push_back(CheckpointMeasured{attempt.record, 0});
+  RecordEvent(job, "CHECKPOINT_ABORTED", fmt::format("attempt {}: {}", number, reason), turn);
+  for (const CallId call : attempt.callers) {
+    ReplyWithError(
+        call, Aborted("checkpoint attempt {} of job {} was aborted: {}", number, job.id(), reason),
+        turn);
+  }
+}
+
+}  // namespace
+
+Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
+  const int64_t number = job.record.last_attempt() + 1;
+  job.record.set_last_attempt(number);
+  Attempt& attempt = job.attempts[number];
+  attempt.asked = step == 0;
+  v1::CheckpointRecord& record = attempt.record;
+  record.set_job(job.id());
+  record.set_attempt(number);
+  record.set_group_epoch(job.group->epoch);
+  record.set_step(step);
+  const std::string moment = step > 0 ? fmt::format("step-{:08d}", step) : "request";
+  record.set_path(fmt::format("{}/{}/{}-epoch-{}-attempt-{}", job.spec.checkpoint().folder(),
+                              job.id(), moment, job.group->epoch, number));
+  record.set_state(v1::CHECKPOINT_STATE_WRITING);
+  *record.mutable_layout() = job.plan.mesh();
+  record.set_expected_shards(job.plan.ranks_size());
+  turn.effects.writes.PutCheckpoint(record);
+  turn.effects.writes.PutJob(job.record);
+  turn.effects.failpoints_after.push_back("catalog.intent.recorded");
+  return attempt;
+}
+
+Attempt& RequestCheckpoint(Job& job, Turn& turn) {
+  Attempt& attempt = RecordIntent(job, 0, turn);
+  if (job.group->phase == GroupPhase::kRunning) {
+    v1::CoordinatorMessage message;
+    v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
+    request->set_job(job.id());
+    request->set_group_epoch(job.group->epoch);
+    *request->mutable_intent() = IntentOf(job, attempt);
+    SendToGroup(job, message, turn);
+  }
+  return attempt;
+}
+
+bool ThenStop(const Job& job, const Attempt& attempt) {
+  const v1::CheckpointRecord& record = attempt.record;
+  return (!attempt.asked && record.step() == job.steps()) ||
+         (record.attempt() == job.record.cancel_attempt() && record.attempt() > 0);
+}
+
+v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {
+  v1::CheckpointIntent intent;
+  intent.set_attempt(attempt.record.attempt());
+  intent.set_step(attempt.asked ? 0 : attempt.record.step());
+  intent.set_path(attempt.record.path());
+  intent.set_then_stop(ThenStop(job, attempt));
+  return intent;
+}
+
+void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
+  const GroupPhase phase = job.group->phase;
+  if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return;
+  const auto found = job.attempts.find(vote.attempt());
+  if (found == job.attempts.end()) {
+    SaySettled(job, vote.attempt(), worker, turn);
+    return;
+  }
+  Attempt& attempt = found->second;
+  if (attempt.votes.contains(vote.rank())) {
+    AskForManifest(job, attempt, turn);
+    return;
+  }
+  if (attempt.asked && attempt.record.step() == 0) attempt.record.set_step(vote.step());
+  if (vote.step() != attempt.record.step() || vote.state().step() != vote.step()) {
+    AbortAttempt(
+        job, vote.attempt(),
+        fmt::format(
+            "rank {} voted for step {} with the state of step {}, the attempt is of step {}",
+            vote.rank(), vote.step(), vote.state().step(), attempt.record.step()),
+        turn);
+    return;
+  }
+  Begin(job, attempt, turn);
+  attempt.votes[vote.rank()] = vote;
+  if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
+  AskForManifest(job, attempt, turn);
+}
+
+void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
+  if (!AllVoted(job, attempt)) return;
+  v1::CoordinatorMessage message;
+  v1::WriteManifest* const write = message.mutable_write_manifest();
+  write->set_job(job.id());
+  write->set_group_epoch(job.group->epoch);
+  *write->mutable_manifest() = ManifestOf(job, attempt);
+  write->mutable_manifest()->set_wall_time_ns(turn.wall_ns);
+  write->set_path(attempt.record.path());
+  SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
+}
+
+void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
+  if (!job.attempts.contains(message.attempt())) return;
+  AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
+               turn);
+}
+
+void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
+  const auto found = job.attempts.find(message.attempt());
+  if (found == job.attempts.end()) {
+    SaySettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
+    return;
+  }
+  // A manifest without all votes can only be one of a former leader: the votes come again, then it
+  // is asked for again.
+  if (!AllVoted(job, found->second) || job.group->phase != GroupPhase::kRunning) return;
+  Attempt attempt = std::move(found->second);
+  const bool ends_job = attempt.record.attempt() == job.record.cancel_attempt();
+  job.attempts.erase(found);
+  turn.effects.failpoints_before.push_back("catalog.commit.before");
+  turn.effects.failpoints_after.push_back("catalog.commit.after");
+  FlushReports(job, turn);
+  v1::CheckpointRecord& record = attempt.record;
+  record.set_state(v1::CHECKPOINT_STATE_COMMITTED);
+  record.set_digest(message.digest());
+  record.set_bytes(message.bytes());
+  record.set_commit_wall_time_ns(turn.wall_ns);
+  record.set_duration_seconds(ToSeconds(turn.now - attempt.begun_time));
+  turn.effects.writes.PutCheckpoint(record);
+  job.checkpoints[record.attempt()] = record;
+  job.group->last_progress = turn.now;
+  Retire(job, turn);
+  RecordEvent(
+      job, "CHECKPOINT_COMMITTED",
+      fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
+  SendToGroup(job, SettledMessage(job, job.group->epoch, record.attempt(), true), turn);
+  SendDeletions(job, turn);
+  double stall_seconds = 0;
+  for (const auto& [rank, vote] : attempt.votes)
+    stall_seconds = std::max(stall_seconds, vote.stall_seconds());
+  turn.effects.measurements.push_back(CheckpointMeasured{record, stall_seconds});
+  for (const CallId call : attempt.callers)
+    turn.effects.replies.push_back({call, OkStatus(), record});
+  if (EndIfFinished(job, turn)) return;
+  if (ends_job) {
+    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
+           fmt::format("cancelled after its commit of step {}", record.step()), turn);
+  }
+}
+
+void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
+  const Attempt& attempt = job.attempts.at(number);
+  const bool ends_job = ThenStop(job, attempt);
+  const bool cancels = number == job.record.cancel_attempt();
+  RecordAbort(job, number, reason, turn);
+  SendToGroup(job, SettledMessage(job, job.group->epoch, number, false), turn);
+  SendDeletions(job, turn);
+  if (cancels) {
+    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
+           "cancelled; its checkpoint was aborted: " + reason, turn);
+  } else if (ends_job) {
+    BreakGroup(job,
+               {MakeFailure("CHECKPOINT_FAILED", "the final checkpoint was aborted: " + reason),
+                false, false},
+               turn);
+  }
+}
+
+void DropAttempts(Job& job, const std::string& reason, Turn& turn) {
+  std::vector<int64_t> numbers;
+  for (const auto& [number, attempt] : job.attempts) numbers.push_back(number);
+  for (const int64_t number : numbers) {
+    const Attempt& attempt = job.attempts.at(number);
+    const bool reached = !attempt.asked && attempt.record.step() <= job.record.step();
+    if (attempt.begun || attempt.asked || reached) {
+      RecordAbort(job, number, reason, turn);
+    } else {
+      turn.effects.writes.DeleteCheckpoint(job.id(), number);
+      job.attempts.erase(number);
+    }
+  }
+}
+
+void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
+  // Votes of step s come before the report of step s+2 at the latest: a rank sends them, or says in
+  // the report of s that the attempt has begun, before it goes on.
+  std::vector<int64_t> passed;
+  for (const auto& [number, attempt] : job.attempts) {
+    if (!attempt.asked && !attempt.begun && attempt.record.step() + 2 <= reported_step)
+      passed.push_back(number);
+  }
+  for (const int64_t number : passed) {
+    const int64_t step = job.attempts.at(number).record.step();
+    turn.effects.writes.DeleteCheckpoint(job.id(), number);
+    job.attempts.erase(number);
+    job.record.set_skipped_checkpoints(job.record.skipped_checkpoints() + 1);
+    RecordEvent(job, "CHECKPOINT_SKIPPED", fmt::format("the one due after step {}", step), turn);
+  }
+}
+
+void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn) {
+  for (auto& [number, record] : job.checkpoints) {
+    if (record.path() != path || record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
+    record.set_state(v1::CHECKPOINT_STATE_QUARANTINED);
+    record.set_reason(reason);
+    turn.effects.writes.PutCheckpoint(record);
+    RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
+  }
+}
+
+void SendDeletions(const Job& job, Turn& turn) {
+  if (job.last_group.ranks_size() == 0) return;
+  for (const auto& [number, record] : job.checkpoints) {
+    if (record.state() != v1::CHECKPOINT_STATE_DELETING &&
+        record.state() != v1::CHECKPOINT_STATE_ABORTED)
+      continue;
+    v1::CoordinatorMessage message;
+    v1::DeleteCheckpoint* const erase = message.mutable_delete_checkpoint();
+    erase->set_job(job.id());
+    erase->set_attempt(number);
+    erase->set_path(record.path());
+    SendToWorker(job.last_group.ranks(0).worker(), std::move(message), turn);
+  }
+}
+
+void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn) {
+  const auto found = job.checkpoints.find(message.attempt());
+  if (found == job.checkpoints.end()) return;
+  const v1::CheckpointState state = found->second.state();
+  if (state != v1::CHECKPOINT_STATE_DELETING && state != v1::CHECKPOINT_STATE_ABORTED) return;
+  turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
+  job.checkpoints.erase(found);
+}
+
+}  // namespace troupe

@@ -1,0 +1,337 @@
+#include "coordinator/group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "coordinator/attempts.h"
+#include "coordinator/progress.h"
+#include "coordinator/recovery.h"
+
+namespace troupe {
+namespace {
+
+// Granted before any step was measured; reports renew it long before it is used up.
+constexpr int64_t kFirstWindowSteps = 4096;
+constexpr int64_t kMaxWindowSteps = 1 << 20;
+// A window ends early at so many due checkpoints, so that a ticket stays small.
+constexpr size_t kMaxIntents = 256;
+
+std::string CheckpointPath(const v1::CheckpointRecord* commit) {
+  return commit != nullptr ? commit->path() : "";
+}
+
+v1::CoordinatorMessage AddressBookOf(const Job& job) {
+  v1::CoordinatorMessage message;
+  v1::AddressBook* const book = message.mutable_address_book();
+  book->set_job(job.id());
+  book->set_group_epoch(job.group->epoch);
+  for (size_t rank = 0; rank < job.group->ranks.size(); ++rank) {
+    v1::RankAddress* const address = book->add_addresses();
+    address->set_job(job.id());
+    address->set_group_epoch(job.group->epoch);
+    address->set_rank(static_cast<int32_t>(rank));
+    address->set_pid(job.group->ranks[rank].pid);
+    address->set_address(job.group->ranks[rank].address);
+  }
+  return message;
+}
+
+v1::CoordinatorMessage TicketOf(const Job& job, const TimeLimits& limits) {
+  v1::CoordinatorMessage message;
+  v1::Ticket* const ticket = message.mutable_ticket();
+  ticket->set_job(job.id());
+  ticket->set_group_epoch(job.group->epoch);
+  ticket->set_end_step(job.group->ticket_end);
+  ticket->set_lifetime_seconds(ToSeconds(limits.ticket_lifetime));
+  for (const auto& [number, attempt] : job.attempts) {
+    if (!attempt.asked) *ticket->add_intents() = IntentOf(job, attempt);
+  }
+  return message;
+}
+
+v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt) {
+  v1::CoordinatorMessage message;
+  v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
+  request->set_job(job.id());
+  request->set_group_epoch(job.group->epoch);
+  *request->mutable_intent() = IntentOf(job, attempt);
+  return message;
+}
+
+// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown.
+double PeakFlops(const Job& job, const Fleet& fleet) {
+  const bool bfloat16 = job.spec.training().compute_dtype() == "bfloat16";
+  double sum = 0;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    const Worker* const worker = FindWorker(placement.worker(), fleet);
+    if (worker == nullptr) return 0;
+    double peak = 0;
+    for (const v1::Device& device : worker->hello.devices()) {
+      if (device.index() != placement.device()) continue;
+      peak = bfloat16 ? device.peak_flops_bfloat16() : device.peak_flops_float32();
+    }
+    if (!(peak > 0) || !std::isfinite(peak)) return 0;
+    sum += peak;
+  }
+  return sum;
+}
+
+void BeginRunning(Job& job, Turn& turn) {
+  Group& group = *job.group;
+  const int64_t step = group.ranks[0].ready_step;
+  for (size_t rank = 0; rank < group.ranks.size(); ++rank) {
+    if (group.ranks[rank].ready_step == step) continue;
+    BreakGroup(job,
+               {MakeFailure("RESTORE_MISMATCH",
+                            fmt::format("rank {} is ready at step {}, rank 0 at step {}", rank,
+                                        group.ranks[rank].ready_step, step),
+                            static_cast<int32_t>(rank)),
+                false, false},
+               turn);
+    return;
+  }
+  group.phase = GroupPhase::kRunning;
+  group.last_progress = turn.now;
+  group.peak_flops = PeakFlops(job, turn.fleet);
+  for (RankState& rank : group.ranks) rank.reported_step = step;
+  job.durable_step = step;
+  job.record.set_step(step);
+  job.record.set_state(v1::JOB_STATE_RUNNING);
+  RecordEvent(job, job.record.barren_restarts() > 0 ? "RECOVERED" : "STARTED",
+              fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
+  if (EndIfFinished(job, turn)) return;
+  if (step >= job.steps()) {
+    BreakGroup(job,
+               {MakeFailure("NOTHING_TO_DO",
+                            fmt::format("the ranks begin at step {}, training.steps is {}", step,
+                                        job.steps())),
+                false, true},
+               turn);
+    return;
+  }
+  GrantTicket(job, turn);
+  SendDeletions(job, turn);
+}
+
+bool AllReady(const Group& group) {
+  return std::all_of(group.ranks.begin(), group.ranks.end(),
+                     [](const RankState& rank) { return rank.ready; });
+}
+
+bool AllHeld(const Group& group) {
+  return std::all_of(group.ranks.begin(), group.ranks.end(),
+                     [](const RankState& rank) { return rank.held; });
+}
+
+void SayRunningState(const Job& job, const std::string& worker, Turn& turn) {
+  SendToWorker(worker, TicketOf(job, turn.limits()), turn);
+  for (const auto& [number, attempt] : job.attempts) {
+    if (attempt.asked) SendToWorker(worker, RequestOf(job, attempt), turn);
+    AskForManifest(job, attempt, turn);
+  }
+}
+
+void Adopt(Job& job, Turn& turn) {
+  Group& group = *job.group;
+  group.phase = GroupPhase::kRunning;
+  group.last_progress = turn.now;
+  group.peak_flops = PeakFlops(job, turn.fleet);
+  for (RankState& rank : group.ranks) rank.reported_step = job.record.step();
+  GrantTicket(job, turn);
+  for (const auto& [number, attempt] : job.attempts) {
+    if (attempt.asked) SendToGroup(job, RequestOf(job, attempt), turn);
+  }
+  SendDeletions(job, turn);
+}
+
+}  // namespace
+
+void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
+  TROUPE_CHECK(IsQueued(job), "job {} is {}", job.id(), StateName(job.record.state()));
+  const uint64_t epoch = job.record.group_epoch() + 1;
+  job.record.set_group_epoch(epoch);
+  job.record.set_state(v1::JOB_STATE_STARTING);
+  const bool frozen_now = plan.digest() != job.plan.digest() || !job.plan.has_device();
+  job.plan = std::move(plan);
+  if (frozen_now) turn.effects.writes.PutPlan(job.id(), job.plan);
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  job.last_group.Clear();
+  job.last_group.set_group_epoch(epoch);
+  *job.last_group.mutable_ranks() = job.plan.ranks();
+  job.last_group.set_restore_attempt(commit != nullptr ? commit->attempt() : 0);
+  turn.effects.writes.PutGroup(job.id(), job.last_group);
+  turn.effects.writes.PutJob(job.record);
+  LeaseDevices(job.plan, job.id(), epoch, &turn.fleet, &turn.effects.writes);
+  turn.effects.failpoints_after.push_back("catalog.epoch.recorded");
+
+  job.waiting_for.clear();
+  job.place_not_before.reset();
+  job.shrink_time.reset();
+  job.may_shrink = false;
+  Group& group = job.group.emplace();
+  group.epoch = epoch;
+  group.ranks.resize(static_cast<size_t>(job.plan.ranks_size()));
+  group.deadline = turn.now + turn.limits().start;
+
+  v1::CoordinatorMessage message;
+  v1::StartRanks* const start = message.mutable_start_ranks();
+  start->set_job(job.id());
+  start->set_group_epoch(epoch);
+  *start->mutable_spec() = job.spec;
+  *start->mutable_plan() = job.plan;
+  start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
+                                            : job.spec.checkpoint().initial_load());
+  if (commit != nullptr) start->set_restore_digest(commit->digest());
+  std::map<std::string, std::vector<int32_t>> ranks_of;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    ranks_of[placement.worker()].push_back(placement.rank());
+  }
+  for (const auto& [worker, ranks] : ranks_of) {
+    start->mutable_ranks()->Assign(ranks.begin(), ranks.end());
+    SendToWorker(worker, message, turn);
+  }
+}
+
+bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& worker,
+               const Turn& turn) {
+  if (!job.group || rank < 0 || rank >= job.plan.ranks_size()) return false;
+  if (epoch != job.group->epoch && !turn.options.bugs.accept_stale_epochs) return false;
+  return job.plan.ranks(rank).worker() == worker;
+}
+
+void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
+  Group& group = *job.group;
+  if (group.phase != GroupPhase::kStarting || message.address().empty()) return;
+  RankState& rank = group.ranks[static_cast<size_t>(message.rank())];
+  rank.address = message.address();
+  rank.pid = message.pid();
+  if (std::any_of(group.ranks.begin(), group.ranks.end(),
+                  [](const RankState& state) { return state.address.empty(); })) {
+    return;
+  }
+  group.phase = GroupPhase::kBooked;
+  job.last_group.clear_pids();
+  for (const RankState& state : group.ranks) job.last_group.add_pids(state.pid);
+  turn.effects.writes.PutGroup(job.id(), job.last_group);
+  SendToGroup(job, AddressBookOf(job), turn);
+}
+
+void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn) {
+  Group& group = *job.group;
+  if (group.phase != GroupPhase::kBooked) return;
+  RankState& rank = group.ranks[static_cast<size_t>(message.rank())];
+  rank.ready = true;
+  rank.ready_step = message.step();
+  if (AllReady(group)) BeginRunning(job, turn);
+}
+
+void GrantTicket(Job& job, Turn& turn) {
+  Group& group = *job.group;
+  const int64_t base = job.record.step();
+  const double step_seconds = MedianStepSeconds(job);
+  int64_t window = kFirstWindowSteps;
+  if (step_seconds > 0) {
+    const double steps = std::ceil(ToSeconds(turn.limits().ticket_window) / step_seconds);
+    window = static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxWindowSteps)));
+  }
+  int64_t end = std::max(group.ticket_end, std::min(job.steps(), base + window));
+  if (job.has_folder()) {
+    const int64_t interval = job.spec.checkpoint().interval();
+    int64_t step = group.ticket_end;  // intents up to there are recorded already
+    if (step < base) step = base;
+    while (step < end) {
+      step = interval > 0 ? std::min(job.steps(), (step / interval + 1) * interval) : job.steps();
+      if (step > end) break;
+      const bool recorded =
+          std::any_of(job.attempts.begin(), job.attempts.end(), [step](const auto& entry) {
+            return !entry.second.asked && entry.second.record.step() == step;
+          });
+      if (recorded) continue;
+      if (job.attempts.size() >= kMaxIntents) {
+        end = std::max(group.ticket_end, step - 1);
+        break;
+      }
+      RecordIntent(job, step, turn);
+    }
+  }
+  group.ticket_begin = base;
+  group.ticket_end = end;
+  group.ticket_time = turn.now;
+  turn.effects.failpoints_after.push_back("catalog.ticket.recorded");
+  SendToGroup(job, TicketOf(job, turn.limits()), turn);
+}
+
+void RenewTicket(Job& job, Turn& turn) {
+  const Group& group = *job.group;
+  const bool half_used =
+      group.ticket_end < job.steps() &&
+      job.record.step() >= group.ticket_begin + (group.ticket_end - group.ticket_begin) / 2;
+  // A ticket that could not grow (its intents are many) is not asked to at every step.
+  const bool moved = job.record.step() > group.ticket_begin;
+  if ((half_used && moved) || turn.now >= TicketRenewalTime(group, turn.limits()))
+    GrantTicket(job, turn);
+}
+
+MonotonicTime TicketRenewalTime(const Group& group, const TimeLimits& limits) {
+  return group.ticket_time + limits.ticket_lifetime / 2;
+}
+
+void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn& turn) {
+  if (!job.group) return;
+  Group& group = *job.group;
+  const v1::HeldGroup* held = nullptr;
+  for (const v1::HeldGroup& candidate : hello.held()) {
+    if (candidate.job() == job.id() && candidate.group_epoch() == group.epoch) held = &candidate;
+  }
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    if (placement.worker() != worker) continue;
+    const bool lives = held != nullptr && std::find(held->ranks().begin(), held->ranks().end(),
+                                                    placement.rank()) != held->ranks().end();
+    if (!lives) {
+      BreakGroup(
+          job,
+          {MakeFailure("RANK_LOST", "its worker came back without it", placement.rank(), worker),
+           false, false},
+          turn);
+      return;
+    }
+    group.ranks[static_cast<size_t>(placement.rank())].held = true;
+  }
+  if (held == nullptr) return;  // no rank of this job is on the worker
+  switch (group.phase) {
+    case GroupPhase::kAdopting:
+      group.ticket_end = std::max(group.ticket_end, held->ticket_end_step());
+      if (AllHeld(group)) Adopt(job, turn);
+      return;
+    case GroupPhase::kStarting:
+      return;
+    case GroupPhase::kBooked:
+      SendToWorker(worker, AddressBookOf(job), turn);
+      return;
+    case GroupPhase::kRunning:
+      SayRunningState(job, worker, turn);
+      return;
+    case GroupPhase::kSettling: {
+      v1::CoordinatorMessage stop;
+      stop.mutable_stop_ranks()->set_job(job.id());
+      stop.mutable_stop_ranks()->set_group_epoch(group.epoch);
+      stop.mutable_stop_ranks()->set_reason("the group epoch has failed");
+      SendToWorker(worker, stop, turn);
+      return;
+    }
+  }
+}
+
+double MedianStepSeconds(const Job& job) {
+  if (job.step_seconds.empty()) return 0;
+  std::vector<double> sorted(job.step_seconds.begin(), job.step_seconds.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+}  // namespace troupe

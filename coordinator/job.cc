@@ -1,0 +1,426 @@
+#include "coordinator/job.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "coordinator/attempts.h"
+#include "coordinator/group.h"
+#include "coordinator/progress.h"
+#include "coordinator/recovery.h"
+
+namespace troupe {
+namespace {
+
+constexpr uint64_t kMaxStoredEvents = 256;
+
+bool SameLayout(const v1::MeshDegrees& a, const v1::MeshDegrees& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+}  // namespace
+
+std::string JobId(const std::string& name) {
+  return name.rfind("jobs/", 0) == 0 ? name.substr(5) : name;
+}
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
+}
+
+bool IsQueued(const Job& job) {
+  return !job.group && (job.record.state() == v1::JOB_STATE_QUEUED ||
+                        job.record.state() == v1::JOB_STATE_RECOVERING);
+}
+
+std::string StateName(v1::JobState state) {
+  constexpr size_t kPrefix = sizeof("JOB_STATE_") - 1;
+  return v1::JobState_Name(state).substr(kPrefix);
+}
+
+Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn) {
+  Job job;
+  job.record.set_id(spec.name());
+  job.record.set_state(v1::JOB_STATE_QUEUED);
+  job.record.set_sequence(sequence);
+  job.record.set_create_wall_time_ns(turn.wall_ns);
+  job.spec = std::move(spec);
+  job.plan = std::move(plan);
+  turn.effects.writes.PutSpec(job.id(), job.spec);
+  turn.effects.writes.PutPlan(job.id(), job.plan);
+  RecordEvent(job, "QUEUED", "", turn);
+  turn.reschedule = true;
+  return job;
+}
+
+Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::Plan& plan,
+               const v1::GroupRecord& group,
+               const std::map<int64_t, v1::CheckpointRecord>& checkpoints, const TimeLimits& limits,
+               MonotonicTime now) {
+  Job job;
+  job.record = record;
+  job.spec = spec;
+  job.plan = plan;
+  job.last_group = group;
+  job.durable_step = record.step();
+  if (group.ranks_size() > 0) *job.plan.mutable_ranks() = group.ranks();
+  const bool running = record.state() == v1::JOB_STATE_RUNNING;
+  if (running) {
+    Group& adopted = job.group.emplace();
+    adopted.epoch = record.group_epoch();
+    adopted.phase = GroupPhase::kAdopting;
+    adopted.deadline = now + limits.reconnect_grace;
+    adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
+    for (int rank = 0; rank < group.pids_size() && rank < group.ranks_size(); ++rank) {
+      adopted.ranks[static_cast<size_t>(rank)].pid = group.pids(rank);
+    }
+  } else if (record.state() == v1::JOB_STATE_STARTING) {
+    // Which of its ranks were told is unknown: they are stopped when their workers say hello, and
+    // it starts anew.
+    job.record.set_state(record.barren_restarts() > 0 ? v1::JOB_STATE_RECOVERING
+                                                      : v1::JOB_STATE_QUEUED);
+  }
+  for (const auto& [number, checkpoint] : checkpoints) {
+    if (checkpoint.state() != v1::CHECKPOINT_STATE_WRITING) {
+      job.checkpoints[number] = checkpoint;
+    } else if (running && checkpoint.group_epoch() == record.group_epoch()) {
+      Attempt& attempt = job.attempts[number];
+      attempt.record = checkpoint;
+      attempt.asked = checkpoint.step() == 0;
+    } else {
+      v1::CheckpointRecord& aborted = job.checkpoints[number] = checkpoint;
+      aborted.set_state(v1::CHECKPOINT_STATE_ABORTED);
+      aborted.set_reason("the coordinator restarted and its group epoch had ended");
+    }
+  }
+  if (record.state() == v1::JOB_STATE_RECOVERING && spec.fault_tolerance().allow_layout_change()) {
+    job.shrink_time = now + limits.layout_patience;
+  }
+  return job;
+}
+
+void RecordEvent(Job& job, const std::string& event, const std::string& message, Turn& turn) {
+  const uint64_t number = job.record.last_event() + 1;
+  job.record.set_last_event(number);
+  v1::JobEvent row;
+  row.set_event(event);
+  row.set_message(message);
+  row.set_step(job.record.step());
+  row.set_group_epoch(job.record.group_epoch());
+  row.set_wall_time_ns(turn.wall_ns);
+  row.set_state(ShownState(job));
+  turn.effects.writes.PutEvent(job.id(), number, row);
+  if (number > kMaxStoredEvents) {
+    turn.effects.writes.DeleteEvent(job.id(), number - kMaxStoredEvents);
+  }
+  turn.effects.writes.PutJob(job.record);
+  JobUpdate update{job.id(), {}};
+  *update.update.mutable_event() = std::move(row);
+  turn.effects.updates.push_back(std::move(update));
+}
+
+void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std::string& message,
+            Turn& turn) {
+  FlushReports(job, turn);
+  DropAttempts(job, "the job ended", turn);
+  SendDeletions(job, turn);
+  if (job.group) {
+    v1::CoordinatorMessage stop;
+    stop.mutable_stop_ranks()->set_job(job.id());
+    stop.mutable_stop_ranks()->set_group_epoch(job.group->epoch);
+    stop.mutable_stop_ranks()->set_reason(StateName(state));
+    stop.mutable_stop_ranks()->set_finished(state == v1::JOB_STATE_SUCCEEDED);
+    SendToGroup(job, stop, turn);
+    job.group.reset();
+  }
+  job.record.set_state(state);
+  job.record.clear_failure();
+  if (failure != nullptr) *job.record.mutable_failure() = *failure;
+  job.waiting_for.clear();
+  job.place_not_before.reset();
+  job.shrink_time.reset();
+  job.may_shrink = false;
+  RecordEvent(job, StateName(state), message, turn);
+  JobUpdate end{job.id(), {}};
+  end.update.set_end(state);
+  turn.effects.updates.push_back(std::move(end));
+  for (const CallId call : job.cancel_callers) ReplyWithJob(job, call, turn);
+  job.cancel_callers.clear();
+  turn.reschedule = true;
+}
+
+void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
+  if (job.record.state() == v1::JOB_STATE_CANCELLED) {
+    ReplyWithJob(job, call, turn);
+    return;
+  }
+  if (HasEnded(job)) {
+    ReplyWithError(
+        call,
+        FailedPrecondition("job {} has ended: it is {}", job.id(), StateName(job.record.state())),
+        turn);
+    return;
+  }
+  if (!checkpoint) {
+    job.cancel_callers.push_back(call);
+    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr, "cancelled", turn);
+    return;
+  }
+  if (!job.has_folder()) {
+    ReplyWithError(
+        call,
+        FailedPrecondition("job {} cannot checkpoint: its checkpoint.folder is empty", job.id()),
+        turn);
+    return;
+  }
+  job.cancel_callers.push_back(call);
+  const bool trains = job.group && (job.group->phase == GroupPhase::kRunning ||
+                                    job.group->phase == GroupPhase::kAdopting);
+  if (!trains) {
+    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
+           "cancelled; nothing newer than its last commit to save", turn);
+    return;
+  }
+  if (job.record.cancel_attempt() == 0) {
+    job.record.set_cancel_attempt(job.record.last_attempt() + 1);
+    RequestCheckpoint(job, turn);
+  }
+}
+
+Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
+  if (!HasEnded(job)) {
+    return FailedPrecondition(
+        "job {} cannot be resumed: it is {}, not CANCELLED, FAILED or SUCCEEDED", job.id(),
+        StateName(ShownState(job)));
+  }
+  if (overrides.has_name() && overrides.name() != job.id()) {
+    return InvalidArgument("name is {}: resume cannot rename {}", overrides.name(), job.id());
+  }
+  const Planner& planner = turn.options.planner;
+  v1::JobSpec merged = job.spec;
+  if (overrides.parallelism().pipeline_parallel_split_points_size() > 0) {
+    merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
+  }
+  if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
+  merged.MergeFrom(overrides);
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
+  if (spec.model().SerializeAsString() != job.spec.model().SerializeAsString()) {
+    return FailedPrecondition("model: a resumed job keeps its model");
+  }
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  const int64_t reached = commit != nullptr ? commit->step() : 0;
+  if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
+    return FailedPrecondition(
+        "training.steps is {}, which is not more than the {} steps that job {} has done",
+        spec.training().steps(), reached, job.id());
+  }
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
+  if (!SameLayout(plan.mesh(), job.plan.mesh())) {
+    return FailedPrecondition("parallelism: a resumed job keeps its degrees");
+  }
+  if (job.plan.has_device()) {
+    *plan.mutable_device() = job.plan.device();
+    plan.set_threads_per_rank(job.plan.threads_per_rank());
+  }
+  job.spec = std::move(spec);
+  job.plan = std::move(plan);
+  job.record.set_state(v1::JOB_STATE_QUEUED);
+  job.record.clear_failure();
+  job.record.set_barren_restarts(0);
+  job.record.set_cancel_attempt(0);
+  turn.effects.writes.PutSpec(job.id(), job.spec);
+  turn.effects.writes.PutPlan(job.id(), job.plan);
+  RecordEvent(job, "QUEUED", fmt::format("resumed from step {}", reached), turn);
+  turn.reschedule = true;
+  return OkStatus();
+}
+
+const v1::CheckpointRecord* NewestCommit(const Job& job) {
+  const v1::CheckpointRecord* newest = nullptr;
+  for (const auto& [attempt, record] : job.checkpoints) {
+    if (record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
+    if (newest == nullptr || record.step() >= newest->step()) newest = &record;
+  }
+  return newest;
+}
+
+void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn) {
+  std::set<std::string> workers;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) workers.insert(placement.worker());
+  for (const std::string& worker : workers) SendToWorker(worker, message, turn);
+}
+
+void ReplyWithJob(const Job& job, CallId call, Turn& turn) {
+  turn.effects.replies.push_back({call, OkStatus(), DescribeJob(job, true)});
+}
+
+void ReplyWithError(CallId call, Status status, Turn& turn) {
+  turn.effects.replies.push_back({call, std::move(status), std::monostate()});
+}
+
+namespace {
+
+void OnRunningTime(Job& job, Turn& turn) {
+  std::vector<int64_t> late;
+  bool open = false;
+  for (const auto& [number, attempt] : job.attempts) {
+    if (!attempt.begun) continue;
+    open = true;
+    if (turn.now >= attempt.begun_time + turn.limits().checkpoint_attempt) late.push_back(number);
+  }
+  for (const int64_t number : late) {
+    AbortAttempt(
+        job, number,
+        fmt::format("not committed within {} s", ToSeconds(turn.limits().checkpoint_attempt)),
+        turn);
+  }
+  if (!job.group || job.group->phase != GroupPhase::kRunning) return;
+  const Duration limit = HangLimit(job, turn.limits());
+  if (!open && turn.now >= job.group->last_progress + limit) {
+    BreakGroup(
+        job,
+        {MakeFailure("HANG", fmt::format("no rank reported a step for {:.0f} s", ToSeconds(limit))),
+         false, false},
+        turn);
+    return;
+  }
+  RenewTicket(job, turn);
+}
+
+// The workers whose ranks were not confirmed since the coordinator's restart.
+std::string MissingWorkers(const Job& job) {
+  std::set<std::string> missing;
+  for (size_t rank = 0; rank < job.group->ranks.size(); ++rank) {
+    if (!job.group->ranks[rank].held)
+      missing.insert(job.plan.ranks(static_cast<int>(rank)).worker());
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+}  // namespace
+
+void OnJobTime(Job& job, Turn& turn) {
+  if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
+  if (job.place_not_before && turn.now >= *job.place_not_before) {
+    job.place_not_before.reset();
+    turn.reschedule = true;
+  }
+  if (job.shrink_time && turn.now >= *job.shrink_time) {
+    job.shrink_time.reset();
+    job.may_shrink = true;
+    turn.reschedule = true;
+  }
+  if (!job.group) return;
+  if (job.group->phase == GroupPhase::kRunning) {
+    OnRunningTime(job, turn);
+    return;
+  }
+  if (turn.now < job.group->deadline) return;
+  switch (job.group->phase) {
+    case GroupPhase::kAdopting:
+      BreakGroup(job,
+                 {MakeFailure("WORKER_LOST",
+                              fmt::format("did not come back after the coordinator's restart: {}",
+                                          MissingWorkers(job))),
+                  false, false},
+                 turn);
+      return;
+    case GroupPhase::kStarting:
+    case GroupPhase::kBooked:
+      BreakGroup(job,
+                 {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {} s",
+                                                           ToSeconds(turn.limits().start))),
+                  false, false},
+                 turn);
+      return;
+    case GroupPhase::kSettling:
+      SettleBreakdown(job, {job.group->failure, true, false}, turn);
+      return;
+    case GroupPhase::kRunning:
+      return;
+  }
+}
+
+std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options) {
+  std::optional<MonotonicTime> next;
+  const auto at = [&next](MonotonicTime time) {
+    if (!next || time < *next) next = time;
+  };
+  if (!job.unflushed.empty()) at(job.flush_time);
+  if (job.place_not_before) at(*job.place_not_before);
+  if (job.shrink_time) at(*job.shrink_time);
+  if (!job.group) return next;
+  if (job.group->phase != GroupPhase::kRunning) {
+    at(job.group->deadline);
+    return next;
+  }
+  bool open = false;
+  for (const auto& [number, attempt] : job.attempts) {
+    if (!attempt.begun) continue;
+    open = true;
+    at(attempt.begun_time + options.limits.checkpoint_attempt);
+  }
+  if (!open) at(job.group->last_progress + HangLimit(job, options.limits));
+  at(TicketRenewalTime(*job.group, options.limits));
+  return next;
+}
+
+v1::JobState ShownState(const Job& job) {
+  if (job.group && job.group->phase == GroupPhase::kSettling) return v1::JOB_STATE_RECOVERING;
+  if (job.record.state() != v1::JOB_STATE_RUNNING) return job.record.state();
+  const bool open = std::any_of(job.attempts.begin(), job.attempts.end(), [](const auto& entry) {
+    return entry.second.begun || entry.second.asked;
+  });
+  return open ? v1::JOB_STATE_CHECKPOINTING : v1::JOB_STATE_RUNNING;
+}
+
+v1::Job DescribeJob(const Job& job, bool full) {
+  v1::Job shown;
+  shown.set_name("jobs/" + job.id());
+  shown.set_state(ShownState(job));
+  shown.set_step(job.record.step());
+  shown.set_steps(job.steps());
+  *shown.mutable_layout() = job.plan.mesh();
+  for (int rank = 0; rank < job.last_group.ranks_size(); ++rank) {
+    const v1::RankPlacement& placement = job.last_group.ranks(rank);
+    v1::RankStatus* const status = shown.add_ranks();
+    status->set_rank(placement.rank());
+    status->set_worker(placement.worker());
+    status->set_device(placement.device());
+    if (job.group) {
+      status->set_pid(job.group->ranks[static_cast<size_t>(rank)].pid);
+    } else if (rank < job.last_group.pids_size()) {
+      status->set_pid(job.last_group.pids(rank));
+    }
+    *status->mutable_coordinates() = placement.coordinates();
+  }
+  shown.set_group_epoch(job.record.group_epoch());
+  shown.set_restarts(job.record.restarts());
+  for (v1::CheckpointRecord& record : ListedCheckpoints(job))
+    *shown.add_checkpoints() = std::move(record);
+  if (job.record.has_failure()) *shown.mutable_failure() = job.record.failure();
+  shown.set_waiting_for(job.waiting_for);
+  shown.set_create_wall_time_ns(job.record.create_wall_time_ns());
+  if (full) {
+    *shown.mutable_spec() = job.spec;
+    *shown.mutable_plan() = job.plan;
+  }
+  return shown;
+}
+
+std::vector<v1::CheckpointRecord> ListedCheckpoints(const Job& job) {
+  std::vector<v1::CheckpointRecord> listed;
+  for (const auto& [attempt, record] : job.checkpoints) {
+    if (record.state() == v1::CHECKPOINT_STATE_COMMITTED ||
+        record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
+      listed.push_back(record);
+    }
+  }
+  std::stable_sort(listed.begin(), listed.end(),
+                   [](const auto& a, const auto& b) { return a.step() < b.step(); });
+  return listed;
+}
+
+}  // namespace troupe

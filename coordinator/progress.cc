@@ -1,0 +1,127 @@
+#include "coordinator/progress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "coordinator/attempts.h"
+#include "coordinator/group.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kMedianSteps = 31;
+constexpr double kHangMedians = 5;
+
+v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
+  v1::StepEvent step;
+  step.set_step(report.step());
+  step.set_loss(report.loss());
+  step.set_grad_norm(report.grad_norm());
+  step.set_learning_rate(report.learning_rate());
+  step.set_tokens(report.tokens());
+  step.set_step_seconds(report.step_seconds());
+  if (report.step_seconds() > 0) {
+    step.set_tokens_per_second(static_cast<double>(report.tokens()) / report.step_seconds());
+  }
+  if (peak_flops > 0) step.set_mfu(model_flops / peak_flops);
+  step.set_group_epoch(report.group_epoch());
+  if (report.has_validation()) step.set_validation_loss(report.validation_loss());
+  step.set_skipped(report.skipped());
+  return step;
+}
+
+void Acknowledge(const Job& job, Turn& turn) {
+  v1::CoordinatorMessage message;
+  v1::ReportsDurable* const durable = message.mutable_reports_durable();
+  durable->set_job(job.id());
+  durable->set_group_epoch(job.group->epoch);
+  durable->set_step(job.durable_step);
+  SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
+}
+
+// Rank 0's: the numbers of the whole step.
+void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
+  Group& group = *job.group;
+  // The first step of an epoch pays for warming up and says nothing about the pace.
+  const bool steady = !group.first_report || job.step_seconds.empty();
+  if (report.step_seconds() > 0 && std::isfinite(report.step_seconds()) && steady) {
+    job.step_seconds.push_back(report.step_seconds());
+    if (job.step_seconds.size() > kMedianSteps) job.step_seconds.pop_front();
+  }
+  group.first_report = false;
+  job.record.set_step(report.step());
+  if (report.step() > job.record.highest_step()) {
+    job.record.set_highest_step(report.step());
+    job.record.set_barren_restarts(0);
+  }
+  const double model_flops =
+      report.model_flops() > 0 ? report.model_flops() : job.plan.model_flops_per_step();
+  const double peak_flops =
+      report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
+  v1::StepEvent step = StepEventOf(report, model_flops, peak_flops);
+  turn.effects.measurements.push_back(StepMeasured{job.id(), step, model_flops, peak_flops});
+  JobUpdate update{job.id(), {}};
+  *update.update.mutable_step() = step;
+  turn.effects.updates.push_back(std::move(update));
+  if (job.unflushed.empty()) job.flush_time = turn.now + turn.limits().report_flush;
+  job.unflushed.push_back(std::move(step));
+
+  if (report.checkpoint_attempt() > 0) {
+    const auto attempt = job.attempts.find(report.checkpoint_attempt());
+    if (attempt != job.attempts.end() && !attempt->second.begun) {
+      attempt->second.begun = true;
+      attempt->second.begun_time = turn.now;
+    }
+  }
+  SkipPassedIntents(job, report.step(), turn);
+  if (EndIfFinished(job, turn)) return;
+  if (group.phase == GroupPhase::kRunning) RenewTicket(job, turn);
+}
+
+}  // namespace
+
+void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
+  Group& group = *job.group;
+  if (group.phase != GroupPhase::kRunning && group.phase != GroupPhase::kSettling) return;
+  RankState& rank = group.ranks[static_cast<size_t>(report.rank())];
+  if (report.step() <= rank.reported_step) {
+    if (report.rank() == 0 && report.step() <= job.durable_step) Acknowledge(job, turn);
+    return;
+  }
+  if (report.step() > job.steps()) return;
+  rank.reported_step = report.step();
+  group.last_progress = turn.now;
+  turn.effects.measurements.push_back(RankMeasured{job.id(), report});
+  if (report.rank() == 0) OnGlobalReport(job, report, turn);
+}
+
+void FlushReports(Job& job, Turn& turn) {
+  if (job.unflushed.empty()) return;
+  for (const v1::StepEvent& step : job.unflushed) turn.effects.writes.PutStep(job.id(), step);
+  turn.effects.writes.PutJob(job.record);
+  job.durable_step = job.unflushed.back().step();
+  job.unflushed.clear();
+  if (job.group) Acknowledge(job, turn);
+}
+
+bool EndIfFinished(Job& job, Turn& turn) {
+  if (job.record.step() < job.steps()) return false;
+  if (job.has_folder()) {
+    const v1::CheckpointRecord* const commit = NewestCommit(job);
+    if (commit == nullptr || commit->step() < job.steps()) return false;
+  }
+  EndJob(job, v1::JOB_STATE_SUCCEEDED, nullptr, fmt::format("{} steps", job.steps()), turn);
+  return true;
+}
+
+Duration HangLimit(const Job& job, const TimeLimits& limits) {
+  const double seconds =
+      std::max(job.spec.fault_tolerance().hang_seconds(), kHangMedians * MedianStepSeconds(job));
+  const Duration limit = FromSeconds(std::min(seconds, 86400.0));
+  const bool warming_up = job.group && job.group->first_report;
+  return warming_up ? std::max(limit, limits.startup_allowance) : limit;
+}
+
+}  // namespace troupe

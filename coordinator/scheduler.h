@@ -1,0 +1,35 @@
+// The queue and gang placement: all ranks of a job or none.
+//
+// Jobs are tried by priority, then age. A job that the present fleet could hold if all its devices
+// were free keeps its place: nothing behind it is placed before it, so that large jobs do not
+// starve. One that it could not hold waits for capacity and holds up nobody.
+#ifndef TROUPE_COORDINATOR_SCHEDULER_H_
+#define TROUPE_COORDINATOR_SCHEDULER_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "coordinator/job.h"
+#include "coordinator/turn.h"
+
+namespace troupe {
+
+struct QueueKey {
+  int64_t negated_priority = 0;
+  uint64_t sequence = 0;
+  std::string id;
+  auto operator<=>(const QueueKey&) const = default;
+};
+
+QueueKey QueueKeyOf(const Job& job);
+
+// Starts every job of `queue` whose turn it is and that can be placed. REQUIRES: `queue` holds the
+// keys of exactly the jobs that wait; those that it starts are removed.
+void PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SCHEDULER_H_

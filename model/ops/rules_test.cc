@@ -1,0 +1,292 @@
+// Placement rules against brute force: every combination of placements of the inputs over two ranks is tried on small
+// dense tensors. Where a rule accepts, the local results, put together as the output's placement says, must be the
+// dense result.
+#include "model/ops/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+
+namespace troupe::model {
+namespace {
+
+constexpr int kRanks = 2;
+
+struct Tensor {
+  int64_t rows = 0, columns = 0;
+  std::vector<double> data;
+  double& at(int64_t r, int64_t c) { return data[static_cast<size_t>(r * columns + c)]; }
+  double at(int64_t r, int64_t c) const { return data[static_cast<size_t>(r * columns + c)]; }
+};
+
+Tensor Zeros(int64_t rows, int64_t columns) {
+  return {rows, columns, std::vector<double>(static_cast<size_t>(rows * columns))};
+}
+
+Tensor Numbers(int64_t rows, int64_t columns, int seed) {
+  Tensor tensor = Zeros(rows, columns);
+  for (size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = static_cast<double>((i * 7 + seed * 13) % 11) - 5;
+  return tensor;
+}
+
+// The slice of `tensor` that rank `rank` holds.
+Tensor Local(const Tensor& tensor, const AxisPlacement& placement, int rank) {
+  if (placement.kind != PlacementKind::kShard) return tensor;
+  const Range range = BalancedRange(placement.dim == 0 ? tensor.rows : tensor.columns, kRanks, rank);
+  Tensor local = placement.dim == 0 ? Zeros(range.size(), tensor.columns) : Zeros(tensor.rows, range.size());
+  for (int64_t r = 0; r < local.rows; ++r) {
+    for (int64_t c = 0; c < local.columns; ++c) {
+      local.at(r, c) = placement.dim == 0 ? tensor.at(range.begin + r, c) : tensor.at(r, range.begin + c);
+    }
+  }
+  return local;
+}
+
+struct Case {
+  OpKind kind;
+  Attributes attributes;
+  std::vector<Tensor> inputs;
+  std::vector<DType> dtypes;
+  std::vector<int> dims;
+  // rank: -1 dense.
+  std::function<Tensor(const std::vector<Tensor>&, int rank)> compute;
+  // The accepted combinations and what they give, as text.
+  std::set<std::string> accepted;
+};
+
+Value MakeValue(const Tensor& dense, const Tensor& local, DType dtype, int dims, AxisPlacement placement,
+                const std::string& name) {
+  Value value;
+  value.name = name;
+  value.dtype = dtype;
+  value.dims = {{"rows", dense.rows, local.rows}};
+  if (dims == 2) value.dims.push_back({"columns", dense.columns, local.columns});
+  value.placement[Axis::kTensor] = placement;
+  return value;
+}
+
+void Check(const Case& test) {
+  const Tensor dense = test.compute(test.inputs, -1);
+  std::vector<std::vector<AxisPlacement>> choices;
+  for (const int dims : test.dims) {
+    choices.push_back({Replicated(), Copied(), PartialSum(), Shard(0)});
+    if (dims == 2) choices.back().push_back(Shard(1));
+  }
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = kRanks;
+  std::set<std::string> accepted;
+  std::vector<size_t> choice(choices.size(), 0);
+  while (true) {
+    std::string text;
+    std::vector<Tensor> locals[kRanks];
+    std::vector<Value> values[kRanks];
+    for (size_t i = 0; i < choices.size(); ++i) {
+      text += ToText(choices[i][choice[i]]) + " ";
+      for (int rank = 0; rank < kRanks; ++rank) {
+        Tensor local = Local(test.inputs[i], choices[i][choice[i]], rank);
+        // The summands of a Partial value are different and add up to it.
+        if (choices[i][choice[i]] == PartialSum()) {
+          for (double& x : local.data) x = rank == 0 ? x + 3 : -3;
+        }
+        values[rank].push_back(MakeValue(test.inputs[i], local, test.dtypes[i], test.dims[i], choices[i][choice[i]],
+                                         fmt::format("input{}", i)));
+        locals[rank].push_back(std::move(local));
+      }
+    }
+    std::optional<AxisPlacement> output;
+    std::vector<Tensor> results;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      mesh.coordinates[Axis::kTensor] = rank;
+      std::vector<const Value*> inputs;
+      for (const Value& value : values[rank]) inputs.push_back(&value);
+      const auto types =
+          RulesOf(test.kind).infer(mesh, test.attributes, inputs);
+      if (!types.ok()) {
+        ASSERT_FALSE(output.has_value()) << text << types.status();
+        break;
+      }
+      output = (*types)[0].placement[Axis::kTensor];
+      results.push_back(test.compute(locals[rank], rank));
+      EXPECT_EQ((*types)[0].dims[0].local, results.back().rows) << text;
+      EXPECT_EQ((*types)[0].dims[0].global, dense.rows) << text;
+      EXPECT_EQ((*types)[0].dims[1].local, results.back().columns) << text;
+    }
+    if (output.has_value()) {
+      accepted.insert(text + "-> " + ToText(*output));
+      for (int rank = 0; rank < kRanks; ++rank) {
+        if (*output == PartialSum()) {
+          for (size_t i = 0; i < dense.data.size(); ++i) {
+            EXPECT_EQ(results[0].data[i] + results[1].data[i], dense.data[i]) << text << i;
+          }
+        } else {
+          EXPECT_EQ(results[rank].data, Local(dense, *output, rank).data) << text << "rank " << rank;
+        }
+      }
+    }
+    size_t i = 0;
+    while (i < choice.size() && ++choice[i] == choices[i].size()) choice[i++] = 0;
+    if (i == choice.size()) break;
+  }
+  EXPECT_EQ(accepted, test.accepted);
+}
+
+// y[r,n] = Σ_k x[r,k] w[n,k] and its two gradients, by index.
+Tensor Product(const Tensor& x, const Tensor& w) {
+  Tensor y = Zeros(x.rows, w.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t n = 0; n < w.rows; ++n) {
+      for (int64_t k = 0; k < x.columns; ++k) y.at(r, n) += x.at(r, k) * w.at(n, k);
+    }
+  }
+  return y;
+}
+
+Tensor Transpose(const Tensor& x) {
+  Tensor y = Zeros(x.columns, x.rows);
+  for (int64_t r = 0; r < x.rows; ++r) {
+    for (int64_t c = 0; c < x.columns; ++c) y.at(c, r) = x.at(r, c);
+  }
+  return y;
+}
+
+constexpr DType kF = DType::kFloat32;
+
+TEST(PlacementRuleTest, OfMatmulMatchesBruteForce) {
+  Check({.kind = OpKind::kMatmul,
+         .inputs = {Numbers(5, 3, 1), Numbers(7, 3, 2)},
+         .dtypes = {kF, kF},
+         .dims = {2, 2},
+         .compute = [](const std::vector<Tensor>& in, int) { return Product(in[0], in[1]); },
+         .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(0) -> S(1)", "S(1) S(1) -> P(sum)"}});
+}
+
+TEST(PlacementRuleTest, OfMatmulGradInputMatchesBruteForce) {
+  Check({.kind = OpKind::kMatmulGradInput,
+         .inputs = {Numbers(5, 7, 1), Numbers(7, 3, 2)},
+         .dtypes = {kF, kF},
+         .dims = {2, 2},
+         .compute = [](const std::vector<Tensor>& in, int) { return Product(in[0], Transpose(in[1])); },
+         .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(1) -> S(1)", "S(1) S(0) -> P(sum)"}});
+}
+
+TEST(PlacementRuleTest, OfMatmulGradWeightMatchesBruteForce) {
+  Check({.kind = OpKind::kMatmulGradWeight,
+         .inputs = {Numbers(5, 7, 1), Numbers(5, 3, 2)},
+         .dtypes = {kF, kF},
+         .dims = {2, 2},
+         .compute = [](const std::vector<Tensor>& in, int) { return Product(Transpose(in[0]), Transpose(in[1])); },
+         .accepted = {"R R -> R", "S(1) C -> S(0)", "C S(1) -> S(1)", "S(0) S(0) -> P(sum)"}});
+}
+
+TEST(PlacementRuleTest, OfAddMatchesBruteForce) {
+  Check({.kind = OpKind::kAdd,
+         .inputs = {Numbers(5, 3, 1), Numbers(5, 3, 2)},
+         .dtypes = {kF, kF},
+         .dims = {2, 2},
+         .compute =
+             [](const std::vector<Tensor>& in, int) {
+               Tensor y = in[0];
+               for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += in[1].data[i];
+               return y;
+             },
+         .accepted = {"R R -> R", "C C -> C", "P(sum) P(sum) -> P(sum)", "S(0) S(0) -> S(0)", "S(1) S(1) -> S(1)"}});
+}
+
+Tensor TokenColumn() { return {5, 1, {0, 6, 2, 6, 3}}; }
+
+TEST(PlacementRuleTest, OfEmbeddingMatchesBruteForce) {
+  Check({.kind = OpKind::kEmbedding,
+         .attributes = VocabAttributes(),
+         .inputs = {TokenColumn(), Numbers(7, 3, 2)},
+         .dtypes = {DType::kInt32, kF},
+         .dims = {1, 2},
+         .compute =
+             [](const std::vector<Tensor>& in, int rank) {
+               // A table of fewer rows is this rank's slice.
+               const int64_t offset = in[1].rows < 7 ? BalancedRange(7, kRanks, rank).begin : 0;
+               Tensor y = Zeros(in[0].rows, in[1].columns);
+               for (int64_t r = 0; r < y.rows; ++r) {
+                 const int64_t row = static_cast<int64_t>(in[0].at(r, 0)) - offset;
+                 if (row < 0 || row >= in[1].rows) continue;
+                 for (int64_t c = 0; c < y.columns; ++c) y.at(r, c) = in[1].at(row, c);
+               }
+               return y;
+             },
+         .accepted = {"R R -> R", "S(0) C -> S(0)", "R S(0) -> P(sum)", "C S(0) -> P(sum)"}});
+}
+
+TEST(PlacementRuleTest, OfSwiGluKeepsColumnsAndRefusesPartial) {
+  MeshView mesh;
+  Value gu;
+  gu.name = "gu";
+  gu.dims = {{"rows", 4, 4}, {"gate_up", 20, 10}};
+  gu.segments = {{"gate", 10, 5}, {"up", 10, 5}};
+  gu.placement[Axis::kTensor] = Shard(1, ShardHow::kSegments);
+  const std::vector<const Value*> inputs = {&gu};
+  const auto types = RulesOf(OpKind::kSwiGlu).infer(mesh, NoAttributes(), inputs);
+  ASSERT_TRUE(types.ok());
+  EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
+  EXPECT_EQ((*types)[0].dims[1].local, 5);
+  gu.placement[Axis::kTensor] = Shard(1);  // gate of one rank beside up of another
+  EXPECT_FALSE(RulesOf(OpKind::kSwiGlu).infer(mesh, NoAttributes(), inputs).ok());
+  gu.placement[Axis::kTensor] = PartialSum();
+  EXPECT_FALSE(RulesOf(OpKind::kSwiGlu).infer(mesh, NoAttributes(), inputs).ok());
+}
+
+TEST(PlacementRuleTest, OfANormRefusesPartialAndSlicesOfARow) {
+  MeshView mesh;
+  Value x, w;
+  x.name = "x";
+  x.dims = {{"rows", 4, 4}, {"hidden", 8, 8}};
+  w.name = "w";
+  w.dims = {{"hidden", 8, 8}};
+  const std::vector<const Value*> inputs = {&x, &w};
+  const auto infer = [&] { return RulesOf(OpKind::kRmsNorm).infer(mesh, NormAttributes{1e-5}, inputs); };
+  EXPECT_TRUE(infer().ok());
+  for (const AxisPlacement& placement : {PartialSum(), PartialMax(), Shard(1), Copied()}) {
+    x.placement[Axis::kTensor] = placement;
+    EXPECT_FALSE(infer().ok()) << ToText(placement);
+  }
+  x.placement[Axis::kTensor] = Shard(0);
+  EXPECT_FALSE(infer().ok());  // w must be Copied: its gradient is a sum over rows
+  w.placement[Axis::kTensor] = Copied();
+  EXPECT_TRUE(infer().ok());
+}
+
+TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = 2;
+  Value logits, targets;
+  logits.dims = {{"rows", 4, 4}, {"vocab", 9, 5}};
+  logits.placement[Axis::kTensor] = Shard(1);
+  targets.dtype = DType::kInt32;
+  targets.dims = {{"rows", 4, 4}};
+  const std::vector<const Value*> inputs = {&logits, &targets};
+  const auto stats = RulesOf(OpKind::kSoftmaxStats).infer(mesh, VocabAttributes(), inputs);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ((*stats)[0].placement[Axis::kTensor], PartialMax());
+  EXPECT_EQ((*stats)[1].placement[Axis::kTensor], Shard(0));
+  EXPECT_EQ((*stats)[1].dims[0].global, 4);
+  Value max, sums;
+  max.dims = (*stats)[0].dims;
+  max.placement = (*stats)[0].placement;
+  sums.dims = (*stats)[1].dims;
+  sums.placement = (*stats)[1].placement;
+  Value global_max = max;
+  const std::vector<const Value*> rescale = {&sums, &max, &global_max};
+  EXPECT_FALSE(RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale).ok());  // not reduced
+  global_max.placement[Axis::kTensor] = Replicated();
+  const auto rescaled = RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale);
+  ASSERT_TRUE(rescaled.ok()) << rescaled.status();
+  EXPECT_EQ((*rescaled)[0].placement[Axis::kTensor], PartialSum());
+  // Summing the statistics before they are rescaled would add numbers of different scales.
+  const std::vector<const Value*> unscaled = {&sums};
+  EXPECT_FALSE(RulesOf(OpKind::kAllReduce)
+                   .infer(mesh, CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, unscaled)
+                   .ok());
+}
+
+}  // namespace
+}  // namespace troupe::model

@@ -1,0 +1,52 @@
+// Programs as text against golden files. To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and read the difference.
+#include "model/program/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+void CompareWithGolden(const std::string& name, const std::string& text) {
+  const std::string path = "model/golden/" + name + ".txt";
+  if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+    GTEST_SKIP() << "wrote " << path;
+  }
+  std::ifstream file(path);
+  ASSERT_TRUE(file.is_open()) << path;
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(text, golden.str());
+}
+
+std::string Text(int tensor, int pipe, int stage, bool tied, DType dtype) {
+  ModelConfig model = SmallModel("AD");
+  model.tie_word_embeddings = tied;
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = tensor;
+  mesh.coordinates[Axis::kTensor] = tensor - 1;
+  mesh.degrees[Axis::kPipe] = pipe;
+  mesh.coordinates[Axis::kPipe] = stage;
+  BuildOptions options = StageOptions(model, mesh, 2, 8);
+  options.compute_dtype = dtype;
+  return ToText(BuildProgram(options).value());
+}
+
+TEST(ProgramTextTest, OfOneRank) { CompareWithGolden("one_rank", Text(1, 1, 0, false, DType::kFloat32)); }
+
+TEST(ProgramTextTest, OfTheFirstStageTensorTwoTiedBfloat16) {
+  CompareWithGolden("first_stage_tensor_2", Text(2, 2, 0, true, DType::kBFloat16));
+}
+
+TEST(ProgramTextTest, OfTheLastStageTensorTwoTiedBfloat16) {
+  CompareWithGolden("last_stage_tensor_2", Text(2, 2, 1, true, DType::kBFloat16));
+}
+
+}  // namespace
+}  // namespace troupe::model
