@@ -51,6 +51,7 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
   receive_base_ = static_cast<std::byte*>(request.output);
   receive_offsets_ = &send_offsets_;
   copy_bytes_ = 0;
+  elements_left_ = 0;
   empty_messages_ = operation == CollectiveOperation::kBarrier;
   step_index_ = 0;
   step_open_ = false;
@@ -62,7 +63,9 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
     case CollectiveOperation::kAllReduce: {
       bytes = request.count * element_bytes;
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
-      BalancedOffsets(request.count, element_bytes, list_->blocks, &send_offsets_);
+      elements_left_ = request.count;
+      segment_elements_ = SegmentElements(element_bytes, list_->blocks);
+      TakeSegment();
       break;
     }
     case CollectiveOperation::kReduceScatter: {
@@ -151,6 +154,12 @@ std::byte* ActiveOperation::ScratchOf(size_t index) {
   return scratch_.data() + (reduce_last_ ? index : index % kWindow) * message_bytes_;
 }
 
+void ActiveOperation::TakeSegment() {
+  const size_t elements = std::min(elements_left_, segment_elements_);
+  BalancedOffsets(elements, reduction_.element_bytes, list_->blocks, &send_offsets_);
+  elements_left_ -= elements;
+}
+
 void ActiveOperation::OpenStep() {
   const Step& step = list_->steps[step_index_];
   const auto messages = [&](size_t total) {
@@ -236,8 +245,15 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
 bool ActiveOperation::Advance(Transport& transport) {
   while (!finished) {
     if (step_index_ == list_->steps.size()) {
-      Finish();
-      break;
+      if (elements_left_ == 0) {
+        Finish();
+        break;
+      }
+      receive_base_ += send_offsets_.back();
+      send_base_ = receive_base_;
+      TakeSegment();
+      step_index_ = 0;
+      continue;
     }
     if (!step_open_) OpenStep();
     if (!AdvanceStep(transport)) return false;

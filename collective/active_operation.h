@@ -74,6 +74,7 @@ struct ActiveOperation {
   const StepList& Steps(Algorithm algorithm, int peer);
   void SetOffsets(std::span<const size_t> counts, size_t count, size_t element_bytes, int blocks,
                   std::vector<size_t>* offsets) const;
+  void TakeSegment();
   void OpenStep();
   bool AdvanceStep(Transport& transport);
   void Finish();
@@ -95,6 +96,10 @@ struct ActiveOperation {
   const void* copy_from_ = nullptr;
   void* copy_to_ = nullptr;
   size_t copy_bytes_ = 0;
+
+  // A large all_reduce runs its whole step list on one segment of the data after the other.
+  size_t elements_left_ = 0;  // after the segment at hand
+  size_t segment_elements_ = 0;
 
   size_t step_index_ = 0;
   bool step_open_ = false;

@@ -19,9 +19,10 @@
 //
 // Progress: a synchronous operation runs in the caller's thread from start to end. Operations begun
 // by a Start function go on while the caller computes: the network's progress thread (made at the
-// first such call) sleeps on the transport's event descriptor and takes the next step of whatever
-// arrived, reductions included. A send up to the transport's eager limit is complete when Start
-// returns.
+// first such call that does not finish at once) sleeps on the transport's event descriptor and
+// takes the next step of whatever arrived, reductions included. Over UCX every message is sent
+// eagerly: on one host a send up to about 0.5 MB is over when StartSend returns
+// (ucx/ucx_transport.h), so pipeline activations leave without the sender's further help.
 //
 // Groups of one rank are legal: reductions leave data as they are, gathers copy.
 //
@@ -158,7 +159,8 @@ class Communicator {
                                   std::optional<Purpose> purpose = {});
 
   // To and from one other rank of the group. The peer's matching call has the same sequence number
-  // and size. Above the eager limit a send finishes only when the peer has received it.
+  // and size. A send may finish only when the peer has received it, so two ranks that send to each
+  // other do so asynchronously.
   Status Send(const void* data, size_t bytes, int to, std::optional<Purpose> purpose = {});
   Status Receive(void* data, size_t bytes, int from, std::optional<Purpose> purpose = {});
   CollectiveHandle StartSend(const void* data, size_t bytes, int to,

@@ -20,8 +20,9 @@ namespace troupe {
 // if it was cancelled, until the transport is closed.
 struct Transfer {
   bool done = true;
-  Status status;                 // meaningful once done
-  void* private_data = nullptr;  // the transport's
+  Status status;     // meaningful once done
+  size_t bytes = 0;  // the transport's, as is:
+  void* private_data = nullptr;
 };
 
 class Transport {

@@ -15,6 +15,7 @@ namespace {
 // Up to here the number of steps costs more than the bytes.
 constexpr size_t kSmallBytes = 16 * 1024;
 constexpr size_t kMessageBytes = 256 * 1024;
+constexpr size_t kSegmentBlockBytes = 256 * 1024;
 constexpr size_t kCacheLineBytes = 64;
 
 }  // namespace
@@ -91,6 +92,10 @@ void BalancedOffsets(size_t count, size_t element_bytes, int blocks, std::vector
     const size_t before = granules / parts * i + std::min(i, granules % parts);
     (*offsets)[i] = std::min(count, before * granule) * element_bytes;
   }
+}
+
+size_t SegmentElements(size_t element_bytes, int blocks) {
+  return std::max<size_t>(1, kSegmentBlockBytes / element_bytes) * static_cast<size_t>(blocks);
 }
 
 size_t MessageBytes(size_t element_bytes) {

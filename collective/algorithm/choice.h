@@ -31,6 +31,11 @@ StepList MakeSteps(Algorithm algorithm, CollectiveOperation operation, int rank,
 // where there are enough of them.
 void BalancedOffsets(size_t count, size_t element_bytes, int blocks, std::vector<size_t>* offsets);
 
+// A large all_reduce takes so many elements at a time through all its steps, so that what was
+// reduced is still in the caches when it is sent on: each byte of the data then comes from memory
+// once and goes back once.
+size_t SegmentElements(size_t element_bytes, int blocks);
+
 // A step's bytes travel in messages of this size (the last one shorter), so that what was received
 // is reduced while it is in the core's own cache. A multiple of `element_bytes`.
 size_t MessageBytes(size_t element_bytes);
