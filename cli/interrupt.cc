@@ -26,6 +26,7 @@ InterruptWatch::InterruptWatch() {
 
 InterruptWatch::~InterruptWatch() {
   stopping_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);  // ends its wait
   thread_.join();
 }
 
@@ -39,7 +40,7 @@ void InterruptWatch::Run() {
   const sigset_t signals = InterruptSignals();
   while (!stopping_) {
     const timespec limit{.tv_sec = 0, .tv_nsec = 50'000'000};
-    if (sigtimedwait(&signals, nullptr, &limit) < 0) continue;
+    if (sigtimedwait(&signals, nullptr, &limit) < 0 || stopping_) continue;
     interrupted_ = true;
     std::lock_guard lock(mutex_);
     if (action_) action_();

@@ -60,15 +60,16 @@ Json ScheduleToJson(const v1::Plan& plan) {
           {"ranks", std::move(actions)}};
 }
 
-// 1234567 as "1.23 M".
-std::string Scaled(double value) {
-  static constexpr const char* kSuffixes[] = {"", " k", " M", " G", " T", " P", " E"};
+// 1234567 "B" as "1.23 MB".
+std::string Scaled(double value, const char* unit) {
+  static constexpr const char* kSuffixes[] = {"", "k", "M", "G", "T", "P", "E"};
   size_t suffix = 0;
   while (value >= 1000 && suffix + 1 < std::size(kSuffixes)) {
     value /= 1000;
     ++suffix;
   }
-  return suffix == 0 ? fmt::format("{:g}", value) : fmt::format("{:.3g}{}", value, kSuffixes[suffix]);
+  return suffix == 0 ? fmt::format("{:.6g} {}", value, unit)
+                     : fmt::format("{:.3g} {}{}", value, kSuffixes[suffix], unit);
 }
 
 template <typename Grid>
@@ -128,17 +129,17 @@ std::string PlanToJson(const v1::Plan& plan) {
 
 std::string PlanToText(const v1::Plan& plan) {
   std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
-  text += fmt::format("model: {} parameters, {}FLOP a step\n", Scaled(static_cast<double>(plan.parameters())),
-                      Scaled(plan.model_flops_per_step()));
+  text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
+                      Scaled(plan.model_flops_per_step(), "FLOP"));
   text += "\nstages:\n";
   for (const auto& chunk : plan.chunks()) {
-    text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {}FLOP a forward",
+    text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",
                         chunk.pipe_rank(), chunk.chunk(), chunk.has_embedding() ? "embedding + " : "",
                         chunk.blocks(), chunk.has_head() ? " + head" : "", chunk.first_block(),
-                        Scaled(static_cast<double>(chunk.parameters())), Scaled(chunk.forward_flops()));
+                        chunk.parameters(), Scaled(chunk.forward_flops(), "FLOP"));
     if (chunk.pipe_rank() < plan.memory_size()) {
-      text += fmt::format(", {}B a rank",
-                          Scaled(static_cast<double>(plan.memory(chunk.pipe_rank()).total_bytes())));
+      const double bytes = static_cast<double>(plan.memory(chunk.pipe_rank()).total_bytes());
+      text += fmt::format(", {} a rank", Scaled(bytes, "B"));
     }
     text += '\n';
   }
@@ -146,18 +147,18 @@ std::string PlanToText(const v1::Plan& plan) {
   text += "\nmemory of a rank:\n";
   for (int rank = 0; rank < plan.memory_size(); ++rank) {
     const auto& memory = plan.memory(rank);
-    const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes)); };
+    const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     text += fmt::format(
-        "  stage {}: parameters {}B, compute copies {}B, gradients {}B, optimizer {}B, saved {}B, "
-        "temporary {}B, scratch {}B\n",
+        "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, "
+        "temporary {}, scratch {}\n",
         rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
         part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
         part(memory.temporary_bytes()), part(memory.scratch_bytes()));
   }
   text += "\ntraffic sent by one rank in a step:\n";
   for (const auto& entry : plan.traffic()) {
-    text += fmt::format("  {} ({}): {}B\n", entry.axis(), entry.purpose(),
-                        Scaled(entry.bytes_per_step()));
+    text += fmt::format("  {} ({}): {}\n", entry.axis(), entry.purpose(),
+                        Scaled(entry.bytes_per_step(), "B"));
   }
   if (plan.traffic_size() == 0) text += "  none\n";
   text += fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),

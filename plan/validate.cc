@@ -407,7 +407,7 @@ class Validator {
     }
     if (parallelism.has_bucket()) {
       violations_.AddUnimplemented("parallelism.bucket",
-                                   "is set; this build reduces each chunk's gradients as one");
+                                   "is set; this build keeps to its own bucket sizes");
     }
     Word("activation_recomputation.mode", spec_.activation_recomputation().mode(), {"none"},
          {"selective", "full"});

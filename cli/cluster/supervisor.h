@@ -2,6 +2,12 @@
 // a second, keeps cluster.json current, and stops everything on SIGTERM, the coordinator first, so that it records no
 // failure of jobs whose workers are being stopped.
 //
+// It starts them as
+//   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator --detection-seconds S
+//   troupe-worker --coordinator HOST:PORT --name worker-N --devices cpu:K --data-dir DIR/workers/worker-N
+//                 --log-dir DIR/logs --metrics-listen HOST:PORT
+// with their output in DIR/logs/NAME.log.
+//
 // Processes outlive a supervisor that is killed; the next one takes over those that still live. One thread.
 #ifndef TROUPE_CLI_CLUSTER_SUPERVISOR_H_
 #define TROUPE_CLI_CLUSTER_SUPERVISOR_H_

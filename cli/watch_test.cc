@@ -1,0 +1,151 @@
+#include "cli/watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <sstream>
+
+#include "cli/command_line.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Jobs of a pretended coordinator: the n-th WatchJob gets what `streams[n]` writes.
+class PretendedJobs final : public v1::JobService::Service {
+ public:
+  using Stream = std::function<grpc::Status(grpc::ServerContext*,
+                                            grpc::ServerWriter<v1::WatchJobResponse>*)>;
+  std::vector<Stream> streams;
+  std::atomic<size_t> watched{0};
+
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+                      v1::GetJobResponse* response) override {
+    if (request->name() != "jobs/a") return {grpc::StatusCode::NOT_FOUND, request->name()};
+    response->mutable_job()->set_name(request->name());
+    response->mutable_job()->set_steps(5);
+    return grpc::Status::OK;
+  }
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
+                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
+    const size_t index = watched++;
+    return index < streams.size() ? streams[index](context, writer) : grpc::Status::CANCELLED;
+  }
+};
+
+void WriteStep(grpc::ServerWriter<v1::WatchJobResponse>* writer, int64_t step, uint64_t epoch) {
+  v1::WatchJobResponse response;
+  response.mutable_step()->set_step(step);
+  response.mutable_step()->set_group_epoch(epoch);
+  writer->Write(response);
+}
+
+void WriteEnd(grpc::ServerWriter<v1::WatchJobResponse>* writer, v1::JobState state) {
+  v1::WatchJobResponse response;
+  response.set_end(state);
+  writer->Write(response);
+}
+
+class WatchTest : public testing::Test {
+ protected:
+  void Serve() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&jobs_);
+    server_ = builder.BuildAndStart();
+  }
+  StatusOr<ExitCode> Run(const std::string& job) {
+    const Command command{.name = "watch", .most_positionals = 1};
+    auto client =
+        Client::Make(*command.Parse({"--coordinator", fmt::format("127.0.0.1:{}", port_)}));
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    auto code = WatchJob(&*client, &interrupt_, {.job = job, .json = true});
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+  // "1@1 2@1 …": step and group epoch of each line.
+  std::string Steps() const {
+    std::string steps;
+    std::istringstream lines(out_);
+    for (std::string line; std::getline(lines, line);) {
+      const auto number = [&](const char* key) {
+        return line.substr(line.find(key) + std::strlen(key),
+                           line.find_first_of(",}", line.find(key)) - line.find(key) -
+                               std::strlen(key));
+      };
+      if (line.find("\"type\":\"step\"") == std::string::npos) continue;
+      steps += (steps.empty() ? "" : " ") + number("\"step\":") + "@" + number("\"group_epoch\":");
+    }
+    return steps;
+  }
+
+  InterruptWatch interrupt_;
+  PretendedJobs jobs_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::string out_, err_;
+};
+
+TEST_F(WatchTest, GoesOnAfterALostStreamWithoutRepeatingOrLosingSteps) {
+  jobs_.streams = {[](auto*, auto* writer) {
+                     for (int step = 1; step <= 3; ++step) WriteStep(writer, step, 1);
+                     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "going down");
+                   },
+                   [](auto*, auto* writer) {
+                     // Meanwhile a recovery repeated step 3 under group epoch 2.
+                     WriteStep(writer, 1, 1);
+                     WriteStep(writer, 2, 1);
+                     for (int step = 3; step <= 5; ++step) WriteStep(writer, step, 2);
+                     WriteEnd(writer, v1::JOB_STATE_SUCCEEDED);
+                     return grpc::Status::OK;
+                   }};
+  Serve();
+  const auto code = Run("jobs/a");
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, ExitCode::kDone);
+  EXPECT_EQ(Steps(), "1@1 2@1 3@1 3@2 4@2 5@2");
+  EXPECT_THAT(out_, testing::EndsWith("{\"type\":\"end\",\"state\":\"SUCCEEDED\"}\n"));
+  EXPECT_THAT(err_, HasSubstr("the coordinator is away"));
+}
+
+TEST_F(WatchTest, AJobThatFailedOrWasCancelledIsExitCodeOne) {
+  for (v1::JobState state : {v1::JOB_STATE_FAILED, v1::JOB_STATE_CANCELLED}) {
+    jobs_.streams.push_back([state](auto*, auto* writer) {
+      WriteEnd(writer, state);
+      return grpc::Status::OK;
+    });
+  }
+  Serve();
+  EXPECT_EQ(*Run("jobs/a"), ExitCode::kFailed);
+  EXPECT_EQ(*Run("jobs/a"), ExitCode::kFailed);
+}
+
+TEST_F(WatchTest, AnUnknownJobIsNotFound) {
+  Serve();
+  EXPECT_EQ(Run("jobs/b").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(WatchTest, CtrlCDetachesFromAStreamThatIsSilent) {
+  jobs_.streams = {[](grpc::ServerContext* context, auto*) {
+    kill(getpid(), SIGINT);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!context->IsCancelled() && std::chrono::steady_clock::now() < end) sched_yield();
+    return grpc::Status::CANCELLED;
+  }};
+  Serve();
+  EXPECT_EQ(*Run("jobs/a"), ExitCode::kInterrupted);
+  EXPECT_THAT(err_, HasSubstr("detached; jobs/a goes on"));
+}
+
+}  // namespace
+}  // namespace troupe
