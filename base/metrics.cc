@@ -96,7 +96,8 @@ std::string Metrics::ToText() const {
 }
 
 struct MetricsServer::Exposition {
-  explicit Exposition(const std::string& listen) : exposer(listen, 1) {}
+  explicit Exposition(const std::string& listen)
+      : exposer({"listening_ports", listen, "num_threads", "2", "enable_keep_alive", "no", "linger_timeout_ms", "100"}) {}
   prometheus::Exposer exposer;
 };
 

@@ -1,0 +1,207 @@
+#include "coordinator/api_service.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include "coordinator/call_reactor.h"
+#include "coordinator/grpc_status.h"
+#include "coordinator/views.h"
+#include "coordinator/watch_reactor.h"
+
+namespace troupe {
+namespace {
+
+using What = decltype(Event::what);
+
+// Puts the job of a reply into a response that has a `job`.
+template <typename Response>
+CallReactor::FillFromReply FillJob(Response* response) {
+  return [response](Reply& reply) {
+    *response->mutable_job() = std::move(std::get<v1::Job>(reply.value));
+    return OkStatus();
+  };
+}
+
+template <typename Event, typename Request>
+Engine::MakeCall MakeEvent(const Request& request) {
+  return [&request](CallId call) { return What(Event{call, request}); };
+}
+
+// Requests and responses outlive their call's reactor.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* Read(Engine& engine,
+                               Status (*view)(const CoordinatorState&, const Request&, Response*),
+                               const Request* request, Response* response) {
+  auto* const reactor = new CallReactor(engine);
+  reactor->Query([=](const CoordinatorState& state) { return view(state, *request, response); });
+  return reactor;
+}
+
+// Log lines as they come from the workers.
+class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
+ public:
+  LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request)
+      : engine_(engine), stream_(std::make_shared<Stream>()) {
+    stream_->reactor = this;
+    const CallId call = engine.ReadLogs(
+        request, [stream = stream_](LogChunk chunk) { stream->Take(std::move(chunk)); });
+    const std::lock_guard lock(stream_->mutex);
+    stream_->call = call;
+  }
+
+  void OnWriteDone(bool ok) override { stream_->OnWritten(ok); }
+
+  void OnCancel() override {
+    CallId call = 0;
+    {
+      const std::lock_guard lock(stream_->mutex);
+      call = stream_->call;
+    }
+    Engine& engine = engine_;
+    stream_->Finish(Cancelled("the reader is gone"));
+    if (call != 0) engine.Abandon(call);
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  // Outlives the reactor; the reactor is used only until `finished`.
+  struct Stream {
+    std::mutex mutex;
+    LogReactor* reactor = nullptr;
+    CallId call = 0;
+    std::deque<v1::ReadJobLogsResponse> queue;  // its front is being written
+    bool ended = false;
+    bool finished = false;
+    Status end;
+
+    void Take(LogChunk chunk) {
+      const std::lock_guard lock(mutex);
+      if (finished) return;
+      ended = chunk.last;
+      end = chunk.status;
+      if (!chunk.lines.empty()) {
+        v1::ReadJobLogsResponse response;
+        for (std::string& line : chunk.lines) response.add_lines(std::move(line));
+        queue.push_back(std::move(response));
+        if (queue.size() == 1) reactor->StartWrite(&queue.front());
+      }
+      if (queue.empty() && ended) FinishLocked(end);
+    }
+
+    void OnWritten(bool ok) {
+      const std::lock_guard lock(mutex);
+      if (finished) return;
+      queue.pop_front();
+      if (!ok) {
+        FinishLocked(Unavailable("the stream broke"));
+      } else if (!queue.empty()) {
+        reactor->StartWrite(&queue.front());
+      } else if (ended) {
+        FinishLocked(end);
+      }
+    }
+
+    void Finish(const Status& status) {
+      const std::lock_guard lock(mutex);
+      FinishLocked(status);
+    }
+
+    void FinishLocked(const Status& status) {
+      if (finished) return;
+      finished = true;
+      reactor->Finish(ToGrpcStatus(status));
+    }
+  };
+
+  Engine& engine_;
+  const std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext* context,
+                                                     const v1::CreateJobRequest* request,
+                                                     v1::CreateJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<CreateJobCall>(*request), FillJob(response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceShell::GetJob(grpc::CallbackServerContext* context,
+                                                  const v1::GetJobRequest* request,
+                                                  v1::GetJobResponse* response) {
+  return Read(engine_, ViewJob, request, response);
+}
+
+grpc::ServerUnaryReactor* JobServiceShell::ListJobs(grpc::CallbackServerContext* context,
+                                                    const v1::ListJobsRequest* request,
+                                                    v1::ListJobsResponse* response) {
+  return Read(engine_, ViewJobs, request, response);
+}
+
+grpc::ServerWriteReactor<v1::WatchJobResponse>* JobServiceShell::WatchJob(
+    grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
+  return NewWatchReactor(engine_, *request);
+}
+
+grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext* context,
+                                                     const v1::CancelJobRequest* request,
+                                                     v1::CancelJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<CancelJobCall>(*request), FillJob(response));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext* context,
+                                                     const v1::ResumeJobRequest* request,
+                                                     v1::ResumeJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<ResumeJobCall>(*request), FillJob(response));
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
+    grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) {
+  return new LogReactor(engine_, *request);
+}
+
+grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext* context,
+                                                    const v1::PlanJobRequest* request,
+                                                    v1::PlanJobResponse* response) {
+  return Read(engine_, ViewPlan, request, response);
+}
+
+grpc::ServerUnaryReactor* CheckpointServiceShell::ListCheckpoints(
+    grpc::CallbackServerContext* context, const v1::ListCheckpointsRequest* request,
+    v1::ListCheckpointsResponse* response) {
+  return Read(engine_, ViewCheckpoints, request, response);
+}
+
+grpc::ServerUnaryReactor* CheckpointServiceShell::GetCheckpoint(
+    grpc::CallbackServerContext* context, const v1::GetCheckpointRequest* request,
+    v1::GetCheckpointResponse* response) {
+  return Read(engine_, ViewCheckpoint, request, response);
+}
+
+grpc::ServerUnaryReactor* CheckpointServiceShell::CreateCheckpoint(
+    grpc::CallbackServerContext* context, const v1::CreateCheckpointRequest* request,
+    v1::CreateCheckpointResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<CreateCheckpointCall>(*request), [response](Reply& reply) {
+    *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
+    return OkStatus();
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ClusterServiceShell::ListWorkers(grpc::CallbackServerContext* context,
+                                                           const v1::ListWorkersRequest* request,
+                                                           v1::ListWorkersResponse* response) {
+  return Read(engine_, ViewWorkers, request, response);
+}
+
+}  // namespace troupe

@@ -1,0 +1,83 @@
+// The public API (JobService, PlanService, CheckpointService, ClusterService): requests become
+// events or reads of the engine. Nothing here decides anything.
+#ifndef TROUPE_COORDINATOR_API_SERVICE_H_
+#define TROUPE_COORDINATOR_API_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/engine.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+
+// All thread-safe; `engine` outlives them and their calls.
+class JobServiceShell final : public v1::JobService::CallbackService {
+ public:
+  explicit JobServiceShell(Engine& engine) : engine_(engine) {}
+
+  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
+                                      const v1::CreateJobRequest* request,
+                                      v1::CreateJobResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(
+      grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) override;
+  grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
+                                      const v1::CancelJobRequest* request,
+                                      v1::CancelJobResponse* response) override;
+  grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
+                                      const v1::ResumeJobRequest* request,
+                                      v1::ResumeJobResponse* response) override;
+  grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* ReadJobLogs(
+      grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) override;
+
+ private:
+  Engine& engine_;
+};
+
+class PlanServiceShell final : public v1::PlanService::CallbackService {
+ public:
+  explicit PlanServiceShell(Engine& engine) : engine_(engine) {}
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
+                                    const v1::PlanJobRequest* request,
+                                    v1::PlanJobResponse* response) override;
+
+ private:
+  Engine& engine_;
+};
+
+class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
+ public:
+  explicit CheckpointServiceShell(Engine& engine) : engine_(engine) {}
+  grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
+                                            const v1::ListCheckpointsRequest* request,
+                                            v1::ListCheckpointsResponse* response) override;
+  grpc::ServerUnaryReactor* GetCheckpoint(grpc::CallbackServerContext* context,
+                                          const v1::GetCheckpointRequest* request,
+                                          v1::GetCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* CreateCheckpoint(grpc::CallbackServerContext* context,
+                                             const v1::CreateCheckpointRequest* request,
+                                             v1::CreateCheckpointResponse* response) override;
+
+ private:
+  Engine& engine_;
+};
+
+class ClusterServiceShell final : public v1::ClusterService::CallbackService {
+ public:
+  explicit ClusterServiceShell(Engine& engine) : engine_(engine) {}
+  grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
+                                        const v1::ListWorkersRequest* request,
+                                        v1::ListWorkersResponse* response) override;
+
+ private:
+  Engine& engine_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_API_SERVICE_H_

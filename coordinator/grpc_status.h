@@ -1,0 +1,17 @@
+// The one place where our Status becomes gRPC's.
+#ifndef TROUPE_COORDINATOR_GRPC_STATUS_H_
+#define TROUPE_COORDINATOR_GRPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include "base/status.h"
+
+namespace troupe {
+
+// Same code and message. Payloads (BadRequest of bad fields) go into a google.rpc.Status in
+// grpc-status-details-bin.
+grpc::Status ToGrpcStatus(const Status& status);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_GRPC_STATUS_H_

@@ -1,0 +1,153 @@
+#include "coordinator/measure.h"
+
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr v1::JobState kStates[] = {v1::JOB_STATE_QUEUED,     v1::JOB_STATE_STARTING,
+                                    v1::JOB_STATE_RUNNING,    v1::JOB_STATE_CHECKPOINTING,
+                                    v1::JOB_STATE_RECOVERING, v1::JOB_STATE_SUCCEEDED,
+                                    v1::JOB_STATE_FAILED,     v1::JOB_STATE_CANCELLED};
+
+// Of collectives: from microseconds (small, one host) to seconds.
+std::vector<double> CollectiveBuckets() {
+  return {1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1, 5, 30};
+}
+
+void Record(const StepMeasured& measured, Metrics& metrics) {
+  const MetricLabels labels{{"job_name", measured.job}};
+  metrics.Set("troupe_job_step", labels, static_cast<double>(measured.step.step()));
+  metrics.Set("troupe_job_loss", labels, measured.step.loss());
+  metrics.Add("troupe_job_tokens_total", labels, static_cast<double>(measured.step.tokens()));
+  metrics.Add("troupe_job_model_flops_total", labels, measured.model_flops);
+  // An unknown device has no peak: no series, and so no MFU.
+  if (measured.peak_flops > 0)
+    metrics.Add("troupe_job_peak_flops_total", labels, measured.peak_flops);
+  metrics.Observe("troupe_job_step_duration_seconds", labels, measured.step.step_seconds());
+}
+
+void Record(const RankMeasured& measured, Metrics& metrics) {
+  const v1::StepReport& report = measured.report;
+  const MetricLabels job{{"job_name", measured.job}};
+  for (const v1::CollectiveStats& stats : report.collectives()) {
+    const MetricLabels labels{
+        {"operation", stats.operation()}, {"axis", stats.axis()}, {"purpose", stats.purpose()}};
+    metrics.Add("troupe_collective_bytes_total", labels, static_cast<double>(stats.bytes()));
+    if (stats.count() > 0) {
+      metrics.Observe("troupe_collective_duration_seconds", labels,
+                      stats.seconds() / static_cast<double>(stats.count()));
+    }
+  }
+  metrics.Add("troupe_job_data_wait_seconds_total", job, report.data_wait_seconds());
+  if (report.step_seconds() > 0) {
+    metrics.Set("troupe_pipeline_bubble_ratio",
+                {{"job_name", measured.job}, {"rank", std::to_string(report.rank())}},
+                report.bubble_seconds() / report.step_seconds());
+  }
+  for (const auto& [operation, count] : report.kernel_fallbacks()) {
+    metrics.Add("troupe_kernel_fallbacks_total", {{"operation", operation}},
+                static_cast<double>(count));
+  }
+}
+
+void Record(const CheckpointMeasured& measured, Metrics& metrics) {
+  const v1::CheckpointRecord& record = measured.record;
+  const MetricLabels labels{{"job_name", record.job()}};
+  if (record.state() != v1::CHECKPOINT_STATE_COMMITTED) {
+    metrics.Add("troupe_checkpoint_aborts_total", labels, 1);
+    return;
+  }
+  metrics.Set("troupe_checkpoint_duration_seconds", labels, record.duration_seconds());
+  metrics.Set("troupe_checkpoint_stall_seconds", labels, measured.stall_seconds);
+  metrics.Add("troupe_checkpoint_bytes_total", labels, static_cast<double>(record.bytes()));
+  metrics.Set("troupe_checkpoint_last_committed_step", labels, static_cast<double>(record.step()));
+  metrics.Set("troupe_checkpoint_last_commit_timestamp_seconds", labels,
+              static_cast<double>(record.commit_wall_time_ns()) * 1e-9);
+}
+
+}  // namespace
+
+void DeclareCoordinatorMetrics(Metrics& metrics) {
+  metrics.DeclareGauge("troupe_job_step", "The last optimizer step that the job has applied.");
+  metrics.DeclareGauge("troupe_job_loss", "Training loss of the last step, in nats a token.");
+  metrics.DeclareCounter("troupe_job_tokens_total", "Tokens trained on, repeated steps included.");
+  metrics.DeclareCounter("troupe_job_model_flops_total",
+                         "Floating point operations that the model's steps need.");
+  metrics.DeclareCounter(
+      "troupe_job_peak_flops_total",
+      "Floating point operations that the job's devices could have done in the same time; absent "
+      "where a device's peak is unknown. MFU is the ratio of the rates.");
+  metrics.DeclareHistogram("troupe_job_step_duration_seconds", "Time of one step.",
+                           SecondsBuckets());
+  metrics.DeclareGauge("troupe_job_restarts_total", "Recoveries of the job so far.");
+  metrics.DeclareGauge("troupe_job_state", "1 for the state the job is in, else 0.");
+  metrics.DeclareHistogram(
+      "troupe_collective_duration_seconds",
+      "Mean time of one collective, by operation, mesh axis and purpose, once a rank and step.",
+      CollectiveBuckets());
+  metrics.DeclareCounter("troupe_collective_bytes_total",
+                         "Bytes that collectives moved, by operation, axis, purpose.");
+  metrics.DeclareCounter("troupe_job_data_wait_seconds_total",
+                         "Time that ranks waited for data, summed.");
+  metrics.DeclareGauge("troupe_pipeline_bubble_ratio",
+                       "Share of the last step that the rank waited for other pipeline stages.");
+  metrics.DeclareGauge("troupe_checkpoint_duration_seconds",
+                       "From the first vote to the commit, of the last commit.");
+  metrics.DeclareGauge("troupe_checkpoint_stall_seconds",
+                       "How long the last commit held up training.");
+  metrics.DeclareCounter("troupe_checkpoint_bytes_total", "Bytes of committed checkpoints.");
+  metrics.DeclareCounter("troupe_checkpoint_aborts_total",
+                         "Checkpoint attempts that were aborted.");
+  metrics.DeclareGauge("troupe_checkpoint_last_committed_step", "Step of the newest commit.");
+  metrics.DeclareGauge("troupe_checkpoint_last_commit_timestamp_seconds",
+                       "Unix time of the newest commit.");
+  metrics.DeclareGauge("troupe_worker_up", "1 while the worker has a session, else 0.");
+  metrics.DeclareGauge("troupe_worker_memory_bytes",
+                       "Resident memory of the worker's daemon and ranks.");
+  metrics.DeclareCounter("troupe_kernel_fallbacks_total",
+                         "Operations that ran on another kernel than intended.");
+  metrics.DeclareGauge("troupe_build_info", "1, with the version as a label.");
+  metrics.Set("troupe_build_info", {{"version", TROUPE_VERSION}}, 1);
+}
+
+void RecordMeasurement(const Measurement& measurement, Metrics& metrics) {
+  std::visit([&](const auto& measured) { Record(measured, metrics); }, measurement);
+}
+
+void RecordJob(const Job& job, Metrics& metrics) {
+  const v1::JobState shown = ShownState(job);
+  for (const v1::JobState state : kStates) {
+    metrics.Set("troupe_job_state", {{"job_name", job.id()}, {"state", StateName(state)}},
+                state == shown ? 1 : 0);
+  }
+  metrics.Set("troupe_job_restarts_total", {{"job_name", job.id()}},
+              static_cast<double>(job.record.restarts()));
+  metrics.Set("troupe_job_step", {{"job_name", job.id()}}, static_cast<double>(job.record.step()));
+  if (const v1::CheckpointRecord* const commit = NewestCommit(job)) {
+    metrics.Set("troupe_checkpoint_last_committed_step", {{"job_name", job.id()}},
+                static_cast<double>(commit->step()));
+    metrics.Set("troupe_checkpoint_last_commit_timestamp_seconds", {{"job_name", job.id()}},
+                static_cast<double>(commit->commit_wall_time_ns()) * 1e-9);
+  }
+}
+
+void RecordFleet(const Fleet& fleet, std::set<std::string>* workers, Metrics& metrics) {
+  for (auto it = workers->begin(); it != workers->end();) {
+    if (fleet.workers.contains(*it)) {
+      ++it;
+      continue;
+    }
+    metrics.Remove("troupe_worker_up", {{"worker", *it}});
+    metrics.Remove("troupe_worker_memory_bytes", {{"worker", *it}});
+    it = workers->erase(it);
+  }
+  for (const auto& [name, worker] : fleet.workers) {
+    workers->insert(name);
+    metrics.Set("troupe_worker_up", {{"worker", name}}, worker.session != 0 ? 1 : 0);
+    metrics.Set("troupe_worker_memory_bytes", {{"worker", name}},
+                static_cast<double>(worker.memory_bytes));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,42 @@
+// A coordinator that listens: the catalog on disk, the engine, the gRPC services, the metrics.
+#ifndef TROUPE_COORDINATOR_SERVER_H_
+#define TROUPE_COORDINATOR_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+
+namespace troupe {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 takes a free one
+  std::string metrics_listen;          // likewise; empty: no metrics over HTTP
+  std::string data_directory;          // made if absent; its parent exists
+  double detection_seconds = 3;
+  std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
+};
+
+// Thread-safe.
+class Server {
+ public:
+  // FAILED_PRECONDITION if another coordinator has the data directory; UNAVAILABLE if an address is
+  // taken; DATA_LOSS if the catalog is damaged.
+  static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
+  // Ends all streams and closes the catalog, within two seconds.
+  ~Server();
+
+  std::string address() const;  // HOST:PORT as bound
+  int port() const;
+  int metrics_port() const;  // 0: none
+
+ private:
+  struct Parts;
+  explicit Server(std::unique_ptr<Parts> parts);
+  const std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SERVER_H_

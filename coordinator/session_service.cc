@@ -1,0 +1,127 @@
+#include "coordinator/session_service.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/log.h"
+#include "coordinator/grpc_status.h"
+
+namespace troupe {
+namespace {
+
+// A worker that reads so little has to dial again.
+constexpr size_t kMaxQueued = 8192;
+
+class SessionReactor;
+
+// The engine's end of the stream; outlives the reactor.
+class StreamSink final : public SessionSink {
+ public:
+  explicit StreamSink(SessionReactor* reactor) : reactor_(reactor) {}
+
+  void Send(v1::CoordinatorMessage message, bool then_close) override;
+  void OnWritten(bool ok);
+  void FinishOnce(const Status& status);
+  // The reactor is about to go.
+  void Detach() {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+  }
+
+ private:
+  void FinishLocked(const Status& status);
+
+  std::mutex mutex_;
+  SessionReactor* const reactor_;             // used only until finished_
+  std::deque<v1::CoordinatorMessage> queue_;  // its front is being written
+  bool close_after_ = false;
+  bool finished_ = false;
+};
+
+class SessionReactor final
+    : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
+ public:
+  explicit SessionReactor(Engine& engine)
+      : engine_(engine),
+        sink_(std::make_shared<StreamSink>(this)),
+        session_(engine.OpenSession(sink_)) {
+    StartRead(&incoming_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      sink_->FinishOnce(OkStatus());
+      return;
+    }
+    if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
+      sink_->FinishOnce(said);
+      return;
+    }
+    incoming_ = {};
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
+  void OnCancel() override { sink_->FinishOnce(Cancelled("the stream broke")); }
+
+  void OnDone() override {
+    sink_->Detach();
+    engine_.CloseSession(session_);
+    delete this;
+  }
+
+ private:
+  Engine& engine_;
+  const std::shared_ptr<StreamSink> sink_;
+  const SessionId session_;
+  v1::WorkerMessage incoming_;
+};
+
+void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
+  const std::lock_guard lock(mutex_);
+  if (finished_ || close_after_) return;
+  if (queue_.size() >= kMaxQueued) {
+    FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
+    return;
+  }
+  close_after_ = then_close;
+  queue_.push_back(std::move(message));
+  if (queue_.size() == 1) reactor_->StartWrite(&queue_.front());
+}
+
+void StreamSink::OnWritten(bool ok) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) return;
+  if (!ok) {
+    FinishLocked(Unavailable("the stream broke"));
+    return;
+  }
+  queue_.pop_front();
+  if (!queue_.empty()) {
+    reactor_->StartWrite(&queue_.front());
+  } else if (close_after_) {
+    FinishLocked(OkStatus());
+  }
+}
+
+void StreamSink::FinishOnce(const Status& status) {
+  const std::lock_guard lock(mutex_);
+  FinishLocked(status);
+}
+
+void StreamSink::FinishLocked(const Status& status) {
+  if (finished_) return;
+  finished_ = true;
+  reactor_->Finish(ToGrpcStatus(status));
+}
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
+    grpc::CallbackServerContext* context) {
+  return new SessionReactor(engine_);
+}
+
+}  // namespace troupe

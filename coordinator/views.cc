@@ -1,0 +1,139 @@
+#include "coordinator/views.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+constexpr int kDefaultPage = 100;
+constexpr int kLargestPage = 1000;
+
+// Rows [begin, end) of a list.
+struct Page {
+  size_t begin = 0;
+  size_t end = 0;
+  std::string next_token;
+};
+
+// A token is the number of rows before its page: lists only grow at their end, or shrink, between
+// two pages.
+StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) {
+  if (page_size < 0) return InvalidArgument("page_size is {}, must not be negative", page_size);
+  Page page;
+  if (!token.empty()) {
+    const auto [end, error] =
+        std::from_chars(token.data(), token.data() + token.size(), page.begin);
+    if (error != std::errc() || end != token.data() + token.size()) {
+      return InvalidArgument("page_token \"{}\" is none of a former response", token);
+    }
+  }
+  const int size = page_size == 0 ? kDefaultPage : std::min<int>(page_size, kLargestPage);
+  page.begin = std::min(page.begin, rows);
+  page.end = std::min(page.begin + static_cast<size_t>(size), rows);
+  if (page.end < rows) page.next_token = std::to_string(page.end);
+  return page;
+}
+
+StatusOr<const Job*> JobNamed(const CoordinatorState& state, const std::string& name) {
+  const auto job = state.jobs.find(JobId(name));
+  if (job == state.jobs.end()) return NotFound("no job {}", name);
+  return &job->second;
+}
+
+v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
+  v1::WorkerStatus status;
+  status.set_name(worker.name);
+  status.set_state(worker.session != 0 ? "READY" : "LOST");
+  status.set_incarnation(worker.incarnation);
+  status.set_pid(worker.hello.pid());
+  status.set_host(worker.hello.host());
+  status.set_island(worker.hello.island());
+  *status.mutable_devices() = worker.hello.devices();
+  status.set_metrics_address(worker.hello.metrics_address());
+  status.set_memory_bytes(worker.memory_bytes);
+  std::set<std::string> jobs;
+  for (auto lease = state.fleet.leases.lower_bound({worker.name, 0});
+       lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
+    jobs.insert("jobs/" + lease->second.job());
+  }
+  for (const std::string& job : jobs) status.add_jobs(job);
+  return status;
+}
+
+}  // namespace
+
+Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
+               v1::GetJobResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.name()));
+  *response->mutable_job() = DescribeJob(*job, true);
+  return OkStatus();
+}
+
+Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
+                v1::ListJobsResponse* response) {
+  std::vector<const Job*> jobs;
+  for (const auto& [id, job] : state.jobs) jobs.push_back(&job);
+  std::sort(jobs.begin(), jobs.end(),
+            [](const Job* a, const Job* b) { return a->record.sequence() < b->record.sequence(); });
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(jobs.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_jobs() = DescribeJob(*jobs[i], false);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,
+                       v1::ListCheckpointsResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.job()));
+  std::vector<v1::CheckpointRecord> records = ListedCheckpoints(*job);
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(records.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_checkpoints() = std::move(records[i]);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
+                      v1::GetCheckpointResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.job()));
+  const auto settled = job->checkpoints.find(request.attempt());
+  if (settled != job->checkpoints.end()) {
+    *response->mutable_checkpoint() = settled->second;
+    return OkStatus();
+  }
+  const auto open = job->attempts.find(request.attempt());
+  if (open == job->attempts.end())
+    return NotFound("job {} has no checkpoint attempt {}", job->id(), request.attempt());
+  *response->mutable_checkpoint() = open->second.record;
+  return OkStatus();
+}
+
+Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
+                   v1::ListWorkersResponse* response) {
+  std::vector<const Worker*> workers;
+  for (const auto& [name, worker] : state.fleet.workers) workers.push_back(&worker);
+  TROUPE_ASSIGN_OR_RETURN(const Page page,
+                          PageOf(workers.size(), request.page_size(), request.page_token()));
+  for (size_t i = page.begin; i < page.end; ++i)
+    *response->add_workers() = StatusOf(state, *workers[i]);
+  response->set_next_page_token(page.next_token);
+  return OkStatus();
+}
+
+Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request,
+                v1::PlanJobResponse* response) {
+  const Planner& planner = state.options.planner;
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, planner.complete(request.job()));
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, planner.make_plan(spec));
+  StatusOr<v1::Plan> placed = planner.place(spec, plan, ListDevices(state.fleet, false));
+  *response->mutable_plan() = placed.ok() ? *std::move(placed) : plan;
+  return OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,34 @@
+// What the API's reads show of the coordinator's state. Pure.
+//
+// Lists come in pages: `page_size` 0 means 100, more than 1,000 means 1,000; a token is what the
+// response before it gave, INVALID_ARGUMENT otherwise.
+#ifndef TROUPE_COORDINATOR_VIEWS_H_
+#define TROUPE_COORDINATOR_VIEWS_H_
+
+#include "base/status.h"
+#include "coordinator/machine.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
+               v1::GetJobResponse* response);
+// In order of creation.
+Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
+                v1::ListJobsResponse* response);
+Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,
+                       v1::ListCheckpointsResponse* response);
+Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
+                      v1::GetCheckpointResponse* response);
+// By name.
+Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
+                   v1::ListWorkersResponse* response);
+
+// A plan for the job on this cluster: placed on its devices if they suffice, else without
+// placement.
+Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request,
+                v1::PlanJobResponse* response);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_VIEWS_H_

@@ -1,0 +1,20 @@
+// One WatchJob stream: the stored history from a step on, then live updates, without gap or
+// repetition.
+#ifndef TROUPE_COORDINATOR_WATCH_REACTOR_H_
+#define TROUPE_COORDINATOR_WATCH_REACTOR_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "coordinator/engine.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe {
+
+// Ends with `end` when the job has ended; RESOURCE_EXHAUSTED, naming the step to resume from, when
+// its reader is too slow; NOT_FOUND. Deletes itself. `engine` outlives it.
+grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(Engine& engine,
+                                                                const v1::WatchJobRequest& request);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_WATCH_REACTOR_H_
