@@ -62,7 +62,9 @@ TEST(NetworkTest, AbortFromAnotherThreadEndsWaitingAndFutureOperationsWithin100M
       EXPECT_EQ(Text(pending.Wait()), "rank 1 was lost");
     });
     // The abort comes once the operation is surely under way.
-    while (cluster.network(0).FlightRecorderJson().find("\"sequence\": 1") == std::string::npos) {
+    const MonotonicTime limit = Now() + kLimit;
+    while (cluster.network(0).FlightRecorderJson().find("\"sequence\": 1") == std::string::npos &&
+           Now() < limit) {
       std::this_thread::yield();
     }
     const MonotonicTime aborted = Now();

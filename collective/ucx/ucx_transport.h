@@ -9,7 +9,7 @@
 // UCX over shared memory does not notice a peer's death: waits are ended by the engine's abort and
 // limits.
 //
-// The environment variables UCX_TLS and UCX_RNDV_THRESH override what is chosen here.
+// The environment variable UCX_RNDV_THRESH overrides the eager choice.
 #ifndef TROUPE_COLLECTIVE_UCX_UCX_TRANSPORT_H_
 #define TROUPE_COLLECTIVE_UCX_UCX_TRANSPORT_H_
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <future>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -126,20 +127,31 @@ TEST_P(UcxTest, PipelineSendsArriveWhileTheSenderComputes) {
 }
 
 TEST_P(UcxTest, AbortEndsASleepingWaitWithin100Milliseconds) {
-  RunGroup(2, GetParam(), [](CollectiveNetwork& network, Communicator& group) {
-    if (group.rank() == 1) return;
+  std::promise<void> seen;
+  RunGroup(2, GetParam(), [&](CollectiveNetwork& network, Communicator& group) {
+    ASSERT_TRUE(group.Barrier().ok());
+    if (group.rank() == 1) {
+      // Stays alive but away, as a rank that hangs in its own code.
+      seen.get_future().wait_for(kLimit);
+      return;
+    }
     std::vector<float> data(100000);
     MonotonicTime aborted;
     std::thread control([&] {
-      while (network.FlightRecorderJson().find("\"pending\"") == std::string::npos)
+      const MonotonicTime limit = std::chrono::steady_clock::now() + kLimit;
+      while (network.FlightRecorderJson().find("\"pending\"") == std::string::npos &&
+             std::chrono::steady_clock::now() < limit) {
         std::this_thread::yield();
+      }
       aborted = std::chrono::steady_clock::now();
       network.Abort(Unavailable("rank 1 was lost"));
     });
     const Status status = group.AllReduce(data.data(), data.size(), SumFloat32());
     const MonotonicTime ended = std::chrono::steady_clock::now();
     control.join();
+    seen.set_value();
     EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(std::string(Message(status)), "rank 1 was lost");
     EXPECT_LT(ToSeconds(ended - aborted), 0.1);
   });
 }
