@@ -124,7 +124,7 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
   *record.mutable_layout() = job.plan.mesh();
   record.set_expected_shards(job.plan.ranks_size());
   turn.effects.writes.PutCheckpoint(record);
-  turn.effects.writes.PutJob(job.record);
+  SaveRecord(job, turn);
   turn.effects.failpoints_after.push_back("catalog.intent.recorded");
   return attempt;
 }
@@ -212,7 +212,7 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   }
   // A manifest without all votes can only be one of a former leader: the votes come again, then it
   // is asked for again.
-  if (!AllVoted(job, found->second) || job.group->phase != GroupPhase::kRunning) return;
+  if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return;
   Attempt attempt = std::move(found->second);
   const bool ends_job = attempt.record.attempt() == job.record.cancel_attempt();
   job.attempts.erase(found);

@@ -140,7 +140,6 @@ void Adopt(Job& job, Turn& turn) {
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
   group.peak_flops = PeakFlops(job, turn.fleet);
-  for (RankState& rank : group.ranks) rank.reported_step = job.record.step();
   GrantTicket(job, turn);
   for (const auto& [number, attempt] : job.attempts) {
     if (attempt.asked) SendToGroup(job, RequestOf(job, attempt), turn);
@@ -164,7 +163,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   *job.last_group.mutable_ranks() = job.plan.ranks();
   job.last_group.set_restore_attempt(commit != nullptr ? commit->attempt() : 0);
   turn.effects.writes.PutGroup(job.id(), job.last_group);
-  turn.effects.writes.PutJob(job.record);
+  SaveRecord(job, turn);
   LeaseDevices(job.plan, job.id(), epoch, &turn.fleet, &turn.effects.writes);
   turn.effects.failpoints_after.push_back("catalog.epoch.recorded");
 

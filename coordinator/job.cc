@@ -73,6 +73,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
     adopted.phase = GroupPhase::kAdopting;
     adopted.deadline = now + limits.reconnect_grace;
     adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
+    for (RankState& rank : adopted.ranks) rank.reported_step = record.step();
     for (int rank = 0; rank < group.pids_size() && rank < group.ranks_size(); ++rank) {
       adopted.ranks[static_cast<size_t>(rank)].pid = group.pids(rank);
     }
@@ -115,7 +116,7 @@ void RecordEvent(Job& job, const std::string& event, const std::string& message,
   if (number > kMaxStoredEvents) {
     turn.effects.writes.DeleteEvent(job.id(), number - kMaxStoredEvents);
   }
-  turn.effects.writes.PutJob(job.record);
+  SaveRecord(job, turn);
   JobUpdate update{job.id(), {}};
   *update.update.mutable_event() = std::move(row);
   turn.effects.updates.push_back(std::move(update));

@@ -84,7 +84,7 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
 
 void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
-  if (group.phase != GroupPhase::kRunning && group.phase != GroupPhase::kSettling) return;
+  if (group.phase == GroupPhase::kStarting || group.phase == GroupPhase::kBooked) return;
   RankState& rank = group.ranks[static_cast<size_t>(report.rank())];
   if (report.step() <= rank.reported_step) {
     if (report.rank() == 0 && report.step() <= job.durable_step) Acknowledge(job, turn);
@@ -104,6 +104,11 @@ void FlushReports(Job& job, Turn& turn) {
   job.durable_step = job.unflushed.back().step();
   job.unflushed.clear();
   if (job.group) Acknowledge(job, turn);
+}
+
+void SaveRecord(Job& job, Turn& turn) {
+  FlushReports(job, turn);
+  turn.effects.writes.PutJob(job.record);
 }
 
 bool EndIfFinished(Job& job, Turn& turn) {

@@ -14,6 +14,10 @@ void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn);
 // 0's worker.
 void FlushReports(Job& job, Turn& turn);
 
+// Puts the job's record into the turn's writes. Its step is never ahead of the history: the reports
+// up to it go along, or a restarted coordinator would take them for known when they are sent again.
+void SaveRecord(Job& job, Turn& turn);
+
 // The job is SUCCEEDED if its last step is reported and, where it has a folder, committed. Returns
 // whether it is.
 bool EndIfFinished(Job& job, Turn& turn);

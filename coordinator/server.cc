@@ -97,9 +97,15 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-Server::~Server() {
+Server::~Server() { Stop(); }
+
+void Server::Stop() {
+  if (parts_->grpc == nullptr) return;
   parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
   parts_->grpc->Wait();
+  parts_->grpc.reset();
+  parts_->engine.reset();
+  parts_->store.reset();
 }
 
 std::string Server::address() const { return fmt::format("{}:{}", parts_->host, parts_->port); }

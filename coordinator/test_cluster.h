@@ -1,0 +1,104 @@
+// A coordinator's machine on a store in memory, with workers played by the test: what tests of the
+// state machines stand on. Every event is stepped, its writes made durable, its messages handed to
+// the workers' inboxes.
+#ifndef TROUPE_COORDINATOR_TEST_CLUSTER_H_
+#define TROUPE_COORDINATOR_TEST_CLUSTER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/memory_store.h"
+#include "coordinator/machine.h"
+
+namespace troupe {
+
+// Plans as many ranks as data_parallel_replicate_degree says and places them on the free devices in
+// order.
+Planner MakeTestPlanner();
+
+// A spec with everything that the machine reads.
+v1::JobSpec TestSpec(const std::string& name, int ranks, int64_t steps);
+
+struct TestWorker {
+  std::string name;
+  uint64_t incarnation = 0;
+  SessionId session = 0;
+  int devices = 1;
+  std::vector<v1::CoordinatorMessage> inbox;
+  std::vector<v1::HeldGroup> held;  // what the next Hello says
+};
+
+class TestCluster {
+ public:
+  explicit TestCluster(double detection_seconds = 3);
+
+  CoordinatorState& state() { return state_; }
+  MemoryStore& store() { return store_; }
+  const Job& job(const std::string& id) const { return state_.jobs.at(id); }
+  TestWorker& worker(const std::string& name) { return workers_.at(name); }
+
+  // One event; its effects are performed and returned.
+  Effects Do(decltype(Event::what) what);
+  // One event whose writes become durable, and nothing else happens: the coordinator dies and a new
+  // one recovers. All streams are closed.
+  void DoAndDie(decltype(Event::what) what);
+  // The coordinator dies between two events and a new one recovers.
+  void Restart();
+  // Time passes, with ticks at every deadline on the way.
+  void Pass(Duration duration);
+
+  // A new life of the worker dials and says hello. `held` is what its inbox says it runs.
+  TestWorker& Connect(const std::string& name, int devices = 1);
+  // The same life dials again.
+  void Reconnect(const std::string& name);
+  void Disconnect(const std::string& name);
+  Effects Say(const std::string& worker, v1::WorkerMessage message);
+  // All workers that have a stream say something, so that no lease expires.
+  void Heartbeat();
+
+  // Creates the job and returns the reply.
+  Reply Submit(const v1::JobSpec& spec, const std::string& request_id = "");
+
+  // Plays the workers of the job until its ranks run: addresses, then ready at `step`.
+  void StartRanks(const std::string& job, int64_t step = 0);
+  // Rank `rank`'s report of `step`.
+  Effects Report(const std::string& job, int64_t step, int32_t rank = 0);
+  // The vote of `rank`; of all ranks.
+  Effects Vote(const std::string& job, int64_t attempt, int64_t step, int32_t rank);
+  void VoteAll(const std::string& job, int64_t attempt, int64_t step);
+  Effects WriteManifest(const std::string& job, int64_t attempt);
+  // Votes of all and manifest.
+  void Commit(const std::string& job, int64_t attempt, int64_t step);
+  // Every rank of the epoch says that it stopped, as told.
+  void StopRanks(const std::string& job, uint64_t epoch, const std::vector<std::string>& workers);
+  Effects Crash(const std::string& job, int32_t rank);
+
+  // The newest message of its kind in the worker's inbox; null if there is none.
+  const v1::CoordinatorMessage* Last(const std::string& worker,
+                                     v1::CoordinatorMessage::MessageCase kind);
+  int Count(const std::string& worker, v1::CoordinatorMessage::MessageCase kind);
+  // What happened to the job, in order.
+  std::vector<std::string> Events(const std::string& job) const;
+
+  std::vector<Reply> replies;
+  std::vector<JobUpdate> updates;
+  CallId next_call = 1;
+
+ private:
+  std::string WorkerOf(const std::string& job, int32_t rank) const;
+  void Perform(const Effects& effects);
+  void Recover();
+
+  MemoryStore store_;
+  CoordinatorOptions options_;
+  CoordinatorState state_;
+  MonotonicTime now_{std::chrono::hours(1)};
+  SessionId last_session_ = 0;
+  std::map<std::string, TestWorker> workers_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_TEST_CLUSTER_H_
