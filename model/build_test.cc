@@ -49,8 +49,10 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
     EXPECT_EQ(program.status().code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(Message(program.status())), testing::HasSubstr(words));
   };
-  refuse(Small(1, 3, 1), "num_attention_heads 4 must be a positive multiple of tensor_parallel_degree 3");
-  refuse(Small(1, 4, 1), "num_key_value_heads 2 must be a positive multiple of tensor_parallel_degree 4");
+  refuse(Small(1, 3, 1),
+         "num_attention_heads 4 must be a positive multiple of tensor_parallel_degree 3");
+  refuse(Small(1, 4, 1),
+         "num_key_value_heads 2 must be a positive multiple of tensor_parallel_degree 4");
   BuildOptions options = Small(1, 1, 1);
   options.model.num_key_value_heads = 3;
   refuse(options, "num_attention_heads 4 must be a multiple of num_key_value_heads 3");
@@ -77,7 +79,8 @@ TEST(BuildProgramTest, TiedEmbeddingsAreOneParameterOnOneStageAndOwnedByTwoElse)
     for (const ParameterEntry& entry : program.parameters) {
       if (entry.parts[0].name == "model.embed_tokens.weight") ++count;
       EXPECT_NE(entry.parts[0].name, "lm_head.weight");
-      EXPECT_EQ(entry.tied, program.mesh.degrees[Axis::kPipe] > 1 && entry.parts[0].name == "model.embed_tokens.weight");
+      EXPECT_EQ(entry.tied, program.mesh.degrees[Axis::kPipe] > 1 &&
+                                entry.parts[0].name == "model.embed_tokens.weight");
     }
     return count;
   };
@@ -100,7 +103,8 @@ TEST(BuildProgramTest, LogitsOfALargeBatchNeverExistAtOnce) {
   int hoisted = 0;
   for (const Op& op : program.Ops(0, Piece::kForward)) hoisted += op.gradient_in_forward;
   EXPECT_EQ(hoisted, 3 * 6);  // cross_entropy, copy, rescale, stats, products of x and of the table
-  for (const Op& op : program.Ops(0, Piece::kBackward)) EXPECT_NE(op.kind, OpKind::kSoftmaxStatsGrad);
+  for (const Op& op : program.Ops(0, Piece::kBackward))
+    EXPECT_NE(op.kind, OpKind::kSoftmaxStatsGrad);
   // I starts from the gradient that F left.
   EXPECT_EQ(program.Ops(0, Piece::kInputGradient)[0].kind, OpKind::kAllReduce);
   EXPECT_EQ(program.value(program.Ops(0, Piece::kInputGradient)[0].inputs[0]).role, Role::kSaved);

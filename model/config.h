@@ -1,6 +1,7 @@
 // A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP; later M, E, R).
 //
-// A value: made by MakeModelConfig-like callers (plan/stage_inputs), validated there. Thread-safe (immutable use).
+// A value: made by MakeModelConfig-like callers (plan/stage_inputs), validated there. Thread-safe
+// (immutable use).
 #ifndef TROUPE_MODEL_CONFIG_H_
 #define TROUPE_MODEL_CONFIG_H_
 
@@ -36,13 +37,14 @@ struct ModelConfig {
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };
 
-// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; item may be followed by "x" COUNT.
-// INVALID_ARGUMENT names the position of the first wrong character, an unknown letter, or more than 4096 blocks.
+// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; item may be
+// followed by "x" COUNT. INVALID_ARGUMENT names the position of the first wrong character, an
+// unknown letter, or more than 4096 blocks.
 StatusOr<std::string> ExpandPattern(std::string_view pattern);
 
-// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" whose layer has one already, so
-// that an attention block and the MLP that follows it share a layer ("ADAD": 0 0 1 1; "ADD": 0 0 1) and no two blocks
-// share a tensor name.
+// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" whose layer
+// has one already, so that an attention block and the MLP that follows it share a layer ("ADAD": 0
+// 0 1 1; "ADD": 0 0 1) and no two blocks share a tensor name.
 int LayerOfBlock(std::string_view blocks, int block);
 int NumLayers(std::string_view blocks);
 

@@ -5,7 +5,8 @@
 namespace troupe::model {
 namespace {
 
-// The bytes that a collective reduces: several inputs are one range of memory with 64-byte aligned members.
+// The bytes that a collective reduces: several inputs are one range of memory with 64-byte aligned
+// members.
 int64_t PayloadBytes(const Op& op, const Program& program) {
   int64_t bytes = 0;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
@@ -14,7 +15,9 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   return bytes;
 }
 
-bool Communicates(const Op& op) { return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce; }
+bool Communicates(const Op& op) {
+  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce;
+}
 
 }  // namespace
 
@@ -46,7 +49,8 @@ int GroupSize(const MeshView& mesh, const CollectiveGroup& group) {
   if (group.kind == CollectiveGroup::Kind::kOwners) return mesh.degrees[Axis::kPipe] > 1 ? 2 : 1;
   int size = 1;
   for (int a = 0; a < kNumAxes; ++a) {
-    if (group.kind == CollectiveGroup::Kind::kAll || (group.axes & (1u << a))) size *= mesh.degrees.of[a];
+    if (group.kind == CollectiveGroup::Kind::kAll || (group.axes & (1u << a)))
+      size *= mesh.degrees.of[a];
   }
   return size;
 }

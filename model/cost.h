@@ -1,8 +1,9 @@
 // What a stage program costs: model FLOPs and bytes of collectives, read off its operations.
 //
-// Convention of model FLOPs, version 1 (facts: Megatron-LM's, causal attention halved): a product of [m,k] by [k,n]
-// counts 2mnk; attention counts T²/2 query-key pairs a sample; only matrix products and attention count, each backward
-// twice its forward; extents are real ones, never padded. One rank's program holds one rank's share.
+// Convention of model FLOPs, version 1 (facts: Megatron-LM's, causal attention halved): a product
+// of [m,k] by [k,n] counts 2mnk; attention counts T²/2 query-key pairs a sample; only matrix
+// products and attention count, each backward twice its forward; extents are real ones, never
+// padded. One rank's program holds one rank's share.
 #ifndef TROUPE_MODEL_COST_H_
 #define TROUPE_MODEL_COST_H_
 
@@ -38,7 +39,8 @@ struct CollectiveCost {
 };
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);
 
-// Bytes that the optimizer and kernels move in one run of `ops`, each operation reading and writing main memory.
+// Bytes that the optimizer and kernels move in one run of `ops`, each operation reading and writing
+// main memory.
 int64_t BytesMoved(const Program& program, const std::vector<Op>& ops);
 
 }  // namespace troupe::model

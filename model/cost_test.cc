@@ -9,12 +9,14 @@ namespace {
 
 // facts' formulas for a dense Llama, forward and backward.
 double FormulaFlops(const ModelConfig& m, double tokens, double squared_lengths) {
-  const double h = static_cast<double>(m.hidden_size), q = static_cast<double>(m.head_dim * m.num_attention_heads);
+  const double h = static_cast<double>(m.hidden_size),
+               q = static_cast<double>(m.head_dim * m.num_attention_heads);
   const double k = static_cast<double>(m.head_dim * m.num_key_value_heads);
   double flops = 6 * tokens * h * static_cast<double>(m.vocab_size);
   for (const char block : m.blocks) {
-    flops += block == 'A' ? 6 * tokens * h * (q + 2 * k) + 6 * tokens * q * h + squared_lengths * 6 * q
-                          : 6 * tokens * h * static_cast<double>(m.intermediate_size) * 3;
+    flops += block == 'A'
+                 ? 6 * tokens * h * (q + 2 * k) + 6 * tokens * q * h + squared_lengths * 6 * q
+                 : 6 * tokens * h * static_cast<double>(m.intermediate_size) * 3;
   }
   return flops;
 }
@@ -25,10 +27,13 @@ TEST(ModelFlopsTest, OfLlama124mAreThoseOfTheFormulas) {
     const PartFlops flops = ModelFlops(program, 0);
     const double tokens = batch * sequence;
     EXPECT_NEAR(flops.total() / FormulaFlops(Llama124m(), tokens, tokens * sequence), 1, 1e-12);
-    EXPECT_NEAR(flops.input_gradient + flops.weight_gradient, 2 * flops.forward, 1e-6 * flops.forward);
-    EXPECT_DOUBLE_EQ(ModelFlops(program, 0, Piece::kForward) + ModelFlops(program, 0, Piece::kBackward),
-                     flops.total());
-    EXPECT_DOUBLE_EQ(ModelFlops(program, 0, Piece::kInputGradient) + ModelFlops(program, 0, Piece::kWeightGradient),
+    EXPECT_NEAR(flops.input_gradient + flops.weight_gradient, 2 * flops.forward,
+                1e-6 * flops.forward);
+    EXPECT_DOUBLE_EQ(
+        ModelFlops(program, 0, Piece::kForward) + ModelFlops(program, 0, Piece::kBackward),
+        flops.total());
+    EXPECT_DOUBLE_EQ(ModelFlops(program, 0, Piece::kInputGradient) +
+                         ModelFlops(program, 0, Piece::kWeightGradient),
                      ModelFlops(program, 0, Piece::kBackward));
   }
 }
@@ -50,9 +55,11 @@ TEST(ModelFlopsTest, OfAllRanksAddUpToTheWhole) {
 
 TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
   MeshView mesh;
-  EXPECT_TRUE(Collectives(BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value(),
-                          BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value().Ops(0, Piece::kForward))
-                  .empty());
+  EXPECT_TRUE(
+      Collectives(
+          BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value(),
+          BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value().Ops(0, Piece::kForward))
+          .empty());
   mesh.degrees[Axis::kTensor] = 2;
   const Program program = BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value();
   const auto forward = Collectives(program, program.Ops(0, Piece::kForward));

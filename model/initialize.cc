@@ -48,13 +48,16 @@ inline void NormalPair(uint32_t a, uint32_t b, float std, float* first, float* s
   const float t = static_cast<float>(static_cast<int32_t>(b)) * 0x1.0p-32f;  // turns in [-1/2, 1/2]
   const float magnitude = std::fabs(t);
   const float folded = std::min(magnitude, 0.5f - magnitude);
-  *first = radius * SinTurns(0.25f - magnitude);                 // cosine
-  *second = radius * SinTurns(std::copysign(folded, t));         // sine
+  *first = radius * SinTurns(0.25f - magnitude);          // cosine
+  *second = radius * SinTurns(std::copysign(folded, t));  // sine
 }
 
-// Normals 4c … 4c + kBlock - 1 of `key`: Philox4x32-10 (base/random.h) on kLanes counters side by side.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void NormalBlock(uint64_t key, uint64_t counter,
-                                                                               float std, float* out) {
+// Normals 4c … 4c + kBlock - 1 of `key`: Philox4x32-10 (base/random.h) on kLanes counters side by
+// side.
+__attribute__((target_clones("avx512f", "avx2", "default"))) void NormalBlock(uint64_t key,
+                                                                              uint64_t counter,
+                                                                              float std,
+                                                                              float* out) {
   uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (int i = 0; i < kLanes; ++i) {
     c0[i] = static_cast<uint32_t>(counter + i);
@@ -89,7 +92,8 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) void NormalBlock(ui
 
 }  // namespace
 
-void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, double std, std::span<float> out) {
+void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, double std,
+                std::span<float> out) {
   const uint64_t key = RandomKey(seed, "init/" + std::string(name));
   float block[kBlock];
   size_t done = 0;
@@ -109,8 +113,8 @@ void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, doubl
   }
 }
 
-void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart& part, int64_t first_element,
-                 std::span<float> out) {
+void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart& part,
+                 int64_t first_element, std::span<float> out) {
   if (entry.init == ParameterEntry::Init::kOnes) {
     std::fill(out.begin(), out.end(), 1.0f);
     return;
@@ -120,16 +124,18 @@ void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart
   const int64_t columns = part.local_shape[dims - 1], global_columns = part.global_shape[dims - 1];
   const int64_t row_offset = dims == 2 ? part.global_offset[0] : 0;
   const int64_t column_offset = part.global_offset[dims - 1];
-  // Runs of elements that follow each other in the global tensor: a row, or everything where rows are whole.
+  // Runs of elements that follow each other in the global tensor: a row, or everything where rows
+  // are whole.
   const bool whole_rows = columns == global_columns;
   int64_t local = first_element;
   size_t done = 0;
   while (done < out.size()) {
     const int64_t row = local / columns, column = local % columns;
-    const size_t run = whole_rows ? out.size() - done
-                                  : std::min<size_t>(static_cast<size_t>(columns - column), out.size() - done);
-    FillNormal(seed, part.name, (row_offset + row) * global_columns + column_offset + column, entry.init_std,
-               out.subspan(done, run));
+    const size_t run =
+        whole_rows ? out.size() - done
+                   : std::min<size_t>(static_cast<size_t>(columns - column), out.size() - done);
+    FillNormal(seed, part.name, (row_offset + row) * global_columns + column_offset + column,
+               entry.init_std, out.subspan(done, run));
     done += run;
     local += static_cast<int64_t>(run);
   }

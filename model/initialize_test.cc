@@ -13,7 +13,8 @@ namespace {
 TEST(FillNormalTest, IsAPureFunctionOfTheIndex) {
   std::vector<float> whole(5000);
   FillNormal(7, "x", 0, 1.0, whole);
-  for (const auto& [begin, count] : {std::pair(0, 1), std::pair(1, 300), std::pair(127, 2), std::pair(4000, 1000)}) {
+  for (const auto& [begin, count] :
+       {std::pair(0, 1), std::pair(1, 300), std::pair(127, 2), std::pair(4000, 1000)}) {
     std::vector<float> part(static_cast<size_t>(count));
     FillNormal(7, "x", begin, 1.0, part);
     for (int i = 0; i < count; ++i) EXPECT_EQ(part[i], whole[begin + i]) << begin + i;
@@ -48,7 +49,8 @@ TEST(FillNormalTest, HasTheMomentsAndTailsOfANormal) {
   EXPECT_NEAR(m3 / kCount, 0, 5 * std::sqrt(15.0) / root);
   EXPECT_NEAR(m4 / kCount, 3, 5 * std::sqrt(96.0) / root);
   EXPECT_NEAR(neighbours / kCount, 0, 5 / root);
-  EXPECT_NEAR(static_cast<double>(beyond_two) / kCount, 0.0455003, 5 * std::sqrt(0.0455 * 0.9545) / root);
+  EXPECT_NEAR(static_cast<double>(beyond_two) / kCount, 0.0455003,
+              5 * std::sqrt(0.0455 * 0.9545) / root);
 }
 
 TEST(FillNormalTest, KeepsItsBits) {
@@ -71,7 +73,8 @@ TEST(FillInitialTest, IsTheSameUnderEveryLayout) {
           int64_t count = 1, global_count = 1;
           for (const int64_t extent : part.local_shape) count *= extent;
           for (const int64_t extent : part.global_shape) global_count *= extent;
-          std::vector<float> whole(static_cast<size_t>(global_count)), local(static_cast<size_t>(count));
+          std::vector<float> whole(static_cast<size_t>(global_count)),
+              local(static_cast<size_t>(count));
           if (entry.init == ParameterEntry::Init::kOnes) {
             std::fill(whole.begin(), whole.end(), 1.0f);
           } else {
@@ -80,9 +83,11 @@ TEST(FillInitialTest, IsTheSameUnderEveryLayout) {
           const size_t half = local.size() / 2;
           FillInitial(5, entry, part, 0, std::span(local).first(half));
           FillInitial(5, entry, part, static_cast<int64_t>(half), std::span(local).subspan(half));
-          const int64_t columns = part.local_shape.back(), global_columns = part.global_shape.back();
+          const int64_t columns = part.local_shape.back(),
+                        global_columns = part.global_shape.back();
           for (int64_t i = 0; i < count; ++i) {
-            const int64_t row = i / columns + (part.global_shape.size() == 2 ? part.global_offset[0] : 0);
+            const int64_t row =
+                i / columns + (part.global_shape.size() == 2 ? part.global_offset[0] : 0);
             const int64_t column = i % columns + part.global_offset.back();
             ASSERT_EQ(local[i], whole[row * global_columns + column]) << part.name << " " << i;
           }

@@ -13,8 +13,9 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
       }
       for (const ParameterPart& part : entry.parts) {
         const int64_t row_elements = value.elements() / value.dims[0].local;
-        slices.push_back({prefix + part.name, part.global_shape, part.global_offset, part.local_shape, value.id,
-                          part.row_begin * row_elements, replicated, entry.tied});
+        slices.push_back({prefix + part.name, part.global_shape, part.global_offset,
+                          part.local_shape, value.id, part.row_begin * row_elements, replicated,
+                          entry.tied});
       }
     }
   };

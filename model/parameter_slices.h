@@ -10,8 +10,8 @@
 
 namespace troupe::model {
 
-// Elements [element_offset, element_offset + Π local_shape) of `value`, row-major, are the slice at `offset` of the
-// global float32 tensor `name`.
+// Elements [element_offset, element_offset + Π local_shape) of `value`, row-major, are the slice at
+// `offset` of the global float32 tensor `name`.
 struct ParameterSlice {
   std::string name;  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…"
   std::vector<int64_t> global_shape;

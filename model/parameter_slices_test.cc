@@ -9,7 +9,8 @@
 namespace troupe::model {
 namespace {
 
-// Over all ranks every element of every tensor is held by exactly as many ranks as its replicated axes say.
+// Over all ranks every element of every tensor is held by exactly as many ranks as its replicated
+// axes say.
 TEST(ParameterSlicesTest, CoverEveryGlobalTensorOnceForEachReplica) {
   MeshView mesh;
   mesh.degrees[Axis::kPipe] = 2;
@@ -28,15 +29,18 @@ TEST(ParameterSlicesTest, CoverEveryGlobalTensorOnceForEachReplica) {
       for (int a = 0; a < kNumAxes; ++a) {
         if (slice.replicated_axes & (1u << a)) replicas *= mesh.degrees.of[a];
       }
-      const int64_t rows = slice.local_shape[0], global_columns = slice.global_shape.size() == 2 ? slice.global_shape[1] : 1;
+      const int64_t rows = slice.local_shape[0],
+                    global_columns = slice.global_shape.size() == 2 ? slice.global_shape[1] : 1;
       const int64_t columns = slice.local_shape.size() == 2 ? slice.local_shape[1] : 1;
       const int64_t column_offset = slice.offset.size() == 2 ? slice.offset[1] : 0;
-      ASSERT_LE(slice.element_offset + rows * columns, program.value(slice.value).elements()) << slice.name;
+      ASSERT_LE(slice.element_offset + rows * columns, program.value(slice.value).elements())
+          << slice.name;
       std::vector<double>& elements = held[slice.name];
       elements.resize(static_cast<size_t>(slice.global_shape[0] * global_columns));
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t c = 0; c < columns; ++c) {
-          elements.at(static_cast<size_t>((slice.offset[0] + r) * global_columns + column_offset + c)) += 1 / replicas;
+          elements.at(static_cast<size_t>((slice.offset[0] + r) * global_columns + column_offset +
+                                          c)) += 1 / replicas;
         }
       }
     }

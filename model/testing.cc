@@ -34,8 +34,8 @@ BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_
   BuildOptions options;
   options.model = model;
   options.mesh = mesh;
-  options.chunks = {{stage, static_cast<int>(blocks.begin), static_cast<int>(blocks.size()), stage == 0,
-                     stage == stages - 1}};
+  options.chunks = {{stage, static_cast<int>(blocks.begin), static_cast<int>(blocks.size()),
+                     stage == 0, stage == stages - 1}};
   options.micro_batch_size = micro_batch_size;
   options.sequence_length = sequence_length;
   return options;

@@ -9,12 +9,14 @@
 
 namespace troupe::model {
 
-// Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2 cuts unevenly.
+// Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2 cuts
+// unevenly.
 ModelConfig SmallModel(std::string blocks);
 // The published numbers of the preset llama-124m.
 ModelConfig Llama124m();
 
-// Options of one rank where stage `mesh.coordinates[pipe]` of `stages` holds an equal share of the blocks.
+// Options of one rank where stage `mesh.coordinates[pipe]` of `stages` holds an equal share of the
+// blocks.
 BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_t micro_batch_size,
                           int64_t sequence_length);
 

@@ -1,6 +1,6 @@
-// Placement rules against brute force: every combination of placements of the inputs over two ranks is tried on small
-// dense tensors. Where a rule accepts, the local results, put together as the output's placement says, must be the
-// dense result.
+// Placement rules against brute force: every combination of placements of the inputs over two ranks
+// is tried on small dense tensors. Where a rule accepts, the local results, put together as the
+// output's placement says, must be the dense result.
 #include "model/ops/rules.h"
 
 #include <gtest/gtest.h>
@@ -27,18 +27,22 @@ Tensor Zeros(int64_t rows, int64_t columns) {
 
 Tensor Numbers(int64_t rows, int64_t columns, int seed) {
   Tensor tensor = Zeros(rows, columns);
-  for (size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = static_cast<double>((i * 7 + seed * 13) % 11) - 5;
+  for (size_t i = 0; i < tensor.data.size(); ++i)
+    tensor.data[i] = static_cast<double>((i * 7 + seed * 13) % 11) - 5;
   return tensor;
 }
 
 // The slice of `tensor` that rank `rank` holds.
 Tensor Local(const Tensor& tensor, const AxisPlacement& placement, int rank) {
   if (placement.kind != PlacementKind::kShard) return tensor;
-  const Range range = BalancedRange(placement.dim == 0 ? tensor.rows : tensor.columns, kRanks, rank);
-  Tensor local = placement.dim == 0 ? Zeros(range.size(), tensor.columns) : Zeros(tensor.rows, range.size());
+  const Range range =
+      BalancedRange(placement.dim == 0 ? tensor.rows : tensor.columns, kRanks, rank);
+  Tensor local =
+      placement.dim == 0 ? Zeros(range.size(), tensor.columns) : Zeros(tensor.rows, range.size());
   for (int64_t r = 0; r < local.rows; ++r) {
     for (int64_t c = 0; c < local.columns; ++c) {
-      local.at(r, c) = placement.dim == 0 ? tensor.at(range.begin + r, c) : tensor.at(r, range.begin + c);
+      local.at(r, c) =
+          placement.dim == 0 ? tensor.at(range.begin + r, c) : tensor.at(r, range.begin + c);
     }
   }
   return local;
@@ -56,8 +60,8 @@ struct Case {
   std::set<std::string> accepted;
 };
 
-Value MakeValue(const Tensor& dense, const Tensor& local, DType dtype, int dims, AxisPlacement placement,
-                const std::string& name) {
+Value MakeValue(const Tensor& dense, const Tensor& local, DType dtype, int dims,
+                AxisPlacement placement, const std::string& name) {
   Value value;
   value.name = name;
   value.dtype = dtype;
@@ -90,8 +94,8 @@ void Check(const Case& test) {
         if (choices[i][choice[i]] == PartialSum()) {
           for (double& x : local.data) x = rank == 0 ? x + 3 : -3;
         }
-        values[rank].push_back(MakeValue(test.inputs[i], local, test.dtypes[i], test.dims[i], choices[i][choice[i]],
-                                         fmt::format("input{}", i)));
+        values[rank].push_back(MakeValue(test.inputs[i], local, test.dtypes[i], test.dims[i],
+                                         choices[i][choice[i]], fmt::format("input{}", i)));
         locals[rank].push_back(std::move(local));
       }
     }
@@ -101,8 +105,7 @@ void Check(const Case& test) {
       mesh.coordinates[Axis::kTensor] = rank;
       std::vector<const Value*> inputs;
       for (const Value& value : values[rank]) inputs.push_back(&value);
-      const auto types =
-          RulesOf(test.kind).infer(mesh, test.attributes, inputs);
+      const auto types = RulesOf(test.kind).infer(mesh, test.attributes, inputs);
       if (!types.ok()) {
         ASSERT_FALSE(output.has_value()) << text << types.status();
         break;
@@ -121,7 +124,8 @@ void Check(const Case& test) {
             EXPECT_EQ(results[0].data[i] + results[1].data[i], dense.data[i]) << text << i;
           }
         } else {
-          EXPECT_EQ(results[rank].data, Local(dense, *output, rank).data) << text << "rank " << rank;
+          EXPECT_EQ(results[rank].data, Local(dense, *output, rank).data)
+              << text << "rank " << rank;
         }
       }
     }
@@ -167,7 +171,8 @@ TEST(PlacementRuleTest, OfMatmulGradInputMatchesBruteForce) {
          .inputs = {Numbers(5, 7, 1), Numbers(7, 3, 2)},
          .dtypes = {kF, kF},
          .dims = {2, 2},
-         .compute = [](const std::vector<Tensor>& in, int) { return Product(in[0], Transpose(in[1])); },
+         .compute = [](const std::vector<Tensor>& in,
+                       int) { return Product(in[0], Transpose(in[1])); },
          .accepted = {"R R -> R", "S(0) C -> S(0)", "C S(1) -> S(1)", "S(1) S(0) -> P(sum)"}});
 }
 
@@ -176,7 +181,8 @@ TEST(PlacementRuleTest, OfMatmulGradWeightMatchesBruteForce) {
          .inputs = {Numbers(5, 7, 1), Numbers(5, 3, 2)},
          .dtypes = {kF, kF},
          .dims = {2, 2},
-         .compute = [](const std::vector<Tensor>& in, int) { return Product(Transpose(in[0]), Transpose(in[1])); },
+         .compute = [](const std::vector<Tensor>& in,
+                       int) { return Product(Transpose(in[0]), Transpose(in[1])); },
          .accepted = {"R R -> R", "S(1) C -> S(0)", "C S(1) -> S(1)", "S(0) S(0) -> P(sum)"}});
 }
 
@@ -191,7 +197,8 @@ TEST(PlacementRuleTest, OfAddMatchesBruteForce) {
                for (size_t i = 0; i < y.data.size(); ++i) y.data[i] += in[1].data[i];
                return y;
              },
-         .accepted = {"R R -> R", "C C -> C", "P(sum) P(sum) -> P(sum)", "S(0) S(0) -> S(0)", "S(1) S(1) -> S(1)"}});
+         .accepted = {"R R -> R", "C C -> C", "P(sum) P(sum) -> P(sum)", "S(0) S(0) -> S(0)",
+                      "S(1) S(1) -> S(1)"}});
 }
 
 Tensor TokenColumn() { return {5, 1, {0, 6, 2, 6, 3}}; }
@@ -243,7 +250,9 @@ TEST(PlacementRuleTest, OfANormRefusesPartialAndSlicesOfARow) {
   w.name = "w";
   w.dims = {{"hidden", 8, 8}};
   const std::vector<const Value*> inputs = {&x, &w};
-  const auto infer = [&] { return RulesOf(OpKind::kRmsNorm).infer(mesh, NormAttributes{1e-5}, inputs); };
+  const auto infer = [&] {
+    return RulesOf(OpKind::kRmsNorm).infer(mesh, NormAttributes{1e-5}, inputs);
+  };
   EXPECT_TRUE(infer().ok());
   for (const AxisPlacement& placement : {PartialSum(), PartialMax(), Shard(1), Copied()}) {
     x.placement[Axis::kTensor] = placement;
@@ -276,7 +285,8 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
   sums.placement = (*stats)[1].placement;
   Value global_max = max;
   const std::vector<const Value*> rescale = {&sums, &max, &global_max};
-  EXPECT_FALSE(RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale).ok());  // not reduced
+  EXPECT_FALSE(
+      RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale).ok());  // not reduced
   global_max.placement[Axis::kTensor] = Replicated();
   const auto rescaled = RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale);
   ASSERT_TRUE(rescaled.ok()) << rescaled.status();
@@ -284,7 +294,9 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
   // Summing the statistics before they are rescaled would add numbers of different scales.
   const std::vector<const Value*> unscaled = {&sums};
   EXPECT_FALSE(RulesOf(OpKind::kAllReduce)
-                   .infer(mesh, CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, unscaled)
+                   .infer(mesh,
+                          CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor},
+                          unscaled)
                    .ok());
 }
 

@@ -131,8 +131,8 @@ ValueId ProgramBuilder::Rows(ValueId x, int64_t begin, int64_t end, std::string 
 }
 
 std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
-                                          std::vector<ValueId> inputs,
-                                          const std::vector<std::string>& names) {
+                                             std::vector<ValueId> inputs,
+                                             const std::vector<std::string>& names) {
   const std::vector<ValueId> none(names.size(), kNoValue);
   if (!status_.ok()) return none;
   auto types = InferTypes(program_, kind, attributes, inputs);

@@ -57,7 +57,7 @@ class ProgramBuilder {
 
   // Appends to F of the present chunk. Names are of the outputs.
   std::vector<ValueId> EmitAll(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
-                            const std::vector<std::string>& names);
+                               const std::vector<std::string>& names);
   // As EmitAll with one output.
   ValueId Emit(OpKind kind, Attributes attributes, std::vector<ValueId> inputs,
                const std::string& name);

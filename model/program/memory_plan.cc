@@ -31,8 +31,8 @@ struct Lifetime {
   bool Overlaps(const Lifetime& other) const { return begin <= other.end && other.begin <= end; }
 };
 
-// Gives each lifetime an offset such that no two that overlap in time overlap in space: the largest first, each at the
-// lowest offset that is free. Returns the bytes used.
+// Gives each lifetime an offset such that no two that overlap in time overlap in space: the largest
+// first, each at the lowest offset that is free. Returns the bytes used.
 int64_t Pack(std::vector<Lifetime*> lifetimes) {
   std::stable_sort(lifetimes.begin(), lifetimes.end(),
                    [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; });
@@ -47,8 +47,9 @@ int64_t Pack(std::vector<Lifetime*> lifetimes) {
     }
     lifetime->offset = offset;
     total = std::max(total, offset + lifetime->bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), lifetime,
-                                   [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
+    placed.insert(std::upper_bound(
+                      placed.begin(), placed.end(), lifetime,
+                      [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
                   lifetime);
   }
   return total;
@@ -63,9 +64,11 @@ std::string Bytes(int64_t bytes) {
 class Planner {
  public:
   Planner(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads)
-      : program_(program), pieces_(MicrobatchPieces(split_backward)), roots_(program.values.size()) {
-    TROUPE_CHECK(buffers.size() == program.chunks.size(), "{} buffers for {} chunks", buffers.size(),
-                 program.chunks.size());
+      : program_(program),
+        pieces_(MicrobatchPieces(split_backward)),
+        roots_(program.values.size()) {
+    TROUPE_CHECK(buffers.size() == program.chunks.size(), "{} buffers for {} chunks",
+                 buffers.size(), program.chunks.size());
     plan_.locations.resize(program.values.size());
     plan_.saved_bytes.resize(program.chunks.size());
     plan_.buffers = buffers;
@@ -104,8 +107,9 @@ class Planner {
       plan_.locations[id] = {Region::kPersistent, -1, plan_.persistent_bytes};
       plan_.persistent_bytes += Align(program_.value(id).bytes());
     };
-    for (const auto member : {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gradient,
-                              &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
+    for (const auto member :
+         {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gradient,
+          &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
       for (const ParameterEntry& entry : program_.parameters) {
         if (member == &ParameterEntry::compute_copy && entry.compute_copy == entry.value) continue;
         place(entry.*member);
@@ -170,8 +174,9 @@ class Planner {
     }
     // What others write and read keeps its storage throughout, used by an operation or not.
     const ChunkInterface& chunk = program_.chunks[chunk_index];
-    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights, chunk.input, chunk.output,
-                             chunk.output_gradient, chunk.input_gradient}) {
+    for (const ValueId id :
+         {chunk.tokens, chunk.positions, chunk.targets, chunk.weights, chunk.input, chunk.output,
+          chunk.output_gradient, chunk.input_gradient}) {
       if (id == kNoValue) continue;
       touch(id, number, 0);
       Lifetime& lifetime = lifetimes[index[roots_[id]]];
@@ -202,12 +207,13 @@ class Planner {
         peak = number;
       }
     }
-    plan_.peak_text = fmt::format("{} of temporaries alive in {} of chunk {} at {}\n", Bytes(most), Name(piece),
-                                  program_.chunks[chunk_index].chunk, ToText(ops[peak - first], program_));
+    plan_.peak_text =
+        fmt::format("{} of temporaries alive in {} of chunk {} at {}\n", Bytes(most), Name(piece),
+                    program_.chunks[chunk_index].chunk, ToText(ops[peak - first], program_));
     for (const Lifetime* lifetime : lifetimes) {
       if (lifetime->begin > peak || peak > lifetime->end) continue;
-      plan_.peak_text += fmt::format("  {:>10} at {:>10}  {}\n", Bytes(lifetime->bytes), lifetime->offset,
-                                     program_.value(lifetime->root).name);
+      plan_.peak_text += fmt::format("  {:>10} at {:>10}  {}\n", Bytes(lifetime->bytes),
+                                     lifetime->offset, program_.value(lifetime->root).name);
     }
   }
 
@@ -219,7 +225,8 @@ class Planner {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads) {
+MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward,
+                      int threads) {
   return Planner(program, buffers, split_backward, threads).Plan();
 }
 
@@ -229,8 +236,8 @@ std::string ToText(const MemoryPlan& plan, const Program& program) {
     text += fmt::format("saved {} × {} of chunk {}\n", plan.buffers[c], Bytes(plan.saved_bytes[c]),
                         program.chunks[c].chunk);
   }
-  text += fmt::format("temporary {}\nscratch {}\ntotal {}\n", Bytes(plan.temporary_bytes), Bytes(plan.scratch_bytes),
-                      Bytes(plan.total_bytes()));
+  text += fmt::format("temporary {}\nscratch {}\ntotal {}\n", Bytes(plan.temporary_bytes),
+                      Bytes(plan.scratch_bytes), Bytes(plan.total_bytes()));
   return text + plan.peak_text;
 }
 

@@ -11,18 +11,23 @@
 namespace troupe::model {
 namespace {
 
-// An independent executor of storage: writes stamp every 4 bytes with the value written, reads demand that the stamp
-// is still that of the value (or of rows of it).
+// An independent executor of storage: writes stamp every 4 bytes with the value written, reads
+// demand that the stamp is still that of the value (or of rows of it).
 class StampedMemory {
  public:
   StampedMemory(const Program& program, const MemoryPlan& plan)
-      : program_(program), plan_(plan), persistent_(Words(plan.persistent_bytes)), temporary_(Words(plan.temporary_bytes)) {
+      : program_(program),
+        plan_(plan),
+        persistent_(Words(plan.persistent_bytes)),
+        temporary_(Words(plan.temporary_bytes)) {
     for (size_t c = 0; c < plan.saved_bytes.size(); ++c) {
-      saved_.emplace_back(plan.buffers[c], std::vector<ValueId>(Words(plan.saved_bytes[c]), kNoValue));
+      saved_.emplace_back(plan.buffers[c],
+                          std::vector<ValueId>(Words(plan.saved_bytes[c]), kNoValue));
     }
     for (const Value& value : program.values) {
       const bool given = value.role == Role::kParameter || value.role == Role::kComputeCopy ||
-                         value.role == Role::kGradient || value.role == Role::kOptimizerState || value.chunk < 0;
+                         value.role == Role::kGradient || value.role == Role::kOptimizerState ||
+                         value.chunk < 0;
       if (given && value.view_of == kNoValue) Write(value.id, 0);
     }
   }
@@ -30,8 +35,8 @@ class StampedMemory {
   // What the executor and neighbouring chunks write before F and before B.
   void WriteInputs(int chunk_index, int buffer) {
     const ChunkInterface& chunk = program_.chunks[chunk_index];
-    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights, chunk.input,
-                             chunk.output_gradient}) {
+    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights,
+                             chunk.input, chunk.output_gradient}) {
       if (id != kNoValue) Write(id, buffer);
     }
   }
@@ -45,9 +50,10 @@ class StampedMemory {
       }
       // Outputs lie on inputs only where they are declared to.
       for (const ValueId id : op.inputs) {
-        const bool in_place = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
-          return StorageRoot(program_, output) == StorageRoot(program_, id);
-        });
+        const bool in_place =
+            std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
+              return StorageRoot(program_, output) == StorageRoot(program_, id);
+            });
         if (!in_place) Read(id, buffer, "after " + ToText(op, program_));
       }
     }
@@ -69,11 +75,13 @@ class StampedMemory {
 
   std::pair<std::vector<ValueId>*, int64_t> Place(ValueId id, int buffer) {
     const Location& location = plan_.locations[id];
-    std::vector<ValueId>* words = location.region == Region::kPersistent  ? &persistent_
-                                  : location.region == Region::kTemporary ? &temporary_
-                                                                          : &saved_[location.chunk_index][buffer];
+    std::vector<ValueId>* words = location.region == Region::kPersistent ? &persistent_
+                                  : location.region == Region::kTemporary
+                                      ? &temporary_
+                                      : &saved_[location.chunk_index][buffer];
     EXPECT_EQ(location.offset % 4, 0);
-    EXPECT_LE(location.offset / 4 + Words(program_.value(id).bytes()), static_cast<int64_t>(words->size()));
+    EXPECT_LE(location.offset / 4 + Words(program_.value(id).bytes()),
+              static_cast<int64_t>(words->size()));
     return {words, location.offset / 4};
   }
 
@@ -84,7 +92,8 @@ class StampedMemory {
 
   // Rows and copies are the same data as their whole; what an operation wrote in place is not.
   ValueId DataOf(ValueId id) const {
-    while (program_.value(id).view_of != kNoValue && (IsRows(id) || copies_.contains(id))) id = program_.value(id).view_of;
+    while (program_.value(id).view_of != kNoValue && (IsRows(id) || copies_.contains(id)))
+      id = program_.value(id).view_of;
     return id;
   }
   bool SameData(ValueId a, ValueId b) const { return DataOf(a) == DataOf(b); }
@@ -171,8 +180,8 @@ TEST(PlanMemoryTest, GradientsAndStatesLieInTheOrderOfTheirParameters) {
   for (const BuildOptions& options : Cases()) {
     const Program program = BuildProgram(options).value();
     const MemoryPlan plan = PlanMemory(program, {1}, false, 1);
-    for (const auto member : {&ParameterEntry::value, &ParameterEntry::gradient, &ParameterEntry::exp_avg,
-                              &ParameterEntry::exp_avg_sq}) {
+    for (const auto member : {&ParameterEntry::value, &ParameterEntry::gradient,
+                              &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
       int64_t next = plan.locations[program.parameters[0].*member].offset;
       for (const ParameterEntry& entry : program.parameters) {
         const Location& location = plan.locations[entry.*member];
@@ -190,7 +199,8 @@ TEST(PlanMemoryTest, SavesOnlyWhatBackwardNeedsAndPrintsThePeak) {
   const MemoryPlan plan = PlanMemory(program, {1}, false, 2);
   int64_t saved = 0;
   for (const Value& value : program.values) {
-    const bool keeps = value.role == Role::kSaved || (value.role == Role::kInput && value.chunk >= 0);
+    const bool keeps =
+        value.role == Role::kSaved || (value.role == Role::kInput && value.chunk >= 0);
     if (keeps && value.view_of == kNoValue) saved += (value.bytes() + 63) / 64 * 64;
   }
   EXPECT_LE(plan.saved_bytes[0], saved);

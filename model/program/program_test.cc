@@ -1,4 +1,5 @@
-// Programs as text against golden files. To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and read the difference.
+// Programs as text against golden files. To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and
+// read the difference.
 #include "model/program/program.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,9 @@ std::string Text(int tensor, int pipe, int stage, bool tied, DType dtype) {
   return ToText(BuildProgram(options).value());
 }
 
-TEST(ProgramTextTest, OfOneRank) { CompareWithGolden("one_rank", Text(1, 1, 0, false, DType::kFloat32)); }
+TEST(ProgramTextTest, OfOneRank) {
+  CompareWithGolden("one_rank", Text(1, 1, 0, false, DType::kFloat32));
+}
 
 TEST(ProgramTextTest, OfTheFirstStageTensorTwoTiedBfloat16) {
   CompareWithGolden("first_stage_tensor_2", Text(2, 2, 0, true, DType::kBFloat16));

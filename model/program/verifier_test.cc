@@ -12,7 +12,8 @@
 namespace troupe::model {
 namespace {
 
-// A program with every kind of collective: tensor 2, data 2, first stage of two with a tied embedding, or one stage.
+// A program with every kind of collective: tensor 2, data 2, first stage of two with a tied
+// embedding, or one stage.
 Program Valid(int pipe, int stage, bool tied) {
   ModelConfig model = SmallModel("ADAD");
   model.tie_word_embeddings = tied;
@@ -29,7 +30,8 @@ std::vector<Program> AllValid() {
 }
 
 bool IsConversion(const Op& op) {
-  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kCopy || op.kind == OpKind::kControlReduce;
+  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kCopy ||
+         op.kind == OpKind::kControlReduce;
 }
 
 // Makes every operation that reads `from` read `to`.
@@ -43,10 +45,11 @@ void Rewire(Program& program, ValueId from, ValueId to) {
   rewire(program.update);
 }
 
-// Calls `mutate` on a fresh copy of `program` for each conversion in it, with the operation lists that hold the
-// conversion (backward's appear in I or W too) and an id of it.
-void ForEachConversion(const Program& program,
-                       const std::function<void(Program&, const std::vector<std::vector<Op>*>&, const Op&)>& mutate) {
+// Calls `mutate` on a fresh copy of `program` for each conversion in it, with the operation lists
+// that hold the conversion (backward's appear in I or W too) and an id of it.
+void ForEachConversion(
+    const Program& program,
+    const std::function<void(Program&, const std::vector<std::vector<Op>*>&, const Op&)>& mutate) {
   const auto lists = [](Program& p) {
     std::vector<std::vector<Op>*> all;
     for (auto& pieces : p.ops) {
@@ -64,7 +67,8 @@ void ForEachConversion(const Program& program,
       Program copy = program;
       std::vector<std::vector<Op>*> holders;
       for (std::vector<Op>* list : lists(copy)) {
-        if (std::any_of(list->begin(), list->end(), [&](const Op& o) { return o.outputs == op.outputs; })) {
+        if (std::any_of(list->begin(), list->end(),
+                        [&](const Op& o) { return o.outputs == op.outputs; })) {
           holders.push_back(list);
         }
       }
@@ -75,70 +79,80 @@ void ForEachConversion(const Program& program,
 }
 
 TEST(VerifyProgramTest, AcceptsWhatTheBuilderMakes) {
-  for (const Program& program : AllValid()) EXPECT_TRUE(VerifyProgram(program).ok()) << VerifyProgram(program);
+  for (const Program& program : AllValid())
+    EXPECT_TRUE(VerifyProgram(program).ok()) << VerifyProgram(program);
 }
 
 TEST(VerifyProgramTest, FindsEveryMissingConversionWithReadersOfItsInput) {
   for (const Program& program : AllValid()) {
-    ForEachConversion(program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
-      for (std::vector<Op>* ops : holders) {
-        std::erase_if(*ops, [&](const Op& o) { return o.outputs == op.outputs; });
-      }
-      for (size_t i = 0; i < op.outputs.size(); ++i) Rewire(mutant, op.outputs[i], op.inputs[i]);
-      const Status status = VerifyProgram(mutant);
-      EXPECT_EQ(status.code(), StatusCode::kInternal) << ToText(op, mutant);
-    });
+    ForEachConversion(
+        program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
+          for (std::vector<Op>* ops : holders) {
+            std::erase_if(*ops, [&](const Op& o) { return o.outputs == op.outputs; });
+          }
+          for (size_t i = 0; i < op.outputs.size(); ++i)
+            Rewire(mutant, op.outputs[i], op.inputs[i]);
+          const Status status = VerifyProgram(mutant);
+          EXPECT_EQ(status.code(), StatusCode::kInternal) << ToText(op, mutant);
+        });
   }
 }
 
 TEST(VerifyProgramTest, FindsEveryMissingConversionWithReadersOfItsOutput) {
   for (const Program& program : AllValid()) {
-    ForEachConversion(program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
-      for (std::vector<Op>* ops : holders) {
-        std::erase_if(*ops, [&](const Op& o) { return o.outputs == op.outputs; });
-      }
-      EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
-    });
+    ForEachConversion(
+        program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
+          for (std::vector<Op>* ops : holders) {
+            std::erase_if(*ops, [&](const Op& o) { return o.outputs == op.outputs; });
+          }
+          EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
+        });
   }
 }
 
 TEST(VerifyProgramTest, FindsEveryRepeatedConversion) {
   for (const Program& program : AllValid()) {
-    ForEachConversion(program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
-      for (std::vector<Op>* ops : holders) {
-        const auto at = std::find_if(ops->begin(), ops->end(), [&](const Op& o) { return o.outputs == op.outputs; });
-        const Op twin = *at;
-        ops->insert(at, twin);
-      }
-      EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
-    });
+    ForEachConversion(
+        program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
+          for (std::vector<Op>* ops : holders) {
+            const auto at = std::find_if(ops->begin(), ops->end(),
+                                         [&](const Op& o) { return o.outputs == op.outputs; });
+            const Op twin = *at;
+            ops->insert(at, twin);
+          }
+          EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
+        });
   }
 }
 
 TEST(VerifyProgramTest, FindsEveryConversionAppliedToItsOwnResult) {
   for (const Program& program : AllValid()) {
-    ForEachConversion(program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
-      Op again = op;
-      for (size_t i = 0; i < op.outputs.size(); ++i) {
-        Value value = mutant.value(op.outputs[i]);
-        value.view_of = op.outputs[i];
-        value.view_offset = 0;
-        value.id = static_cast<ValueId>(mutant.values.size());
-        again.inputs[i] = op.outputs[i];
-        again.outputs[i] = value.id;
-        mutant.values.push_back(value);
-        Rewire(mutant, op.outputs[i], value.id);
-      }
-      for (std::vector<Op>* ops : holders) {
-        const auto at = std::find_if(ops->begin(), ops->end(), [&](const Op& o) { return o.outputs == op.outputs; });
-        ops->insert(at + 1, again);
-      }
-      EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
-    });
+    ForEachConversion(
+        program, [](Program& mutant, const std::vector<std::vector<Op>*>& holders, const Op& op) {
+          Op again = op;
+          for (size_t i = 0; i < op.outputs.size(); ++i) {
+            Value value = mutant.value(op.outputs[i]);
+            value.view_of = op.outputs[i];
+            value.view_offset = 0;
+            value.id = static_cast<ValueId>(mutant.values.size());
+            again.inputs[i] = op.outputs[i];
+            again.outputs[i] = value.id;
+            mutant.values.push_back(value);
+            Rewire(mutant, op.outputs[i], value.id);
+          }
+          for (std::vector<Op>* ops : holders) {
+            const auto at = std::find_if(ops->begin(), ops->end(),
+                                         [&](const Op& o) { return o.outputs == op.outputs; });
+            ops->insert(at + 1, again);
+          }
+          EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
+        });
   }
 }
 
-std::vector<Op>& OpsOf(Program& program, Piece piece) { return program.ops[0][static_cast<int>(piece)]; }
+std::vector<Op>& OpsOf(Program& program, Piece piece) {
+  return program.ops[0][static_cast<int>(piece)];
+}
 
 TEST(VerifyProgramTest, NamesOperationAxisAndPlacements) {
   Program program = Valid(1, 0, false);
@@ -169,29 +183,34 @@ TEST(VerifyProgramTest, FindsAGradientThatIsCountedTwiceOrNotAtAll) {
   for (Op& op : program.update) {
     if (op.kind == OpKind::kSumOfSquares) op.inputs.push_back(op.inputs.back());
   }
-  EXPECT_THAT(std::string(Message(VerifyProgram(program))), testing::HasSubstr("counts a gradient twice"));
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("counts a gradient twice"));
 
   program = Valid(1, 0, false);
   for (Op& op : program.update) {
     if (op.kind == OpKind::kSumOfSquares) op.inputs.pop_back();
   }
-  EXPECT_THAT(std::string(Message(VerifyProgram(program))), testing::HasSubstr("is not counted on this rank"));
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("is not counted on this rank"));
 
   program = Valid(1, 0, false);
   program.mesh.coordinates[Axis::kTensor] = 1;  // norms are counted by coordinate 0
-  EXPECT_THAT(std::string(Message(VerifyProgram(program))), testing::HasSubstr("norm is counted on this rank"));
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("norm is counted on this rank"));
 }
 
 TEST(VerifyProgramTest, FindsAWeightGradientAccumulatedTwiceAndAWrongFirstWriter) {
   Program program = Valid(1, 0, false);
   for (const Piece piece : {Piece::kBackward, Piece::kWeightGradient}) {
     std::vector<Op>& ops = OpsOf(program, piece);
-    const auto at = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::kMatmulGradWeight; });
+    const auto at = std::find_if(ops.begin(), ops.end(),
+                                 [](const Op& op) { return op.kind == OpKind::kMatmulGradWeight; });
     Op twin = *at;
     twin.first_writer = false;
     ops.insert(at + 1, twin);
   }
-  EXPECT_THAT(std::string(Message(VerifyProgram(program))), testing::HasSubstr("accumulated twice"));
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("accumulated twice"));
 
   program = Valid(1, 0, false);
   for (const Piece piece : {Piece::kBackward, Piece::kWeightGradient}) {
@@ -204,12 +223,14 @@ TEST(VerifyProgramTest, FindsAReadOfWhatWasOverwrittenInPlace) {
   // Attention reads q, k and v as they were before the rotation in place.
   Program program = Valid(1, 0, false);
   std::vector<Op>& forward = OpsOf(program, Piece::kForward);
-  const auto rope = std::find_if(forward.begin(), forward.end(), [](const Op& op) { return op.kind == OpKind::kRope; });
-  const auto attention =
-      std::find_if(forward.begin(), forward.end(), [](const Op& op) { return op.kind == OpKind::kAttention; });
+  const auto rope = std::find_if(forward.begin(), forward.end(),
+                                 [](const Op& op) { return op.kind == OpKind::kRope; });
+  const auto attention = std::find_if(forward.begin(), forward.end(),
+                                      [](const Op& op) { return op.kind == OpKind::kAttention; });
   ASSERT_EQ(StorageRoot(program, rope->outputs[0]), StorageRoot(program, rope->inputs[0]));
   attention->inputs[0] = rope->inputs[0];
-  EXPECT_THAT(std::string(Message(VerifyProgram(program))), testing::HasSubstr("was overwritten by"));
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("was overwritten by"));
 }
 
 }  // namespace

@@ -32,14 +32,16 @@ model::PerAxis Degrees(const ReferenceRun& run) {
 class ReferenceRank {
  public:
   ReferenceRank(const ReferenceRun& run, int rank, LoopbackCluster& cluster)
-      : run_(run), mesh_{Mesh(Degrees(run)), 0, run.pipe - 1}, microbatches_(static_cast<int>(
-            run.global_batch_size / run.data / run.micro_batch_size)) {
+      : run_(run),
+        mesh_{Mesh(Degrees(run)), 0, run.pipe - 1},
+        microbatches_(static_cast<int>(run.global_batch_size / run.data / run.micro_batch_size)) {
     model::MeshView view;
     view.degrees = Degrees(run);
     view.coordinates = mesh_.mesh.CoordinatesOf(rank);
     stage_ = view.coordinates[Axis::kPipe];
     data_rank_ = view.coordinates[Axis::kDataReplicate];
-    model::BuildOptions options = model::StageOptions(run.model, view, run.micro_batch_size, run.sequence_length);
+    model::BuildOptions options =
+        model::StageOptions(run.model, view, run.micro_batch_size, run.sequence_length);
     options.optimizer.max_norm = run.max_norm;
     options.bucket_elements = run.bucket_elements;
     options.fuse = run.fuse;
@@ -48,10 +50,13 @@ class ReferenceRank {
     std::vector<int> pipe_rank_of_chunk;
     for (int stage = 0; stage < run.pipe; ++stage) pipe_rank_of_chunk.push_back(stage);
     CollectiveNetwork& network = cluster.network(rank);
-    communicators_ = Communicators::Make(program_, mesh_, rank, pipe_rank_of_chunk, network).value();
+    communicators_ =
+        Communicators::Make(program_, mesh_, rank, pipe_rank_of_chunk, network).value();
     executable_ = kernels::ReferenceBackend()
                       .Prepare(program_, plan_,
-                               [this](const model::CollectiveGroup& group) { return communicators_.Find(group); })
+                               [this](const model::CollectiveGroup& group) {
+                                 return communicators_.Find(group);
+                               })
                       .value();
     TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(30)));
     Initialize();
@@ -80,7 +85,8 @@ class ReferenceRank {
   void Fill(ValueId value, const std::vector<double>& numbers, int buffer = 0) {
     if (value == model::kNoValue) return;
     TROUPE_CHECK(static_cast<int64_t>(numbers.size()) == program_.value(value).elements());
-    std::copy(numbers.begin(), numbers.end(), static_cast<double*>(executable_->Address(value, buffer)));
+    std::copy(numbers.begin(), numbers.end(),
+              static_cast<double*>(executable_->Address(value, buffer)));
   }
 
   size_t Bytes(ValueId value) const {
@@ -130,22 +136,25 @@ class ReferenceRank {
     const model::ChunkInterface& chunk = program_.chunks[0];
     WriteInputs(step, microbatch);
     if (chunk.input != model::kNoValue) {
-      TROUPE_CHECK_OK(communicators_.Edge(stage_ - 1, EdgeDirection::kActivation)
-                          ->Receive(executable_->Address(chunk.input, microbatch), Bytes(chunk.input), 0));
+      TROUPE_CHECK_OK(
+          communicators_.Edge(stage_ - 1, EdgeDirection::kActivation)
+              ->Receive(executable_->Address(chunk.input, microbatch), Bytes(chunk.input), 0));
     }
-    TROUPE_CHECK_OK(executable_->Run(0, Piece::kForward, microbatch, {.first_microbatch = microbatch == 0}));
+    TROUPE_CHECK_OK(
+        executable_->Run(0, Piece::kForward, microbatch, {.first_microbatch = microbatch == 0}));
     if (chunk.output != model::kNoValue) {
-      sends.push_back(communicators_.Edge(stage_, EdgeDirection::kActivation)
-                          ->StartSend(executable_->Address(chunk.output, microbatch), Bytes(chunk.output), 1));
+      sends.push_back(
+          communicators_.Edge(stage_, EdgeDirection::kActivation)
+              ->StartSend(executable_->Address(chunk.output, microbatch), Bytes(chunk.output), 1));
     }
   }
 
   void Backward(int microbatch, std::vector<CollectiveHandle>& sends) {
     const model::ChunkInterface& chunk = program_.chunks[0];
     if (chunk.output_gradient != model::kNoValue) {
-      TROUPE_CHECK_OK(
-          communicators_.Edge(stage_, EdgeDirection::kGradient)
-              ->Receive(executable_->Address(chunk.output_gradient, microbatch), Bytes(chunk.output_gradient), 0));
+      TROUPE_CHECK_OK(communicators_.Edge(stage_, EdgeDirection::kGradient)
+                          ->Receive(executable_->Address(chunk.output_gradient, microbatch),
+                                    Bytes(chunk.output_gradient), 0));
     }
     const kernels::RunOptions options = {.first_microbatch = microbatch == 0};
     if (run_.split_backward) {
@@ -154,11 +163,12 @@ class ReferenceRank {
       TROUPE_CHECK_OK(executable_->Run(0, Piece::kBackward, microbatch, options));
     }
     if (chunk.input_gradient != model::kNoValue) {
-      sends.push_back(
-          communicators_.Edge(stage_ - 1, EdgeDirection::kGradient)
-              ->StartSend(executable_->Address(chunk.input_gradient, microbatch), Bytes(chunk.input_gradient), 1));
+      sends.push_back(communicators_.Edge(stage_ - 1, EdgeDirection::kGradient)
+                          ->StartSend(executable_->Address(chunk.input_gradient, microbatch),
+                                      Bytes(chunk.input_gradient), 1));
     }
-    if (run_.split_backward) TROUPE_CHECK_OK(executable_->Run(0, Piece::kWeightGradient, microbatch, options));
+    if (run_.split_backward)
+      TROUPE_CHECK_OK(executable_->Run(0, Piece::kWeightGradient, microbatch, options));
   }
 
   const ReferenceRun& run_;
@@ -182,11 +192,13 @@ std::vector<StepNumbers> Train(const ReferenceRun& run) {
   std::vector<std::vector<StepNumbers>> numbers(static_cast<size_t>(ranks));
   cluster.Run([&](int rank) {
     ReferenceRank one(run, rank, cluster);
-    for (int step = 1; step <= run.steps; ++step) numbers[static_cast<size_t>(rank)].push_back(one.Step(step));
+    for (int step = 1; step <= run.steps; ++step)
+      numbers[static_cast<size_t>(rank)].push_back(one.Step(step));
   });
   for (const auto& other : numbers) {
     for (int step = 0; step < run.steps; ++step) {
-      TROUPE_CHECK(other[step].loss == numbers[0][step].loss && other[step].grad_norm == numbers[0][step].grad_norm,
+      TROUPE_CHECK(other[step].loss == numbers[0][step].loss &&
+                       other[step].grad_norm == numbers[0][step].grad_norm,
                    "ranks disagree in step {} of {}", step + 1, ToText(run));
     }
   }
@@ -194,10 +206,10 @@ std::vector<StepNumbers> Train(const ReferenceRun& run) {
 }
 
 std::string ToText(const ReferenceRun& run) {
-  return fmt::format("data {} tensor {} pipe {}, batch {} in microbatches of {} x {}{}{}{}", run.data, run.tensor,
-                     run.pipe, run.global_batch_size, run.micro_batch_size, run.sequence_length,
-                     run.model.tie_word_embeddings ? ", tied" : "", run.fuse ? "" : ", unfused",
-                     run.split_backward ? ", I and W apart" : "");
+  return fmt::format("data {} tensor {} pipe {}, batch {} in microbatches of {} x {}{}{}{}",
+                     run.data, run.tensor, run.pipe, run.global_batch_size, run.micro_batch_size,
+                     run.sequence_length, run.model.tie_word_embeddings ? ", tied" : "",
+                     run.fuse ? "" : ", unfused", run.split_backward ? ", I and W apart" : "");
 }
 
 }  // namespace troupe

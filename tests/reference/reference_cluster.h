@@ -1,5 +1,6 @@
-// A whole small training run in one process: ranks as threads over loopback, stage programs on the float64 reference.
-// Layouts can be compared far below float32's rounding: what differs is an error of a program, not of arithmetic.
+// A whole small training run in one process: ranks as threads over loopback, stage programs on the
+// float64 reference. Layouts can be compared far below float32's rounding: what differs is an error
+// of a program, not of arithmetic.
 #ifndef TROUPE_TESTS_REFERENCE_REFERENCE_CLUSTER_H_
 #define TROUPE_TESTS_REFERENCE_REFERENCE_CLUSTER_H_
 
@@ -29,8 +30,9 @@ struct StepNumbers {
   double grad_norm = 0;
 };
 
-// The numbers of each step as rank 0 sees them; fails the process where ranks do not agree bit for bit, or on any error.
-// Samples are random with weights 0, 1/2 and 1, a function of (seed, step, slot) alone.
+// The numbers of each step as rank 0 sees them; fails the process where ranks do not agree bit for
+// bit, or on any error. Samples are random with weights 0, 1/2 and 1, a function of (seed, step,
+// slot) alone.
 std::vector<StepNumbers> Train(const ReferenceRun& run);
 
 std::string ToText(const ReferenceRun& run);

@@ -1,5 +1,6 @@
-// Every layout trains like the single rank: losses and gradient norms of the float64 reference agree to 1e-10, where a
-// gradient counted twice, a missing collective or a wrong slice shows at once.
+// Every layout trains like the single rank: losses and gradient norms of the float64 reference
+// agree to 1e-10, where a gradient counted twice, a missing collective or a wrong slice shows at
+// once.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,11 +19,12 @@ ReferenceRun Small(bool tied) {
   return run;
 }
 
-void ExpectClose(const std::vector<StepNumbers>& actual, const std::vector<StepNumbers>& expected, double tolerance,
-                 const std::string& what) {
+void ExpectClose(const std::vector<StepNumbers>& actual, const std::vector<StepNumbers>& expected,
+                 double tolerance, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t step = 0; step < actual.size(); ++step) {
-    EXPECT_LE(std::fabs(actual[step].loss / expected[step].loss - 1), tolerance) << what << ", step " << step + 1;
+    EXPECT_LE(std::fabs(actual[step].loss / expected[step].loss - 1), tolerance)
+        << what << ", step " << step + 1;
     EXPECT_LE(std::fabs(actual[step].grad_norm / expected[step].grad_norm - 1), tolerance)
         << what << ", step " << step + 1;
   }
