@@ -1,0 +1,312 @@
+// The coordinator as its callers see it: a real server on a real catalog, a worker's stream played
+// by the test.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "base/temporary_directory.h"
+#include "coordinator/server.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kLimit = std::chrono::seconds(10);
+
+v1::JobSpec Spec(const std::string& name, int64_t steps) {
+  v1::JobSpec spec;
+  spec.set_name(name);
+  spec.mutable_model()->set_preset("tiny");
+  spec.mutable_data()->set_train("/nowhere/data");
+  spec.mutable_training()->set_steps(steps);
+  spec.mutable_training()->set_sequence_length(64);
+  spec.mutable_training()->set_global_batch_size(2);
+  return spec;
+}
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { StartServer("127.0.0.1:0"); }
+
+  void StartServer(const std::string& listen) {
+    ServerOptions options;
+    options.listen = listen;
+    options.data_directory = directory_.path() + "/catalog";
+    options.detection_seconds = 1;
+    auto server = Server::Start(options);
+    ASSERT_TRUE(server.ok()) << ToString(server.status());
+    server_ = *std::move(server);
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    jobs_ = v1::JobService::NewStub(channel_);
+    cluster_ = v1::ClusterService::NewStub(channel_);
+    workers_ = v1::WorkerService::NewStub(channel_);
+  }
+
+  static void SetDeadline(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + kLimit);
+    context->set_wait_for_ready(true);
+  }
+
+  grpc::Status Create(const v1::JobSpec& spec, const std::string& request_id,
+                      v1::CreateJobResponse* response) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::CreateJobRequest request;
+    *request.mutable_job() = spec;
+    request.set_request_id(request_id);
+    return jobs_->CreateJob(&context, request, response);
+  }
+
+  v1::JobState StateOf(const std::string& name) {
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    v1::GetJobRequest request;
+    request.set_name(name);
+    v1::GetJobResponse response;
+    EXPECT_TRUE(jobs_->GetJob(&context, request, &response).ok());
+    return response.job().state();
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::ClusterService::Stub> cluster_;
+  std::unique_ptr<v1::WorkerService::Stub> workers_;
+};
+
+// One worker with one device: a stream that runs whatever it is told to, at once.
+class Worker {
+ public:
+  Worker(v1::WorkerService::Stub& stub, const std::string& name, int protocol_version = 1) {
+    context_.set_deadline(std::chrono::system_clock::now() + kLimit);
+    context_.set_wait_for_ready(true);
+    stream_ = stub.Session(&context_);
+    v1::WorkerMessage message;
+    v1::Hello* const hello = message.mutable_hello();
+    hello->set_protocol_version(protocol_version);
+    hello->set_name(name);
+    hello->set_incarnation(1);
+    hello->set_host("host");
+    v1::Device* const device = hello->add_devices();
+    device->mutable_kind()->set_kind("cpu");
+    device->mutable_kind()->set_model("test");
+    device->set_cores(1);
+    device->set_memory_bytes(int64_t{1} << 34);
+    device->set_peak_flops_float32(1e12);
+    stream_->Write(message);
+  }
+
+  ~Worker() { context_.TryCancel(); }
+
+  // False at the end of the stream.
+  bool Read(v1::CoordinatorMessage* message) { return stream_->Read(message); }
+
+  // Reads until a message of that kind comes.
+  v1::CoordinatorMessage Await(v1::CoordinatorMessage::MessageCase kind) {
+    v1::CoordinatorMessage message;
+    while (Read(&message)) {
+      if (message.message_case() == kind) return message;
+    }
+    ADD_FAILURE() << "the stream ended before message " << kind;
+    return {};
+  }
+
+  // Brings the only rank of the job to its first ticket.
+  void StartRank(const v1::StartRanks& start) {
+    v1::WorkerMessage address;
+    address.mutable_rank_address()->set_job(start.job());
+    address.mutable_rank_address()->set_group_epoch(start.group_epoch());
+    address.mutable_rank_address()->set_address("x");
+    stream_->Write(address);
+    Await(v1::CoordinatorMessage::kAddressBook);
+    v1::WorkerMessage ready;
+    ready.mutable_rank_ready()->set_job(start.job());
+    ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
+    stream_->Write(ready);
+    Await(v1::CoordinatorMessage::kTicket);
+  }
+
+  void Report(const v1::StartRanks& start, int64_t step) {
+    v1::WorkerMessage message;
+    v1::StepReport* const report = message.mutable_step_report();
+    report->set_job(start.job());
+    report->set_group_epoch(start.group_epoch());
+    report->set_step(step);
+    report->set_loss(1.0 / static_cast<double>(step));
+    report->set_step_seconds(0.01);
+    stream_->Write(message);
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
+};
+
+TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
+  v1::CreateJobResponse created;
+  ASSERT_TRUE(Create(Spec("a", 3), "", &created).ok());
+  EXPECT_EQ(created.job().name(), "jobs/a");
+  EXPECT_EQ(created.job().state(), v1::JOB_STATE_QUEUED);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  const auto watch = jobs_->WatchJob(&context, request);
+  Worker worker(*workers_, "worker-0");
+  const v1::StartRanks start = worker.Await(v1::CoordinatorMessage::kStartRanks).start_ranks();
+  EXPECT_EQ(start.group_key().size(), 32u);
+  worker.StartRank(start);
+  for (int64_t step = 1; step <= 3; ++step) worker.Report(start, step);
+  std::vector<int64_t> steps;
+  std::vector<std::string> events;
+  v1::WatchJobResponse update;
+  while (watch->Read(&update)) {
+    if (update.has_step()) steps.push_back(update.step().step());
+    if (update.has_event()) events.push_back(update.event().event());
+  }
+  EXPECT_TRUE(watch->Finish().ok());
+  EXPECT_EQ(update.end(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_THAT(steps, ElementsAre(1, 2, 3));
+  EXPECT_THAT(events, ElementsAre("QUEUED", "WAITING_FOR_CAPACITY", "STARTED", "SUCCEEDED"));
+  EXPECT_TRUE(worker.Await(v1::CoordinatorMessage::kStopRanks).stop_ranks().finished());
+
+  // History stays readable after the end and after a restart on the same port.
+  const std::string address = server_->address();
+  server_.reset();
+  StartServer(address);
+  grpc::ClientContext later;
+  SetDeadline(&later);
+  request.set_from_step(2);
+  const auto again = jobs_->WatchJob(&later, request);
+  steps.clear();
+  while (again->Read(&update)) {
+    if (update.has_step()) steps.push_back(update.step().step());
+  }
+  EXPECT_TRUE(again->Finish().ok());
+  EXPECT_THAT(steps, ElementsAre(2, 3));
+  EXPECT_EQ(update.end(), v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST_F(ServiceTest, AWrongFieldIsNamedInTheStatusDetails) {
+  v1::JobSpec spec = Spec("a", 3);
+  spec.mutable_parallelism()->set_tensor_parallel_degree(3);
+  v1::CreateJobResponse response;
+  const grpc::Status status = Create(spec, "", &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  ASSERT_EQ(details.details_size(), 1);
+  google::rpc::BadRequest bad_request;
+  ASSERT_TRUE(details.details(0).UnpackTo(&bad_request));
+  EXPECT_THAT(bad_request.field_violations(0).field(), HasSubstr("tensor_parallel_degree"));
+}
+
+TEST_F(ServiceTest, ARepeatedRequestIsOneJobAndASecondOfTheNameIsRefused) {
+  v1::CreateJobResponse response;
+  EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
+  EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
+  EXPECT_EQ(Create(Spec("a", 3), "", &response).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  server_.reset();
+  StartServer("127.0.0.1:0");
+  EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
+  EXPECT_EQ(StateOf("jobs/a"), v1::JOB_STATE_QUEUED);
+}
+
+TEST_F(ServiceTest, AnUnknownJobIsNotFoundOnEveryCall) {
+  grpc::ClientContext get;
+  v1::GetJobRequest get_request;
+  get_request.set_name("x");
+  v1::GetJobResponse get_response;
+  EXPECT_EQ(jobs_->GetJob(&get, get_request, &get_response).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext watch;
+  v1::WatchJobRequest watch_request;
+  watch_request.set_name("x");
+  EXPECT_EQ(jobs_->WatchJob(&watch, watch_request)->Finish().error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext logs;
+  v1::ReadJobLogsRequest logs_request;
+  logs_request.set_name("x");
+  EXPECT_EQ(jobs_->ReadJobLogs(&logs, logs_request)->Finish().error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServiceTest, AWorkerOfAnotherProtocolVersionIsRefusedForGood) {
+  Worker worker(*workers_, "worker-0", 2);
+  const v1::CoordinatorMessage refused = worker.Await(v1::CoordinatorMessage::kRefused);
+  EXPECT_FALSE(refused.refused().retry());
+  EXPECT_THAT(refused.refused().message(), HasSubstr("protocol_version"));
+  v1::CoordinatorMessage next;
+  EXPECT_FALSE(worker.Read(&next));
+}
+
+TEST_F(ServiceTest, GarbageOnThePortDisturbsNobody) {
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_GE(descriptor, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server_->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string garbage(10000, '\xa5');
+  EXPECT_GT(send(descriptor, garbage.data(), garbage.size(), MSG_NOSIGNAL), 0);
+  v1::CreateJobResponse response;
+  EXPECT_TRUE(Create(Spec("a", 3), "", &response).ok());
+  close(descriptor);
+}
+
+TEST_F(ServiceTest, ASecondCoordinatorOnTheSameDirectoryOrPortIsRefused) {
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.data_directory = directory_.path() + "/catalog";
+  EXPECT_EQ(Server::Start(options).status().code(), StatusCode::kFailedPrecondition);
+  options.data_directory = directory_.path() + "/other";
+  options.listen = server_->address();
+  EXPECT_EQ(Server::Start(options).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(ServiceTest, AWatcherThatGoesAwayAndACallWhoseDeadlinePassesLeaveNothingBehind) {
+  v1::JobSpec spec = Spec("a", 1000);
+  spec.mutable_checkpoint()->set_folder(directory_.path());
+  v1::CreateJobResponse created;
+  ASSERT_TRUE(Create(spec, "", &created).ok());
+  Worker worker(*workers_, "worker-0");
+  const v1::StartRanks start = worker.Await(v1::CoordinatorMessage::kStartRanks).start_ranks();
+  worker.StartRank(start);
+  auto watching = std::make_unique<grpc::ClientContext>();
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  auto watch = jobs_->WatchJob(watching.get(), request);
+  v1::WatchJobResponse update;
+  ASSERT_TRUE(watch->Read(&update));
+  watching->TryCancel();
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  // Nobody makes the checkpoint: the caller's deadline ends the call, the cancel stands.
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
+  v1::CancelJobRequest cancel;
+  cancel.set_name("a");
+  cancel.set_checkpoint(true);
+  v1::CancelJobResponse cancelled;
+  EXPECT_EQ(jobs_->CancelJob(&context, cancel, &cancelled).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(StateOf("a"), v1::JOB_STATE_CHECKPOINTING);
+  worker.Report(start, 1);
+  worker.Await(v1::CoordinatorMessage::kReportsDurable);
+}
+
+}  // namespace
+}  // namespace troupe
