@@ -84,6 +84,15 @@ void Metrics::Observe(const std::string& name, const MetricLabels& labels, doubl
     family->second.family->Add(labels, family->second.buckets).Observe(value);
 }
 
+void Metrics::ObserveMany(const std::string& name, const MetricLabels& labels,
+                          const std::vector<double>& counts, double sum) {
+  const std::lock_guard lock(families_->mutex);
+  const auto family = families_->histograms.find(name);
+  TROUPE_CHECK(family != families_->histograms.end(), "no histogram {}", name);
+  TROUPE_CHECK(counts.size() == family->second.buckets.size() + 1, "{} counts", counts.size());
+  family->second.family->Add(labels, family->second.buckets).ObserveMultiple(counts, sum);
+}
+
 void Metrics::Remove(const std::string& name, const MetricLabels& labels) {
   const std::lock_guard lock(families_->mutex);
   const auto family = families_->gauges.find(name);

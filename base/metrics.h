@@ -34,6 +34,10 @@ class Metrics {
   void Add(const std::string& name, const MetricLabels& labels, double value);
   void Set(const std::string& name, const MetricLabels& labels, double value);
   void Observe(const std::string& name, const MetricLabels& labels, double value);
+  // Adds observations made elsewhere: `counts` of them in each bucket (the last: above all bounds), `sum` in all.
+  // REQUIRES: as many counts as the family has buckets, and one.
+  void ObserveMany(const std::string& name, const MetricLabels& labels,
+                   const std::vector<double>& counts, double sum);
   // The gauge's series with these labels disappears, if there is one.
   void Remove(const std::string& name, const MetricLabels& labels);
 

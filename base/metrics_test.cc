@@ -32,6 +32,18 @@ TEST(Metrics, ServesHelpTextsAndValues) {
   EXPECT_THAT(text, HasSubstr("troupe_z_seconds_bucket{le=\"1\"} 1"));
 }
 
+TEST(Metrics, ObservationsMadeElsewhereAreAddedBucketByBucket) {
+  Metrics metrics;
+  metrics.DeclareHistogram("troupe_y_seconds", "Y.", {0.1, 1.0});
+  metrics.ObserveMany("troupe_y_seconds", {}, {2, 1, 4}, 20.5);
+  metrics.ObserveMany("troupe_y_seconds", {}, {1, 0, 0}, 0.05);
+  const std::string text = metrics.ToText();
+  EXPECT_THAT(text, HasSubstr("troupe_y_seconds_bucket{le=\"0.1\"} 3"));
+  EXPECT_THAT(text, HasSubstr("troupe_y_seconds_bucket{le=\"1\"} 4"));
+  EXPECT_THAT(text, HasSubstr("troupe_y_seconds_count 8"));
+  EXPECT_THAT(text, HasSubstr("troupe_y_seconds_sum 20.55"));
+}
+
 TEST(Metrics, DropsWhatIsNotFiniteAndWhatWouldMakeACounterFall) {
   Metrics metrics;
   metrics.DeclareCounter("troupe_x_total", "X.");

@@ -36,6 +36,16 @@ class GroupDigest {
   OperationDigest digest_;
 };
 
+uint64_t DigestOf(const model::Program& program, const ActionList& list, const model::CollectiveGroup& group,
+                  const std::string& name) {
+  GroupDigest digest(program, group, name);
+  for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
+  for (const RankAction& action : list.actions) digest.Add(program.Ops(action.chunk_index, action.piece));
+  for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
+  digest.Add(program.update);
+  return digest.value();
+}
+
 }  // namespace
 
 StatusOr<Communicators> Communicators::Make(const model::Program& program, const GroupMesh& mesh, int rank,
@@ -44,7 +54,7 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
   for (const UsedGroup& used : GroupsOf(program)) {
     const std::vector<int> ranks = RanksOfGroup(mesh, rank, used.group);
     if (ranks.size() < 2) continue;
-    const std::string axis = AxisText(used.group);
+    const std::string axis = AxisText(mesh, used.group);
     const std::string name = fmt::format("{}[{}]", axis, fmt::join(ranks, ","));
     TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
                             network.MakeCommunicator(axis, PurposeOf(used.purpose), ranks, name));
@@ -91,23 +101,30 @@ Communicator* Communicators::Edge(int chunk, EdgeDirection direction) const {
 }
 
 Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
+  // A group that differs does not keep its ranks from comparing the others, else those would wait for them. All ranks
+  // compare last, and say whether their other groups were equal: so one difference is refused everywhere.
+  Status first_difference;
+  const auto compare = [&](Communicator* communicator, uint64_t digest, const std::string& name) -> Status {
+    const Status status = communicator->CompareDigest(digest);
+    if (status.ok() || status.code() != StatusCode::kFailedPrecondition) return status;
+    if (first_difference.ok()) first_difference = Annotate(status, fmt::format("collectives of {}", name));
+    return OkStatus();
+  };
   // Groups come in an order that all ranks share and edges by chunk, so that no two ranks wait for each other crosswise.
+  const NamedGroup* all = nullptr;
   for (const NamedGroup& named : groups_) {
-    GroupDigest digest(program, named.group, named.name);
-    for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
-    for (const RankAction& action : list.actions) digest.Add(program.Ops(action.chunk_index, action.piece));
-    for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
-    digest.Add(program.update);
-    TROUPE_RETURN_IF_ERROR(
-        Annotate(named.communicator->CompareDigest(digest.value()), fmt::format("collectives of {}", named.name)));
+    if (named.group.kind == model::CollectiveGroup::Kind::kAll) {
+      all = &named;
+      continue;
+    }
+    TROUPE_RETURN_IF_ERROR(compare(named.communicator, DigestOf(program, list, named.group, named.name), named.name));
   }
   for (const NamedEdge& edge : edges_) {
     const bool up = edge.direction == EdgeDirection::kActivation;
     OperationDigest digest(edge.name);
     for (const RankAction& action : list.actions) {
       const model::ChunkInterface& chunk = program.chunks[action.chunk_index];
-      const bool forward = action.piece == Piece::kForward;
-      if (forward != up) continue;
+      if ((action.piece == Piece::kForward) != up) continue;
       model::ValueId value = model::kNoValue;
       if (action.sends && action.chunk == (up ? edge.chunk : edge.chunk + 1)) {
         value = up ? chunk.output : chunk.input_gradient;
@@ -119,10 +136,13 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
       // Which microbatch crosses is part of what both sides must agree on.
       digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "", Purpose::kPipe);
     }
-    TROUPE_RETURN_IF_ERROR(
-        Annotate(edge.communicator->CompareDigest(digest.value()), fmt::format("traffic of {}", edge.name)));
+    TROUPE_RETURN_IF_ERROR(compare(edge.communicator, digest.value(), edge.name));
   }
-  return OkStatus();
+  if (all != nullptr) {
+    const uint64_t digest = DigestOf(program, list, all->group, all->name);
+    TROUPE_RETURN_IF_ERROR(compare(all->communicator, first_difference.ok() ? digest : ~digest, all->name));
+  }
+  return first_difference;
 }
 
 }  // namespace troupe

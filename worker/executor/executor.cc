@@ -35,6 +35,14 @@ Phase PhaseOf(Piece piece) {
   }
 }
 
+void CombineMinimum(const void*, void* accumulator, const void* other, size_t count) {
+  auto* a = static_cast<double*>(accumulator);
+  const auto* b = static_cast<const double*>(other);
+  for (size_t i = 0; i < count; ++i) a[i] = std::min(a[i], b[i]);
+}
+
+constexpr model::CollectiveGroup kAllRanks{model::CollectiveGroup::Kind::kAll, 0};
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options, const model::Program& program,
@@ -89,6 +97,15 @@ Status Executor::FinishLoading(int64_t applied_step) {
   applied_step_ = applied_step;
   progress_->step.store(applied_step, std::memory_order_relaxed);
   return executable_->RunInitialize();
+}
+
+StatusOr<int64_t> Executor::AgreeTicketEnd(int64_t own_end) {
+  double end = static_cast<double>(own_end);
+  if (Communicator* all = communicators_->Find(kAllRanks)) {
+    const Reduction minimum{&CombineMinimum, nullptr, sizeof(double), "min"};
+    TROUPE_RETURN_IF_ERROR(all->AllReduce(&end, 1, minimum, Purpose::kControl));
+  }
+  return static_cast<int64_t>(end);
 }
 
 StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
@@ -305,7 +322,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
   }
   TROUPE_RETURN_IF_ERROR(WaitSends());
   TROUPE_ASSIGN_OR_RETURN(auto totals, LossTotals());
-  if (Communicator* all = communicators_->Find({model::CollectiveGroup::Kind::kAll, 0})) {
+  if (Communicator* all = communicators_->Find(kAllRanks)) {
     TROUPE_RETURN_IF_ERROR(all->AllReduce(totals.data(), totals.size(), SumFloat64(), Purpose::kControl));
   }
   return std::optional<double>(totals[0] / totals[1]);

@@ -91,6 +91,10 @@ class Executor {
   // `applied_step`: the step after which they were taken, 0 for initial weights.
   Status FinishLoading(int64_t applied_step);
 
+  // The smallest of all ranks' ticket ends: to be called by all where the last agreed one has been reached, so that no
+  // rank begins a step for which another has no ticket.
+  StatusOr<int64_t> AgreeTicketEnd(int64_t own_end);
+
   // Runs step applied_step() + 1. OUT_OF_RANGE names step and rank of a number that is not finite (on_nonfinite =
   // fail; the step is not applied); UNAVAILABLE and the like come from collectives, INVALID_ARGUMENT from data.
   StatusOr<StepResult> RunStep(const ControlInputs& inputs);

@@ -27,12 +27,12 @@ std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const CollectiveG
   return owners;
 }
 
-std::string AxisText(const CollectiveGroup& group) {
+std::string AxisText(const GroupMesh& mesh, const CollectiveGroup& group) {
   if (group.kind == CollectiveGroup::Kind::kAll) return "all";
   if (group.kind == CollectiveGroup::Kind::kOwners) return "owners";
   std::string text;
   for (int a = 0; a < model::kNumAxes; ++a) {
-    if (!(group.axes >> a & 1)) continue;
+    if (!(group.axes >> a & 1) || mesh.mesh.degree(static_cast<Axis>(a)) == 1) continue;
     if (!text.empty()) text += '+';
     text += model::Name(static_cast<Axis>(a));
   }

@@ -23,8 +23,8 @@ struct GroupMesh {
 // kOwners: along pipe only, the stages that own the tied embedding; kAll: everyone.
 std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const model::CollectiveGroup& group);
 
-// "tensor", "data_replicate+data_shard", "owners", "all".
-std::string AxisText(const model::CollectiveGroup& group);
+// "tensor", "data_replicate+data_shard", "owners", "all"; axes of one rank are left out.
+std::string AxisText(const GroupMesh& mesh, const model::CollectiveGroup& group);
 
 // Every group on which `program` has a collective, in an order that all ranks of the job share, each once, with the
 // purpose of its first collective.

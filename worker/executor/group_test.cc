@@ -28,7 +28,9 @@ TEST(Groups, SeveralAxesFlattenInRankOrder) {
   CollectiveGroup group = model::GroupOf(Axis::kTensor);
   group.axes |= model::GroupOf(Axis::kDataReplicate).axes;
   EXPECT_THAT(RanksOfGroup(TheMesh(), 6, group), ElementsAre(4, 5, 6, 7));
-  EXPECT_EQ(AxisText(group), "data_replicate+tensor");
+  EXPECT_EQ(AxisText(TheMesh(), group), "data_replicate+tensor");
+  group.axes |= model::GroupOf(Axis::kDataShard).axes;
+  EXPECT_EQ(AxisText(TheMesh(), group), "data_replicate+tensor");
 }
 
 TEST(Groups, OwnersAreTheFirstAndLastStageAtTheSameOtherCoordinates) {

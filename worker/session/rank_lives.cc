@@ -44,7 +44,7 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start, const v
   *begin.mutable_start() = start;
   begin.set_rank(rank);
   begin.set_incarnation(state.config.identity.incarnation());
-  begin.set_log_path(RankLogPath(state.config.log_directory, start.job(), rank));
+  begin.set_log_path(RankLogPath(state.config, start.job(), rank));
   // The coordinator names a worker's host as its island where it has no other.
   int on_host = 0;
   int index_on_host = 0;

@@ -33,7 +33,7 @@ inline constexpr int kProtocolVersion = 1;
 
 struct Config {
   v1::Hello identity;          // protocol_version … metrics_address; `held` and leader_epoch_seen empty
-  std::string log_directory;   // of ranks: LOGS/JOB/rank-R.log
+  std::string log_directory;   // of ranks, see RankLogPath
 };
 
 // What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
@@ -180,8 +180,8 @@ Effects Step(State& state, const Event& event);
 // When the next Tick is due.
 MonotonicTime NextDeadline(const State& state);
 
-// "LOGS/JOB/rank-3.log".
-std::string RankLogPath(const std::string& log_directory, const std::string& job, int rank);
+// "LOGS/JOB/rank-3.worker-0.log": of a rank while it ran on this worker; workers may share the directory.
+std::string RankLogPath(const Config& config, const std::string& job, int rank);
 
 }  // namespace troupe::session
 

@@ -141,7 +141,7 @@ TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
   EXPECT_EQ(begun[1].command.begin().rank(), 1);
   EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
   EXPECT_EQ(begun[1].command.begin().index_on_host(), 1);
-  EXPECT_EQ(begun[1].command.begin().log_path(), "/logs/a/rank-1.log");
+  EXPECT_EQ(begun[1].command.begin().log_path(), "/logs/a/rank-1.worker-0.log");
   const auto sent = Sent(FromRank(1, Report(1, 1, 1)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].leader_epoch(), 1u);

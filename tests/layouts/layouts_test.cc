@@ -1,0 +1,260 @@
+// One job under every layout: the same samples, the same losses. Ranks are threads over loopback, hidden size 64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/temporary_directory.h"
+#include "tests/layouts/training.h"
+
+namespace troupe {
+namespace {
+
+constexpr double kLossTolerance = 1e-6;  // relative, float32
+constexpr double kNormTolerance = 1e-5;
+
+const std::string& DataPrefix() {
+  static const TemporaryDirectory folder;
+  static const std::string prefix = [] {
+    std::string path = folder.Child("small");
+    WriteSmallDataset(path);
+    return path;
+  }();
+  return prefix;
+}
+
+v1::JobSpec Job(const Layout& layout, int64_t steps = 20) { return SmallJob(layout, DataPrefix(), steps); }
+
+std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options = {}) {
+  TrainResult result = Train(spec, options);
+  for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
+    EXPECT_TRUE(result.statuses[rank].ok()) << "rank " << rank << ": " << result.statuses[rank];
+    EXPECT_EQ(result.prepares[rank], 1);
+    EXPECT_EQ(result.steps[rank].size(), static_cast<size_t>(options.steps));
+  }
+  // Every rank knows the same numbers.
+  for (const auto& steps : result.steps) {
+    for (size_t i = 0; i < steps.size() && i < result.steps[0].size(); ++i) {
+      EXPECT_EQ(steps[i].loss, result.steps[0][i].loss);
+      EXPECT_EQ(steps[i].grad_norm, result.steps[0][i].grad_norm);
+    }
+  }
+  return result.steps[0];
+}
+
+void ExpectClose(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i].loss, expected[i].loss, kLossTolerance * std::abs(expected[i].loss))
+        << "loss of step " << actual[i].step;
+    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm, kNormTolerance * expected[i].grad_norm)
+        << "norm of step " << actual[i].step;
+    EXPECT_EQ(actual[i].tokens, expected[i].tokens);
+    EXPECT_EQ(actual[i].learning_rate, expected[i].learning_rate);
+  }
+}
+
+void ExpectIdentical(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_EQ(actual[i].step, expected[i].step);
+    EXPECT_EQ(actual[i].loss, expected[i].loss) << "step " << actual[i].step;
+    EXPECT_EQ(actual[i].grad_norm, expected[i].grad_norm) << "step " << actual[i].step;
+  }
+}
+
+// --- Every layout against the single rank.
+
+class LayoutTable : public ::testing::TestWithParam<std::tuple<int, int, int, bool>> {};
+
+TEST_P(LayoutTable, FirstTwentyLossesEqualTheSingleRanks) {
+  const auto [data, tensor, pipe, tied] = GetParam();
+  v1::JobSpec single = Job({});
+  v1::JobSpec spread = Job({data, tensor, pipe});
+  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(tied);
+  const std::vector<StepResult> expected = RunOrDie(single);
+  ExpectClose(RunOrDie(spread), expected);
+  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "nothing was learnt: the comparison is idle";
+}
+
+std::string LayoutName(const ::testing::TestParamInfo<LayoutTable::ParamType>& info) {
+  const auto [data, tensor, pipe, tied] = info.param;
+  return "Data" + std::to_string(data) + "Tensor" + std::to_string(tensor) + "Pipe" + std::to_string(pipe) +
+         (tied ? "Tied" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, LayoutTable,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4), ::testing::Values(1, 2, 4),
+                                            ::testing::Values(1, 2, 4), ::testing::Bool()),
+                         LayoutName);
+
+// --- Any number of microbatches on any number of stages.
+
+class MicrobatchTable : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(MicrobatchTable, LossesEqualTheSingleRanks) {
+  const auto [microbatches, pipe] = GetParam();
+  v1::JobSpec single = Job({});
+  v1::JobSpec spread = Job({1, 1, pipe});
+  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_training()->set_global_batch_size(microbatches);
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+INSTANTIATE_TEST_SUITE_P(Microbatches, MicrobatchTable,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 8), ::testing::Values(2, 4)),
+                         [](const auto& info) {
+                           return std::to_string(std::get<0>(info.param)) + "OnPipe" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(Layouts, LargerMicrobatchesChangeNothing) {
+  v1::JobSpec larger = Job({2, 2, 1});
+  larger.mutable_training()->set_micro_batch_size(3);
+  ExpectClose(RunOrDie(larger), RunOrDie(Job({})));
+}
+
+TEST(Layouts, StagesCutAtGivenPointsChangeNothing) {
+  v1::JobSpec uneven = Job({1, 1, 2});
+  uneven.mutable_parallelism()->add_pipeline_parallel_split_points(3);
+  ExpectClose(RunOrDie(uneven), RunOrDie(Job({})));
+}
+
+// --- The same plan gives the same bits.
+
+TEST(Determinism, ARepeatIsBitIdentical) {
+  ExpectIdentical(RunOrDie(Job({2, 2, 2})), RunOrDie(Job({2, 2, 2})));
+}
+
+TEST(Determinism, AContinuationFromACheckpointIsBitIdentical) {
+  for (const Layout& layout : {Layout{1, 1, 1}, Layout{2, 2, 2}}) {
+    const TemporaryDirectory own;
+    const std::string attempt = own.Child("step-00000006-epoch-1-attempt-1");
+    const v1::JobSpec spec = Job(layout);
+    std::vector<StepResult> whole = RunOrDie(spec, {.steps = 12});
+    RunOrDie(spec, {.steps = 6, .save_path = attempt});
+    whole.erase(whole.begin(), whole.begin() + 6);
+    ExpectIdentical(RunOrDie(spec, {.steps = 6, .restore_path = attempt}), whole);
+  }
+}
+
+TEST(Determinism, ATiedModelContinuesBitIdentically) {
+  const TemporaryDirectory folder;
+  const std::string attempt = folder.Child("step-00000006-epoch-1-attempt-1");
+  v1::JobSpec spec = Job({1, 2, 2});
+  spec.mutable_model()->set_tie_word_embeddings(true);
+  std::vector<StepResult> whole = RunOrDie(spec, {.steps = 12});
+  RunOrDie(spec, {.steps = 6, .save_path = attempt});
+  whole.erase(whole.begin(), whole.begin() + 6);
+  ExpectIdentical(RunOrDie(spec, {.steps = 6, .restore_path = attempt}), whole);
+}
+
+TEST(Determinism, AnyLayoutReadsAnyLayoutsCheckpoint) {
+  const TemporaryDirectory folder;
+  const std::string attempt = folder.Child("step-00000006-epoch-1-attempt-1");
+  std::vector<StepResult> whole = RunOrDie(Job({}), {.steps = 12});
+  RunOrDie(Job({2, 4, 1}), {.steps = 6, .save_path = attempt});
+  whole.erase(whole.begin(), whole.begin() + 6);
+  ExpectClose(RunOrDie(Job({1, 1, 4}), {.steps = 6, .restore_path = attempt}), whole);
+}
+
+// --- Validation.
+
+TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesAtTheIntervalAndTheEnd) {
+  const auto with_validation = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout, 6);
+    spec.mutable_data()->set_validation_fraction(0.1);
+    spec.mutable_training()->set_validation_interval(4);
+    spec.mutable_training()->set_validation_samples(7);  // divided by no number of data ranks
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(with_validation({}), {.steps = 6});
+  for (const Layout& layout : {Layout{3, 1, 1}, Layout{2, 2, 2}, Layout{1, 1, 4}}) {
+    const std::vector<StepResult> actual = RunOrDie(with_validation(layout), {.steps = 6});
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const bool due = actual[i].step == 4 || actual[i].step == 6;
+      ASSERT_EQ(actual[i].validation_loss.has_value(), due) << "step " << actual[i].step;
+      if (due) {
+        EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+      }
+    }
+    ExpectClose(actual, expected);
+  }
+}
+
+TEST(Validation, LeavesTrainingAsItWas) {
+  v1::JobSpec without = Job({1, 2, 2}, 100);
+  without.mutable_data()->set_validation_fraction(0.1);
+  v1::JobSpec with = without;
+  with.mutable_training()->set_validation_interval(2);
+  ExpectIdentical(RunOrDie(with, {.steps = 8}), RunOrDie(without, {.steps = 8}));
+}
+
+// --- Numbers that are not finite.
+
+void PoisonRank(int poisoned, int rank, Executor& executor) {
+  if (rank != poisoned) return;
+  const model::ParameterEntry& entry = executor.program().parameters.back();
+  static_cast<float*>(executor.executable().Address(entry.value, 0))[0] = std::numeric_limits<float>::quiet_NaN();
+}
+
+TEST(Nonfinite, EndsTheJobNamingStepAndRankOnEveryRank) {
+  const TrainResult result = Train(Job({1, 1, 2}), {.before_steps = [](int rank, Executor& executor) {
+                                     PoisonRank(1, rank, executor);
+                                   }});
+  for (const Status& status : result.statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+    EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("step 1"));
+    EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rank 1"));
+  }
+}
+
+TEST(Nonfinite, WithSkipStepTheStepIsReportedAndNothingIsApplied) {
+  v1::JobSpec spec = Job({1, 1, 2});
+  spec.mutable_training()->set_on_nonfinite("skip_step");
+  const auto first_weight = [](Executor& executor) {
+    const model::ParameterEntry& entry = executor.program().parameters.front();
+    return static_cast<float*>(executor.executable().Address(entry.value, 0))[0];
+  };
+  float before = 0;
+  float after = 1;
+  const TrainResult result = Train(spec, {.steps = 3,
+                                          .before_steps =
+                                              [&](int rank, Executor& executor) {
+                                                PoisonRank(1, rank, executor);
+                                                if (rank == 0) before = first_weight(executor);
+                                              },
+                                          .after_steps =
+                                              [&](int rank, Executor& executor) {
+                                                if (rank == 0) after = first_weight(executor);
+                                              }});
+  EXPECT_EQ(before, after);
+  for (const auto& steps : result.steps) {
+    ASSERT_EQ(steps.size(), 3u);
+    for (const StepResult& step : steps) EXPECT_TRUE(step.skipped);
+  }
+}
+
+// --- Ranks that do not fit together.
+
+TEST(Start, ARankWithAnotherProgramIsRefusedBeforeTheFirstStep) {
+  const TrainResult result = Train(Job({2, 2, 1}), {.mislead = [](int rank, v1::JobSpec* spec) {
+                                     if (rank == 3) spec->mutable_training()->set_compute_dtype("bfloat16");
+                                   }});
+  for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
+    EXPECT_EQ(result.statuses[rank].code(), StatusCode::kFailedPrecondition) << result.statuses[rank];
+    EXPECT_TRUE(result.steps[rank].empty());
+  }
+  EXPECT_THAT(std::string(Message(result.statuses[3])), ::testing::HasSubstr("differ from"));
+}
+
+TEST(Start, TicketEndsAreAgreedToBeTheSmallest) {
+  const TrainResult result = Train(Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
+                                     EXPECT_EQ(*executor.AgreeTicketEnd(100 - rank), 97);
+                                   }});
+  for (const Status& status : result.statuses) EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace troupe

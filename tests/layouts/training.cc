@@ -1,0 +1,180 @@
+#include "tests/layouts/training.h"
+
+#include <omp.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "base/check.h"
+#include "base/file_system.h"
+#include "checkpoint/attempt.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/ownership.h"
+#include "collective/loopback/loopback_cluster.h"
+#include "data/indexed_dataset_writer.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "plan/job_defaults.h"
+#include "plan/make_plan.h"
+#include "worker/executor/rank_program.h"
+#include "worker/executor/shards.h"
+
+namespace troupe {
+namespace {
+
+class CountingBackend : public kernels::Backend {
+ public:
+  CountingBackend(kernels::Backend& backend, int64_t* prepares) : backend_(backend), prepares_(prepares) {}
+  std::string kernel_level() const override { return backend_.kernel_level(); }
+  StatusOr<std::unique_ptr<kernels::Executable>> Prepare(const model::Program& program, const model::MemoryPlan& plan,
+                                                         const kernels::FindCommunicator& find) override {
+    ++*prepares_;
+    return backend_.Prepare(program, plan, find);
+  }
+
+ private:
+  kernels::Backend& backend_;
+  int64_t* const prepares_;
+};
+
+struct Shared {
+  const v1::JobSpec& spec;
+  const TrainOptions& options;
+  v1::Plan plan;
+  LoopbackCluster& cluster;
+  PosixFileSystem files;
+  std::mutex mutex;
+  std::vector<v1::ShardFile> shards;
+};
+
+Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64_t* prepares) {
+  omp_set_num_threads(1);
+  v1::JobSpec spec = shared.spec;
+  if (shared.options.mislead) shared.options.mislead(rank, &spec);
+  TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, shared.plan, rank));
+  TROUPE_ASSIGN_OR_RETURN(const Dataset dataset, Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
+  TROUPE_ASSIGN_OR_RETURN(const auto cpu, kernels::CpuBackend::Make({.threads = 1}));
+  CountingBackend backend(*cpu, prepares);
+  StepProgress progress;
+  CollectiveNetwork& network = shared.cluster.network(rank);
+  TROUPE_ASSIGN_OR_RETURN(const auto executor, Executor::Make(std::move(built.options), built.program, built.memory,
+                                                              backend, network, dataset, &progress));
+  // Whoever fails ends the others, and the transport lets go of this rank's memory before the executor frees it.
+  struct CloseAtEnd {
+    CollectiveNetwork& network;
+    bool failed = true;
+    ~CloseAtEnd() {
+      if (failed) network.Abort(Cancelled("a rank of the test failed"));
+      TROUPE_CHECK_OK(network.Close(std::chrono::seconds(10)));
+    }
+  } close{network};
+  TROUPE_RETURN_IF_ERROR(network.Connect(shared.cluster.addresses(), std::chrono::seconds(10)));
+  TROUPE_RETURN_IF_ERROR(executor->Start());
+  int64_t applied = 0;
+  if (shared.options.restore_path.empty()) {
+    InitializeState(executor->program(), shared.spec.training().seed(), executor->executable());
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(shared.files, shared.options.restore_path, ""));
+    TROUPE_RETURN_IF_ERROR(LoadState(shared.files, shared.options.restore_path, manifest, executor->program(),
+                                     executor->executable()));
+    applied = manifest.state().step();
+  }
+  TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
+  if (shared.options.before_steps) shared.options.before_steps(rank, *executor);
+  for (int64_t i = 0; i < shared.options.steps; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->RunStep({}));
+    steps->push_back(result);
+  }
+  if (shared.options.after_steps) shared.options.after_steps(rank, *executor);
+  if (!shared.options.save_path.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
+    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(shared.files, shared.options.save_path));
+    TROUPE_ASSIGN_OR_RETURN(v1::ShardFile shard,
+                            SaveState(shared.files, shared.options.save_path, rank, AssignOwners(slices)[rank],
+                                      executor->program(), executor->executable()));
+    std::lock_guard lock(shared.mutex);
+    shared.shards.push_back(std::move(shard));
+  }
+  close.failed = false;
+  return OkStatus();
+}
+
+}  // namespace
+
+v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64_t steps) {
+  v1::JobSpec spec;
+  spec.set_name("small");
+  v1::ModelSpec& model = *spec.mutable_model();
+  model.set_pattern("(AD)x2");
+  model.set_hidden_size(64);
+  model.set_num_attention_heads(4);
+  model.set_num_key_value_heads(4);
+  model.set_intermediate_size(96);
+  model.set_vocab_size(259);
+  spec.mutable_data()->set_train(data_prefix);
+  v1::TrainingSpec& training = *spec.mutable_training();
+  training.set_steps(steps);
+  training.set_seed(11);
+  training.set_sequence_length(16);
+  training.set_global_batch_size(12);
+  training.set_micro_batch_size(1);
+  spec.mutable_optimizer()->set_lr(1e-3);
+  spec.mutable_lr_schedule()->set_warmup_steps(5);
+  v1::ParallelismSpec& parallelism = *spec.mutable_parallelism();
+  parallelism.set_data_parallel_replicate_degree(layout.data);
+  parallelism.set_tensor_parallel_degree(layout.tensor);
+  parallelism.set_pipeline_parallel_degree(layout.pipe);
+  ApplyDefaults(&spec);
+  return spec;
+}
+
+void WriteSmallDataset(const std::string& prefix) {
+  PosixFileSystem files;
+  auto writer = IndexedDatasetWriter::Create(files, {.prefix = prefix});
+  TROUPE_CHECK_OK(writer.status());
+  uint32_t state = 1;
+  for (int document = 0; document < 40; ++document) {
+    std::vector<int32_t> tokens;
+    int32_t token = document;
+    for (int i = 0; i < 250; ++i) {
+      state = state * 1664525u + 1013904223u;
+      // Mostly a walk that can be learnt, now and then a jump.
+      token = (state >> 24) < 40 ? static_cast<int32_t>((state >> 8) % 259) : (token * 7 + 3) % 259;
+      tokens.push_back(token);
+    }
+    TROUPE_CHECK_OK((*writer)->Append(tokens));
+    TROUPE_CHECK_OK((*writer)->EndDocument());
+  }
+  TROUPE_CHECK_OK((*writer)->Finish());
+}
+
+TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
+  StatusOr<v1::Plan> plan = MakeUnplacedPlan(spec);
+  TROUPE_CHECK_OK(plan.status());
+  const int ranks = plan->ranks_size();
+  LoopbackCluster cluster(ranks, {.hang_limit = std::chrono::seconds(20), .ranks_on_host = ranks});
+  Shared shared{.spec = spec, .options = options, .plan = *std::move(plan), .cluster = cluster, .files = {},
+                .mutex = {}, .shards = {}};
+  TrainResult result;
+  result.steps.resize(ranks);
+  result.statuses.resize(ranks);
+  result.prepares.resize(ranks);
+  cluster.Run([&](int rank) {
+    result.statuses[rank] = TrainRank(shared, rank, &result.steps[rank], &result.prepares[rank]);
+  });
+  if (!options.save_path.empty()) {
+    v1::CheckpointManifest manifest;
+    manifest.set_format_version(kManifestFormatVersion);
+    manifest.set_job("jobs/small");
+    manifest.set_attempt(1);
+    manifest.set_group_epoch(1);
+    manifest.mutable_state()->set_step(result.steps[0].back().step);
+    manifest.mutable_state()->set_seed(spec.training().seed());
+    *manifest.mutable_layout() = shared.plan.mesh();
+    for (v1::ShardFile& shard : shared.shards) *manifest.add_shards() = std::move(shard);
+    TROUPE_CHECK_OK(WriteManifest(shared.files, options.save_path, manifest).status());
+  }
+  return result;
+}
+
+}  // namespace troupe

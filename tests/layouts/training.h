@@ -1,0 +1,53 @@
+// Trains a job with its ranks as threads of this process over loopback: the whole of planner, stage programs, kernels,
+// collectives and executor, without any daemon.
+#ifndef TROUPE_TESTS_LAYOUTS_TRAINING_H_
+#define TROUPE_TESTS_LAYOUTS_TRAINING_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "troupe/v1/job.pb.h"
+#include "worker/executor/executor.h"
+
+namespace troupe {
+
+struct Layout {
+  int data = 1;
+  int tensor = 1;
+  int pipe = 1;
+};
+
+// Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a sample, 12 samples a
+// step in microbatches of one: every degree of 1, 2, 3 and 4 divides what it must, and 259 is cut unevenly.
+v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64_t steps);
+
+// Writes PREFIX.bin and PREFIX.idx of a stream with structure to learn, the same whenever it is called.
+void WriteSmallDataset(const std::string& prefix);
+
+struct TrainOptions {
+  int64_t steps = 20;                  // how many to run, from the restored one on
+  std::string restore_path;            // empty: from the seed
+  std::string save_path;               // empty: no checkpoint; else written after the last step
+  // Called on each rank's thread before its first step.
+  std::function<void(int rank, Executor& executor)> before_steps;
+  // And after its last one.
+  std::function<void(int rank, Executor& executor)> after_steps;
+  // Makes a rank believe in another job than the rest.
+  std::function<void(int rank, v1::JobSpec* spec)> mislead;
+};
+
+struct TrainResult {
+  // Of each rank: its steps up to its end, and the error that ended it.
+  std::vector<std::vector<StepResult>> steps;
+  std::vector<Status> statuses;
+  std::vector<int64_t> prepares;  // calls of Backend::Prepare
+};
+
+TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options);
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_LAYOUTS_TRAINING_H_

@@ -1,0 +1,118 @@
+#include "worker/coordinator_stream.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "troupe/v1/service.grpc.pb.h"
+
+namespace troupe {
+namespace {
+
+// The coordinator takes in what is sent; so much waiting means that it does not.
+constexpr size_t kQueuedMax = 65536;
+
+// Lives from its call's start until OnDone, whoever else still points to it.
+class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
+                      public std::enable_shared_from_this<Reactor> {
+ public:
+  explicit Reactor(StreamCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
+
+  void Start(v1::WorkerService::Stub& stub) {
+    self_ = shared_from_this();
+    stub.async()->Session(&context_, this);
+    // Held until the end: writes begin outside of the reactions.
+    AddHold();
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  void Send(v1::WorkerMessage message) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (queue_.size() >= kQueuedMax) {
+      context_.TryCancel();
+      return;
+    }
+    queue_.push_back(std::move(message));
+    if (queue_.size() == 1) StartWrite(&queue_.front());
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return End();
+    callbacks_.on_message(std::exchange(incoming_, {}));
+    StartRead(&incoming_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    const std::lock_guard lock(mutex_);
+    if (!ok || ended_) return;
+    queue_.pop_front();
+    if (!queue_.empty()) StartWrite(&queue_.front());
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    callbacks_.on_closed(status.ok() ? "ended by the coordinator" : status.error_message());
+    self_.reset();
+  }
+
+ private:
+  // No write begins from here on.
+  void End() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+    }
+    RemoveHold();
+  }
+
+  StreamCallbacks callbacks_;
+  grpc::ClientContext context_;
+  v1::CoordinatorMessage incoming_;
+  std::mutex mutex_;
+  std::deque<v1::WorkerMessage> queue_;  // its front is being written
+  bool ended_ = false;
+  std::shared_ptr<Reactor> self_;
+};
+
+class Stream final : public CoordinatorStream {
+ public:
+  explicit Stream(std::shared_ptr<Reactor> reactor) : reactor_(std::move(reactor)) {}
+  ~Stream() override { reactor_->Cancel(); }
+  void Send(v1::WorkerMessage message) override { reactor_->Send(std::move(message)); }
+
+ private:
+  const std::shared_ptr<Reactor> reactor_;
+};
+
+}  // namespace
+
+struct CoordinatorDialer::Channel {
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::WorkerService::Stub> stub;
+};
+
+CoordinatorDialer::CoordinatorDialer(const std::string& address) : channel_(std::make_unique<Channel>()) {
+  grpc::ChannelArguments arguments;
+  // The session decides when to dial again; the channel must not wait longer by itself.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  channel_->channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel_->stub = v1::WorkerService::NewStub(channel_->channel);
+}
+
+CoordinatorDialer::~CoordinatorDialer() = default;
+
+std::unique_ptr<CoordinatorStream> CoordinatorDialer::Dial(StreamCallbacks callbacks) {
+  auto reactor = std::make_shared<Reactor>(std::move(callbacks));
+  reactor->Start(*channel_->stub);
+  return std::make_unique<Stream>(std::move(reactor));
+}
+
+}  // namespace troupe

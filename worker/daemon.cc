@@ -1,0 +1,200 @@
+#include "worker/daemon.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/failpoint.h"
+#include "base/file_system.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "worker/coordinator_stream.h"
+#include "worker/event_queue.h"
+#include "worker/file_chores.h"
+#include "worker/rank_child.h"
+#include "worker/worker_metrics.h"
+
+namespace troupe {
+namespace {
+
+// Longest sleep, so that a clock that stands still cannot hold the daemon.
+constexpr int64_t kPollMillisecondsMax = 1000;
+
+class Daemon {
+ public:
+  Daemon(DaemonOptions options, WorkerMetrics& metrics)
+      : options_(std::move(options)),
+        metrics_(metrics),
+        dialer_(options_.coordinator),
+        file_chores_(options_.session, queue_),
+        state_(session::MakeState(options_.session, clock_.Now())),
+        children_(state_.devices.size()) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~Daemon() { close(signals_); }
+
+  int Run() {
+    Take(session::Tick{});
+    while (!exit_code_) Poll();
+    return *exit_code_;
+  }
+
+ private:
+  void Poll() {
+    std::vector<pollfd> polled = {{signals_, POLLIN, 0}, {queue_->descriptor(), POLLIN, 0}};
+    std::vector<int> devices;
+    for (size_t i = 0; i < children_.size(); ++i) {
+      if (!children_[i]) continue;
+      devices.push_back(static_cast<int>(i));
+      const short wanted = POLLIN | (children_[i]->wants_write() ? POLLOUT : 0);
+      polled.push_back({children_[i]->socket(), wanted, 0});
+      polled.push_back({children_[i]->end_descriptor(), POLLIN, 0});
+    }
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(session::NextDeadline(state_) - clock_.Now()).count();
+    const int limit = static_cast<int>(std::clamp<int64_t>(left, 0, kPollMillisecondsMax));
+    if (poll(polled.data(), polled.size(), limit) < 0 && errno != EINTR) {
+      LogError("worker", "{}", ToString(ErrnoStatus(errno, "poll")));
+    }
+    if (polled[0].revents != 0) {
+      LogInfo("worker", "stops: told to by a signal");
+      exit_code_ = 0;
+      return;
+    }
+    for (QueuedEvent& event : queue_->TakeAll()) {
+      std::visit([this](auto& what) { Take(std::move(what)); }, event);
+    }
+    for (size_t d = 0; d < devices.size(); ++d) {
+      ServeChild(devices[d], polled[2 + 2 * d].revents, polled[3 + 2 * d].revents != 0);
+    }
+    if (clock_.Now() >= session::NextDeadline(state_)) Take(session::Tick{});
+  }
+
+  void ServeChild(int device, short socket_events, bool has_ended) {
+    RankChild* const child = children_[device].get();
+    if (child == nullptr) return;
+    if (socket_events & POLLOUT) child->Write();
+    // Its last words come before its end.
+    for (v1::RankReport& report : child->Read()) {
+      if (report.has_metrics()) {
+        metrics_.Add(device, report.metrics());
+      } else {
+        Take(session::RankSaid{device, std::move(report)});
+      }
+    }
+    if (!has_ended) return;
+    const ChildEnd end = child->Reap();
+    session::RankExited exited{device, end.exit_code, end.signal, child->LastOperation(), {}};
+    LogWarning("worker", "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
+               child->pid(), device, end.exit_code, end.signal, exited.last_operation);
+    children_[device].reset();
+    Take(std::move(exited));
+  }
+
+  template <typename What>
+  void Take(What what) {
+    for (session::Effect& effect : session::Step(state_, {clock_.Now(), std::move(what)})) {
+      std::visit([this](auto& one) { Perform(one); }, effect);
+    }
+    metrics_.SetConnected(state_.link == session::Link::kUp);
+  }
+
+  void Perform(session::Dial& dial) {
+    const uint64_t number = dial.stream;
+    // A stream's last words may come after this object's end: they go to a queue that nobody reads.
+    stream_ = dialer_.Dial({
+        .on_message =
+            [queue = queue_, number](v1::CoordinatorMessage message) {
+              queue->Push(session::StreamMessage{number, std::move(message)});
+            },
+        .on_closed =
+            [queue = queue_, number](std::string reason) {
+              queue->Push(session::StreamClosed{number, std::move(reason)});
+            },
+    });
+    if (const Status hit = HitFailpoint("session.before_hello"); !hit.ok()) {
+      LogWarning("worker", "{}", ToString(hit));
+    }
+    stream_->Send(std::move(dial.hello));
+  }
+  void Perform(session::HangUp&) { stream_.reset(); }
+  void Perform(session::SendToCoordinator& send) {
+    if (stream_) stream_->Send(std::move(send.message));
+  }
+  void Perform(session::SendHeartbeat& heartbeat) {
+    int64_t bytes = ProcessMemoryBytes(getpid());
+    for (const auto& child : children_) {
+      if (child) bytes += child->MemoryBytes();
+    }
+    metrics_.SetMemory(bytes);
+    v1::WorkerMessage message;
+    message.set_leader_epoch(heartbeat.leader_epoch);
+    message.mutable_heartbeat()->set_memory_bytes(bytes);
+    if (stream_) stream_->Send(std::move(message));
+  }
+  void Perform(session::StartProcess& start) {
+    StatusOr<std::unique_ptr<RankChild>> child = RankChild::Start(options_.executable);
+    if (!child.ok()) {
+      LogError("worker", "device {}: {}", start.device, ToString(child.status()));
+      Take(session::RankExited{start.device, 1, 0, {}, std::string(Message(child.status()))});
+      return;
+    }
+    metrics_.Restart(start.device);
+    children_[start.device] = *std::move(child);
+  }
+  void Perform(session::KillProcess& kill) {
+    LogWarning("worker", "kills the rank process of device {}: {}", kill.device, kill.reason);
+    if (children_[kill.device]) children_[kill.device]->Kill();
+  }
+  void Perform(session::SendToRank& send) {
+    if (send.command.has_begin()) metrics_.Restart(send.device);
+    if (children_[send.device]) children_[send.device]->Send(send.command);
+  }
+  void Perform(session::ReadRankLogs& read) { file_chores_.ReadLogs(std::move(read.request), stream_); }
+  void Perform(session::RemoveCheckpoint& remove) { file_chores_.Remove(std::move(remove.request)); }
+  void Perform(session::Note& note) { LogInfo("worker", "{}", note.text); }
+  void Perform(session::EndDaemon& end) {
+    LogError("worker", "ends: {}", end.message);
+    exit_code_ = end.exit_code;
+  }
+
+  const DaemonOptions options_;
+  WorkerMetrics& metrics_;
+  SystemClock clock_;
+  const std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
+  CoordinatorDialer dialer_;
+  FileChores file_chores_;
+  session::State state_;
+  std::vector<std::unique_ptr<RankChild>> children_;  // by device
+  std::shared_ptr<CoordinatorStream> stream_;
+  int signals_ = -1;
+  std::optional<int> exit_code_;
+};
+
+}  // namespace
+
+StatusOr<int> RunDaemon(DaemonOptions options) {
+  WorkerMetrics metrics(options.session.identity);
+  std::unique_ptr<MetricsServer> server;
+  if (!options.metrics_listen.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(server, MetricsServer::Start(metrics.metrics(), options.metrics_listen));
+    const std::string host = options.metrics_listen.substr(0, options.metrics_listen.rfind(':'));
+    options.session.identity.set_metrics_address(fmt::format("http://{}:{}/metrics", host, server->port()));
+  }
+  return Daemon(std::move(options), metrics).Run();
+}
+
+}  // namespace troupe

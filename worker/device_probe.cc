@@ -1,0 +1,158 @@
+#include "worker/device_probe.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl_version.h>
+#include <ucp/api/ucp_version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "kernels/cpu/level.h"
+#include "kernels/cpu/matmul.h"
+#include "worker/rank/affinity.h"
+
+namespace troupe {
+namespace {
+
+namespace cpu = kernels::cpu;
+
+constexpr char kPeakFile[] = "peak.txt";
+
+// Sustained all-core clock and float32 operations a cycle and core (two fused multiply-adds of the vector width), as
+// the vendor publishes them; bfloat16 dot products do twice as many.
+struct KnownProcessor {
+  const char* name;  // part of the model's name
+  double gigahertz;
+  double float32_per_cycle;
+};
+constexpr KnownProcessor kKnownProcessors[] = {
+    {"AMD EPYC 9654", 3.55, 32},
+    {"AMD EPYC 9554", 3.75, 32},
+    {"AMD EPYC 9354", 3.75, 32},
+};
+
+std::string ReadText(const char* path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+int Cores() { return static_cast<int>(AllowedCores().size()); }
+
+// What a measurement holds for: another processor, core count or level needs one of its own.
+std::string PeakKey() {
+  const StatusOr<cpu::Level> level = cpu::LevelFromEnvironment();
+  return fmt::format("{} | {} cores | {}", ProcessorModel(ReadText("/proc/cpuinfo")), Cores(),
+                     level.ok() ? cpu::Name(*level) : "unknown");
+}
+
+StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level) {
+  constexpr int64_t kExtent = 2048;
+  constexpr int kRuns = 8;
+  TROUPE_ASSIGN_OR_RETURN(const auto product,
+                          cpu::PrepareProduct({.kind = cpu::ProductKind::kForward,
+                                               .bfloat16 = bfloat16,
+                                               .rows = kExtent,
+                                               .k = kExtent,
+                                               .n = kExtent},
+                                              level, omp_get_max_threads()));
+  // Zeros multiply as quickly as anything else on these processors; ones keep the sums finite.
+  std::vector<float> a(kExtent * kExtent, 0.0f), b(a), c(a);
+  std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) + 64);
+  double best = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const auto begin = std::chrono::steady_clock::now();
+    TROUPE_RETURN_IF_ERROR(product->Run(a.data(), b.data(), c.data(), false, scratch.data()));
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    best = std::max(best, 2.0 * kExtent * kExtent * kExtent / seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string ProcessorModel(const std::string& cpuinfo) {
+  const size_t line = cpuinfo.find("model name");
+  if (line == std::string::npos) return "unknown";
+  const size_t colon = cpuinfo.find(':', line);
+  const size_t end = cpuinfo.find('\n', line);
+  if (colon == std::string::npos || colon > end) return "unknown";
+  const size_t begin = cpuinfo.find_first_not_of(" \t", colon + 1);
+  if (begin == std::string::npos || begin >= end) return "unknown";
+  std::string model = cpuinfo.substr(begin, end - begin);
+  while (!model.empty() && model.back() == ' ') model.pop_back();
+  return model;
+}
+
+HostPeak KnownPeak(const std::string& model, int cores) {
+  for (const KnownProcessor& known : kKnownProcessors) {
+    if (model.find(known.name) == std::string::npos) continue;
+    const double float32 = known.gigahertz * 1e9 * known.float32_per_cycle * cores;
+    return {.float32 = float32, .bfloat16 = 2 * float32};
+  }
+  return {};
+}
+
+StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& directory) {
+  const std::string path = JoinPath(directory, kPeakFile);
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, 1 << 16, SymbolicLinks::kRefuse));
+  std::istringstream lines(text);
+  std::string key;
+  HostPeak peak;
+  std::getline(lines, key);
+  if (key != PeakKey()) return NotFound("{} was measured on \"{}\"", path, key);
+  if (!(lines >> peak.float32 >> peak.bfloat16) || !(peak.float32 > 0) || !(peak.bfloat16 > 0)) {
+    return InvalidArgument("{} does not hold two positive numbers after its first line", path);
+  }
+  return peak;
+}
+
+Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const HostPeak& peak) {
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, directory));
+  return WriteFileDurably(files, JoinPath(directory, kPeakFile),
+                          AsBytes(fmt::format("{}\n{:.6e} {:.6e}\n", PeakKey(), peak.float32, peak.bfloat16)));
+}
+
+StatusOr<HostPeak> MeasurePeak() {
+  TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
+  omp_set_num_threads(Cores());
+  HostPeak peak;
+  TROUPE_ASSIGN_OR_RETURN(peak.float32, ProductFlops(false, level));
+  TROUPE_ASSIGN_OR_RETURN(peak.bfloat16, ProductFlops(true, level));
+  return peak;
+}
+
+HostPeak FindPeak(FileSystem& files, const std::string& directory) {
+  if (!directory.empty()) {
+    if (const StatusOr<HostPeak> measured = ReadMeasuredPeak(files, directory); measured.ok()) return *measured;
+  }
+  return KnownPeak(ProcessorModel(ReadText("/proc/cpuinfo")), Cores());
+}
+
+StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak) {
+  TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
+  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::vector<v1::Device> devices(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    v1::Device& device = devices[static_cast<size_t>(i)];
+    device.set_index(i);
+    device.mutable_kind()->set_kind("cpu");
+    device.mutable_kind()->set_model(ProcessorModel(ReadText("/proc/cpuinfo")));
+    device.mutable_kind()->set_kernel_level(cpu::Name(level));
+    device.mutable_kind()->set_versions(fmt::format("oneDNN {}.{}.{}; UCX {}.{}; troupe {}", DNNL_VERSION_MAJOR,
+                                                    DNNL_VERSION_MINOR, DNNL_VERSION_PATCH, UCP_API_MAJOR,
+                                                    UCP_API_MINOR, TROUPE_VERSION));
+    device.set_memory_bytes(memory / count);
+    device.set_cores(Cores());
+    device.set_peak_flops_float32(peak.float32 / count);
+    device.set_peak_flops_bfloat16(peak.bfloat16 / count);
+  }
+  return devices;
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+// Events of other threads for the daemon's main thread, with a descriptor to poll for them.
+#ifndef TROUPE_WORKER_EVENT_QUEUE_H_
+#define TROUPE_WORKER_EVENT_QUEUE_H_
+
+#include <deque>
+#include <mutex>
+#include <variant>
+
+#include "worker/session/session.h"
+
+namespace troupe {
+
+// What other threads may say: the stream's and the file chores's words.
+using QueuedEvent = std::variant<session::StreamMessage, session::StreamClosed, session::CheckpointGone>;
+
+// Thread-safe.
+class EventQueue {
+ public:
+  EventQueue();
+  ~EventQueue();
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+
+  void Push(QueuedEvent event);
+  // Everything pushed so far, in order.
+  std::deque<QueuedEvent> TakeAll();
+  // Readable while something waits.
+  int descriptor() const { return descriptor_; }
+
+ private:
+  const int descriptor_;
+  std::mutex mutex_;
+  std::deque<QueuedEvent> events_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_EVENT_QUEUE_H_

@@ -1,0 +1,75 @@
+#include "worker/executor/rank_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/build.h"
+#include "plan/mesh.h"
+#include "plan/stage_inputs.h"
+
+namespace troupe {
+namespace {
+
+using model::Axis;
+
+StatusOr<LearningRateSchedule> MakeLearningRateSchedule(const v1::JobSpec& spec) {
+  LearningRateSchedule schedule;
+  schedule.peak = spec.optimizer().lr();
+  schedule.warmup_steps = spec.lr_schedule().warmup_steps();
+  TROUPE_ASSIGN_OR_RETURN(schedule.decay_type, ParseDecayType(spec.lr_schedule().decay_type()));
+  schedule.decay_steps = spec.lr_schedule().decay_steps();
+  schedule.decay_ratio = spec.lr_schedule().decay_ratio();
+  schedule.min_factor = spec.lr_schedule().min_lr_factor();
+  return schedule;
+}
+
+}  // namespace
+
+StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank) {
+  TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
+  const Mesh mesh(plan.mesh());
+  const int pipe_rank = build.mesh.coordinates[Axis::kPipe];
+  if (plan.schedule().ranks_size() <= pipe_rank) {
+    return InvalidArgument("plan.schedule has {} pipe ranks, rank {} is at {}", plan.schedule().ranks_size(), rank,
+                           pipe_rank);
+  }
+  std::vector<int> pipe_rank_of_chunk;
+  for (const v1::ChunkPlan& chunk : plan.chunks()) pipe_rank_of_chunk.push_back(chunk.pipe_rank());
+  std::vector<int> chunks;
+  for (const model::ChunkSpec& chunk : build.chunks) chunks.push_back(chunk.chunk);
+  if (chunks.empty()) return InvalidArgument("the plan gives pipe rank {} no chunk", pipe_rank);
+  const auto& schedule = plan.schedule().ranks(pipe_rank).actions();
+  TROUPE_ASSIGN_OR_RETURN(ActionList actions,
+                          MakeActions({schedule.begin(), schedule.end()}, chunks,
+                                      static_cast<int>(pipe_rank_of_chunk.size()), plan.schedule().microbatches()));
+  TROUPE_ASSIGN_OR_RETURN(const LearningRateSchedule learning_rate, MakeLearningRateSchedule(spec));
+  const v1::TrainingSpec& training = spec.training();
+  TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(build));
+  model::MemoryPlan memory = model::PlanMemory(program, actions.buffers, actions.split_backward,
+                                               std::max(1, plan.threads_per_rank()));
+  return RankProgram{
+      .program = std::move(program),
+      .memory = std::move(memory),
+      .options = {.rank = rank,
+                  .mesh = {mesh, pipe_rank_of_chunk.front(), pipe_rank_of_chunk.back()},
+                  .pipe_rank_of_chunk = std::move(pipe_rank_of_chunk),
+                  .actions = std::move(actions),
+                  .batch = MakeBatchGeometry(training, mesh),
+                  .steps = training.steps(),
+                  .learning_rate = learning_rate,
+                  .on_nonfinite = training.on_nonfinite() == "skip_step" ? OnNonfinite::kSkipStep : OnNonfinite::kFail,
+                  .validation_interval = training.validation_interval(),
+                  .validation_samples = training.validation_samples()}};
+}
+
+DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec) {
+  return {.train = spec.data().train(),
+          .validation = spec.data().validation(),
+          .validation_fraction = spec.data().validation_fraction(),
+          .sequence_length = spec.training().sequence_length(),
+          .global_batch_size = spec.training().global_batch_size(),
+          .vocab_size = spec.model().vocab_size(),
+          .seed = spec.training().seed()};
+}
+
+}  // namespace troupe

@@ -1,0 +1,28 @@
+// From a job, its plan and a rank to what the executor runs: the bridge between plan/ and model/. Pure.
+#ifndef TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
+#define TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
+
+#include "base/status.h"
+#include "data/dataset.h"
+#include "model/program/memory_plan.h"
+#include "model/program/program.h"
+#include "troupe/v1/job.pb.h"
+#include "troupe/v1/plan.pb.h"
+#include "worker/executor/executor.h"
+
+namespace troupe {
+
+struct RankProgram {
+  model::Program program;
+  model::MemoryPlan memory;
+  ExecutorOptions options;
+};
+
+// REQUIRES: `spec` and `plan` belong together; the spec's defaults are filled in.
+StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank);
+
+DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_

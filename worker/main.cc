@@ -1,0 +1,202 @@
+// troupe-worker: owns the devices of one host and runs the ranks that the coordinator places there.
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/failpoint.h"
+#include "base/file_system.h"
+#include "base/log.h"
+#include "worker/daemon.h"
+#include "worker/device_probe.h"
+#include "worker/rank/rank_process.h"
+
+namespace troupe {
+namespace {
+
+constexpr char kUsage[] =
+    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N [--island NAME] [--data-dir DIR]
+              [--log-dir DIR] [--metrics-listen HOST:PORT]
+troupe-worker --measure-peak --data-dir DIR
+
+  --coordinator     address of the coordinator; dialled again for as long as it takes
+  --name            one worker a name: [A-Za-z0-9._-]
+  --devices         cpu:N: N devices that share this host's cores
+  --island          workers joined by the fastest fabric have the same; the host where it is not given
+  --data-dir        where --measure-peak leaves and a worker finds the peak of this host; default: the current directory
+  --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
+  --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
+  --measure-peak    times matrix products on all cores, writes the result into the data directory and ends
+
+Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.
+)";
+
+constexpr int kFailed = 1;
+constexpr int kUsageError = 2;
+constexpr int kDevicesMax = 64;
+
+struct Flags {
+  std::string coordinator;
+  std::string name;
+  int devices = 0;
+  std::string island;
+  std::string data_directory = ".";
+  std::string log_directory;
+  std::string metrics_listen;
+  bool measure_peak = false;
+};
+
+StatusOr<int> ParseDevices(std::string_view text) {
+  constexpr std::string_view kCpu = "cpu:";
+  int count = 0;
+  if (text.starts_with(kCpu)) {
+    const auto [end, error] = std::from_chars(text.data() + kCpu.size(), text.data() + text.size(), count);
+    if (error == std::errc() && end == text.data() + text.size() && count >= 1 && count <= kDevicesMax) return count;
+  }
+  return InvalidArgument("--devices is \"{}\", must be cpu:N with N from 1 to {}", text, kDevicesMax);
+}
+
+StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
+  Flags flags;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--measure-peak") {
+      flags.measure_peak = true;
+      continue;
+    }
+    const size_t equals = arguments[i].find('=');
+    const std::string_view flag = arguments[i].substr(0, equals);
+    std::string value;
+    if (equals != std::string_view::npos) {
+      value = arguments[i].substr(equals + 1);
+    } else if (i + 1 < arguments.size()) {
+      value = arguments[++i];
+    } else {
+      return InvalidArgument("{} has no value", flag);
+    }
+    if (flag == "--coordinator") {
+      flags.coordinator = value;
+    } else if (flag == "--name") {
+      flags.name = value;
+    } else if (flag == "--devices") {
+      TROUPE_ASSIGN_OR_RETURN(flags.devices, ParseDevices(value));
+    } else if (flag == "--island") {
+      flags.island = value;
+    } else if (flag == "--data-dir") {
+      flags.data_directory = value;
+    } else if (flag == "--log-dir") {
+      flags.log_directory = value;
+    } else if (flag == "--metrics-listen") {
+      flags.metrics_listen = value;
+    } else {
+      return InvalidArgument("unknown flag {}", flag);
+    }
+  }
+  if (flags.log_directory.empty()) flags.log_directory = JoinPath(flags.data_directory, "logs");
+  if (flags.measure_peak) return flags;
+  if (flags.coordinator.empty()) return InvalidArgument("--coordinator is required");
+  if (flags.name.empty()) return InvalidArgument("--name is required");
+  if (flags.devices == 0) return InvalidArgument("--devices is required");
+  return flags;
+}
+
+// Absolute, so that a rank's working directory does not matter.
+std::string Absolute(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  char* const here = get_current_dir_name();
+  const std::string absolute = JoinPath(here == nullptr ? "/" : here, path);
+  std::free(here);
+  return absolute;
+}
+
+StatusOr<session::Config> MakeConfig(const Flags& flags) {
+  PosixFileSystem files;
+  session::Config config;
+  config.log_directory = Absolute(flags.log_directory);
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                          ProbeCpuDevices(flags.devices, FindPeak(files, flags.data_directory)));
+  v1::Hello& hello = config.identity;
+  hello.set_protocol_version(session::kProtocolVersion);
+  hello.set_name(flags.name);
+  hello.set_incarnation(static_cast<uint64_t>(
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()));
+  for (const v1::Device& device : devices) *hello.add_devices() = device;
+  hello.set_island(flags.island);
+  utsname host{};
+  uname(&host);
+  hello.set_host(host.nodename);
+  hello.set_pid(getpid());
+  return config;
+}
+
+int MeasureAndWrite(const Flags& flags) {
+  PosixFileSystem files;
+  const StatusOr<HostPeak> peak = MeasurePeak();
+  const Status written = peak.ok() ? WriteMeasuredPeak(files, flags.data_directory, *peak) : peak.status();
+  if (!written.ok()) {
+    fmt::print(stderr, "troupe-worker: {}\n", Message(written));
+    return kFailed;
+  }
+  fmt::print("{{\"float32\":{:.6e},\"bfloat16\":{:.6e}}}\n", peak->float32, peak->bfloat16);
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
+  if (arguments.size() == 1 && arguments[0] == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
+  if (const Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
+    fmt::print(stderr, "troupe-worker: {}\n", Message(armed));
+    return kUsageError;
+  }
+  if (arguments.size() == 2 && arguments[0] == "--rank-process") {
+    const StatusOr<RankDescriptors> descriptors = ParseRankDescriptors(arguments[1]);
+    if (!descriptors.ok()) {
+      fmt::print(stderr, "troupe-worker: {}\n", Message(descriptors.status()));
+      return kUsageError;
+    }
+    return RunRankProcess(*descriptors);
+  }
+  const StatusOr<Flags> flags = ParseFlags(arguments);
+  if (!flags.ok()) {
+    fmt::print(stderr, "troupe-worker: {}\n{}", Message(flags.status()), kUsage);
+    return kUsageError;
+  }
+  if (flags->measure_peak) return MeasureAndWrite(*flags);
+  SetLogContext(fmt::format("worker={}", flags->name));
+  // Every thread inherits the mask; only the daemon's main loop sees these.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  StatusOr<session::Config> config = MakeConfig(*flags);
+  const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags->coordinator,
+                                                      .metrics_listen = flags->metrics_listen,
+                                                      .session = *std::move(config),
+                                                      .executable = "/proc/self/exe"})
+                                         : config.status();
+  if (!code.ok()) {
+    fmt::print(stderr, "troupe-worker: {}\n", Message(code.status()));
+    return kFailed;
+  }
+  return *code;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) { return troupe::Main(argc, argv); }

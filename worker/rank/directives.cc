@@ -1,0 +1,105 @@
+#include "worker/rank/directives.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+void Directives::TakeAddresses(const v1::AddressBook& book) {
+  std::vector<std::string> addresses(book.addresses_size());
+  for (const v1::RankAddress& address : book.addresses()) {
+    if (address.rank() >= 0 && address.rank() < book.addresses_size()) addresses[address.rank()] = address.address();
+  }
+  std::lock_guard lock(mutex_);
+  addresses_ = std::move(addresses);
+  changed_.notify_all();
+}
+
+void Directives::TakeTicket(const v1::Ticket& ticket, MonotonicTime now) {
+  std::lock_guard lock(mutex_);
+  end_step_ = std::max(end_step_, ticket.end_step());
+  const MonotonicTime end = now + FromSeconds(ticket.lifetime_seconds());
+  expires_at_ = std::max(expires_at_.value_or(end), end);
+  for (const v1::CheckpointIntent& intent : ticket.intents()) {
+    if (intent.step() > 0) due_[intent.step()] = intent;
+  }
+  changed_.notify_all();
+}
+
+void Directives::TakeRequest(const v1::CheckpointIntent& intent) {
+  std::lock_guard lock(mutex_);
+  if (intent.step() > 0) {
+    due_[intent.step()] = intent;
+    return;
+  }
+  requested_[intent.attempt()] = intent;
+  last_request_ = std::max(last_request_, intent.attempt());
+}
+
+void Directives::Stop(const Status& cause) {
+  std::lock_guard lock(mutex_);
+  if (!stopped_) stopped_ = cause;
+  changed_.notify_all();
+}
+
+void Directives::Release() {
+  std::lock_guard lock(mutex_);
+  released_ = true;
+  changed_.notify_all();
+}
+
+std::optional<MonotonicTime> Directives::expires_at() const {
+  std::lock_guard lock(mutex_);
+  return expires_at_;
+}
+
+StatusOr<std::vector<std::string>> Directives::WaitForAddresses() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return addresses_ || stopped_; });
+  if (stopped_) return Cancelled("stopped");
+  return *addresses_;
+}
+
+StatusOr<int64_t> Directives::WaitForTicket(int64_t step) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this, step] { return end_step_ >= step || stopped_; });
+  if (stopped_) return Cancelled("stopped");
+  return end_step_;
+}
+
+void Directives::WaitForRelease() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return released_; });
+}
+
+std::optional<Status> Directives::stopped() const {
+  std::lock_guard lock(mutex_);
+  return stopped_;
+}
+
+ControlInputs Directives::InputsFor(int64_t step) const {
+  std::lock_guard lock(mutex_);
+  ControlInputs inputs;
+  inputs.ticket_end = end_step_;
+  inputs.request_attempt = last_request_;
+  inputs.intent_known = due_.contains(step);
+  return inputs;
+}
+
+std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult& result) {
+  std::lock_guard lock(mutex_);
+  std::vector<v1::CheckpointIntent> taken;
+  // Known to every rank, hence to this one.
+  if (result.intent_known) taken.push_back(due_.at(result.step));
+  due_.erase(due_.begin(), due_.upper_bound(result.step));
+  if (result.request_attempt > last_request_done_) {
+    last_request_done_ = result.request_attempt;
+    v1::CheckpointIntent intent;
+    intent.set_attempt(result.request_attempt);
+    const auto known = requested_.find(result.request_attempt);
+    taken.push_back(known == requested_.end() ? intent : known->second);
+    requested_.erase(requested_.begin(), requested_.upper_bound(result.request_attempt));
+  }
+  return taken;
+}
+
+}  // namespace troupe

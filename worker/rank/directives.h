@@ -1,0 +1,69 @@
+// What a rank has been told by the coordinator: how far it may run, which checkpoints are asked for, whether to stop.
+// Filled by the control thread, read by the step thread.
+//
+// Thread-safe.
+#ifndef TROUPE_WORKER_RANK_DIRECTIVES_H_
+#define TROUPE_WORKER_RANK_DIRECTIVES_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "troupe/v1/worker.pb.h"
+#include "worker/executor/executor.h"
+
+namespace troupe {
+
+class Directives {
+ public:
+  // --- The control thread.
+  void TakeAddresses(const v1::AddressBook& book);
+  // `now`: when it was received; its lifetime counts from there. An end never moves back.
+  void TakeTicket(const v1::Ticket& ticket, MonotonicTime now);
+  void TakeRequest(const v1::CheckpointIntent& intent);
+  // After this every wait but WaitForRelease returns: the rank is to end. `cause` OK: it has done its work.
+  void Stop(const Status& cause);
+  // The coordinator wants the rank gone: whoever waits for that returns.
+  void Release();
+  // When the last ticket's lifetime ends; absent before the first.
+  std::optional<MonotonicTime> expires_at() const;
+
+  // --- The step thread.
+  // The addresses of all ranks, by rank. CANCELLED once stopped.
+  StatusOr<std::vector<std::string>> WaitForAddresses();
+  // Waits until the ticket covers `step` and returns its end. CANCELLED once stopped.
+  StatusOr<int64_t> WaitForTicket(int64_t step);
+  void WaitForRelease();
+  // The cause, once stopped.
+  std::optional<Status> stopped() const;
+
+  // What this rank knows before step `step`.
+  ControlInputs InputsFor(int64_t step) const;
+
+  // The checkpoints that all ranks take after a step with this result, in the order in which all take them. An asked-for
+  // one of which this rank does not know the intent, though others do, has an empty path.
+  std::vector<v1::CheckpointIntent> CheckpointsAfter(const StepResult& result);
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::optional<std::vector<std::string>> addresses_;
+  int64_t end_step_ = 0;
+  std::optional<MonotonicTime> expires_at_;
+  std::map<int64_t, v1::CheckpointIntent> due_;        // by step
+  std::map<int64_t, v1::CheckpointIntent> requested_;  // by attempt
+  int64_t last_request_ = 0;                           // highest attempt ever asked for
+  int64_t last_request_done_ = 0;
+  std::optional<Status> stopped_;
+  bool released_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_DIRECTIVES_H_

@@ -1,0 +1,95 @@
+#include "worker/rank/directives.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+namespace troupe {
+namespace {
+
+constexpr MonotonicTime kNow{std::chrono::seconds(100)};
+
+v1::CheckpointIntent Intent(int64_t attempt, int64_t step) {
+  v1::CheckpointIntent intent;
+  intent.set_attempt(attempt);
+  intent.set_step(step);
+  intent.set_path("/checkpoints");
+  return intent;
+}
+
+v1::Ticket Ticket(int64_t end_step, std::vector<v1::CheckpointIntent> intents = {}) {
+  v1::Ticket ticket;
+  ticket.set_end_step(end_step);
+  ticket.set_lifetime_seconds(60);
+  for (auto& intent : intents) *ticket.add_intents() = intent;
+  return ticket;
+}
+
+StepResult Result(int64_t step, bool intent_known, int64_t request_attempt) {
+  StepResult result;
+  result.step = step;
+  result.intent_known = intent_known;
+  result.request_attempt = request_attempt;
+  return result;
+}
+
+TEST(Directives, ATicketsEndNeverMovesBackAndItsLifetimeIsRenewed) {
+  Directives directives;
+  EXPECT_FALSE(directives.expires_at().has_value());
+  directives.TakeTicket(Ticket(50), kNow);
+  directives.TakeTicket(Ticket(40), kNow + std::chrono::seconds(10));
+  EXPECT_EQ(*directives.WaitForTicket(50), 50);
+  EXPECT_EQ(*directives.expires_at(), kNow + std::chrono::seconds(70));
+}
+
+TEST(Directives, AStepBeyondTheTicketWaitsForTheNextOne) {
+  Directives directives;
+  directives.TakeTicket(Ticket(5), kNow);
+  std::thread control([&] { directives.TakeTicket(Ticket(9), kNow); });
+  EXPECT_EQ(*directives.WaitForTicket(6), 9);
+  control.join();
+}
+
+TEST(Directives, EveryWaitEndsWithTheStop) {
+  Directives directives;
+  directives.TakeTicket(Ticket(5), kNow);
+  std::thread control([&] { directives.Stop(Aborted("gone")); });
+  EXPECT_EQ(directives.WaitForTicket(6).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(directives.WaitForAddresses().status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(directives.stopped()->code(), StatusCode::kAborted);
+  control.join();
+}
+
+TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
+  Directives directives;
+  directives.TakeTicket(Ticket(50, {Intent(1, 10), Intent(2, 20)}), kNow);
+  EXPECT_TRUE(directives.InputsFor(10).intent_known);
+  EXPECT_FALSE(directives.InputsFor(11).intent_known);
+  EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0)).empty());
+  const auto taken = directives.CheckpointsAfter(Result(20, true, 0));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].attempt(), 2);
+}
+
+TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
+  Directives directives;
+  directives.TakeTicket(Ticket(50), kNow);
+  directives.TakeRequest(Intent(3, 0));
+  EXPECT_EQ(directives.InputsFor(7).request_attempt, 3);
+  EXPECT_TRUE(directives.CheckpointsAfter(Result(7, false, 0)).empty());
+  EXPECT_EQ(directives.CheckpointsAfter(Result(8, false, 3)).size(), 1u);
+  EXPECT_TRUE(directives.CheckpointsAfter(Result(9, false, 3)).empty());
+}
+
+TEST(Directives, AnAttemptThatThisRankWasNotToldOfHasNoPath) {
+  Directives directives;
+  directives.TakeTicket(Ticket(50), kNow);
+  directives.TakeRequest(Intent(4, 0));
+  const auto taken = directives.CheckpointsAfter(Result(8, false, 3));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].attempt(), 3);
+  EXPECT_TRUE(taken[0].path().empty());
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,152 @@
+#include "worker/rank/rank_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "base/log.h"
+#include "collective/ucx/ucx_transport.h"
+#include "worker/rank/frame.h"
+#include "worker/rank/rank_run.h"
+
+namespace troupe {
+namespace {
+
+// Read by the signal handler: what to name when the process dies of itself.
+std::atomic<kernels::Executable*> crash_executable{nullptr};
+std::atomic<StepProgress*> crash_progress{nullptr};
+
+// Async-signal-safe: copies the kernel's name into the memory shared with the daemon, then dies of the same signal.
+void OnFatalSignal(int signal) {
+  StepProgress* const progress = crash_progress.load();
+  kernels::Executable* const executable = crash_executable.load();
+  if (progress != nullptr && executable != nullptr) {
+    const char* name = executable->CurrentOperation();
+    for (size_t i = 0; name != nullptr && i + 1 < sizeof(progress->operation); ++i) {
+      progress->operation[i] = name[i];
+      if (name[i] == '\0') break;
+    }
+  }
+  raise(signal);
+}
+
+void NameOperationInCrashes() {
+  // A stack of its own: the cause may be an overflow of the thread's.
+  static char stack[64 << 10];
+  stack_t alternative{};
+  alternative.ss_sp = stack;
+  alternative.ss_size = sizeof(stack);
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_handler = OnFatalSignal;
+  action.sa_flags = SA_ONSTACK | SA_RESETHAND | SA_NODEFER;
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+}
+
+// What the process prints goes to the job's own file from here on.
+Status RedirectOutput(const std::string& path, FileSystem& files) {
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, ParentDirectory(path)));
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return ErrnoStatus(errno, "open " + path);
+  const bool redirected = dup2(file, STDOUT_FILENO) >= 0 && dup2(file, STDERR_FILENO) >= 0;
+  const int error = errno;
+  close(file);
+  return redirected ? OkStatus() : ErrnoStatus(error, "redirect output to " + path);
+}
+
+// How long to listen before the ticket must be looked at again; -1: as long as it takes.
+int ListenMilliseconds(const RankRun* run, MonotonicTime now) {
+  const std::optional<MonotonicTime> end = run == nullptr ? std::nullopt : run->ticket_expires_at();
+  if (!end) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - now).count();
+  // Once over, it is looked at now and then until the daemon ends the rank.
+  return static_cast<int>(std::clamp<int64_t>(left, 100, 60'000));
+}
+
+}  // namespace
+
+StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
+  RankDescriptors descriptors;
+  const char* const end = text.data() + text.size();
+  const auto socket = std::from_chars(text.data(), end, descriptors.socket);
+  if (socket.ec == std::errc() && socket.ptr != end && *socket.ptr == ',') {
+    const auto progress = std::from_chars(socket.ptr + 1, end, descriptors.progress);
+    if (progress.ec == std::errc() && progress.ptr == end && descriptors.socket >= 0 && descriptors.progress >= 0) {
+      return descriptors;
+    }
+  }
+  return InvalidArgument("--rank-process: \"{}\" is not SOCKET,PROGRESS", text);
+}
+
+int RunRankProcess(const RankDescriptors& descriptors) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "troupe-rank");
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGINT, SIG_IGN);  // a terminal's Ctrl-C is the daemon's matter
+  // Not handed on to anything this process might start.
+  fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
+  fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
+  void* const memory =
+      mmap(nullptr, sizeof(StepProgress), PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.progress, 0);
+  if (memory == MAP_FAILED) {
+    LogError("rank", "{}", ToString(ErrnoStatus(errno, "map the progress memory")));
+    return 1;
+  }
+  auto* const progress = static_cast<StepProgress*>(memory);
+  crash_progress.store(progress);
+  NameOperationInCrashes();
+
+  PosixFileSystem files;
+  SystemClock clock;
+  FrameSocket socket(descriptors.socket);
+  RankSurroundings surroundings{
+      .files = &files,
+      .clock = &clock,
+      .progress = progress,
+      .make_transport = [] { return MakeUcxTransport(); },
+      // A daemon that is gone is noticed by the control thread.
+      .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
+      .note_executable = [](kernels::Executable* executable) { crash_executable.store(executable); },
+  };
+  v1::RankReport idle;
+  idle.mutable_idle();
+  if (!socket.Send(idle).ok()) return 1;
+
+  std::unique_ptr<RankRun> run;
+  while (true) {
+    const auto frame = socket.Receive(ListenMilliseconds(run.get(), clock.Now()));
+    // Without its daemon nothing of this process may go on; step threads are not waited for.
+    if (!frame.ok()) _exit(0);
+    if (run) run->CheckTicket(clock.Now());
+    if (!*frame) continue;
+    v1::RankCommand command;
+    if (!command.ParseFromString(**frame)) {
+      LogError("rank", "a frame of {} bytes is no command", (*frame)->size());
+      _exit(1);
+    }
+    if (command.has_begin()) {
+      const v1::BeginRank& begin = command.begin();
+      // The daemon begins a rank only after the former one said that it is idle.
+      run.reset();
+      if (const Status redirected = RedirectOutput(begin.log_path(), files); !redirected.ok()) {
+        LogWarning("rank", "{}", ToString(redirected));
+      }
+      SetLogContext(fmt::format("job={} rank={} epoch={}", begin.start().job(), begin.rank(),
+                                begin.start().group_epoch()));
+      run = std::make_unique<RankRun>(std::move(*command.mutable_begin()), surroundings);
+    } else if (command.has_coordinator() && run) {
+      run->Take(command.coordinator());
+    }
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,341 @@
+#include "worker/rank/rank_run.h"
+
+#include <malloc.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "checkpoint/attempt.h"
+#include "checkpoint/manifest.h"
+#include "worker/executor/rank_program.h"
+#include "worker/executor/shards.h"
+#include "worker/rank/affinity.h"
+
+namespace troupe {
+namespace {
+
+constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
+
+// Such errors come from another rank's end or from an abort: they are not what went wrong first.
+bool FollowsFromAnother(const Status& status) {
+  return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kCancelled ||
+         status.code() == StatusCode::kAborted;
+}
+
+StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int cores) {
+  NetworkOptions options;
+  options.rank = begin.rank();
+  options.ranks = begin.start().plan().ranks_size();
+  options.group_epoch = begin.start().group_epoch();
+  const std::string& key = begin.start().group_key();
+  if (key.size() != options.group_key.size()) {
+    return InvalidArgument("group_key has {} bytes, not {}", key.size(), options.group_key.size());
+  }
+  std::memcpy(options.group_key.data(), key.data(), key.size());
+  options.hang_limit = FromSeconds(begin.hang_seconds());
+  options.ranks_on_host = std::max(1, begin.ranks_on_host());
+  options.cores_on_host = cores;
+  return options;
+}
+
+// "…/rank-3.flight.json" beside "…/rank-3.log".
+std::string FlightRecordPath(const std::string& log_path) {
+  const size_t dot = log_path.rfind('.');
+  return log_path.substr(0, dot) + ".flight.json";
+}
+
+}  // namespace
+
+RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
+    : begin_(std::move(begin)),
+      around_(std::move(surroundings)),
+      reports_(begin_.start().job(), begin_.start().group_epoch(), begin_.rank(),
+               begin_.start().plan().model_flops_per_step()),
+      thread_([this] { Run(); }) {}
+
+RankRun::~RankRun() { thread_.join(); }
+
+void RankRun::Take(const v1::CoordinatorMessage& message) {
+  const auto is_ours = [this](const auto& body) {
+    return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
+  };
+  if (message.has_address_book() && is_ours(message.address_book())) {
+    directives_.TakeAddresses(message.address_book());
+  } else if (message.has_ticket() && is_ours(message.ticket())) {
+    directives_.TakeTicket(message.ticket(), around_.clock->Now());
+  } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
+    directives_.TakeRequest(message.checkpoint_request().intent());
+  } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
+    WriteManifestFile(message.write_manifest());
+  } else if (message.has_stop_ranks() && message.stop_ranks().job() == begin_.start().job()) {
+    if (message.stop_ranks().finished()) {
+      directives_.Stop(OkStatus());
+    } else {
+      Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
+    }
+    directives_.Release();
+  }
+}
+
+void RankRun::CheckTicket(MonotonicTime now) {
+  const std::optional<MonotonicTime> end = directives_.expires_at();
+  if (end && now >= *end && !directives_.stopped()) {
+    Abort(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"));
+  }
+}
+
+void RankRun::Abort(const Status& cause) {
+  directives_.Stop(cause);
+  std::lock_guard lock(network_mutex_);
+  if (network_) network_->Abort(cause);
+}
+
+void RankRun::Send(v1::WorkerMessage message) {
+  v1::RankReport report;
+  *report.mutable_worker() = std::move(message);
+  around_.send(report);
+}
+
+void RankRun::Run() {
+  const Status status = RunSteps();
+  const std::optional<Status> stopped = directives_.stopped();
+  // A stop that somebody asked for is no failure; the end of a ticket is one.
+  const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
+  if (!status.ok() && !asked_for) ReportFailure(status);
+  directives_.WaitForRelease();
+  const Status closed = TearDown();
+  around_.progress->Enter(Phase::kIdle);
+  malloc_trim(0);
+  v1::WorkerMessage message;
+  v1::RankStopped& said = *message.mutable_rank_stopped();
+  said.set_job(begin_.start().job());
+  said.set_group_epoch(begin_.start().group_epoch());
+  said.set_rank(begin_.rank());
+  if (!closed.ok()) {
+    // The transport may still write into this process' memory: it is not fit for another job. The daemon sees the end.
+    LogError("rank", "cannot close the transport: {}", ToString(closed));
+    _exit(3);
+  }
+  Send(std::move(message));
+  v1::RankReport idle;
+  idle.mutable_idle();
+  around_.send(idle);
+}
+
+Status RankRun::RunSteps() {
+  const v1::StartRanks& start = begin_.start();
+  StepProgress& progress = *around_.progress;
+  progress.step.store(0, std::memory_order_relaxed);
+  progress.operation[0] = '\0';
+  progress.Enter(Phase::kBuild);
+  const std::vector<int> cores = AllowedCores();
+  const int threads = std::max(1, start.plan().threads_per_rank());
+  TROUPE_RETURN_IF_ERROR(
+      PinThisThread(CoresOfRank(cores, std::max(1, begin_.ranks_on_host()), begin_.index_on_host(), threads)));
+  omp_set_num_threads(threads);
+
+  TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
+  TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options, MakeNetworkOptions(begin_, static_cast<int>(cores.size())));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
+  TROUPE_ASSIGN_OR_RETURN(auto network, CollectiveNetwork::Make(options, std::move(transport)));
+  {
+    std::lock_guard lock(network_mutex_);
+    network_ = std::move(network);
+  }
+  if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
+
+  TROUPE_ASSIGN_OR_RETURN(dataset_, Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
+  TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
+  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
+                                                    *backend_, *network_, *dataset_, &progress));
+  around_.note_executable(&executor_->executable());
+
+  v1::WorkerMessage address;
+  address.mutable_rank_address()->set_job(start.job());
+  address.mutable_rank_address()->set_group_epoch(start.group_epoch());
+  address.mutable_rank_address()->set_rank(begin_.rank());
+  address.mutable_rank_address()->set_pid(getpid());
+  address.mutable_rank_address()->set_address(network_->address());
+  Send(std::move(address));
+
+  progress.Enter(Phase::kLoad);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
+  progress.Enter(Phase::kConnect);
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
+  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, options.hang_limit));
+  TROUPE_RETURN_IF_ERROR(executor_->Start());
+  TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
+  LogInfo("rank", "ready after step {}; memory plan {} bytes", applied, built_->memory.total_bytes());
+  v1::WorkerMessage ready;
+  ready.mutable_rank_ready()->set_job(start.job());
+  ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
+  ready.mutable_rank_ready()->set_rank(begin_.rank());
+  ready.mutable_rank_ready()->set_step(applied);
+  Send(std::move(ready));
+
+  int64_t agreed_end = 0;
+  bool then_stop = false;
+  while (executor_->applied_step() < start.spec().training().steps() && !then_stop && !directives_.stopped()) {
+    const int64_t step = executor_->applied_step() + 1;
+    if (step > agreed_end) {
+      progress.Enter(Phase::kWaitTicket);
+      TROUPE_ASSIGN_OR_RETURN(const int64_t end, directives_.WaitForTicket(step));
+      TROUPE_ASSIGN_OR_RETURN(agreed_end, executor_->AgreeTicketEnd(end));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor_->RunStep(directives_.InputsFor(step)));
+    agreed_end = result.ticket_end;
+    Report(result);
+    for (const v1::CheckpointIntent& intent : directives_.CheckpointsAfter(result)) {
+      TakeCheckpoint(intent, result);
+      then_stop |= intent.then_stop();
+    }
+  }
+  ReportMetrics();
+  progress.Enter(Phase::kWaitTicket);
+  directives_.WaitForRelease();
+  return OkStatus();
+}
+
+StatusOr<int64_t> RankRun::Load() {
+  const v1::StartRanks& start = begin_.start();
+  TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(start.spec(), start.plan()));
+  owned_ = AssignOwners(slices)[begin_.rank()];
+  if (start.restore_path().empty()) {
+    InitializeState(executor_->program(), start.spec().training().seed(), executor_->executable());
+    return 0;
+  }
+  bad_checkpoint_path_ = start.restore_path();
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
+                          ReadManifest(*around_.files, start.restore_path(), start.restore_digest()));
+  TROUPE_RETURN_IF_ERROR(
+      LoadState(*around_.files, start.restore_path(), manifest, executor_->program(), executor_->executable()));
+  bad_checkpoint_path_.clear();
+  return manifest.state().step();
+}
+
+void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResult& result) {
+  around_.progress->Enter(Phase::kCheckpoint);
+  const MonotonicTime begin = around_.clock->Now();
+  const auto write = [&]() -> StatusOr<v1::ShardFile> {
+    if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
+    TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
+    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*around_.files, intent.path()));
+    return SaveState(*around_.files, intent.path(), begin_.rank(), owned_, executor_->program(),
+                     executor_->executable());
+  };
+  StatusOr<v1::ShardFile> shard = write();
+  v1::WorkerMessage message;
+  if (!shard.ok()) {
+    LogWarning("rank", "checkpoint attempt {} after step {}: {}", intent.attempt(), result.step,
+               ToString(shard.status()));
+    v1::ShardFailed& failed = *message.mutable_shard_failed();
+    failed.set_job(begin_.start().job());
+    failed.set_group_epoch(begin_.start().group_epoch());
+    failed.set_rank(begin_.rank());
+    failed.set_attempt(intent.attempt());
+    failed.set_reason(ToString(shard.status()));
+    return Send(std::move(message));
+  }
+  v1::ShardDone& done = *message.mutable_shard_done();
+  done.set_job(begin_.start().job());
+  done.set_group_epoch(begin_.start().group_epoch());
+  done.set_rank(begin_.rank());
+  done.set_attempt(intent.attempt());
+  done.set_step(result.step);
+  done.set_incarnation(begin_.incarnation());
+  *done.add_shards() = std::move(*shard);
+  const v1::TrainingSpec& training = begin_.start().spec().training();
+  done.mutable_state()->set_step(result.step);
+  done.mutable_state()->set_consumed_samples(result.step * training.global_batch_size());
+  done.mutable_state()->set_seed(training.seed());
+  // The step thread itself writes: it stands still all the while.
+  const double seconds = ToSeconds(around_.clock->Now() - begin);
+  done.set_write_seconds(seconds);
+  done.set_stall_seconds(seconds);
+  Send(std::move(message));
+  if (const Status hit = HitFailpoint("checkpoint.vote.sent"); !hit.ok()) {
+    LogWarning("rank", "{}", ToString(hit));
+  }
+}
+
+void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
+  const StatusOr<WrittenManifest> written = WriteManifest(*around_.files, request.path(), request.manifest());
+  v1::WorkerMessage message;
+  if (!written.ok()) {
+    v1::ShardFailed& failed = *message.mutable_shard_failed();
+    failed.set_job(request.job());
+    failed.set_group_epoch(request.group_epoch());
+    failed.set_rank(begin_.rank());
+    failed.set_attempt(request.manifest().attempt());
+    failed.set_reason(ToString(Annotate(written.status(), "manifest")));
+  } else {
+    v1::ManifestDone& done = *message.mutable_manifest_done();
+    done.set_job(request.job());
+    done.set_group_epoch(request.group_epoch());
+    done.set_attempt(request.manifest().attempt());
+    done.set_digest(written->digest);
+    done.set_bytes(written->bytes);
+  }
+  Send(std::move(message));
+}
+
+void RankRun::Report(const StepResult& result) {
+  v1::WorkerMessage message;
+  *message.mutable_step_report() = reports_.Make(result, network_->Statistics());
+  if (begin_.rank() == 0 && result.validation_loss) {
+    LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
+  }
+  Send(std::move(message));
+  if (around_.clock->Now() >= metrics_due_) ReportMetrics();
+}
+
+void RankRun::ReportMetrics() {
+  metrics_due_ = around_.clock->Now() + kMetricsInterval;
+  v1::RankReport report;
+  *report.mutable_metrics() = MakeRankMetrics(network_->Statistics(), backend_->fallbacks());
+  around_.send(report);
+}
+
+void RankRun::ReportFailure(const Status& status) {
+  LogError("rank", "{}", ToString(status));
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job(begin_.start().job());
+  failed.set_group_epoch(begin_.start().group_epoch());
+  failed.set_rank(begin_.rank());
+  failed.set_code(static_cast<int>(status.code()));
+  failed.set_message(std::string(Message(status)));
+  // An abort while loading says nothing about the checkpoint.
+  if (!FollowsFromAnother(status)) failed.set_bad_checkpoint_path(bad_checkpoint_path_);
+  failed.set_secondary(FollowsFromAnother(status));
+  Send(std::move(message));
+}
+
+Status RankRun::TearDown() {
+  around_.note_executable(nullptr);
+  Status closed;
+  if (network_) {
+    const std::optional<Status> stopped = directives_.stopped();
+    if (!stopped || !stopped->ok()) WriteFlightRecord();
+    closed = network_->Close(FromSeconds(begin_.abort_seconds()));
+    if (!closed.ok()) return closed;
+  }
+  executor_.reset();
+  std::lock_guard lock(network_mutex_);
+  network_.reset();
+  return OkStatus();
+}
+
+void RankRun::WriteFlightRecord() {
+  const std::string record = network_->FlightRecorderJson();
+  const auto file = around_.files->Create(FlightRecordPath(begin_.log_path()), CreateMode::kTruncate);
+  const Status status = file.ok() ? (*file)->Append(AsBytes(record)) : file.status();
+  if (!status.ok()) LogWarning("rank", "flight record: {}", ToString(status));
+}
+
+}  // namespace troupe

@@ -1,0 +1,94 @@
+// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, writes its part of checkpoints,
+// and ends when told to. Everything slow happens on its own step thread; nothing of it outlives the object.
+//
+// Thread-safety: the public functions belong to the control thread.
+#ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
+#define TROUPE_WORKER_RANK_RANK_RUN_H_
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/status.h"
+#include "checkpoint/ownership.h"
+#include "collective/network.h"
+#include "collective/transport.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "troupe/v1/rank.pb.h"
+#include "worker/executor/executor.h"
+#include "worker/executor/rank_program.h"
+#include "worker/executor/step_progress.h"
+#include "worker/rank/directives.h"
+#include "worker/rank/step_report.h"
+
+namespace troupe {
+
+struct RankSurroundings {
+  FileSystem* files = nullptr;
+  const Clock* clock = nullptr;
+  StepProgress* progress = nullptr;
+  std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
+  // To the daemon; from any thread.
+  std::function<void(const v1::RankReport&)> send;
+  // Whose operation a crash is to name; null: nobody's.
+  std::function<void(kernels::Executable*)> note_executable;
+};
+
+class RankRun {
+ public:
+  // Starts the step thread. At its end, which comes only after StopRanks, it says RankStopped and RankIdle.
+  RankRun(v1::BeginRank begin, RankSurroundings surroundings);
+  // Waits for the step thread. REQUIRES: StopRanks was taken.
+  ~RankRun();
+  RankRun(const RankRun&) = delete;
+  RankRun& operator=(const RankRun&) = delete;
+
+  // address_book, ticket, checkpoint_request, write_manifest and stop_ranks of this very job and epoch; others have no
+  // effect.
+  void Take(const v1::CoordinatorMessage& message);
+
+  // Ends the rank's work if its ticket's lifetime is over.
+  void CheckTicket(MonotonicTime now);
+  std::optional<MonotonicTime> ticket_expires_at() const { return directives_.expires_at(); }
+
+ private:
+  void Run();
+  Status RunSteps();
+  // Fills parameters from checkpoint or seed; returns the step they are of.
+  StatusOr<int64_t> Load();
+  void TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResult& result);
+  void WriteManifestFile(const v1::WriteManifest& request);
+  void Report(const StepResult& result);
+  void ReportMetrics();
+  void ReportFailure(const Status& status);
+  void Abort(const Status& cause);
+  // Closes the transport, then frees what it may have read or written.
+  Status TearDown();
+  void WriteFlightRecord();
+  void Send(v1::WorkerMessage message);
+
+  const v1::BeginRank begin_;
+  const RankSurroundings around_;
+  Directives directives_;
+  std::string bad_checkpoint_path_;  // set where restoring failed
+  std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
+  StepReportMaker reports_;
+  MonotonicTime metrics_due_;
+  std::mutex network_mutex_;         // of the pointer: Abort comes from the control thread
+  std::unique_ptr<CollectiveNetwork> network_;
+  // The step thread's.
+  std::optional<RankProgram> built_;
+  std::optional<Dataset> dataset_;
+  std::unique_ptr<kernels::CpuBackend> backend_;
+  std::unique_ptr<Executor> executor_;
+  std::thread thread_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_RANK_RUN_H_

@@ -1,0 +1,55 @@
+#include "worker/rank/step_report.h"
+
+namespace troupe {
+
+v1::StepReport StepReportMaker::Make(const StepResult& result, const std::vector<CollectiveStatistics>& statistics) {
+  v1::StepReport report;
+  report.set_job(job_);
+  report.set_group_epoch(group_epoch_);
+  report.set_rank(rank_);
+  report.set_step(result.step);
+  report.set_step_seconds(result.step_seconds);
+  report.set_data_wait_seconds(result.data_wait_seconds);
+  report.set_bubble_seconds(result.receive_wait_seconds);
+  if (rank_ == 0) {
+    report.set_loss(result.loss);
+    report.set_grad_norm(result.grad_norm);
+    report.set_learning_rate(result.learning_rate);
+    report.set_tokens(result.tokens);
+    report.set_model_flops(model_flops_);
+    report.set_skipped(result.skipped);
+    report.set_has_validation(result.validation_loss.has_value());
+    report.set_validation_loss(result.validation_loss.value_or(0));
+  }
+  for (const CollectiveStatistics& entry : statistics) {
+    Totals& before = reported_[{entry.operation, entry.axis, entry.purpose}];
+    if (entry.count == before.count) continue;
+    v1::CollectiveStats* added = report.add_collectives();
+    added->set_operation(std::string(Name(entry.operation)));
+    added->set_axis(entry.axis);
+    added->set_purpose(std::string(Name(entry.purpose)));
+    added->set_count(static_cast<int64_t>(entry.count - before.count));
+    added->set_bytes(static_cast<int64_t>(entry.bytes - before.bytes));
+    added->set_seconds(entry.seconds - before.seconds);
+    before = {entry.count, entry.bytes, entry.seconds};
+  }
+  return report;
+}
+
+v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,
+                                const std::vector<std::string>& fallbacks) {
+  v1::RankMetrics metrics;
+  for (const CollectiveStatistics& entry : statistics) {
+    v1::CollectiveHistogram* histogram = metrics.add_collectives();
+    histogram->set_operation(std::string(Name(entry.operation)));
+    histogram->set_axis(entry.axis);
+    histogram->set_purpose(std::string(Name(entry.purpose)));
+    histogram->set_bytes(entry.bytes);
+    histogram->set_seconds(entry.seconds);
+    for (uint64_t count : entry.duration_counts) histogram->add_duration_counts(count);
+  }
+  for (const std::string& line : fallbacks) ++(*metrics.mutable_kernel_fallbacks())[line.substr(0, line.find(' '))];
+  return metrics;
+}
+
+}  // namespace troupe

@@ -1,0 +1,82 @@
+#include "worker/rank_logs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kFileBytesMax = 4 << 20;
+constexpr size_t kMessageBytes = 256 << 10;
+
+// The rank of "rank-3.WORKER.log"; -1 for other names.
+int RankOfLog(std::string_view name, const std::string& worker) {
+  constexpr std::string_view kBegin = "rank-";
+  const std::string end_of_name = "." + worker + ".log";
+  if (!name.starts_with(kBegin) || !name.ends_with(end_of_name)) return -1;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(std::min(name.size(), end_of_name.size()));
+  int rank = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
+  return error == std::errc() && end == name.data() + name.size() ? rank : -1;
+}
+
+// The end of the file, from the beginning of a line on.
+std::string Tail(FileSystem& files, const std::string& path) {
+  const auto file = files.Open(path, SymbolicLinks::kRefuse);
+  if (!file.ok()) return {};
+  const int64_t bytes = std::min((*file)->size(), kFileBytesMax);
+  std::string text(static_cast<size_t>(bytes), '\0');
+  const int64_t begin = (*file)->size() - bytes;
+  if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok()) return {};
+  if (begin > 0) text.erase(0, text.find('\n') + 1);
+  return text;
+}
+
+// Protobuf's strings are UTF-8; a log may hold anything.
+std::string Printable(std::string_view line) {
+  std::string text(line);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
+                                            const v1::ReadLogs& request) {
+  const std::string folder = ParentDirectory(session::RankLogPath(config, request.job(), 0));
+  std::vector<int> ranks;
+  if (request.rank() >= 0) {
+    ranks.push_back(request.rank());
+  } else if (const auto entries = files.List(folder); entries.ok()) {
+    for (const DirectoryEntry& entry : *entries) {
+      if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0) ranks.push_back(rank);
+    }
+    std::sort(ranks.begin(), ranks.end());
+  }
+  std::vector<v1::WorkerMessage> messages(1);
+  size_t bytes = 0;
+  for (int rank : ranks) {
+    const std::string text = Tail(files, session::RankLogPath(config, request.job(), rank));
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      if (bytes > kMessageBytes) {
+        messages.emplace_back();
+        bytes = 0;
+      }
+      messages.back().mutable_log_lines()->add_lines(
+          Printable(std::string_view(text).substr(begin, std::min(end - begin, kMessageBytes))));
+      bytes += end - begin + 8;
+      begin = end + 1;
+    }
+  }
+  for (v1::WorkerMessage& message : messages) message.mutable_log_lines()->set_request(request.request());
+  messages.back().mutable_log_lines()->set_last(true);
+  return messages;
+}
+
+}  // namespace troupe

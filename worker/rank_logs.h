@@ -1,0 +1,21 @@
+// The log files of ranks, as the coordinator asks for them. Thread-safe.
+#ifndef TROUPE_WORKER_RANK_LOGS_H_
+#define TROUPE_WORKER_RANK_LOGS_H_
+
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "troupe/v1/worker.pb.h"
+#include "worker/session/session.h"
+
+namespace troupe {
+
+// LogLines for `request`, in order, each well below gRPC's limit of a message, the last one marked; at most the last
+// 4 MiB of a file. Ranks without a file here have no lines.
+std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
+                                            const v1::ReadLogs& request);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_LOGS_H_

@@ -1,0 +1,47 @@
+// The worker's metrics: names and labels as docs and dashboards know them.
+#ifndef TROUPE_WORKER_WORKER_METRICS_H_
+#define TROUPE_WORKER_WORKER_METRICS_H_
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/metrics.h"
+#include "troupe/v1/rank.pb.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+// Not thread-safe but for `metrics`, which is.
+class WorkerMetrics {
+ public:
+  explicit WorkerMetrics(const v1::Hello& identity);
+
+  void SetMemory(int64_t bytes);
+  void SetConnected(bool connected);
+  // The ranks of `device` began anew: their totals start from 0.
+  void Restart(int device) { reported_.erase(device); }
+  // Adds what rose since the last totals of `device`.
+  void Add(int device, const v1::RankMetrics& totals);
+
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  struct Totals {
+    std::vector<uint64_t> counts;
+    uint64_t bytes = 0;
+    double seconds = 0;
+  };
+  struct DeviceTotals {
+    std::map<std::tuple<std::string, std::string, std::string>, Totals> collectives;
+    std::map<std::string, int64_t> fallbacks;
+  };
+
+  Metrics metrics_;
+  std::map<int, DeviceTotals> reported_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_WORKER_METRICS_H_
