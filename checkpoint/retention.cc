@@ -1,6 +1,7 @@
 #include "checkpoint/retention.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -11,8 +12,9 @@ std::vector<int64_t> AttemptsToDelete(std::span<const v1::CheckpointRecord> reco
   for (const v1::CheckpointRecord& record : records) {
     if (record.state() == v1::CHECKPOINT_STATE_COMMITTED) commits.push_back(&record);
   }
-  std::sort(commits.begin(), commits.end(),
-            [](const auto* a, const auto* b) { return a->attempt() > b->attempt(); });
+  std::sort(commits.begin(), commits.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->step(), a->attempt()) > std::pair(b->step(), b->attempt());
+  });
   std::vector<int64_t> attempts;
   const size_t kept = std::max<size_t>(static_cast<size_t>(policy.keep_latest_k), kNewerCommitsMin);
   for (size_t i = kept; i < commits.size(); ++i) {

@@ -20,8 +20,9 @@ struct RetentionPolicy {
 inline constexpr int kNewerCommitsMin = 2;
 
 // The attempts that may be deleted, oldest first. Of `records` (one job's, in any order) only those
-// COMMITTED are considered, newer meaning a higher attempt number; quarantined, aborted and open
-// ones neither go nor protect. Kept are the newest keep_latest_k, those whose step is a multiple of
+// COMMITTED are considered, newer meaning a higher step (of one step, a higher attempt number: the
+// numbers alone say nothing, since due attempts are numbered ahead of those asked for between
+// them); quarantined, aborted and open ones neither go nor protect. Kept are the newest keep_latest_k, those whose step is a multiple of
 // keep_every_n_steps, the pinned ones, and whatever has fewer than kNewerCommitsMin newer commits.
 std::vector<int64_t> AttemptsToDelete(std::span<const v1::CheckpointRecord> records,
                                       const RetentionPolicy& policy);

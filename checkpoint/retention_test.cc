@@ -39,6 +39,13 @@ TEST(AttemptsToDelete, NeverLeavesLessThanTwoNewerCommits) {
   EXPECT_EQ(AttemptsToDelete(Commits(4), {.keep_latest_k = 1}), (Attempts{1, 2}));
 }
 
+TEST(AttemptsToDelete, GoesByStepsNotByTheNumbersOfAttempts) {
+  // Attempts 1 to 5 were due and numbered ahead; 6 and 7 were asked for before the second of them.
+  const std::vector<v1::CheckpointRecord> records = {Record(1, 50), Record(6, 60), Record(7, 70),
+                                                     Record(2, 100)};
+  EXPECT_EQ(AttemptsToDelete(records, {.keep_latest_k = 2}), (Attempts{1, 6}));
+}
+
 TEST(AttemptsToDelete, KeepsPinnedOnesAndThoseOfEveryNthStep) {
   auto records = Commits(6);
   records[1].set_pinned(true);
@@ -60,12 +67,11 @@ TEST(AttemptsToDelete, OtherStatesNeitherGoNorProtect) {
   EXPECT_EQ(AttemptsToDelete(records, {.keep_latest_k = 3}), Attempts{});
 }
 
-TEST(AttemptsToDelete, NewerIsTheLaterAttemptWhateverTheStep) {
-  // After a fall back to an older commit the steps repeat; the order of the records does not
-  // matter.
-  const std::vector<v1::CheckpointRecord> records = {Record(5, 100), Record(2, 200), Record(4, 50),
+TEST(AttemptsToDelete, OfOneStepTheLaterAttemptIsNewer) {
+  // The order of the records does not matter.
+  const std::vector<v1::CheckpointRecord> records = {Record(5, 100), Record(2, 50), Record(4, 100),
                                                      Record(3, 150)};
-  EXPECT_EQ(AttemptsToDelete(records, {.keep_latest_k = 2}), (Attempts{2, 3}));
+  EXPECT_EQ(AttemptsToDelete(records, {.keep_latest_k = 2}), (Attempts{2, 4}));
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ std::string SpecJson(const v1::JobSpec& spec) {
   return status.ok() ? json : std::string();
 }
 
+// A function of what is durable and of the votes alone, so that every leader that asks for an attempt's manifest asks
+// for the same bytes: one that is written after the commit of another must not change its digest.
 v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   v1::CheckpointManifest manifest;
   manifest.set_format_version(kManifestFormatVersion);
@@ -38,6 +40,7 @@ v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
     for (const v1::ShardFile& shard : vote.shards()) *manifest.add_shards() = shard;
   }
   manifest.set_job_spec_json(SpecJson(job.spec));
+  manifest.set_wall_time_ns(attempt.record.intent_wall_time_ns());
   return manifest;
 }
 
@@ -121,6 +124,7 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
   record.set_path(fmt::format("{}/{}/{}-epoch-{}-attempt-{}", job.spec.checkpoint().folder(),
                               job.id(), moment, job.group->epoch, number));
   record.set_state(v1::CHECKPOINT_STATE_WRITING);
+  record.set_intent_wall_time_ns(turn.wall_ns);
   *record.mutable_layout() = job.plan.mesh();
   record.set_expected_shards(job.plan.ranks_size());
   turn.effects.writes.PutCheckpoint(record);
@@ -193,7 +197,6 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
   write->set_job(job.id());
   write->set_group_epoch(job.group->epoch);
   *write->mutable_manifest() = ManifestOf(job, attempt);
-  write->mutable_manifest()->set_wall_time_ns(turn.wall_ns);
   write->set_path(attempt.record.path());
   SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
 }

@@ -73,6 +73,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
     adopted.phase = GroupPhase::kAdopting;
     adopted.deadline = now + limits.reconnect_grace;
     adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
+    // Later ones are said again by each worker as it comes back, while others are still awaited.
     for (RankState& rank : adopted.ranks) rank.reported_step = record.step();
     for (int rank = 0; rank < group.pids_size() && rank < group.ranks_size(); ++rank) {
       adopted.ranks[static_cast<size_t>(rank)].pid = group.pids(rank);
