@@ -14,7 +14,7 @@ FaultInjector::FaultInjector(SimulatedSystem& system, NodeId hub, std::vector<No
     : system_(system),
       hub_(hub),
       leaves_(std::move(leaves)),
-      options_(options),
+      options_(std::move(options)),
       random_(options.seed, "faults") {
   TROUPE_CHECK(!leaves_.empty());
 }
@@ -58,6 +58,16 @@ void FaultInjector::CrashFor(NodeId node, CrashKind kind, Duration length) {
   system_.Schedule(length, [this, node] { system_.Start(node); });
 }
 
+void FaultInjector::AwaitCrash(MonotonicTime until, Duration length) {
+  if (!system_.IsUp(hub_)) {
+    system_.Schedule(length, [this] { system_.Start(hub_); });
+  } else if (system_.Now() >= until) {
+    system_.CancelCrashAtWrite(hub_);
+  } else {
+    system_.Schedule(options_.min_length, [this, until, length] { AwaitCrash(until, length); });
+  }
+}
+
 void FaultInjector::BlockFor(NodeId from, NodeId to, Duration length) {
   system_.network().Block(from, to);
   const uint64_t fault = next_fault_++;
@@ -81,10 +91,13 @@ void FaultInjector::Strike() {
        [this] {
          const WriteCrash where = random_.Chance(0.5) ? WriteCrash::kBefore : WriteCrash::kDurable;
          const Duration length = Length();
-         Log(fmt::format("crash {} {} its next write, back within {:.3f} s", system_.NodeName(hub_),
-                         where == WriteCrash::kBefore ? "before" : "after", ToSeconds(length)));
-         system_.CrashAtNextWrite(hub_, where);
-         system_.Schedule(length, [this] { system_.Start(hub_); });
+         const std::string& prefix =
+             options_.write_prefixes[random_.Below(options_.write_prefixes.size())];
+         Log(fmt::format("crash {} {} its next write of {}*, for {:.3f} s", system_.NodeName(hub_),
+                         where == WriteCrash::kBefore ? "before" : "after", prefix,
+                         ToSeconds(length)));
+         system_.CrashAtNextWrite(hub_, where, prefix);
+         AwaitCrash(system_.Now() + options_.max_length, length);
        }},
       {weights.crash_leaf,
        [this] {

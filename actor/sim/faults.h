@@ -40,6 +40,8 @@ struct FaultOptions {
     int slow_node = 1;
     int break_stream = 2;
   } weights;
+  // A crash at a write waits for one that changes a key with a prefix drawn from these.
+  std::vector<std::string> write_prefixes = {""};
   // Per message, in the fault phase.
   double loss = 0.0005;
   double duplication = 0.01;
@@ -61,6 +63,8 @@ class FaultInjector {
   void DrawNext();
   void Strike();
   void CrashFor(NodeId node, CrashKind kind, Duration length);
+  // Until `until` the hub may crash at a write; once it has, it starts again after `length`.
+  void AwaitCrash(MonotonicTime until, Duration length);
   void BlockFor(NodeId from, NodeId to, Duration length);
   void Heal();
   Duration Length();

@@ -137,8 +137,7 @@ void SimulatedNetwork::Pump(StreamId id, int direction) {
       flying.clear();
       break;
     }
-    system_.trace().Record(system_.Now(), "packet", id.value, "data",
-                           HashBytes(flying.front().bytes));
+    system_.trace().Fold(HashBytes(flying.front().bytes));
     // Kept until the mailbox has taken it: the reader pushes back and the stream waits. Moved out
     // first, since the reader may write, close or crash while it handles it.
     Packet packet = std::move(flying.front());

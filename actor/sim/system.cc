@@ -1,8 +1,8 @@
 #include "actor/sim/system.h"
 
 #include <algorithm>
-#include <optional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -52,6 +52,7 @@ struct SimulatedSystem::Node {
   MemoryStore disk;
   std::unique_ptr<NodeStore> store;
   std::optional<WriteCrash> crash_at_write;
+  std::string crash_at_prefix;
   Duration clock_origin{};
   double clock_rate = 1;
 };
@@ -73,7 +74,10 @@ class SimulatedSystem::NodeStore final : public Store {
   }
   Status Write(const WriteBatch& batch, Durability durability) override {
     TROUPE_RETURN_IF_ERROR(Alive());
-    const std::optional<WriteCrash> crash = std::exchange(node_.crash_at_write, std::nullopt);
+    std::optional<WriteCrash> crash;
+    if (node_.crash_at_write && Touches(batch, node_.crash_at_prefix)) {
+      crash = std::exchange(node_.crash_at_write, std::nullopt);
+    }
     system_.trace_.Record(system_.now_, "write", node_.id.value, crash ? "and crash" : "store",
                           batch.changes().size());
     if (crash == WriteCrash::kBefore) {
@@ -81,6 +85,7 @@ class SimulatedSystem::NodeStore final : public Store {
       return Alive();
     }
     TROUPE_RETURN_IF_ERROR(node_.disk.Write(batch, durability));
+    if (system_.on_write_) system_.on_write_(node_.id, batch);
     if (crash == WriteCrash::kDurable) {
       system_.Crash(node_.id, CrashKind::kProcess);
       return Alive();
@@ -89,6 +94,11 @@ class SimulatedSystem::NodeStore final : public Store {
   }
 
  private:
+  static bool Touches(const WriteBatch& batch, const std::string& prefix) {
+    return std::any_of(
+        batch.changes().begin(), batch.changes().end(),
+        [&](const WriteBatch::Change& change) { return change.key.starts_with(prefix); });
+  }
   Status Alive() const {
     return node_.up && node_.boots == boot_ ? OkStatus()
                                             : Unavailable("{} has crashed", node_.name);
@@ -275,10 +285,14 @@ void SimulatedSystem::Crash(NodeId id, CrashKind kind) {
   });
   network_->NodeCrashed(id, kind);
   node.disk.Crash(random_.Bits());
+  if (on_crash_) on_crash_(id, kind);
 }
 
-void SimulatedSystem::CrashAtNextWrite(NodeId node, WriteCrash where) {
-  if (nodes_[node.value]->up) nodes_[node.value]->crash_at_write = where;
+void SimulatedSystem::CrashAtNextWrite(NodeId id, WriteCrash where, std::string key_prefix) {
+  Node& node = *nodes_[id.value];
+  if (!node.up) return;
+  node.crash_at_write = where;
+  node.crash_at_prefix = std::move(key_prefix);
 }
 
 void SimulatedSystem::CancelCrashAtWrite(NodeId node) {

@@ -81,14 +81,24 @@ class SimulatedSystem {
   // too: of what that handler still does nothing takes effect. Without effect on a node that is
   // down.
   void Crash(NodeId node, CrashKind kind);
-  // The node crashes at its next write to the store: before it, or right after it became durable.
-  void CrashAtNextWrite(NodeId node, WriteCrash where);
+  // The node crashes at its next write to the store that changes a key with this prefix: before it,
+  // or right after it became durable.
+  void CrashAtNextWrite(NodeId node, WriteCrash where, std::string key_prefix = "");
   void CancelCrashAtWrite(NodeId node);
 
   // Called when a root actor ended by itself (not by a crash of its node).
   void OnRootEnd(
       std::function<void(NodeId node, std::string_view name, const Status& cause)> call) {
     on_root_end_ = std::move(call);
+  }
+
+  // Called at each crash, after the node's actors are gone.
+  void OnCrash(std::function<void(NodeId node, CrashKind kind)> call) {
+    on_crash_ = std::move(call);
+  }
+  // Called when a batch is on a node's disk and nobody has been told yet.
+  void OnWrite(std::function<void(NodeId node, const WriteBatch& batch)> call) {
+    on_write_ = std::move(call);
   }
 
   // Makes a root actor on `node`. UNAVAILABLE when the node is down.
@@ -141,6 +151,8 @@ class SimulatedSystem {
   std::unordered_map<uint64_t, std::shared_ptr<Cell>> cells_;
   uint64_t next_address_ = 1;
   std::function<void(NodeId, std::string_view, const Status&)> on_root_end_;
+  std::function<void(NodeId, CrashKind)> on_crash_;
+  std::function<void(NodeId, const WriteBatch&)> on_write_;
   std::unique_ptr<SimulatedNetwork> network_;
 };
 

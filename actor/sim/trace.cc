@@ -40,6 +40,8 @@ void Trace::Record(MonotonicTime time, std::string_view kind, uint64_t where, st
   ++events_;
 }
 
+void Trace::Fold(uint64_t value) { hash_ = Mix(hash_, value); }
+
 std::string Trace::Text() const {
   std::string text;
   for (uint64_t e = events_ - std::min<uint64_t>(events_, kept_.size()); e < events_; ++e) {

@@ -25,6 +25,9 @@ class Trace {
   void Record(MonotonicTime time, std::string_view kind, uint64_t where, std::string_view what,
               uint64_t detail = 0);
 
+  // Takes `value` into the hash without counting an event: what the next event carries.
+  void Fold(uint64_t value);
+
   uint64_t hash() const { return hash_; }
   uint64_t events() const { return events_; }
   // The kept events, oldest first, one line each.

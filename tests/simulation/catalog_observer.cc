@@ -1,0 +1,223 @@
+#include "tests/simulation/catalog_observer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "base/check.h"
+
+namespace troupe::simulation {
+namespace {
+
+constexpr size_t kMaxSessions = 4096;
+
+template <typename Message>
+Message Parse(std::string_view value) {
+  Message message;
+  TROUPE_CHECK(message.ParseFromArray(value.data(), static_cast<int>(value.size())));
+  return message;
+}
+
+bool Ended(v1::JobState state) {
+  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
+         state == v1::JOB_STATE_CANCELLED;
+}
+
+}  // namespace
+
+void CatalogObserver::OnWrite(const WriteBatch& batch) {
+  for (const WriteBatch::Change& change : batch.changes()) {
+    const std::string& key = change.key;
+    if (key == "leader_epoch") continue;  // judged when it serves
+    const std::string_view view = key;
+    if (view.starts_with("job/") && change.value) {
+      OnJob(key.substr(4), *change.value);
+    } else if (view.starts_with("spec/") && change.value) {
+      specs_[key.substr(5)] = Parse<v1::JobSpec>(*change.value);
+    } else if (view.starts_with("history/") && change.value) {
+      OnHistory(key, *change.value);
+    } else if (view.starts_with("checkpoint/")) {
+      OnCheckpoint(key, change.value);
+    } else if (view.starts_with("lease/")) {
+      OnLease(key, change.value);
+    } else if (view.starts_with("request/") && change.value) {
+      const auto [found, added] = requests_.emplace(key.substr(8), *change.value);
+      world_.truth.Check(
+          added || found->second == *change.value, 13,
+          fmt::format("{} made two jobs: {} and {}", key, found->second, *change.value));
+    }
+  }
+}
+
+void CatalogObserver::OnJob(const std::string& id, std::string_view value) {
+  const auto record = Parse<v1::JobRecord>(value);
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end()) {
+    const v1::JobRecord& before = found->second;
+    world_.truth.Check(record.group_epoch() >= before.group_epoch(), 2,
+                       fmt::format("{}: group epoch falls from {} to {}", id, before.group_epoch(),
+                                   record.group_epoch()));
+    world_.truth.Check(record.last_attempt() >= before.last_attempt(), 4,
+                       fmt::format("{}: last attempt falls from {} to {}", id,
+                                   before.last_attempt(), record.last_attempt()));
+    // Nobody resumes a job in these simulations: an end is for good, and so is its cause.
+    if (Ended(before.state())) {
+      world_.truth.Check(record.state() == before.state(), 18,
+                         fmt::format("{}: {} becomes {}", id, v1::JobState_Name(before.state()),
+                                     v1::JobState_Name(record.state())));
+      world_.truth.Check(
+          record.failure().SerializeAsString() == before.failure().SerializeAsString(), 18,
+          fmt::format("{}: the cause {} becomes {}", id, before.failure().cause(),
+                      record.failure().cause()));
+    }
+  }
+  world_.truth.Check((record.state() == v1::JOB_STATE_FAILED) == !record.failure().cause().empty(),
+                     18,
+                     fmt::format("{} is {} with cause \"{}\"", id,
+                                 v1::JobState_Name(record.state()), record.failure().cause()));
+  jobs_[id] = record;
+}
+
+void CatalogObserver::OnHistory(std::string_view key, std::string_view value) {
+  const auto row = Parse<v1::StepEvent>(value);
+  const std::string_view rest = key.substr(8);
+  const std::string id(rest.substr(0, rest.rfind('/')));
+  const auto spec = specs_.find(id);
+  TROUPE_CHECK(spec != specs_.end());
+  ++history_rows_;
+  world_.truth.Check(
+      row.loss() == Loss(spec->second.training().seed(), row.step()), 7,
+      fmt::format("{}: the loss of another step is recorded for step {}", id, row.step()));
+  // Rank 0 reports its group epoch as the gradient norm.
+  world_.truth.Check(row.grad_norm() == static_cast<double>(row.group_epoch()), 3,
+                     fmt::format("{}: step {} of group epoch {} is recorded as of epoch {}", id,
+                                 row.step(), row.grad_norm(), row.group_epoch()));
+  const auto job = jobs_.find(id);
+  world_.truth.Check(
+      job != jobs_.end() && row.group_epoch() == job->second.group_epoch(), 3,
+      fmt::format("{}: a report of group epoch {} is accepted in another", id, row.group_epoch()));
+  const bool first = steps_.emplace(key, row.group_epoch()).second;
+  world_.truth.Check(first, 4,
+                     fmt::format("{}: step {} of group epoch {} is recorded twice", id, row.step(),
+                                 row.group_epoch()));
+}
+
+void CatalogObserver::OnCheckpoint(const std::string& key,
+                                   const std::optional<std::string>& value) {
+  if (!value) {
+    const auto found = checkpoints_.find(key);
+    if (found == checkpoints_.end()) return;
+    world_.truth.Check(found->second.state() != v1::CHECKPOINT_STATE_COMMITTED, 12,
+                       fmt::format("{} is committed and its record deleted", key));
+    checkpoints_.erase(found);
+    return;
+  }
+  const auto record = Parse<v1::CheckpointRecord>(*value);
+  const auto found = checkpoints_.find(key);
+  const v1::CheckpointState before =
+      found == checkpoints_.end() ? v1::CHECKPOINT_STATE_UNSPECIFIED : found->second.state();
+  if (record.state() == v1::CHECKPOINT_STATE_COMMITTED &&
+      before != v1::CHECKPOINT_STATE_COMMITTED) {
+    world_.truth.Check(
+        before == v1::CHECKPOINT_STATE_WRITING, 4,
+        fmt::format("{} is committed from state {}", key, v1::CheckpointState_Name(before)));
+    const auto job = jobs_.find(record.job());
+    world_.truth.Check(job != jobs_.end() && job->second.group_epoch() == record.group_epoch(), 3,
+                       fmt::format("{} commits an attempt of group epoch {} in another", key,
+                                   record.group_epoch()));
+    ++commits_;
+    const StatusOr<Restored> restored = world_.storage.Read(record.path(), record.digest());
+    if (!restored.ok()) {
+      world_.truth.Violate(10, "{} is committed, but: {}", key, ToString(restored.status()));
+    } else {
+      const uint64_t seed = specs_.at(record.job()).training().seed();
+      world_.truth.Check(restored->step == record.step() &&
+                             restored->state == world_.truth.State(seed, record.step()),
+                         10,
+                         fmt::format("{} of step {} holds another state (of step {})", key,
+                                     record.step(), restored->step));
+    }
+  }
+  if (record.state() == v1::CHECKPOINT_STATE_DELETING && before == v1::CHECKPOINT_STATE_COMMITTED) {
+    int newer = 0;
+    for (const auto& [other, commit] : checkpoints_) {
+      newer +=
+          commit.job() == record.job() && commit.state() == v1::CHECKPOINT_STATE_COMMITTED &&
+          std::pair(commit.step(), commit.attempt()) > std::pair(record.step(), record.attempt());
+    }
+    world_.truth.Check(
+        newer >= 2 && !record.pinned(), 12,
+        fmt::format("{} of step {} is deleted with {} newer commits", key, record.step(), newer));
+  }
+  checkpoints_[key] = record;
+}
+
+void CatalogObserver::OnLease(const std::string& key, const std::optional<std::string>& value) {
+  if (!value) {
+    leases_.erase(key);
+    return;
+  }
+  const auto lease = Parse<v1::LeaseRecord>(*value);
+  const auto [found, added] = leases_.emplace(key, lease);
+  world_.truth.Check(
+      added || found->second.SerializeAsString() == *value, 14,
+      fmt::format("{} is leased to {} epoch {} while {} epoch {} holds it", key, lease.job(),
+                  lease.group_epoch(), found->second.job(), found->second.group_epoch()));
+  found->second = lease;
+}
+
+void CatalogObserver::CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image) {
+  world_.truth.Check(leader_epoch > leader_epoch_, 2,
+                     fmt::format("leader epoch {} follows {}", leader_epoch, leader_epoch_));
+  leader_epoch_ = std::max(leader_epoch, leader_epoch_);
+  for (const auto& [request, job] : acknowledged_submits_) {
+    const auto kept = image.requests.find(request);
+    world_.truth.Check(
+        image.jobs.contains(job) && kept != image.requests.end() && kept->second == job, 13,
+        fmt::format("{} was acknowledged for {} and is forgotten", job, request));
+  }
+  for (const std::string& job : acknowledged_cancels_) {
+    const auto kept = image.jobs.find(job);
+    world_.truth.Check(kept != image.jobs.end() && Ended(kept->second.record.state()), 13,
+                       fmt::format("the cancel of {} was acknowledged and is forgotten", job));
+  }
+}
+
+void CatalogObserver::Observe(const CoordinatorState& state) {
+  world_.truth.Check(state.fleet.sessions.size() <= kMaxSessions, 15,
+                     fmt::format("{} sessions", state.fleet.sessions.size()));
+  world_.truth.Check(state.fleet.sessions.size() <= state.fleet.workers.size(), 15,
+                     fmt::format("{} sessions of {} workers", state.fleet.sessions.size(),
+                                 state.fleet.workers.size()));
+}
+
+void CatalogObserver::SubmitAcknowledged(const std::string& request_id, const std::string& job) {
+  const auto [found, added] = acknowledged_submits_.emplace(request_id, job);
+  world_.truth.Check(added || found->second == job, 13,
+                     fmt::format("{} was answered with {} and {}", request_id, found->second, job));
+}
+
+void CatalogObserver::CancelAcknowledged(const std::string& job) {
+  acknowledged_cancels_.insert(job);
+}
+
+const v1::CheckpointRecord* CatalogObserver::Head(const std::string& job) const {
+  const v1::CheckpointRecord* head = nullptr;
+  for (const auto& [key, record] : checkpoints_) {
+    if (record.job() == job && record.state() == v1::CHECKPOINT_STATE_COMMITTED &&
+        (head == nullptr || record.step() > head->step())) {
+      head = &record;
+    }
+  }
+  return head;
+}
+
+const v1::CheckpointRecord* CatalogObserver::AnyCommit(SeededRandom& random) const {
+  std::vector<const v1::CheckpointRecord*> commits;
+  for (const auto& [key, record] : checkpoints_) {
+    if (record.state() == v1::CHECKPOINT_STATE_COMMITTED) commits.push_back(&record);
+  }
+  return commits.empty() ? nullptr : commits[random.Below(commits.size())];
+}
+
+}  // namespace troupe::simulation

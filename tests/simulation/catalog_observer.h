@@ -1,0 +1,69 @@
+// Watches what becomes durable in the coordinator's catalog, from outside the coordinator, and
+// checks the invariants that can be told from there: epochs only rise, leases do not overlap, a
+// commit is whole, a head is restorable, acknowledged calls survive, an end has one cause.
+#ifndef TROUPE_TESTS_SIMULATION_CATALOG_OBSERVER_H_
+#define TROUPE_TESTS_SIMULATION_CATALOG_OBSERVER_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/store.h"
+#include "coordinator/machine.h"
+#include "tests/simulation/world.h"
+#include "troupe/v1/catalog.pb.h"
+#include "troupe/v1/checkpoint.pb.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe::simulation {
+
+class CatalogObserver {
+ public:
+  explicit CatalogObserver(World& world) : world_(world) {}
+
+  // A batch is on the disk.
+  void OnWrite(const WriteBatch& batch);
+  // A coordinator begins to serve.
+  void CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image);
+  // After each event: its memory is bounded.
+  void Observe(const CoordinatorState& state);
+
+  // The client was told that its request made this job; that the job is cancelled.
+  void SubmitAcknowledged(const std::string& request_id, const std::string& job);
+  void CancelAcknowledged(const std::string& job);
+
+  const std::map<std::string, v1::JobRecord>& jobs() const { return jobs_; }
+  const std::map<std::string, v1::JobSpec>& specs() const { return specs_; }
+  const std::map<std::string, v1::LeaseRecord>& leases() const { return leases_; }
+  uint64_t commits() const { return commits_; }
+  uint64_t history_rows() const { return history_rows_; }
+  // The newest commit of the job that is not quarantined; null if there is none.
+  const v1::CheckpointRecord* Head(const std::string& job) const;
+  // A random commit of a random job, for faults; null if there is none.
+  const v1::CheckpointRecord* AnyCommit(SeededRandom& random) const;
+
+ private:
+  void OnJob(const std::string& id, std::string_view value);
+  void OnHistory(std::string_view key, std::string_view value);
+  void OnCheckpoint(const std::string& key, const std::optional<std::string>& value);
+  void OnLease(const std::string& key, const std::optional<std::string>& value);
+
+  World& world_;
+  uint64_t leader_epoch_ = 0;
+  std::map<std::string, v1::JobRecord> jobs_;
+  std::map<std::string, v1::JobSpec> specs_;
+  std::map<std::string, std::string> requests_;
+  std::map<std::string, v1::CheckpointRecord> checkpoints_;  // by key
+  std::map<std::string, v1::LeaseRecord> leases_;            // by key
+  std::set<std::pair<std::string, uint64_t>> steps_;         // history keys with group epoch
+  std::map<std::string, std::string> acknowledged_submits_;  // request id → job
+  std::set<std::string> acknowledged_cancels_;
+  uint64_t commits_ = 0;
+  uint64_t history_rows_ = 0;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_CATALOG_OBSERVER_H_

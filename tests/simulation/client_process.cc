@@ -1,0 +1,85 @@
+#include "tests/simulation/client_process.h"
+
+#include <optional>
+
+#include "base/check.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Duration kRetry = std::chrono::seconds(5);
+
+struct Due {
+  static constexpr std::string_view kMessageName = "client.due";
+  size_t call = 0;
+};
+struct Redial {
+  static constexpr std::string_view kMessageName = "client.redial";
+};
+
+bool Retryable(StatusCode code) {
+  return code == StatusCode::kUnavailable || code == StatusCode::kAborted ||
+         code == StatusCode::kResourceExhausted;
+}
+
+}  // namespace
+
+Status ClientProcess::Start(Context& context) {
+  due_.resize(calls_.size());
+  for (size_t i = 0; i < calls_.size(); ++i) context.SetTimer(calls_[i].after, AnyMessage(Due{i}));
+  stream_ = world_.system.network().Dial(node_, context.self(), coordinator_);
+  return OkStatus();
+}
+
+Status ClientProcess::Handle(AnyMessage message, Context& context) {
+  if (const auto* due = message.As<Due>()) {
+    due_[due->call] = true;
+    Make(due->call, context);
+  } else if (const auto* opened = message.As<StreamOpened>()) {
+    if (opened->stream != stream_) return OkStatus();
+    open_ = true;
+    for (size_t i = 0; i < calls_.size(); ++i) Make(i, context);
+  } else if (const auto* closed = message.As<StreamClosed>()) {
+    if (closed->stream != stream_) return OkStatus();
+    open_ = false;
+    context.SetTimer(milliseconds(300), AnyMessage(Redial{}));
+  } else if (message.As<Redial>()) {
+    stream_ = world_.system.network().Dial(node_, context.self(), coordinator_);
+  } else if (const auto* data = message.As<StreamData>()) {
+    const std::optional<ClientFrame> frame = DecodeClientFrame(data->bytes);
+    TROUPE_CHECK(frame.has_value());
+    if (data->stream == stream_) OnAnswer(*frame, context);
+  }
+  return OkStatus();
+}
+
+void ClientProcess::Make(size_t call, Context& context) {
+  if (!open_ || !due_[call] || outcomes_[call].answered) return;
+  const PlannedCall& planned = calls_[call];
+  const ClientFrame frame{static_cast<char>(planned.kind), call, planned.payload};
+  world_.system.network().Write(stream_, context.self(), Encode(frame)).IgnoreError();
+}
+
+void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
+  TROUPE_CHECK(frame.number < calls_.size());
+  const PlannedCall& call = calls_[frame.number];
+  const auto code = static_cast<StatusCode>(frame.kind);
+  if (code == StatusCode::kOk && call.kind == CallKind::kCreateJob) {
+    v1::Job job;
+    TROUPE_CHECK(job.ParseFromString(frame.payload));
+    observer_.SubmitAcknowledged(call.request_id, job.name().substr(job.name().rfind('/') + 1));
+  } else if (code == StatusCode::kOk && call.kind == CallKind::kCancelJob) {
+    observer_.CancelAcknowledged(call.job);
+  } else if (code == StatusCode::kNotFound || Retryable(code)) {
+    // The job's submit may still be on its way.
+    due_[frame.number] = false;
+    context.SetTimer(kRetry, AnyMessage(Due{frame.number}));
+    return;
+  }
+  outcomes_[frame.number] = {true, code};
+}
+
+}  // namespace troupe::simulation

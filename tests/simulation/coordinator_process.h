@@ -1,0 +1,69 @@
+// The coordinator as a simulated process: the product's state machines and catalog in a shell that
+// does what the gRPC shell does, on streams of the simulator.
+//
+// A stream belongs to a worker or to the client by its first byte; see client_process.h for the
+// client's frames.
+#ifndef TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
+#define TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actor/actor.h"
+#include "actor/sim/network.h"
+#include "coordinator/machine.h"
+#include "tests/simulation/catalog_observer.h"
+#include "tests/simulation/world.h"
+
+namespace troupe::simulation {
+
+// Known bugs of a coordinator's shell, put back to show that the simulation catches them.
+struct ShellBugs {
+  bool forget_leader_epoch = false;  // begins with 1 at every start instead of the catalog's next
+  bool ack_before_durable = false;   // replies and messages go out before the writes
+};
+
+class CoordinatorProcess final : public Actor {
+ public:
+  CoordinatorProcess(World& world, CatalogObserver& observer, NodeId node, Store& store,
+                     CoordinatorOptions options, ShellBugs bugs)
+      : world_(world),
+        observer_(observer),
+        node_(node),
+        store_(store),
+        options_(std::move(options)),
+        bugs_(bugs) {}
+
+  Status Start(Context& context) override;
+  Status Handle(AnyMessage message, Context& context) override;
+
+ private:
+  Status HandleBytes(StreamId stream, const std::string& bytes, Context& context);
+  Status HandleCall(StreamId stream, const std::string& bytes, Context& context);
+  // One event through the machine, its effects performed in order.
+  template <typename What>
+  Status Run(What what, Context& context);
+  void SendMessages(Effects& effects, Context& context);
+  void SetAlarm(Context& context);
+
+  World& world_;
+  CatalogObserver& observer_;
+  const NodeId node_;
+  Store& store_;
+  const CoordinatorOptions options_;
+  const ShellBugs bugs_;
+  CoordinatorState state_;
+  TimerId alarm_;
+  MonotonicTime alarm_time_ = MonotonicTime::max();
+  std::map<CallId, std::pair<StreamId, uint64_t>>
+      calls_;  // open ones: stream and the client's number
+  CallId next_call_ = 1;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_

@@ -1,0 +1,203 @@
+#include "tests/simulation/worker_process.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe::simulation {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Alarm {
+  static constexpr std::string_view kMessageName = "worker.alarm";
+};
+struct ProcessUp {
+  static constexpr std::string_view kMessageName = "worker.process_up";
+  int device = 0;
+  uint64_t life = 0;
+};
+struct ProcessGone {
+  static constexpr std::string_view kMessageName = "worker.process_gone";
+  int device = 0;
+  uint64_t life = 0;
+  int signal = 0;
+};
+struct ToRank {
+  static constexpr std::string_view kMessageName = "rank.command";
+  int device = 0;
+  uint64_t life = 0;
+  v1::RankCommand command;
+};
+struct Removed {
+  static constexpr std::string_view kMessageName = "worker.removed";
+  v1::DeleteCheckpoint request;
+};
+
+Duration Draw(Context& context, Duration low, Duration high) {
+  return low + Duration(static_cast<int64_t>(context.RandomBits() %
+                                             (static_cast<uint64_t>((high - low).count()) + 1)));
+}
+
+}  // namespace
+
+Status WorkerProcess::Start(Context& context) {
+  session::Config config;
+  v1::Hello& identity = config.identity;
+  identity.set_protocol_version(session::kProtocolVersion);
+  identity.set_name(name_);
+  identity.set_incarnation(static_cast<uint64_t>(context.WallNanoseconds()));
+  for (int i = 0; i < devices_; ++i) {
+    v1::Device& device = *identity.add_devices();
+    device.set_index(i);
+    device.mutable_kind()->set_kind("cpu");
+    device.mutable_kind()->set_model("simulated");
+    device.mutable_kind()->set_kernel_level("portable");
+    device.mutable_kind()->set_versions("1");
+    device.set_memory_bytes(int64_t{1} << 34);
+    device.set_cores(1);
+  }
+  identity.set_host(name_);
+  identity.set_pid(1);
+  processes_.resize(static_cast<size_t>(devices_));
+  state_ = session::MakeState(std::move(config), context.Now());
+  return Run(session::Tick{}, context);
+}
+
+Status WorkerProcess::Handle(AnyMessage message, Context& context) {
+  if (message.As<Alarm>()) {
+    alarm_time_ = MonotonicTime::max();
+    return Run(session::Tick{}, context);
+  }
+  if (const auto* opened = message.As<StreamOpened>()) {
+    if (opened->stream == stream_) {
+      // UNAVAILABLE: the stream is over and StreamClosed on its way.
+      world_.system.network()
+          .Write(stream_, context.self(), hello_.SerializeAsString())
+          .IgnoreError();
+    }
+    return OkStatus();
+  }
+  if (const auto* data = message.As<StreamData>()) {
+    if (data->stream != stream_) return OkStatus();
+    session::StreamMessage said{stream_number_, {}};
+    if (!said.message.ParseFromString(data->bytes))
+      return Internal("the coordinator's message does not parse");
+    return Run(std::move(said), context);
+  }
+  if (const auto* closed = message.As<StreamClosed>()) {
+    if (closed->stream != stream_) return OkStatus();
+    return Run(session::StreamClosed{stream_number_, ToString(closed->cause)}, context);
+  }
+  if (const auto* up = message.As<ProcessUp>()) {
+    Process& process = processes_[static_cast<size_t>(up->device)];
+    if (process.life != up->life) return OkStatus();
+    process.rank = std::make_unique<RankModel>(world_, node_, name_, up->device, up->life);
+    v1::RankReport idle;
+    idle.mutable_idle();
+    return Run(session::RankSaid{up->device, std::move(idle)}, context);
+  }
+  if (const auto* gone = message.As<ProcessGone>()) {
+    Process& process = processes_[static_cast<size_t>(gone->device)];
+    if (process.life != gone->life) return OkStatus();
+    process.rank.reset();
+    return Run(session::RankExited{.device = gone->device, .signal = gone->signal}, context);
+  }
+  if (auto* to = message.As<ToRank>()) {
+    RankModel* const rank = FindProcess(to->device, to->life);
+    if (rank != nullptr) rank->OnCommand(to->command, context);
+    return OkStatus();
+  }
+  if (auto* said = message.As<RankSays>()) {
+    if (FindProcess(said->device, said->life) == nullptr) return OkStatus();
+    return Run(session::RankSaid{said->device, std::move(said->report)}, context);
+  }
+  if (const auto* crashed = message.As<RankCrashed>()) {
+    Process& process = processes_[static_cast<size_t>(crashed->device)];
+    if (process.life != crashed->life) return OkStatus();
+    process.rank.reset();
+    return Run(session::RankExited{.device = crashed->device, .signal = 11}, context);
+  }
+  if (const auto* removed = message.As<Removed>()) {
+    world_.storage.Delete(removed->request.path());
+    session::CheckpointGone gone;
+    gone.deleted.set_job(removed->request.job());
+    gone.deleted.set_attempt(removed->request.attempt());
+    gone.deleted.set_path(removed->request.path());
+    return Run(std::move(gone), context);
+  }
+  // What is left concerns one rank: its alarms, and its group's fate.
+  for (Process& process : processes_) {
+    if (process.rank != nullptr && process.rank->OnMessage(message, context)) break;
+  }
+  return OkStatus();
+}
+
+template <typename What>
+Status WorkerProcess::Run(What what, Context& context) {
+  session::Effects effects = session::Step(state_, session::Event{context.Now(), std::move(what)});
+  for (session::Effect& effect : effects) TROUPE_RETURN_IF_ERROR(Perform(effect, context));
+  world_.truth.Check(state_.unsent.size() <= 1024, 15,
+                     fmt::format("{} keeps {} ends of ranks", name_, state_.unsent.size()));
+  SetAlarm(context);
+  return OkStatus();
+}
+
+Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
+  SimulatedNetwork& network = world_.system.network();
+  if (auto* dial = std::get_if<session::Dial>(&effect)) {
+    stream_number_ = dial->stream;
+    hello_ = std::move(dial->hello);
+    stream_ = network.Dial(node_, context.self(), coordinator_);
+  } else if (std::get_if<session::HangUp>(&effect)) {
+    network.Close(stream_, context.self(), Cancelled("hung up"));
+  } else if (auto* send = std::get_if<session::SendToCoordinator>(&effect)) {
+    // UNAVAILABLE: the stream is over and StreamClosed on its way; here and below.
+    network.Write(stream_, context.self(), send->message.SerializeAsString()).IgnoreError();
+  } else if (const auto* beat = std::get_if<session::SendHeartbeat>(&effect)) {
+    v1::WorkerMessage message;
+    message.mutable_heartbeat()->set_memory_bytes(1 << 20);
+    message.set_leader_epoch(beat->leader_epoch);
+    network.Write(stream_, context.self(), message.SerializeAsString()).IgnoreError();
+  } else if (const auto* start = std::get_if<session::StartProcess>(&effect)) {
+    const uint64_t life = ++processes_[static_cast<size_t>(start->device)].life;
+    context.SetTimer(Draw(context, milliseconds(5), milliseconds(100)),
+                     AnyMessage(ProcessUp{start->device, life}));
+  } else if (const auto* kill = std::get_if<session::KillProcess>(&effect)) {
+    Process& process = processes_[static_cast<size_t>(kill->device)];
+    if (process.rank != nullptr) process.rank->Killed();
+    context.SetTimer(Draw(context, milliseconds(1), milliseconds(20)),
+                     AnyMessage(ProcessGone{kill->device, process.life, 9}));
+  } else if (auto* to = std::get_if<session::SendToRank>(&effect)) {
+    return context.Send(
+        context.self(),
+        AnyMessage(ToRank{to->device, processes_[static_cast<size_t>(to->device)].life,
+                          std::move(to->command)}));
+  } else if (const auto* remove = std::get_if<session::RemoveCheckpoint>(&effect)) {
+    context.SetTimer(Draw(context, milliseconds(1), milliseconds(50)),
+                     AnyMessage(Removed{remove->request}));
+  } else if (const auto* end = std::get_if<session::EndDaemon>(&effect)) {
+    return Internal("the daemon ends itself: {}", end->message);
+  }
+  return OkStatus();
+}
+
+RankModel* WorkerProcess::FindProcess(int device, uint64_t life) {
+  Process& process = processes_[static_cast<size_t>(device)];
+  return process.life == life ? process.rank.get() : nullptr;
+}
+
+void WorkerProcess::SetAlarm(Context& context) {
+  const MonotonicTime time = session::NextDeadline(state_);
+  if (time == alarm_time_) return;
+  // An alarm that comes too early is a Tick that finds nothing to do: cheaper than a new timer for
+  // every message that moves the deadline back.
+  if (alarm_time_ != MonotonicTime::max() && alarm_time_ < time) return;
+  context.CancelTimer(alarm_);
+  alarm_time_ = time;
+  if (time != MonotonicTime::max())
+    alarm_ = context.SetTimer(time - context.Now(), AnyMessage(Alarm{}));
+}
+
+}  // namespace troupe::simulation

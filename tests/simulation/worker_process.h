@@ -1,0 +1,64 @@
+// A worker daemon as a simulated process: the product's session machine (worker/session) in a shell
+// that does what the daemon's shell does, with models of ranks (rank_model.h) in place of rank
+// processes.
+//
+// Volatile: a crash of its node ends the daemon and its ranks alike.
+#ifndef TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
+#define TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actor/actor.h"
+#include "actor/sim/network.h"
+#include "tests/simulation/rank_model.h"
+#include "tests/simulation/world.h"
+#include "worker/session/session.h"
+
+namespace troupe::simulation {
+
+class WorkerProcess final : public Actor {
+ public:
+  WorkerProcess(World& world, NodeId node, std::string name, int devices, NodeId coordinator)
+      : world_(world),
+        node_(node),
+        name_(std::move(name)),
+        devices_(devices),
+        coordinator_(coordinator) {}
+
+  Status Start(Context& context) override;
+  Status Handle(AnyMessage message, Context& context) override;
+
+ private:
+  // One event through the machine, its effects performed in order.
+  template <typename What>
+  Status Run(What what, Context& context);
+  Status Perform(session::Effect& effect, Context& context);
+  void SetAlarm(Context& context);
+  // The rank process of that life on that device; null if it is gone.
+  RankModel* FindProcess(int device, uint64_t life);
+
+  World& world_;
+  const NodeId node_;
+  const std::string name_;
+  const int devices_;
+  const NodeId coordinator_;
+  session::State state_;
+  TimerId alarm_;
+  MonotonicTime alarm_time_ = MonotonicTime::max();
+  // The stream in use, by the machine's number and the network's.
+  uint64_t stream_number_ = 0;
+  StreamId stream_;
+  v1::WorkerMessage hello_;
+  struct Process {
+    uint64_t life = 0;
+    std::unique_ptr<RankModel> rank;  // null: not running
+  };
+  std::vector<Process> processes_;  // by device
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_

@@ -1,0 +1,113 @@
+// All that lies outside the simulated processes and is shared by them: devices, the data plane, the
+// mounted storage, the jobs' nature, and the truth they are measured by.
+#ifndef TROUPE_TESTS_SIMULATION_WORLD_H_
+#define TROUPE_TESTS_SIMULATION_WORLD_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "actor/sim/random.h"
+#include "actor/sim/system.h"
+#include "base/time_limits.h"
+#include "tests/simulation/collective_bus.h"
+#include "tests/simulation/shared_storage.h"
+#include "tests/simulation/truth.h"
+
+namespace troupe::simulation {
+
+// How a job behaves when it runs.
+struct JobNature {
+  uint64_t seed = 0;
+  Duration step_time{};
+  int64_t crash_at_step = 0;  // its rank 0 dies there on every attempt; 0: never
+};
+
+// A rank's process on a device.
+struct RankLife {
+  NodeId node;
+  std::string worker;
+  int device = 0;
+  GroupName group;
+  int rank = 0;
+};
+
+// Chances of what goes wrong inside workers; zero once healed.
+struct RankFaults {
+  double crash_per_step = 0;
+  double hang_per_step = 0;
+  double shard_failure = 0;
+};
+
+class World {
+ public:
+  World(SimulatedSystem& the_system, uint64_t seed, const TimeLimits& the_limits)
+      : system(the_system),
+        limits(the_limits),
+        storage(truth),
+        bus(the_system, truth, seed),
+        random(seed, "world") {
+    system.OnCrash([this](NodeId node, CrashKind kind) { EndNode(node, kind); });
+  }
+
+  // A rank's process begins; breaks invariant 14 where its device has a living one. Returns its
+  // number.
+  uint64_t Begin(RankLife life) {
+    for (const auto& [number, other] : lives_) {
+      truth.Check(
+          other.worker != life.worker || other.device != life.device, 14,
+          fmt::format("{} epoch {} rank {} starts on {} device {}, where {} epoch {} rank {} lives",
+                      life.group.job, life.group.epoch, life.rank, life.worker, life.device,
+                      other.group.job, other.group.epoch, other.rank));
+    }
+    lives_.emplace(++last_number_, std::move(life));
+    return last_number_;
+  }
+
+  // It ends; its peers learn within `limit`.
+  void End(uint64_t number, Duration limit) {
+    const auto found = lives_.find(number);
+    if (found == lives_.end()) return;
+    const RankLife life = std::move(found->second);
+    lives_.erase(found);
+    bus.Leave(life.group, life.rank, limit);
+  }
+
+  // Whether `address`, the number of a life, is that of a living rank other than this one.
+  bool IsStrange(const std::string& address, const GroupName& group, int rank) const {
+    const auto found = lives_.find(std::strtoull(address.c_str(), nullptr, 10));
+    return found != lives_.end() && (found->second.group != group || found->second.rank != rank);
+  }
+
+  SimulatedSystem& system;
+  const TimeLimits limits;
+  Truth truth;
+  SharedStorage storage;
+  CollectiveBus bus;
+  SeededRandom random;  // of what happens inside workers
+  RankFaults faults;
+  std::map<std::string, JobNature> natures;  // by job id
+  uint64_t steps_applied = 0;                // by all ranks
+
+ private:
+  void EndNode(NodeId node, CrashKind kind) {
+    std::vector<uint64_t> over;
+    for (const auto& [number, life] : lives_) {
+      if (life.node == node) over.push_back(number);
+    }
+    // Sockets of a killed process close at once; a lost host is noticed by what it does not send.
+    for (const uint64_t number : over) {
+      End(number,
+          kind == CrashKind::kProcess ? Duration(std::chrono::milliseconds(100)) : limits.lease);
+    }
+  }
+
+  std::map<uint64_t, RankLife> lives_;
+  uint64_t last_number_ = 0;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_WORLD_H_
