@@ -57,7 +57,7 @@ class Engine::Stepping {
   Stepping(EngineOptions options, CoordinatorState state)
       : options_(std::move(options)), state_(std::move(state)), planner_(state_.options.planner) {
     DeclareCoordinatorMetrics(*options_.metrics);
-    for (const auto& [id, job] : state_.jobs) RecordJob(job, *options_.metrics);
+    for (const auto& [id, job] : state_.jobs) RecordRecoveredJob(job, *options_.metrics);
     ActorSystemOptions system;
     system.threads = 1;
     system.max_actors = 1;

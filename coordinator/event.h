@@ -111,7 +111,10 @@ struct CheckpointMeasured {
   v1::CheckpointRecord record;  // COMMITTED or ABORTED
   double stall_seconds = 0;     // of the slowest rank
 };
-using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured>;
+struct RestartMeasured {
+  std::string job;
+};
+using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, RestartMeasured>;
 
 struct Effects {
   std::vector<std::string_view> failpoints_before;  // hit first (base/failpoint.h)

@@ -76,6 +76,7 @@ struct Job {
   MonotonicTime flush_time;                       // when they shall be; valid if there are any
   int64_t durable_step = 0;                       // of the current epoch's reports
   std::deque<double> step_seconds;                // of the newest steps, for the median
+  int waiting_free_count = 0;                     // of the devices that waiting_for tells of
   std::string waiting_for;                        // the capacity it waits for
   std::optional<MonotonicTime> place_not_before;  // backoff: not placed before then
   std::optional<MonotonicTime> shrink_time;  // from then on it may be placed on a smaller layout

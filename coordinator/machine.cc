@@ -226,11 +226,7 @@ class Stepper {
   void Schedule() {
     if (!turn_.reschedule) return;
     turn_.reschedule = false;
-    const std::set<QueueKey> before = state_.queue;
-    PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
-    for (const QueueKey& key : before) {
-      if (!state_.queue.contains(key)) Touch(key.id);
-    }
+    for (const std::string& id : PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_)) Touch(id);
   }
 
  private:

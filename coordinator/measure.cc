@@ -66,6 +66,10 @@ void Record(const CheckpointMeasured& measured, Metrics& metrics) {
               static_cast<double>(record.commit_wall_time_ns()) * 1e-9);
 }
 
+void Record(const RestartMeasured& measured, Metrics& metrics) {
+  metrics.Add("troupe_job_restarts_total", {{"job_name", measured.job}}, 1);
+}
+
 }  // namespace
 
 void DeclareCoordinatorMetrics(Metrics& metrics) {
@@ -80,7 +84,7 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
       "where a device's peak is unknown. MFU is the ratio of the rates.");
   metrics.DeclareHistogram("troupe_job_step_duration_seconds", "Time of one step.",
                            SecondsBuckets());
-  metrics.DeclareGauge("troupe_job_restarts_total", "Recoveries of the job so far.");
+  metrics.DeclareCounter("troupe_job_restarts_total", "Recoveries of the job so far.");
   metrics.DeclareGauge("troupe_job_state", "1 for the state the job is in, else 0.");
   metrics.DeclareHistogram(
       "troupe_collective_duration_seconds",
@@ -115,14 +119,20 @@ void RecordMeasurement(const Measurement& measurement, Metrics& metrics) {
   std::visit([&](const auto& measured) { Record(measured, metrics); }, measurement);
 }
 
+void RecordRecoveredJob(const Job& job, Metrics& metrics) {
+  metrics.Add("troupe_job_restarts_total", {{"job_name", job.id()}},
+              static_cast<double>(job.record.restarts()));
+  RecordJob(job, metrics);
+}
+
 void RecordJob(const Job& job, Metrics& metrics) {
+  // A job that never failed has a series too.
+  metrics.Add("troupe_job_restarts_total", {{"job_name", job.id()}}, 0);
   const v1::JobState shown = ShownState(job);
   for (const v1::JobState state : kStates) {
     metrics.Set("troupe_job_state", {{"job_name", job.id()}, {"state", StateName(state)}},
                 state == shown ? 1 : 0);
   }
-  metrics.Set("troupe_job_restarts_total", {{"job_name", job.id()}},
-              static_cast<double>(job.record.restarts()));
   metrics.Set("troupe_job_step", {{"job_name", job.id()}}, static_cast<double>(job.record.step()));
   if (const v1::CheckpointRecord* const commit = NewestCommit(job)) {
     metrics.Set("troupe_checkpoint_last_committed_step", {{"job_name", job.id()}},

@@ -15,7 +15,10 @@ void DeclareCoordinatorMetrics(Metrics& metrics);
 
 void RecordMeasurement(const Measurement& measurement, Metrics& metrics);
 
-// Sets the gauges of one job, and of the fleet, to what `state` says.
+// A job that this coordinator found in its catalog: counters go on where they were.
+void RecordRecoveredJob(const Job& job, Metrics& metrics);
+
+// Sets the gauges of one job to what it says.
 void RecordJob(const Job& job, Metrics& metrics);
 
 // `workers` are the names that have a series; brought up to date.

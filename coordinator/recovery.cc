@@ -152,6 +152,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   }
   job.record.set_barren_restarts(job.record.barren_restarts() + 1);
   job.record.set_restarts(job.record.restarts() + 1);
+  turn.effects.measurements.push_back(RestartMeasured{job.id()});
   QueueForRecovery(job, turn);
   RecordEvent(job, "RECOVERING", text, turn);
 }

@@ -9,10 +9,21 @@ namespace {
 
 enum class Placement { kStarted, kWaitsItsTurn, kLacksCapacity, kBackingOff };
 
-void SayWaiting(Job& job, const std::string& what, Turn& turn) {
+// The fleet as one pass over the queue sees it; looked at again after each start.
+struct View {
+  ClusterView free;
+  ClusterView all;
+
+  explicit View(const Fleet& fleet)
+      : free(ListDevices(fleet, true)), all(ListDevices(fleet, false)) {}
+  int free_count() const { return static_cast<int>(free.free_devices.size()); }
+  int all_count() const { return static_cast<int>(all.free_devices.size()); }
+};
+
+void SayWaiting(Job& job, std::string what, Turn& turn) {
   const bool first = job.waiting_for.empty();
-  job.waiting_for = what;
-  if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", what, turn);
+  job.waiting_for = std::move(what);
+  if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
 }
 
 // Continues on a smaller layout, if the job may and there is one that fits the free devices.
@@ -40,26 +51,30 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   return true;
 }
 
-Placement TryPlace(Job& job, Turn& turn) {
+Placement TryPlace(Job& job, const View& view, Turn& turn) {
   if (job.place_not_before && turn.now < *job.place_not_before) return Placement::kBackingOff;
   const Planner& planner = turn.options.planner;
   const int ranks = job.plan.ranks_size();
-  const ClusterView free_view = ListDevices(turn.fleet, true);
-  Status shortage = FailedPrecondition("{} ranks need {} devices; {} are free", ranks, ranks,
-                                       free_view.free_devices.size());
-  if (static_cast<int>(free_view.free_devices.size()) >= ranks) {
-    StatusOr<v1::Plan> placed = planner.place(job.spec, job.plan, free_view);
+  Status shortage;
+  if (view.free_count() >= ranks) {
+    StatusOr<v1::Plan> placed = planner.place(job.spec, job.plan, view.free);
     if (placed.ok()) {
       StartGroup(job, *std::move(placed), turn);
       return Placement::kStarted;
     }
     shortage = placed.status();
   }
-  if (job.may_shrink && StartSmaller(job, free_view, turn)) return Placement::kStarted;
-  const ClusterView all = ListDevices(turn.fleet, false);
-  const bool could = static_cast<int>(all.free_devices.size()) >= ranks &&
-                     planner.place(job.spec, job.plan, all).ok();
-  SayWaiting(job, std::string(Message(shortage)), turn);
+  if (job.may_shrink && StartSmaller(job, view.free, turn)) return Placement::kStarted;
+  if (!shortage.ok()) {
+    SayWaiting(job, std::string(Message(shortage)), turn);
+  } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
+    // Thousands may wait: what is said of each changes only with the number.
+    job.waiting_free_count = view.free_count();
+    SayWaiting(
+        job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
+        turn);
+  }
+  const bool could = view.all_count() >= ranks && planner.place(job.spec, job.plan, view.all).ok();
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
 }
 
@@ -69,20 +84,26 @@ QueueKey QueueKeyOf(const Job& job) {
   return {-int64_t{job.spec.priority()}, job.record.sequence(), job.id()};
 }
 
-void PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn) {
+std::vector<std::string> PlaceQueuedJobs(std::set<QueueKey>* queue,
+                                         std::map<std::string, Job>* jobs, Turn& turn) {
+  std::vector<std::string> started;
+  View view(turn.fleet);
   for (auto key = queue->begin(); key != queue->end();) {
-    switch (TryPlace(jobs->at(key->id), turn)) {
+    switch (TryPlace(jobs->at(key->id), view, turn)) {
       case Placement::kStarted:
+        started.push_back(key->id);
         key = queue->erase(key);
+        view = View(turn.fleet);
         break;
       case Placement::kWaitsItsTurn:
-        return;
+        return started;
       case Placement::kLacksCapacity:
       case Placement::kBackingOff:
         ++key;
         break;
     }
   }
+  return started;
 }
 
 }  // namespace troupe

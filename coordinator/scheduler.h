@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "coordinator/job.h"
 #include "coordinator/turn.h"
@@ -26,9 +27,10 @@ struct QueueKey {
 
 QueueKey QueueKeyOf(const Job& job);
 
-// Starts every job of `queue` whose turn it is and that can be placed. REQUIRES: `queue` holds the
-// keys of exactly the jobs that wait; those that it starts are removed.
-void PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn);
+// Starts every job of `queue` whose turn it is and that can be placed, and returns their ids; they
+// are removed from `queue`. REQUIRES: `queue` holds the keys of exactly the jobs that wait.
+std::vector<std::string> PlaceQueuedJobs(std::set<QueueKey>* queue,
+                                         std::map<std::string, Job>* jobs, Turn& turn);
 
 }  // namespace troupe
 

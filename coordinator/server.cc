@@ -22,6 +22,9 @@ constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
 constexpr int kMaxReceiveBytes = 4 << 20;
 // Workers ping at their heartbeat; a server that minds would end their streams.
 constexpr int kMinPingIntervalMs = 100;
+// A watcher whose host is gone is noticed.
+constexpr int kKeepaliveMs = 10000;
+constexpr int kKeepaliveTimeoutMs = 5000;
 
 }  // namespace
 
@@ -79,6 +82,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &parts->port);
   builder.RegisterService(parts->jobs.get());
