@@ -204,14 +204,14 @@ class MainJob(ClusterCase):
     def test_a_full_disk_aborts_the_attempt_and_training_goes_on(self):
         if os.geteuid() != 0:
             self.skipTest("mounting a small tmpfs needs root")
-        cluster = Cluster(workers=2)
+        cluster = Cluster(workers=2, environment=SLOW)
         folder = cluster.home / "small"
         folder.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]).returncode != 0:
             self.skipTest("this machine does not allow mounting a tmpfs")
         try:
             with cluster:
-                path = cluster.write_job("full", steps=30, interval=5)
+                path = cluster.write_job("full", steps=2000, interval=5)
                 code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.folder={folder}")
                 self.assertEqual(code, 0, err)
                 cluster.wait_for_step("full", 12)
