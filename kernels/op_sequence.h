@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "collective/operation.h"
 #include "kernels/backend.h"
 #include "model/program/op.h"
 

@@ -132,7 +132,11 @@ Status Preparation::MeasureOp(const Op& op) {
       bytes = threads_ * Extent(op.inputs[1], 1) * static_cast<int64_t>(sizeof(float));
       break;
     case OpKind::kSumOfSquares: bytes = threads_ * static_cast<int64_t>(sizeof(double)); break;
-    case OpKind::kRope: TableOf(std::get<model::RopeAttributes>(op.attributes)); break;
+    case OpKind::kRope:
+      // A program without attention: positions are at most its rows'.
+      if (longest_sample_ == 0) longest_sample_ = Extent(op.inputs[0], 0);
+      TableOf(std::get<model::RopeAttributes>(op.attributes));
+      break;
     default: break;
   }
   working_bytes_ = std::max(working_bytes_, bytes);

@@ -1,0 +1,155 @@
+// Every operation of a training step by itself, at the shapes of a model: one JSON line each.
+//
+//   troupe-bench-kernels [--model llama-124m] [--batch 4] [--sequence 256] [--threads 2]
+//     [--dtype float32|bfloat16]  absent: both
+//     [--only KIND]               absent: all, such as attention_grad
+//     [--cpu-time]                processor time instead of the clock: what one thread takes on a busy machine
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "bench/program_bench.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "model/build.h"
+#include "model/cost.h"
+#include "model/program/memory_plan.h"
+
+namespace troupe {
+namespace {
+
+using model::Piece;
+
+struct Arguments {
+  std::string model = "llama-124m", dtype, only;
+  int64_t batch = 4, sequence = 256;
+  int threads = 2;
+};
+
+[[noreturn]] void Refuse(const std::string& message) {
+  fmt::print(stderr, "troupe-bench-kernels: {}\n", message);
+  std::exit(2);
+}
+
+Arguments Parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--cpu-time") {
+      bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+    } else if (i + 1 == argc) {
+      Refuse(flag + " needs a value");
+    } else if (flag == "--model") {
+      arguments.model = argv[++i];
+    } else if (flag == "--dtype") {
+      arguments.dtype = argv[++i];
+    } else if (flag == "--only") {
+      arguments.only = argv[++i];
+    } else {
+      const int value = std::atoi(argv[++i]);
+      if (value < 1) Refuse(flag + " must be a positive number");
+      if (flag == "--batch") {
+        arguments.batch = value;
+      } else if (flag == "--sequence") {
+        arguments.sequence = value;
+      } else if (flag == "--threads") {
+        arguments.threads = value;
+      } else {
+        Refuse("unknown flag " + flag);
+      }
+    }
+  }
+  if (!arguments.dtype.empty() && arguments.dtype != "float32" && arguments.dtype != "bfloat16") {
+    Refuse("--dtype must be float32 or bfloat16");
+  }
+  return arguments;
+}
+
+// "[1024,768] [2304,768]": the extents of the inputs.
+std::string ShapesOf(const model::Op& op, const model::Program& program) {
+  std::string text;
+  for (size_t i = 0; i < op.inputs.size() && i < 3; ++i) {
+    text += text.empty() ? "[" : " [";
+    const auto& dims = program.value(op.inputs[i]).dims;
+    for (size_t d = 0; d < dims.size(); ++d) text += (d > 0 ? "," : "") + std::to_string(dims[d].local);
+    text += "]";
+  }
+  return text;
+}
+
+// At least five runs and half a second.
+double SecondsOf(kernels::Executable& executable, bool update) {
+  std::vector<double> seconds;
+  double total = 0;
+  for (int run = 0; run < 6 || (total < 0.5 && run < 200); ++run) {
+    const double start = bench::Now();
+    const kernels::RunOptions options{.first_microbatch = true};
+    TROUPE_CHECK_OK(update ? executable.RunUpdate() : executable.Run(0, Piece::kForward, 0, options));
+    if (run == 0) continue;  // warms up
+    seconds.push_back(bench::Now() - start);
+    total += seconds.back();
+  }
+  return bench::Median(seconds);
+}
+
+void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend, const std::string& dtype) {
+  auto config = bench::ConfigOf(arguments.model);
+  if (!config.ok()) Refuse(ToString(config.status()));
+  config->blocks = config->blocks.substr(0, 2);  // one of each kind of block
+  model::BuildOptions options;
+  options.model = *config;
+  options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
+  options.micro_batch_size = arguments.batch;
+  options.sequence_length = arguments.sequence;
+  options.compute_dtype = dtype == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  auto program = model::BuildProgram(options);
+  TROUPE_CHECK_OK(program.status());
+  const model::MemoryPlan plan = model::PlanMemory(*program, {1}, false, arguments.threads);
+
+  std::set<std::string> seen;
+  const auto measure = [&](const model::Op& op, bool update) {
+    const std::string name = fmt::format("\"kernel\": \"{}\", \"inputs\": \"{}\"", model::Name(op.kind), ShapesOf(op, *program));
+    const bool wanted = arguments.only.empty() || arguments.only == model::Name(op.kind);
+    const bool moves_data = op.kind != model::OpKind::kCopy && op.kind != model::OpKind::kAllReduce &&
+                            op.kind != model::OpKind::kControlReduce && op.kind != model::OpKind::kControlTotals;
+    if (!wanted || !moves_data || !seen.insert(name).second) return;
+    model::Program single = bench::OnlyOps(*program, [](const model::Op&) { return false; });
+    (update ? single.update : single.ops[0][static_cast<int>(Piece::kForward)]).push_back(op);
+    auto executable = backend.Prepare(single, plan, nullptr);
+    TROUPE_CHECK_OK(executable.status());
+    bench::FillRandomly(**executable, single);
+    const double seconds = SecondsOf(**executable, update);
+    const double flops = model::ModelFlops(op, *program);
+    fmt::print("{{\"bench\": \"kernels\", {}, \"dtype\": \"{}\", \"threads\": {}, \"level\": \"{}\", \"seconds\": {:.6f}, ", name,
+               dtype, arguments.threads, backend.kernel_level(), seconds);
+    if (flops > 0) {
+      fmt::print("\"gflops\": {:.1f}}}\n", flops / seconds * 1e-9);
+    } else {
+      fmt::print("\"gigabytes_per_second\": {:.1f}}}\n", static_cast<double>(model::BytesMoved(*program, {op})) / seconds * 1e-9);
+    }
+    std::fflush(stdout);
+  };
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const model::Op& op : program->Ops(0, piece)) measure(op, false);
+  }
+  for (const model::Op& op : program->update) measure(op, true);
+}
+
+int Main(int argc, char** argv) {
+  const Arguments arguments = Parse(argc, argv);
+  auto backend = kernels::CpuBackend::Make({arguments.threads, std::nullopt});
+  if (!backend.ok()) Refuse(ToString(backend.status()));
+  for (const char* dtype : {"float32", "bfloat16"}) {
+    if (arguments.dtype.empty() || arguments.dtype == dtype) MeasureAll(arguments, **backend, dtype);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) { return troupe::Main(argc, argv); }

@@ -1,0 +1,266 @@
+// A whole training step of one rank (forward, backward, norm, clipping, AdamW) on random tokens, and what its matrix
+// products alone take in the same process.
+//
+//   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16 --threads 2
+//     [--steps N]          prints JSON: the median of N steps, and of N runs of the products alone
+//     [--products-alone]   prints only the latter
+//     [--operations]       prints the seconds of each kind of operation in one step as well
+//     [--cpu-time]         processor time instead of the clock: what one thread takes on a busy machine
+//     [--on-request]       prints "ready", then makes one step for each line on stdin and answers with its seconds
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "bench/program_bench.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "model/build.h"
+#include "model/cost.h"
+#include "model/initialize.h"
+#include "model/program/control_word.h"
+#include "model/program/memory_plan.h"
+
+namespace troupe {
+namespace {
+
+using model::OpKind;
+using model::Piece;
+
+struct Arguments {
+  std::string model = "llama-124m";
+  int64_t batch = 4, sequence = 256;
+  std::string dtype = "float32";
+  int threads = 2, steps = 5;
+  bool products_alone = false, operations = false, on_request = false;
+};
+
+[[noreturn]] void Refuse(const std::string& message) {
+  fmt::print(stderr, "troupe-bench-step: {}\n", message);
+  std::exit(2);
+}
+
+model::ModelConfig ConfigOf(const std::string& name) {
+  auto config = bench::ConfigOf(name);
+  if (!config.ok()) Refuse(ToString(config.status()));
+  return *config;
+}
+
+bool IsProduct(const model::Op& op) {
+  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
+}
+
+// One rank's program, its parameters from a seed, random tokens.
+class Training {
+ public:
+  Training(kernels::CpuBackend& backend, const Arguments& arguments) {
+    model::BuildOptions options;
+    options.model = ConfigOf(arguments.model);
+    options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
+    options.micro_batch_size = arguments.batch;
+    options.sequence_length = arguments.sequence;
+    options.compute_dtype = arguments.dtype == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+    auto program = model::BuildProgram(options);
+    TROUPE_CHECK_OK(program.status());
+    program_ = std::move(*program);
+    plan_ = model::PlanMemory(program_, {1}, false, arguments.threads);
+    executable_ = Prepared(backend, program_);
+    FillParameters();
+    FillSamples(options.model.vocab_size, arguments.sequence);
+  }
+
+  // Returns the mean loss.
+  double Step() {
+    ++step_;
+    double totals[2] = {0, 0};
+    Write(program_.loss_totals, totals, sizeof(totals));
+    const kernels::RunOptions options{.first_microbatch = true};
+    for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
+      TROUPE_CHECK_OK(executable_->Run(0, piece, 0, options));
+    }
+    const double control[model::kControlLanes] = {};
+    Write(program_.control_word, control, sizeof(control));
+    const float scalars[2] = {3e-4f, static_cast<float>(step_)};
+    Write(program_.scalars, scalars, sizeof(scalars));
+    TROUPE_CHECK_OK(executable_->RunUpdate());
+    TROUPE_CHECK_OK(executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
+    return totals[0] / totals[1];
+  }
+
+  // The same program reduced to the ops of `keep`, on memory of its own with random contents.
+  double SecondsOf(kernels::CpuBackend& backend, int runs, const bench::KeepOp& keep) {
+    const model::Program reduced = bench::OnlyOps(program_, keep);
+    const std::unique_ptr<kernels::Executable> executable = Prepared(backend, reduced);
+    bench::FillRandomly(*executable, reduced);
+    std::vector<double> seconds;
+    for (int run = 0; run <= runs; ++run) {  // the first warms up
+      const double start = bench::Now();
+      const kernels::RunOptions options{.first_microbatch = true};
+      TROUPE_CHECK_OK(executable->Run(0, Piece::kForward, 0, options));
+      TROUPE_CHECK_OK(executable->Run(0, Piece::kBackward, 0, options));
+      TROUPE_CHECK_OK(executable->RunUpdate());
+      if (run > 0) seconds.push_back(bench::Now() - start);
+    }
+    return bench::Median(seconds);
+  }
+
+  double flops() const { return model::ModelFlops(program_, 0).total(); }
+  const model::Program& program() const { return program_; }
+  const model::MemoryPlan& plan() const { return plan_; }
+
+ private:
+  std::unique_ptr<kernels::Executable> Prepared(kernels::CpuBackend& backend, const model::Program& program) {
+    auto executable = backend.Prepare(program, plan_, nullptr);
+    TROUPE_CHECK_OK(executable.status());
+    return std::move(*executable);
+  }
+
+  void Write(model::ValueId value, const void* data, size_t bytes) {
+    TROUPE_CHECK_OK(executable_->Write(value, 0, {static_cast<const std::byte*>(data), bytes}));
+  }
+
+  void FillParameters() {
+    for (const model::ParameterEntry& entry : program_.parameters) {
+      const model::Value& value = program_.value(entry.value);
+      auto* out = static_cast<float*>(executable_->Address(entry.value, 0));
+      for (const model::ParameterPart& part : entry.parts) {
+        int64_t count = 1;
+        for (const int64_t extent : part.local_shape) count *= extent;
+        const int64_t begin = part.row_begin * (value.elements() / value.dims[0].local);
+        model::FillInitial(1, entry, part, 0, {out + begin, static_cast<size_t>(count)});
+      }
+    }
+    TROUPE_CHECK_OK(executable_->RunInitialize());
+  }
+
+  void FillSamples(int64_t vocabulary, int64_t sequence) {
+    const model::ChunkInterface& chunk = program_.chunks[0];
+    const int64_t rows = program_.value(chunk.tokens).elements();
+    std::vector<int32_t> tokens(rows), targets(rows), positions(rows);
+    const std::vector<float> weights(rows, 1.0f);
+    for (int64_t r = 0; r < rows; ++r) {
+      tokens[r] = static_cast<int32_t>(UniformBits(1, 2 * r) % vocabulary);
+      targets[r] = static_cast<int32_t>(UniformBits(1, 2 * r + 1) % vocabulary);
+      positions[r] = static_cast<int32_t>(r % sequence);
+    }
+    Write(chunk.tokens, tokens.data(), rows * sizeof(int32_t));
+    Write(chunk.targets, targets.data(), rows * sizeof(int32_t));
+    Write(chunk.positions, positions.data(), rows * sizeof(int32_t));
+    Write(chunk.weights, weights.data(), rows * sizeof(float));
+  }
+
+  model::Program program_;
+  model::MemoryPlan plan_;
+  std::unique_ptr<kernels::Executable> executable_;
+  int step_ = 0;
+};
+
+Arguments Parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--products-alone") {
+      arguments.products_alone = true;
+    } else if (flag == "--operations") {
+      arguments.operations = true;
+    } else if (flag == "--cpu-time") {
+      bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+    } else if (flag == "--on-request") {
+      arguments.on_request = true;
+    } else if (i + 1 == argc) {
+      Refuse(flag + " needs a value");
+    } else if (flag == "--model") {
+      arguments.model = argv[++i];
+    } else if (flag == "--dtype") {
+      arguments.dtype = argv[++i];
+    } else {
+      const int value = std::atoi(argv[++i]);
+      if (value < 1) Refuse(flag + " must be a positive number");
+      if (flag == "--batch") {
+        arguments.batch = value;
+      } else if (flag == "--sequence") {
+        arguments.sequence = value;
+      } else if (flag == "--threads") {
+        arguments.threads = value;
+      } else if (flag == "--steps") {
+        arguments.steps = value;
+      } else {
+        Refuse("unknown flag " + flag);
+      }
+    }
+  }
+  if (arguments.dtype != "float32" && arguments.dtype != "bfloat16") Refuse("--dtype must be float32 or bfloat16");
+  return arguments;
+}
+
+// The seconds of each kind of operation, all its ops run alone one after the other.
+void PrintOperations(kernels::CpuBackend& backend, Training& training) {
+  std::map<OpKind, int> kinds;
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const model::Op& op : training.program().Ops(0, piece)) ++kinds[op.kind];
+  }
+  for (const model::Op& op : training.program().update) ++kinds[op.kind];
+  for (const auto& [kind, count] : kinds) {
+    const double seconds = training.SecondsOf(backend, 3, [&](const model::Op& op) { return op.kind == kind; });
+    fmt::print("{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
+               model::Name(kind), count, seconds);
+  }
+}
+
+int Main(int argc, char** argv) {
+  const Arguments arguments = Parse(argc, argv);
+  auto made = kernels::CpuBackend::Make({arguments.threads, std::nullopt});
+  if (!made.ok()) Refuse(ToString(made.status()));
+  kernels::CpuBackend& backend = **made;
+  Training training(backend, arguments);
+  const double tokens = static_cast<double>(arguments.batch * arguments.sequence);
+  if (arguments.on_request) {
+    training.Step();
+    fmt::print("ready\n");
+    std::fflush(stdout);
+    for (std::string line; std::getline(std::cin, line);) {
+      const double start = bench::Now();
+      training.Step();
+      fmt::print("{:.6f}\n", bench::Now() - start);
+      std::fflush(stdout);
+    }
+    return 0;
+  }
+  const std::string what = fmt::format("\"model\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", \"threads\": {}, \"level\": \"{}\"",
+                                       arguments.model, arguments.batch, arguments.sequence, arguments.dtype,
+                                       arguments.threads, backend.kernel_level());
+  double step_rate = 0;
+  if (!arguments.products_alone) {
+    std::vector<double> seconds;
+    double loss = training.Step();
+    for (int step = 0; step < arguments.steps; ++step) {
+      const double start = bench::Now();
+      loss = training.Step();
+      seconds.push_back(bench::Now() - start);
+    }
+    step_rate = tokens / bench::Median(seconds);
+    fmt::print("{{\"bench\": \"step\", {}, \"tokens_per_second\": {:.1f}, \"seconds\": {:.4f}, \"gflops\": {:.1f}, "
+               "\"loss\": {:.4f}, \"arena_bytes\": {}}}\n",
+               what, step_rate, bench::Median(seconds), training.flops() / bench::Median(seconds) * 1e-9, loss,
+               training.plan().total_bytes());
+    std::fflush(stdout);
+  }
+  const double products = tokens / training.SecondsOf(backend, arguments.steps, IsProduct);
+  fmt::print("{{\"bench\": \"products_alone\", {}, \"tokens_per_second\": {:.1f}", what, products);
+  if (step_rate > 0) fmt::print(", \"step_share\": {:.3f}", step_rate / products);
+  fmt::print("}}\n");
+  if (arguments.operations) PrintOperations(backend, training);
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) { return troupe::Main(argc, argv); }
