@@ -1,6 +1,7 @@
 #include "bench/program_bench.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/random.h"
 #include "kernels/bfloat16.h"
@@ -44,7 +45,19 @@ model::Program OnlyOps(const model::Program& program, const KeepOp& keep) {
 void FillRandomly(kernels::Executable& executable, const model::Program& program) {
   std::vector<float> noise(1 << 16);
   for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<float>(0.02 * Normal(1, i));
-  for (const model::Value& value : program.values) {
+  std::set<model::ValueId> used;
+  const auto use = [&](const std::vector<model::Op>& ops) {
+    for (const model::Op& op : ops) {
+      used.insert(op.inputs.begin(), op.inputs.end());
+      used.insert(op.outputs.begin(), op.outputs.end());
+    }
+  };
+  for (const auto& chunk : program.ops) {
+    for (const auto& piece : chunk) use(piece);
+  }
+  use(program.update);
+  for (const model::ValueId id : used) {
+    const model::Value& value = program.value(id);
     void* address = executable.Address(value.id, 0);
     for (int64_t i = 0; i < value.elements(); ++i) {
       const float number = noise[i & (noise.size() - 1)];

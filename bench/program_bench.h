@@ -28,7 +28,7 @@ using KeepOp = std::function<bool(const model::Op&)>;
 // The same values, of the ops those that `keep` wants.
 model::Program OnlyOps(const model::Program& program, const KeepOp& keep);
 
-// Small normal numbers in every value; integers from 0 to 127.
+// Small normal numbers in the values of the program's ops; integers from 0 to 127.
 void FillRandomly(kernels::Executable& executable, const model::Program& program);
 
 }  // namespace troupe::bench

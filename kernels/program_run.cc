@@ -11,13 +11,13 @@ namespace troupe::kernels {
 using model::Piece;
 
 ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uint64_t seed,
-                       bool split_backward)
+                       bool split_backward, const FindCommunicator& find_communicator)
     : split_backward_(split_backward) {
   auto program = model::BuildProgram(options);
   TROUPE_CHECK_OK(program.status());
   program_ = std::move(*program);
   plan_ = model::PlanMemory(program_, {1}, split_backward, 2);
-  auto executable = backend.Prepare(program_, plan_, nullptr);
+  auto executable = backend.Prepare(program_, plan_, find_communicator);
   TROUPE_CHECK_OK(executable.status());
   executable_ = std::move(*executable);
   for (const model::ParameterEntry& entry : program_.parameters) {
@@ -41,7 +41,7 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
   int64_t vocabulary = 0;
   int64_t tokens = rows;
   for (const model::Op& op : program_.Ops(0, Piece::kForward)) {
-    if (op.kind == model::OpKind::kEmbedding) vocabulary = program_.value(op.inputs[1]).dims[0].local;
+    if (op.kind == model::OpKind::kEmbedding) vocabulary = program_.value(op.inputs[1]).dims[0].global;
     if (op.kind == model::OpKind::kAttention) {
       tokens = std::get<model::AttentionAttributes>(op.attributes).tokens;
     }

@@ -1,4 +1,4 @@
-// A whole program of one rank on any backend, for tests: parameters from a seed, random samples, steps.
+// A whole program on any backend, for tests: parameters from a seed, random samples, steps.
 #ifndef TROUPE_KERNELS_PROGRAM_RUN_H_
 #define TROUPE_KERNELS_PROGRAM_RUN_H_
 
@@ -19,9 +19,9 @@ struct Microbatch {
 
 class ProgramRun {
  public:
-  // Fails the process on an error. Parameters are those of `seed`.
+  // Fails the process on an error. Parameters are those of `seed`. With communicators, all ranks make the same calls.
   ProgramRun(Backend& backend, const model::BuildOptions& options, uint64_t seed,
-             bool split_backward = false);
+             bool split_backward = false, const FindCommunicator& find_communicator = nullptr);
 
   const model::Program& program() const { return program_; }
   Executable& executable() { return *executable_; }

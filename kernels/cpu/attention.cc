@@ -124,9 +124,15 @@ TROUPE_INLINE uint32_t WordOf(const T* row, int64_t d, int64_t head_dim) {
 // A as words [rows][depth].
 template <typename T>
 void PackRows(const T* source, int64_t stride, int64_t rows, const Extents& e, uint32_t* packed) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t d = 0; d < e.depth(); ++d) {
-      packed[r * e.depth() + d] = WordOf(source + r * stride, d, e.head_dim);
+  for (int64_t r = 0; r < rows; ++r, source += stride, packed += e.depth()) {
+    if constexpr (UsesPairs<T>::value) {
+      std::memcpy(packed, source, e.head_dim / 2 * sizeof(uint32_t));
+      if (e.head_dim % 2 != 0) packed[e.depth() - 1] = source[e.head_dim - 1].bits;
+    } else {
+      for (int64_t d = 0; d < e.head_dim; d += kLanes) {
+        const int64_t count = e.head_dim - d;
+        StoreUpTo(reinterpret_cast<float*>(packed) + d, count, LoadUpTo(source + d, count));
+      }
     }
   }
 }
@@ -152,17 +158,19 @@ template <typename T>
 void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_rows,
                  const Extents& e, uint32_t* packed) {
   for (int64_t r = 0; r < padded_rows; r += e.pack, packed += e.width()) {
-    for (int64_t d = 0; d < e.width(); ++d) {
-      uint32_t word = 0;
-      if (d < e.head_dim) {
-        if constexpr (UsesPairs<T>::value) {
-          if (r < rows) word = source[r * stride + d].bits;
-          if (r + 1 < rows) word |= static_cast<uint32_t>(source[(r + 1) * stride + d].bits) << 16;
-        } else {
-          if (r < rows) word = WidenedBits(source + r * stride + d);
-        }
+    if (r >= rows) {
+      std::memset(packed, 0, e.width() * sizeof(uint32_t));
+      continue;
+    }
+    const T* even = source + r * stride;
+    for (int64_t d = 0; d < e.width(); d += kLanes) {
+      const int64_t count = e.head_dim - d;
+      U32 words = reinterpret_cast<U32>(LoadUpTo(even + d, count));
+      if constexpr (UsesPairs<T>::value) {
+        words >>= 16;
+        if (r + 1 < rows) words |= reinterpret_cast<U32>(LoadUpTo(even + stride + d, count));
       }
-      packed[d] = word;
+      *reinterpret_cast<U32Unaligned*>(packed + d) = words;
     }
   }
 }

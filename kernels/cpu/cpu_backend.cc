@@ -1,7 +1,5 @@
 #include "kernels/cpu/cpu_backend.h"
 
-#include <omp.h>
-
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -16,7 +14,7 @@ class CpuExecutable : public Executable {
  public:
   CpuExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 const FindCommunicator& find_communicator, cpu::Level level, int threads)
-      : program_(program), plan_(plan), find_communicator_(find_communicator), threads_(threads),
+      : program_(program), plan_(plan), find_communicator_(find_communicator),
         preparation_(program_, plan_, find_communicator_, level, threads) {}
 
   Status Prepare() {
@@ -69,7 +67,6 @@ class CpuExecutable : public Executable {
   }
 
   Status RunAll(const cpu::Instructions& instructions, const RunOptions& options) {
-    omp_set_num_threads(threads_);  // of the calling thread's regions: the library's products
     for (const std::unique_ptr<cpu::Instruction>& instruction : instructions) {
       if (options.evaluate && instruction->gradient_in_forward) continue;
       current_.store(instruction->name.c_str(), std::memory_order_relaxed);
@@ -83,7 +80,6 @@ class CpuExecutable : public Executable {
   const model::Program& program_;
   const model::MemoryPlan& plan_;
   const FindCommunicator find_communicator_;
-  const int threads_;
   cpu::Preparation preparation_;
   std::vector<std::vector<std::vector<cpu::Instructions>>> pieces_;  // [chunk][piece][buffer]
   cpu::Instructions update_;

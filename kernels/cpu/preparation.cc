@@ -1,5 +1,7 @@
 #include "kernels/cpu/preparation.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -18,7 +20,9 @@ using model::OpKind;
 using model::ValueId;
 
 constexpr int64_t kPage = 4096;
+// Below these the hand-over between threads costs more than it saves.
 constexpr int64_t kSmallElements = 4096;
+constexpr int64_t kSmallProduct = 1 << 19;  // multiply-adds
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -38,10 +42,11 @@ std::unique_ptr<Instruction> OnKernel(const Args& args, Kernel<Args> kernel, int
 class ProductInstruction : public Instruction {
  public:
   ProductInstruction(Product* product, const void* a, const void* b, void* c, char* scratch,
-                     bool accumulates, bool first_writer)
+                     bool accumulates, bool first_writer, int threads)
       : product_(product), a_(a), b_(b), c_(c), scratch_(scratch), accumulates_(accumulates),
-        first_writer_(first_writer) {}
+        first_writer_(first_writer), threads_(threads) {}
   Status Run(const RunOptions& options) override {
+    omp_set_num_threads(threads_);  // of this thread's regions: the library's
     return product_->Run(a_, b_, c_, accumulates_ && Accumulates(first_writer_, options), scratch_);
   }
 
@@ -53,6 +58,7 @@ class ProductInstruction : public Instruction {
   char* const scratch_;
   const bool accumulates_;
   const bool first_writer_;
+  const int threads_;
 };
 
 class CopyInstruction : public Instruction {
@@ -159,7 +165,7 @@ Status Preparation::MeasureProduct(const Op& op) {
   const ProductShape shape = ShapeOf(op);
   std::unique_ptr<Product>& product = products_[shape];
   if (product == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(product, PrepareProduct(shape, level_, threads_));
+    TROUPE_ASSIGN_OR_RETURN(product, PrepareProduct(shape, level_, ThreadsFor(shape)));
   }
   const std::string implementation = product->implementation();
   if (implementation.find("ref") != std::string::npos) {
@@ -207,6 +213,10 @@ char* Preparation::Address(ValueId value, int buffer) const {
 
 int Preparation::ThreadsFor(int64_t elements) const {
   return elements < kSmallElements ? 1 : threads_;
+}
+
+int Preparation::ThreadsFor(const ProductShape& shape) const {
+  return shape.rows * shape.k * shape.n < kSmallProduct ? 1 : threads_;
 }
 
 StatusOr<Instructions> Preparation::Make(const std::vector<Op>& ops, int buffer) {
@@ -275,7 +285,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kMatmulGradWeight:
       return std::make_unique<ProductInstruction>(
           products_.at(ShapeOf(op)).get(), in(0), in(1), out(0), scratch(),
-          op.kind == OpKind::kMatmulGradWeight, op.first_writer);
+          op.kind == OpKind::kMatmulGradWeight, op.first_writer, ThreadsFor(ShapeOf(op)));
     case OpKind::kRope: {
       const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
       const RopeTable& table = TableOf(attributes);

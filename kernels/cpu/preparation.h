@@ -55,8 +55,9 @@ class Preparation {
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
-  // Small ops stay on one thread: the hand-over costs more than it saves.
+  // Small ops stay on one thread.
   int ThreadsFor(int64_t elements) const;
+  int ThreadsFor(const ProductShape& shape) const;
   int64_t Extent(model::ValueId value, int dim) const { return program_.value(value).dims[dim].local; }
   char* scratch() const { return arena_->base() + scratch_offset_ + tables_bytes_; }
 

@@ -1,0 +1,84 @@
+// Programs of several ranks over loopback: collectives reach the right groups, and say who failed.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "collective/loopback/loopback_cluster.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/program_run.h"
+#include "kernels/testing.h"
+#include "model/program/control_word.h"
+#include "model/testing.h"
+
+namespace troupe::kernels {
+namespace {
+
+constexpr int kRanks = 2;
+
+model::BuildOptions TensorOptions(model::DType compute, int degree, int rank) {
+  model::MeshView mesh;
+  mesh.degrees[model::Axis::kTensor] = degree;
+  mesh.coordinates[model::Axis::kTensor] = rank;
+  model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), mesh, 3, 11);
+  options.compute_dtype = compute;
+  return options;
+}
+
+// The tensor group and the group of all ranks of one rank; groups of other axes have one rank.
+FindCommunicator Groups(LoopbackCluster& cluster, int rank) {
+  CollectiveNetwork& network = cluster.network(rank);
+  Communicator* tensor = network.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
+  Communicator* all = network.MakeCommunicator("all", Purpose::kControl, {0, 1}, "all").value();
+  TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
+  return [tensor, all](const model::CollectiveGroup& group) -> Communicator* {
+    if (group.kind == model::CollectiveGroup::Kind::kAll) return all;
+    return group == model::GroupOf(model::Axis::kTensor) ? tensor : nullptr;
+  };
+}
+
+TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
+  for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
+    const double tolerance = compute == model::DType::kFloat32 ? 1e-5 : 0.02;
+    auto single_backend = CpuBackend::Make({1, std::nullopt}).value();
+    ProgramRun single(*single_backend, TensorOptions(compute, 1, 0), 5);
+    const std::vector<double> loss = single.Train(single.MakeMicrobatch(9), true);
+    const std::vector<double> control = single.Update(1e-2, 1);
+
+    LoopbackCluster cluster(kRanks);
+    std::vector<double> losses[kRanks], controls[kRanks];
+    cluster.Run([&](int rank) {
+      auto backend = CpuBackend::Make({1, std::nullopt}).value();
+      ProgramRun run(*backend, TensorOptions(compute, kRanks, rank), 5, false, Groups(cluster, rank));
+      losses[rank] = run.Train(run.MakeMicrobatch(9), true);
+      controls[rank] = run.Update(1e-2, 1);
+    });
+    EXPECT_EQ(losses[0], losses[1]);
+    EXPECT_EQ(controls[0], controls[1]);
+    EXPECT_LE(RelativeError(losses[0], loss), tolerance);
+    EXPECT_NEAR(controls[0][model::kLaneSumOfSquares], control[model::kLaneSumOfSquares],
+                2 * tolerance * control[model::kLaneSumOfSquares]);
+    EXPECT_EQ(controls[0][model::kLaneWeight], control[model::kLaneWeight]);
+  }
+}
+
+TEST(CpuCollectives, AFailedCollectiveNamesItsOperation) {
+  LoopbackCluster cluster(kRanks);
+  Status statuses[kRanks];
+  cluster.Run([&](int rank) {
+    auto backend = CpuBackend::Make({1, std::nullopt}).value();
+    ProgramRun run(*backend, TensorOptions(model::DType::kFloat32, kRanks, rank), 5, false,
+                   Groups(cluster, rank));
+    run.MakeMicrobatch(1);
+    cluster.network(rank).Abort(Cancelled("the test aborts"));
+    statuses[rank] = run.executable().Run(0, model::Piece::kForward, 0, {});
+  });
+  for (const Status& status : statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kCancelled);
+    EXPECT_NE(Message(status).find("all_reduce"), std::string_view::npos) << status;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels
