@@ -308,5 +308,52 @@ TEST_F(ServiceTest, AWatcherThatGoesAwayAndACallWhoseDeadlinePassesLeaveNothingB
   worker.Await(v1::CoordinatorMessage::kReportsDurable);
 }
 
+TEST_F(ServiceTest, AWatcherThatDoesNotReadIsDroppedAndMayResume) {
+  constexpr int64_t kReports = 20000;
+  v1::CreateJobResponse created;
+  ASSERT_TRUE(Create(Spec("a", 100000), "", &created).ok());
+  Worker worker(*workers_, "worker-0");
+  const v1::StartRanks start = worker.Await(v1::CoordinatorMessage::kStartRanks).start_ranks();
+  worker.StartRank(start);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::WatchJobRequest request;
+  request.set_name("a");
+  // A connection of its own that takes in little ahead of its reader.
+  grpc::ChannelArguments small;
+  small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
+  const auto stub = v1::JobService::NewStub(
+      grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), small));
+  const auto watch = stub->WatchJob(&context, request);
+  v1::WatchJobResponse update;
+  ASSERT_TRUE(watch->Read(&update));
+  for (int64_t step = 1; step <= kReports; ++step) worker.Report(start, step);
+  while (worker.Await(v1::CoordinatorMessage::kReportsDurable).reports_durable().step() <
+         kReports) {
+  }
+  int64_t last = 0;
+  while (watch->Read(&update)) {
+    if (update.has_step()) last = update.step().step();
+  }
+  const grpc::Status status = watch->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("from_step"));
+  EXPECT_LT(last, kReports);
+  // Nobody else suffered, and the rest can be had.
+  grpc::ClientContext again;
+  SetDeadline(&again);
+  request.set_from_step(last + 1);
+  const auto resumed = jobs_->WatchJob(&again, request);
+  int64_t next = 0;
+  while (next < kReports && resumed->Read(&update)) {
+    if (!update.has_step()) continue;
+    EXPECT_EQ(update.step().step(), next == 0 ? last + 1 : next + 1);
+    next = update.step().step();
+  }
+  EXPECT_EQ(next, kReports);
+  again.TryCancel();
+}
+
 }  // namespace
 }  // namespace troupe
