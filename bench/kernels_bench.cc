@@ -3,7 +3,8 @@
 //   troupe-bench-kernels [--model llama-124m] [--batch 4] [--sequence 256] [--threads 2]
 //     [--dtype float32|bfloat16]  absent: both
 //     [--only KIND]               absent: all, such as attention_grad
-//     [--cpu-time]                processor time instead of the clock: what one thread takes on a busy machine
+//     [--cpu-time]                processor time instead of the clock: what one thread takes on a
+//     busy machine
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -75,7 +76,8 @@ std::string ShapesOf(const model::Op& op, const model::Program& program) {
   for (size_t i = 0; i < op.inputs.size() && i < 3; ++i) {
     text += text.empty() ? "[" : " [";
     const auto& dims = program.value(op.inputs[i]).dims;
-    for (size_t d = 0; d < dims.size(); ++d) text += (d > 0 ? "," : "") + std::to_string(dims[d].local);
+    for (size_t d = 0; d < dims.size(); ++d)
+      text += (d > 0 ? "," : "") + std::to_string(dims[d].local);
     text += "]";
   }
   return text;
@@ -88,7 +90,8 @@ double SecondsOf(kernels::Executable& executable, bool update) {
   for (int run = 0; run < 6 || (total < 0.5 && run < 200); ++run) {
     const double start = bench::Now();
     const kernels::RunOptions options{.first_microbatch = true};
-    TROUPE_CHECK_OK(update ? executable.RunUpdate() : executable.Run(0, Piece::kForward, 0, options));
+    TROUPE_CHECK_OK(update ? executable.RunUpdate()
+                           : executable.Run(0, Piece::kForward, 0, options));
     if (run == 0) continue;  // warms up
     seconds.push_back(bench::Now() - start);
     total += seconds.back();
@@ -96,7 +99,8 @@ double SecondsOf(kernels::Executable& executable, bool update) {
   return bench::Median(seconds);
 }
 
-void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend, const std::string& dtype) {
+void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
+                const std::string& dtype) {
   auto config = bench::ConfigOf(arguments.model);
   if (!config.ok()) Refuse(ToString(config.status()));
   config->blocks = config->blocks.substr(0, 2);  // one of each kind of block
@@ -112,10 +116,12 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend, const 
 
   std::set<std::string> seen;
   const auto measure = [&](const model::Op& op, bool update) {
-    const std::string name = fmt::format("\"kernel\": \"{}\", \"inputs\": \"{}\"", model::Name(op.kind), ShapesOf(op, *program));
+    const std::string name = fmt::format("\"kernel\": \"{}\", \"inputs\": \"{}\"",
+                                         model::Name(op.kind), ShapesOf(op, *program));
     const bool wanted = arguments.only.empty() || arguments.only == model::Name(op.kind);
-    const bool moves_data = op.kind != model::OpKind::kCopy && op.kind != model::OpKind::kAllReduce &&
-                            op.kind != model::OpKind::kControlReduce && op.kind != model::OpKind::kControlTotals;
+    const bool moves_data =
+        op.kind != model::OpKind::kCopy && op.kind != model::OpKind::kAllReduce &&
+        op.kind != model::OpKind::kControlReduce && op.kind != model::OpKind::kControlTotals;
     if (!wanted || !moves_data || !seen.insert(name).second) return;
     model::Program single = bench::OnlyOps(*program, [](const model::Op&) { return false; });
     (update ? single.update : single.ops[0][static_cast<int>(Piece::kForward)]).push_back(op);
@@ -124,12 +130,15 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend, const 
     bench::FillRandomly(**executable, single);
     const double seconds = SecondsOf(**executable, update);
     const double flops = model::ModelFlops(op, *program);
-    fmt::print("{{\"bench\": \"kernels\", {}, \"dtype\": \"{}\", \"threads\": {}, \"level\": \"{}\", \"seconds\": {:.6f}, ", name,
-               dtype, arguments.threads, backend.kernel_level(), seconds);
+    fmt::print(
+        "{{\"bench\": \"kernels\", {}, \"dtype\": \"{}\", \"threads\": {}, \"level\": \"{}\", "
+        "\"seconds\": {:.6f}, ",
+        name, dtype, arguments.threads, backend.kernel_level(), seconds);
     if (flops > 0) {
       fmt::print("\"gflops\": {:.1f}}}\n", flops / seconds * 1e-9);
     } else {
-      fmt::print("\"gigabytes_per_second\": {:.1f}}}\n", static_cast<double>(model::BytesMoved(*program, {op})) / seconds * 1e-9);
+      fmt::print("\"gigabytes_per_second\": {:.1f}}}\n",
+                 static_cast<double>(model::BytesMoved(*program, {op})) / seconds * 1e-9);
     }
     std::fflush(stdout);
   };
@@ -144,7 +153,8 @@ int Main(int argc, char** argv) {
   auto backend = kernels::CpuBackend::Make({arguments.threads, std::nullopt});
   if (!backend.ok()) Refuse(ToString(backend.status()));
   for (const char* dtype : {"float32", "bfloat16"}) {
-    if (arguments.dtype.empty() || arguments.dtype == dtype) MeasureAll(arguments, **backend, dtype);
+    if (arguments.dtype.empty() || arguments.dtype == dtype)
+      MeasureAll(arguments, **backend, dtype);
   }
   return 0;
 }

@@ -23,10 +23,12 @@ double Median(std::vector<double> values) {
 
 StatusOr<model::ModelConfig> ConfigOf(const std::string& preset) {
   if (preset == "llama-124m") {
-    return model::ModelConfig{model::ExpandPattern("(AD)x12").value(), 768, 12, 12, 64, 2048, 50304, true};
+    return model::ModelConfig{
+        model::ExpandPattern("(AD)x12").value(), 768, 12, 12, 64, 2048, 50304, true};
   }
   if (preset == "tiny") {
-    return model::ModelConfig{model::ExpandPattern("(AD)x4").value(), 256, 8, 4, 32, 704, 259, false};
+    return model::ModelConfig{
+        model::ExpandPattern("(AD)x4").value(), 256, 8, 4, 32, 704, 259, false};
   }
   return InvalidArgument("model is {}, must be llama-124m or tiny", preset);
 }
@@ -65,7 +67,8 @@ void FillRandomly(kernels::Executable& executable, const model::Program& program
       if (value.dtype == model::DType::kBFloat16) {
         static_cast<kernels::BFloat16*>(address)[i] = kernels::ToBFloat16(number);
       }
-      if (value.dtype == model::DType::kInt32) static_cast<int32_t*>(address)[i] = static_cast<int32_t>(i & 127);
+      if (value.dtype == model::DType::kInt32)
+        static_cast<int32_t*>(address)[i] = static_cast<int32_t>(i & 127);
     }
   }
 }

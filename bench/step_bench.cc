@@ -1,12 +1,15 @@
-// A whole training step of one rank (forward, backward, norm, clipping, AdamW) on random tokens, and what its matrix
-// products alone take in the same process.
+// A whole training step of one rank (forward, backward, norm, clipping, AdamW) on random tokens,
+// and what its matrix products alone take in the same process.
 //
-//   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16 --threads 2
+//   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16
+//   --threads 2
 //     [--steps N]          prints JSON: the median of N steps, and of N runs of the products alone
 //     [--products-alone]   prints only the latter
 //     [--operations]       prints the seconds of each kind of operation in one step as well
-//     [--cpu-time]         processor time instead of the clock: what one thread takes on a busy machine
-//     [--on-request]       prints "ready", then makes one step for each line on stdin and answers with its seconds
+//     [--cpu-time]         processor time instead of the clock: what one thread takes on a busy
+//     machine
+//     [--on-request]       prints "ready", then makes one step for each line on stdin and answers
+//     with its seconds
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -54,7 +57,8 @@ model::ModelConfig ConfigOf(const std::string& name) {
 }
 
 bool IsProduct(const model::Op& op) {
-  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
+  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
+         op.kind == OpKind::kMatmulGradWeight;
 }
 
 // One rank's program, its parameters from a seed, random tokens.
@@ -66,7 +70,8 @@ class Training {
     options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
     options.micro_batch_size = arguments.batch;
     options.sequence_length = arguments.sequence;
-    options.compute_dtype = arguments.dtype == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+    options.compute_dtype =
+        arguments.dtype == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
     auto program = model::BuildProgram(options);
     TROUPE_CHECK_OK(program.status());
     program_ = std::move(*program);
@@ -90,7 +95,8 @@ class Training {
     const float scalars[2] = {3e-4f, static_cast<float>(step_)};
     Write(program_.scalars, scalars, sizeof(scalars));
     TROUPE_CHECK_OK(executable_->RunUpdate());
-    TROUPE_CHECK_OK(executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
+    TROUPE_CHECK_OK(
+        executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
     return totals[0] / totals[1];
   }
 
@@ -116,7 +122,8 @@ class Training {
   const model::MemoryPlan& plan() const { return plan_; }
 
  private:
-  std::unique_ptr<kernels::Executable> Prepared(kernels::CpuBackend& backend, const model::Program& program) {
+  std::unique_ptr<kernels::Executable> Prepared(kernels::CpuBackend& backend,
+                                                const model::Program& program) {
     auto executable = backend.Prepare(program, plan_, nullptr);
     TROUPE_CHECK_OK(executable.status());
     return std::move(*executable);
@@ -196,7 +203,8 @@ Arguments Parse(int argc, char** argv) {
       }
     }
   }
-  if (arguments.dtype != "float32" && arguments.dtype != "bfloat16") Refuse("--dtype must be float32 or bfloat16");
+  if (arguments.dtype != "float32" && arguments.dtype != "bfloat16")
+    Refuse("--dtype must be float32 or bfloat16");
   return arguments;
 }
 
@@ -208,9 +216,11 @@ void PrintOperations(kernels::CpuBackend& backend, Training& training) {
   }
   for (const model::Op& op : training.program().update) ++kinds[op.kind];
   for (const auto& [kind, count] : kinds) {
-    const double seconds = training.SecondsOf(backend, 3, [&](const model::Op& op) { return op.kind == kind; });
-    fmt::print("{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
-               model::Name(kind), count, seconds);
+    const double seconds =
+        training.SecondsOf(backend, 3, [&](const model::Op& op) { return op.kind == kind; });
+    fmt::print(
+        "{{\"bench\": \"step_operations\", \"kind\": \"{}\", \"ops\": {}, \"seconds\": {:.5f}}}\n",
+        model::Name(kind), count, seconds);
   }
 }
 
@@ -233,9 +243,11 @@ int Main(int argc, char** argv) {
     }
     return 0;
   }
-  const std::string what = fmt::format("\"model\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", \"threads\": {}, \"level\": \"{}\"",
-                                       arguments.model, arguments.batch, arguments.sequence, arguments.dtype,
-                                       arguments.threads, backend.kernel_level());
+  const std::string what = fmt::format(
+      "\"model\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", \"threads\": {}, \"level\": "
+      "\"{}\"",
+      arguments.model, arguments.batch, arguments.sequence, arguments.dtype, arguments.threads,
+      backend.kernel_level());
   double step_rate = 0;
   if (!arguments.products_alone) {
     std::vector<double> seconds;
@@ -246,10 +258,12 @@ int Main(int argc, char** argv) {
       seconds.push_back(bench::Now() - start);
     }
     step_rate = tokens / bench::Median(seconds);
-    fmt::print("{{\"bench\": \"step\", {}, \"tokens_per_second\": {:.1f}, \"seconds\": {:.4f}, \"gflops\": {:.1f}, "
-               "\"loss\": {:.4f}, \"arena_bytes\": {}}}\n",
-               what, step_rate, bench::Median(seconds), training.flops() / bench::Median(seconds) * 1e-9, loss,
-               training.plan().total_bytes());
+    fmt::print(
+        "{{\"bench\": \"step\", {}, \"tokens_per_second\": {:.1f}, \"seconds\": {:.4f}, "
+        "\"gflops\": {:.1f}, "
+        "\"loss\": {:.4f}, \"arena_bytes\": {}}}\n",
+        what, step_rate, bench::Median(seconds), training.flops() / bench::Median(seconds) * 1e-9,
+        loss, training.plan().total_bytes());
     std::fflush(stdout);
   }
   const double products = tokens / training.SecondsOf(backend, arguments.steps, IsProduct);

@@ -1,7 +1,8 @@
 // The seam between stage programs and devices.
 //
-// Backend::Prepare resolves every op to a kernel and every value to an address once; Executable::Run then touches no
-// allocator, no map, no string. An Executable is used by one thread at a time.
+// Backend::Prepare resolves every op to a kernel and every value to an address once;
+// Executable::Run then touches no allocator, no map, no string. An Executable is used by one thread
+// at a time.
 #ifndef TROUPE_KERNELS_BACKEND_H_
 #define TROUPE_KERNELS_BACKEND_H_
 
@@ -30,13 +31,16 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Runs the ops of one piece on one buffer (0 <= buffer < memory_plan.buffers[chunk_index]). Update and initialize
-  // have entries of their own. A failed collective's Status comes back with the op named.
-  virtual Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) = 0;
+  // Runs the ops of one piece on one buffer (0 <= buffer < memory_plan.buffers[chunk_index]).
+  // Update and initialize have entries of their own. A failed collective's Status comes back with
+  // the op named.
+  virtual Status Run(int chunk_index, model::Piece piece, int buffer,
+                     const RunOptions& options) = 0;
   virtual Status RunUpdate() = 0;
   virtual Status RunInitialize() = 0;
 
-  // The device address of a value, for pipeline sends and receives. `buffer` is 0 for persistent values.
+  // The device address of a value, for pipeline sends and receives. `buffer` is 0 for persistent
+  // values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses and checkpoints out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
@@ -51,9 +55,11 @@ class Backend {
   virtual ~Backend() = default;
   // "avx512_bf16", "reference" …: part of a frozen plan.
   virtual std::string kernel_level() const = 0;
-  // REQUIRES: `program` and `plan` outlive the executable. RESOURCE_EXHAUSTED names the bytes that could not be had.
-  virtual StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program, const model::MemoryPlan& plan,
-                                                        const FindCommunicator& find_communicator) = 0;
+  // REQUIRES: `program` and `plan` outlive the executable. RESOURCE_EXHAUSTED names the bytes that
+  // could not be had.
+  virtual StatusOr<std::unique_ptr<Executable>> Prepare(
+      const model::Program& program, const model::MemoryPlan& plan,
+      const FindCommunicator& find_communicator) = 0;
 };
 
 }  // namespace troupe::kernels

@@ -12,7 +12,8 @@ void MarkNonfinite(int rank, double* control) {
   control[model::kLaneNonfinite] = std::max(control[model::kLaneNonfinite], 1.0 + rank);
 }
 
-// One element of the reduction is a whole control word, so that no algorithm can cut it between its lanes.
+// One element of the reduction is a whole control word, so that no algorithm can cut it between its
+// lanes.
 void CombineControlWords(const void*, void* accumulator, const void* other, size_t count) {
   double* a = static_cast<double*>(accumulator);
   const double* b = static_cast<const double*>(other);

@@ -1,5 +1,5 @@
-// What all backends do alike around single operations: which ops a run skips, which outputs accumulate, how a failed
-// one is named.
+// What all backends do alike around single operations: which ops a run skips, which outputs
+// accumulate, how a failed one is named.
 #ifndef TROUPE_KERNELS_OP_SEQUENCE_H_
 #define TROUPE_KERNELS_OP_SEQUENCE_H_
 
@@ -14,7 +14,8 @@ inline bool Accumulates(bool first_writer, const RunOptions& options) {
   return !(first_writer && options.first_microbatch);
 }
 
-// The value of a view's root: the value that owns the storage. `offset` grows by the elements that the views skip.
+// The value of a view's root: the value that owns the storage. `offset` grows by the elements that
+// the views skip.
 inline model::ValueId RootOf(const model::Program& program, model::ValueId id, int64_t* offset) {
   while (program.value(id).view_of != model::kNoValue) {
     *offset += program.value(id).view_offset;
@@ -37,14 +38,22 @@ inline std::string OperationName(const model::Program& program, const model::Op&
 // The collective's own word for why a program's collective runs.
 inline Purpose PurposeOf(model::CollectivePurpose purpose) {
   switch (purpose) {
-    case model::CollectivePurpose::kTensor: return Purpose::kTensor;
-    case model::CollectivePurpose::kSequence: return Purpose::kSequence;
-    case model::CollectivePurpose::kContext: return Purpose::kContext;
-    case model::CollectivePurpose::kDispatch: return Purpose::kDispatch;
-    case model::CollectivePurpose::kUnshard: return Purpose::kUnshard;
-    case model::CollectivePurpose::kGradient: return Purpose::kGradient;
-    case model::CollectivePurpose::kPipe: return Purpose::kPipe;
-    case model::CollectivePurpose::kControl: return Purpose::kControl;
+    case model::CollectivePurpose::kTensor:
+      return Purpose::kTensor;
+    case model::CollectivePurpose::kSequence:
+      return Purpose::kSequence;
+    case model::CollectivePurpose::kContext:
+      return Purpose::kContext;
+    case model::CollectivePurpose::kDispatch:
+      return Purpose::kDispatch;
+    case model::CollectivePurpose::kUnshard:
+      return Purpose::kUnshard;
+    case model::CollectivePurpose::kGradient:
+      return Purpose::kGradient;
+    case model::CollectivePurpose::kPipe:
+      return Purpose::kPipe;
+    case model::CollectivePurpose::kControl:
+      return Purpose::kControl;
   }
   return Purpose::kControl;
 }

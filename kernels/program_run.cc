@@ -21,7 +21,8 @@ ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uin
   TROUPE_CHECK_OK(executable.status());
   executable_ = std::move(*executable);
   for (const model::ParameterEntry& entry : program_.parameters) {
-    const int64_t width = program_.value(entry.value).elements() / program_.value(entry.value).dims[0].local;
+    const int64_t width =
+        program_.value(entry.value).elements() / program_.value(entry.value).dims[0].local;
     std::vector<double> numbers(program_.value(entry.value).elements());
     for (const model::ParameterPart& part : entry.parts) {
       int64_t count = 1;
@@ -41,7 +42,8 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
   int64_t vocabulary = 0;
   int64_t tokens = rows;
   for (const model::Op& op : program_.Ops(0, Piece::kForward)) {
-    if (op.kind == model::OpKind::kEmbedding) vocabulary = program_.value(op.inputs[1]).dims[0].global;
+    if (op.kind == model::OpKind::kEmbedding)
+      vocabulary = program_.value(op.inputs[1]).dims[0].global;
     if (op.kind == model::OpKind::kAttention) {
       tokens = std::get<model::AttentionAttributes>(op.attributes).tokens;
     }

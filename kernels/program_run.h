@@ -19,7 +19,8 @@ struct Microbatch {
 
 class ProgramRun {
  public:
-  // Fails the process on an error. Parameters are those of `seed`. With communicators, all ranks make the same calls.
+  // Fails the process on an error. Parameters are those of `seed`. With communicators, all ranks
+  // make the same calls.
   ProgramRun(Backend& backend, const model::BuildOptions& options, uint64_t seed,
              bool split_backward = false, const FindCommunicator& find_communicator = nullptr);
 
@@ -29,7 +30,8 @@ class ProgramRun {
   // Random tokens and targets; the last of every five weights is 0.
   Microbatch MakeMicrobatch(uint64_t seed) const;
 
-  // F of one microbatch and its derivative (B, or I and W apart); returns {Σ weight·nll, Σ weight} of it.
+  // F of one microbatch and its derivative (B, or I and W apart); returns {Σ weight·nll, Σ weight}
+  // of it.
   std::vector<double> Train(const Microbatch& microbatch, bool first_microbatch);
   // F alone.
   std::vector<double> Evaluate(const Microbatch& microbatch);

@@ -6,8 +6,8 @@
 namespace troupe::kernels {
 
 double RopeFrequency(const model::RopeAttributes& attributes, int64_t pair) {
-  const double frequency = std::pow(
-      attributes.theta, -2.0 * static_cast<double>(pair) / static_cast<double>(attributes.head_dim));
+  const double frequency = std::pow(attributes.theta, -2.0 * static_cast<double>(pair) /
+                                                          static_cast<double>(attributes.head_dim));
   const model::RopeScaling& scaling = attributes.scaling;
   if (scaling.factor == 1.0) return frequency;
   const double original = static_cast<double>(scaling.original_max_position_embeddings);

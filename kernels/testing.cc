@@ -14,7 +14,8 @@ namespace troupe::kernels {
 
 TestRandom::TestRandom() {
   const char* given = std::getenv("TROUPE_TEST_SEED");
-  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  const uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   std::printf("TROUPE_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
   key_ = RandomKey(seed, "kernels test");
 }

@@ -19,8 +19,8 @@ namespace troupe::kernels {
 class TestRandom {
  public:
   TestRandom();
-  double Normal();                                 // standard normal
-  int64_t Integer(int64_t low, int64_t high);      // uniform in [low, high]
+  double Normal();                             // standard normal
+  int64_t Integer(int64_t low, int64_t high);  // uniform in [low, high]
   std::vector<double> Normals(int64_t count, double scale = 1.0);
   std::vector<double> Integers(int64_t count, int64_t low, int64_t high);
 
@@ -49,11 +49,12 @@ struct TestResult {
   std::vector<std::vector<double>> inputs, outputs;  // after the run
 };
 
-// Runs one op once. Inputs are rounded to their dtypes on every backend. Fails the process on an error.
+// Runs one op once. Inputs are rounded to their dtypes on every backend. Fails the process on an
+// error.
 TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options = {});
 
-// Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is NaN and the other
-// not, or sizes differ.
+// Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is
+// NaN and the other not, or sizes differ.
 double RelativeError(const std::vector<double>& actual, const std::vector<double>& expected);
 
 // The values [0, offsets) of `program` one after the other: a plan without reuse.

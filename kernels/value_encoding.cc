@@ -24,10 +24,18 @@ void Put(std::byte* bytes, int64_t index, T value) {
 void Decode(model::DType dtype, const std::byte* bytes, int64_t count, double* numbers) {
   for (int64_t i = 0; i < count; ++i) {
     switch (dtype) {
-      case model::DType::kFloat32: numbers[i] = Get<float>(bytes, i); break;
-      case model::DType::kBFloat16: numbers[i] = ToFloat(Get<BFloat16>(bytes, i)); break;
-      case model::DType::kFloat64: numbers[i] = Get<double>(bytes, i); break;
-      case model::DType::kInt32: numbers[i] = Get<int32_t>(bytes, i); break;
+      case model::DType::kFloat32:
+        numbers[i] = Get<float>(bytes, i);
+        break;
+      case model::DType::kBFloat16:
+        numbers[i] = ToFloat(Get<BFloat16>(bytes, i));
+        break;
+      case model::DType::kFloat64:
+        numbers[i] = Get<double>(bytes, i);
+        break;
+      case model::DType::kInt32:
+        numbers[i] = Get<int32_t>(bytes, i);
+        break;
     }
   }
 }
@@ -35,10 +43,18 @@ void Decode(model::DType dtype, const std::byte* bytes, int64_t count, double* n
 void Encode(model::DType dtype, const double* numbers, int64_t count, std::byte* bytes) {
   for (int64_t i = 0; i < count; ++i) {
     switch (dtype) {
-      case model::DType::kFloat32: Put(bytes, i, static_cast<float>(numbers[i])); break;
-      case model::DType::kBFloat16: Put(bytes, i, ToBFloat16(static_cast<float>(numbers[i]))); break;
-      case model::DType::kFloat64: Put(bytes, i, numbers[i]); break;
-      case model::DType::kInt32: Put(bytes, i, static_cast<int32_t>(numbers[i])); break;
+      case model::DType::kFloat32:
+        Put(bytes, i, static_cast<float>(numbers[i]));
+        break;
+      case model::DType::kBFloat16:
+        Put(bytes, i, ToBFloat16(static_cast<float>(numbers[i])));
+        break;
+      case model::DType::kFloat64:
+        Put(bytes, i, numbers[i]);
+        break;
+      case model::DType::kInt32:
+        Put(bytes, i, static_cast<int32_t>(numbers[i]));
+        break;
     }
   }
 }

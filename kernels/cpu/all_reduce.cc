@@ -12,10 +12,14 @@ std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind)
     return std::nullopt;
   }
   switch (dtype) {
-    case model::DType::kFloat32: return SumFloat32();
-    case model::DType::kFloat64: return SumFloat64();
-    case model::DType::kBFloat16: return SumBfloat16();
-    case model::DType::kInt32: return std::nullopt;
+    case model::DType::kFloat32:
+      return SumFloat32();
+    case model::DType::kFloat64:
+      return SumFloat64();
+    case model::DType::kBFloat16:
+      return SumBfloat16();
+    case model::DType::kInt32:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -24,13 +28,18 @@ class AllReduce : public Instruction {
  public:
   AllReduce(const char* input, char* output, int64_t bytes, const Reduction& reduction,
             Purpose purpose, Communicator* communicator)
-      : input_(input), output_(output), bytes_(bytes), reduction_(reduction), purpose_(purpose),
+      : input_(input),
+        output_(output),
+        bytes_(bytes),
+        reduction_(reduction),
+        purpose_(purpose),
         communicator_(communicator) {}
 
   Status Run(const RunOptions&) override {
     if (input_ != output_) std::memcpy(output_, input_, bytes_);
     if (communicator_ == nullptr) return OkStatus();
-    return communicator_->AllReduce(output_, bytes_ / reduction_.element_bytes, reduction_, purpose_);
+    return communicator_->AllReduce(output_, bytes_ / reduction_.element_bytes, reduction_,
+                                    purpose_);
   }
 
  private:

@@ -13,8 +13,9 @@
 
 namespace troupe::kernels::cpu {
 
-// [input, input + bytes) is copied to output where the two differ, then reduced there over `communicator` (null: a
-// group of one). INVALID_ARGUMENT where there is no such reduction for the dtype.
+// [input, input + bytes) is copied to output where the two differ, then reduced there over
+// `communicator` (null: a group of one). INVALID_ARGUMENT where there is no such reduction for the
+// dtype.
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(const char* input, char* output, int64_t bytes,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,

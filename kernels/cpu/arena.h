@@ -1,5 +1,5 @@
-// The one piece of memory that a rank's program lives in: zero pages mapped at once, on huge pages where the kernel
-// has them.
+// The one piece of memory that a rank's program lives in: zero pages mapped at once, on huge pages
+// where the kernel has them.
 #ifndef TROUPE_KERNELS_CPU_ARENA_H_
 #define TROUPE_KERNELS_CPU_ARENA_H_
 
@@ -15,7 +15,9 @@ class Arena {
  public:
   // RESOURCE_EXHAUSTED names the bytes that could not be had.
   static StatusOr<Arena> Map(int64_t bytes);
-  Arena(Arena&& other) noexcept : base_(other.base_), bytes_(other.bytes_) { other.base_ = nullptr; }
+  Arena(Arena&& other) noexcept : base_(other.base_), bytes_(other.bytes_) {
+    other.base_ = nullptr;
+  }
   Arena& operator=(Arena&&) = delete;
   ~Arena();
 

@@ -1,11 +1,14 @@
-// Causal grouped-query attention without the T×T matrix: blocks of kQueries queries against blocks of kKeys keys.
+// Causal grouped-query attention without the T×T matrix: blocks of kQueries queries against blocks
+// of kKeys keys.
 //
-// Forward keeps a running maximum and sum for each query and rescales its output when the maximum rises (the blockwise
-// softmax recurrence of Milakov and Gimelshein 2018, Rabe and Staats 2021, FlashAttention). Backward recomputes the
-// probabilities of a block from lse: dv += pᵀ do, ds = p (do vᵀ - do·o) / sqrt(D), dq += ds k, dk += dsᵀ q.
+// Forward keeps a running maximum and sum for each query and rescales its output when the maximum
+// rises (the blockwise softmax recurrence of Milakov and Gimelshein 2018, Rabe and Staats 2021,
+// FlashAttention). Backward recomputes the probabilities of a block from lse: dv += pᵀ do, ds = p
+// (do vᵀ - do·o) / sqrt(D), dq += ds k, dk += dsᵀ q.
 //
-// One key-value head of one sample is the unit of work; its keys and values are packed once, and all query heads of its
-// group use them. Every unit is computed by one thread in one order, so results do not depend on the number of threads.
+// One key-value head of one sample is the unit of work; its keys and values are packed once, and
+// all query heads of its group use them. Every unit is computed by one thread in one order, so
+// results do not depend on the number of threads.
 #include "kernels/cpu/level_target.h"
 #include "kernels/cpu/tile.h"
 
@@ -45,8 +48,8 @@ struct Scratch {
 // Extents of one problem in words: a word is one float32 or a pair of bfloat16.
 struct Extents {
   int64_t tokens, head_dim, pack;
-  int64_t depth() const { return (head_dim + pack - 1) / pack; }            // words along D
-  int64_t width() const { return RoundUp(head_dim, kLanes); }               // padded D
+  int64_t depth() const { return (head_dim + pack - 1) / pack; }  // words along D
+  int64_t width() const { return RoundUp(head_dim, kLanes); }     // padded D
   int64_t padded_tokens() const { return RoundUp(tokens, kKeys); }
 };
 
@@ -107,7 +110,9 @@ TROUPE_INLINE uint32_t Bits(float value) {
   return bits;
 }
 TROUPE_INLINE uint32_t WidenedBits(const float* p) { return Bits(*p); }
-TROUPE_INLINE uint32_t WidenedBits(const BFloat16* p) { return static_cast<uint32_t>(p->bits) << 16; }
+TROUPE_INLINE uint32_t WidenedBits(const BFloat16* p) {
+  return static_cast<uint32_t>(p->bits) << 16;
+}
 
 // Word `d` of a row of D elements.
 template <typename T>
@@ -207,9 +212,9 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
     s.sum[r] = 0.0f;
   }
   for (int64_t key = 0; key < first_query + rows; key += kKeys) {
-    Multiply<kPairs>({s.queries, e.depth(), 1, s.keys + key * e.depth(), kKeys, s.scores, kKeys,
-                      e.depth()},
-                     rows, kKeys, false);
+    Multiply<kPairs>(
+        {s.queries, e.depth(), 1, s.keys + key * e.depth(), kKeys, s.scores, kKeys, e.depth()},
+        rows, kKeys, false);
     for (int64_t r = 0; r < rows; ++r) {
       F32 scores[kKeyVectors];
       const int64_t query = first_query + r;
@@ -267,7 +272,8 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
   Scratch scratch{args.scratch + thread * AttentionScratchBytes(
                                               {args.tokens, args.head_dim, sizeof(T) == 2, false})};
   const ForwardScratch s(scratch, e);
-  // Where there are fewer heads than threads, the blocks of queries of a head are dealt out in turn.
+  // Where there are fewer heads than threads, the blocks of queries of a head are dealt out in
+  // turn.
   const int64_t units = args.samples * args.key_value_heads;
   const int64_t deals = (threads + units - 1) / units;
   const Part part = PartOf(units * deals, thread, threads);
@@ -283,7 +289,8 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
          ++head) {
       T* o = static_cast<T*>(args.o) + (row * args.query_heads + head) * args.head_dim;
       float* lse = args.lse + row * args.query_heads + head;
-      for (int64_t first = task % deals * kQueries; first < args.tokens; first += deals * kQueries) {
+      for (int64_t first = task % deals * kQueries; first < args.tokens;
+           first += deals * kQueries) {
         AttendBlock(args, e, s, qkv + head * args.head_dim, heads.stride, first, o, lse);
       }
     }
@@ -302,7 +309,8 @@ TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
   return low | high << 16;
 }
 
-// Probabilities and score gradients of one block, in the forms that the three products after it read.
+// Probabilities and score gradients of one block, in the forms that the three products after it
+// read.
 template <bool kPairs>
 TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_t first_query,
                                   int64_t key, float scale, const float* lse, int64_t lse_stride) {

@@ -29,7 +29,8 @@ model::BuildOptions TensorOptions(model::DType compute, int degree, int rank) {
 // The tensor group and the group of all ranks of one rank; groups of other axes have one rank.
 FindCommunicator Groups(LoopbackCluster& cluster, int rank) {
   CollectiveNetwork& network = cluster.network(rank);
-  Communicator* tensor = network.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
+  Communicator* tensor =
+      network.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
   Communicator* all = network.MakeCommunicator("all", Purpose::kControl, {0, 1}, "all").value();
   TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
   return [tensor, all](const model::CollectiveGroup& group) -> Communicator* {
@@ -50,7 +51,8 @@ TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
     std::vector<double> losses[kRanks], controls[kRanks];
     cluster.Run([&](int rank) {
       auto backend = CpuBackend::Make({1, std::nullopt}).value();
-      ProgramRun run(*backend, TensorOptions(compute, kRanks, rank), 5, false, Groups(cluster, rank));
+      ProgramRun run(*backend, TensorOptions(compute, kRanks, rank), 5, false,
+                     Groups(cluster, rank));
       losses[rank] = run.Train(run.MakeMicrobatch(9), true);
       controls[rank] = run.Update(1e-2, 1);
     });

@@ -14,7 +14,9 @@ class CpuExecutable : public Executable {
  public:
   CpuExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 const FindCommunicator& find_communicator, cpu::Level level, int threads)
-      : program_(program), plan_(plan), find_communicator_(find_communicator),
+      : program_(program),
+        plan_(plan),
+        find_communicator_(find_communicator),
         preparation_(program_, plan_, find_communicator_, level, threads) {}
 
   Status Prepare() {
@@ -90,7 +92,8 @@ class CpuExecutable : public Executable {
 }  // namespace
 
 StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Make(const CpuOptions& options) {
-  if (options.threads < 1) return InvalidArgument("threads is {}, must be at least 1", options.threads);
+  if (options.threads < 1)
+    return InvalidArgument("threads is {}, must be at least 1", options.threads);
   if (options.level) {
     if (*options.level > cpu::HighestLevel()) {
       return InvalidArgument("kernel level {} is above this processor's level {}",
@@ -103,9 +106,9 @@ StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Make(const CpuOptions& options
   return std::unique_ptr<CpuBackend>(new CpuBackend(level, options.threads));
 }
 
-StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(const model::Program& program,
-                                                          const model::MemoryPlan& plan,
-                                                          const FindCommunicator& find_communicator) {
+StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(
+    const model::Program& program, const model::MemoryPlan& plan,
+    const FindCommunicator& find_communicator) {
   if (plan.locations.size() != program.values.size()) {
     return InvalidArgument("memory plan places {} values, the program has {}",
                            plan.locations.size(), program.values.size());

@@ -1,5 +1,6 @@
-// Stage programs on the processor: oneDNN for matrix products, our own vectorised kernels for the rest, OpenMP threads
-// with static partitions. The same program, plan, level and number of threads give the same bits.
+// Stage programs on the processor: oneDNN for matrix products, our own vectorised kernels for the
+// rest, OpenMP threads with static partitions. The same program, plan, level and number of threads
+// give the same bits.
 #ifndef TROUPE_KERNELS_CPU_CPU_BACKEND_H_
 #define TROUPE_KERNELS_CPU_CPU_BACKEND_H_
 
@@ -15,7 +16,8 @@ namespace troupe::kernels {
 
 struct CpuOptions {
   int threads = 1;  // of a rank
-  // Absent: the processor's, or what TROUPE_KERNEL_LEVEL lowers it to; the library is then kept to it as well.
+  // Absent: the processor's, or what TROUPE_KERNEL_LEVEL lowers it to; the library is then kept to
+  // it as well.
   std::optional<cpu::Level> level;
 };
 
@@ -32,7 +34,8 @@ class CpuBackend : public Backend {
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
 
-  // Ops of all programs prepared so far that run on the library's slow reference code: "matmul NAME: ref:any".
+  // Ops of all programs prepared so far that run on the library's slow reference code: "matmul
+  // NAME: ref:any".
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
 
  private:

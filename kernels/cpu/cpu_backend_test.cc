@@ -1,5 +1,6 @@
-// Every CPU kernel at every level this processor runs, in both compute dtypes, against the float64 reference on fresh
-// random inputs: extents of 1, odd ones, ones beside the vector width, and usual ones.
+// Every CPU kernel at every level this processor runs, in both compute dtypes, against the float64
+// reference on fresh random inputs: extents of 1, odd ones, ones beside the vector width, and usual
+// ones.
 #include "kernels/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>
@@ -50,10 +51,12 @@ class CpuKernel : public testing::TestWithParam<Setting> {
   TestValue Ints(int64_t count, int64_t low, int64_t high) {
     return {DType::kInt32, {count}, random_.Integers(count, low, high)};
   }
-  static TestValue Empty(DType dtype, std::vector<int64_t> extents) { return {dtype, std::move(extents), {}}; }
+  static TestValue Empty(DType dtype, std::vector<int64_t> extents) {
+    return {dtype, std::move(extents), {}};
+  }
 
-  // Runs `op` on both and expects every output within `slack` units in the last place of its dtype, relative to the
-  // output's largest element. Twice on the CPU must give the same bits.
+  // Runs `op` on both and expects every output within `slack` units in the last place of its dtype,
+  // relative to the output's largest element. Twice on the CPU must give the same bits.
   void ExpectEqual(const TestOp& op, double slack, const RunOptions& options = {}) {
     ReferenceBackend reference;
     // The reference works on the rounded inputs that the kernels see.
@@ -91,19 +94,26 @@ class CpuKernel : public testing::TestWithParam<Setting> {
   }
 };
 
-const std::vector<std::pair<int64_t, int64_t>> kShapes = {{1, 1}, {1, 7}, {3, 16}, {5, 33}, {65, 129}, {96, 256}};
+const std::vector<std::pair<int64_t, int64_t>> kShapes = {{1, 1},  {1, 7},    {3, 16},
+                                                          {5, 33}, {65, 129}, {96, 256}};
 
 TEST_P(CpuKernel, EmbeddingTakesRowsAndZerosForIdsOfOtherRanks) {
   for (const auto& [rows, hidden] : kShapes) {
-    ExpectEqual({OpKind::kEmbedding, model::VocabAttributes{5},
-                 {Ints(rows, 0, 30), Compute({17, hidden})}, {Empty(compute(), {rows, hidden})}}, 0);
+    ExpectEqual({OpKind::kEmbedding,
+                 model::VocabAttributes{5},
+                 {Ints(rows, 0, 30), Compute({17, hidden})},
+                 {Empty(compute(), {rows, hidden})}},
+                0);
   }
 }
 
 TEST_P(CpuKernel, EmbeddingGradAddsRepeatedTokens) {
   for (const auto& [rows, hidden] : kShapes) {
-    const TestOp op{OpKind::kEmbeddingGrad, model::VocabAttributes{5},
-                    {Ints(rows, 0, 30), Compute({rows, hidden})}, {Floats({17, hidden})}, true};
+    const TestOp op{OpKind::kEmbeddingGrad,
+                    model::VocabAttributes{5},
+                    {Ints(rows, 0, 30), Compute({rows, hidden})},
+                    {Floats({17, hidden})},
+                    true};
     ExpectEqual(op, 8);
     ExpectEqual(op, 8, {.first_microbatch = true});
   }
@@ -111,22 +121,30 @@ TEST_P(CpuKernel, EmbeddingGradAddsRepeatedTokens) {
 
 TEST_P(CpuKernel, RmsNormMatches) {
   for (const auto& [rows, hidden] : kShapes) {
-    ExpectEqual({OpKind::kRmsNorm, model::NormAttributes{1e-5}, {Compute({rows, hidden}), Floats({hidden})},
-                 {Empty(compute(), {rows, hidden}), Empty(DType::kFloat32, {rows})}}, 8);
-    ExpectEqual({OpKind::kAddRmsNorm, model::NormAttributes{1e-5},
+    ExpectEqual({OpKind::kRmsNorm,
+                 model::NormAttributes{1e-5},
+                 {Compute({rows, hidden}), Floats({hidden})},
+                 {Empty(compute(), {rows, hidden}), Empty(DType::kFloat32, {rows})}},
+                8);
+    ExpectEqual({OpKind::kAddRmsNorm,
+                 model::NormAttributes{1e-5},
                  {Compute({rows, hidden}), Compute({rows, hidden}), Floats({hidden})},
                  {Empty(compute(), {rows, hidden}), Empty(compute(), {rows, hidden}),
-                  Empty(DType::kFloat32, {rows})}}, 8);
+                  Empty(DType::kFloat32, {rows})}},
+                8);
   }
 }
 
 TEST_P(CpuKernel, RmsNormGradMatchesWithAndWithoutResidual) {
   for (const auto& [rows, hidden] : kShapes) {
     TestValue rstd = Floats({rows});
-    for (double& value : rstd.numbers) value = 0.1 + 0.05 * std::abs(value);  // no cancellation at H = 1
-    TestOp op{OpKind::kRmsNormGrad, model::NormAttributes{1e-5},
+    for (double& value : rstd.numbers)
+      value = 0.1 + 0.05 * std::abs(value);  // no cancellation at H = 1
+    TestOp op{OpKind::kRmsNormGrad,
+              model::NormAttributes{1e-5},
               {Compute({rows, hidden}), Compute({rows, hidden}), Floats({hidden}), rstd},
-              {Empty(compute(), {rows, hidden}), Floats({hidden})}, true};
+              {Empty(compute(), {rows, hidden}), Floats({hidden})},
+              true};
     ExpectEqual(op, 32);
     op.inputs.push_back(Compute({rows, hidden}));
     ExpectEqual(op, 32, {.first_microbatch = true});
@@ -135,7 +153,9 @@ TEST_P(CpuKernel, RmsNormGradMatchesWithAndWithoutResidual) {
 
 TEST_P(CpuKernel, AddMatchesInPlaceToo) {
   for (const auto& [rows, hidden] : kShapes) {
-    TestOp op{OpKind::kAdd, {}, {Compute({rows, hidden}), Compute({rows, hidden})},
+    TestOp op{OpKind::kAdd,
+              {},
+              {Compute({rows, hidden}), Compute({rows, hidden})},
               {Empty(compute(), {rows, hidden})}};
     ExpectEqual(op, 1);
     op.view_of_input = 0;
@@ -154,38 +174,63 @@ TEST_P(CpuKernel, CastRoundsToNearestEven) {
 }
 
 TEST_P(CpuKernel, ProductsMatch) {
-  struct Shape { int64_t rows, k, n; };
-  for (const auto& [rows, k, n] : std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 96, 1100}, {130, 64, 48}}) {
+  struct Shape {
+    int64_t rows, k, n;
+  };
+  for (const auto& [rows, k, n] :
+       std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 96, 1100}, {130, 64, 48}}) {
     const double slack = 8 + std::sqrt(static_cast<double>(k + n + rows));
-    ExpectEqual({OpKind::kMatmul, {}, {Compute({rows, k}), Compute({n, k})}, {Empty(compute(), {rows, n})}}, slack);
-    ExpectEqual({OpKind::kMatmulGradInput, {}, {Compute({rows, n}), Compute({n, k})}, {Empty(compute(), {rows, k})}}, slack);
-    const TestOp gradient{OpKind::kMatmulGradWeight, {}, {Compute({rows, n}), Compute({rows, k})}, {Floats({n, k})}, true};
+    ExpectEqual(
+        {OpKind::kMatmul, {}, {Compute({rows, k}), Compute({n, k})}, {Empty(compute(), {rows, n})}},
+        slack);
+    ExpectEqual({OpKind::kMatmulGradInput,
+                 {},
+                 {Compute({rows, n}), Compute({n, k})},
+                 {Empty(compute(), {rows, k})}},
+                slack);
+    const TestOp gradient{OpKind::kMatmulGradWeight,
+                          {},
+                          {Compute({rows, n}), Compute({rows, k})},
+                          {Floats({n, k})},
+                          true};
     ExpectEqual(gradient, slack);
     ExpectEqual(gradient, slack, {.first_microbatch = true});
   }
 }
 
 TEST_P(CpuKernel, RopeTurnsQueriesAndKeysAndBack) {
-  struct Shape { int64_t rows, q, g, d; };
-  for (const auto& [rows, q, g, d] : std::vector<Shape>{{1, 1, 1, 2}, {5, 3, 1, 6}, {33, 4, 2, 34}, {64, 2, 2, 64}}) {
+  struct Shape {
+    int64_t rows, q, g, d;
+  };
+  for (const auto& [rows, q, g, d] :
+       std::vector<Shape>{{1, 1, 1, 2}, {5, 3, 1, 6}, {33, 4, 2, 34}, {64, 2, 2, 64}}) {
     for (const bool inverse : {false, true}) {
-      const TestOp op{OpKind::kRope, model::RopeAttributes{q, g, d, 10000.0, {}, inverse},
+      const TestOp op{OpKind::kRope,
+                      model::RopeAttributes{q, g, d, 10000.0, {}, inverse},
                       {Compute({rows, (q + 2 * g) * d}), Ints(rows, 0, 300)},
-                      {Empty(compute(), {rows, (q + 2 * g) * d})}, false, inverse ? 0 : -1};
+                      {Empty(compute(), {rows, (q + 2 * g) * d})},
+                      false,
+                      inverse ? 0 : -1};
       ExpectEqual(op, 16);
     }
   }
 }
 
-struct AttentionShape { int64_t samples, tokens, q, g, d; };
-const std::vector<AttentionShape> kAttention = {{1, 1, 1, 1, 1}, {2, 3, 2, 1, 5}, {1, 65, 4, 2, 16},
-                                                {2, 63, 3, 3, 33}, {1, 200, 2, 1, 64}, {3, 129, 6, 2, 8}};
+struct AttentionShape {
+  int64_t samples, tokens, q, g, d;
+};
+const std::vector<AttentionShape> kAttention = {{1, 1, 1, 1, 1},    {2, 3, 2, 1, 5},
+                                                {1, 65, 4, 2, 16},  {2, 63, 3, 3, 33},
+                                                {1, 200, 2, 1, 64}, {3, 129, 6, 2, 8}};
 
 TEST_P(CpuKernel, AttentionMatches) {
   for (const auto& [samples, tokens, q, g, d] : kAttention) {
     const int64_t rows = samples * tokens;
-    ExpectEqual({OpKind::kAttention, model::AttentionAttributes{q, g, d, tokens, {}},
-                 {Compute({rows, (q + 2 * g) * d})}, {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}}, 16);
+    ExpectEqual({OpKind::kAttention,
+                 model::AttentionAttributes{q, g, d, tokens, {}},
+                 {Compute({rows, (q + 2 * g) * d})},
+                 {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}},
+                16);
   }
 }
 
@@ -195,30 +240,47 @@ TEST_P(CpuKernel, AttentionGradMatches) {
     const model::AttentionAttributes attributes{q, g, d, tokens, {}};
     const TestValue qkv = Compute({rows, (q + 2 * g) * d});
     // o and lse belong to qkv: those of the kernel itself.
-    const TestResult forward = RunOp(*backend_, {OpKind::kAttention, attributes, {qkv},
-                                     {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}});
-    ExpectEqual({OpKind::kAttentionGrad, attributes,
-                 {Compute({rows, q * d}), qkv, {compute(), {rows, q * d}, forward.outputs[0]},
+    const TestResult forward =
+        RunOp(*backend_, {OpKind::kAttention,
+                          attributes,
+                          {qkv},
+                          {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}});
+    ExpectEqual({OpKind::kAttentionGrad,
+                 attributes,
+                 {Compute({rows, q * d}),
+                  qkv,
+                  {compute(), {rows, q * d}, forward.outputs[0]},
                   {DType::kFloat32, {rows, q}, forward.outputs[1]}},
-                 {Empty(compute(), {rows, (q + 2 * g) * d})}}, 32);
+                 {Empty(compute(), {rows, (q + 2 * g) * d})}},
+                32);
   }
 }
 
 TEST_P(CpuKernel, SwiGluMatchesAlsoFarFromZero) {
   for (const auto& [rows, ffn] : kShapes) {
-    ExpectEqual({OpKind::kSwiGlu, {}, {Compute({rows, 2 * ffn}, 20.0)}, {Empty(compute(), {rows, ffn})}}, 16);
+    ExpectEqual(
+        {OpKind::kSwiGlu, {}, {Compute({rows, 2 * ffn}, 20.0)}, {Empty(compute(), {rows, ffn})}},
+        16);
     for (const int view : {-1, 1}) {
-      ExpectEqual({OpKind::kSwiGluGrad, {}, {Compute({rows, ffn}), Compute({rows, 2 * ffn}, 20.0)},
-                   {Empty(compute(), {rows, 2 * ffn})}, false, view}, 16);
+      ExpectEqual({OpKind::kSwiGluGrad,
+                   {},
+                   {Compute({rows, ffn}), Compute({rows, 2 * ffn}, 20.0)},
+                   {Empty(compute(), {rows, 2 * ffn})},
+                   false,
+                   view},
+                  16);
     }
   }
 }
 
 TEST_P(CpuKernel, SoftmaxStatisticsAndTheirGradientMatch) {
-  for (const auto& [rows, vocabulary] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 7}, {9, 37}, {5, 2049}, {7, 5000}}) {
+  for (const auto& [rows, vocabulary] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 7}, {9, 37}, {5, 2049}, {7, 5000}}) {
     const TestValue logits = Compute({rows, vocabulary}, 5.0);
     const TestValue targets = Ints(rows, 0, 2 * vocabulary);
-    const TestOp stats{OpKind::kSoftmaxStats, model::VocabAttributes{vocabulary / 2}, {logits, targets},
+    const TestOp stats{OpKind::kSoftmaxStats,
+                       model::VocabAttributes{vocabulary / 2},
+                       {logits, targets},
                        {Empty(DType::kFloat32, {rows}), Empty(DType::kFloat32, {2, rows})}};
     ExpectEqual(stats, 32);
     ReferenceBackend reference;
@@ -226,9 +288,13 @@ TEST_P(CpuKernel, SoftmaxStatisticsAndTheirGradientMatch) {
     TestValue dsums{DType::kFloat32, {2, rows}, random_.Normals(2 * rows)};
     for (int64_t r = 0; r < rows; ++r) dsums.numbers[r] = 1.0 / known.outputs[1][r];
     for (const int view : {-1, 0}) {
-      ExpectEqual({OpKind::kSoftmaxStatsGrad, model::VocabAttributes{vocabulary / 2},
+      ExpectEqual({OpKind::kSoftmaxStatsGrad,
+                   model::VocabAttributes{vocabulary / 2},
                    {logits, targets, {DType::kFloat32, {rows}, known.outputs[0]}, dsums},
-                   {Empty(compute(), {rows, vocabulary})}, false, view}, 16);
+                   {Empty(compute(), {rows, vocabulary})},
+                   false,
+                   view},
+                  16);
     }
   }
 }
@@ -241,18 +307,27 @@ TEST_P(CpuKernel, CrossEntropyMatches) {
     weights.dtype = DType::kFloat32;
     const TestValue max = Floats({rows});
     const TestValue global{DType::kFloat32, {rows}, std::vector<double>(rows, 4.0)};
-    ExpectEqual({OpKind::kSoftmaxRescale, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}}, 16);
-    ExpectEqual({OpKind::kSoftmaxRescaleGrad, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}}, 16);
-    ExpectEqual({OpKind::kCrossEntropyGrad, {}, {sums, weights}, {Empty(DType::kFloat32, {2, rows})}}, 4);
-    const TestOp loss{OpKind::kCrossEntropy, {}, {max, sums, weights}, {{DType::kFloat64, {2}, {3.0, 4.0}}}, true};
+    ExpectEqual(
+        {OpKind::kSoftmaxRescale, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}},
+        16);
+    ExpectEqual(
+        {OpKind::kSoftmaxRescaleGrad, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}},
+        16);
+    ExpectEqual(
+        {OpKind::kCrossEntropyGrad, {}, {sums, weights}, {Empty(DType::kFloat32, {2, rows})}}, 4);
+    const TestOp loss{OpKind::kCrossEntropy,
+                      {},
+                      {max, sums, weights},
+                      {{DType::kFloat64, {2}, {3.0, 4.0}}},
+                      true};
     ExpectEqual(loss, 4);
     ExpectEqual(loss, 4, {.first_microbatch = true});
   }
 }
 
 std::string SettingName(const testing::TestParamInfo<Setting>& info) {
-  return std::string(cpu::Name(info.param.level)) + "_" + model::Name(info.param.compute) + "_threads" +
-         std::to_string(info.param.threads);
+  return std::string(cpu::Name(info.param.level)) + "_" + model::Name(info.param.compute) +
+         "_threads" + std::to_string(info.param.threads);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryLevel, CpuKernel, testing::ValuesIn(Settings()), SettingName);

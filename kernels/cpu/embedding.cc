@@ -18,8 +18,8 @@ void Embedding(const EmbeddingArgs& args, int thread, int threads) {
   }
 }
 
-// Each thread owns a range of columns and adds the rows to it in order: no two threads meet, and the order of every
-// sum is that of the tokens.
+// Each thread owns a range of columns and adds the rows to it in order: no two threads meet, and
+// the order of every sum is that of the tokens.
 template <typename T>
 void EmbeddingGrad(const EmbeddingGradArgs& args, int thread, int threads) {
   const Part columns = PartOf(args.hidden, thread, threads, kLanes);

@@ -1,4 +1,5 @@
-// One op with everything resolved: addresses, kernel, threads. Running it touches no allocator, map or string.
+// One op with everything resolved: addresses, kernel, threads. Running it touches no allocator, map
+// or string.
 #ifndef TROUPE_KERNELS_CPU_INSTRUCTION_H_
 #define TROUPE_KERNELS_CPU_INSTRUCTION_H_
 
@@ -28,14 +29,19 @@ class KernelInstruction : public Instruction {
  public:
   KernelInstruction(const Args& args, Kernel<Args> kernel, int threads, bool first_writer = false,
                     Kernel<Args> finish = nullptr)
-      : args_(args), kernel_(kernel), finish_(finish), threads_(threads), first_writer_(first_writer) {}
+      : args_(args),
+        kernel_(kernel),
+        finish_(finish),
+        threads_(threads),
+        first_writer_(first_writer) {}
 
   Status Run(const RunOptions& options) override {
     if constexpr (requires { args_.accumulate; }) {
       args_.accumulate = Accumulates(first_writer_, options);
     }
     Parallel(threads_, [this](int part) { kernel_(args_, part, threads_); });
-    if (finish_ != nullptr) Parallel(threads_, [this](int part) { finish_(args_, part, threads_); });
+    if (finish_ != nullptr)
+      Parallel(threads_, [this](int part) { finish_(args_, part, threads_); });
     return OkStatus();
   }
 

@@ -3,23 +3,35 @@
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-template <typename T> void Embedding(const EmbeddingArgs&, int, int);
-template <typename T> void EmbeddingGrad(const EmbeddingGradArgs&, int, int);
-template <typename T> void RmsNorm(const RmsNormArgs&, int, int);
-template <typename T> void RmsNormGrad(const RmsNormGradArgs&, int, int);
+template <typename T>
+void Embedding(const EmbeddingArgs&, int, int);
+template <typename T>
+void EmbeddingGrad(const EmbeddingGradArgs&, int, int);
+template <typename T>
+void RmsNorm(const RmsNormArgs&, int, int);
+template <typename T>
+void RmsNormGrad(const RmsNormGradArgs&, int, int);
 void RmsNormGradFinish(const RmsNormGradArgs&, int, int);
-template <typename T> void Add(const AddArgs&, int, int);
+template <typename T>
+void Add(const AddArgs&, int, int);
 void Cast(const CastArgs&, int, int);
 void Widen(const WidenArgs&, int, int);
 void Narrow(const NarrowArgs&, int, int);
-template <typename T> void Rope(const RopeArgs&, int, int);
-template <typename T> void Attention(const AttentionArgs&, int, int);
-template <typename T> void AttentionGrad(const AttentionGradArgs&, int, int);
+template <typename T>
+void Rope(const RopeArgs&, int, int);
+template <typename T>
+void Attention(const AttentionArgs&, int, int);
+template <typename T>
+void AttentionGrad(const AttentionGradArgs&, int, int);
 int64_t AttentionScratchBytes(const AttentionShape&);
-template <typename T> void SwiGlu(const SwiGluArgs&, int, int);
-template <typename T> void SwiGluGrad(const SwiGluGradArgs&, int, int);
-template <typename T> void SoftmaxStats(const SoftmaxStatsArgs&, int, int);
-template <typename T> void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
+template <typename T>
+void SwiGlu(const SwiGluArgs&, int, int);
+template <typename T>
+void SwiGluGrad(const SwiGluGradArgs&, int, int);
+template <typename T>
+void SoftmaxStats(const SoftmaxStatsArgs&, int, int);
+template <typename T>
+void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
 void SoftmaxRescale(const SoftmaxRescaleArgs&, int, int);
 void CrossEntropy(const CrossEntropyArgs&, int, int);
 void CrossEntropyGrad(const CrossEntropyGradArgs&, int, int);

@@ -1,10 +1,11 @@
 // Our own vectorised kernels: plain functions on plain arrays, in one table for each level.
 //
-// A kernel computes the part of thread `thread` of `threads` in one static partition, so that results depend on the
-// number of threads at most, never on timing. Kernels with a second phase (`…Finish`) combine what the threads of the
-// first left in scratch, in thread order; all threads have finished the first phase before the second starts.
-// Pointers are const void* where the element is the compute dtype (float32 or bfloat16): there is one entry for each.
-// Letters of shapes are those of model/program/op.h. Thread-safe.
+// A kernel computes the part of thread `thread` of `threads` in one static partition, so that
+// results depend on the number of threads at most, never on timing. Kernels with a second phase
+// (`…Finish`) combine what the threads of the first left in scratch, in thread order; all threads
+// have finished the first phase before the second starts. Pointers are const void* where the
+// element is the compute dtype (float32 or bfloat16): there is one entry for each. Letters of
+// shapes are those of model/program/op.h. Thread-safe.
 #ifndef TROUPE_KERNELS_CPU_KERNELS_H_
 #define TROUPE_KERNELS_CPU_KERNELS_H_
 
@@ -41,14 +42,14 @@ struct RmsNormArgs {
   float eps;
 };
 struct RmsNormGradArgs {
-  const void* dy;    // c[R,H]
-  const void* x;     // c[R,H]
-  const float* w;    // f[H]
-  const float* rstd; // f[R]
-  const void* dres;  // c[R,H] or null
-  void* dx;          // c[R,H]
-  float* dw;         // f[H]
-  float* partial;    // scratch f[threads, H]
+  const void* dy;     // c[R,H]
+  const void* x;      // c[R,H]
+  const float* w;     // f[H]
+  const float* rstd;  // f[R]
+  const void* dres;   // c[R,H] or null
+  void* dx;           // c[R,H]
+  float* dw;          // f[H]
+  float* partial;     // scratch f[threads, H]
   int64_t rows, hidden;
   bool accumulate;
 };
@@ -66,8 +67,9 @@ struct RopeArgs {
   const void* x;             // c[R,(Q+2G)D]
   const int32_t* positions;  // i[R]
   void* y;                   // like x, may be x
-  const float* table;        // f[table_rows][D]: cosines of the D/2 pairs, then their sines; row = position
-  const double* frequencies; // d[D/2]: for positions beyond the table
+  const float*
+      table;  // f[table_rows][D]: cosines of the D/2 pairs, then their sines; row = position
+  const double* frequencies;  // d[D/2]: for positions beyond the table
   int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
   bool inverse;
 };
@@ -200,10 +202,18 @@ struct KernelTable {
 // REQUIRES: level <= HighestLevel() for any of the functions to be called.
 const KernelTable& KernelsOf(Level level);
 
-namespace portable { const KernelTable& Kernels(); }
-namespace avx2 { const KernelTable& Kernels(); }
-namespace avx512 { const KernelTable& Kernels(); }
-namespace avx512_bf16 { const KernelTable& Kernels(); }
+namespace portable {
+const KernelTable& Kernels();
+}
+namespace avx2 {
+const KernelTable& Kernels();
+}
+namespace avx512 {
+const KernelTable& Kernels();
+}
+namespace avx512_bf16 {
+const KernelTable& Kernels();
+}
 
 }  // namespace troupe::kernels::cpu
 

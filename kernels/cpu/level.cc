@@ -6,10 +6,14 @@ namespace troupe::kernels::cpu {
 
 const char* Name(Level level) {
   switch (level) {
-    case Level::kPortable: return "portable";
-    case Level::kAvx2: return "avx2";
-    case Level::kAvx512: return "avx512";
-    case Level::kAvx512Bf16: return "avx512_bf16";
+    case Level::kPortable:
+      return "portable";
+    case Level::kAvx2:
+      return "avx2";
+    case Level::kAvx512:
+      return "avx512";
+    case Level::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "unknown";
 }
@@ -18,8 +22,8 @@ StatusOr<Level> ParseLevel(std::string_view name) {
   for (int i = 0; i < kLevels; ++i) {
     if (name == Name(static_cast<Level>(i))) return static_cast<Level>(i);
   }
-  return InvalidArgument(
-      "kernel level \"{}\" is none of portable, avx2, avx512, avx512_bf16", name);
+  return InvalidArgument("kernel level \"{}\" is none of portable, avx2, avx512, avx512_bf16",
+                         name);
 }
 
 Level HighestLevel() {

@@ -1,4 +1,5 @@
-// The instruction sets that our kernels are compiled for, lowest first. One binary carries all; the processor decides.
+// The instruction sets that our kernels are compiled for, lowest first. One binary carries all; the
+// processor decides.
 #ifndef TROUPE_KERNELS_CPU_LEVEL_H_
 #define TROUPE_KERNELS_CPU_LEVEL_H_
 
@@ -20,8 +21,8 @@ StatusOr<Level> ParseLevel(std::string_view name);
 // The highest level that this processor and its operating system run.
 Level HighestLevel();
 
-// HighestLevel(), or what TROUPE_KERNEL_LEVEL in the environment says. INVALID_ARGUMENT where that is unknown or above
-// the processor's.
+// HighestLevel(), or what TROUPE_KERNEL_LEVEL in the environment says. INVALID_ARGUMENT where that
+// is unknown or above the processor's.
 StatusOr<Level> LevelFromEnvironment();
 
 }  // namespace troupe::kernels::cpu

@@ -40,11 +40,14 @@ class Float32Product : public Product {
     const float beta = accumulate ? 1.0f : 0.0f;
     switch (shape_.kind) {
       case ProductKind::kForward:
-        return LibraryStatus(dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x, k, y, k, beta, z, n), "sgemm");
+        return LibraryStatus(dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x, k, y, k, beta, z, n),
+                             "sgemm");
       case ProductKind::kInputGradient:
-        return LibraryStatus(dnnl_sgemm('N', 'N', rows, k, n, 1.0f, x, n, y, k, beta, z, k), "sgemm");
+        return LibraryStatus(dnnl_sgemm('N', 'N', rows, k, n, 1.0f, x, n, y, k, beta, z, k),
+                             "sgemm");
       case ProductKind::kWeightGradient:
-        return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k), "sgemm");
+        return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k),
+                             "sgemm");
     }
     return Internal("product kind is unknown");
   }
@@ -72,10 +75,10 @@ class BoundPrimitive {
           dnnl_memory_set_data_handle(arguments_[i++].memory, const_cast<void*>(pointer)),
           "memory handle"));
     }
-    return LibraryStatus(dnnl_primitive_execute(primitive_.get(), stream.get(),
-                                                static_cast<int>(arguments_.size()),
-                                                arguments_.data()),
-                         "primitive");
+    return LibraryStatus(
+        dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(arguments_.size()),
+                               arguments_.data()),
+        "primitive");
   }
 
  private:
@@ -107,21 +110,27 @@ class BFloat16Product : public Product {
       case ProductKind::kForward:
         implementation_ = forward.impl_info_str();
         main_ = BoundPrimitive(dnnl::inner_product_forward(forward), engine_,
-                               {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y},
+                               {{DNNL_ARG_SRC, x},
+                                {DNNL_ARG_WEIGHTS, w},
+                                {DNNL_ARG_DST, y},
                                 {DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc()}});
         scratch_bytes_ = ScratchOf(forward);
         break;
       case ProductKind::kInputGradient: {
-        const dnnl::inner_product_backward_data::primitive_desc backward({x, w, y}, attributes, engine_,
-                                                                         forward);
+        const dnnl::inner_product_backward_data::primitive_desc backward({x, w, y}, attributes,
+                                                                         engine_, forward);
         implementation_ = backward.impl_info_str();
         main_ = BoundPrimitive(dnnl::inner_product_backward_data(backward), engine_,
-                               {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_SRC, x},
+                               {{DNNL_ARG_DIFF_DST, y},
+                                {DNNL_ARG_WEIGHTS, w},
+                                {DNNL_ARG_DIFF_SRC, x},
                                 {DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc()}});
         scratch_bytes_ = ScratchOf(backward);
         break;
       }
-      case ProductKind::kWeightGradient: PrepareWeightGradient(attributes, forward, x, y); break;
+      case ProductKind::kWeightGradient:
+        PrepareWeightGradient(attributes, forward, x, y);
+        break;
     }
   }
 
@@ -149,7 +158,9 @@ class BFloat16Product : public Product {
     const dnnl::inner_product_backward_weights::primitive_desc backward({x, dw, y}, attributes,
                                                                         engine_, forward);
     main_ = BoundPrimitive(dnnl::inner_product_backward_weights(backward), engine_,
-                           {{DNNL_ARG_DIFF_DST, y}, {DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, dw},
+                           {{DNNL_ARG_DIFF_DST, y},
+                            {DNNL_ARG_SRC, x},
+                            {DNNL_ARG_DIFF_WEIGHTS, dw},
                             {DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc()}});
     implementation_ = backward.impl_info_str();
 
@@ -165,18 +176,19 @@ class BFloat16Product : public Product {
     const dnnl::matmul::primitive_desc matmul({transposed, any, dw}, summing, engine_);
     const memory::desc packed = matmul.weights_desc();
     const dnnl::reorder::primitive_desc pack(engine_, x, engine_, packed, attributes);
-    pack_ = BoundPrimitive(dnnl::reorder(pack), engine_,
-                           {{DNNL_ARG_FROM, x}, {DNNL_ARG_TO, packed},
-                            {DNNL_ARG_SCRATCHPAD, pack.scratchpad_desc()}});
+    pack_ = BoundPrimitive(
+        dnnl::reorder(pack), engine_,
+        {{DNNL_ARG_FROM, x}, {DNNL_ARG_TO, packed}, {DNNL_ARG_SCRATCHPAD, pack.scratchpad_desc()}});
     accumulate_ = BoundPrimitive(dnnl::matmul(matmul), engine_,
-                                 {{DNNL_ARG_SRC, transposed}, {DNNL_ARG_WEIGHTS, packed},
+                                 {{DNNL_ARG_SRC, transposed},
+                                  {DNNL_ARG_WEIGHTS, packed},
                                   {DNNL_ARG_DST, dw},
                                   {DNNL_ARG_SCRATCHPAD, matmul.scratchpad_desc()}});
     implementation_ += std::string(" ") + matmul.impl_info_str();
     packed_has_padding_ = static_cast<int64_t>(packed.get_size()) != 2 * shape_.rows * shape_.k;
     packed_bytes_ = RoundUp(static_cast<int64_t>(packed.get_size()), 4096);
-    scratch_bytes_ = std::max(ScratchOf(backward),
-                              packed_bytes_ + std::max(ScratchOf(pack), ScratchOf(matmul)));
+    scratch_bytes_ =
+        std::max(ScratchOf(backward), packed_bytes_ + std::max(ScratchOf(pack), ScratchOf(matmul)));
   }
 
   const ProductShape shape_;
@@ -189,14 +201,16 @@ class BFloat16Product : public Product {
   std::string implementation_;
 };
 
-// bfloat16 where the library has none: operands widened to float32, weights in blocks of kBlock rows.
+// bfloat16 where the library has none: operands widened to float32, weights in blocks of kBlock
+// rows.
 class WidenedProduct : public Product {
  public:
   WidenedProduct(const ProductShape& shape, Level level, int threads)
       : shape_(shape), kernels_(KernelsOf(level)), threads_(threads) {}
 
   int64_t scratch_bytes() const override {
-    return 4 * (shape_.rows * shape_.k + kBlock * (shape_.k + shape_.rows) + shape_.rows * shape_.n);
+    return 4 *
+           (shape_.rows * shape_.k + kBlock * (shape_.k + shape_.rows) + shape_.rows * shape_.n);
   }
   std::string implementation() const override { return "ref:widened"; }
 
@@ -273,10 +287,18 @@ StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Lev
 Status LimitLibrary(Level level) {
   dnnl_cpu_isa_t isa = dnnl_cpu_isa_all;
   switch (level) {
-    case Level::kPortable: isa = dnnl_cpu_isa_sse41; break;
-    case Level::kAvx2: isa = dnnl_cpu_isa_avx2; break;
-    case Level::kAvx512: isa = dnnl_cpu_isa_avx512_core; break;
-    case Level::kAvx512Bf16: isa = dnnl_cpu_isa_avx512_core_bf16; break;
+    case Level::kPortable:
+      isa = dnnl_cpu_isa_sse41;
+      break;
+    case Level::kAvx2:
+      isa = dnnl_cpu_isa_avx2;
+      break;
+    case Level::kAvx512:
+      isa = dnnl_cpu_isa_avx512_core;
+      break;
+    case Level::kAvx512Bf16:
+      isa = dnnl_cpu_isa_avx512_core_bf16;
+      break;
   }
   if (dnnl_set_max_cpu_isa(isa) == dnnl_success) return OkStatus();
   if (dnnl_get_effective_cpu_isa() == isa) return OkStatus();

@@ -4,10 +4,10 @@
 //   input gradient c[R,K]  = dy[R,N] w        a = dy, b = w[N,K]
 //   weight gradient c[N,K] (+)= dyᵀ x, float32  a = dy, b = x
 //
-// float32 goes to the library's sgemm, which takes all three with and without accumulation at the same speed as its
-// inner product. bfloat16 goes to inner_product on row-major weights; its weight gradient cannot accumulate, so that
-// accumulation packs x and uses matmul with a sum. Where the library has no bfloat16 (below AVX-512) the operands are
-// widened block by block for sgemm.
+// float32 goes to the library's sgemm, which takes all three with and without accumulation at the
+// same speed as its inner product. bfloat16 goes to inner_product on row-major weights; its weight
+// gradient cannot accumulate, so that accumulation packs x and uses matmul with a sum. Where the
+// library has no bfloat16 (below AVX-512) the operands are widened block by block for sgemm.
 #ifndef TROUPE_KERNELS_CPU_MATMUL_H_
 #define TROUPE_KERNELS_CPU_MATMUL_H_
 
@@ -36,7 +36,8 @@ class Product {
 
   // Bytes of scratch that Run needs.
   virtual int64_t scratch_bytes() const = 0;
-  // The library's name of what it runs ("x64:gemm:jit"); names of slow reference code begin with "ref".
+  // The library's name of what it runs ("x64:gemm:jit"); names of slow reference code begin with
+  // "ref".
   virtual std::string implementation() const = 0;
   // `accumulate`: of weight gradients only. INTERNAL where the library fails.
   virtual Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) = 0;
@@ -46,7 +47,8 @@ class Product {
 StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Level level,
                                                   int threads);
 
-// Keeps the library's own code at or below `level` in the whole process. FAILED_PRECONDITION once it has run.
+// Keeps the library's own code at or below `level` in the whole process. FAILED_PRECONDITION once
+// it has run.
 Status LimitLibrary(Level level);
 
 }  // namespace troupe::kernels::cpu

@@ -10,28 +10,36 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-// Scratch is shared by all ops of a program: whatever one leaves there must not reach another's results.
+// Scratch is shared by all ops of a program: whatever one leaves there must not reach another's
+// results.
 TEST(Product, DoesNotReadWhatOthersLeftInScratch) {
   constexpr int64_t kIn = 21, kOut = 40;
   for (int level = 0; level <= static_cast<int>(HighestLevel()); ++level) {
     for (const int64_t rows : {1, 2, 31, 32, 33, 63, 64, 65, 100}) {
-      for (const ProductKind kind : {ProductKind::kForward, ProductKind::kInputGradient, ProductKind::kWeightGradient}) {
+      for (const ProductKind kind :
+           {ProductKind::kForward, ProductKind::kInputGradient, ProductKind::kWeightGradient}) {
         for (const bool accumulate : {false, true}) {
           if (accumulate && kind != ProductKind::kWeightGradient) continue;
-          auto product = PrepareProduct({kind, true, rows, kIn, kOut}, static_cast<Level>(level), 2);
+          auto product =
+              PrepareProduct({kind, true, rows, kIn, kOut}, static_cast<Level>(level), 2);
           ASSERT_TRUE(product.ok());
           std::vector<char> scratch((*product)->scratch_bytes() + 64);
           std::memset(scratch.data(), 0xFF, scratch.size());  // NaN in every type
-          char* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-          const std::vector<BFloat16> a(rows * (kIn + kOut), ToBFloat16(1.0f)), b((rows + kOut) * kIn, ToBFloat16(1.0f));
+          char* aligned =
+              scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+          const std::vector<BFloat16> a(rows * (kIn + kOut), ToBFloat16(1.0f)),
+              b((rows + kOut) * kIn, ToBFloat16(1.0f));
           std::vector<float> c(rows * (kIn + kOut) + kIn * kOut, 0.0f);
           ASSERT_TRUE((*product)->Run(a.data(), b.data(), c.data(), accumulate, aligned).ok());
           const bool weights = kind == ProductKind::kWeightGradient;
-          const int64_t count = weights ? kOut * kIn : rows * (kind == ProductKind::kForward ? kOut : kIn);
+          const int64_t count =
+              weights ? kOut * kIn : rows * (kind == ProductKind::kForward ? kOut : kIn);
           const float expected = weights ? rows : kind == ProductKind::kForward ? kIn : kOut;
           for (int64_t i = 0; i < count; ++i) {
-            const float actual = weights ? c[i] : ToFloat(reinterpret_cast<const BFloat16*>(c.data())[i]);
-            ASSERT_EQ(actual, expected) << "level " << level << " rows " << rows << " element " << i;
+            const float actual =
+                weights ? c[i] : ToFloat(reinterpret_cast<const BFloat16*>(c.data())[i]);
+            ASSERT_EQ(actual, expected)
+                << "level " << level << " rows " << rows << " element " << i;
           }
         }
       }

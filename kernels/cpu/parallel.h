@@ -1,4 +1,5 @@
-// Runs the parts of a static partition on OpenMP's threads. Which thread runs which part does not matter to results.
+// Runs the parts of a static partition on OpenMP's threads. Which thread runs which part does not
+// matter to results.
 #ifndef TROUPE_KERNELS_CPU_PARALLEL_H_
 #define TROUPE_KERNELS_CPU_PARALLEL_H_
 

@@ -43,8 +43,14 @@ class ProductInstruction : public Instruction {
  public:
   ProductInstruction(Product* product, const void* a, const void* b, void* c, char* scratch,
                      bool accumulates, bool first_writer, int threads)
-      : product_(product), a_(a), b_(b), c_(c), scratch_(scratch), accumulates_(accumulates),
-        first_writer_(first_writer), threads_(threads) {}
+      : product_(product),
+        a_(a),
+        b_(b),
+        c_(c),
+        scratch_(scratch),
+        accumulates_(accumulates),
+        first_writer_(first_writer),
+        threads_(threads) {}
   Status Run(const RunOptions& options) override {
     omp_set_num_threads(threads_);  // of this thread's regions: the library's
     return product_->Run(a_, b_, c_, accumulates_ && Accumulates(first_writer_, options), scratch_);
@@ -63,7 +69,8 @@ class ProductInstruction : public Instruction {
 
 class CopyInstruction : public Instruction {
  public:
-  CopyInstruction(const void* from, void* to, int64_t bytes) : from_(from), to_(to), bytes_(bytes) {}
+  CopyInstruction(const void* from, void* to, int64_t bytes)
+      : from_(from), to_(to), bytes_(bytes) {}
   Status Run(const RunOptions&) override {
     if (from_ != to_) std::memcpy(to_, from_, bytes_);
     return OkStatus();
@@ -90,9 +97,9 @@ Status Preparation::Measure() {
   };
   TROUPE_RETURN_IF_ERROR(each([this](const Op& op) {
     if (op.kind == OpKind::kAttention) {
-      longest_sample_ = std::max(longest_sample_,
-                                 std::get<model::AttentionAttributes>(op.attributes).tokens *
-                                     program_.mesh.degrees[model::Axis::kContext]);
+      longest_sample_ =
+          std::max(longest_sample_, std::get<model::AttentionAttributes>(op.attributes).tokens *
+                                        program_.mesh.degrees[model::Axis::kContext]);
     }
     return OkStatus();
   }));
@@ -124,7 +131,8 @@ Status Preparation::MeasureOp(const Op& op) {
   switch (op.kind) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
-    case OpKind::kMatmulGradWeight: return MeasureProduct(op);
+    case OpKind::kMatmulGradWeight:
+      return MeasureProduct(op);
     case OpKind::kAttention:
     case OpKind::kAttentionGrad: {
       const auto& attributes = std::get<model::AttentionAttributes>(op.attributes);
@@ -137,13 +145,16 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kRmsNormGrad:
       bytes = threads_ * Extent(op.inputs[1], 1) * static_cast<int64_t>(sizeof(float));
       break;
-    case OpKind::kSumOfSquares: bytes = threads_ * static_cast<int64_t>(sizeof(double)); break;
+    case OpKind::kSumOfSquares:
+      bytes = threads_ * static_cast<int64_t>(sizeof(double));
+      break;
     case OpKind::kRope:
       // A program without attention: positions are at most its rows'.
       if (longest_sample_ == 0) longest_sample_ = Extent(op.inputs[0], 0);
       TableOf(std::get<model::RopeAttributes>(op.attributes));
       break;
-    default: break;
+    default:
+      break;
   }
   working_bytes_ = std::max(working_bytes_, bytes);
   return OkStatus();
@@ -202,11 +213,13 @@ char* Preparation::Address(ValueId value, int buffer) const {
   const model::Location& location = plan_.locations[value];
   char* base = arena_->base() + location.offset;
   switch (location.region) {
-    case model::Region::kPersistent: return base;
+    case model::Region::kPersistent:
+      return base;
     case model::Region::kSaved:
       return base + saved_offsets_[location.chunk_index] +
              RoundUp(plan_.saved_bytes[location.chunk_index], kPage) * buffer;
-    case model::Region::kTemporary: return base + temporary_offset_;
+    case model::Region::kTemporary:
+      return base + temporary_offset_;
   }
   return base;
 }
@@ -246,34 +259,56 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   switch (op.kind) {
     case OpKind::kEmbedding: {
       const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const EmbeddingArgs args{ints(in(0)), in(1), out(0), Extent(op.inputs[0], 0),
-                               Extent(op.inputs[1], 0), Extent(op.inputs[1], 1), offset};
+      const EmbeddingArgs args{ints(in(0)),
+                               in(1),
+                               out(0),
+                               Extent(op.inputs[0], 0),
+                               Extent(op.inputs[1], 0),
+                               Extent(op.inputs[1], 1),
+                               offset};
       return OnKernel(args, kernels_.embedding[column(op.inputs[1])], threads);
     }
     case OpKind::kEmbeddingGrad: {
       const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const EmbeddingGradArgs args{ints(in(0)), in(1), floats(out(0)), Extent(op.inputs[0], 0),
-                                   Extent(op.outputs[0], 0), Extent(op.outputs[0], 1), offset,
+      const EmbeddingGradArgs args{ints(in(0)),
+                                   in(1),
+                                   floats(out(0)),
+                                   Extent(op.inputs[0], 0),
+                                   Extent(op.outputs[0], 0),
+                                   Extent(op.outputs[0], 1),
+                                   offset,
                                    false};
-      return OnKernel(args, kernels_.embedding_grad[column(op.inputs[1])], threads, op.first_writer);
+      return OnKernel(args, kernels_.embedding_grad[column(op.inputs[1])], threads,
+                      op.first_writer);
     }
     case OpKind::kRmsNorm: {
       const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
-      const RmsNormArgs args{in(0), nullptr, floats(in(1)), nullptr, out(0), floats(out(1)),
-                             Extent(op.inputs[0], 0), Extent(op.inputs[0], 1), eps};
+      const RmsNormArgs args{
+          in(0),  nullptr,        floats(in(1)),           nullptr,
+          out(0), floats(out(1)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
+          eps};
       return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
     }
     case OpKind::kAddRmsNorm: {
       const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
-      const RmsNormArgs args{in(0), in(1), floats(in(2)), out(0), out(1), floats(out(2)),
-                             Extent(op.inputs[0], 0), Extent(op.inputs[0], 1), eps};
+      const RmsNormArgs args{
+          in(0),  in(1),          floats(in(2)),           out(0),
+          out(1), floats(out(2)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
+          eps};
       return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
     }
     case OpKind::kRmsNormGrad: {
-      const RmsNormGradArgs args{in(0), in(1), floats(in(2)), floats(in(3)),
-                                 op.inputs.size() > 4 ? in(4) : nullptr, out(0), floats(out(1)),
-                                 floats(scratch()), Extent(op.inputs[1], 0),
-                                 Extent(op.inputs[1], 1), false};
+      const RmsNormGradArgs args{in(0),
+                                 in(1),
+                                 floats(in(2)),
+                                 floats(in(3)),
+                                 op.inputs.size() > 4 ? in(4) : nullptr,
+                                 out(0),
+                                 floats(out(1)),
+                                 floats(scratch()),
+                                 Extent(op.inputs[1], 0),
+                                 Extent(op.inputs[1], 1),
+                                 false};
       return OnKernel(args, kernels_.rms_norm_grad[column(op.inputs[1])], threads, op.first_writer,
                       kernels_.rms_norm_grad_finish);
     }
@@ -290,25 +325,40 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
       const RopeTable& table = TableOf(attributes);
       const char* base = arena_->base() + scratch_offset_ + table.offset;
-      const RopeArgs args{in(0), ints(in(1)), out(0), reinterpret_cast<const float*>(base),
-                          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4),
-                          Extent(op.inputs[0], 0), attributes.query_heads + attributes.key_value_heads,
-                          attributes.key_value_heads, attributes.head_dim, table.rows,
-                          attributes.inverse};
+      const RopeArgs args{
+          in(0),
+          ints(in(1)),
+          out(0),
+          reinterpret_cast<const float*>(base),
+          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4),
+          Extent(op.inputs[0], 0),
+          attributes.query_heads + attributes.key_value_heads,
+          attributes.key_value_heads,
+          attributes.head_dim,
+          table.rows,
+          attributes.inverse};
       return OnKernel(args, kernels_.rope[column(op.inputs[0])], threads);
     }
     case OpKind::kAttention: {
       const auto& a = std::get<model::AttentionAttributes>(op.attributes);
-      const AttentionArgs args{in(0), out(0), floats(out(1)), scratch(),
-                               Extent(op.inputs[0], 0) / a.tokens, a.tokens, a.query_heads,
-                               a.key_value_heads, a.head_dim};
+      const AttentionArgs args{
+          in(0),    out(0),        floats(out(1)),    scratch(), Extent(op.inputs[0], 0) / a.tokens,
+          a.tokens, a.query_heads, a.key_value_heads, a.head_dim};
       return OnKernel(args, kernels_.attention[column(op.inputs[0])], threads);
     }
     case OpKind::kAttentionGrad: {
       const auto& a = std::get<model::AttentionAttributes>(op.attributes);
-      const AttentionGradArgs args{in(0), in(1), in(2), floats(in(3)), out(0), scratch(),
-                                   Extent(op.inputs[1], 0) / a.tokens, a.tokens, a.query_heads,
-                                   a.key_value_heads, a.head_dim};
+      const AttentionGradArgs args{in(0),
+                                   in(1),
+                                   in(2),
+                                   floats(in(3)),
+                                   out(0),
+                                   scratch(),
+                                   Extent(op.inputs[1], 0) / a.tokens,
+                                   a.tokens,
+                                   a.query_heads,
+                                   a.key_value_heads,
+                                   a.head_dim};
       return OnKernel(args, kernels_.attention_grad[column(op.inputs[1])], threads);
     }
     case OpKind::kSwiGlu: {
@@ -322,15 +372,26 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     }
     case OpKind::kSoftmaxStats: {
       const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const SoftmaxStatsArgs args{in(0), ints(in(1)), floats(out(0)), floats(out(1)),
-                                  Extent(op.inputs[0], 0), Extent(op.inputs[0], 1), offset};
+      const SoftmaxStatsArgs args{in(0),
+                                  ints(in(1)),
+                                  floats(out(0)),
+                                  floats(out(1)),
+                                  Extent(op.inputs[0], 0),
+                                  Extent(op.inputs[0], 1),
+                                  offset};
       return OnKernel(args, kernels_.softmax_stats[column(op.inputs[0])],
                       ThreadsFor(program_.value(op.inputs[0]).elements()));
     }
     case OpKind::kSoftmaxStatsGrad: {
       const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const SoftmaxStatsGradArgs args{in(0), ints(in(1)), floats(in(2)), floats(in(3)), out(0),
-                                      Extent(op.inputs[0], 0), Extent(op.inputs[0], 1), offset};
+      const SoftmaxStatsGradArgs args{in(0),
+                                      ints(in(1)),
+                                      floats(in(2)),
+                                      floats(in(3)),
+                                      out(0),
+                                      Extent(op.inputs[0], 0),
+                                      Extent(op.inputs[0], 1),
+                                      offset};
       return OnKernel(args, kernels_.softmax_stats_grad[column(op.inputs[0])], threads);
     }
     case OpKind::kSoftmaxRescale:
@@ -340,8 +401,9 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(args, kernels_.softmax_rescale, threads);
     }
     case OpKind::kCrossEntropy: {
-      const CrossEntropyArgs args{floats(in(0)), floats(in(1)), floats(in(2)),
-                                  reinterpret_cast<double*>(out(0)), Extent(op.inputs[0], 0), false};
+      const CrossEntropyArgs args{floats(in(0)),           floats(in(1)),
+                                  floats(in(2)),           reinterpret_cast<double*>(out(0)),
+                                  Extent(op.inputs[0], 0), false};
       return OnKernel(args, kernels_.cross_entropy, 1, op.first_writer);
     }
     case OpKind::kCrossEntropyGrad: {
@@ -353,11 +415,13 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return std::make_unique<CopyInstruction>(in(0), out(0), program_.value(op.inputs[0]).bytes());
     case OpKind::kCast:
       return OnKernel(CastArgs{floats(in(0)), out(0), elements}, kernels_.cast, threads);
-    case OpKind::kAllReduce: return MakeCollective(op, buffer);
+    case OpKind::kAllReduce:
+      return MakeCollective(op, buffer);
     case OpKind::kControlTotals:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:
-    case OpKind::kAdamW: return MakeUpdate(op);
+    case OpKind::kAdamW:
+      return MakeUpdate(op);
   }
   return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
 }
@@ -366,8 +430,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op,
   const char* input = Address(op.inputs.front(), buffer);
   char* output = Address(op.outputs.front(), buffer);
   // A bucket: from the first value to the end of the last, padding included.
-  const int64_t bytes = Address(op.inputs.back(), buffer) +
-                        program_.value(op.inputs.back()).bytes() - input;
+  const int64_t bytes =
+      Address(op.inputs.back(), buffer) + program_.value(op.inputs.back()).bytes() - input;
   if (Address(op.outputs.back(), buffer) - output != Address(op.inputs.back(), buffer) - input) {
     return Internal("inputs and outputs are laid out differently");
   }
@@ -404,8 +468,8 @@ std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {
     entry.args.exp_avg = floats(parameter.exp_avg);
     entry.args.exp_avg_sq = floats(parameter.exp_avg_sq);
     entry.args.gradient = floats(op.inputs[2 + p]);
-    entry.args.copy = parameter.compute_copy == parameter.value ? nullptr
-                                                                : Address(parameter.compute_copy, 0);
+    entry.args.copy =
+        parameter.compute_copy == parameter.value ? nullptr : Address(parameter.compute_copy, 0);
     entry.args.count = program_.value(parameter.value).elements();
     entry.weight_decay = parameter.weight_decay;
     entries.push_back(entry);

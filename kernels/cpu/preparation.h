@@ -18,14 +18,19 @@ namespace troupe::kernels::cpu {
 
 using Instructions = std::vector<std::unique_ptr<Instruction>>;
 
-// Prepares one executable: Measure, then any number of Make. Its products and arena must outlive the instructions.
+// Prepares one executable: Measure, then any number of Make. Its products and arena must outlive
+// the instructions.
 class Preparation {
  public:
   // The references outlive this.
   Preparation(const model::Program& program, const model::MemoryPlan& plan,
               const FindCommunicator& find_communicator, Level level, int threads)
-      : program_(program), plan_(plan), find_communicator_(find_communicator), level_(level),
-        kernels_(KernelsOf(level)), threads_(threads) {}
+      : program_(program),
+        plan_(plan),
+        find_communicator_(find_communicator),
+        level_(level),
+        kernels_(KernelsOf(level)),
+        threads_(threads) {}
 
   // Prepares the library's products, measures scratch, maps the arena and fills the tables in it.
   Status Measure();
@@ -58,7 +63,9 @@ class Preparation {
   // Small ops stay on one thread.
   int ThreadsFor(int64_t elements) const;
   int ThreadsFor(const ProductShape& shape) const;
-  int64_t Extent(model::ValueId value, int dim) const { return program_.value(value).dims[dim].local; }
+  int64_t Extent(model::ValueId value, int dim) const {
+    return program_.value(value).dims[dim].local;
+  }
   char* scratch() const { return arena_->base() + scratch_offset_ + tables_bytes_; }
 
   const model::Program& program_;
@@ -71,9 +78,9 @@ class Preparation {
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<RopeTable> tables_;
   std::vector<std::string> fallbacks_;
-  int64_t longest_sample_ = 0;   // tokens, over the context axis
+  int64_t longest_sample_ = 0;  // tokens, over the context axis
   int64_t tables_bytes_ = 0;
-  int64_t working_bytes_ = 0;    // the largest scratch of one op
+  int64_t working_bytes_ = 0;  // the largest scratch of one op
   std::vector<int64_t> saved_offsets_;
   int64_t temporary_offset_ = 0;
   int64_t scratch_offset_ = 0;

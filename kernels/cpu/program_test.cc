@@ -1,5 +1,5 @@
-// A whole small model: the CPU against the float64 reference, and the reference's gradients against finite differences
-// of its loss.
+// A whole small model: the CPU against the float64 reference, and the reference's gradients against
+// finite differences of its loss.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,9 +56,11 @@ TEST_P(WholeProgram, HasTheReferencesLossGradientsAndUpdate) {
     EXPECT_LE(RelativeError(control, expected.Update(1e-2, 1)), tolerance);
     EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
     for (const model::ParameterEntry& entry : run.program().parameters) {
-      // The first update is lr · sign(g) nearly: only the states compare well where g is close to 0.
+      // The first update is lr · sign(g) nearly: only the states compare well where g is close to
+      // 0.
       EXPECT_LE(RelativeError(run.Read(entry.exp_avg), expected.Read(entry.exp_avg)), tolerance);
-      EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), expected.Read(entry.exp_avg_sq)), 2 * tolerance);
+      EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), expected.Read(entry.exp_avg_sq)),
+                2 * tolerance);
       if (compute() == model::DType::kFloat32) {
         EXPECT_LE(RelativeError(run.Read(entry.value), expected.Read(entry.value)), 1e-2);
       }
@@ -86,7 +88,8 @@ TEST_P(WholeProgram, GivesTheSameBitsTwice) {
 
 INSTANTIATE_TEST_SUITE_P(EveryLevel, WholeProgram,
                          testing::Combine(testing::Range(0, cpu::kLevels),
-                                          testing::Values(model::DType::kFloat32, model::DType::kBFloat16),
+                                          testing::Values(model::DType::kFloat32,
+                                                          model::DType::kBFloat16),
                                           testing::Bool()));
 
 TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {

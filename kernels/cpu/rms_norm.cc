@@ -1,5 +1,5 @@
-// RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: one pass each over rows
-// that stay in the first cache.
+// RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: one
+// pass each over rows that stay in the first cache.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -38,7 +38,8 @@ void RmsNorm(const RmsNormArgs& args, int thread, int threads) {
   }
 }
 
-// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. This thread's rows of dw go to its row of `partial`.
+// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. This thread's rows of dw go to its row of
+// `partial`.
 template <typename T>
 void RmsNormGrad(const RmsNormGradArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
@@ -58,8 +59,7 @@ void RmsNormGrad(const RmsNormGradArgs& args, int thread, int threads) {
       dots[h / kLanes & 1] += dy_x * LoadUpTo(args.w + h, count);
       StoreUpTo(partial + h, count, LoadUpTo(partial + h, count) + dy_x * rstd);
     }
-    const float shift =
-        rstd * rstd * ReduceAdd(dots[0] + dots[1]) / static_cast<float>(hidden);
+    const float shift = rstd * rstd * ReduceAdd(dots[0] + dots[1]) / static_cast<float>(hidden);
     for (int64_t h = 0; h < hidden; h += kLanes) {
       const int64_t count = hidden - h;
       const F32 g = LoadUpTo(dy + h, count) * LoadUpTo(args.w + h, count);

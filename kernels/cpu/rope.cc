@@ -1,4 +1,5 @@
-// Rotary position embeddings: pair (i, i + D/2) of every query and key head turns by position · frequency(i).
+// Rotary position embeddings: pair (i, i + D/2) of every query and key head turns by position ·
+// frequency(i).
 #include <cmath>
 
 #include "kernels/cpu/level_target.h"

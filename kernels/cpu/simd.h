@@ -1,5 +1,5 @@
-// Vectors of kLanes float32 at the level being compiled, on GCC's vector extension: + - * / and comparisons work as
-// they are. Included by level_target.h only.
+// Vectors of kLanes float32 at the level being compiled, on GCC's vector extension: + - * / and
+// comparisons work as they are. Included by level_target.h only.
 #ifndef TROUPE_KERNELS_CPU_SIMD_H_
 #define TROUPE_KERNELS_CPU_SIMD_H_
 
@@ -129,8 +129,8 @@ TROUPE_INLINE I32 Iota() {
   return lanes;
 }
 
-// e^x within 2 units in the last place. 0 below -87.3 (no denormals), saturates above 88.3, NaN stays NaN.
-// Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes' expf).
+// e^x within 2 units in the last place. 0 below -87.3 (no denormals), saturates above 88.3, NaN
+// stays NaN. Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes' expf).
 TROUPE_INLINE F32 Exp(F32 x) {
   const F32 lowest = Set(-87.33654f);
   const F32 highest = Set(88.3f);

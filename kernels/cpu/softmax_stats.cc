@@ -1,6 +1,6 @@
-// Statistics of a slice of the vocabulary and their gradient. Both are bound by memory: the statistics go over a row
-// in blocks that stay in cache, with the running maximum and the running sum rescaled to it (one read of the logits);
-// the gradient reads and writes each logit once.
+// Statistics of a slice of the vocabulary and their gradient. Both are bound by memory: the
+// statistics go over a row in blocks that stay in cache, with the running maximum and the running
+// sum rescaled to it (one read of the logits); the gradient reads and writes each logit once.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -60,9 +60,8 @@ void SoftmaxStats(const SoftmaxStatsArgs& args, int thread, int threads) {
     args.max[r] = max;
     args.sums[r] = total;
     const int64_t target = args.targets[r] - args.vocab_offset;
-    args.sums[args.rows + r] = target >= 0 && target < args.vocabulary
-                                   ? LoadPartial(logits + target, 1)[0]
-                                   : 0.0f;
+    args.sums[args.rows + r] =
+        target >= 0 && target < args.vocabulary ? LoadPartial(logits + target, 1)[0] : 0.0f;
   }
 }
 
@@ -88,7 +87,8 @@ void SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, int thread, int threads)
   }
 }
 
-// y = {sums0 · exp(max - global_max), sums1}; linear in sums, so that its gradient is the same map of dsums.
+// y = {sums0 · exp(max - global_max), sums1}; linear in sums, so that its gradient is the same map
+// of dsums.
 void SoftmaxRescale(const SoftmaxRescaleArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads, kLanes);
   for (int64_t r = part.begin; r < part.end; r += kLanes) {

@@ -1,8 +1,9 @@
-// Register-blocked products of small packed matrices for attention: C[M,N] (+)= A[M,K] B[K,N], float32 sums.
+// Register-blocked products of small packed matrices for attention: C[M,N] (+)= A[M,K] B[K,N],
+// float32 sums.
 //
-// Operands are 32-bit words: a float32, or at the avx512_bf16 level a pair of bfloat16 of two neighbouring k, so that
-// one instruction adds both products. A word of A is broadcast, a row of B is read as vectors; C stays in registers.
-// Included after level_target.h.
+// Operands are 32-bit words: a float32, or at the avx512_bf16 level a pair of bfloat16 of two
+// neighbouring k, so that one instruction adds both products. A word of A is broadcast, a row of B
+// is read as vectors; C stays in registers. Included after level_target.h.
 #ifndef TROUPE_KERNELS_CPU_TILE_H_
 #define TROUPE_KERNELS_CPU_TILE_H_
 
@@ -17,7 +18,7 @@ struct Product {
   int64_t a_row, a_k;
   const uint32_t* b;  // B(k, n) at b[k·b_row + n]
   int64_t b_row;
-  float* c;           // C(m, n) at c[m·c_row + n]
+  float* c;  // C(m, n) at c[m·c_row + n]
   int64_t c_row;
   int64_t k_words;
 };
@@ -77,12 +78,18 @@ TROUPE_INLINE void ProductRows(Product p, int64_t rows, bool accumulate) {
     p.c += kTileRows * p.c_row;
   }
   switch (rows) {
-    case 5: return ProductTile<5, kVectors, kPairs>(p, accumulate);
-    case 4: return ProductTile<4, kVectors, kPairs>(p, accumulate);
-    case 3: return ProductTile<3, kVectors, kPairs>(p, accumulate);
-    case 2: return ProductTile<2, kVectors, kPairs>(p, accumulate);
-    case 1: return ProductTile<1, kVectors, kPairs>(p, accumulate);
-    default: return;
+    case 5:
+      return ProductTile<5, kVectors, kPairs>(p, accumulate);
+    case 4:
+      return ProductTile<4, kVectors, kPairs>(p, accumulate);
+    case 3:
+      return ProductTile<3, kVectors, kPairs>(p, accumulate);
+    case 2:
+      return ProductTile<2, kVectors, kPairs>(p, accumulate);
+    case 1:
+      return ProductTile<1, kVectors, kPairs>(p, accumulate);
+    default:
+      return;
   }
 }
 

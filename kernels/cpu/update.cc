@@ -27,8 +27,12 @@ class SumOfSquares : public Instruction {
  public:
   SumOfSquares(int rank, std::vector<FloatRange> gradients, double* partial, double* control,
                const KernelTable& kernels, int threads)
-      : rank_(rank), gradients_(std::move(gradients)), partial_(partial), control_(control),
-        kernels_(kernels), threads_(threads) {}
+      : rank_(rank),
+        gradients_(std::move(gradients)),
+        partial_(partial),
+        control_(control),
+        kernels_(kernels),
+        threads_(threads) {}
 
   Status Run(const RunOptions&) override {
     std::fill_n(partial_, threads_, 0.0);
@@ -67,8 +71,12 @@ class AdamW : public Instruction {
  public:
   AdamW(const model::AdamWAttributes& attributes, const double* control, const float* scalars,
         std::vector<AdamWEntry> entries, const KernelTable& kernels, int threads)
-      : attributes_(attributes), control_(control), scalars_(scalars), entries_(std::move(entries)),
-        kernels_(kernels), threads_(threads) {}
+      : attributes_(attributes),
+        control_(control),
+        scalars_(scalars),
+        entries_(std::move(entries)),
+        kernels_(kernels),
+        threads_(threads) {}
 
   Status Run(const RunOptions&) override {
     const UpdateDecision decision = DecideUpdate(control_, attributes_.max_norm);
@@ -84,7 +92,8 @@ class AdamW : public Instruction {
       args.decay = entry.weight_decay
                        ? static_cast<float>(1.0 - learning_rate * attributes_.weight_decay)
                        : 1.0f;
-      args.step_size = static_cast<float>(learning_rate / (1.0 - std::pow(attributes_.beta1, step)));
+      args.step_size =
+          static_cast<float>(learning_rate / (1.0 - std::pow(attributes_.beta1, step)));
       args.inverse_correction =
           static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(attributes_.beta2, step)));
     }
@@ -124,7 +133,8 @@ std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
                                        const double* control, const float* scalars,
                                        std::vector<AdamWEntry> entries, const KernelTable& kernels,
                                        int threads) {
-  return std::make_unique<AdamW>(attributes, control, scalars, std::move(entries), kernels, threads);
+  return std::make_unique<AdamW>(attributes, control, scalars, std::move(entries), kernels,
+                                 threads);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -26,7 +26,8 @@ std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> 
 
 std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, double* control);
 
-// One parameter of the optimizer; `args` holds its pointers and count, the numbers of the step are filled in by Run.
+// One parameter of the optimizer; `args` holds its pointers and count, the numbers of the step are
+// filled in by Run.
 struct AdamWEntry {
   AdamWArgs args;
   bool weight_decay;

@@ -1,5 +1,5 @@
-// AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; as in PyTorch, eps is added to the
-// bias-corrected root.
+// AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; as in PyTorch, eps
+// is added to the bias-corrected root.
 #include <cmath>
 
 #include "kernels/control_word.h"
@@ -9,8 +9,7 @@ namespace troupe::kernels::reference {
 
 void AdamW(const Operation& operation) {
   const auto& attributes = operation.attributes<model::AdamWAttributes>();
-  const UpdateDecision decision =
-      DecideUpdate(operation.inputs[0], attributes.max_norm);
+  const UpdateDecision decision = DecideUpdate(operation.inputs[0], attributes.max_norm);
   if (!decision.apply) return;
   const double* scalars = operation.inputs[1];
   const double learning_rate = scalars[0];
@@ -29,8 +28,9 @@ void AdamW(const Operation& operation) {
       const double g = gradient[i] * decision.gradient_scale;
       mean[i] = attributes.beta1 * mean[i] + (1.0 - attributes.beta1) * g;
       square[i] = attributes.beta2 * square[i] + (1.0 - attributes.beta2) * g * g;
-      parameter[i] = parameter[i] * decay - learning_rate * (mean[i] / first_correction) /
-                                                (std::sqrt(square[i] / second_correction) + attributes.eps);
+      parameter[i] =
+          parameter[i] * decay - learning_rate * (mean[i] / first_correction) /
+                                     (std::sqrt(square[i] / second_correction) + attributes.eps);
       copy[i] = parameter[i];
     }
   }

@@ -1,4 +1,5 @@
-// Causal grouped-query attention of samples of T rows: o = softmax(q kᵀ / sqrt(D)) v, one query row at a time.
+// Causal grouped-query attention of samples of T rows: o = softmax(q kᵀ / sqrt(D)) v, one query row
+// at a time.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -20,14 +21,16 @@ struct Layout {
   int64_t ValueAt(int64_t row, int64_t head) const {
     return row * stride() + (query_heads + key_value_heads + head / group()) * head_dim;
   }
-  int64_t OutputAt(int64_t row, int64_t head) const { return (row * query_heads + head) * head_dim; }
+  int64_t OutputAt(int64_t row, int64_t head) const {
+    return (row * query_heads + head) * head_dim;
+  }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
 Layout LayoutOf(const Operation& operation, int qkv) {
   const auto& attributes = operation.attributes<model::AttentionAttributes>();
-  return {attributes.query_heads, attributes.key_value_heads, attributes.head_dim, attributes.tokens,
-          operation.Extent(qkv, 0)};
+  return {attributes.query_heads, attributes.key_value_heads, attributes.head_dim,
+          attributes.tokens, operation.Extent(qkv, 0)};
 }
 
 double Dot(const double* a, const double* b, int64_t count) {
@@ -66,7 +69,8 @@ void Attention(const Operation& operation) {
   }
 }
 
-// With p the probabilities and delta = do · o: dv += p do, ds = p (do · v - delta), dq += ds k, dk += ds q.
+// With p the probabilities and delta = do · o: dv += p do, ds = p (do · v - delta), dq += ds k, dk
+// += ds q.
 void AttentionGrad(const Operation& operation) {
   const Layout layout = LayoutOf(operation, 1);
   const double* qkv = operation.inputs[1];

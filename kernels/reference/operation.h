@@ -1,8 +1,9 @@
-// One operation of the reference backend: every value is an array of float64, whatever its dtype, so that the results
-// are the mathematical ones and finite differences of them make sense. Written to be read, not to be quick.
+// One operation of the reference backend: every value is an array of float64, whatever its dtype,
+// so that the results are the mathematical ones and finite differences of them make sense. Written
+// to be read, not to be quick.
 //
-// Each file of this folder implements the kinds of model/program/op.h named in it; the letters of the shapes are those
-// of op.h.
+// Each file of this folder implements the kinds of model/program/op.h named in it; the letters of
+// the shapes are those of op.h.
 #ifndef TROUPE_KERNELS_REFERENCE_OPERATION_H_
 #define TROUPE_KERNELS_REFERENCE_OPERATION_H_
 

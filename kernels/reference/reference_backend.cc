@@ -18,33 +18,85 @@ using model::OpKind;
 Status RunOperation(const reference::Operation& operation) {
   namespace r = reference;
   switch (operation.op.kind) {
-    case OpKind::kEmbedding: r::Embedding(operation); return OkStatus();
-    case OpKind::kEmbeddingGrad: r::EmbeddingGrad(operation); return OkStatus();
-    case OpKind::kRmsNorm: r::RmsNorm(operation); return OkStatus();
-    case OpKind::kAddRmsNorm: r::AddRmsNorm(operation); return OkStatus();
-    case OpKind::kRmsNormGrad: r::RmsNormGrad(operation); return OkStatus();
-    case OpKind::kAdd: r::Add(operation); return OkStatus();
-    case OpKind::kMatmul: r::Matmul(operation); return OkStatus();
-    case OpKind::kMatmulGradInput: r::MatmulGradInput(operation); return OkStatus();
-    case OpKind::kMatmulGradWeight: r::MatmulGradWeight(operation); return OkStatus();
-    case OpKind::kRope: r::Rope(operation); return OkStatus();
-    case OpKind::kAttention: r::Attention(operation); return OkStatus();
-    case OpKind::kAttentionGrad: r::AttentionGrad(operation); return OkStatus();
-    case OpKind::kSwiGlu: r::SwiGlu(operation); return OkStatus();
-    case OpKind::kSwiGluGrad: r::SwiGluGrad(operation); return OkStatus();
-    case OpKind::kSoftmaxStats: r::SoftmaxStats(operation); return OkStatus();
-    case OpKind::kSoftmaxRescale: r::SoftmaxRescale(operation); return OkStatus();
-    case OpKind::kCrossEntropy: r::CrossEntropy(operation); return OkStatus();
-    case OpKind::kCrossEntropyGrad: r::CrossEntropyGrad(operation); return OkStatus();
-    case OpKind::kSoftmaxRescaleGrad: r::SoftmaxRescaleGrad(operation); return OkStatus();
-    case OpKind::kSoftmaxStatsGrad: r::SoftmaxStatsGrad(operation); return OkStatus();
-    case OpKind::kCopy: r::Copy(operation); return OkStatus();
-    case OpKind::kAllReduce: return r::AllReduce(operation);
-    case OpKind::kCast: r::Copy(operation); return OkStatus();
-    case OpKind::kControlTotals: r::ControlTotals(operation); return OkStatus();
-    case OpKind::kSumOfSquares: r::SumOfSquares(operation); return OkStatus();
-    case OpKind::kControlReduce: return r::ControlReduce(operation);
-    case OpKind::kAdamW: r::AdamW(operation); return OkStatus();
+    case OpKind::kEmbedding:
+      r::Embedding(operation);
+      return OkStatus();
+    case OpKind::kEmbeddingGrad:
+      r::EmbeddingGrad(operation);
+      return OkStatus();
+    case OpKind::kRmsNorm:
+      r::RmsNorm(operation);
+      return OkStatus();
+    case OpKind::kAddRmsNorm:
+      r::AddRmsNorm(operation);
+      return OkStatus();
+    case OpKind::kRmsNormGrad:
+      r::RmsNormGrad(operation);
+      return OkStatus();
+    case OpKind::kAdd:
+      r::Add(operation);
+      return OkStatus();
+    case OpKind::kMatmul:
+      r::Matmul(operation);
+      return OkStatus();
+    case OpKind::kMatmulGradInput:
+      r::MatmulGradInput(operation);
+      return OkStatus();
+    case OpKind::kMatmulGradWeight:
+      r::MatmulGradWeight(operation);
+      return OkStatus();
+    case OpKind::kRope:
+      r::Rope(operation);
+      return OkStatus();
+    case OpKind::kAttention:
+      r::Attention(operation);
+      return OkStatus();
+    case OpKind::kAttentionGrad:
+      r::AttentionGrad(operation);
+      return OkStatus();
+    case OpKind::kSwiGlu:
+      r::SwiGlu(operation);
+      return OkStatus();
+    case OpKind::kSwiGluGrad:
+      r::SwiGluGrad(operation);
+      return OkStatus();
+    case OpKind::kSoftmaxStats:
+      r::SoftmaxStats(operation);
+      return OkStatus();
+    case OpKind::kSoftmaxRescale:
+      r::SoftmaxRescale(operation);
+      return OkStatus();
+    case OpKind::kCrossEntropy:
+      r::CrossEntropy(operation);
+      return OkStatus();
+    case OpKind::kCrossEntropyGrad:
+      r::CrossEntropyGrad(operation);
+      return OkStatus();
+    case OpKind::kSoftmaxRescaleGrad:
+      r::SoftmaxRescaleGrad(operation);
+      return OkStatus();
+    case OpKind::kSoftmaxStatsGrad:
+      r::SoftmaxStatsGrad(operation);
+      return OkStatus();
+    case OpKind::kCopy:
+      r::Copy(operation);
+      return OkStatus();
+    case OpKind::kAllReduce:
+      return r::AllReduce(operation);
+    case OpKind::kCast:
+      r::Copy(operation);
+      return OkStatus();
+    case OpKind::kControlTotals:
+      r::ControlTotals(operation);
+      return OkStatus();
+    case OpKind::kSumOfSquares:
+      r::SumOfSquares(operation);
+      return OkStatus();
+    case OpKind::kControlReduce:
+      return r::ControlReduce(operation);
+    case OpKind::kAdamW:
+      r::AdamW(operation);
+      return OkStatus();
   }
   return Internal("operation kind {} is unknown", static_cast<int>(operation.op.kind));
 }
@@ -109,9 +161,11 @@ class ReferenceExecutable : public Executable {
     for (const model::Op& op : ops) {
       if (options.evaluate && op.gradient_in_forward) continue;
       current_.store(model::Name(op.kind), std::memory_order_relaxed);
-      reference::Operation operation{
-          .program = program_, .op = op, .accumulate = Accumulates(op.first_writer, options),
-          .communicator = CommunicatorOf(op, find_communicator_), .address = address};
+      reference::Operation operation{.program = program_,
+                                     .op = op,
+                                     .accumulate = Accumulates(op.first_writer, options),
+                                     .communicator = CommunicatorOf(op, find_communicator_),
+                                     .address = address};
       for (const model::ValueId id : op.inputs) operation.inputs.push_back(Numbers(id, buffer));
       for (const model::ValueId id : op.outputs) operation.outputs.push_back(Numbers(id, buffer));
       if (Status status = RunOperation(operation); !status.ok()) {

@@ -1,5 +1,6 @@
-// Runs a stage program in float64 on the host, one operation after the other: what every other backend is tested
-// against. Of the memory plan it reads only which values have one copy per buffer.
+// Runs a stage program in float64 on the host, one operation after the other: what every other
+// backend is tested against. Of the memory plan it reads only which values have one copy per
+// buffer.
 #ifndef TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
 #define TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
 
@@ -7,8 +8,8 @@
 
 namespace troupe::kernels {
 
-// Addresses of its executables are of float64 elements whatever the value's dtype; Write and Read convert from and to
-// the dtype of the value.
+// Addresses of its executables are of float64 elements whatever the value's dtype; Write and Read
+// convert from and to the dtype of the value.
 class ReferenceBackend : public Backend {
  public:
   std::string kernel_level() const override { return "reference"; }

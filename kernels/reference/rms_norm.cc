@@ -7,8 +7,8 @@
 namespace troupe::kernels::reference {
 namespace {
 
-void Normalize(int64_t rows, int64_t hidden, double eps, const double* x, const double* w, double* y,
-               double* rstd) {
+void Normalize(int64_t rows, int64_t hidden, double eps, const double* x, const double* w,
+               double* y, double* rstd) {
   for (int64_t r = 0; r < rows; ++r) {
     double squares = 0;
     for (int64_t h = 0; h < hidden; ++h) squares += x[r * hidden + h] * x[r * hidden + h];
@@ -51,7 +51,8 @@ void RmsNormGrad(const Operation& operation) {
     const double shift = rstd * rstd * dot / static_cast<double>(hidden);
     for (int64_t h = 0; h < hidden; ++h) {
       dw[h] += dy[h] * x[h] * rstd;
-      const double residual = operation.inputs.size() > 4 ? operation.inputs[4][r * hidden + h] : 0.0;
+      const double residual =
+          operation.inputs.size() > 4 ? operation.inputs[4][r * hidden + h] : 0.0;
       operation.outputs[0][r * hidden + h] = rstd * (dy[h] * w[h] - x[h] * shift) + residual;
     }
   }

@@ -1,4 +1,5 @@
-// Local statistics of a slice of the vocabulary: maximum, Σ exp(l - max), the target's logit; and their gradient.
+// Local statistics of a slice of the vocabulary: maximum, Σ exp(l - max), the target's logit; and
+// their gradient.
 #include <cmath>
 
 #include "kernels/reference/operation.h"
