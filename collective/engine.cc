@@ -251,7 +251,17 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
       lock.lock();
       continue;
     }
-    if (aborted() || !transport_->Arm()) continue;
+    if (aborted()) continue;
+    if (!transport_->Arm()) {
+      // Something is under way that no event will tell of: whoever shares this core may be the one
+      // to finish it.
+      if (spin_limit_ == Duration::zero()) {
+        lock.unlock();
+        ::sched_yield();
+        lock.lock();
+      }
+      continue;
+    }
     Duration limit = std::min(kSleepLimit, options_.hang_limit);
     if (deadline.has_value()) limit = std::min(limit, *deadline - now);
     const EventDescriptor& event = ThreadEvent();

@@ -89,7 +89,7 @@ class KillTable(ClusterCase):
 HITS = {"step.begin": "@6", "step.before_update": "@6", "step.after_update": "@6", "catalog.ticket.recorded": "@1"}
 
 FAILPOINTS = [
-    "checkpoint.snapshot", "checkpoint.shard.hashed", "checkpoint.shard.written", "checkpoint.shard.synced",
+    "checkpoint.snapshot", "checkpoint.shard.created", "checkpoint.shard.written", "checkpoint.shard.synced",
     "checkpoint.shard.renamed", "checkpoint.shard.durable", "checkpoint.vote.sent", "checkpoint.manifest.begin",
     "checkpoint.manifest.written", "checkpoint.manifest.durable", "checkpoint.delete.begin",
     "checkpoint.delete.unlinked", "checkpoint.load.verified", "catalog.intent.recorded", "catalog.votes.complete",
