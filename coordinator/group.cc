@@ -62,21 +62,35 @@ v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt) {
   return message;
 }
 
-// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown.
+// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown. Ranks on processors
+// share the cores of their host, which count once however many ranks use them.
 double PeakFlops(const Job& job, const Fleet& fleet) {
   const bool bfloat16 = job.spec.training().compute_dtype() == "bfloat16";
+  struct HostShare {
+    double used = 0;
+    double whole = 0;
+  };
+  std::map<std::string, HostShare> hosts;
   double sum = 0;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
     const Worker* const worker = FindWorker(placement.worker(), fleet);
     if (worker == nullptr) return 0;
-    double peak = 0;
+    const v1::Device* found = nullptr;
     for (const v1::Device& device : worker->hello.devices()) {
-      if (device.index() != placement.device()) continue;
-      peak = bfloat16 ? device.peak_flops_bfloat16() : device.peak_flops_float32();
+      if (device.index() == placement.device()) found = &device;
     }
+    if (found == nullptr) return 0;
+    const double peak = bfloat16 ? found->peak_flops_bfloat16() : found->peak_flops_float32();
     if (!(peak > 0) || !std::isfinite(peak)) return 0;
-    sum += peak;
+    if (found->kind().kind() != "cpu" || found->cores() <= 0) {
+      sum += peak;
+      continue;
+    }
+    HostShare& host = hosts[worker->hello.host()];
+    host.used += peak * std::min(1.0, static_cast<double>(job.plan.threads_per_rank()) / found->cores());
+    host.whole = std::max(host.whole, peak);
   }
+  for (const auto& [name, host] : hosts) sum += std::min(host.used, host.whole);
   return sum;
 }
 

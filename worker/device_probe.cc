@@ -149,8 +149,8 @@ StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& pea
                                                     UCP_API_MINOR, TROUPE_VERSION));
     device.set_memory_bytes(memory / count);
     device.set_cores(Cores());
-    device.set_peak_flops_float32(peak.float32 / count);
-    device.set_peak_flops_bfloat16(peak.bfloat16 / count);
+    device.set_peak_flops_float32(peak.float32);
+    device.set_peak_flops_bfloat16(peak.bfloat16);
   }
   return devices;
 }

@@ -17,8 +17,8 @@ struct HostPeak {
   double bfloat16 = 0;
 };
 
-// `count` devices of kind cpu that share this host's cores and memory. The peak of each is the host's divided by
-// `count`. INVALID_ARGUMENT where TROUPE_KERNEL_LEVEL asks for what the processor has not.
+// `count` devices of kind cpu that share this host's cores and memory: each announces all cores and their peak.
+// INVALID_ARGUMENT where TROUPE_KERNEL_LEVEL asks for what the processor has not.
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak);
 
 // "AMD EPYC 9654 96-Core Processor" of /proc/cpuinfo's text; "unknown" where it names none.

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -36,14 +37,14 @@ class Descriptor {
   int value_;
 };
 
-// The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's own handler.
+// The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's own handler, and
+// does not warn of what an abort leaves behind unless asked to.
 std::vector<std::string> RankEnvironment() {
-  std::vector<std::string> environment;
+  std::vector<std::string> environment = {"UCX_ERROR_SIGNALS="};
+  if (std::getenv("UCX_LOG_LEVEL") == nullptr) environment.emplace_back("UCX_LOG_LEVEL=error");
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS=")) continue;
-    environment.emplace_back(*entry);
+    if (!std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS=")) environment.emplace_back(*entry);
   }
-  environment.push_back("UCX_ERROR_SIGNALS=");
   return environment;
 }
 

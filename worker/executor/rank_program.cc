@@ -23,9 +23,26 @@ StatusOr<LearningRateSchedule> MakeLearningRateSchedule(const v1::JobSpec& spec)
   return schedule;
 }
 
+// What a plan must hold before its mesh can be made: it comes over the network.
+Status CheckMesh(const v1::Plan& plan) {
+  const v1::MeshDegrees& degrees = plan.mesh();
+  int64_t product = 1;
+  for (const int64_t degree : {degrees.pipe(), degrees.data_replicate(), degrees.data_shard(), degrees.context(),
+                               degrees.expert(), degrees.tensor()}) {
+    if (degree < 1) return InvalidArgument("plan.mesh has a degree of {}", degree);
+    product *= degree;
+    if (product > plan.ranks_size()) break;
+  }
+  if (product != plan.ranks_size()) {
+    return InvalidArgument("plan.mesh does not have the plan's {} ranks", plan.ranks_size());
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank) {
+  TROUPE_RETURN_IF_ERROR(CheckMesh(plan));
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
   const Mesh mesh(plan.mesh());
   const int pipe_rank = build.mesh.coordinates[Axis::kPipe];

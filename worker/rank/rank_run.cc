@@ -106,7 +106,7 @@ void RankRun::Run() {
   const std::optional<Status> stopped = directives_.stopped();
   // A stop that somebody asked for is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
-  if (!status.ok() && !asked_for) ReportFailure(status);
+  if (!status.ok() && !asked_for) ReportFailure(stopped ? *stopped : status);
   directives_.WaitForRelease();
   const Status closed = TearDown();
   around_.progress->Enter(Phase::kIdle);
@@ -197,8 +197,8 @@ Status RankRun::RunSteps() {
   }
   ReportMetrics();
   progress.Enter(Phase::kWaitTicket);
-  directives_.WaitForRelease();
-  return OkStatus();
+  // Stopped between two steps, or done.
+  return directives_.stopped().value_or(OkStatus());
 }
 
 StatusOr<int64_t> RankRun::Load() {

@@ -1,0 +1,268 @@
+// One rank's life under tickets, checkpoints and stops, with its step thread but without process or daemon.
+#include "worker/rank/rank_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/manifest.h"
+#include "collective/loopback/loopback_transport.h"
+#include "plan/make_plan.h"
+#include "tests/layouts/training.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr auto kLimit = std::chrono::seconds(20);
+
+class RankRunTest : public ::testing::Test {
+ protected:
+  RankRunTest() {
+    WriteSmallDataset(folder_.Child("data"));
+    spec_ = SmallJob({}, folder_.Child("data"), 8);
+    around_.files = &files_;
+    around_.clock = &clock_;
+    around_.progress = &progress_;
+    around_.make_transport = [this]() -> StatusOr<std::unique_ptr<Transport>> {
+      return std::make_unique<LoopbackFabric>(1)->MakeTransport(0);
+    };
+    around_.send = [this](const v1::RankReport& report) {
+      if (report.has_metrics()) return;
+      std::lock_guard lock(mutex_);
+      reports_.push_back(report);
+      changed_.notify_all();
+    };
+    around_.note_executable = [](kernels::Executable*) {};
+  }
+
+  v1::BeginRank Begin(uint64_t epoch) {
+    v1::BeginRank begin;
+    v1::StartRanks& start = *begin.mutable_start();
+    start.set_job("jobs/small");
+    start.set_group_epoch(epoch);
+    *start.mutable_spec() = spec_;
+    auto plan = MakeUnplacedPlan(spec_);
+    TROUPE_CHECK_OK(plan.status());
+    *start.mutable_plan() = *plan;
+    start.set_group_key(std::string(32, 'k'));
+    begin.set_incarnation(9);
+    begin.set_log_path(folder_.Child("rank-0.log"));
+    begin.set_ranks_on_host(1);
+    begin.set_abort_seconds(5);
+    begin.set_hang_seconds(20);
+    return begin;
+  }
+
+  // The next report; fails the test if none comes.
+  v1::RankReport Next() {
+    std::unique_lock lock(mutex_);
+    TROUPE_CHECK(changed_.wait_for(lock, kLimit, [this] { return !reports_.empty(); }), "no report");
+    v1::RankReport report = std::move(reports_.front());
+    reports_.pop_front();
+    return report;
+  }
+  bool Silent() {
+    std::lock_guard lock(mutex_);
+    return reports_.empty();
+  }
+
+  static v1::CoordinatorMessage Book(uint64_t epoch, const v1::RankAddress& address) {
+    v1::CoordinatorMessage message;
+    message.mutable_address_book()->set_job("jobs/small");
+    message.mutable_address_book()->set_group_epoch(epoch);
+    *message.mutable_address_book()->add_addresses() = address;
+    return message;
+  }
+  static v1::CoordinatorMessage Ticket(uint64_t epoch, int64_t end, double lifetime_seconds = 60,
+                                       std::vector<v1::CheckpointIntent> intents = {}) {
+    v1::CoordinatorMessage message;
+    message.mutable_ticket()->set_job("jobs/small");
+    message.mutable_ticket()->set_group_epoch(epoch);
+    message.mutable_ticket()->set_end_step(end);
+    message.mutable_ticket()->set_lifetime_seconds(lifetime_seconds);
+    for (auto& intent : intents) *message.mutable_ticket()->add_intents() = intent;
+    return message;
+  }
+  static v1::CoordinatorMessage Stop(uint64_t epoch, bool finished) {
+    v1::CoordinatorMessage message;
+    message.mutable_stop_ranks()->set_job("jobs/small");
+    message.mutable_stop_ranks()->set_group_epoch(epoch);
+    message.mutable_stop_ranks()->set_finished(finished);
+    return message;
+  }
+  v1::CheckpointIntent Intent(int64_t attempt, int64_t step, bool then_stop) {
+    v1::CheckpointIntent intent;
+    intent.set_attempt(attempt);
+    intent.set_step(step);
+    intent.set_path(folder_.Child("step-00000004-epoch-1-attempt-" + std::to_string(attempt)));
+    intent.set_then_stop(then_stop);
+    return intent;
+  }
+
+  // Up to RankReady.
+  v1::RankReady StartUp(RankRun& run, uint64_t epoch) {
+    const v1::RankReport address = Next();
+    TROUPE_CHECK(address.worker().has_rank_address(), "{}", address.ShortDebugString());
+    run.Take(Book(epoch, address.worker().rank_address()));
+    const v1::RankReport ready = Next();
+    TROUPE_CHECK(ready.worker().has_rank_ready(), "{}", ready.ShortDebugString());
+    return ready.worker().rank_ready();
+  }
+  void ExpectStoppedAndIdle() {
+    EXPECT_TRUE(Next().worker().has_rank_stopped());
+    EXPECT_TRUE(Next().has_idle());
+  }
+
+  const TemporaryDirectory folder_;
+  PosixFileSystem files_;
+  SystemClock clock_;
+  StepProgress progress_;
+  RankSurroundings around_;
+  v1::JobSpec spec_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<v1::RankReport> reports_;
+};
+
+TEST_F(RankRunTest, RunsToItsTicketsEndAndNoFurther) {
+  RankRun run(Begin(1), around_);
+  EXPECT_EQ(StartUp(run, 1).step(), 0);
+  run.Take(Ticket(1, 3));
+  for (int64_t step = 1; step <= 3; ++step) {
+    const v1::RankReport report = Next();
+    EXPECT_EQ(report.worker().step_report().step(), step);
+    EXPECT_GT(report.worker().step_report().loss(), 0);
+    EXPECT_EQ(report.worker().step_report().tokens(), 12 * 16);
+  }
+  // Messages of another group epoch change nothing.
+  run.Take(Ticket(2, 8));
+  EXPECT_TRUE(Silent());
+  run.Take(Ticket(1, 4));
+  EXPECT_EQ(Next().worker().step_report().step(), 4);
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 1, 30));
+  EXPECT_TRUE(Next().worker().has_step_report());
+  run.CheckTicket(clock_.Now() + std::chrono::seconds(29));
+  EXPECT_TRUE(Silent());
+  run.CheckTicket(clock_.Now() + std::chrono::seconds(31));
+  const v1::RankReport failed = Next();
+  ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
+  EXPECT_THAT(failed.worker().rank_failed().message(), HasSubstr("lifetime"));
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
+  std::vector<double> losses;
+  std::string digest;
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  {
+    RankRun run(Begin(1), around_);
+    StartUp(run, 1);
+    run.Take(Ticket(1, 8, 60, {intent}));
+    for (int64_t step = 1; step <= 4; ++step) losses.push_back(Next().worker().step_report().loss());
+    const v1::RankReport vote = Next();
+    ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+    const v1::ShardDone& done = vote.worker().shard_done();
+    EXPECT_EQ(done.step(), 4);
+    EXPECT_EQ(done.incarnation(), 9u);
+    EXPECT_EQ(done.state().consumed_samples(), 4 * 12);
+    EXPECT_TRUE(Silent()) << "a step after the one it was to stop at";
+
+    v1::CoordinatorMessage write;
+    write.mutable_write_manifest()->set_job("jobs/small");
+    write.mutable_write_manifest()->set_group_epoch(1);
+    write.mutable_write_manifest()->set_path(intent.path());
+    v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
+    manifest.set_format_version(kManifestFormatVersion);
+    manifest.set_job("jobs/small");
+    manifest.set_attempt(1);
+    manifest.set_group_epoch(1);
+    *manifest.mutable_state() = done.state();
+    *manifest.mutable_shards() = done.shards();
+    run.Take(write);
+    const v1::RankReport written = Next();
+    ASSERT_TRUE(written.worker().has_manifest_done()) << written.ShortDebugString();
+    digest = written.worker().manifest_done().digest();
+    run.Take(Stop(1, true));
+    ExpectStoppedAndIdle();
+  }
+  v1::BeginRank begin = Begin(2);
+  begin.mutable_start()->set_restore_path(intent.path());
+  begin.mutable_start()->set_restore_digest(digest);
+  RankRun run(begin, around_);
+  EXPECT_EQ(StartUp(run, 2).step(), 4);
+  run.Take(Ticket(2, 5));
+  const v1::RankReport fifth = Next();
+  EXPECT_EQ(fifth.worker().step_report().step(), 5);
+  run.Take(Stop(2, false));
+  ExpectStoppedAndIdle();
+
+  // The same as without the interruption.
+  const TrainResult whole = Train(spec_, {.steps = 5});
+  EXPECT_EQ(whole.steps[0][3].loss, losses[3]);
+  EXPECT_EQ(whole.steps[0][4].loss, fifth.worker().step_report().loss());
+}
+
+TEST_F(RankRunTest, ACheckpointThatCannotBeWrittenIsVotedDownAndTrainingGoesOn) {
+  v1::CheckpointIntent intent = Intent(1, 2, false);
+  intent.set_path("/proc/none/step-00000002-epoch-1-attempt-1");
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 3, 60, {intent}));
+  EXPECT_TRUE(Next().worker().has_step_report());
+  EXPECT_TRUE(Next().worker().has_step_report());
+  const v1::RankReport failed = Next();
+  ASSERT_TRUE(failed.worker().has_shard_failed()) << failed.ShortDebugString();
+  EXPECT_EQ(failed.worker().shard_failed().attempt(), 1);
+  EXPECT_EQ(Next().worker().step_report().step(), 3);
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, ABadCheckpointIsNamed) {
+  v1::BeginRank begin = Begin(1);
+  begin.mutable_start()->set_restore_path(folder_.Child("step-00000004-epoch-1-attempt-7"));
+  RankRun run(begin, around_);
+  EXPECT_TRUE(Next().worker().has_rank_address());
+  const v1::RankReport failed = Next();
+  ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
+  EXPECT_THAT(failed.worker().rank_failed().bad_checkpoint_path(), HasSubstr("attempt-7"));
+  EXPECT_FALSE(failed.worker().rank_failed().secondary());
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, AnAskedForCheckpointIsTakenInsideTheTicket) {
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  v1::CoordinatorMessage request;
+  request.mutable_checkpoint_request()->set_job("jobs/small");
+  request.mutable_checkpoint_request()->set_group_epoch(1);
+  *request.mutable_checkpoint_request()->mutable_intent() = Intent(5, 0, true);
+  run.Take(request);
+  run.Take(Ticket(1, 8));
+  EXPECT_EQ(Next().worker().step_report().step(), 1);
+  const v1::RankReport vote = Next();
+  ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+  EXPECT_EQ(vote.worker().shard_done().attempt(), 5);
+  EXPECT_EQ(vote.worker().shard_done().step(), 1);
+  run.Take(Stop(1, true));
+  ExpectStoppedAndIdle();
+}
+
+}  // namespace
+}  // namespace troupe

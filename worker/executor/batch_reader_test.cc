@@ -1,0 +1,67 @@
+#include "worker/executor/batch_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/check.h"
+#include "base/temporary_directory.h"
+#include "data/indexed_dataset_writer.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kLength = 8;
+
+class BatchReaderTest : public ::testing::Test {
+ protected:
+  BatchReaderTest() {
+    auto writer = IndexedDatasetWriter::Create(files_, {.prefix = folder_.Child("d")});
+    std::vector<int32_t> tokens(200);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    TROUPE_CHECK_OK((*writer)->Append(tokens));
+    TROUPE_CHECK_OK((*writer)->EndDocument());
+    TROUPE_CHECK_OK((*writer)->Finish());
+  }
+  Dataset Open(int64_t vocab_size) {
+    auto dataset = Dataset::Open(files_, {.train = folder_.Child("d"),
+                                          .sequence_length = kLength,
+                                          .global_batch_size = 4,
+                                          .vocab_size = vocab_size,
+                                          .seed = 3});
+    TROUPE_CHECK_OK(dataset.status());
+    return *dataset;
+  }
+
+  const TemporaryDirectory folder_;
+  PosixFileSystem files_;
+};
+
+TEST_F(BatchReaderTest, GivesTheRowsOfItsSlotsForEachStepAlsoAfterAJump) {
+  const Dataset dataset = Open(200);
+  BatchReader reader(dataset, kLength, 2, 2);
+  for (const int64_t step : {1, 2, 3, 9, 10, 4}) {
+    const auto batch = reader.Take(step);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    Batch expected;
+    expected.Resize(2, kLength);
+    for (int64_t row = 0; row < 2; ++row) {
+      ASSERT_TRUE(dataset.Train(step, 2 + row, expected.Row(row, kLength)).ok());
+    }
+    EXPECT_EQ((*batch)->tokens, expected.tokens) << "step " << step;
+    EXPECT_EQ((*batch)->targets, expected.targets);
+    EXPECT_EQ((*batch)->weights, expected.weights);
+    EXPECT_EQ((*batch)->positions, expected.positions);
+  }
+}
+
+TEST_F(BatchReaderTest, ABadTokenIsTheErrorOfItsStep) {
+  const Dataset dataset = Open(100);  // tokens 100 to 199 are not in the vocabulary
+  BatchReader reader(dataset, kLength, 0, 4);
+  bool failed = false;
+  for (int64_t step = 1; step <= 6; ++step) failed |= !reader.Take(step).ok();
+  EXPECT_TRUE(failed);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,60 @@
+#include "worker/rank/step_report.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+CollectiveStatistics Statistics(uint64_t count) {
+  CollectiveStatistics entry;
+  entry.operation = CollectiveOperation::kAllReduce;
+  entry.axis = "tensor";
+  entry.purpose = Purpose::kTensor;
+  entry.count = count;
+  entry.bytes = 10 * count;
+  entry.seconds = static_cast<double>(count);
+  return entry;
+}
+
+StepResult Result() {
+  StepResult result;
+  result.step = 7;
+  result.loss = 2.5;
+  result.step_seconds = 0.5;
+  result.tokens = 100;
+  result.validation_loss = 3.0;
+  return result;
+}
+
+TEST(StepReport, CollectivesAreThoseSinceTheLastReport) {
+  StepReportMaker maker("jobs/a", 1, 0, 1e9);
+  EXPECT_EQ(maker.Make(Result(), {Statistics(3)}).collectives(0).count(), 3);
+  const v1::StepReport second = maker.Make(Result(), {Statistics(8)});
+  EXPECT_EQ(second.collectives(0).count(), 5);
+  EXPECT_EQ(second.collectives(0).bytes(), 50);
+  EXPECT_EQ(second.collectives(0).seconds(), 5);
+  EXPECT_EQ(second.collectives(0).operation(), "all_reduce");
+  EXPECT_EQ(maker.Make(Result(), {Statistics(8)}).collectives_size(), 0);
+}
+
+TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
+  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), {});
+  EXPECT_EQ(first.loss(), 2.5);
+  EXPECT_EQ(first.model_flops(), 1e9);
+  EXPECT_TRUE(first.has_validation());
+  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), {});
+  EXPECT_EQ(other.loss(), 0);
+  EXPECT_EQ(other.model_flops(), 0);
+  EXPECT_FALSE(other.has_validation());
+  EXPECT_EQ(other.step_seconds(), 0.5);
+}
+
+TEST(RankMetrics, FallbacksAreCountedByOperation) {
+  const v1::RankMetrics metrics = MakeRankMetrics({Statistics(2)}, {"matmul a: ref:any", "matmul b: ref:any"});
+  EXPECT_EQ(metrics.kernel_fallbacks().at("matmul"), 2);
+  EXPECT_EQ(metrics.collectives(0).bytes(), 20u);
+  EXPECT_EQ(metrics.collectives(0).duration_counts_size(), static_cast<int>(kCollectiveDurationBounds.size()) + 1);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "worker/rank_logs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/temporary_directory.h"
+
+namespace troupe {
+namespace {
+
+class RankLogsTest : public ::testing::Test {
+ protected:
+  RankLogsTest() {
+    config_.log_directory = folder_.path();
+    config_.identity.set_name("worker-0");
+    EXPECT_TRUE(MakeDirectories(files_, folder_.Child("a")).ok());
+  }
+  void Write(const std::string& name, std::string_view text) {
+    EXPECT_TRUE(WriteFileDurably(files_, folder_.Child("a/" + name), AsBytes(text)).ok());
+  }
+  std::vector<std::string> Read(int rank) {
+    v1::ReadLogs request;
+    request.set_request(7);
+    request.set_job("jobs/a");
+    request.set_rank(rank);
+    std::vector<std::string> lines;
+    const auto messages = ReadRankLogs(files_, config_, request);
+    for (size_t i = 0; i < messages.size(); ++i) {
+      EXPECT_EQ(messages[i].log_lines().request(), 7u);
+      EXPECT_EQ(messages[i].log_lines().last(), i + 1 == messages.size());
+      EXPECT_LT(messages[i].ByteSizeLong(), 1u << 20);
+      lines.insert(lines.end(), messages[i].log_lines().lines().begin(), messages[i].log_lines().lines().end());
+    }
+    return lines;
+  }
+
+  const TemporaryDirectory folder_;
+  PosixFileSystem files_;
+  session::Config config_;
+};
+
+TEST_F(RankLogsTest, ReadsThisWorkersRanksInOrderAndNoOtherFile) {
+  Write("rank-10.worker-0.log", "ten\n");
+  Write("rank-2.worker-0.log", "two\nmore");
+  Write("rank-3.worker-1.log", "another worker's\n");
+  Write("rank-2.worker-0.flight.json", "{}\n");
+  EXPECT_EQ(Read(-1), (std::vector<std::string>{"two", "more", "ten"}));
+  EXPECT_EQ(Read(10), (std::vector<std::string>{"ten"}));
+}
+
+TEST_F(RankLogsTest, ARankWithoutAFileHasNoLines) { EXPECT_TRUE(Read(4).empty()); }
+
+TEST_F(RankLogsTest, LongLogsComeInSeveralMessagesFromTheirEndOnWholeLines) {
+  std::string text;
+  for (int i = 0; i < 500000; ++i) text += "line " + std::to_string(i) + "\n";
+  Write("rank-0.worker-0.log", text);
+  const auto lines = Read(0);
+  ASSERT_GT(lines.size(), 100000u);
+  EXPECT_EQ(lines.back(), "line 499999");
+  EXPECT_TRUE(lines.front().starts_with("line "));
+}
+
+TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
+  Write("rank-0.worker-0.log", "a\xff" "b\n");
+  EXPECT_EQ(Read(0), (std::vector<std::string>{"a?b"}));
+}
+
+}  // namespace
+}  // namespace troupe

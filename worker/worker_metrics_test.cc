@@ -1,0 +1,51 @@
+#include "worker/worker_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collective/statistics.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::RankMetrics Totals(uint64_t count) {
+  v1::RankMetrics totals;
+  v1::CollectiveHistogram* histogram = totals.add_collectives();
+  histogram->set_operation("all_reduce");
+  histogram->set_axis("tensor");
+  histogram->set_purpose("tensor");
+  histogram->set_bytes(100 * count);
+  histogram->set_seconds(0.5 * static_cast<double>(count));
+  for (size_t i = 0; i <= kCollectiveDurationBounds.size(); ++i) histogram->add_duration_counts(i == 3 ? count : 0);
+  (*totals.mutable_kernel_fallbacks())["matmul"] = static_cast<int64_t>(count);
+  return totals;
+}
+
+TEST(WorkerMetrics, TotalsOfAllDevicesAddUpAndBeginAgainWithEachRank) {
+  WorkerMetrics metrics{v1::Hello()};
+  metrics.Add(0, Totals(2));
+  metrics.Add(0, Totals(5));
+  metrics.Add(1, Totals(1));
+  metrics.Restart(0);
+  metrics.Add(0, Totals(4));
+  const std::string text = metrics.metrics().ToText();
+  const std::string labels = "{axis=\"tensor\",operation=\"all_reduce\",purpose=\"tensor\"}";
+  EXPECT_THAT(text, HasSubstr("troupe_collective_bytes_total" + labels + " 1000"));
+  EXPECT_THAT(text, HasSubstr("troupe_collective_duration_seconds_count" + labels + " 10"));
+  EXPECT_THAT(text, HasSubstr("troupe_collective_duration_seconds_sum" + labels + " 5"));
+  EXPECT_THAT(text, HasSubstr("troupe_kernel_fallbacks_total{operation=\"matmul\"} 10"));
+}
+
+TEST(WorkerMetrics, TellWhetherThereIsAStream) {
+  WorkerMetrics metrics{v1::Hello()};
+  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_up 0"));
+  metrics.SetConnected(true);
+  metrics.SetMemory(5);
+  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_up 1"));
+  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_memory_bytes 5"));
+}
+
+}  // namespace
+}  // namespace troupe
