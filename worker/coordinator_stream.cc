@@ -97,13 +97,15 @@ struct CoordinatorDialer::Channel {
   std::unique_ptr<v1::WorkerService::Stub> stub;
 };
 
-CoordinatorDialer::CoordinatorDialer(const std::string& address) : channel_(std::make_unique<Channel>()) {
+CoordinatorDialer::CoordinatorDialer(const std::string& address)
+    : channel_(std::make_unique<Channel>()) {
   grpc::ChannelArguments arguments;
   // The session decides when to dial again; the channel must not wait longer by itself.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  channel_->channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel_->channel =
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   channel_->stub = v1::WorkerService::NewStub(channel_->channel);
 }
 

@@ -16,7 +16,8 @@ struct StreamCallbacks {
   std::function<void(std::string reason)> on_closed;
 };
 
-// Thread-safe. May be destroyed at any time: the call is then cancelled and its callbacks may still come.
+// Thread-safe. May be destroyed at any time: the call is then cancelled and its callbacks may still
+// come.
 class CoordinatorStream {
  public:
   virtual ~CoordinatorStream() = default;

@@ -64,7 +64,8 @@ class Daemon {
       polled.push_back({children_[i]->end_descriptor(), POLLIN, 0});
     }
     const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(session::NextDeadline(state_) - clock_.Now()).count();
+        std::chrono::ceil<std::chrono::milliseconds>(session::NextDeadline(state_) - clock_.Now())
+            .count();
     const int limit = static_cast<int>(std::clamp<int64_t>(left, 0, kPollMillisecondsMax));
     if (poll(polled.data(), polled.size(), limit) < 0 && errno != EINTR) {
       LogError("worker", "{}", ToString(ErrnoStatus(errno, "poll")));
@@ -98,7 +99,8 @@ class Daemon {
     if (!has_ended) return;
     const ChildEnd end = child->Reap();
     session::RankExited exited{device, end.exit_code, end.signal, child->LastOperation(), {}};
-    LogWarning("worker", "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
+    LogWarning("worker",
+               "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
                child->pid(), device, end.exit_code, end.signal, exited.last_operation);
     children_[device].reset();
     Take(std::move(exited));
@@ -163,8 +165,12 @@ class Daemon {
     if (send.command.has_begin()) metrics_.Restart(send.device);
     if (children_[send.device]) children_[send.device]->Send(send.command);
   }
-  void Perform(session::ReadRankLogs& read) { file_chores_.ReadLogs(std::move(read.request), stream_); }
-  void Perform(session::RemoveCheckpoint& remove) { file_chores_.Remove(std::move(remove.request)); }
+  void Perform(session::ReadRankLogs& read) {
+    file_chores_.ReadLogs(std::move(read.request), stream_);
+  }
+  void Perform(session::RemoveCheckpoint& remove) {
+    file_chores_.Remove(std::move(remove.request));
+  }
   void Perform(session::Note& note) { LogInfo("worker", "{}", note.text); }
   void Perform(session::EndDaemon& end) {
     LogError("worker", "ends: {}", end.message);
@@ -190,9 +196,11 @@ StatusOr<int> RunDaemon(DaemonOptions options) {
   WorkerMetrics metrics(options.session.identity);
   std::unique_ptr<MetricsServer> server;
   if (!options.metrics_listen.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(server, MetricsServer::Start(metrics.metrics(), options.metrics_listen));
+    TROUPE_ASSIGN_OR_RETURN(server,
+                            MetricsServer::Start(metrics.metrics(), options.metrics_listen));
     const std::string host = options.metrics_listen.substr(0, options.metrics_listen.rfind(':'));
-    options.session.identity.set_metrics_address(fmt::format("http://{}:{}/metrics", host, server->port()));
+    options.session.identity.set_metrics_address(
+        fmt::format("http://{}:{}/metrics", host, server->port()));
   }
   return Daemon(std::move(options), metrics).Run();
 }

@@ -1,5 +1,5 @@
-// The worker daemon: the shell around the session machine (worker/session/session.h). Its main thread performs the
-// machine's effects and owns the rank processes, which die with that thread.
+// The worker daemon: the shell around the session machine (worker/session/session.h). Its main
+// thread performs the machine's effects and owns the rank processes, which die with that thread.
 #ifndef TROUPE_WORKER_DAEMON_H_
 #define TROUPE_WORKER_DAEMON_H_
 
@@ -11,14 +11,15 @@
 namespace troupe {
 
 struct DaemonOptions {
-  std::string coordinator;         // HOST:PORT
-  std::string metrics_listen;      // HOST:PORT; empty: none. Port 0 takes a free one
-  session::Config session;         // identity without metrics_address
-  std::string executable;          // of rank processes
+  std::string coordinator;     // HOST:PORT
+  std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 takes a free one
+  session::Config session;     // identity without metrics_address
+  std::string executable;      // of rank processes
 };
 
-// Runs until SIGTERM or SIGINT (0), or until the coordinator refuses the worker for good (1). UNAVAILABLE if the
-// metrics' address is taken. REQUIRES: called on the main thread, those signals blocked in every thread.
+// Runs until SIGTERM or SIGINT (0), or until the coordinator refuses the worker for good (1).
+// UNAVAILABLE if the metrics' address is taken. REQUIRES: called on the main thread, those signals
+// blocked in every thread.
 StatusOr<int> RunDaemon(DaemonOptions options);
 
 }  // namespace troupe

@@ -22,8 +22,8 @@ namespace cpu = kernels::cpu;
 
 constexpr char kPeakFile[] = "peak.txt";
 
-// Sustained all-core clock and float32 operations a cycle and core (two fused multiply-adds of the vector width), as
-// the vendor publishes them; bfloat16 dot products do twice as many.
+// Sustained all-core clock and float32 operations a cycle and core (two fused multiply-adds of the
+// vector width), as the vendor publishes them; bfloat16 dot products do twice as many.
 struct KnownProcessor {
   const char* name;  // part of the model's name
   double gigahertz;
@@ -63,12 +63,14 @@ StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level) {
                                               level, omp_get_max_threads()));
   // Zeros multiply as quickly as anything else on these processors; ones keep the sums finite.
   std::vector<float> a(kExtent * kExtent, 0.0f), b(a), c(a);
-  std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) + 64);
+  std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
+                            64);
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {
     const auto begin = std::chrono::steady_clock::now();
     TROUPE_RETURN_IF_ERROR(product->Run(a.data(), b.data(), c.data(), false, scratch.data()));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     best = std::max(best, 2.0 * kExtent * kExtent * kExtent / seconds);
   }
   return best;
@@ -100,7 +102,8 @@ HostPeak KnownPeak(const std::string& model, int cores) {
 
 StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& directory) {
   const std::string path = JoinPath(directory, kPeakFile);
-  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, 1 << 16, SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, path, 1 << 16, SymbolicLinks::kRefuse));
   std::istringstream lines(text);
   std::string key;
   HostPeak peak;
@@ -114,8 +117,9 @@ StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& direct
 
 Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const HostPeak& peak) {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, directory));
-  return WriteFileDurably(files, JoinPath(directory, kPeakFile),
-                          AsBytes(fmt::format("{}\n{:.6e} {:.6e}\n", PeakKey(), peak.float32, peak.bfloat16)));
+  return WriteFileDurably(
+      files, JoinPath(directory, kPeakFile),
+      AsBytes(fmt::format("{}\n{:.6e} {:.6e}\n", PeakKey(), peak.float32, peak.bfloat16)));
 }
 
 StatusOr<HostPeak> MeasurePeak() {
@@ -129,7 +133,8 @@ StatusOr<HostPeak> MeasurePeak() {
 
 HostPeak FindPeak(FileSystem& files, const std::string& directory) {
   if (!directory.empty()) {
-    if (const StatusOr<HostPeak> measured = ReadMeasuredPeak(files, directory); measured.ok()) return *measured;
+    if (const StatusOr<HostPeak> measured = ReadMeasuredPeak(files, directory); measured.ok())
+      return *measured;
   }
   return KnownPeak(ProcessorModel(ReadText("/proc/cpuinfo")), Cores());
 }
@@ -144,9 +149,9 @@ StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& pea
     device.mutable_kind()->set_kind("cpu");
     device.mutable_kind()->set_model(ProcessorModel(ReadText("/proc/cpuinfo")));
     device.mutable_kind()->set_kernel_level(cpu::Name(level));
-    device.mutable_kind()->set_versions(fmt::format("oneDNN {}.{}.{}; UCX {}.{}; troupe {}", DNNL_VERSION_MAJOR,
-                                                    DNNL_VERSION_MINOR, DNNL_VERSION_PATCH, UCP_API_MAJOR,
-                                                    UCP_API_MINOR, TROUPE_VERSION));
+    device.mutable_kind()->set_versions(
+        fmt::format("oneDNN {}.{}.{}; UCX {}.{}; troupe {}", DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR,
+                    DNNL_VERSION_PATCH, UCP_API_MAJOR, UCP_API_MINOR, TROUPE_VERSION));
     device.set_memory_bytes(memory / count);
     device.set_cores(Cores());
     device.set_peak_flops_float32(peak.float32);

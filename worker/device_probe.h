@@ -17,19 +17,19 @@ struct HostPeak {
   double bfloat16 = 0;
 };
 
-// `count` devices of kind cpu that share this host's cores and memory: each announces all cores and their peak.
-// INVALID_ARGUMENT where TROUPE_KERNEL_LEVEL asks for what the processor has not.
+// `count` devices of kind cpu that share this host's cores and memory: each announces all cores and
+// their peak. INVALID_ARGUMENT where TROUPE_KERNEL_LEVEL asks for what the processor has not.
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak);
 
 // "AMD EPYC 9654 96-Core Processor" of /proc/cpuinfo's text; "unknown" where it names none.
 std::string ProcessorModel(const std::string& cpuinfo);
 
-// The peak that the table of known processors gives for `cores` cores of `model`; 0 for unknown ones: an unknown device
-// has no peak, and so no MFU.
+// The peak that the table of known processors gives for `cores` cores of `model`; 0 for unknown
+// ones: an unknown device has no peak, and so no MFU.
 HostPeak KnownPeak(const std::string& model, int cores);
 
-// What `--measure-peak` wrote into DIRECTORY/peak.json for this very processor, core count and kernel level; NOT_FOUND
-// where there is none.
+// What `--measure-peak` wrote into DIRECTORY/peak.json for this very processor, core count and
+// kernel level; NOT_FOUND where there is none.
 StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& directory);
 Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const HostPeak& peak);
 

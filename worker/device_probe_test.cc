@@ -8,8 +8,9 @@ namespace troupe {
 namespace {
 
 TEST(DeviceProbe, ReadsTheProcessorsModel) {
-  EXPECT_EQ(ProcessorModel("processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core Processor \nflags: a\n"),
-            "AMD EPYC 9654 96-Core Processor");
+  EXPECT_EQ(
+      ProcessorModel("processor\t: 0\nmodel name\t: AMD EPYC 9654 96-Core Processor \nflags: a\n"),
+      "AMD EPYC 9654 96-Core Processor");
   EXPECT_EQ(ProcessorModel("processor: 0\n"), "unknown");
   EXPECT_EQ(ProcessorModel("model name\t:\n"), "unknown");
 }
@@ -29,7 +30,9 @@ TEST(DeviceProbe, AMeasuredPeakHoldsForThisProcessorAlone) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->float32, 1e11);
   EXPECT_EQ(FindPeak(files, folder.path()).bfloat16, 2e11);
-  ASSERT_TRUE(WriteFileDurably(files, folder.Child("peak.txt"), AsBytes("another | 2 cores | avx2\n1 2\n")).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(files, folder.Child("peak.txt"), AsBytes("another | 2 cores | avx2\n1 2\n"))
+          .ok());
   EXPECT_EQ(ReadMeasuredPeak(files, folder.path()).status().code(), StatusCode::kNotFound);
 }
 

@@ -1,5 +1,5 @@
-// Does the daemon's slow work on files, on a thread of its own: reads logs, removes checkpoints. In order, one at a
-// time.
+// Does the daemon's slow work on files, on a thread of its own: reads logs, removes checkpoints. In
+// order, one at a time.
 #ifndef TROUPE_WORKER_FILE_CHORES_H_
 #define TROUPE_WORKER_FILE_CHORES_H_
 
@@ -28,7 +28,8 @@ class FileChores {
 
   // Answers on `stream`.
   void ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream);
-  // Says CheckpointGone once the removal is durable; a failure is logged, the coordinator asks again.
+  // Says CheckpointGone once the removal is durable; a failure is logged, the coordinator asks
+  // again.
   void Remove(v1::DeleteCheckpoint request);
 
  private:

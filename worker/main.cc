@@ -60,10 +60,14 @@ StatusOr<int> ParseDevices(std::string_view text) {
   constexpr std::string_view kCpu = "cpu:";
   int count = 0;
   if (text.starts_with(kCpu)) {
-    const auto [end, error] = std::from_chars(text.data() + kCpu.size(), text.data() + text.size(), count);
-    if (error == std::errc() && end == text.data() + text.size() && count >= 1 && count <= kDevicesMax) return count;
+    const auto [end, error] =
+        std::from_chars(text.data() + kCpu.size(), text.data() + text.size(), count);
+    if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
+        count <= kDevicesMax)
+      return count;
   }
-  return InvalidArgument("--devices is \"{}\", must be cpu:N with N from 1 to {}", text, kDevicesMax);
+  return InvalidArgument("--devices is \"{}\", must be cpu:N with N from 1 to {}", text,
+                         kDevicesMax);
 }
 
 StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
@@ -141,7 +145,8 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
 int MeasureAndWrite(const Flags& flags) {
   PosixFileSystem files;
   const StatusOr<HostPeak> peak = MeasurePeak();
-  const Status written = peak.ok() ? WriteMeasuredPeak(files, flags.data_directory, *peak) : peak.status();
+  const Status written =
+      peak.ok() ? WriteMeasuredPeak(files, flags.data_directory, *peak) : peak.status();
   if (!written.ok()) {
     fmt::print(stderr, "troupe-worker: {}\n", Message(written));
     return kFailed;

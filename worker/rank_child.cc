@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,13 +37,14 @@ class Descriptor {
   int value_;
 };
 
-// The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's own handler, and
-// does not warn of what an abort leaves behind unless asked to.
+// The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's
+// own handler, and does not warn of what an abort leaves behind unless asked to.
 std::vector<std::string> RankEnvironment() {
   std::vector<std::string> environment = {"UCX_ERROR_SIGNALS="};
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) environment.emplace_back("UCX_LOG_LEVEL=error");
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS=")) environment.emplace_back(*entry);
+    if (!std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS="))
+      environment.emplace_back(*entry);
   }
   return environment;
 }
@@ -59,7 +60,8 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 
 StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executable) {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return ErrnoStatus(errno, "socketpair");
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return ErrnoStatus(errno, "socketpair");
   Descriptor ours(pair[0]);
   Descriptor theirs(pair[1]);
   Descriptor progress(memfd_create("troupe-rank-progress", MFD_CLOEXEC));
@@ -86,8 +88,8 @@ StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executa
                                         fmt::format("{},{}", theirs.get(), progress.get())};
   std::vector<std::string> environment = RankEnvironment();
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, executable.c_str(), &actions, &attributes, Pointers(arguments).data(),
-                                Pointers(environment).data());
+  const int error = posix_spawn(&pid, executable.c_str(), &actions, &attributes,
+                                Pointers(arguments).data(), Pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
@@ -97,7 +99,8 @@ StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executa
   std::unique_ptr<RankChild> child(new RankChild);
   child->pid_ = pid;
   child->progress_ = static_cast<StepProgress*>(memory);
-  child->pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));  // glibc 2.36 declares it without C linkage
+  child->pidfd_ = static_cast<int>(
+      syscall(SYS_pidfd_open, pid, 0));  // glibc 2.36 declares it without C linkage
   if (child->pidfd_ < 0) return ErrnoStatus(errno, "pidfd_open");
   fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   child->socket_ = ours.Release();
@@ -167,7 +170,8 @@ void RankChild::Kill() {
 
 ChildEnd RankChild::Reap() {
   int status = 0;
-  while (waitpid(pid_, &status, 0) < 0) TROUPE_CHECK(errno == EINTR, "waitpid of a rank process failed");
+  while (waitpid(pid_, &status, 0) < 0)
+    TROUPE_CHECK(errno == EINTR, "waitpid of a rank process failed");
   reaped_ = true;
   ChildEnd end;
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
@@ -185,7 +189,8 @@ int64_t ProcessMemoryBytes(pid_t pid) {
   char line[256];
   while (std::fgets(line, sizeof(line), file) != nullptr) {
     long value = 0;
-    if (std::sscanf(line, "RssAnon: %ld kB", &value) == 1 || std::sscanf(line, "RssShmem: %ld kB", &value) == 1) {
+    if (std::sscanf(line, "RssAnon: %ld kB", &value) == 1 ||
+        std::sscanf(line, "RssShmem: %ld kB", &value) == 1) {
       kilobytes += value;
     }
   }

@@ -1,6 +1,8 @@
-// A rank process as its daemon holds it: started by exec, spoken to over a socket, watched through a pidfd.
+// A rank process as its daemon holds it: started by exec, spoken to over a socket, watched through
+// a pidfd.
 //
-// To be used by the daemon's main thread alone: the child's parent-death signal hangs on the thread that starts it.
+// To be used by the daemon's main thread alone: the child's parent-death signal hangs on the thread
+// that starts it.
 #ifndef TROUPE_WORKER_RANK_CHILD_H_
 #define TROUPE_WORKER_RANK_CHILD_H_
 
@@ -24,7 +26,8 @@ struct ChildEnd {
 
 class RankChild {
  public:
-  // Starts `executable` as a rank process. RESOURCE_EXHAUSTED or what the system says where it cannot be started.
+  // Starts `executable` as a rank process. RESOURCE_EXHAUSTED or what the system says where it
+  // cannot be started.
   static StatusOr<std::unique_ptr<RankChild>> Start(const std::string& executable);
   // Kills it if it still runs, and waits for its end.
   ~RankChild();

@@ -1,9 +1,9 @@
 // Real rank processes, as the daemon starts them.
 #include "worker/rank_child.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>

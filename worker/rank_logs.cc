@@ -30,7 +30,8 @@ std::string Tail(FileSystem& files, const std::string& path) {
   const int64_t bytes = std::min((*file)->size(), kFileBytesMax);
   std::string text(static_cast<size_t>(bytes), '\0');
   const int64_t begin = (*file)->size() - bytes;
-  if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok()) return {};
+  if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok())
+    return {};
   if (begin > 0) text.erase(0, text.find('\n') + 1);
   return text;
 }
@@ -54,7 +55,8 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
     ranks.push_back(request.rank());
   } else if (const auto entries = files.List(folder); entries.ok()) {
     for (const DirectoryEntry& entry : *entries) {
-      if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0) ranks.push_back(rank);
+      if (const int rank = RankOfLog(entry.name, config.identity.name()); rank >= 0)
+        ranks.push_back(rank);
     }
     std::sort(ranks.begin(), ranks.end());
   }
@@ -74,7 +76,8 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
       begin = end + 1;
     }
   }
-  for (v1::WorkerMessage& message : messages) message.mutable_log_lines()->set_request(request.request());
+  for (v1::WorkerMessage& message : messages)
+    message.mutable_log_lines()->set_request(request.request());
   messages.back().mutable_log_lines()->set_last(true);
   return messages;
 }

@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-// LogLines for `request`, in order, each well below gRPC's limit of a message, the last one marked; at most the last
-// 4 MiB of a file. Ranks without a file here have no lines.
+// LogLines for `request`, in order, each well below gRPC's limit of a message, the last one marked;
+// at most the last 4 MiB of a file. Ranks without a file here have no lines.
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
                                             const v1::ReadLogs& request);
 

@@ -28,7 +28,8 @@ class RankLogsTest : public ::testing::Test {
       EXPECT_EQ(messages[i].log_lines().request(), 7u);
       EXPECT_EQ(messages[i].log_lines().last(), i + 1 == messages.size());
       EXPECT_LT(messages[i].ByteSizeLong(), 1u << 20);
-      lines.insert(lines.end(), messages[i].log_lines().lines().begin(), messages[i].log_lines().lines().end());
+      lines.insert(lines.end(), messages[i].log_lines().lines().begin(),
+                   messages[i].log_lines().lines().end());
     }
     return lines;
   }
@@ -60,7 +61,9 @@ TEST_F(RankLogsTest, LongLogsComeInSeveralMessagesFromTheirEndOnWholeLines) {
 }
 
 TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
-  Write("rank-0.worker-0.log", "a\xff" "b\n");
+  Write("rank-0.worker-0.log",
+        "a\xff"
+        "b\n");
   EXPECT_EQ(Read(0), (std::vector<std::string>{"a?b"}));
 }
 

@@ -6,17 +6,23 @@ namespace troupe {
 
 WorkerMetrics::WorkerMetrics(const v1::Hello& identity) {
   metrics_.DeclareGauge("troupe_worker_up", "1 while the worker has a stream to its coordinator.");
-  metrics_.DeclareGauge("troupe_worker_memory_bytes", "Anonymous and shared memory of the daemon and its ranks.");
-  metrics_.DeclareHistogram("troupe_collective_duration_seconds", "Collective operations from issue to completion.",
+  metrics_.DeclareGauge("troupe_worker_memory_bytes",
+                        "Anonymous and shared memory of the daemon and its ranks.");
+  metrics_.DeclareHistogram("troupe_collective_duration_seconds",
+                            "Collective operations from issue to completion.",
                             {kCollectiveDurationBounds.begin(), kCollectiveDurationBounds.end()});
-  metrics_.DeclareCounter("troupe_collective_bytes_total",
-                          "Bytes of the largest buffer of each collective operation on this worker's ranks.");
-  metrics_.DeclareCounter("troupe_kernel_fallbacks_total", "Operations that run on slow reference code.");
+  metrics_.DeclareCounter(
+      "troupe_collective_bytes_total",
+      "Bytes of the largest buffer of each collective operation on this worker's ranks.");
+  metrics_.DeclareCounter("troupe_kernel_fallbacks_total",
+                          "Operations that run on slow reference code.");
   metrics_.DeclareGauge("troupe_build_info", "1, with what this worker is and runs on as labels.");
   MetricLabels labels{{"worker", identity.name()}};
   if (identity.devices_size() > 0) {
     const v1::DeviceKind& kind = identity.devices(0).kind();
-    labels.insert({{"device", kind.model()}, {"kernel_level", kind.kernel_level()}, {"versions", kind.versions()}});
+    labels.insert({{"device", kind.model()},
+                   {"kernel_level", kind.kernel_level()},
+                   {"versions", kind.versions()}});
   }
   metrics_.Set("troupe_build_info", labels, 1);
   SetConnected(false);
@@ -26,13 +32,17 @@ void WorkerMetrics::SetMemory(int64_t bytes) {
   metrics_.Set("troupe_worker_memory_bytes", {}, static_cast<double>(bytes));
 }
 
-void WorkerMetrics::SetConnected(bool connected) { metrics_.Set("troupe_worker_up", {}, connected ? 1 : 0); }
+void WorkerMetrics::SetConnected(bool connected) {
+  metrics_.Set("troupe_worker_up", {}, connected ? 1 : 0);
+}
 
 void WorkerMetrics::Add(int device, const v1::RankMetrics& totals) {
   DeviceTotals& before = reported_[device];
   for (const v1::CollectiveHistogram& histogram : totals.collectives()) {
-    if (histogram.duration_counts_size() != static_cast<int>(kCollectiveDurationBounds.size()) + 1) continue;
-    Totals& old = before.collectives[{histogram.operation(), histogram.axis(), histogram.purpose()}];
+    if (histogram.duration_counts_size() != static_cast<int>(kCollectiveDurationBounds.size()) + 1)
+      continue;
+    Totals& old =
+        before.collectives[{histogram.operation(), histogram.axis(), histogram.purpose()}];
     old.counts.resize(histogram.duration_counts_size());
     std::vector<double> added;
     for (int i = 0; i < histogram.duration_counts_size(); ++i) {
@@ -42,14 +52,17 @@ void WorkerMetrics::Add(int device, const v1::RankMetrics& totals) {
     const MetricLabels labels{{"operation", histogram.operation()},
                               {"axis", histogram.axis()},
                               {"purpose", histogram.purpose()}};
-    metrics_.ObserveMany("troupe_collective_duration_seconds", labels, added, histogram.seconds() - old.seconds);
-    metrics_.Add("troupe_collective_bytes_total", labels, static_cast<double>(histogram.bytes() - old.bytes));
+    metrics_.ObserveMany("troupe_collective_duration_seconds", labels, added,
+                         histogram.seconds() - old.seconds);
+    metrics_.Add("troupe_collective_bytes_total", labels,
+                 static_cast<double>(histogram.bytes() - old.bytes));
     old.bytes = histogram.bytes();
     old.seconds = histogram.seconds();
   }
   for (const auto& [operation, count] : totals.kernel_fallbacks()) {
     int64_t& old = before.fallbacks[operation];
-    metrics_.Add("troupe_kernel_fallbacks_total", {{"operation", operation}}, static_cast<double>(count - old));
+    metrics_.Add("troupe_kernel_fallbacks_total", {{"operation", operation}},
+                 static_cast<double>(count - old));
     old = count;
   }
 }

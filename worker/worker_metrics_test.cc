@@ -18,7 +18,8 @@ v1::RankMetrics Totals(uint64_t count) {
   histogram->set_purpose("tensor");
   histogram->set_bytes(100 * count);
   histogram->set_seconds(0.5 * static_cast<double>(count));
-  for (size_t i = 0; i <= kCollectiveDurationBounds.size(); ++i) histogram->add_duration_counts(i == 3 ? count : 0);
+  for (size_t i = 0; i <= kCollectiveDurationBounds.size(); ++i)
+    histogram->add_duration_counts(i == 3 ? count : 0);
   (*totals.mutable_kernel_fallbacks())["matmul"] = static_cast<int64_t>(count);
   return totals;
 }

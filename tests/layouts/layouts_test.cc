@@ -1,4 +1,5 @@
-// One job under every layout: the same samples, the same losses. Ranks are threads over loopback, hidden size 64.
+// One job under every layout: the same samples, the same losses. Ranks are threads over loopback,
+// hidden size 64.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,9 @@ const std::string& DataPrefix() {
   return prefix;
 }
 
-v1::JobSpec Job(const Layout& layout, int64_t steps = 20) { return SmallJob(layout, DataPrefix(), steps); }
+v1::JobSpec Job(const Layout& layout, int64_t steps = 20) {
+  return SmallJob(layout, DataPrefix(), steps);
+}
 
 std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options = {}) {
   TrainResult result = Train(spec, options);
@@ -56,7 +59,8 @@ void ExpectClose(const std::vector<StepResult>& actual, const std::vector<StepRe
   }
 }
 
-void ExpectIdentical(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
+void ExpectIdentical(const std::vector<StepResult>& actual,
+                     const std::vector<StepResult>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     EXPECT_EQ(actual[i].step, expected[i].step);
@@ -76,18 +80,20 @@ TEST_P(LayoutTable, FirstTwentyLossesEqualTheSingleRanks) {
   for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(tied);
   const std::vector<StepResult> expected = RunOrDie(single);
   ExpectClose(RunOrDie(spread), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1) << "nothing was learnt: the comparison is idle";
+  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+      << "nothing was learnt: the comparison is idle";
 }
 
 std::string LayoutName(const ::testing::TestParamInfo<LayoutTable::ParamType>& info) {
   const auto [data, tensor, pipe, tied] = info.param;
-  return "Data" + std::to_string(data) + "Tensor" + std::to_string(tensor) + "Pipe" + std::to_string(pipe) +
-         (tied ? "Tied" : "");
+  return "Data" + std::to_string(data) + "Tensor" + std::to_string(tensor) + "Pipe" +
+         std::to_string(pipe) + (tied ? "Tied" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LayoutTable,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 4), ::testing::Values(1, 2, 4),
-                                            ::testing::Values(1, 2, 4), ::testing::Bool()),
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4),
+                                            ::testing::Values(1, 2, 4), ::testing::Values(1, 2, 4),
+                                            ::testing::Bool()),
                          LayoutName);
 
 // --- Any number of microbatches on any number of stages.
@@ -98,12 +104,14 @@ TEST_P(MicrobatchTable, LossesEqualTheSingleRanks) {
   const auto [microbatches, pipe] = GetParam();
   v1::JobSpec single = Job({});
   v1::JobSpec spread = Job({1, 1, pipe});
-  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_training()->set_global_batch_size(microbatches);
+  for (v1::JobSpec* spec : {&single, &spread})
+    spec->mutable_training()->set_global_batch_size(microbatches);
   ExpectClose(RunOrDie(spread), RunOrDie(single));
 }
 
 INSTANTIATE_TEST_SUITE_P(Microbatches, MicrobatchTable,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 8), ::testing::Values(2, 4)),
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 8),
+                                            ::testing::Values(2, 4)),
                          [](const auto& info) {
                            return std::to_string(std::get<0>(info.param)) + "OnPipe" +
                                   std::to_string(std::get<1>(info.param));
@@ -196,13 +204,14 @@ TEST(Validation, LeavesTrainingAsItWas) {
 void PoisonRank(int poisoned, int rank, Executor& executor) {
   if (rank != poisoned) return;
   const model::ParameterEntry& entry = executor.program().parameters.back();
-  static_cast<float*>(executor.executable().Address(entry.value, 0))[0] = std::numeric_limits<float>::quiet_NaN();
+  static_cast<float*>(executor.executable().Address(entry.value, 0))[0] =
+      std::numeric_limits<float>::quiet_NaN();
 }
 
 TEST(Nonfinite, EndsTheJobNamingStepAndRankOnEveryRank) {
-  const TrainResult result = Train(Job({1, 1, 2}), {.before_steps = [](int rank, Executor& executor) {
-                                     PoisonRank(1, rank, executor);
-                                   }});
+  const TrainResult result =
+      Train(Job({1, 1, 2}),
+            {.before_steps = [](int rank, Executor& executor) { PoisonRank(1, rank, executor); }});
   for (const Status& status : result.statuses) {
     EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
     EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("step 1"));
@@ -240,19 +249,22 @@ TEST(Nonfinite, WithSkipStepTheStepIsReportedAndNothingIsApplied) {
 
 TEST(Start, ARankWithAnotherProgramIsRefusedBeforeTheFirstStep) {
   const TrainResult result = Train(Job({2, 2, 1}), {.mislead = [](int rank, v1::JobSpec* spec) {
-                                     if (rank == 3) spec->mutable_training()->set_compute_dtype("bfloat16");
+                                     if (rank == 3)
+                                       spec->mutable_training()->set_compute_dtype("bfloat16");
                                    }});
   for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
-    EXPECT_EQ(result.statuses[rank].code(), StatusCode::kFailedPrecondition) << result.statuses[rank];
+    EXPECT_EQ(result.statuses[rank].code(), StatusCode::kFailedPrecondition)
+        << result.statuses[rank];
     EXPECT_TRUE(result.steps[rank].empty());
   }
   EXPECT_THAT(std::string(Message(result.statuses[3])), ::testing::HasSubstr("differ from"));
 }
 
 TEST(Start, TicketEndsAreAgreedToBeTheSmallest) {
-  const TrainResult result = Train(Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
-                                     EXPECT_EQ(*executor.AgreeTicketEnd(100 - rank), 97);
-                                   }});
+  const TrainResult result =
+      Train(Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
+                               EXPECT_EQ(*executor.AgreeTicketEnd(100 - rank), 97);
+                             }});
   for (const Status& status : result.statuses) EXPECT_TRUE(status.ok()) << status;
 }
 

@@ -1,4 +1,5 @@
-// One rank's life under tickets, checkpoints and stops, with its step thread but without process or daemon.
+// One rank's life under tickets, checkpoints and stops, with its step thread but without process or
+// daemon.
 #include "worker/rank/rank_run.h"
 
 #include <gmock/gmock.h>
@@ -63,7 +64,8 @@ class RankRunTest : public ::testing::Test {
   // The next report; fails the test if none comes.
   v1::RankReport Next() {
     std::unique_lock lock(mutex_);
-    TROUPE_CHECK(changed_.wait_for(lock, kLimit, [this] { return !reports_.empty(); }), "no report");
+    TROUPE_CHECK(changed_.wait_for(lock, kLimit, [this] { return !reports_.empty(); }),
+                 "no report");
     v1::RankReport report = std::move(reports_.front());
     reports_.pop_front();
     return report;
@@ -173,7 +175,8 @@ TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
     RankRun run(Begin(1), around_);
     StartUp(run, 1);
     run.Take(Ticket(1, 8, 60, {intent}));
-    for (int64_t step = 1; step <= 4; ++step) losses.push_back(Next().worker().step_report().loss());
+    for (int64_t step = 1; step <= 4; ++step)
+      losses.push_back(Next().worker().step_report().loss());
     const v1::RankReport vote = Next();
     ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
     const v1::ShardDone& done = vote.worker().shard_done();

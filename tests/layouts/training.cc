@@ -24,10 +24,12 @@ namespace {
 
 class CountingBackend : public kernels::Backend {
  public:
-  CountingBackend(kernels::Backend& backend, int64_t* prepares) : backend_(backend), prepares_(prepares) {}
+  CountingBackend(kernels::Backend& backend, int64_t* prepares)
+      : backend_(backend), prepares_(prepares) {}
   std::string kernel_level() const override { return backend_.kernel_level(); }
-  StatusOr<std::unique_ptr<kernels::Executable>> Prepare(const model::Program& program, const model::MemoryPlan& plan,
-                                                         const kernels::FindCommunicator& find) override {
+  StatusOr<std::unique_ptr<kernels::Executable>> Prepare(
+      const model::Program& program, const model::MemoryPlan& plan,
+      const kernels::FindCommunicator& find) override {
     ++*prepares_;
     return backend_.Prepare(program, plan, find);
   }
@@ -52,14 +54,17 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   v1::JobSpec spec = shared.spec;
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, shared.plan, rank));
-  TROUPE_ASSIGN_OR_RETURN(const Dataset dataset, Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
+  TROUPE_ASSIGN_OR_RETURN(const Dataset dataset,
+                          Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
   TROUPE_ASSIGN_OR_RETURN(const auto cpu, kernels::CpuBackend::Make({.threads = 1}));
   CountingBackend backend(*cpu, prepares);
   StepProgress progress;
   CollectiveNetwork& network = shared.cluster.network(rank);
-  TROUPE_ASSIGN_OR_RETURN(const auto executor, Executor::Make(std::move(built.options), built.program, built.memory,
-                                                              backend, network, dataset, &progress));
-  // Whoever fails ends the others, and the transport lets go of this rank's memory before the executor frees it.
+  TROUPE_ASSIGN_OR_RETURN(const auto executor,
+                          Executor::Make(std::move(built.options), built.program, built.memory,
+                                         backend, network, dataset, &progress));
+  // Whoever fails ends the others, and the transport lets go of this rank's memory before the
+  // executor frees it.
   struct CloseAtEnd {
     CollectiveNetwork& network;
     bool failed = true;
@@ -74,9 +79,10 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   if (shared.options.restore_path.empty()) {
     InitializeState(executor->program(), shared.spec.training().seed(), executor->executable());
   } else {
-    TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(shared.files, shared.options.restore_path, ""));
-    TROUPE_RETURN_IF_ERROR(LoadState(shared.files, shared.options.restore_path, manifest, executor->program(),
-                                     executor->executable()));
+    TROUPE_ASSIGN_OR_RETURN(const auto manifest,
+                            ReadManifest(shared.files, shared.options.restore_path, ""));
+    TROUPE_RETURN_IF_ERROR(LoadState(shared.files, shared.options.restore_path, manifest,
+                                     executor->program(), executor->executable()));
     applied = manifest.state().step();
   }
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
@@ -89,9 +95,10 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   if (!shared.options.save_path.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
     TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(shared.files, shared.options.save_path));
-    TROUPE_ASSIGN_OR_RETURN(v1::ShardFile shard,
-                            SaveState(shared.files, shared.options.save_path, rank, AssignOwners(slices)[rank],
-                                      executor->program(), executor->executable()));
+    TROUPE_ASSIGN_OR_RETURN(
+        v1::ShardFile shard,
+        SaveState(shared.files, shared.options.save_path, rank, AssignOwners(slices)[rank],
+                  executor->program(), executor->executable()));
     std::lock_guard lock(shared.mutex);
     shared.shards.push_back(std::move(shard));
   }
@@ -153,8 +160,13 @@ TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
   TROUPE_CHECK_OK(plan.status());
   const int ranks = plan->ranks_size();
   LoopbackCluster cluster(ranks, {.hang_limit = std::chrono::seconds(20), .ranks_on_host = ranks});
-  Shared shared{.spec = spec, .options = options, .plan = *std::move(plan), .cluster = cluster, .files = {},
-                .mutex = {}, .shards = {}};
+  Shared shared{.spec = spec,
+                .options = options,
+                .plan = *std::move(plan),
+                .cluster = cluster,
+                .files = {},
+                .mutex = {},
+                .shards = {}};
   TrainResult result;
   result.steps.resize(ranks);
   result.statuses.resize(ranks);

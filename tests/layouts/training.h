@@ -1,5 +1,5 @@
-// Trains a job with its ranks as threads of this process over loopback: the whole of planner, stage programs, kernels,
-// collectives and executor, without any daemon.
+// Trains a job with its ranks as threads of this process over loopback: the whole of planner, stage
+// programs, kernels, collectives and executor, without any daemon.
 #ifndef TROUPE_TESTS_LAYOUTS_TRAINING_H_
 #define TROUPE_TESTS_LAYOUTS_TRAINING_H_
 
@@ -20,17 +20,19 @@ struct Layout {
   int pipe = 1;
 };
 
-// Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a sample, 12 samples a
-// step in microbatches of one: every degree of 1, 2, 3 and 4 divides what it must, and 259 is cut unevenly.
+// Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a
+// sample, 12 samples a step in microbatches of one: every degree of 1, 2, 3 and 4 divides what it
+// must, and 259 is cut unevenly.
 v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64_t steps);
 
-// Writes PREFIX.bin and PREFIX.idx of a stream with structure to learn, the same whenever it is called.
+// Writes PREFIX.bin and PREFIX.idx of a stream with structure to learn, the same whenever it is
+// called.
 void WriteSmallDataset(const std::string& prefix);
 
 struct TrainOptions {
-  int64_t steps = 20;                  // how many to run, from the restored one on
-  std::string restore_path;            // empty: from the seed
-  std::string save_path;               // empty: no checkpoint; else written after the last step
+  int64_t steps = 20;        // how many to run, from the restored one on
+  std::string restore_path;  // empty: from the seed
+  std::string save_path;     // empty: no checkpoint; else written after the last step
   // Called on each rank's thread before its first step.
   std::function<void(int rank, Executor& executor)> before_steps;
   // And after its last one.

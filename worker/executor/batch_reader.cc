@@ -20,7 +20,8 @@ SampleRow Batch::Row(int64_t row, int64_t sequence_length) {
           std::span(weights).subspan(begin, length), std::span(positions).subspan(begin, length)};
 }
 
-BatchReader::BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot, int64_t rows)
+BatchReader::BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot,
+                         int64_t rows)
     : dataset_(dataset), sequence_length_(sequence_length), first_slot_(first_slot), rows_(rows) {
   current_.batch.Resize(rows, sequence_length);
   ahead_.batch.Resize(rows, sequence_length);

@@ -1,6 +1,7 @@
 // Reads the rows of one data rank ahead of its steps: while step s computes, a thread reads s + 1.
 //
-// Rows are a pure function of (seed, step, slot), so reading ahead has nothing to undo. Take belongs to one thread.
+// Rows are a pure function of (seed, step, slot), so reading ahead has nothing to undo. Take
+// belongs to one thread.
 #ifndef TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 #define TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 
@@ -29,15 +30,16 @@ struct Batch {
 
 class BatchReader {
  public:
-  // Rows are those of slots [first_slot, first_slot + rows) of each step. `dataset` outlives the reader.
+  // Rows are those of slots [first_slot, first_slot + rows) of each step. `dataset` outlives the
+  // reader.
   BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot, int64_t rows);
   // Waits for the read under way.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  // The batch of `step`, valid until the next Take; begins to read step + 1. The dataset's error is returned for the
-  // step that it belongs to.
+  // The batch of `step`, valid until the next Take; begins to read step + 1. The dataset's error is
+  // returned for the step that it belongs to.
   StatusOr<const Batch*> Take(int64_t step);
 
  private:
@@ -57,9 +59,9 @@ class BatchReader {
   Slot current_;  // Take's
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t wanted_ = 0;    // the step to read ahead; 0: nothing
+  int64_t wanted_ = 0;  // the step to read ahead; 0: nothing
   bool stopping_ = false;
-  Slot ahead_;            // the thread's while wanted_ != 0, Take's otherwise
+  Slot ahead_;  // the thread's while wanted_ != 0, Take's otherwise
   std::thread thread_;
 };
 

@@ -14,7 +14,8 @@ using model::Piece;
 // Digests of the collectives of one group, in the order in which a step issues them.
 class GroupDigest {
  public:
-  GroupDigest(const model::Program& program, const model::CollectiveGroup& group, const std::string& name)
+  GroupDigest(const model::Program& program, const model::CollectiveGroup& group,
+              const std::string& name)
       : program_(program), group_(group), digest_(name) {}
 
   void Add(const std::vector<model::Op>& ops) {
@@ -22,9 +23,11 @@ class GroupDigest {
       const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
       size_t bytes = 0;
-      for (model::ValueId input : op.inputs) bytes += static_cast<size_t>(program_.value(input).bytes());
+      for (model::ValueId input : op.inputs)
+        bytes += static_cast<size_t>(program_.value(input).bytes());
       digest_.Add(CollectiveOperation::kAllReduce, bytes,
-                  attributes->reduce == model::ReduceKind::kSum ? "sum" : "max", PurposeOf(attributes->purpose));
+                  attributes->reduce == model::ReduceKind::kSum ? "sum" : "max",
+                  PurposeOf(attributes->purpose));
     }
   }
 
@@ -36,20 +39,24 @@ class GroupDigest {
   OperationDigest digest_;
 };
 
-uint64_t DigestOf(const model::Program& program, const ActionList& list, const model::CollectiveGroup& group,
-                  const std::string& name) {
+uint64_t DigestOf(const model::Program& program, const ActionList& list,
+                  const model::CollectiveGroup& group, const std::string& name) {
   GroupDigest digest(program, group, name);
-  for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
-  for (const RankAction& action : list.actions) digest.Add(program.Ops(action.chunk_index, action.piece));
-  for (size_t c = 0; c < program.chunks.size(); ++c) digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
+  for (size_t c = 0; c < program.chunks.size(); ++c)
+    digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
+  for (const RankAction& action : list.actions)
+    digest.Add(program.Ops(action.chunk_index, action.piece));
+  for (size_t c = 0; c < program.chunks.size(); ++c)
+    digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
   digest.Add(program.update);
   return digest.value();
 }
 
 }  // namespace
 
-StatusOr<Communicators> Communicators::Make(const model::Program& program, const GroupMesh& mesh, int rank,
-                                            const std::vector<int>& pipe_rank_of_chunk, CollectiveNetwork& network) {
+StatusOr<Communicators> Communicators::Make(const model::Program& program, const GroupMesh& mesh,
+                                            int rank, const std::vector<int>& pipe_rank_of_chunk,
+                                            CollectiveNetwork& network) {
   Communicators made;
   for (const UsedGroup& used : GroupsOf(program)) {
     const std::vector<int> ranks = RanksOfGroup(mesh, rank, used.group);
@@ -70,14 +77,16 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
     const int below = peer(pipe_rank_of_chunk[chunk]);
     const int above = peer(pipe_rank_of_chunk[chunk + 1]);
     if (below == above) {
-      return Unimplemented("chunks {} and {} share pipe rank {}", chunk, chunk + 1, pipe_rank_of_chunk[chunk]);
+      return Unimplemented("chunks {} and {} share pipe rank {}", chunk, chunk + 1,
+                           pipe_rank_of_chunk[chunk]);
     }
     if (rank != below && rank != above) continue;
     for (const EdgeDirection direction : {EdgeDirection::kActivation, EdgeDirection::kGradient}) {
       const bool up = direction == EdgeDirection::kActivation;
-      const std::vector<int> ranks = up ? std::vector<int>{below, above} : std::vector<int>{above, below};
-      const std::string name =
-          fmt::format("{}[chunk {}, {}->{}]", up ? "activation" : "gradient", chunk, ranks[0], ranks[1]);
+      const std::vector<int> ranks =
+          up ? std::vector<int>{below, above} : std::vector<int>{above, below};
+      const std::string name = fmt::format("{}[chunk {}, {}->{}]", up ? "activation" : "gradient",
+                                           chunk, ranks[0], ranks[1]);
       TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
                               network.MakeCommunicator("pipe", Purpose::kPipe, ranks, name));
       made.edges_.push_back({static_cast<int>(chunk), direction, name, communicator});
@@ -101,23 +110,28 @@ Communicator* Communicators::Edge(int chunk, EdgeDirection direction) const {
 }
 
 Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
-  // A group that differs does not keep its ranks from comparing the others, else those would wait for them. All ranks
-  // compare last, and say whether their other groups were equal: so one difference is refused everywhere.
+  // A group that differs does not keep its ranks from comparing the others, else those would wait
+  // for them. All ranks compare last, and say whether their other groups were equal: so one
+  // difference is refused everywhere.
   Status first_difference;
-  const auto compare = [&](Communicator* communicator, uint64_t digest, const std::string& name) -> Status {
+  const auto compare = [&](Communicator* communicator, uint64_t digest,
+                           const std::string& name) -> Status {
     const Status status = communicator->CompareDigest(digest);
     if (status.ok() || status.code() != StatusCode::kFailedPrecondition) return status;
-    if (first_difference.ok()) first_difference = Annotate(status, fmt::format("collectives of {}", name));
+    if (first_difference.ok())
+      first_difference = Annotate(status, fmt::format("collectives of {}", name));
     return OkStatus();
   };
-  // Groups come in an order that all ranks share and edges by chunk, so that no two ranks wait for each other crosswise.
+  // Groups come in an order that all ranks share and edges by chunk, so that no two ranks wait for
+  // each other crosswise.
   const NamedGroup* all = nullptr;
   for (const NamedGroup& named : groups_) {
     if (named.group.kind == model::CollectiveGroup::Kind::kAll) {
       all = &named;
       continue;
     }
-    TROUPE_RETURN_IF_ERROR(compare(named.communicator, DigestOf(program, list, named.group, named.name), named.name));
+    TROUPE_RETURN_IF_ERROR(
+        compare(named.communicator, DigestOf(program, list, named.group, named.name), named.name));
   }
   for (const NamedEdge& edge : edges_) {
     const bool up = edge.direction == EdgeDirection::kActivation;
@@ -132,15 +146,18 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
         value = up ? chunk.input : chunk.output_gradient;
       }
       if (value == model::kNoValue) continue;
-      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(program.value(value).bytes()), "", Purpose::kPipe);
+      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(program.value(value).bytes()), "",
+                 Purpose::kPipe);
       // Which microbatch crosses is part of what both sides must agree on.
-      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "", Purpose::kPipe);
+      digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "",
+                 Purpose::kPipe);
     }
     TROUPE_RETURN_IF_ERROR(compare(edge.communicator, digest.value(), edge.name));
   }
   if (all != nullptr) {
     const uint64_t digest = DigestOf(program, list, all->group, all->name);
-    TROUPE_RETURN_IF_ERROR(compare(all->communicator, first_difference.ok() ? digest : ~digest, all->name));
+    TROUPE_RETURN_IF_ERROR(
+        compare(all->communicator, first_difference.ok() ? digest : ~digest, all->name));
   }
   return first_difference;
 }

@@ -1,5 +1,5 @@
-// The communicators of one rank: one for each group that its program names, and one for each directed edge of the
-// pipeline. Owned by the network; this is the table of them.
+// The communicators of one rank: one for each group that its program names, and one for each
+// directed edge of the pipeline. Owned by the network; this is the table of them.
 #ifndef TROUPE_WORKER_EXECUTOR_COMMUNICATORS_H_
 #define TROUPE_WORKER_EXECUTOR_COMMUNICATORS_H_
 
@@ -10,8 +10,8 @@
 #include "collective/communicator.h"
 #include "collective/network.h"
 #include "model/program/program.h"
-#include "worker/executor/rank_action.h"
 #include "worker/executor/group.h"
+#include "worker/executor/rank_action.h"
 
 namespace troupe {
 
@@ -19,18 +19,21 @@ enum class EdgeDirection { kActivation, kGradient };
 
 class Communicators {
  public:
-  // `pipe_rank_of_chunk`: of the whole model. Before the network is connected. UNIMPLEMENTED where neighbouring chunks
-  // share a pipe rank.
-  static StatusOr<Communicators> Make(const model::Program& program, const GroupMesh& mesh, int rank,
-                                      const std::vector<int>& pipe_rank_of_chunk, CollectiveNetwork& network);
+  // `pipe_rank_of_chunk`: of the whole model. Before the network is connected. UNIMPLEMENTED where
+  // neighbouring chunks share a pipe rank.
+  static StatusOr<Communicators> Make(const model::Program& program, const GroupMesh& mesh,
+                                      int rank, const std::vector<int>& pipe_rank_of_chunk,
+                                      CollectiveNetwork& network);
 
   // Null where the group has one rank (or the program does not use it).
   Communicator* Find(const model::CollectiveGroup& group) const;
 
-  // Between `chunk` and `chunk + 1`; activations go up, gradients down. Null if this rank owns neither.
+  // Between `chunk` and `chunk + 1`; activations go up, gradients down. Null if this rank owns
+  // neither.
   Communicator* Edge(int chunk, EdgeDirection direction) const;
 
-  // On every group: do all ranks have the same ordered collectives in a step? FAILED_PRECONDITION names group and ranks.
+  // On every group: do all ranks have the same ordered collectives in a step? FAILED_PRECONDITION
+  // names group and ranks.
   Status CompareDigests(const model::Program& program, const ActionList& actions) const;
 
  private:

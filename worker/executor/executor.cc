@@ -45,34 +45,41 @@ constexpr model::CollectiveGroup kAllRanks{model::CollectiveGroup::Kind::kAll, 0
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options, const model::Program& program,
-                                                   const model::MemoryPlan& memory, kernels::Backend& backend,
-                                                   CollectiveNetwork& network, const Dataset& dataset,
-                                                   StepProgress* progress) {
+StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
+                                                   const model::Program& program,
+                                                   const model::MemoryPlan& memory,
+                                                   kernels::Backend& backend,
+                                                   CollectiveNetwork& network,
+                                                   const Dataset& dataset, StepProgress* progress) {
   if (options.actions.buffers != memory.buffers) {
-    return InvalidArgument("the schedule keeps other numbers of microbatches alive than the memory plan holds buffers");
+    return InvalidArgument(
+        "the schedule keeps other numbers of microbatches alive than the memory plan holds "
+        "buffers");
   }
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
   progress->Enter(Phase::kBuild);
-  TROUPE_ASSIGN_OR_RETURN(Communicators communicators,
-                          Communicators::Make(program, made.mesh, made.rank, made.pipe_rank_of_chunk, network));
+  TROUPE_ASSIGN_OR_RETURN(
+      Communicators communicators,
+      Communicators::Make(program, made.mesh, made.rank, made.pipe_rank_of_chunk, network));
   executor->communicators_ = std::move(communicators);
   Executor* const self = executor.get();
   TROUPE_ASSIGN_OR_RETURN(
       executor->executable_,
-      backend.Prepare(program, memory,
-                      [self](const model::CollectiveGroup& group) { return self->communicators_->Find(group); }));
+      backend.Prepare(program, memory, [self](const model::CollectiveGroup& group) {
+        return self->communicators_->Find(group);
+      }));
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     executor->activation_sends_.emplace_back(made.actions.buffers[c]);
     executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
   }
   const int64_t rows = made.batch.tokens_per_microbatch();
   executor->positions_.resize(rows);
-  for (int64_t r = 0; r < rows; ++r) executor->positions_[r] = static_cast<int32_t>(r % made.batch.sequence_length);
-  const bool needs_rows = std::any_of(program.chunks.begin(), program.chunks.end(), [](const auto& chunk) {
-    return chunk.tokens != kNoValue || chunk.targets != kNoValue;
-  });
+  for (int64_t r = 0; r < rows; ++r)
+    executor->positions_[r] = static_cast<int32_t>(r % made.batch.sequence_length);
+  const bool needs_rows = std::any_of(
+      program.chunks.begin(), program.chunks.end(),
+      [](const auto& chunk) { return chunk.tokens != kNoValue || chunk.targets != kNoValue; });
   if (needs_rows) {
     executor->reader_ = std::make_unique<BatchReader>(
         dataset, made.batch.sequence_length, made.batch.FirstSlot(executor->data_rank(), 0),
@@ -133,21 +140,24 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
   }
 
-  // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals, sum_of_squares).
+  // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals,
+  // sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
   if (counts_loss()) {
-    control[model::kLaneTokens] = static_cast<double>(
-        std::count_if(batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
+    control[model::kLaneTokens] = static_cast<double>(std::count_if(
+        batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
   }
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
   control[model::kLaneIntentKnown] = inputs.intent_known ? 1 : 0;
-  TROUPE_RETURN_IF_ERROR(executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
+  TROUPE_RETURN_IF_ERROR(
+      executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   progress_->Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
-  TROUPE_RETURN_IF_ERROR(executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
+  TROUPE_RETURN_IF_ERROR(
+      executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
 
   const double weight = control[model::kLaneWeight];
   result.loss = control[model::kLaneLoss] / weight;
@@ -158,14 +168,16 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
   result.request_attempt = static_cast<int64_t>(control[model::kLaneRequestAttempt]);
   result.intent_known = control[model::kLaneIntentKnown] != 0;
   // The same test that the update makes before it touches a parameter.
-  if (control[model::kLaneNonfinite] != 0 || !std::isfinite(control[model::kLaneSumOfSquares]) || !(weight > 0)) {
+  if (control[model::kLaneNonfinite] != 0 || !std::isfinite(control[model::kLaneSumOfSquares]) ||
+      !(weight > 0)) {
     if (options_.on_nonfinite == OnNonfinite::kFail) {
       const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
-      return OutOfRange("step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
-                        result.step,
-                        rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
-                                  : "loss or gradient norm is not finite",
-                        result.loss, result.grad_norm, weight);
+      return OutOfRange(
+          "step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
+          result.step,
+          rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
+                    : "loss or gradient norm is not finite",
+          result.loss, result.grad_norm, weight);
     }
     result.skipped = true;
   }
@@ -173,7 +185,8 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
   result.step_seconds = SecondsSince(begin);
 
-  const bool at_interval = options_.validation_interval > 0 && result.step % options_.validation_interval == 0;
+  const bool at_interval =
+      options_.validation_interval > 0 && result.step % options_.validation_interval == 0;
   if (at_interval || result.step == options_.steps) {
     TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
   }
@@ -187,8 +200,8 @@ Status Executor::RunActions(const Batch* batch) {
   for (const RankAction& action : options_.actions.actions) {
     RunOptions run;
     run.first_microbatch = action.first_microbatch;
-    TROUPE_RETURN_IF_ERROR(
-        RunAction(action, {batch, action.microbatch * options_.batch.tokens_per_microbatch()}, run));
+    TROUPE_RETURN_IF_ERROR(RunAction(
+        action, {batch, action.microbatch * options_.batch.tokens_per_microbatch()}, run));
   }
   return WaitSends();
 }
@@ -201,13 +214,13 @@ Status Executor::RunAction(const RankAction& action, const RowSource& rows, cons
     TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kGradient).Wait());
     TROUPE_RETURN_IF_ERROR(WriteInputs(action, rows));
     if (action.receives) {
-      TROUPE_RETURN_IF_ERROR(
-          Receive(action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
+      TROUPE_RETURN_IF_ERROR(Receive(
+          action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
     }
   } else if (action.receives) {
     TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
-    TROUPE_RETURN_IF_ERROR(
-        Receive(action, chunk.output_gradient, communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+    TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
+                                   communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
   }
   progress_->Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
   TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
@@ -225,7 +238,8 @@ Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
   const auto write = [&](model::ValueId value, const auto* data) {
     if (value == kNoValue) return OkStatus();
-    return executable_->Write(value, action.buffer, std::as_bytes(std::span(data, positions_.size())));
+    return executable_->Write(value, action.buffer,
+                              std::as_bytes(std::span(data, positions_.size())));
   };
   TROUPE_RETURN_IF_ERROR(write(chunk.positions, positions_.data()));
   if (rows.batch == nullptr) return OkStatus();
@@ -265,7 +279,8 @@ Status Executor::ZeroLossTotals() {
 }
 
 Status Executor::WriteScalars(int64_t step, double learning_rate) {
-  const std::array<float, 2> scalars = {static_cast<float>(learning_rate), static_cast<float>(step)};
+  const std::array<float, 2> scalars = {static_cast<float>(learning_rate),
+                                        static_cast<float>(step)};
   return executable_->Write(program_.scalars, 0, std::as_bytes(std::span(scalars)));
 }
 
@@ -279,7 +294,8 @@ bool Executor::counts_loss() const {
 StatusOr<std::array<double, 2>> Executor::LossTotals() {
   std::array<double, 2> totals = {};
   if (counts_loss()) {
-    TROUPE_RETURN_IF_ERROR(executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
+    TROUPE_RETURN_IF_ERROR(
+        executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));
   }
   return totals;
 }
@@ -304,7 +320,8 @@ StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
   progress_->Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
-  const int64_t rows = static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;
+  const int64_t rows =
+      static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;
   RunOptions run;
   run.evaluate = true;
   for (int64_t round = 0; round < rows / options_.batch.micro_batch_size; ++round) {
@@ -323,7 +340,8 @@ StatusOr<std::optional<double>> Executor::Validate() {
   TROUPE_RETURN_IF_ERROR(WaitSends());
   TROUPE_ASSIGN_OR_RETURN(auto totals, LossTotals());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
-    TROUPE_RETURN_IF_ERROR(all->AllReduce(totals.data(), totals.size(), SumFloat64(), Purpose::kControl));
+    TROUPE_RETURN_IF_ERROR(
+        all->AllReduce(totals.data(), totals.size(), SumFloat64(), Purpose::kControl));
   }
   return std::optional<double>(totals[0] / totals[1]);
 }

@@ -1,11 +1,12 @@
 // Runs the steps of one rank: walks the plan's actions over a prepared stage program.
 //
-// Life: Make (program, memory, communicators; nothing is sent), the caller connects the network, Start (digests
-// compared), initial weights or a checkpoint (worker/executor/shards.h), then RunStep once a step. The program is
-// prepared exactly once, whatever the number of steps.
+// Life: Make (program, memory, communicators; nothing is sent), the caller connects the network,
+// Start (digests compared), initial weights or a checkpoint (worker/executor/shards.h), then
+// RunStep once a step. The program is prepared exactly once, whatever the number of steps.
 //
-// After any error but a refused batch of data the executor is only fit to be destroyed: buffers may hold half a step.
-// Thread-safety: one thread, the step thread; CurrentOperation may be called from any.
+// After any error but a refused batch of data the executor is only fit to be destroyed: buffers may
+// hold half a step. Thread-safety: one thread, the step thread; CurrentOperation may be called from
+// any.
 #ifndef TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 #define TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 
@@ -37,35 +38,35 @@ enum class OnNonfinite { kFail, kSkipStep };
 struct ExecutorOptions {
   int rank = 0;
   GroupMesh mesh;
-  std::vector<int> pipe_rank_of_chunk;    // of the whole model
-  ActionList actions;                     // this rank's
+  std::vector<int> pipe_rank_of_chunk;  // of the whole model
+  ActionList actions;                   // this rank's
   BatchGeometry batch;
-  int64_t steps = 0;                      // the last one
+  int64_t steps = 0;  // the last one
   LearningRateSchedule learning_rate;
   OnNonfinite on_nonfinite = OnNonfinite::kFail;
-  int64_t validation_interval = 0;        // steps; 0: only after the last step
-  int64_t validation_samples = 0;         // at most so many of the held-out ones; 0: no validation
+  int64_t validation_interval = 0;  // steps; 0: only after the last step
+  int64_t validation_samples = 0;   // at most so many of the held-out ones; 0: no validation
 };
 
 // What this rank knows when a step's control word is made (facts: PROTOCOL of tickets).
 struct ControlInputs {
   bool stop = false;
   int64_t ticket_end = std::numeric_limits<int32_t>::max();
-  int64_t request_attempt = 0;   // the highest asked-for checkpoint attempt known
-  bool intent_known = false;     // of a checkpoint due after this step
+  int64_t request_attempt = 0;  // the highest asked-for checkpoint attempt known
+  bool intent_known = false;    // of a checkpoint due after this step
 };
 
 // Equal on all ranks but the times.
 struct StepResult {
   int64_t step = 0;
-  double loss = 0;               // Σ weight·nll / Σ weight over the global batch
-  double grad_norm = 0;          // before clipping
+  double loss = 0;       // Σ weight·nll / Σ weight over the global batch
+  double grad_norm = 0;  // before clipping
   double learning_rate = 0;
-  int64_t tokens = 0;            // targets that count, of the global batch
-  bool skipped = false;          // not finite and on_nonfinite = skip_step
+  int64_t tokens = 0;    // targets that count, of the global batch
+  bool skipped = false;  // not finite and on_nonfinite = skip_step
   double step_seconds = 0;
   double data_wait_seconds = 0;
-  double receive_wait_seconds = 0;         // in pipeline receives
+  double receive_wait_seconds = 0;  // in pipeline receives
   std::optional<double> validation_loss;
   // What all ranks know together after this step.
   bool stop = false;
@@ -76,30 +77,35 @@ struct StepResult {
 
 class Executor {
  public:
-  // Makes communicators in `network` and prepares `program`. `program`, `memory`, `backend`, `network`, `dataset` and
-  // `progress` outlive the executor. INVALID_ARGUMENT where actions and memory plan disagree.
-  static StatusOr<std::unique_ptr<Executor>> Make(ExecutorOptions options, const model::Program& program,
-                                                  const model::MemoryPlan& memory, kernels::Backend& backend,
-                                                  CollectiveNetwork& network, const Dataset& dataset,
-                                                  StepProgress* progress);
+  // Makes communicators in `network` and prepares `program`. `program`, `memory`, `backend`,
+  // `network`, `dataset` and `progress` outlive the executor. INVALID_ARGUMENT where actions and
+  // memory plan disagree.
+  static StatusOr<std::unique_ptr<Executor>> Make(ExecutorOptions options,
+                                                  const model::Program& program,
+                                                  const model::MemoryPlan& memory,
+                                                  kernels::Backend& backend,
+                                                  CollectiveNetwork& network,
+                                                  const Dataset& dataset, StepProgress* progress);
   ~Executor();
 
   // Compares what each group is about to do. REQUIRES: the network is connected.
   Status Start();
 
-  // To be called once parameters (and, after a checkpoint, optimizer states) are in place: makes compute copies.
-  // `applied_step`: the step after which they were taken, 0 for initial weights.
+  // To be called once parameters (and, after a checkpoint, optimizer states) are in place: makes
+  // compute copies. `applied_step`: the step after which they were taken, 0 for initial weights.
   Status FinishLoading(int64_t applied_step);
 
-  // The smallest of all ranks' ticket ends: to be called by all where the last agreed one has been reached, so that no
-  // rank begins a step for which another has no ticket.
+  // The smallest of all ranks' ticket ends: to be called by all where the last agreed one has been
+  // reached, so that no rank begins a step for which another has no ticket.
   StatusOr<int64_t> AgreeTicketEnd(int64_t own_end);
 
-  // Runs step applied_step() + 1. OUT_OF_RANGE names step and rank of a number that is not finite (on_nonfinite =
-  // fail; the step is not applied); UNAVAILABLE and the like come from collectives, INVALID_ARGUMENT from data.
+  // Runs step applied_step() + 1. OUT_OF_RANGE names step and rank of a number that is not finite
+  // (on_nonfinite = fail; the step is not applied); UNAVAILABLE and the like come from collectives,
+  // INVALID_ARGUMENT from data.
   StatusOr<StepResult> RunStep(const ControlInputs& inputs);
 
-  // Mean loss over the fixed held-out samples with the present weights; absent where there are none.
+  // Mean loss over the fixed held-out samples with the present weights; absent where there are
+  // none.
   StatusOr<std::optional<double>> Validate();
 
   // The last step whose update is in the parameters (or was skipped).
@@ -117,7 +123,8 @@ class Executor {
     int64_t first_row = 0;
   };
 
-  Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset, StepProgress* progress);
+  Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
+           StepProgress* progress);
 
   Status RunActions(const Batch* batch);
   Status RunAction(const RankAction& action, const RowSource& rows, const kernels::RunOptions& run);
@@ -139,11 +146,12 @@ class Executor {
   StepProgress* const progress_;
   std::optional<Communicators> communicators_;
   std::unique_ptr<kernels::Executable> executable_;
-  std::unique_ptr<BatchReader> reader_;       // null on ranks that need no rows
+  std::unique_ptr<BatchReader> reader_;                          // null on ranks that need no rows
   std::vector<std::vector<CollectiveHandle>> activation_sends_;  // [chunk index][buffer]
   std::vector<std::vector<CollectiveHandle>> gradient_sends_;
-  std::vector<int32_t> positions_;            // of one microbatch
-  std::optional<Batch> validation_batch_;     // this data rank's rows, those beyond the last sample with weight 0
+  std::vector<int32_t> positions_;  // of one microbatch
+  std::optional<Batch>
+      validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;
   int64_t applied_step_ = 0;
 };

@@ -19,15 +19,16 @@ struct GroupMesh {
   int last_stage = 0;   // and of the last
 };
 
-// The ranks of the group that `rank` belongs to, in group order: kAxes: all that differ from it along those axes only;
-// kOwners: along pipe only, the stages that own the tied embedding; kAll: everyone.
+// The ranks of the group that `rank` belongs to, in group order: kAxes: all that differ from it
+// along those axes only; kOwners: along pipe only, the stages that own the tied embedding; kAll:
+// everyone.
 std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const model::CollectiveGroup& group);
 
 // "tensor", "data_replicate+data_shard", "owners", "all"; axes of one rank are left out.
 std::string AxisText(const GroupMesh& mesh, const model::CollectiveGroup& group);
 
-// Every group on which `program` has a collective, in an order that all ranks of the job share, each once, with the
-// purpose of its first collective.
+// Every group on which `program` has a collective, in an order that all ranks of the job share,
+// each once, with the purpose of its first collective.
 struct UsedGroup {
   model::CollectiveGroup group;
   model::CollectivePurpose purpose;

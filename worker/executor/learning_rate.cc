@@ -23,7 +23,9 @@ StatusOr<DecayType> ParseDecayType(std::string_view text) {
   if (text == "cosine") return DecayType::kCosine;
   if (text == "wsd") return DecayType::kWsd;
   if (text == "inverse_sqrt") return DecayType::kInverseSqrt;
-  return InvalidArgument("lr_schedule.decay_type: \"{}\" is none of constant, linear, cosine, wsd, inverse_sqrt", text);
+  return InvalidArgument(
+      "lr_schedule.decay_type: \"{}\" is none of constant, linear, cosine, wsd, inverse_sqrt",
+      text);
 }
 
 double LearningRate(const LearningRateSchedule& schedule, int64_t step) {
@@ -40,7 +42,8 @@ double LearningRate(const LearningRateSchedule& schedule, int64_t step) {
       return schedule.peak * (1.0 - fall * Progress(s, warmup, end));
     case DecayType::kCosine:
       return schedule.peak *
-             (schedule.min_factor + fall * 0.5 * (1.0 + std::cos(std::numbers::pi * Progress(s, warmup, end))));
+             (schedule.min_factor +
+              fall * 0.5 * (1.0 + std::cos(std::numbers::pi * Progress(s, warmup, end))));
     case DecayType::kWsd: {
       const double begin = std::max(warmup, end * (1.0 - schedule.decay_ratio));
       return schedule.peak * (1.0 - fall * Progress(s, begin, end));

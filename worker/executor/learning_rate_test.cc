@@ -17,8 +17,8 @@ LearningRateSchedule Schedule(DecayType type) {
 }
 
 TEST(LearningRate, RisesInALineFromTheFirstStepAndReachesThePeakAtTheLastWarmUpStep) {
-  for (DecayType type : {DecayType::kConstant, DecayType::kLinear, DecayType::kCosine, DecayType::kWsd,
-                         DecayType::kInverseSqrt}) {
+  for (DecayType type : {DecayType::kConstant, DecayType::kLinear, DecayType::kCosine,
+                         DecayType::kWsd, DecayType::kInverseSqrt}) {
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 1), 0.2);
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 5), 1.0);
     EXPECT_DOUBLE_EQ(LearningRate(Schedule(type), 10), 2.0);
@@ -35,7 +35,8 @@ TEST(LearningRate, EachDecayPassesItsMiddleAndEndsAtTheMinimum) {
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kConstant), 1000), 2.0);
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kLinear), 60), 2.0 * 0.55);
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kCosine), 60), 2.0 * 0.55);
-  EXPECT_NEAR(LearningRate(Schedule(DecayType::kCosine), 35), 2.0 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5))), 1e-15);
+  EXPECT_NEAR(LearningRate(Schedule(DecayType::kCosine), 35),
+              2.0 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5))), 1e-15);
   // Stable until 110 · 0.8 = 88, then 22 steps down.
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 88), 2.0);
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 99), 2.0 * 0.55);

@@ -14,8 +14,8 @@ enum class Progress { kNothing, kForwardDone, kInputGradientDone, kDone };
 // What one chunk has done so far.
 struct ChunkProgress {
   std::vector<Progress> microbatches;
-  std::vector<int> buffer_of;   // by microbatch, while alive
-  std::vector<bool> in_use;     // by buffer
+  std::vector<int> buffer_of;  // by microbatch, while alive
+  std::vector<bool> in_use;    // by buffer
   bool piece_seen[model::kNumPieces] = {};
 
   int TakeBuffer() {
@@ -32,8 +32,9 @@ struct ChunkProgress {
 
 }  // namespace
 
-StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule, const std::vector<int>& chunks,
-                                 int chunk_count, int microbatches) {
+StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
+                                 const std::vector<int>& chunks, int chunk_count,
+                                 int microbatches) {
   ActionList list;
   std::vector<ChunkProgress> progress(chunks.size());
   for (ChunkProgress& chunk : progress) {
@@ -43,10 +44,11 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule, const
   for (const std::string& text : schedule) {
     TROUPE_ASSIGN_OR_RETURN(const Action parsed, ParseAction(text));
     const auto found = std::find(chunks.begin(), chunks.end(), parsed.chunk);
-    if (found == chunks.end()) return InvalidArgument("schedule action \"{}\": the chunk is not this rank's", text);
+    if (found == chunks.end())
+      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's", text);
     if (parsed.microbatch >= microbatches) {
-      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}", text, parsed.microbatch,
-                             microbatches);
+      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}", text,
+                             parsed.microbatch, microbatches);
     }
     RankAction action;
     action.chunk = parsed.chunk;
@@ -64,11 +66,13 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule, const
         break;
       case ActionKind::kBackward:
       case ActionKind::kInputGradient:
-        action.piece = parsed.kind == ActionKind::kBackward ? Piece::kBackward : Piece::kInputGradient;
+        action.piece =
+            parsed.kind == ActionKind::kBackward ? Piece::kBackward : Piece::kInputGradient;
         action.receives = action.chunk + 1 < chunk_count;
         action.sends = action.chunk > 0;
         wanted = Progress::kForwardDone;
-        reached = parsed.kind == ActionKind::kBackward ? Progress::kDone : Progress::kInputGradientDone;
+        reached =
+            parsed.kind == ActionKind::kBackward ? Progress::kDone : Progress::kInputGradientDone;
         list.split_backward |= parsed.kind == ActionKind::kInputGradient;
         break;
       case ActionKind::kWeightGradient:
@@ -77,7 +81,8 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule, const
         reached = Progress::kDone;
         break;
     }
-    if (state != wanted) return InvalidArgument("schedule action \"{}\" is out of order or doubled", text);
+    if (state != wanted)
+      return InvalidArgument("schedule action \"{}\" is out of order or doubled", text);
     state = reached;
     if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
     action.buffer = chunk.buffer_of[action.microbatch];
@@ -103,8 +108,8 @@ std::string ToText(const RankAction& action) {
                       : action.piece == Piece::kBackward      ? 'B'
                       : action.piece == Piece::kInputGradient ? 'I'
                                                               : 'W';
-  return fmt::format("{}{}{}.{} b{}{}", action.receives ? "R " : "", letter, action.chunk, action.microbatch,
-                     action.buffer, action.sends ? " S" : "");
+  return fmt::format("{}{}{}.{} b{}{}", action.receives ? "R " : "", letter, action.chunk,
+                     action.microbatch, action.buffer, action.sends ? " S" : "");
 }
 
 }  // namespace troupe

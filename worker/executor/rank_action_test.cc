@@ -26,7 +26,8 @@ TEST(Actions, OneStageNeitherSendsNorReceivesAndReusesItsOneBuffer) {
 TEST(Actions, AFirstStageKeepsAsManyBuffersAsMicrobatchesAliveAndSendsForward) {
   const auto list = MakeActions({"F0.0", "F0.1", "B0.0", "F0.2", "B0.1", "B0.2"}, {0}, 2, 3);
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S", "R B0.0 b0", "F0.2 b0 S", "R B0.1 b1", "R B0.2 b0"));
+  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S", "R B0.0 b0", "F0.2 b0 S",
+                                        "R B0.1 b1", "R B0.2 b0"));
   EXPECT_THAT(list->buffers, ElementsAre(2));
 }
 

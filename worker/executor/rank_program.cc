@@ -27,8 +27,8 @@ StatusOr<LearningRateSchedule> MakeLearningRateSchedule(const v1::JobSpec& spec)
 Status CheckMesh(const v1::Plan& plan) {
   const v1::MeshDegrees& degrees = plan.mesh();
   int64_t product = 1;
-  for (const int64_t degree : {degrees.pipe(), degrees.data_replicate(), degrees.data_shard(), degrees.context(),
-                               degrees.expert(), degrees.tensor()}) {
+  for (const int64_t degree : {degrees.pipe(), degrees.data_replicate(), degrees.data_shard(),
+                               degrees.context(), degrees.expert(), degrees.tensor()}) {
     if (degree < 1) return InvalidArgument("plan.mesh has a degree of {}", degree);
     product *= degree;
     if (product > plan.ranks_size()) break;
@@ -47,8 +47,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
   const Mesh mesh(plan.mesh());
   const int pipe_rank = build.mesh.coordinates[Axis::kPipe];
   if (plan.schedule().ranks_size() <= pipe_rank) {
-    return InvalidArgument("plan.schedule has {} pipe ranks, rank {} is at {}", plan.schedule().ranks_size(), rank,
-                           pipe_rank);
+    return InvalidArgument("plan.schedule has {} pipe ranks, rank {} is at {}",
+                           plan.schedule().ranks_size(), rank, pipe_rank);
   }
   std::vector<int> pipe_rank_of_chunk;
   for (const v1::ChunkPlan& chunk : plan.chunks()) pipe_rank_of_chunk.push_back(chunk.pipe_rank());
@@ -56,9 +56,10 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
   for (const model::ChunkSpec& chunk : build.chunks) chunks.push_back(chunk.chunk);
   if (chunks.empty()) return InvalidArgument("the plan gives pipe rank {} no chunk", pipe_rank);
   const auto& schedule = plan.schedule().ranks(pipe_rank).actions();
-  TROUPE_ASSIGN_OR_RETURN(ActionList actions,
-                          MakeActions({schedule.begin(), schedule.end()}, chunks,
-                                      static_cast<int>(pipe_rank_of_chunk.size()), plan.schedule().microbatches()));
+  TROUPE_ASSIGN_OR_RETURN(
+      ActionList actions,
+      MakeActions({schedule.begin(), schedule.end()}, chunks,
+                  static_cast<int>(pipe_rank_of_chunk.size()), plan.schedule().microbatches()));
   TROUPE_ASSIGN_OR_RETURN(const LearningRateSchedule learning_rate, MakeLearningRateSchedule(spec));
   const v1::TrainingSpec& training = spec.training();
   TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(build));
@@ -74,7 +75,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .batch = MakeBatchGeometry(training, mesh),
                   .steps = training.steps(),
                   .learning_rate = learning_rate,
-                  .on_nonfinite = training.on_nonfinite() == "skip_step" ? OnNonfinite::kSkipStep : OnNonfinite::kFail,
+                  .on_nonfinite = training.on_nonfinite() == "skip_step" ? OnNonfinite::kSkipStep
+                                                                         : OnNonfinite::kFail,
                   .validation_interval = training.validation_interval(),
                   .validation_samples = training.validation_samples()}};
 }

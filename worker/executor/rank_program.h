@@ -1,4 +1,5 @@
-// From a job, its plan and a rank to what the executor runs: the bridge between plan/ and model/. Pure.
+// From a job, its plan and a rank to what the executor runs: the bridge between plan/ and model/.
+// Pure.
 #ifndef TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
 #define TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
 

@@ -33,14 +33,16 @@ std::span<std::byte> MemoryOf(const model::ParameterSlice& slice, kernels::Execu
           static_cast<size_t>(ElementsOf(slice.local_shape) * kFloatBytes)};
 }
 
-void FillZero(const model::Program& program, model::ValueId value, kernels::Executable& executable) {
+void FillZero(const model::Program& program, model::ValueId value,
+              kernels::Executable& executable) {
   auto* const begin = static_cast<std::byte*>(executable.Address(value, 0));
   std::fill(begin, begin + program.value(value).bytes(), std::byte{0});
 }
 
 }  // namespace
 
-StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec, const v1::Plan& plan) {
+StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
+                                                              const v1::Plan& plan) {
   const Mesh mesh(plan.mesh());
   std::vector<std::vector<GlobalSlice>> slices(mesh.ranks());
   // Replicas hold the same, so that one of them stands for all.
@@ -52,7 +54,8 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
       slices[rank] = slices[representative];
       continue;
     }
-    TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
+    TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build,
+                            MakeStageBuildOptions(spec, plan, rank));
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, model::BuildProgram(build));
     for (const model::ParameterSlice& slice : model::ParameterSlices(program)) {
       slices[rank].push_back(ToGlobalSlice(slice));
@@ -61,14 +64,16 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
   return slices;
 }
 
-void InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable) {
+void InitializeState(const model::Program& program, uint64_t seed,
+                     kernels::Executable& executable) {
   constexpr int64_t kBlock = 1 << 15;  // elements of one unit of work
   for (const model::ParameterEntry& entry : program.parameters) {
     FillZero(program, entry.value, executable);
     FillZero(program, entry.exp_avg, executable);
     FillZero(program, entry.exp_avg_sq, executable);
     auto* const base = static_cast<float*>(executable.Address(entry.value, 0));
-    const int64_t row_elements = program.value(entry.value).elements() / program.value(entry.value).dims[0].local;
+    const int64_t row_elements =
+        program.value(entry.value).elements() / program.value(entry.value).dims[0].local;
     for (const model::ParameterPart& part : entry.parts) {
       const int64_t elements = ElementsOf(part.local_shape);
       float* const begin = base + part.row_begin * row_elements;
@@ -81,10 +86,12 @@ void InitializeState(const model::Program& program, uint64_t seed, kernels::Exec
   }
 }
 
-Status LoadState(FileSystem& files, const std::string& directory, const v1::CheckpointManifest& manifest,
-                 const model::Program& program, kernels::Executable& executable) {
+Status LoadState(FileSystem& files, const std::string& directory,
+                 const v1::CheckpointManifest& manifest, const model::Program& program,
+                 kernels::Executable& executable) {
   for (const model::ParameterEntry& entry : program.parameters) {
-    for (model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq}) FillZero(program, value, executable);
+    for (model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq})
+      FillZero(program, value, executable);
   }
   std::vector<LoadTarget> targets;
   for (const model::ParameterSlice& slice : model::ParameterSlices(program)) {
@@ -94,8 +101,8 @@ Status LoadState(FileSystem& files, const std::string& directory, const v1::Chec
 }
 
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
-                                  const std::vector<OwnedRows>& owned, const model::Program& program,
-                                  kernels::Executable& executable) {
+                                  const std::vector<OwnedRows>& owned,
+                                  const model::Program& program, kernels::Executable& executable) {
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
   std::vector<ShardTensor> tensors;
   for (const OwnedRows& rows : owned) {
@@ -103,8 +110,9 @@ StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& director
     const GlobalSlice whole = ToGlobalSlice(slice);
     const GlobalSlice part = RowsOf(whole, rows);
     const std::span<std::byte> memory = MemoryOf(slice, executable);
-    tensors.push_back({part, memory.subspan(static_cast<size_t>(ByteOffsetOf(whole, rows)),
-                                            static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes))});
+    tensors.push_back(
+        {part, memory.subspan(static_cast<size_t>(ByteOffsetOf(whole, rows)),
+                              static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes))});
   }
   return WriteShard(files, directory, rank, tensors);
 }

@@ -1,7 +1,9 @@
-// A rank's parameters and optimizer states: filled from the seed or a checkpoint, written as its part of one.
+// A rank's parameters and optimizer states: filled from the seed or a checkpoint, written as its
+// part of one.
 //
-// All of it works in place on the executable's memory, so it needs a backend whose addresses are host memory in the
-// values' own dtypes (kernels/cpu), and a step thread that does nothing else meanwhile.
+// All of it works in place on the executable's memory, so it needs a backend whose addresses are
+// host memory in the values' own dtypes (kernels/cpu), and a step thread that does nothing else
+// meanwhile.
 #ifndef TROUPE_WORKER_EXECUTOR_SHARDS_H_
 #define TROUPE_WORKER_EXECUTOR_SHARDS_H_
 
@@ -21,21 +23,24 @@
 
 namespace troupe {
 
-// The slices that each rank of the plan holds, in the order of model::ParameterSlices of its program. Pure.
-StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec, const v1::Plan& plan);
+// The slices that each rank of the plan holds, in the order of model::ParameterSlices of its
+// program. Pure.
+StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
+                                                              const v1::Plan& plan);
 
 // Initial weights; optimizer states 0.
 void InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
 
-// Weights and optimizer states out of the checkpoint in `directory`: every block is verified before it is copied, and
-// after an error nothing of the state may be used. Errors of LoadSlices.
-Status LoadState(FileSystem& files, const std::string& directory, const v1::CheckpointManifest& manifest,
-                 const model::Program& program, kernels::Executable& executable);
+// Weights and optimizer states out of the checkpoint in `directory`: every block is verified before
+// it is copied, and after an error nothing of the state may be used. Errors of LoadSlices.
+Status LoadState(FileSystem& files, const std::string& directory,
+                 const v1::CheckpointManifest& manifest, const model::Program& program,
+                 kernels::Executable& executable);
 
 // Writes what `rank` owns of each slice (AssignOwners of SlicesOfRanks). Errors of WriteShard.
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
-                                  const std::vector<OwnedRows>& owned, const model::Program& program,
-                                  kernels::Executable& executable);
+                                  const std::vector<OwnedRows>& owned,
+                                  const model::Program& program, kernels::Executable& executable);
 
 }  // namespace troupe
 

@@ -60,10 +60,12 @@ std::string Describe(const StepProgress& progress) {
   if (phase.in_step) text = fmt::format("step {}: ", progress.step.load(std::memory_order_relaxed));
   text += phase.text;
   if (phase.of_microbatch) {
-    text += fmt::format(" of chunk {}, microbatch {}", progress.chunk.load(std::memory_order_relaxed),
-                        progress.microbatch.load(std::memory_order_relaxed));
+    text +=
+        fmt::format(" of chunk {}, microbatch {}", progress.chunk.load(std::memory_order_relaxed),
+                    progress.microbatch.load(std::memory_order_relaxed));
   }
-  const std::string_view operation(progress.operation, strnlen(progress.operation, sizeof(progress.operation)));
+  const std::string_view operation(progress.operation,
+                                   strnlen(progress.operation, sizeof(progress.operation)));
   if (!operation.empty()) text += fmt::format(" ({})", operation);
   return text;
 }

@@ -1,8 +1,8 @@
-// Where a rank's step thread is, in memory that outlives the rank when it is shared with the daemon: the last
-// operation of a process that was killed can still be told.
+// Where a rank's step thread is, in memory that outlives the rank when it is shared with the
+// daemon: the last operation of a process that was killed can still be told.
 //
-// Written by the step thread with relaxed atomics, read by anyone. Plain memory: may lie in a mapping shared between
-// processes; zero-filled it means "idle".
+// Written by the step thread with relaxed atomics, read by anyone. Plain memory: may lie in a
+// mapping shared between processes; zero-filled it means "idle".
 #ifndef TROUPE_WORKER_EXECUTOR_STEP_PROGRESS_H_
 #define TROUPE_WORKER_EXECUTOR_STEP_PROGRESS_H_
 
@@ -14,12 +14,12 @@ namespace troupe {
 
 enum class Phase : int32_t {
   kIdle,
-  kBuild,       // stage program, memory
-  kConnect,     // transport to the other ranks, digests
-  kLoad,        // initial weights or checkpoint
+  kBuild,    // stage program, memory
+  kConnect,  // transport to the other ranks, digests
+  kLoad,     // initial weights or checkpoint
   kWaitTicket,
   kReadBatch,
-  kReceive,     // from a neighbouring stage
+  kReceive,  // from a neighbouring stage
   kForward,
   kBackward,
   kInputGradient,
@@ -46,7 +46,8 @@ struct StepProgress {
     phase.store(next, std::memory_order_relaxed);
   }
 };
-static_assert(std::atomic<int64_t>::is_always_lock_free && std::atomic<int32_t>::is_always_lock_free);
+static_assert(std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<int32_t>::is_always_lock_free);
 
 // "step 12: forward of chunk 0, microbatch 3 (block1.attention.qkv)".
 std::string Describe(const StepProgress& progress);

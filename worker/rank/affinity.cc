@@ -11,7 +11,8 @@ std::vector<int> CoresOfRank(const std::vector<int>& allowed, int ranks, int ind
   const int cores = static_cast<int>(allowed.size());
   if (ranks * threads < cores) return allowed;
   std::vector<int> mine;
-  for (int t = 0; t < std::min(threads, cores); ++t) mine.push_back(allowed[(index * threads + t) % cores]);
+  for (int t = 0; t < std::min(threads, cores); ++t)
+    mine.push_back(allowed[(index * threads + t) % cores]);
   return mine;
 }
 

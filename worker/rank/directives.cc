@@ -7,7 +7,8 @@ namespace troupe {
 void Directives::TakeAddresses(const v1::AddressBook& book) {
   std::vector<std::string> addresses(book.addresses_size());
   for (const v1::RankAddress& address : book.addresses()) {
-    if (address.rank() >= 0 && address.rank() < book.addresses_size()) addresses[address.rank()] = address.address();
+    if (address.rank() >= 0 && address.rank() < book.addresses_size())
+      addresses[address.rank()] = address.address();
   }
   std::lock_guard lock(mutex_);
   addresses_ = std::move(addresses);

@@ -1,5 +1,5 @@
-// What a rank has been told by the coordinator: how far it may run, which checkpoints are asked for, whether to stop.
-// Filled by the control thread, read by the step thread.
+// What a rank has been told by the coordinator: how far it may run, which checkpoints are asked
+// for, whether to stop. Filled by the control thread, read by the step thread.
 //
 // Thread-safe.
 #ifndef TROUPE_WORKER_RANK_DIRECTIVES_H_
@@ -27,7 +27,8 @@ class Directives {
   // `now`: when it was received; its lifetime counts from there. An end never moves back.
   void TakeTicket(const v1::Ticket& ticket, MonotonicTime now);
   void TakeRequest(const v1::CheckpointIntent& intent);
-  // After this every wait but WaitForRelease returns: the rank is to end. `cause` OK: it has done its work.
+  // After this every wait but WaitForRelease returns: the rank is to end. `cause` OK: it has done
+  // its work.
   void Stop(const Status& cause);
   // The coordinator wants the rank gone: whoever waits for that returns.
   void Release();
@@ -46,8 +47,9 @@ class Directives {
   // What this rank knows before step `step`.
   ControlInputs InputsFor(int64_t step) const;
 
-  // The checkpoints that all ranks take after a step with this result, in the order in which all take them. An asked-for
-  // one of which this rank does not know the intent, though others do, has an empty path.
+  // The checkpoints that all ranks take after a step with this result, in the order in which all
+  // take them. An asked-for one of which this rank does not know the intent, though others do, has
+  // an empty path.
   std::vector<v1::CheckpointIntent> CheckpointsAfter(const StepResult& result);
 
  private:

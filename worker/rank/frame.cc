@@ -23,7 +23,8 @@ std::string EncodeFrame(const google::protobuf::MessageLite& message) {
 StatusOr<std::optional<std::string>> FrameDecoder::Next() {
   if (buffer_.size() - read_ < 4) return std::optional<std::string>();
   uint32_t length = 0;
-  for (int i = 0; i < 4; ++i) length |= static_cast<uint32_t>(static_cast<uint8_t>(buffer_[read_ + i])) << (8 * i);
+  for (int i = 0; i < 4; ++i)
+    length |= static_cast<uint32_t>(static_cast<uint8_t>(buffer_[read_ + i])) << (8 * i);
   if (length > kFrameBytesMax) {
     return InvalidArgument("a frame says it has {} bytes, more than {}", length, kFrameBytesMax);
   }
@@ -46,7 +47,8 @@ Status FrameSocket::Send(const google::protobuf::MessageLite& message) {
   while (sent < frame.size()) {
     const ssize_t count = send(descriptor_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Unavailable("the daemon is gone: {}", ErrnoStatus(errno, "send").ToString());
+    if (count < 0)
+      return Unavailable("the daemon is gone: {}", ErrnoStatus(errno, "send").ToString());
     sent += static_cast<size_t>(count);
   }
   return OkStatus();

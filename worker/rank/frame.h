@@ -1,5 +1,5 @@
-// Frames on the socket between a daemon and a rank process: a little-endian uint32 length, then so many bytes of one
-// protobuf message.
+// Frames on the socket between a daemon and a rank process: a little-endian uint32 length, then so
+// many bytes of one protobuf message.
 #ifndef TROUPE_WORKER_RANK_FRAME_H_
 #define TROUPE_WORKER_RANK_FRAME_H_
 
@@ -27,8 +27,8 @@ std::string EncodeFrame(const google::protobuf::MessageLite& message);
 class FrameDecoder {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next frame's payload; nothing if it is not complete. INVALID_ARGUMENT for a length above kFrameBytesMax: the
-  // stream cannot be read on.
+  // The next frame's payload; nothing if it is not complete. INVALID_ARGUMENT for a length above
+  // kFrameBytesMax: the stream cannot be read on.
   StatusOr<std::optional<std::string>> Next();
 
  private:
@@ -36,7 +36,8 @@ class FrameDecoder {
   size_t read_ = 0;  // bytes of buffer_ that were given out
 };
 
-// A rank process' end of the socket; blocking. Send may be called from any thread, Receive from one.
+// A rank process' end of the socket; blocking. Send may be called from any thread, Receive from
+// one.
 class FrameSocket {
  public:
   // Owns `descriptor`.
@@ -47,8 +48,8 @@ class FrameSocket {
 
   // UNAVAILABLE when the other end is gone.
   Status Send(const google::protobuf::MessageLite& message);
-  // The next frame, or nothing if none came within `limit_ms` (-1: no limit; the other end's death ends it).
-  // UNAVAILABLE at end of file.
+  // The next frame, or nothing if none came within `limit_ms` (-1: no limit; the other end's death
+  // ends it). UNAVAILABLE at end of file.
   StatusOr<std::optional<std::string>> Receive(int limit_ms);
 
  private:

@@ -25,7 +25,8 @@ namespace {
 std::atomic<kernels::Executable*> crash_executable{nullptr};
 std::atomic<StepProgress*> crash_progress{nullptr};
 
-// Async-signal-safe: copies the kernel's name into the memory shared with the daemon, then dies of the same signal.
+// Async-signal-safe: copies the kernel's name into the memory shared with the daemon, then dies of
+// the same signal.
 void OnFatalSignal(int signal) {
   StepProgress* const progress = crash_progress.load();
   kernels::Executable* const executable = crash_executable.load();
@@ -80,7 +81,8 @@ StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
   const auto socket = std::from_chars(text.data(), end, descriptors.socket);
   if (socket.ec == std::errc() && socket.ptr != end && *socket.ptr == ',') {
     const auto progress = std::from_chars(socket.ptr + 1, end, descriptors.progress);
-    if (progress.ec == std::errc() && progress.ptr == end && descriptors.socket >= 0 && descriptors.progress >= 0) {
+    if (progress.ec == std::errc() && progress.ptr == end && descriptors.socket >= 0 &&
+        descriptors.progress >= 0) {
       return descriptors;
     }
   }
@@ -95,8 +97,8 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   // Not handed on to anything this process might start.
   fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
   fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
-  void* const memory =
-      mmap(nullptr, sizeof(StepProgress), PROT_READ | PROT_WRITE, MAP_SHARED, descriptors.progress, 0);
+  void* const memory = mmap(nullptr, sizeof(StepProgress), PROT_READ | PROT_WRITE, MAP_SHARED,
+                            descriptors.progress, 0);
   if (memory == MAP_FAILED) {
     LogError("rank", "{}", ToString(ErrnoStatus(errno, "map the progress memory")));
     return 1;
@@ -115,7 +117,8 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       .make_transport = [] { return MakeUcxTransport(); },
       // A daemon that is gone is noticed by the control thread.
       .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
-      .note_executable = [](kernels::Executable* executable) { crash_executable.store(executable); },
+      .note_executable =
+          [](kernels::Executable* executable) { crash_executable.store(executable); },
   };
   v1::RankReport idle;
   idle.mutable_idle();

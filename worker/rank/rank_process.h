@@ -1,8 +1,10 @@
-// The process of one device's ranks: `troupe-worker --rank-process SOCKET,PROGRESS`, made by the daemon and by nobody
-// else. Its main thread is the control thread; each group epoch has a step thread of its own (worker/rank/rank_run.h).
+// The process of one device's ranks: `troupe-worker --rank-process SOCKET,PROGRESS`, made by the
+// daemon and by nobody else. Its main thread is the control thread; each group epoch has a step
+// thread of its own (worker/rank/rank_run.h).
 //
-// It dies with its daemon: by the parent-death signal, armed here against the daemon's main thread, and by the end of
-// file on its socket. It stays warm between group epochs and jobs; a job leaves nothing behind in it.
+// It dies with its daemon: by the parent-death signal, armed here against the daemon's main thread,
+// and by the end of file on its socket. It stays warm between group epochs and jobs; a job leaves
+// nothing behind in it.
 #ifndef TROUPE_WORKER_RANK_RANK_PROCESS_H_
 #define TROUPE_WORKER_RANK_RANK_PROCESS_H_
 

@@ -43,10 +43,10 @@ StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int core
   return options;
 }
 
-// "…/rank-3.flight.json" beside "…/rank-3.log".
-std::string FlightRecordPath(const std::string& log_path) {
-  const size_t dot = log_path.rfind('.');
-  return log_path.substr(0, dot) + ".flight.json";
+// "…/rank-3.worker-0.epoch-2.flight.json" beside "…/rank-3.worker-0.log".
+std::string FlightRecordPath(const std::string& log_path, uint64_t group_epoch) {
+  return fmt::format("{}.epoch-{}.flight.json", log_path.substr(0, log_path.rfind('.')),
+                     group_epoch);
 }
 
 }  // namespace
@@ -117,7 +117,8 @@ void RankRun::Run() {
   said.set_group_epoch(begin_.start().group_epoch());
   said.set_rank(begin_.rank());
   if (!closed.ok()) {
-    // The transport may still write into this process' memory: it is not fit for another job. The daemon sees the end.
+    // The transport may still write into this process' memory: it is not fit for another job. The
+    // daemon sees the end.
     LogError("rank", "cannot close the transport: {}", ToString(closed));
     _exit(3);
   }
@@ -135,12 +136,13 @@ Status RankRun::RunSteps() {
   progress.Enter(Phase::kBuild);
   const std::vector<int> cores = AllowedCores();
   const int threads = std::max(1, start.plan().threads_per_rank());
-  TROUPE_RETURN_IF_ERROR(
-      PinThisThread(CoresOfRank(cores, std::max(1, begin_.ranks_on_host()), begin_.index_on_host(), threads)));
+  TROUPE_RETURN_IF_ERROR(PinThisThread(
+      CoresOfRank(cores, std::max(1, begin_.ranks_on_host()), begin_.index_on_host(), threads)));
   omp_set_num_threads(threads);
 
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
-  TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options, MakeNetworkOptions(begin_, static_cast<int>(cores.size())));
+  TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options,
+                          MakeNetworkOptions(begin_, static_cast<int>(cores.size())));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
   TROUPE_ASSIGN_OR_RETURN(auto network, CollectiveNetwork::Make(options, std::move(transport)));
   {
@@ -149,10 +151,12 @@ Status RankRun::RunSteps() {
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
 
-  TROUPE_ASSIGN_OR_RETURN(dataset_, Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
+  TROUPE_ASSIGN_OR_RETURN(dataset_,
+                          Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
   TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
-  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
-                                                    *backend_, *network_, *dataset_, &progress));
+  TROUPE_ASSIGN_OR_RETURN(
+      executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
+                                *backend_, *network_, *dataset_, &progress));
   around_.note_executable(&executor_->executable());
 
   v1::WorkerMessage address;
@@ -170,7 +174,8 @@ Status RankRun::RunSteps() {
   TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, options.hang_limit));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
   TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
-  LogInfo("rank", "ready after step {}; memory plan {} bytes", applied, built_->memory.total_bytes());
+  LogInfo("rank", "ready after step {}; memory plan {} bytes", applied,
+          built_->memory.total_bytes());
   v1::WorkerMessage ready;
   ready.mutable_rank_ready()->set_job(start.job());
   ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
@@ -180,14 +185,16 @@ Status RankRun::RunSteps() {
 
   int64_t agreed_end = 0;
   bool then_stop = false;
-  while (executor_->applied_step() < start.spec().training().steps() && !then_stop && !directives_.stopped()) {
+  while (executor_->applied_step() < start.spec().training().steps() && !then_stop &&
+         !directives_.stopped()) {
     const int64_t step = executor_->applied_step() + 1;
     if (step > agreed_end) {
       progress.Enter(Phase::kWaitTicket);
       TROUPE_ASSIGN_OR_RETURN(const int64_t end, directives_.WaitForTicket(step));
       TROUPE_ASSIGN_OR_RETURN(agreed_end, executor_->AgreeTicketEnd(end));
     }
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor_->RunStep(directives_.InputsFor(step)));
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result,
+                            executor_->RunStep(directives_.InputsFor(step)));
     agreed_end = result.ticket_end;
     Report(result);
     for (const v1::CheckpointIntent& intent : directives_.CheckpointsAfter(result)) {
@@ -210,10 +217,11 @@ StatusOr<int64_t> RankRun::Load() {
     return 0;
   }
   bad_checkpoint_path_ = start.restore_path();
-  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
-                          ReadManifest(*around_.files, start.restore_path(), start.restore_digest()));
-  TROUPE_RETURN_IF_ERROR(
-      LoadState(*around_.files, start.restore_path(), manifest, executor_->program(), executor_->executable()));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::CheckpointManifest manifest,
+      ReadManifest(*around_.files, start.restore_path(), start.restore_digest()));
+  TROUPE_RETURN_IF_ERROR(LoadState(*around_.files, start.restore_path(), manifest,
+                                   executor_->program(), executor_->executable()));
   bad_checkpoint_path_.clear();
   return manifest.state().step();
 }
@@ -264,7 +272,8 @@ void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResul
 }
 
 void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
-  const StatusOr<WrittenManifest> written = WriteManifest(*around_.files, request.path(), request.manifest());
+  const StatusOr<WrittenManifest> written =
+      WriteManifest(*around_.files, request.path(), request.manifest());
   v1::WorkerMessage message;
   if (!written.ok()) {
     v1::ShardFailed& failed = *message.mutable_shard_failed();
@@ -333,7 +342,8 @@ Status RankRun::TearDown() {
 
 void RankRun::WriteFlightRecord() {
   const std::string record = network_->FlightRecorderJson();
-  const auto file = around_.files->Create(FlightRecordPath(begin_.log_path()), CreateMode::kTruncate);
+  const auto file = around_.files->Create(
+      FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()), CreateMode::kTruncate);
   const Status status = file.ok() ? (*file)->Append(AsBytes(record)) : file.status();
   if (!status.ok()) LogWarning("rank", "flight record: {}", ToString(status));
 }

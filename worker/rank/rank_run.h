@@ -1,5 +1,6 @@
-// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, writes its part of checkpoints,
-// and ends when told to. Everything slow happens on its own step thread; nothing of it outlives the object.
+// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, writes its
+// part of checkpoints, and ends when told to. Everything slow happens on its own step thread;
+// nothing of it outlives the object.
 //
 // Thread-safety: the public functions belong to the control thread.
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
@@ -41,15 +42,16 @@ struct RankSurroundings {
 
 class RankRun {
  public:
-  // Starts the step thread. At its end, which comes only after StopRanks, it says RankStopped and RankIdle.
+  // Starts the step thread. At its end, which comes only after StopRanks, it says RankStopped and
+  // RankIdle.
   RankRun(v1::BeginRank begin, RankSurroundings surroundings);
   // Waits for the step thread. REQUIRES: StopRanks was taken.
   ~RankRun();
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
-  // address_book, ticket, checkpoint_request, write_manifest and stop_ranks of this very job and epoch; others have no
-  // effect.
+  // address_book, ticket, checkpoint_request, write_manifest and stop_ranks of this very job and
+  // epoch; others have no effect.
   void Take(const v1::CoordinatorMessage& message);
 
   // Ends the rank's work if its ticket's lifetime is over.
@@ -79,7 +81,7 @@ class RankRun {
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
-  std::mutex network_mutex_;         // of the pointer: Abort comes from the control thread
+  std::mutex network_mutex_;  // of the pointer: Abort comes from the control thread
   std::unique_ptr<CollectiveNetwork> network_;
   // The step thread's.
   std::optional<RankProgram> built_;

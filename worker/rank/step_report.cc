@@ -2,7 +2,8 @@
 
 namespace troupe {
 
-v1::StepReport StepReportMaker::Make(const StepResult& result, const std::vector<CollectiveStatistics>& statistics) {
+v1::StepReport StepReportMaker::Make(const StepResult& result,
+                                     const std::vector<CollectiveStatistics>& statistics) {
   v1::StepReport report;
   report.set_job(job_);
   report.set_group_epoch(group_epoch_);
@@ -48,7 +49,8 @@ v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statist
     histogram->set_seconds(entry.seconds);
     for (uint64_t count : entry.duration_counts) histogram->add_duration_counts(count);
   }
-  for (const std::string& line : fallbacks) ++(*metrics.mutable_kernel_fallbacks())[line.substr(0, line.find(' '))];
+  for (const std::string& line : fallbacks)
+    ++(*metrics.mutable_kernel_fallbacks())[line.substr(0, line.find(' '))];
   return metrics;
 }
 

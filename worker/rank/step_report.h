@@ -19,9 +19,10 @@ class StepReportMaker {
   StepReportMaker(std::string job, uint64_t group_epoch, int rank, double model_flops)
       : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), model_flops_(model_flops) {}
 
-  // `statistics`: the network's totals; the report carries what was added since the last one. Only rank 0's has the
-  // job's numbers, the others' their own times.
-  v1::StepReport Make(const StepResult& result, const std::vector<CollectiveStatistics>& statistics);
+  // `statistics`: the network's totals; the report carries what was added since the last one. Only
+  // rank 0's has the job's numbers, the others' their own times.
+  v1::StepReport Make(const StepResult& result,
+                      const std::vector<CollectiveStatistics>& statistics);
 
  private:
   struct Totals {

@@ -50,10 +50,12 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
 }
 
 TEST(RankMetrics, FallbacksAreCountedByOperation) {
-  const v1::RankMetrics metrics = MakeRankMetrics({Statistics(2)}, {"matmul a: ref:any", "matmul b: ref:any"});
+  const v1::RankMetrics metrics =
+      MakeRankMetrics({Statistics(2)}, {"matmul a: ref:any", "matmul b: ref:any"});
   EXPECT_EQ(metrics.kernel_fallbacks().at("matmul"), 2);
   EXPECT_EQ(metrics.collectives(0).bytes(), 20u);
-  EXPECT_EQ(metrics.collectives(0).duration_counts_size(), static_cast<int>(kCollectiveDurationBounds.size()) + 1);
+  EXPECT_EQ(metrics.collectives(0).duration_counts_size(),
+            static_cast<int>(kCollectiveDurationBounds.size()) + 1);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 
 namespace troupe::session {
 
-// Sends if there is a stream; else the message is dropped, because its matter is kept elsewhere in the state.
+// Sends if there is a stream; else the message is dropped, because its matter is kept elsewhere in
+// the state.
 void Send(State& state, Effects& effects, v1::WorkerMessage message);
 
 // Sends what must be known even if it happens while there is no stream.

@@ -15,7 +15,8 @@ constexpr Duration kProcessStartLimit = std::chrono::seconds(30);
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(50);
 
 // A rank that cannot be begun here is told of as one that stopped at once.
-void RefuseRank(State& state, const v1::StartRanks& start, int rank, std::string why, Effects& effects) {
+void RefuseRank(State& state, const v1::StartRanks& start, int rank, std::string why,
+                Effects& effects) {
   v1::WorkerMessage message;
   v1::RankStopped& stopped = *message.mutable_rank_stopped();
   stopped.set_job(start.job());
@@ -30,15 +31,32 @@ void KillOlderGroup(State& state, const std::string& job, uint64_t epoch, Effect
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Device& device = state.devices[i];
     if (device.job == job && device.group_epoch < epoch) {
-      Kill(state, static_cast<int>(i), fmt::format("group epoch {} of {} has begun", epoch, job), effects);
+      Kill(state, static_cast<int>(i), fmt::format("group epoch {} of {} has begun", epoch, job),
+           effects);
     }
-    if (device.next && device.next->start().job() == job && device.next->start().group_epoch() < epoch) {
+    if (device.next && device.next->start().job() == job &&
+        device.next->start().group_epoch() < epoch) {
       device.next.reset();
     }
   }
 }
 
-v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start, const v1::RankPlacement& placement) {
+// A collective may wait for as long as another rank computes. The coordinator knows how long a step
+// takes and ends the epoch of a job that hangs; the ranks' own watchdog, which can name the
+// operation, comes a little before it wherever a step cannot take that long: five steps of the
+// slowest processor worth training on.
+double HangSeconds(const v1::StartRanks& start, const TimeLimits& limits) {
+  constexpr double kSlowestFlops = 2e9;
+  constexpr double kBeforeCoordinator = 0.9;
+  const double coordinator =
+      std::max(start.spec().fault_tolerance().hang_seconds(), ToSeconds(limits.startup_allowance));
+  const double ranks = std::max(1, start.plan().ranks_size());
+  return std::max(kBeforeCoordinator * coordinator,
+                  5 * start.plan().model_flops_per_step() / ranks / kSlowestFlops);
+}
+
+v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
+                        const v1::RankPlacement& placement) {
   const int rank = placement.rank();
   v1::BeginRank begin;
   *begin.mutable_start() = start;
@@ -56,8 +74,7 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start, const v
   begin.set_ranks_on_host(on_host);
   begin.set_index_on_host(index_on_host);
   begin.set_abort_seconds(ToSeconds(state.limits.abort));
-  begin.set_hang_seconds(
-      std::max(start.spec().fault_tolerance().hang_seconds(), ToSeconds(state.limits.startup_allowance)));
+  begin.set_hang_seconds(HangSeconds(start, state.limits));
   return begin;
 }
 
@@ -94,7 +111,8 @@ void EndRank(State& state, int index, v1::RankStopped stopped, Effects& effects)
   stopped.set_rank(device.rank);
   if (Group* group = FindGroup(state, device.job, device.group_epoch)) {
     group->ranks.erase(device.rank);
-    if (group->ranks.empty() && (state.link == Link::kUp || group->reports.empty())) state.groups.erase(device.job);
+    if (group->ranks.empty() && (state.link == Link::kUp || group->reports.empty()))
+      state.groups.erase(device.job);
   }
   device.job.clear();
   device.rank = -1;
@@ -126,7 +144,8 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
   const v1::Plan& plan = start.plan();
   for (const int rank : start.ranks()) {
     if (rank < 0 || rank >= plan.ranks_size()) {
-      RefuseRank(state, start, rank, fmt::format("rank {} is not below {}", rank, plan.ranks_size()), effects);
+      RefuseRank(state, start, rank,
+                 fmt::format("rank {} is not below {}", rank, plan.ranks_size()), effects);
       continue;
     }
     const v1::RankPlacement& placement = plan.ranks(rank);
@@ -136,10 +155,12 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
       continue;
     }
     Device& device = state.devices[index];
-    const bool taken = device.next || (!device.job.empty() && device.process == ProcessState::kBusy);
+    const bool taken =
+        device.next || (!device.job.empty() && device.process == ProcessState::kBusy);
     if (taken) {
       RefuseRank(state, start, rank,
-                 fmt::format("device {} has rank {} of {}", index, device.next ? device.next->rank() : device.rank,
+                 fmt::format("device {} has rank {} of {}", index,
+                             device.next ? device.next->rank() : device.rank,
                              device.next ? device.next->start().job() : device.job),
                  effects);
       continue;
@@ -154,8 +175,8 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
   for (int index : indices) BeginNext(state, index, effects);
 }
 
-void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message, MonotonicTime now,
-                 Effects& effects) {
+void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,
+                 MonotonicTime now, Effects& effects) {
   uint64_t& highest = state.highest_epoch[stop.job()];
   if (stop.group_epoch() < highest) return;
   highest = stop.group_epoch();

@@ -1,4 +1,5 @@
-// How ranks begin and end in the processes of the daemon's devices. Part of worker/session/session.h.
+// How ranks begin and end in the processes of the daemon's devices. Part of
+// worker/session/session.h.
 #ifndef TROUPE_WORKER_SESSION_RANK_LIVES_H_
 #define TROUPE_WORKER_SESSION_RANK_LIVES_H_
 
@@ -24,8 +25,8 @@ void BeginNext(State& state, int index, Effects& effects);
 
 void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects);
 // `message` is the envelope that the ranks get.
-void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message, MonotonicTime now,
-                 Effects& effects);
+void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,
+                 MonotonicTime now, Effects& effects);
 
 }  // namespace troupe::session
 

@@ -58,14 +58,16 @@ void Forward(State& state, const Group& group, const CoordinatorMessage& message
   }
 }
 
-void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, MonotonicTime now, Effects& effects) {
+void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, MonotonicTime now,
+                          Effects& effects) {
   switch (message.message_case()) {
     case CoordinatorMessage::kStartRanks:
       return OnStartRanks(state, message.start_ranks(), effects);
     case CoordinatorMessage::kStopRanks:
       return OnStopRanks(state, message.stop_ranks(), message, now, effects);
     case CoordinatorMessage::kAddressBook:
-      if (Group* group = FindGroup(state, message.address_book().job(), message.address_book().group_epoch())) {
+      if (Group* group = FindGroup(state, message.address_book().job(),
+                                   message.address_book().group_epoch())) {
         Forward(state, *group, message, effects);
       }
       return;
@@ -96,7 +98,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       const v1::CheckpointSettled& settled = message.checkpoint_settled();
       Group* const group = FindGroup(state, settled.job(), settled.group_epoch());
       if (group == nullptr) return;
-      std::erase_if(group->votes, [&](const auto& vote) { return vote.first.first == settled.attempt(); });
+      std::erase_if(group->votes,
+                    [&](const auto& vote) { return vote.first.first == settled.attempt(); });
       group->manifests.erase(settled.attempt());
       return Forward(state, *group, message, effects);
     }
@@ -131,12 +134,14 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
   state.limits = MakeTimeLimits(welcome.lease_seconds());
   state.link = Link::kUp;
   state.failed_dials = 0;
-  NoteOnce(state, fmt::format("welcomed by the coordinator of leader epoch {}", state.leader_epoch), effects);
+  NoteOnce(state, fmt::format("welcomed by the coordinator of leader epoch {}", state.leader_epoch),
+           effects);
   state.heartbeat_at = now + state.limits.heartbeat;
   SendAgain(state, effects);
 }
 
-void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now, Effects& effects) {
+void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now,
+                     Effects& effects) {
   if (event.stream != state.stream || state.link == Link::kDown) return;
   const CoordinatorMessage& message = event.message;
   if (message.has_refused()) {
@@ -158,14 +163,17 @@ void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now
   OnCoordinatorMessage(state, message, now, effects);
 }
 
-// The job, group epoch and rank that a rank's message is about; nothing for messages that a rank must not send.
+// The job, group epoch and rank that a rank's message is about; nothing for messages that a rank
+// must not send.
 struct About {
   std::string job;
   uint64_t epoch = 0;
   int rank = -1;
 };
 std::optional<About> AboutOf(const WorkerMessage& message) {
-  const auto of = [](const auto& body) { return About{body.job(), body.group_epoch(), body.rank()}; };
+  const auto of = [](const auto& body) {
+    return About{body.job(), body.group_epoch(), body.rank()};
+  };
   switch (message.message_case()) {
     case WorkerMessage::kRankAddress:
       return of(message.rank_address());
@@ -191,7 +199,9 @@ std::optional<About> AboutOf(const WorkerMessage& message) {
 void OnRankMessage(State& state, int index, const WorkerMessage& message, Effects& effects) {
   const Device& device = state.devices[index];
   const std::optional<About> about = AboutOf(message);
-  if (!about || about->job != device.job || about->epoch != device.group_epoch || about->rank != device.rank) return;
+  if (!about || about->job != device.job || about->epoch != device.group_epoch ||
+      about->rank != device.rank)
+    return;
   if (message.has_rank_stopped()) return EndRank(state, index, message.rank_stopped(), effects);
   Group* const group = FindGroup(state, device.job, device.group_epoch);
   if (group == nullptr) return;  // a newer epoch has begun
@@ -229,8 +239,10 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
 
 void OnRankSaid(State& state, const RankSaid& said, Effects& effects) {
   Device& device = state.devices[said.device];
-  if (said.report.has_worker()) return OnRankMessage(state, said.device, said.report.worker(), effects);
-  if (!said.report.has_idle() || device.process == ProcessState::kKilled || !device.job.empty()) return;
+  if (said.report.has_worker())
+    return OnRankMessage(state, said.device, said.report.worker(), effects);
+  if (!said.report.has_idle() || device.process == ProcessState::kKilled || !device.job.empty())
+    return;
   device.process = ProcessState::kIdle;
   device.failed_starts = 0;
   BeginNext(state, said.device, effects);
@@ -258,7 +270,8 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Device& device = state.devices[i];
     const int index = static_cast<int>(i);
-    if (device.process == ProcessState::kNone && now >= device.start_at) StartDevice(state, index, now, effects);
+    if (device.process == ProcessState::kNone && now >= device.start_at)
+      StartDevice(state, index, now, effects);
     if (device.process == ProcessState::kStopping && now >= device.kill_at) {
       Kill(state, index, "it did not stop within its limit", effects);
     }
@@ -329,7 +342,8 @@ std::string RankLogPath(const Config& config, const std::string& job, int rank) 
   // `job` is "jobs/NAME" or NAME; its last part names the directory.
   const size_t slash = job.rfind('/');
   return fmt::format("{}/{}/rank-{}.{}.log", config.log_directory,
-                     slash == std::string::npos ? job : job.substr(slash + 1), rank, config.identity.name());
+                     slash == std::string::npos ? job : job.substr(slash + 1), rank,
+                     config.identity.name());
 }
 
 }  // namespace troupe::session

@@ -1,14 +1,18 @@
-// The worker daemon as one pure state machine: its stream to the coordinator, its rank processes, and what it keeps
-// until the coordinator has it. No clock, thread, socket or process is touched here; the shell (worker/daemon.h) and
-// simulations drive the same Step.
+// The worker daemon as one pure state machine: its stream to the coordinator, its rank processes,
+// and what it keeps until the coordinator has it. No clock, thread, socket or process is touched
+// here; the shell (worker/daemon.h) and simulations drive the same Step.
 //
 // Invariants:
-// - A message of a lower leader epoch than the highest seen, or of a lower group epoch than the job's highest, has no
+// - A message of a lower leader epoch than the highest seen, or of a lower group epoch than the
+// job's highest, has no
 //   effect (facts: R2).
-// - A device has at most one rank. A rank of a newer group epoch starts only after the older one's process has stopped.
-// - Rank 0's step reports, votes and manifests are kept until acknowledged and sent again on every new stream; so is
+// - A device has at most one rank. A rank of a newer group epoch starts only after the older one's
+// process has stopped.
+// - Rank 0's step reports, votes and manifests are kept until acknowledged and sent again on every
+// new stream; so is
 //   what each rank said of its start and failure. Receivers treat duplicates as one.
-// - A rank told to stop is killed once its limit has passed. Nothing else a coordinator does or omits kills one: without
+// - A rank told to stop is killed once its limit has passed. Nothing else a coordinator does or
+// omits kills one: without
 //   it ranks run to the end of their tickets, whose lifetimes they watch themselves.
 #ifndef TROUPE_WORKER_SESSION_SESSION_H_
 #define TROUPE_WORKER_SESSION_SESSION_H_
@@ -32,8 +36,8 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 1;
 
 struct Config {
-  v1::Hello identity;          // protocol_version … metrics_address; `held` and leader_epoch_seen empty
-  std::string log_directory;   // of ranks, see RankLogPath
+  v1::Hello identity;  // protocol_version … metrics_address; `held` and leader_epoch_seen empty
+  std::string log_directory;  // of ranks, see RankLogPath
 };
 
 // What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
@@ -48,11 +52,11 @@ struct RankRecord {
 struct Group {
   uint64_t epoch = 0;
   std::map<int, RankRecord> ranks;
-  int64_t step = 0;                 // highest applied by any rank here
+  int64_t step = 0;  // highest applied by any rank here
   int64_t ticket_end_step = 0;
-  std::map<int64_t, v1::WorkerMessage> reports;                         // rank 0's, by step
-  std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;           // by (attempt, rank): done or failed
-  std::map<int64_t, v1::WorkerMessage> manifests;                       // by attempt
+  std::map<int64_t, v1::WorkerMessage> reports;                // rank 0's, by step
+  std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;  // by (attempt, rank): done or failed
+  std::map<int64_t, v1::WorkerMessage> manifests;              // by attempt
 };
 
 enum class ProcessState {
@@ -68,11 +72,11 @@ struct Device {
   ProcessState process = ProcessState::kNone;
   MonotonicTime start_at;
   MonotonicTime kill_at;
-  int failed_starts = 0;               // in a row
-  std::string job;                     // of the rank it has; empty: none
+  int failed_starts = 0;  // in a row
+  std::string job;        // of the rank it has; empty: none
   uint64_t group_epoch = 0;
   int rank = -1;
-  std::optional<v1::BeginRank> next;   // begun as soon as the process is idle
+  std::optional<v1::BeginRank> next;  // begun as soon as the process is idle
 };
 
 enum class Link {
@@ -93,9 +97,9 @@ struct State {
   MonotonicTime heard_at;
   MonotonicTime heartbeat_at;
   std::vector<Device> devices;
-  std::map<std::string, Group> groups;              // by job
-  std::map<std::string, uint64_t> highest_epoch;    // by job, of this life
-  std::deque<v1::WorkerMessage> unsent;             // ends of ranks that happened without a stream
+  std::map<std::string, Group> groups;            // by job
+  std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
+  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
   bool ended = false;
 };
 
@@ -168,8 +172,9 @@ struct EndDaemon {
   int exit_code = 0;
   std::string message;
 };
-using Effect = std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess, SendToRank,
-                            ReadRankLogs, RemoveCheckpoint, Note, EndDaemon>;
+using Effect =
+    std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
+                 SendToRank, ReadRankLogs, RemoveCheckpoint, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
 // Everything starts with the first Tick: processes of all devices, and the first dial.
@@ -180,7 +185,8 @@ Effects Step(State& state, const Event& event);
 // When the next Tick is due.
 MonotonicTime NextDeadline(const State& state);
 
-// "LOGS/JOB/rank-3.worker-0.log": of a rank while it ran on this worker; workers may share the directory.
+// "LOGS/JOB/rank-3.worker-0.log": of a rank while it ran on this worker; workers may share the
+// directory.
 std::string RankLogPath(const Config& config, const std::string& job, int rank);
 
 }  // namespace troupe::session

@@ -76,7 +76,8 @@ class SessionTest : public ::testing::Test {
     Idle(1);
   }
 
-  CoordinatorMessage Start(uint64_t epoch, std::vector<int> ranks = {0, 1}, const std::string& job = "jobs/a") {
+  CoordinatorMessage Start(uint64_t epoch, std::vector<int> ranks = {0, 1},
+                           const std::string& job = "jobs/a") {
     CoordinatorMessage message;
     v1::StartRanks& start = *message.mutable_start_ranks();
     start.set_job(job);
@@ -145,6 +146,16 @@ TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
   const auto sent = Sent(FromRank(1, Report(1, 1, 1)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].leader_epoch(), 1u);
+}
+
+TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLong) {
+  Settle();
+  EXPECT_DOUBLE_EQ(All<SendToRank>(Said(Start(1)))[0].command.begin().hang_seconds(), 54);
+  CoordinatorMessage large = Start(2);
+  large.mutable_start_ranks()->mutable_plan()->set_model_flops_per_step(1e12);
+  Said(large);
+  Do(RankExited{0, 0, 9, "", ""});
+  EXPECT_DOUBLE_EQ(All<SendToRank>(Idle(0))[0].command.begin().hang_seconds(), 5 * 1e12 / 2 / 2e9);
 }
 
 TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle) {
@@ -323,7 +334,8 @@ TEST_F(SessionTest, ANewerGroupEpochKillsTheOlderRanksAndBeginsOnceTheyAreGone) 
   const auto begun = All<SendToRank>(Idle(0));
   ASSERT_EQ(begun.size(), 1u);
   EXPECT_EQ(begun[0].command.begin().start().group_epoch(), 2u);
-  EXPECT_TRUE(Sent(FromRank(0, Report(1, 0, 5))).empty()) << "a word of the old epoch was passed on";
+  EXPECT_TRUE(Sent(FromRank(0, Report(1, 0, 5))).empty())
+      << "a word of the old epoch was passed on";
 }
 
 TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
@@ -333,7 +345,8 @@ TEST_F(SessionTest, ADeviceIsNeverGivenTwoRanks) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].rank_stopped().job(), "jobs/b");
   EXPECT_TRUE(sent[0].rank_stopped().crashed());
-  EXPECT_NE(sent[0].rank_stopped().message().find("device 0 has rank 0 of jobs/a"), std::string::npos);
+  EXPECT_NE(sent[0].rank_stopped().message().find("device 0 has rank 0 of jobs/a"),
+            std::string::npos);
 }
 
 TEST_F(SessionTest, AStopBeforeTheRankBeganNeedsNoProcess) {
