@@ -33,13 +33,13 @@ TROUPE_INLINE int64_t RoundUp(int64_t count, int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-// Hands out pieces of a thread's scratch, 64-byte aligned.
+// Hands out pieces of a thread's scratch, 64-byte aligned. Without a base it only counts.
 struct Scratch {
   char* base;
   int64_t used = 0;
   template <typename Element>
   Element* Take(int64_t count) {
-    Element* piece = reinterpret_cast<Element*>(base + used);
+    Element* piece = base == nullptr ? nullptr : reinterpret_cast<Element*>(base + used);
     used += RoundUp(count * static_cast<int64_t>(sizeof(Element)), 64);
     return piece;
   }
