@@ -1,7 +1,6 @@
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -139,8 +138,6 @@ class BFloat16Product : public Product {
 
   Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) override {
     if (!accumulate) return main_.Run(stream_, {a, b, c, scratch});
-    // The library leaves the padding of packed x as it was, and multiplies it.
-    if (packed_has_padding_) std::memset(scratch, 0, packed_bytes_);
     TROUPE_RETURN_IF_ERROR(pack_.Run(stream_, {b, scratch, scratch + packed_bytes_}));
     return accumulate_.Run(stream_, {a, scratch, c, scratch + packed_bytes_});
   }
@@ -164,7 +161,9 @@ class BFloat16Product : public Product {
                             {DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc()}});
     implementation_ = backward.impl_info_str();
 
-    dnnl::primitive_attr summing = attributes;
+    // Not a copy of `attributes`: copies share what is set.
+    dnnl::primitive_attr summing;
+    summing.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
     summing.set_post_ops(sum);
@@ -185,7 +184,6 @@ class BFloat16Product : public Product {
                                   {DNNL_ARG_DST, dw},
                                   {DNNL_ARG_SCRATCHPAD, matmul.scratchpad_desc()}});
     implementation_ += std::string(" ") + matmul.impl_info_str();
-    packed_has_padding_ = static_cast<int64_t>(packed.get_size()) != 2 * shape_.rows * shape_.k;
     packed_bytes_ = RoundUp(static_cast<int64_t>(packed.get_size()), 4096);
     scratch_bytes_ =
         std::max(ScratchOf(backward), packed_bytes_ + std::max(ScratchOf(pack), ScratchOf(matmul)));
@@ -196,7 +194,6 @@ class BFloat16Product : public Product {
   dnnl::stream stream_;
   BoundPrimitive main_, pack_, accumulate_;
   int64_t packed_bytes_ = 0;
-  bool packed_has_padding_ = false;
   int64_t scratch_bytes_ = 0;
   std::string implementation_;
 };

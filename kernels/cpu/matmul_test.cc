@@ -47,5 +47,36 @@ TEST(Product, DoesNotReadWhatOthersLeftInScratch) {
   }
 }
 
+// On top of what an earlier microbatch left, at sizes of real layers, whose packed operands have no
+// padding, and with whatever others left in scratch.
+TEST(Product, AccumulatesWeightGradientsAtLayerSizes) {
+  struct Size {
+    int64_t rows, in, out;
+  };
+  for (int level = 0; level <= static_cast<int>(HighestLevel()); ++level) {
+    for (const Size size : {Size{256, 64, 192}, Size{256, 128, 344}, Size{256, 768, 768},
+                            Size{512, 256, 259}, Size{128, 2048, 768}}) {
+      auto product = PrepareProduct({ProductKind::kWeightGradient, true, size.rows, size.in, size.out},
+                                    static_cast<Level>(level), 2);
+      ASSERT_TRUE(product.ok());
+      std::vector<char> scratch((*product)->scratch_bytes() + 64);
+      std::memset(scratch.data(), 0xFF, scratch.size());
+      char* aligned =
+          scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+      const std::vector<BFloat16> dy(size.rows * size.out, ToBFloat16(1.0f)),
+          x(size.rows * size.in, ToBFloat16(1.0f));
+      std::vector<float> dw(size.out * size.in, 0.5f);
+      for (int turn = 1; turn <= 3; ++turn) {
+        ASSERT_TRUE((*product)->Run(dy.data(), x.data(), dw.data(), true, aligned).ok());
+        for (int64_t i = 0; i < std::ssize(dw); ++i) {
+          ASSERT_EQ(dw[i], 0.5f + static_cast<float>(turn * size.rows))
+              << "level " << level << " rows " << size.rows << " in " << size.in << " out "
+              << size.out << " turn " << turn << " element " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::kernels::cpu
