@@ -295,5 +295,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", troupe::ToString(options.status()).c_str());
     return 2;
   }
+  troupe::SizeUcxQueues();
   return troupe::Run(*options);
 }

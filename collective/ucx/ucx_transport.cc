@@ -28,6 +28,11 @@ constexpr size_t kChecksumBytes = 16;
 // under way: messages of 256 KiB, four at a time for an operation.
 constexpr const char* kRendezvousThreshold = "inf";
 
+// Slots of a rank's shared-memory queue, 8 KiB each, for all its senders on the host. UCX's 64 hold
+// half of what one operation has under way: a sender then has to poll for a receiver that may have
+// no core. These hold two operations.
+constexpr const char* kQueueSlots = "256";
+
 std::string Checksum(std::string_view bytes) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   ::SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
@@ -259,6 +264,12 @@ class UcxTransport final : public Transport {
 };
 
 }  // namespace
+
+void SizeUcxQueues() {
+  for (const char* const name : {"UCX_POSIX_FIFO_SIZE", "UCX_SYSV_FIFO_SIZE"}) {
+    ::setenv(name, kQueueSlots, /*overwrite=*/0);
+  }
+}
 
 StatusOr<std::unique_ptr<Transport>> MakeUcxTransport(const UcxOptions& options) {
   auto transport = std::make_unique<UcxTransport>();

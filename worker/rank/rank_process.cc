@@ -90,6 +90,7 @@ StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text) {
 }
 
 int RunRankProcess(const RankDescriptors& descriptors) {
+  SizeUcxQueues();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "troupe-rank");
   signal(SIGPIPE, SIG_IGN);
