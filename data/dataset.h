@@ -1,8 +1,8 @@
 // What a job trains on and validates on: rows of tokens by (step, slot).
 //
-// The split cuts whole sequences: of S sequences the last int(round(validation_fraction · S)) are
-// held out (round half to even, as Megatron does); training sees none of them. A separate
-// validation dataset takes the place of the split. Training rows come in the order of
+// The split cuts whole sequences: of S sequences int(round(validation_fraction · S)) are held out
+// (round half to even, as Megatron does), spread evenly over the file (data/token_stream.h);
+// training sees none of them. A separate validation dataset takes the place of the split. Training rows come in the order of
 // data/sample_order.h, validation rows in the order of the file. Immutable, thread-safe; copies
 // share the mapping.
 #ifndef TROUPE_DATA_DATASET_H_
@@ -15,8 +15,8 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "data/indexed_dataset.h"
 #include "data/sample_order.h"
+#include "data/token_stream.h"
 
 namespace troupe {
 
@@ -53,20 +53,17 @@ class Dataset {
 
   int64_t samples_per_epoch() const { return order_->samples_per_epoch(); }
   int64_t validation_samples() const { return validation_samples_; }
-  int64_t train_tokens() const { return train_tokens_; }
-  int64_t validation_tokens() const { return validation_tokens_; }
+  int64_t train_tokens() const { return train_->tokens(); }
+  int64_t validation_tokens() const { return validation_->tokens(); }
 
  private:
   Dataset() = default;
-  Status Fill(const IndexedDataset& from, int64_t position, const SampleRow& row) const;
+  Status Fill(const TokenStream& from, int64_t sample, const SampleRow& row) const;
 
   DatasetOptions options_;
-  std::optional<IndexedDataset> train_;
-  std::optional<IndexedDataset> validation_;  // the separate one
+  std::optional<TokenStream> train_;
+  std::optional<TokenStream> validation_;
   std::optional<SampleOrder> order_;
-  int64_t train_tokens_ = 0;
-  int64_t validation_begin_ = 0;  // position in its dataset
-  int64_t validation_tokens_ = 0;
   int64_t validation_samples_ = 0;
 };
 

@@ -114,7 +114,7 @@ TEST_F(DatasetTest, TheBatchSizeCutsOneOrderIntoSteps) {
   }
 }
 
-TEST_F(DatasetTest, HoldsOutTheLastSequencesInFixedOrder) {
+TEST_F(DatasetTest, HoldsOutWholeSequencesInFixedOrder) {
   DatasetOptions options = Options(Write("d", 10, 20));
   options.validation_fraction = 0.25;  // 2.5 sequences round to 2, half to even
   const auto dataset = Dataset::Open(files_, options);
@@ -122,15 +122,19 @@ TEST_F(DatasetTest, HoldsOutTheLastSequencesInFixedOrder) {
   EXPECT_EQ(dataset->train_tokens(), 160);
   EXPECT_EQ(dataset->validation_tokens(), 40);
   ASSERT_EQ(dataset->validation_samples(), 4);
+  // Sequences 2 and 7.
+  const auto held_out = [](int32_t token) { return token / 20 == 2 || token / 20 == 7; };
+  const std::vector<int32_t> first_tokens = {40, 48, 56, 144};
   Row row(8);
   for (int64_t i = 0; i < 4; ++i) {
     ASSERT_TRUE(dataset->Validation(i, row.View()).ok());
-    EXPECT_EQ(row.tokens[0], 160 + 8 * i);
+    EXPECT_EQ(row.tokens[0], first_tokens[static_cast<size_t>(i)]);
+    EXPECT_TRUE(std::all_of(row.targets.begin(), row.targets.end(), held_out));
   }
   for (int64_t step = 1; step <= 20; ++step) {
     for (int64_t slot = 0; slot < 4; ++slot) {
       ASSERT_TRUE(dataset->Train(step, slot, row.View()).ok());
-      EXPECT_LT(row.targets[7], 160);
+      EXPECT_TRUE(std::none_of(row.targets.begin(), row.targets.end(), held_out));
     }
   }
 }

@@ -310,7 +310,9 @@ Status Executor::ReadValidationBatch() {
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t sample = data_rank() * rows + row;
     const SampleRow view = validation_batch_->Row(row, options_.batch.sequence_length);
-    TROUPE_RETURN_IF_ERROR(dataset_.Validation(sample % samples, view));
+    // Spread evenly over what is held out.
+    const int64_t index = (sample % samples) * dataset_.validation_samples() / samples;
+    TROUPE_RETURN_IF_ERROR(dataset_.Validation(index, view));
     if (sample >= samples) std::fill(view.weights.begin(), view.weights.end(), 0.0f);
   }
   return OkStatus();

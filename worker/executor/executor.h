@@ -45,10 +45,10 @@ struct ExecutorOptions {
   LearningRateSchedule learning_rate;
   OnNonfinite on_nonfinite = OnNonfinite::kFail;
   int64_t validation_interval = 0;  // steps; 0: only after the last step
-  int64_t validation_samples = 0;   // at most so many of the held-out ones; 0: no validation
+  int64_t validation_samples = 0;   // at most so many, spread over what is held out; 0: none
 };
 
-// What this rank knows when a step's control word is made (facts: PROTOCOL of tickets).
+// What this rank knows when a step's control word is made.
 struct ControlInputs {
   bool stop = false;
   int64_t ticket_end = std::numeric_limits<int32_t>::max();
@@ -104,7 +104,7 @@ class Executor {
   // INVALID_ARGUMENT from data.
   StatusOr<StepResult> RunStep(const ControlInputs& inputs);
 
-  // Mean loss over the fixed held-out samples with the present weights; absent where there are
+  // Mean loss over the held-out samples with the present weights; absent where there are
   // none.
   StatusOr<std::optional<double>> Validate();
 

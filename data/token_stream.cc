@@ -1,0 +1,58 @@
+#include "data/token_stream.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe {
+
+TokenStream::TokenStream(IndexedDataset dataset) : dataset_(std::move(dataset)) {
+  Append(0, dataset_.tokens());
+}
+
+void TokenStream::Append(int64_t position, int64_t tokens) {
+  if (tokens == 0) return;
+  const bool continues =
+      !runs_.empty() && runs_.back().position + (tokens_ - runs_.back().begin) == position;
+  if (!continues) runs_.push_back({tokens_, position});
+  tokens_ += tokens;
+}
+
+Status TokenStream::Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
+  TROUPE_CHECK(position >= 0 && position + std::ssize(out) <= tokens_, "[{}, {}) of {} tokens",
+               position, position + std::ssize(out), tokens_);
+  auto run = std::upper_bound(runs_.begin(), runs_.end(), position,
+                              [](int64_t at, const Run& r) { return at < r.begin; });
+  while (!out.empty()) {
+    const int64_t end = run == runs_.end() ? tokens_ : run->begin;
+    const Run& here = *std::prev(run);
+    const auto part = out.first(static_cast<size_t>(std::min(std::ssize(out), end - position)));
+    TROUPE_RETURN_IF_ERROR(
+        dataset_.Read(here.position + (position - here.begin), vocab_size, part));
+    out = out.subspan(part.size());
+    position = end;
+    ++run;
+  }
+  return OkStatus();
+}
+
+std::pair<TokenStream, TokenStream> HoldOut(const IndexedDataset& dataset, int64_t count) {
+  const int64_t sequences = dataset.sequences();
+  TROUPE_CHECK(count >= 0 && count <= sequences, "{} of {} sequences", count, sequences);
+  std::pair<TokenStream, TokenStream> split{TokenStream(dataset, TokenStream::Empty{}),
+                                            TokenStream(dataset, TokenStream::Empty{})};
+  // Bresenham's line: `count` times among `sequences` the sum passes a multiple of `sequences`.
+  int64_t sum = sequences / 2;
+  int64_t begin = 0;
+  for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+    sum += count;
+    const bool held_out = sum >= sequences;
+    if (held_out) sum -= sequences;
+    const int64_t end = dataset.SequenceBegin(sequence + 1);
+    (held_out ? split.second : split.first).Append(begin, end - begin);
+    begin = end;
+  }
+  return split;
+}
+
+}  // namespace troupe
