@@ -166,21 +166,20 @@ class Engine::Stepping {
       StepOne(Tick{}, context);
       TROUPE_RETURN_IF_ERROR(Perform());
     }
-    SetAlarm(context);
     if (context.Now() >= fleet_metrics_time_) {
       RecordFleet(state_.fleet, &worker_series_, *options_.metrics);
       fleet_metrics_time_ = context.Now() + kFleetMetricsInterval;
     }
+    SetAlarm(context);
     return OkStatus();
   }
 
   void SetAlarm(Context& context) {
-    const std::optional<MonotonicTime> due = NextDeadline(state_);
+    // What changed since the last look at the fleet shows soon, also if nothing else happens.
+    const MonotonicTime due =
+        std::min(NextDeadline(state_).value_or(fleet_metrics_time_), fleet_metrics_time_);
     if (alarm_) context.CancelTimer(alarm_);
-    alarm_ = TimerId{};
-    if (due)
-      alarm_ =
-          context.SetTimer(std::max(*due - context.Now(), kShortestAlarm), AnyMessage(Alarm{}));
+    alarm_ = context.SetTimer(std::max(due - context.Now(), kShortestAlarm), AnyMessage(Alarm{}));
   }
 
   void StepOne(What what, Context& context) {

@@ -162,7 +162,9 @@ class MainJob(ClusterCase):
                 with urllib.request.urlopen(url, timeout=10) as response:
                     return response.read().decode()
 
-            text = scrape(cluster.info()["coordinator"]["metrics"])
+            metrics = cluster.info()["coordinator"]["metrics"]
+            wait_until(lambda: 'troupe_worker_up{worker="worker-1"} 1' in scrape(metrics), "the fleet's series", 5)
+            text = scrape(metrics)
             for line in ('troupe_job_step{job_name="metrics"} 10', 'troupe_job_restarts_total{job_name="metrics"} 0',
                          'troupe_job_state{job_name="metrics",state="SUCCEEDED"} 1',
                          'troupe_checkpoint_last_committed_step{job_name="metrics"} 10'):
