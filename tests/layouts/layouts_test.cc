@@ -169,7 +169,7 @@ TEST(Determinism, AnyLayoutReadsAnyLayoutsCheckpoint) {
 
 // --- Validation.
 
-TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesAtTheIntervalAndTheEnd) {
+TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesFirstAtTheIntervalAndAtTheEnd) {
   const auto with_validation = [](const Layout& layout) {
     v1::JobSpec spec = Job(layout, 6);
     spec.mutable_data()->set_validation_fraction(0.1);
@@ -181,7 +181,7 @@ TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesAtTheIntervalAndTheEn
   for (const Layout& layout : {Layout{3, 1, 1}, Layout{2, 2, 2}, Layout{1, 1, 4}}) {
     const std::vector<StepResult> actual = RunOrDie(with_validation(layout), {.steps = 6});
     for (size_t i = 0; i < actual.size(); ++i) {
-      const bool due = actual[i].step == 4 || actual[i].step == 6;
+      const bool due = actual[i].step == 1 || actual[i].step == 4 || actual[i].step == 6;
       ASSERT_EQ(actual[i].validation_loss.has_value(), due) << "step " << actual[i].step;
       if (due) {
         EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);

@@ -185,8 +185,10 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
   result.step_seconds = SecondsSince(begin);
 
+  // The first step too: what the model knew at the start.
   const bool at_interval =
-      options_.validation_interval > 0 && result.step % options_.validation_interval == 0;
+      options_.validation_interval > 0 &&
+      (result.step == 1 || result.step % options_.validation_interval == 0);
   if (at_interval || result.step == options_.steps) {
     TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
   }

@@ -44,7 +44,7 @@ struct ExecutorOptions {
   int64_t steps = 0;  // the last one
   LearningRateSchedule learning_rate;
   OnNonfinite on_nonfinite = OnNonfinite::kFail;
-  int64_t validation_interval = 0;  // steps; 0: only after the last step
+  int64_t validation_interval = 0;  // steps, and after the first; 0: only after the last step
   int64_t validation_samples = 0;   // at most so many, spread over what is held out; 0: none
 };
 
