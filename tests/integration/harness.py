@@ -161,17 +161,17 @@ class Cluster:
     def wait_for_step(self, job, step, limit_seconds=LIMIT_SECONDS):
         return wait_until(lambda: self.describe(job)["step"] >= step, f"{job} at step {step}", limit_seconds)
 
-    def losses(self, job):
-        """{step: (loss text, grad_norm text)} as stored; exact, since 17 digits name one double."""
+    def watched(self, job):
+        """All that `watch` prints of an ended job, in order."""
         code, out, err = self.troupe("watch", job, "-o", "json")
         if code not in (0, 1):  # 1: the job was cancelled or failed
             raise AssertionError(f"watch: {code} {err}")
-        losses = {}
-        for line in out.splitlines():
-            event = json.loads(line)
-            if event["type"] == "step":
-                losses[event["step"]] = (repr(event["loss"]), repr(event["grad_norm"]))
-        return losses
+        return [json.loads(line) for line in out.splitlines()]
+
+    def losses(self, job):
+        """{step: (loss text, grad_norm text)} as stored; exact, since 17 digits name one double."""
+        return {line["step"]: (repr(line["loss"]), repr(line["grad_norm"]))
+                for line in self.watched(job) if line["type"] == "step"}
 
     def checkpoints(self, job):
         return self.json("checkpoints", "list", job)["checkpoints"]
