@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "model/build.h"
@@ -183,8 +182,7 @@ TEST(MakePlanTest, ASmallerLayoutKeepsTheBatchAndTheModelAxes) {
   EXPECT_FALSE(SmallerLayout(JobWith({}), 5).has_value());
 }
 
-TEST(MakePlanTest, AThousandRanksArePlannedWithinASecond) {
-  const auto start = std::chrono::steady_clock::now();
+TEST(MakePlanTest, AThousandRanksArePlanned) {
   const auto plan = PlanWith({"model.preset=llama-8b",
                               "training={global_batch_size: 1024, sequence_length: 4096}",
                               "parallelism={tensor_parallel_degree: 8, "
@@ -192,7 +190,6 @@ TEST(MakePlanTest, AThousandRanksArePlannedWithinASecond) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   const std::string text = PlanToText(*plan) + PlanToJson(*plan);
   EXPECT_THAT(text, HasSubstr("1024 ranks"));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
 }
 
 }  // namespace
