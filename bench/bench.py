@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -20,6 +21,7 @@ BIN = ROOT / "build/release/bin"
 VENV = ROOT / "build/bench/venv"
 TORCH = "torch==2.15.0"
 NUMPY = "numpy==1.26.4"
+LIMIT_SECONDS = 900  # of any one command, step or training; what takes longer is ended and the bench fails
 
 
 def say(text):
@@ -38,7 +40,8 @@ def torch_python():
     if made.returncode == 0:
         made = subprocess.run([str(VENV / "bin/pip"), "install", "-q", TORCH, NUMPY], capture_output=True, text=True)
     if made.returncode != 0:
-        say("bench: PyTorch cannot be installed here, so no peer is measured: " + made.stderr.strip().splitlines()[-1])
+        reason = made.stderr.strip().rpartition("\n")[2] or f"exit code {made.returncode}"
+        say(f"bench: PyTorch cannot be installed here, so no peer is measured: {reason}")
         return None
     return str(python)
 
@@ -49,6 +52,14 @@ def torch_environment():
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")])}
 
 
+def limited(process):
+    """Ends the process where it is still running after the limit: whoever reads from it reads on to the end then."""
+    timer = threading.Timer(LIMIT_SECONDS, process.kill)
+    timer.daemon = True
+    timer.start()
+    return timer
+
+
 class Stepper:
     """A process that makes one training step for each line it is sent and answers with its seconds."""
 
@@ -57,13 +68,20 @@ class Stepper:
         self.seconds = []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
+        timer = limited(self.process)
         if self.process.stdout.readline().strip() != "ready":
             sys.exit(f"bench: {name} did not start: {' '.join(command)}")
+        timer.cancel()
 
     def step(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        self.seconds.append(float(self.process.stdout.readline()))
+        timer = limited(self.process)
+        answer = self.process.stdout.readline()
+        timer.cancel()
+        if not answer:
+            sys.exit(f"bench: {self.name} ended, or was ended after {LIMIT_SECONDS} s")
+        self.seconds.append(float(answer))
 
     def close(self):
         self.process.stdin.close()
@@ -71,7 +89,7 @@ class Stepper:
 
 
 def run_json(command, environment=None):
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=LIMIT_SECONDS)
     if done.returncode != 0:
         sys.stderr.write(done.stderr)
         sys.exit(f"bench: {' '.join(command)} failed with exit code {done.returncode}")
@@ -144,7 +162,8 @@ def bench_plan():
                        "parallelism: {data_parallel_replicate_degree: 32, tensor_parallel_degree: 8,"
                        " pipeline_parallel_degree: 4}\n")
         start = time.perf_counter()
-        subprocess.run([str(BIN / "troupe"), "plan", str(job), "-o", "json"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(BIN / "troupe"), "plan", str(job), "-o", "json"], check=True, stdout=subprocess.DEVNULL,
+                       timeout=LIMIT_SECONDS)
         show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
 
 
@@ -165,7 +184,8 @@ class LocalCluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def troupe(self, *arguments):
-        done = subprocess.run([str(BIN / "troupe"), *map(str, arguments)], capture_output=True, text=True)
+        done = subprocess.run([str(BIN / "troupe"), *map(str, arguments)], capture_output=True, text=True,
+                              timeout=LIMIT_SECONDS)
         if done.returncode != 0:
             sys.exit(f"bench: troupe {' '.join(map(str, arguments))}: {done.stderr}")
         return done.stdout
@@ -180,6 +200,7 @@ class LocalCluster:
         self.troupe("submit", job, *cluster)
         watch = subprocess.Popen([str(BIN / "troupe"), "watch", name, "-o", "json", *cluster], stdout=subprocess.PIPE,
                                  text=True)
+        timer = limited(watch)
         first, steps = None, []
         for line in watch.stdout:
             event = json.loads(line)
@@ -189,6 +210,9 @@ class LocalCluster:
             elif event["type"] == "end" and event["state"] != "SUCCEEDED":
                 sys.exit(f"bench: {name} ended {event['state']}")
         watch.wait(timeout=30)
+        timer.cancel()
+        if watch.returncode != 0:
+            sys.exit(f"bench: watching {name} ended with exit code {watch.returncode}")
         return first, steps
 
 
