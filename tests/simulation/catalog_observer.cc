@@ -25,7 +25,22 @@ bool Ended(v1::JobState state) {
 
 }  // namespace
 
+void CatalogObserver::OnWriter() {
+  const auto [holder, first] = lives_.emplace(writer_.leader_epoch, writer_.life);
+  world_.truth.Check(first || holder->second == writer_.life, 1,
+                     fmt::format("coordinators {} and {} both write in leader epoch {}",
+                                 holder->second, writer_.life, writer_.leader_epoch));
+  world_.truth.Check(writer_.leader_epoch >= leader_epoch_, 1,
+                     fmt::format("coordinator {} writes in leader epoch {} when {} serves",
+                                 writer_.life, writer_.leader_epoch, leader_epoch_));
+}
+
 void CatalogObserver::OnWrite(const WriteBatch& batch) {
+  // The epoch itself is written before anything is served in it.
+  const bool of_the_epoch_alone =
+      std::all_of(batch.changes().begin(), batch.changes().end(),
+                  [](const WriteBatch::Change& change) { return change.key == "leader_epoch"; });
+  if (!of_the_epoch_alone) OnWriter();
   for (const WriteBatch::Change& change : batch.changes()) {
     const std::string& key = change.key;
     if (key == "leader_epoch") continue;  // judged when it serves
@@ -166,7 +181,7 @@ void CatalogObserver::OnLease(const std::string& key, const std::optional<std::s
   found->second = lease;
 }
 
-void CatalogObserver::CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image) {
+uint64_t CatalogObserver::CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image) {
   world_.truth.Check(leader_epoch > leader_epoch_, 2,
                      fmt::format("leader epoch {} follows {}", leader_epoch, leader_epoch_));
   leader_epoch_ = std::max(leader_epoch, leader_epoch_);
@@ -181,6 +196,7 @@ void CatalogObserver::CoordinatorStarts(uint64_t leader_epoch, const CatalogImag
     world_.truth.Check(kept != image.jobs.end() && Ended(kept->second.record.state()), 13,
                        fmt::format("the cancel of {} was acknowledged and is forgotten", job));
   }
+  return ++last_life_;
 }
 
 void CatalogObserver::Observe(const CoordinatorState& state) {

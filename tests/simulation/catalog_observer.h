@@ -23,10 +23,12 @@ class CatalogObserver {
  public:
   explicit CatalogObserver(World& world) : world_(world) {}
 
+  // A coordinator begins to serve. Returns the number of its life, with which it tags its writes.
+  uint64_t CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image);
+  // The next write is of this coordinator, which holds this leader epoch.
+  void WritesAs(uint64_t life, uint64_t leader_epoch) { writer_ = {life, leader_epoch}; }
   // A batch is on the disk.
   void OnWrite(const WriteBatch& batch);
-  // A coordinator begins to serve.
-  void CoordinatorStarts(uint64_t leader_epoch, const CatalogImage& image);
   // After each event: its memory is bounded.
   void Observe(const CoordinatorState& state);
 
@@ -50,8 +52,20 @@ class CatalogObserver {
   void OnCheckpoint(const std::string& key, const std::optional<std::string>& value);
   void OnLease(const std::string& key, const std::optional<std::string>& value);
 
+  // A batch of the writer at hand takes effect: only the newest leader epoch's may, and each epoch
+  // is one coordinator's.
+  void OnWriter();
+
+  struct Writer {
+    uint64_t life = 0;  // 0: none has begun
+    uint64_t leader_epoch = 0;
+  };
+
   World& world_;
-  uint64_t leader_epoch_ = 0;
+  uint64_t leader_epoch_ = 0;  // the highest that served
+  uint64_t last_life_ = 0;
+  Writer writer_;
+  std::map<uint64_t, uint64_t> lives_;  // leader epoch → the life that writes in it
   std::map<std::string, v1::JobRecord> jobs_;
   std::map<std::string, v1::JobSpec> specs_;
   std::map<std::string, std::string> requests_;

@@ -66,7 +66,7 @@ Status CoordinatorProcess::Start(Context& context) {
     TROUPE_ASSIGN_OR_RETURN(leader_epoch, AdvanceLeaderEpoch(&store_));
   }
   TROUPE_ASSIGN_OR_RETURN(const CatalogImage image, ReadCatalog(store_));
-  observer_.CoordinatorStarts(leader_epoch, image);
+  life_ = observer_.CoordinatorStarts(leader_epoch, image);
   state_ = Recover(options_, image, leader_epoch, context.Now());
   world_.system.network().Listen(node_, context.self());
   SetAlarm(context);
@@ -145,6 +145,7 @@ Status CoordinatorProcess::Run(What what, Context& context) {
   Event event{context.Now(), context.WallNanoseconds(), std::move(what)};
   Effects effects = Step(state_, event);
   if (bugs_.ack_before_durable) SendMessages(effects, context);
+  observer_.WritesAs(life_, state_.leader_epoch);
   TROUPE_RETURN_IF_ERROR(WriteCatalog(effects.writes, &store_));
   if (!bugs_.ack_before_durable) SendMessages(effects, context);
   observer_.Observe(state_);

@@ -56,6 +56,7 @@ class CoordinatorProcess final : public Actor {
   Store& store_;
   const CoordinatorOptions options_;
   const ShellBugs bugs_;
+  uint64_t life_ = 0;  // by the observer's count
   CoordinatorState state_;
   TimerId alarm_;
   MonotonicTime alarm_time_ = MonotonicTime::max();

@@ -2,8 +2,12 @@
 // story and replayed by `troupe-simulate --seed N`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 
+#include "actor/sim/system.h"
+#include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/cluster.h"
 
 namespace troupe::simulation {
@@ -49,6 +53,7 @@ struct Caught {
   int seeds = 0;
   int invariant = 0;
   std::string what;
+  std::set<int> all;  // every invariant that broke in one of them
 };
 
 Caught Catch(ClusterOptions options) {
@@ -56,6 +61,7 @@ Caught Catch(ClusterOptions options) {
   for (options.seed = 1; options.seed <= kBugSeeds; ++options.seed) {
     const ClusterResult result = RunCluster(options);
     if (result.ok()) continue;
+    for (const Violation& violation : result.violations) caught.all.insert(violation.invariant);
     if (caught.seeds++ == 0) {
       caught.invariant = result.violations.front().invariant;
       caught.what = result.violations.front().what;
@@ -68,6 +74,7 @@ TEST(KnownBugs, ALeaderEpochThatIsNotPersistedIsCaught) {
   const Caught caught = Catch({.shell_bugs = {.forget_leader_epoch = true}});
   EXPECT_GE(caught.seeds, 5);
   EXPECT_EQ(caught.invariant, 2) << caught.what;
+  EXPECT_TRUE(caught.all.contains(1)) << "two coordinators wrote in one leader epoch";
 }
 
 TEST(KnownBugs, AnAcknowledgementBeforeItsWriteIsDurableIsCaught) {
@@ -80,6 +87,61 @@ TEST(KnownBugs, AStaleGroupEpochThatIsAcceptedIsCaught) {
   const Caught caught = Catch({.machine_bugs = {.accept_stale_epochs = true}});
   EXPECT_GE(caught.seeds, 2);
   EXPECT_EQ(caught.invariant, 3) << caught.what;
+}
+
+// --- The catalog's observer: whose writes may take effect.
+
+class Writers : public testing::Test {
+ protected:
+  uint64_t Starts(uint64_t leader_epoch) {
+    const uint64_t life = observer_.CoordinatorStarts(leader_epoch, {});
+    Writes(life, leader_epoch);
+    return life;
+  }
+  void Writes(uint64_t life, uint64_t leader_epoch) {
+    WriteBatch batch;
+    batch.Put(fmt::format("request/{}", ++requests_), "a");
+    observer_.WritesAs(life, leader_epoch);
+    observer_.OnWrite(batch);
+  }
+  int Violations(int invariant) const {
+    const auto& all = world_.truth.violations();
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Violation& violation) {
+      return violation.invariant == invariant;
+    }));
+  }
+
+ private:
+  SimulatedSystem system_{{.seed = 1}};
+  World world_{system_, 1, MakeTimeLimits(1)};
+  CatalogObserver observer_{world_};
+  int requests_ = 0;
+};
+
+TEST_F(Writers, OneAfterTheOtherKeepTheInvariant) {
+  const uint64_t first = Starts(1);
+  Writes(first, 1);
+  const uint64_t second = Starts(2);
+  Writes(second, 2);
+  EXPECT_EQ(Violations(1), 0);
+}
+
+TEST_F(Writers, AWriteOfAFormerLeaderIsCaught) {
+  const uint64_t former = Starts(1);
+  Starts(2);
+  EXPECT_EQ(Violations(1), 0);
+  Writes(former, 1);
+  EXPECT_EQ(Violations(1), 1);
+}
+
+TEST_F(Writers, TwoCoordinatorsInOneLeaderEpochAreCaught) {
+  const uint64_t first = Starts(1);
+  const uint64_t second = Starts(2);
+  EXPECT_EQ(Violations(1), 0);
+  Writes(first, 2);
+  EXPECT_EQ(Violations(1), 1);
+  Writes(second, 2);
+  EXPECT_EQ(Violations(1), 1);
 }
 
 }  // namespace
