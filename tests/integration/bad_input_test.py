@@ -1,15 +1,16 @@
 """Every wrong thing a user or a stranger can send: a message with field, value and relation; nothing else disturbed."""
 
-import json
+import contextlib
 import os
 import pathlib
+import random
 import shutil
 import socket
 import struct
 import subprocess
 import unittest
 
-from harness import BIN, Cluster, ClusterCase, run, training_data, wait_until
+from harness import BIN, Cluster, ClusterCase, alive, run, training_data
 
 GOOD = """
 name: good
@@ -25,6 +26,8 @@ REFUSED = [
     ("negative", ["training.steps=-1"], ["training.steps", "-1"]),
     ("zero", ["training.global_batch_size=0"], ["training.global_batch_size", "0"]),
     ("NaN", ["optimizer.lr=.nan"], ["optimizer.lr", "nan"]),
+    ("infinite", ["optimizer.lr=.inf"], ["optimizer.lr", "inf"]),
+    ("unknown section", ["nonsense.steps=3"], ["nonsense"]),
     ("heads not divisible", ["parallelism.tensor_parallel_degree=3"], ["tensor_parallel_degree", "3", "heads"]),
     ("fewer blocks than stages", ["parallelism.pipeline_parallel_degree=16"], ["pipeline_parallel_degree", "16", "8"]),
     ("batch not divisible", ["training.micro_batch_size=3"], ["micro_batch_size", "3", "8"]),
@@ -72,7 +75,18 @@ class BadJobs(ClusterCase):
     def test_a_duplicate_key_is_refused(self):
         path = self.cluster.home / "twice.yaml"
         path.write_text(self.job.read_text() + "name: other\n")
-        self.refused([], ["name", "duplicate"], path=path)
+        message = self.refused([], ["name", "duplicate"], path=path)
+        self.assertIn("twice.yaml:6", message)
+
+    def test_degrees_of_another_product_than_the_ranks_asked_for(self):
+        for workers, settings, product in ((3, [], 1), (1, ["parallelism.tensor_parallel_degree=2"], 2),
+                                           (3, ["parallelism.pipeline_parallel_degree=4"], 4)):
+            with self.subTest(workers=workers, product=product):
+                code, out, err = run("plan", self.job, "--workers", workers,
+                                     *[part for setting in settings for part in ("--set", setting)])
+                self.assertEqual((code, out), (2, ""), err)
+                for words in ("parallelism", f"= {product} ranks", f"not the {workers} asked for"):
+                    self.assertIn(words, err)
 
     def test_a_missing_file_is_refused(self):
         self.refused([], ["no-such.yaml"], path=self.cluster.home / "no-such.yaml")
@@ -105,6 +119,15 @@ class BadJobs(ClusterCase):
                 shutil.copy(good + ".bin", folder / f"{name}.bin")
                 (folder / f"{name}.idx").write_bytes(content)
                 self.refused(["--set", f"data.train={folder / name}"], [f"{name}.idx"])
+        with self.subTest("truncated .bin"):
+            shutil.copy(good + ".idx", folder / "short.idx")
+            tokens = pathlib.Path(good + ".bin").read_bytes()
+            (folder / "short.bin").write_bytes(tokens[:len(tokens) // 2])
+            self.refused(["--set", f"data.train={folder / 'short'}"],
+                         ["data.train", "short.bin", f"size {len(tokens) // 2}", "short.idx"])
+        with self.subTest("no .bin"):
+            shutil.copy(good + ".idx", folder / "none.idx")
+            self.refused(["--set", f"data.train={folder / 'none'}"], ["data.train", "none.bin"])
 
     def test_usage_errors(self):
         for arguments in ([], ["no-such-command"], ["submit"], ["submit", "--no-such-flag"]):
@@ -115,28 +138,81 @@ class BadJobs(ClusterCase):
         self.assertEqual(code, 3, err)
 
 
+_RANDOM = random.Random(3)
+GARBAGE = [_RANDOM.randbytes(4096), b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _RANDOM.randbytes(512), bytes(4096),
+           b"\xff" * 4096, struct.pack("<Q", 1 << 62) + bytes(64), b"x"]
+
+
+def listens_on(pid):
+    """Addresses (host, port) on which the process listens, from its descriptors and the kernel's table."""
+    inodes = set()
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            target = os.readlink(descriptor)
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    addresses = set()
+    for table in ("tcp", "tcp6"):
+        with open(f"/proc/{pid}/net/{table}") as file:
+            for line in list(file)[1:]:
+                fields = line.split()
+                if fields[3] != "0A" or fields[9] not in inodes:
+                    continue
+                host, port = fields[1].split(":")
+                # Words of the host's byte order; any address is reached by the loopback's.
+                packed = b"".join(struct.pack("=I", int(host[i:i + 8], 16)) for i in range(0, len(host), 8))
+                mapped = len(packed) == 16 and packed[:12] == bytes(10) + b"\xff\xff"
+                packed = packed[12:] if mapped else packed
+                host = "127.0.0.1" if not any(packed) else socket.inet_ntop(
+                    socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
+                addresses.add((host, int(port, 16)))
+    return sorted(addresses)
+
+
+def throw(address, garbage):
+    with socket.create_connection(address, timeout=5) as connection:
+        connection.settimeout(0.5)  # some peers wait for more and answer nothing
+        with contextlib.suppress(OSError):
+            connection.sendall(garbage)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(4096)
+
+
 class Strangers(ClusterCase):
     def test_garbage_on_every_port_disturbs_nothing(self):
-        with Cluster(workers=1) as cluster:
-            job = cluster.submit("steady", steps=400, interval=0, parallelism="tensor_parallel_degree: 1")
+        # Slow steps: the garbage comes while the ranks talk to each other.
+        with Cluster(workers=2, environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
+            job = cluster.submit("steady", steps=150, interval=50)
             cluster.wait_for_step(job, 1)
             info = cluster.info()
-            addresses = [info["coordinator"]["address"]]
-            addresses += [url.split("/")[2] for url in
-                          [info["coordinator"]["metrics"], *(w["metrics"] for w in info["workers"])]]
+            ranks = cluster.describe(job)["ranks"]
+            processes = {"coordinator": info["coordinator"]["pid"],
+                         **{w["name"]: w["pid"] for w in info["workers"]},
+                         **{f"rank {r['rank']}": r["pid"] for r in ranks}}
+            listening = {name: listens_on(pid) for name, pid in processes.items()}
+            for name in ("coordinator", "worker-0", "worker-1"):
+                self.assertTrue(listening[name], f"{name} listens nowhere")
+            host, port = info["coordinator"]["address"].rsplit(":", 1)
+            self.assertIn((host, int(port)), listening["coordinator"])
+            addresses = [address for several in listening.values() for address in several]
             for address in addresses:
-                host, port = address.rsplit(":", 1)
-                for garbage in (os.urandom(4096), b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + os.urandom(512)):
-                    with socket.create_connection((host, int(port)), timeout=5) as connection:
-                        connection.settimeout(5)
-                        try:
-                            connection.sendall(garbage)
-                            connection.shutdown(socket.SHUT_WR)
-                            connection.recv(4096)
-                        except OSError:
-                            pass
-            done = cluster.wait_for_state(job, "SUCCEEDED")
+                for garbage in GARBAGE:
+                    throw(address, garbage)
+            # Connections that are opened and held, saying nothing or half a sentence.
+            held = [socket.create_connection(address, timeout=5) for address in addresses]
+            try:
+                for connection in held[::2]:
+                    connection.sendall(b"\0\0\1")
+                reached = cluster.describe(job)["step"]
+                self.assertLess(reached, 150, "the job ended before the garbage: nothing was shown")
+                done = cluster.wait_for_state(job, "SUCCEEDED")
+            finally:
+                for connection in held:
+                    connection.close()
             self.assertEqual(done["restarts"], 0)
+            for name in ("coordinator", "worker-0", "worker-1"):
+                self.assertTrue(alive(processes[name]), f"{name} died")
+            self.assert_committed_checkpoints_verify(cluster, job)
 
     def test_a_second_worker_of_the_same_name_is_refused(self):
         with Cluster(workers=1) as cluster:

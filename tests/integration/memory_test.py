@@ -1,0 +1,67 @@
+"""What the plan says of a rank's memory is what its process has: nothing is allocated beside the plan."""
+
+import json
+import unittest
+
+from harness import Cluster, ClusterCase, run, training_data, wait_until
+
+MIB = 1 << 20
+
+# Parameters, gradients and moments of 330 MB, activations of 60 MB.
+JOB = """
+name: {name}
+model: {{pattern: "(AD)x4", hidden_size: 512, num_attention_heads: 8, num_key_value_heads: 8,
+        intermediate_size: 1408, vocab_size: 8192}}
+data: {{train: {train}}}
+training: {{global_batch_size: 4, micro_batch_size: 4, sequence_length: 64, steps: 100000, compute_dtype: {dtype}}}
+parallelism: {{{parallelism}}}
+checkpoint: {{folder: {folder}, interval: 0}}
+"""
+
+
+def resident_bytes(pid):
+    """(name of the process, RssAnon + RssShmem)."""
+    with open(f"/proc/{pid}/status") as file:
+        fields = dict(line.split(":", 1) for line in file)
+    kib = sum(int(fields[field].split()[0]) for field in ("RssAnon", "RssShmem"))
+    return fields["Name"].strip(), kib * 1024
+
+
+class Memory(ClusterCase):
+    def check(self, cluster, name, dtype, parallelism):
+        path = cluster.home / f"{name}.yaml"
+        path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype, parallelism=parallelism,
+                                   folder=cluster.home / "checkpoints"))
+        code, out, err = run("plan", path, "-o", "json")
+        self.assertEqual(code, 0, err)
+        planned = {}  # by pipe rank
+        for stage in json.loads(out)["stages"]:
+            planned[stage["pipe_rank"]] = planned.get(stage["pipe_rank"], 0) + stage["memory"]["total_bytes"]
+        self.assertEqual(cluster.troupe("submit", path)[0], 0)
+        cluster.wait_for_step(name, 2)  # by then every buffer has been written to
+        ranks = cluster.describe(name)["ranks"]
+        self.assertTrue(ranks)
+        for rank in ranks:
+            process, resident = resident_bytes(rank["pid"])
+            self.assertEqual(process, "troupe-rank")
+            plan = planned[rank["coordinates"]["pipe"]]
+            self.assertGreater(plan, 150 * MIB, "too small a model to say anything")
+            self.assertLess(abs(resident - plan), 0.1 * plan + 64 * MIB,
+                            f"rank {rank['rank']}: {resident / MIB:.0f} MiB, planned {plan / MIB:.0f} MiB")
+        cluster.troupe("cancel", name)
+        cluster.wait_for_state(name, "CANCELLED")
+        wait_until(lambda: not any(w["jobs"] for w in cluster.json("workers")["workers"]), "the devices free again")
+
+    def test_a_rank_has_the_memory_that_its_plan_says(self):
+        with Cluster(workers=2) as cluster:
+            for dtype in ("float32", "bfloat16"):
+                with self.subTest(dtype):
+                    self.check(cluster, f"single-{dtype}", dtype, "tensor_parallel_degree: 1")
+            with self.subTest("tensor"):
+                self.check(cluster, "tensor", "bfloat16", "tensor_parallel_degree: 2")
+            with self.subTest("pipe"):
+                self.check(cluster, "pipe", "float32", "pipeline_parallel_degree: 2")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,110 @@
+"""What becomes of a job whose workers go for good, and of one that can never succeed."""
+
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, Cluster, ClusterCase, kill, wait_until
+
+# Each step takes a fiftieth of a second, so that what a test does falls into the middle of a job.
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+SINGLE = "tensor_parallel_degree: 1"
+DATA2 = "data_parallel_replicate_degree: 2"
+
+
+class Recovery(ClusterCase):
+    def lose_a_worker(self, cluster, name, allow_layout_change, steps):
+        """A job on both workers, one of which is killed and does not come back while the supervisor is stopped."""
+        path = cluster.write_job(name, steps=steps, interval=10, parallelism=DATA2)
+        code, _, err = cluster.troupe("submit", path, "--set",
+                                      f"fault_tolerance.allow_layout_change={str(allow_layout_change).lower()}")
+        self.assertEqual(code, 0, err)
+        wait_until(lambda: cluster.checkpoints(name), "a commit")
+        os.kill(cluster.info()["supervisor"]["pid"], signal.SIGSTOP)
+        kill(cluster.worker("worker-1")["pid"])
+
+    def first_step_after(self, cluster, job, ranks):
+        events = [e for e in cluster.watched(job) if e.get("event") == "RECOVERED"]
+        self.assertEqual(len(events), 1)
+        match = re.fullmatch(rf"{ranks} ranks run from step (\d+)", events[0]["message"])
+        self.assertTrue(match, events[0]["message"])
+        return int(match.group(1))
+
+    def test_with_allow_layout_change_a_job_goes_on_smaller(self):
+        steps = 100
+        with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
+            try:
+                self.lose_a_worker(cluster, "shrinks", True, steps)
+                done = cluster.wait_for_state("shrinks", "SUCCEEDED")
+            finally:
+                os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
+            self.assertEqual(done["layout"]["data_replicate"], 1)
+            self.assertEqual([r["worker"] for r in done["ranks"]], ["worker-0"])
+            self.assertEqual(done["restarts"], 1)
+            self.assertGreater(self.first_step_after(cluster, "shrinks", 1), 10)
+            # The same samples in the same order: the losses are those of a job that was small all along.
+            losses = cluster.losses("shrinks")
+            self.assertEqual(sorted(losses), list(range(1, steps + 1)))
+            small = cluster.submit("small", steps=steps, interval=0, parallelism=SINGLE)
+            cluster.wait_for_state(small, "SUCCEEDED")
+            for step, (loss, _) in cluster.losses(small).items():
+                self.assertAlmostEqual(float(losses[step][0]) / float(loss), 1, delta=1e-5, msg=f"step {step}")
+
+    def test_without_it_the_job_waits_visibly_until_the_worker_is_back(self):
+        with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
+            try:
+                self.lose_a_worker(cluster, "waits", False, 100)
+                # Longer than a job waits that may shrink: two detection times.
+                waiting = wait_until(
+                    lambda: (d := cluster.describe("waits"))["waiting_for"] and d["state"] == "RECOVERING" and d,
+                    "the job waiting")
+                self.assertRegex(waiting["waiting_for"], "2 ranks need 2 devices; 1 are free")
+                lost = lambda: {w["name"]: w["state"] for w in cluster.json("workers")["workers"]}["worker-1"] == "LOST"
+                wait_until(lost, "worker-1 LOST")
+                # Another job takes the free device all the while, and this one still waits after it.
+                between = cluster.submit("between", steps=60, interval=0, parallelism=SINGLE)
+                cluster.wait_for_state(between, "SUCCEEDED")
+                self.assertEqual(cluster.describe("waits")["state"], "RECOVERING")
+            finally:
+                os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
+            done = cluster.wait_for_state("waits", "SUCCEEDED")
+            self.assertEqual(done["layout"]["data_replicate"], 2)
+            self.assertEqual(done["restarts"], 1)
+            self.assertGreater(self.first_step_after(cluster, "waits", 2), 10)
+            self.assertEqual(sorted(cluster.losses("waits")), list(range(1, 101)))
+
+    def test_a_job_that_always_crashes_stops_after_its_budget_and_another_is_untouched(self):
+        with Cluster(workers=1, environment=SLOW, detection_seconds=0.6) as cluster:
+            steady = cluster.submit("steady", steps=200, interval=50, parallelism=SINGLE)
+            cluster.wait_for_step(steady, 1)
+            # A worker whose ranks all die in their second step. The bad job needs two devices: wherever it is put,
+            # it has a rank there.
+            log = (cluster.home / "odd.log").open("w")
+            odd = subprocess.Popen(
+                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "odd",
+                 "--devices", "cpu:2", "--data-dir", cluster.home / "odd"],
+                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log, stderr=log)
+            try:
+                path = cluster.write_job("crashes", steps=10, interval=0)
+                code, _, err = cluster.troupe("submit", path, "--set", "fault_tolerance.max_restarts=2")
+                self.assertEqual(code, 0, err)
+                described = cluster.wait_for_state("crashes", "FAILED", limit_seconds=120)
+                self.assertEqual(described["restarts"], 2)
+                self.assertEqual(described["failure"]["cause"], "RESTART_BUDGET")
+                self.assertIn("RANK_CRASHED", described["failure"]["message"])
+                ends = [e for e in cluster.watched("crashes") if e.get("event") == "FAILED"]
+                self.assertEqual(len(ends), 1)
+                self.assertEqual({w["name"]: w["state"] for w in cluster.json("workers")["workers"]},
+                                 {"worker-0": "READY", "odd": "READY"})
+                self.assertEqual(cluster.wait_for_state(steady, "SUCCEEDED")["restarts"], 0)
+                self.assertEqual({e["group_epoch"] for e in cluster.watched(steady) if e["type"] == "step"}, {1})
+            finally:
+                odd.terminate()
+                odd.wait(timeout=20)
+                log.close()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
