@@ -129,6 +129,69 @@ TEST(Layouts, StagesCutAtGivenPointsChangeNothing) {
   ExpectClose(RunOrDie(uneven), RunOrDie(Job({})));
 }
 
+// --- bfloat16: the same within what its 8 bits of mantissa allow.
+
+constexpr double kBfloat16Tolerance = 2e-2;  // of losses, relative
+constexpr double kBfloat16NormTolerance = 5e-2;
+
+// Six microbatches of two samples, three under data 2: gradients accumulate, in products of 32
+// rows, whose packed operands have no padding.
+v1::JobSpec Bfloat16Job(const Layout& layout) {
+  v1::JobSpec spec = Job(layout);
+  spec.mutable_training()->set_micro_batch_size(2);
+  spec.mutable_training()->set_compute_dtype("bfloat16");
+  return spec;
+}
+
+void ExpectCloseInBfloat16(const std::vector<StepResult>& actual,
+                           const std::vector<StepResult>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(actual[i].loss)) << "step " << actual[i].step;
+    ASSERT_TRUE(std::isfinite(actual[i].grad_norm)) << "step " << actual[i].step;
+    EXPECT_NEAR(actual[i].loss, expected[i].loss, kBfloat16Tolerance * expected[i].loss)
+        << "loss of step " << actual[i].step;
+    // A gradient that is added to garbage, or dropped, shows here before it shows in a loss.
+    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm,
+                kBfloat16NormTolerance * expected[i].grad_norm)
+        << "norm of step " << actual[i].step;
+  }
+}
+
+class Bfloat16Layouts : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
+  const std::vector<StepResult> expected = RunOrDie(Bfloat16Job({}));
+  ASSERT_FALSE(expected.empty());
+  ExpectCloseInBfloat16(RunOrDie(Bfloat16Job(GetParam())), expected);
+  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+      << "nothing was learnt: the comparison is idle";
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Bfloat16Layouts,
+                         ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2},
+                                           Layout{2, 2, 2}),
+                         [](const auto& info) {
+                           return "Data" + std::to_string(info.param.data) + "Tensor" +
+                                  std::to_string(info.param.tensor) + "Pipe" +
+                                  std::to_string(info.param.pipe);
+                         });
+
+TEST(Bfloat16, TheSingleRankIsCloseToFloat32) {
+  ExpectCloseInBfloat16(RunOrDie(Bfloat16Job({})), RunOrDie(Job({})));
+}
+
+TEST(Bfloat16, MicrobatchesOfOneOrTwoAreOneOfFour) {
+  for (const int64_t micro_batch_size : {1, 2}) {
+    v1::JobSpec several = Bfloat16Job({});
+    several.mutable_training()->set_global_batch_size(4);
+    v1::JobSpec one = several;
+    several.mutable_training()->set_micro_batch_size(micro_batch_size);
+    one.mutable_training()->set_micro_batch_size(4);
+    ExpectCloseInBfloat16(RunOrDie(several), RunOrDie(one));
+  }
+}
+
 // --- The same plan gives the same bits.
 
 TEST(Determinism, ARepeatIsBitIdentical) {
