@@ -19,12 +19,9 @@ bool TakeNumber(std::string_view& text, std::string_view prefix) {
 
 }  // namespace
 
-std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt) {
-  return fmt::format("step-{:08}-epoch-{}-attempt-{}", step, group_epoch, attempt);
-}
-
-std::string RequestedAttemptName(uint64_t group_epoch, int64_t attempt) {
-  return fmt::format("request-epoch-{}-attempt-{}", group_epoch, attempt);
+std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt, int64_t wall_time_ns) {
+  const std::string moment = step > 0 ? fmt::format("step-{:08}", step) : "request";
+  return fmt::format("{}-epoch-{}-attempt-{}-at-{}", moment, group_epoch, attempt, wall_time_ns);
 }
 
 bool IsAttemptName(std::string_view name) {
@@ -34,7 +31,8 @@ bool IsAttemptName(std::string_view name) {
     if (!name.starts_with("request")) return false;
     name.remove_prefix(std::string_view("request").size());
   }
-  return TakeNumber(name, "-epoch-") && TakeNumber(name, "-attempt-") && name.empty();
+  return TakeNumber(name, "-epoch-") && TakeNumber(name, "-attempt-") &&
+         (name.empty() || (TakeNumber(name, "-at-") && name.empty()));
 }
 
 std::string ShardFileName(int rank) { return fmt::format("rank-{:05}.safetensors", rank); }

@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-// "step-00000050-epoch-2-attempt-7": of a checkpoint due at a known step.
-std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt);
+// "step-00000050-epoch-2-attempt-7-at-1764000000000000000", or "request-epoch-2-attempt-7-at-…" for
+// step 0: one asked for, whose step the ranks decide. Step, epoch and attempt tell attempts of one
+// catalog apart; the wall time of the intent in nanoseconds tells them from those that another
+// catalog, or this one before it was lost, has left in the same folder.
+std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt, int64_t wall_time_ns);
 
-// "request-epoch-2-attempt-7": of one asked for, whose step the ranks decide.
-std::string RequestedAttemptName(uint64_t group_epoch, int64_t attempt);
-
-// True for what the two functions above return, and nothing else.
+// True for what the function above returns, also without the time, and nothing else.
 bool IsAttemptName(std::string_view name);
 
 // "rank-00003.safetensors".

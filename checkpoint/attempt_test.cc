@@ -13,12 +13,15 @@ namespace troupe {
 namespace {
 
 TEST(AttemptName, TellsAttemptsFromOtherNames) {
-  EXPECT_EQ(AttemptName(50, 2, 7), "step-00000050-epoch-2-attempt-7");
-  EXPECT_TRUE(IsAttemptName(AttemptName(123456789, 10, 1)));
-  EXPECT_TRUE(IsAttemptName(RequestedAttemptName(2, 7)));
+  EXPECT_EQ(AttemptName(50, 2, 7, 123), "step-00000050-epoch-2-attempt-7-at-123");
+  EXPECT_EQ(AttemptName(0, 2, 7, 123), "request-epoch-2-attempt-7-at-123");
+  EXPECT_TRUE(IsAttemptName(AttemptName(123456789, 10, 1, 1764000000000000000)));
+  EXPECT_TRUE(IsAttemptName(AttemptName(0, 2, 7, 1764000000000000000)));
+  EXPECT_TRUE(IsAttemptName("step-00000050-epoch-2-attempt-7"));
   for (const char* name :
        {"", ".", "..", "step", "step-1", "step--epoch-1-attempt-1", "step-1-epoch-1-attempt-",
-        "step-1-epoch-1-attempt-1x", "home", "request-epoch-1", "step-1-epoch-1-attempt-1/.."}) {
+        "step-1-epoch-1-attempt-1x", "step-1-epoch-1-attempt-1-at-", "step-1-epoch-1-attempt-1-at-1x",
+        "home", "request-epoch-1", "step-1-epoch-1-attempt-1/.."}) {
     EXPECT_FALSE(IsAttemptName(name)) << name;
   }
 }
@@ -35,7 +38,7 @@ class DeleteAttemptTest : public ::testing::Test {
 
   TemporaryDirectory folder_;
   PosixFileSystem files_;
-  const std::string path_ = folder_.Child("jobs/x/" + AttemptName(1, 1, 1));
+  const std::string path_ = folder_.Child("jobs/x/" + AttemptName(1, 1, 1, 1));
 };
 
 TEST_F(DeleteAttemptTest, RemovesTheDirectoryAndMayBeRepeated) {

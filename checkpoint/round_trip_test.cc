@@ -144,14 +144,14 @@ class RoundTrip : public ::testing::Test {
 
   TemporaryDirectory folder_;
   PosixFileSystem files_;
-  const std::string directory_ = folder_.Child("x/" + AttemptName(50, 1, 1));
+  const std::string directory_ = folder_.Child("x/" + AttemptName(50, 1, 1, 1));
 };
 
 TEST_F(RoundTrip, EveryLayoutReadsWhatEveryLayoutWrote) {
   const Layout layouts[] = {{1, 1, 1}, {4, 1, 1}, {1, 4, 1}, {1, 1, 4}, {2, 3, 2}, {3, 2, 4}};
   for (const Layout& from : layouts) {
     const std::string directory = folder_.Child(
-        fmt::format("{}-{}-{}/{}", from.data, from.tensor, from.pipe, AttemptName(50, 1, 1)));
+        fmt::format("{}-{}-{}/{}", from.data, from.tensor, from.pipe, AttemptName(50, 1, 1, 1)));
     const std::string digest = WriteCheckpoint(files_, directory, from);
     EXPECT_TRUE(VerifyCheckpoint(files_, directory, digest).ToStatus().ok());
     for (const Layout& to : layouts) {
@@ -159,6 +159,15 @@ TEST_F(RoundTrip, EveryLayoutReadsWhatEveryLayoutWrote) {
       EXPECT_TRUE(status.ok()) << ToString(status);
     }
   }
+}
+
+TEST_F(RoundTrip, AnAttemptOfTheSameNumberByAnotherCatalogLeavesACommitAlone) {
+  const std::string digest = WriteCheckpoint(files_, directory_, {.data = 2});
+  const std::string other = folder_.Child("x/" + AttemptName(50, 1, 1, 2));
+  const std::string other_digest = WriteCheckpoint(files_, other, {.tensor = 2});
+  EXPECT_TRUE(VerifyCheckpoint(files_, other, other_digest).ToStatus().ok());
+  TROUPE_CHECK_OK(DeleteAttempt(files_, other));
+  EXPECT_TRUE(VerifyCheckpoint(files_, directory_, digest).ToStatus().ok());
 }
 
 TEST_F(RoundTrip, AFileIsSafetensorsWithSlicesInItsMetadataAndDataAtAMultipleOf4096) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/attempt.h"
 #include "checkpoint/retention.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
@@ -15,6 +16,10 @@ namespace troupe {
 namespace {
 
 constexpr int kManifestFormatVersion = 1;
+// What stopped to be saved and could not be is saved again after so long; the wait doubles with
+// each further failure up to the limit. A full disk is seldom freed within seconds.
+constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
+constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 
 std::string SpecJson(const v1::JobSpec& spec) {
   google::protobuf::util::JsonPrintOptions options;
@@ -90,15 +95,21 @@ void Begin(Job& job, Attempt& attempt, Turn& turn) {
   attempt.begun_time = turn.now;
 }
 
-// Marks the attempt ABORTED and tells those who asked for it; the attempt is gone from
-// job.attempts.
-void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
+// Marks the attempt ABORTED, so that what there is of it will be deleted; it is gone from
+// job.attempts. Returns it.
+Attempt MarkAborted(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   Attempt attempt = std::move(job.attempts.at(number));
   job.attempts.erase(number);
   attempt.record.set_state(v1::CHECKPOINT_STATE_ABORTED);
   attempt.record.set_reason(reason);
   turn.effects.writes.PutCheckpoint(attempt.record);
   job.checkpoints[number] = attempt.record;
+  return attempt;
+}
+
+// Marks the attempt ABORTED, tells the watchers and those who asked for it.
+void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
+  const Attempt attempt = MarkAborted(job, number, reason, turn);
   turn.effects.measurements.push_back(CheckpointMeasured{attempt.record, 0});
   RecordEvent(job, "CHECKPOINT_ABORTED", fmt::format("attempt {}: {}", number, reason), turn);
   for (const CallId call : attempt.callers) {
@@ -108,6 +119,53 @@ void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn
   }
 }
 
+// Whether a rank of the attempt's epoch may still write into its directory. A rank writes after the
+// attempt's step and before it reports the next.
+bool MayBeWritten(const Job& job, const v1::CheckpointRecord& record, const Fleet& fleet) {
+  if (job.group && job.group->epoch == record.group_epoch()) {
+    return record.step() == 0 ||
+           std::any_of(job.group->ranks.begin(), job.group->ranks.end(), [&](const RankState& rank) {
+             return rank.reported_step <= record.step();
+           });
+  }
+  return std::any_of(fleet.leases.begin(), fleet.leases.end(), [&](const auto& entry) {
+    return entry.second.job() == job.id() && entry.second.group_epoch() == record.group_epoch();
+  });
+}
+
+void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn) {
+  v1::CoordinatorMessage message;
+  v1::DeleteCheckpoint* const erase = message.mutable_delete_checkpoint();
+  erase->set_job(job.id());
+  erase->set_attempt(record.attempt());
+  erase->set_path(record.path());
+  SendToWorker(job.last_group.ranks(0).worker(), std::move(message), turn);
+}
+
+// A rank takes part in asked-for attempt `number`, and ranks know the highest asked for alone:
+// lower ones of which nothing was heard before are passed by. Who asked for them gets this one.
+void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
+  if (!job.attempts.at(number).asked) return;
+  std::vector<int64_t> passed;
+  for (const auto& [lower, attempt] : job.attempts) {
+    if (lower < number && attempt.asked && !attempt.begun) passed.push_back(lower);
+  }
+  for (const int64_t lower : passed) {
+    Attempt replaced = MarkAborted(job, lower, fmt::format("attempt {} took its place", number), turn);
+    std::vector<CallId>& callers = job.attempts.at(number).callers;
+    callers.insert(callers.end(), replaced.callers.begin(), replaced.callers.end());
+    SendToGroup(job, SettledMessage(job, job.group->epoch, lower, false), turn);
+  }
+}
+
+void SaveAgainLater(Job& job, Turn& turn) {
+  Group& group = *job.group;
+  const int doublings = std::min(group.failed_saves++, 8);
+  group.save_again_time =
+      turn.now + std::min<Duration>(kFirstSaveAgain * (int64_t{1} << doublings), kSaveAgainLimit);
+  group.last_progress = turn.now;
+}
+
 }  // namespace
 
 Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
@@ -115,14 +173,14 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
   job.record.set_last_attempt(number);
   Attempt& attempt = job.attempts[number];
   attempt.asked = step == 0;
+  attempt.asked_time = turn.now;
   v1::CheckpointRecord& record = attempt.record;
   record.set_job(job.id());
   record.set_attempt(number);
   record.set_group_epoch(job.group->epoch);
   record.set_step(step);
-  const std::string moment = step > 0 ? fmt::format("step-{:08d}", step) : "request";
-  record.set_path(fmt::format("{}/{}/{}-epoch-{}-attempt-{}", job.spec.checkpoint().folder(),
-                              job.id(), moment, job.group->epoch, number));
+  record.set_path(fmt::format("{}/{}/{}", job.spec.checkpoint().folder(), job.id(),
+                              AttemptName(step, job.group->epoch, number, turn.wall_ns)));
   record.set_state(v1::CHECKPOINT_STATE_WRITING);
   record.set_intent_wall_time_ns(turn.wall_ns);
   *record.mutable_layout() = job.plan.mesh();
@@ -135,15 +193,25 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
 
 Attempt& RequestCheckpoint(Job& job, Turn& turn) {
   Attempt& attempt = RecordIntent(job, 0, turn);
-  if (job.group->phase == GroupPhase::kRunning) {
-    v1::CoordinatorMessage message;
-    v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
-    request->set_job(job.id());
-    request->set_group_epoch(job.group->epoch);
-    *request->mutable_intent() = IntentOf(job, attempt);
-    SendToGroup(job, message, turn);
-  }
+  if (job.group->phase == GroupPhase::kRunning) SendToGroup(job, RequestOf(job, attempt), turn);
   return attempt;
+}
+
+Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn) {
+  for (auto& [number, attempt] : job.attempts) {
+    if (attempt.asked && !attempt.begun) return attempt;
+  }
+  return RequestCheckpoint(job, turn);
+}
+
+std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
+                                             const TimeLimits& limits) {
+  if (attempt.begun) return attempt.begun_time + limits.checkpoint_attempt;
+  // The ranks take part after their next step, which may take as long as a step may.
+  if (attempt.asked) {
+    return attempt.asked_time + HangLimit(job, limits) + limits.checkpoint_attempt;
+  }
+  return std::nullopt;
 }
 
 bool ThenStop(const Job& job, const Attempt& attempt) {
@@ -159,6 +227,15 @@ v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {
   intent.set_path(attempt.record.path());
   intent.set_then_stop(ThenStop(job, attempt));
   return intent;
+}
+
+v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt) {
+  v1::CoordinatorMessage message;
+  v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
+  request->set_job(job.id());
+  request->set_group_epoch(job.group->epoch);
+  *request->mutable_intent() = IntentOf(job, attempt);
+  return message;
 }
 
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
@@ -185,6 +262,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
     return;
   }
   Begin(job, attempt, turn);
+  ReplaceLowerRequests(job, vote.attempt(), turn);
   attempt.votes[vote.rank()] = vote;
   if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
   AskForManifest(job, attempt, turn);
@@ -202,7 +280,10 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
 }
 
 void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
-  if (!job.attempts.contains(message.attempt())) return;
+  const auto found = job.attempts.find(message.attempt());
+  if (found == job.attempts.end()) return;
+  Begin(job, found->second, turn);
+  ReplaceLowerRequests(job, message.attempt(), turn);
   AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
                turn);
 }
@@ -252,19 +333,70 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
 
 void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt& attempt = job.attempts.at(number);
-  const bool ends_job = ThenStop(job, attempt);
+  const bool then_stop = ThenStop(job, attempt);
+  const bool begun = attempt.begun;
   const bool cancels = number == job.record.cancel_attempt();
   RecordAbort(job, number, reason, turn);
   SendToGroup(job, SettledMessage(job, job.group->epoch, number, false), turn);
+  // At once, for the space; what a slower rank makes after that goes once it cannot any more.
+  SendDeletion(job, job.checkpoints.at(number), turn);
   SendDeletions(job, turn);
-  if (cancels) {
-    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
-           "cancelled; its checkpoint was aborted: " + reason, turn);
-  } else if (ends_job) {
-    BreakGroup(job,
-               {MakeFailure("CHECKPOINT_FAILED", "the final checkpoint was aborted: " + reason),
-                false, false},
-               turn);
+  if (!then_stop) return;
+  if (cancels && !begun) {
+    CallOffCancel(job, reason, turn);
+    return;
+  }
+  for (const CallId call : std::exchange(job.cancel_callers, {})) {
+    ReplyWithError(call,
+                   Aborted("the checkpoint of job {} was aborted: {}; its ranks have stopped and "
+                           "it is tried again; cancel the job without a checkpoint to give it up",
+                           job.id(), reason),
+                   turn);
+  }
+  SaveAgainLater(job, turn);
+}
+
+void SaveAgainIfUnsaved(Job& job, Turn& turn) {
+  const bool stopped = job.record.step() >= job.steps() || job.record.cancel_attempt() != 0;
+  if (!stopped || !job.has_folder() || job.group->save_again_time) return;
+  bool open = false;
+  for (auto& [number, attempt] : job.attempts) {
+    if (!ThenStop(job, attempt)) continue;
+    open = true;
+    if (!attempt.asked && attempt.record.step() <= job.record.step()) Begin(job, attempt, turn);
+  }
+  if (!open) SaveAgainLater(job, turn);
+}
+
+void SaveAgain(Job& job, Turn& turn) {
+  Group& group = *job.group;
+  group.save_again_time.reset();
+  for (const auto& [number, attempt] : job.attempts) {
+    if (attempt.begun && ThenStop(job, attempt)) return;
+  }
+  const int64_t step = job.record.step();
+  const bool behind =
+      std::any_of(group.ranks.begin(), group.ranks.end(),
+                  [step](const RankState& rank) { return rank.reported_step > step; });
+  if (step == 0 || behind) {
+    // Rank 0's report of the step at which they stopped is still on its way.
+    SaveAgainLater(job, turn);
+    return;
+  }
+  if (job.record.cancel_attempt() != 0) {
+    job.record.set_cancel_attempt(job.record.last_attempt() + 1);
+  }
+  Attempt& attempt = RecordIntent(job, step, turn);
+  Begin(job, attempt, turn);
+  SendToGroup(job, RequestOf(job, attempt), turn);
+}
+
+void CallOffCancel(Job& job, const std::string& reason, Turn& turn) {
+  if (job.record.cancel_attempt() == 0) return;
+  job.record.set_cancel_attempt(0);
+  RecordEvent(job, "CANCEL_CALLED_OFF", reason, turn);
+  for (const CallId call : std::exchange(job.cancel_callers, {})) {
+    ReplyWithError(call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
   }
 }
 
@@ -277,8 +409,7 @@ void DropAttempts(Job& job, const std::string& reason, Turn& turn) {
     if (attempt.begun || attempt.asked || reached) {
       RecordAbort(job, number, reason, turn);
     } else {
-      turn.effects.writes.DeleteCheckpoint(job.id(), number);
-      job.attempts.erase(number);
+      MarkAborted(job, number, reason, turn);
     }
   }
 }
@@ -293,11 +424,16 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
   }
   for (const int64_t number : passed) {
     const int64_t step = job.attempts.at(number).record.step();
-    turn.effects.writes.DeleteCheckpoint(job.id(), number);
-    job.attempts.erase(number);
+    if (job.attempts.at(number).inherited) {
+      MarkAborted(job, number, "nothing was heard of it after the coordinator's restart", turn);
+    } else {
+      turn.effects.writes.DeleteCheckpoint(job.id(), number);
+      job.attempts.erase(number);
+    }
     job.record.set_skipped_checkpoints(job.record.skipped_checkpoints() + 1);
     RecordEvent(job, "CHECKPOINT_SKIPPED", fmt::format("the one due after step {}", step), turn);
   }
+  if (!passed.empty()) SendDeletions(job, turn);
 }
 
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn) {
@@ -313,23 +449,20 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
 void SendDeletions(const Job& job, Turn& turn) {
   if (job.last_group.ranks_size() == 0) return;
   for (const auto& [number, record] : job.checkpoints) {
-    if (record.state() != v1::CHECKPOINT_STATE_DELETING &&
-        record.state() != v1::CHECKPOINT_STATE_ABORTED)
-      continue;
-    v1::CoordinatorMessage message;
-    v1::DeleteCheckpoint* const erase = message.mutable_delete_checkpoint();
-    erase->set_job(job.id());
-    erase->set_attempt(number);
-    erase->set_path(record.path());
-    SendToWorker(job.last_group.ranks(0).worker(), std::move(message), turn);
+    const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
+    if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) continue;
+    if (aborted && MayBeWritten(job, record, turn.fleet)) continue;
+    SendDeletion(job, record, turn);
   }
 }
 
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn) {
   const auto found = job.checkpoints.find(message.attempt());
   if (found == job.checkpoints.end()) return;
-  const v1::CheckpointState state = found->second.state();
-  if (state != v1::CHECKPOINT_STATE_DELETING && state != v1::CHECKPOINT_STATE_ABORTED) return;
+  const v1::CheckpointRecord& record = found->second;
+  const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
+  if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) return;
+  if (aborted && MayBeWritten(job, record, turn.fleet)) return;
   turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
   job.checkpoints.erase(found);
 }

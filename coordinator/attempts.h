@@ -4,6 +4,7 @@
 #ifndef TROUPE_COORDINATOR_ATTEMPTS_H_
 #define TROUPE_COORDINATOR_ATTEMPTS_H_
 
+#include <optional>
 #include <string>
 
 #include "coordinator/job.h"
@@ -18,10 +19,19 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn);
 // Asks the running group for a checkpoint inside its granted window.
 // REQUIRES: has_folder and the group is running or being adopted.
 Attempt& RequestCheckpoint(Job& job, Turn& turn);
+// The one that is asked for already, if no rank has begun it; else a request of its own.
+Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn);
+
+// When an attempt is aborted for being late: since a rank began it, or since the ranks were asked
+// for it. Absent for a due one whose step is yet to come.
+std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
+                                             const TimeLimits& limits);
 
 // Whether the ranks end after this attempt: the final one, or that of a cancel.
 bool ThenStop(const Job& job, const Attempt& attempt);
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt);
+// What asks the ranks for it.
+v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt);
 
 // A vote. REQUIRES: IsCurrent; the vote's incarnation is the worker's.
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn);
@@ -32,10 +42,23 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn);
 // Asks rank 0's worker for the manifest if all votes are in.
 void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn);
 
-// Aborts the attempt alone: training goes on, unless the job was to end with it.
+// Aborts the attempt alone: training goes on. Where the ranks have stopped for it, because the job
+// was to end with it, they hold the state and are asked to save it again a little later.
 void AbortAttempt(Job& job, int64_t attempt, const std::string& reason, Turn& turn);
 
-// The epoch ends: attempts that a rank may have begun are ABORTED, the others never were.
+// If the ranks have stopped to be saved: the attempt at it has begun; without an open one, which a
+// restart of the coordinator after an abort leaves, schedules what SaveAgain does.
+void SaveAgainIfUnsaved(Job& job, Turn& turn);
+// The time that AbortAttempt set has come: records another attempt of the step at which the ranks
+// stopped and asks for it. REQUIRES: the group is running.
+void SaveAgain(Job& job, Turn& turn);
+
+// The cancel with checkpoint that is under way is off: those who wait for it are told why, and the
+// job goes on. No effect if there is none.
+void CallOffCancel(Job& job, const std::string& reason, Turn& turn);
+
+// The epoch ends: all its attempts are ABORTED. Ranks may have run ahead of their reports, so that
+// there may be files of each.
 void DropAttempts(Job& job, const std::string& reason, Turn& turn);
 
 // Drops the intents of due checkpoints that the ranks passed by.
@@ -44,8 +67,10 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn);
 // Keeps the commit at `path` for inspection but never restores it again.
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
 
-// Tells `worker`, where one of the job's ranks runs or ran, to delete what is to be deleted.
+// Tells the worker where rank 0 runs or ran to delete what is to be deleted and no rank may still
+// write to.
 void SendDeletions(const Job& job, Turn& turn);
+// The record goes, unless a rank may have written since.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
 
 }  // namespace troupe

@@ -53,15 +53,6 @@ v1::CoordinatorMessage TicketOf(const Job& job, const TimeLimits& limits) {
   return message;
 }
 
-v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt) {
-  v1::CoordinatorMessage message;
-  v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
-  request->set_job(job.id());
-  request->set_group_epoch(job.group->epoch);
-  *request->mutable_intent() = IntentOf(job, attempt);
-  return message;
-}
-
 // Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown. Ranks on processors
 // share the cores of their host, which count once however many ranks use them.
 double PeakFlops(const Job& job, const Fleet& fleet) {
@@ -158,7 +149,7 @@ void Adopt(Job& job, Turn& turn) {
   for (const auto& [number, attempt] : job.attempts) {
     if (attempt.asked) SendToGroup(job, RequestOf(job, attempt), turn);
   }
-  SendDeletions(job, turn);
+  SaveAgainIfUnsaved(job, turn);
 }
 
 }  // namespace

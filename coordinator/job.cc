@@ -91,6 +91,8 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       Attempt& attempt = job.attempts[number];
       attempt.record = checkpoint;
       attempt.asked = checkpoint.step() == 0;
+      attempt.inherited = true;
+      attempt.asked_time = now;
     } else {
       v1::CheckpointRecord& aborted = job.checkpoints[number] = checkpoint;
       aborted.set_state(v1::CHECKPOINT_STATE_ABORTED);
@@ -177,14 +179,23 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
         turn);
     return;
   }
-  job.cancel_callers.push_back(call);
+  if (job.record.state() == v1::JOB_STATE_QUEUED) {
+    job.cancel_callers.push_back(call);
+    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr, "cancelled; nothing ran that could be saved",
+           turn);
+    return;
+  }
   const bool trains = job.group && (job.group->phase == GroupPhase::kRunning ||
                                     job.group->phase == GroupPhase::kAdopting);
   if (!trains) {
-    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
-           "cancelled; nothing newer than its last commit to save", turn);
+    ReplyWithError(call,
+                   FailedPrecondition("job {} cannot checkpoint while it is {}: cancel it without, "
+                                      "or once it is RUNNING",
+                                      job.id(), StateName(ShownState(job))),
+                   turn);
     return;
   }
+  job.cancel_callers.push_back(call);
   if (job.record.cancel_attempt() == 0) {
     job.record.set_cancel_attempt(job.record.last_attempt() + 1);
     RequestCheckpoint(job, turn);
@@ -265,18 +276,27 @@ void ReplyWithError(CallId call, Status status, Turn& turn) {
 namespace {
 
 void OnRunningTime(Job& job, Turn& turn) {
+  if (job.group->save_again_time && turn.now >= *job.group->save_again_time) SaveAgain(job, turn);
   std::vector<int64_t> late;
-  bool open = false;
+  bool open = job.group->save_again_time.has_value();
   for (const auto& [number, attempt] : job.attempts) {
-    if (!attempt.begun) continue;
-    open = true;
-    if (turn.now >= attempt.begun_time + turn.limits().checkpoint_attempt) late.push_back(number);
+    open |= attempt.begun;
+    const auto deadline = AttemptDeadline(job, attempt, turn.limits());
+    if (deadline && turn.now >= *deadline) late.push_back(number);
   }
   for (const int64_t number : late) {
-    AbortAttempt(
-        job, number,
-        fmt::format("not committed within {} s", ToSeconds(turn.limits().checkpoint_attempt)),
-        turn);
+    // The end of one may be the end of all.
+    if (!job.group || !job.attempts.contains(number)) continue;
+    const Attempt& attempt = job.attempts.at(number);
+    const std::string reason = fmt::format(
+        "not committed within {:.0f} s",
+        ToSeconds(turn.now - (attempt.begun ? attempt.begun_time : attempt.asked_time)));
+    if (attempt.begun && ThenStop(job, attempt)) {
+      // A rank neither saved its part nor said that it could not: it will not save it again either.
+      BreakGroup(job, {MakeFailure("CHECKPOINT_FAILED", reason), false, false}, turn);
+    } else {
+      AbortAttempt(job, number, reason, turn);
+    }
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
   const Duration limit = HangLimit(job, turn.limits());
@@ -358,11 +378,11 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
     at(job.group->deadline);
     return next;
   }
-  bool open = false;
+  bool open = job.group->save_again_time.has_value();
+  if (open) at(*job.group->save_again_time);
   for (const auto& [number, attempt] : job.attempts) {
-    if (!attempt.begun) continue;
-    open = true;
-    at(attempt.begun_time + options.limits.checkpoint_attempt);
+    open |= attempt.begun;
+    if (const auto deadline = AttemptDeadline(job, attempt, options.limits)) at(*deadline);
   }
   if (!open) at(job.group->last_progress + HangLimit(job, options.limits));
   at(TicketRenewalTime(*job.group, options.limits));

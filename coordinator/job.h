@@ -51,6 +51,9 @@ struct Group {
   MonotonicTime last_progress;  // kRunning: a report, a vote or the start
   double peak_flops = 0;        // of all ranks' devices together; 0: one is unknown
   bool first_report = true;     // none arrived yet in this epoch
+  // The ranks have stopped to be saved and that failed: when it is tried again.
+  std::optional<MonotonicTime> save_again_time;
+  int failed_saves = 0;
   v1::Failure failure;          // kSettling: of the secondary failure
 };
 
@@ -59,7 +62,9 @@ struct Attempt {
   v1::CheckpointRecord record;  // WRITING; step 0 until known
   bool asked = false;           // for a step that the ranks choose, not a due one
   bool begun = false;           // a rank is known to take part
+  bool inherited = false;       // of a former leader: what ranks did with it may be on its way
   MonotonicTime begun_time;
+  MonotonicTime asked_time;     // of one that is asked for
   std::map<int32_t, v1::ShardDone> votes;  // by rank
   std::vector<CallId> callers;
 };

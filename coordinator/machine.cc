@@ -119,9 +119,12 @@ class Stepper {
                         &turn_.effects.writes)) {
           turn_.reschedule = true;
         }
-        return OnRankMessage(stopped, name, [&](Job& job, const v1::RankStopped& end, Turn& turn) {
+        OnRankMessage(stopped, name, [&](Job& job, const v1::RankStopped& end, Turn& turn) {
           OnRankStopped(job, end, name, turn);
         });
+        // It may have been the last that could write into attempts of its epoch.
+        if (const Job* const job = FindJob(stopped.job())) SendDeletions(*job, turn_);
+        return;
       }
       case v1::WorkerMessage::kCheckpointDeleted: {
         Job* const job = FindJob(message.checkpoint_deleted().job());
@@ -174,7 +177,7 @@ class Stepper {
           FailedPrecondition("job {} is {}, not RUNNING", job->id(), StateName(ShownState(*job))),
           turn_);
     } else {
-      RequestCheckpoint(*job, turn_).callers.push_back(event.call);
+      JoinOrRequestCheckpoint(*job, turn_).callers.push_back(event.call);
       Touch(job->id());
     }
   }
@@ -316,6 +319,15 @@ class Stepper {
         ResendTo(job, hello.name(), hello, turn_);
       }
     });
+    // What was asked for while it was away, or before its ranks had ended.
+    for (const auto& [id, job] : state_.jobs) {
+      const auto& ranks = job.last_group.ranks();
+      if (std::any_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
+            return placement.worker() == hello.name();
+          })) {
+        SendDeletions(job, turn_);
+      }
+    }
     turn_.reschedule = true;
   }
 

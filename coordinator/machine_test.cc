@@ -56,7 +56,7 @@ TEST(Machine, AJobRunsFromSubmitToItsFinalCommit) {
   EXPECT_GE(ticket->ticket().lifetime_seconds(), 60);
   ASSERT_EQ(ticket->ticket().intents_size(), 1);
   EXPECT_TRUE(ticket->ticket().intents(0).then_stop());
-  EXPECT_EQ(ticket->ticket().intents(0).path(), "/ck/a/step-00000003-epoch-1-attempt-1");
+  EXPECT_EQ(ticket->ticket().intents(0).path(), "/ck/a/step-00000003-epoch-1-attempt-1-at-0");
   for (int64_t step = 1; step <= 3; ++step) cluster.Report("a", step);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   cluster.Commit("a", 1, 3);

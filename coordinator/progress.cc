@@ -77,7 +77,9 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   }
   SkipPassedIntents(job, report.step(), turn);
   if (EndIfFinished(job, turn)) return;
-  if (group.phase == GroupPhase::kRunning) RenewTicket(job, turn);
+  if (group.phase != GroupPhase::kRunning) return;
+  SaveAgainIfUnsaved(job, turn);
+  RenewTicket(job, turn);
 }
 
 }  // namespace

@@ -126,11 +126,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, "RANK_LOST", text, turn);
   }
-  if (job.record.cancel_attempt() != 0) {
-    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
-           "cancelled; its ranks failed before the checkpoint: " + text, turn);
-    return;
-  }
+  CallOffCancel(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal) {
     EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
     return;

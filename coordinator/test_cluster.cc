@@ -98,14 +98,14 @@ void TestCluster::Perform(const Effects& effects) {
 }
 
 Effects TestCluster::Do(decltype(Event::what) what) {
-  Effects effects = Step(state_, Event{now_, 0, std::move(what)});
+  Effects effects = Step(state_, Event{now_, wall_ns, std::move(what)});
   TROUPE_CHECK_OK(WriteCatalog(effects.writes, &store_));
   Perform(effects);
   return effects;
 }
 
 void TestCluster::DoAndDie(decltype(Event::what) what) {
-  const Effects effects = Step(state_, Event{now_, 0, std::move(what)});
+  const Effects effects = Step(state_, Event{now_, wall_ns, std::move(what)});
   TROUPE_CHECK_OK(WriteCatalog(effects.writes, &store_));
   Restart();
 }

@@ -85,6 +85,7 @@ class TestCluster {
   std::vector<Reply> replies;
   std::vector<JobUpdate> updates;
   CallId next_call = 1;
+  int64_t wall_ns = 0;
 
  private:
   std::string WorkerOf(const std::string& job, int32_t rank) const;

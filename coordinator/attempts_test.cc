@@ -1,0 +1,388 @@
+// Checkpoint attempts that go wrong: full disks, lost messages, two requests at once, slow ranks,
+// workers that are away.
+#include "coordinator/attempts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coordinator/test_cluster.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+using Kind = v1::CoordinatorMessage;
+
+// A job `a` on worker-0 …, running, with due checkpoints every 10 of 30 steps.
+void RunJob(TestCluster& cluster, int ranks) {
+  for (int worker = 0; worker < ranks; ++worker) cluster.Connect(fmt::format("worker-{}", worker));
+  v1::JobSpec spec = TestSpec("a", ranks, 30);
+  spec.mutable_checkpoint()->set_interval(10);
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
+}
+
+// Of all ranks, so that it is known that none is behind.
+void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
+  for (int64_t step = from; step <= to; ++step) {
+    for (int rank = 0; rank < cluster.job("a").plan.ranks_size(); ++rank)
+      cluster.Report("a", step, rank);
+  }
+}
+
+int64_t AttemptOf(TestCluster& cluster, int64_t step) {
+  for (const auto& [number, attempt] : cluster.job("a").attempts) {
+    if (attempt.record.step() == step) return number;
+  }
+  ADD_FAILURE() << "no attempt of step " << step;
+  return 0;
+}
+
+Effects Fail(TestCluster& cluster, int64_t attempt, int32_t rank = 0) {
+  v1::WorkerMessage failed;
+  failed.mutable_shard_failed()->set_job("a");
+  failed.mutable_shard_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
+  failed.mutable_shard_failed()->set_rank(rank);
+  failed.mutable_shard_failed()->set_attempt(attempt);
+  failed.mutable_shard_failed()->set_reason("No space left on device");
+  return cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), failed);
+}
+
+void Deleted(TestCluster& cluster, int64_t attempt) {
+  v1::WorkerMessage deleted;
+  deleted.mutable_checkpoint_deleted()->set_job("a");
+  deleted.mutable_checkpoint_deleted()->set_attempt(attempt);
+  cluster.Say(cluster.job("a").last_group.ranks(0).worker(), deleted);
+}
+
+void Wait(TestCluster& cluster, int seconds) {
+  for (int second = 0; second < seconds; ++second) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+  }
+}
+
+CallId Ask(TestCluster& cluster) {
+  CreateCheckpointCall call{cluster.next_call++, {}};
+  call.request.set_job("a");
+  cluster.Do(call);
+  return call.call;
+}
+
+CallId CancelWithCheckpoint(TestCluster& cluster) {
+  CancelJobCall call{cluster.next_call++, {}};
+  call.request.set_name("a");
+  call.request.set_checkpoint(true);
+  cluster.Do(call);
+  return call.call;
+}
+
+int64_t NewestRequest(TestCluster& cluster) {
+  return cluster.Last("worker-0", Kind::kCheckpointRequest)
+      ->checkpoint_request()
+      .intent()
+      .attempt();
+}
+
+const Reply* ReplyTo(const TestCluster& cluster, CallId call) {
+  for (const Reply& reply : cluster.replies) {
+    if (reply.call == call) return &reply;
+  }
+  return nullptr;
+}
+
+TEST(AttemptPaths, ACatalogThatBeginsAnewNamesAndDeletesNothingOfTheOldOne) {
+  TestCluster before;
+  before.wall_ns = 1'000'000'000;
+  RunJob(before, 1);
+  ReportUpTo(before, 1, 10);
+  before.Commit("a", AttemptOf(before, 10), 10);
+  const std::string committed = NewestCommit(before.job("a"))->path();
+
+  TestCluster after;
+  after.wall_ns = 2'000'000'000;
+  RunJob(after, 1);
+  ReportUpTo(after, 1, 10);
+  EXPECT_NE(after.job("a").attempts.at(AttemptOf(after, 10)).record.path(), committed);
+  Fail(after, AttemptOf(after, 10));
+  ReportUpTo(after, 11, 20);
+  after.Commit("a", AttemptOf(after, 20), 20);
+  ASSERT_NE(NewestCommit(after.job("a")), nullptr);
+  ASSERT_GT(after.Count("worker-0", Kind::kDeleteCheckpoint), 0);
+  for (const v1::CoordinatorMessage& message : after.worker("worker-0").inbox) {
+    EXPECT_NE(message.delete_checkpoint().path(), committed);
+  }
+}
+
+TEST(FinalAttempt, IsTriedAgainUntilTheStateIsSaved) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 30);
+  const int64_t first = AttemptOf(cluster, 30);
+  cluster.Vote("a", first, 30, 1);
+  Fail(cluster, first);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kDeleteCheckpoint)->delete_checkpoint().attempt(), first)
+      << "which may be what frees the space";
+  Wait(cluster, 6);
+  const v1::CheckpointIntent second =
+      cluster.Last("worker-1", Kind::kCheckpointRequest)->checkpoint_request().intent();
+  EXPECT_EQ(second.step(), 30);
+  EXPECT_TRUE(second.then_stop());
+  EXPECT_GT(second.attempt(), first);
+  Fail(cluster, second.attempt());
+  Wait(cluster, 8);
+  EXPECT_EQ(NewestRequest(cluster), second.attempt()) << "each wait is longer";
+  // Far beyond the hang limit.
+  Wait(cluster, 4);
+  int64_t newest = NewestRequest(cluster);
+  for (int i = 0; i < 4; ++i) {
+    Fail(cluster, newest);
+    Wait(cluster, 62);
+    ASSERT_GT(NewestRequest(cluster), newest);
+    newest = NewestRequest(cluster);
+  }
+  cluster.Commit("a", newest, 30);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), 30);
+}
+
+TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
+  for (const bool retried : {false, true}) {
+    TestCluster cluster;
+    RunJob(cluster, 1);
+    ReportUpTo(cluster, 1, 30);
+    Fail(cluster, AttemptOf(cluster, 30));
+    if (retried) Wait(cluster, 6);
+    cluster.Pass(std::chrono::seconds(1));
+    cluster.Restart();
+    cluster.Reconnect("worker-0");
+    ASSERT_EQ(cluster.job("a").group->phase, GroupPhase::kRunning);
+    if (retried) {
+      // The ticket says it again.
+      const v1::Ticket& ticket = cluster.Last("worker-0", Kind::kTicket)->ticket();
+      EXPECT_EQ(ticket.intents(ticket.intents_size() - 1).attempt(), AttemptOf(cluster, 30));
+    } else {
+      Wait(cluster, 6);
+    }
+    cluster.Commit("a", AttemptOf(cluster, 30), 30);
+    EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_SUCCEEDED) << retried;
+  }
+}
+
+TEST(FinalAttempt, OfARankThatSaysNothingBreaksTheGroup) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 30);
+  cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
+  Wait(cluster, 590);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  Wait(cluster, 20);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+}
+
+TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 3);
+  const CallId call = CancelWithCheckpoint(cluster);
+  const int64_t first = NewestRequest(cluster);
+  ReportUpTo(cluster, 4, 4);
+  Fail(cluster, first, 1);
+  ASSERT_NE(ReplyTo(cluster, call), nullptr);
+  EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kAborted);
+  EXPECT_THAT(ToString(ReplyTo(cluster, call)->status), HasSubstr("No space left"));
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  Wait(cluster, 6);
+  const v1::CheckpointIntent again =
+      cluster.Last("worker-1", Kind::kCheckpointRequest)->checkpoint_request().intent();
+  EXPECT_EQ(again.step(), 4);
+  EXPECT_TRUE(again.then_stop());
+  cluster.Commit("a", again.attempt(), 4);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
+  EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), 4);
+}
+
+TEST(CancelWithCheckpoint, IsCalledOffWhereTheRanksFailFirstAndTheJobRecovers) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  ReportUpTo(cluster, 1, 3);
+  const CallId call = CancelWithCheckpoint(cluster);
+  cluster.Crash("a", 0);
+  ASSERT_NE(ReplyTo(cluster, call), nullptr);
+  EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kAborted);
+  EXPECT_FALSE(HasEnded(cluster.job("a")));
+  EXPECT_EQ(cluster.job("a").record.cancel_attempt(), 0);
+}
+
+TEST(CancelWithCheckpoint, OfAJobThatIsNotRunningIsRefusedUnlessNothingRan) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Submit(TestSpec("a", 1, 10));
+  cluster.Submit(TestSpec("b", 1, 10));
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  const CallId call = CancelWithCheckpoint(cluster);
+  EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  CancelJobCall queued{cluster.next_call++, {}};
+  queued.request.set_name("b");
+  queued.request.set_checkpoint(true);
+  cluster.Do(queued);
+  EXPECT_TRUE(ReplyTo(cluster, queued.call)->status.ok());
+  EXPECT_EQ(cluster.job("b").record.state(), v1::JOB_STATE_CANCELLED);
+}
+
+TEST(Inherited, AttemptsThatMayHaveBeenWrittenAreDeletedOnDiskNotForgotten) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  ReportUpTo(cluster, 1, 5);
+  cluster.Pass(std::chrono::seconds(1));
+  const int64_t attempt = AttemptOf(cluster, 10);
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  ReportUpTo(cluster, 6, 12);
+  EXPECT_EQ(cluster.job("a").checkpoints.at(attempt).state(), v1::CHECKPOINT_STATE_ABORTED);
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kDeleteCheckpoint)->delete_checkpoint().attempt(),
+            attempt);
+  Deleted(cluster, attempt);
+  EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
+}
+
+TEST(Inherited, AVoteThatComesBeforeTheReportsStillCommits) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  ReportUpTo(cluster, 1, 5);
+  cluster.Pass(std::chrono::seconds(1));
+  const int64_t attempt = AttemptOf(cluster, 10);
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  cluster.Vote("a", attempt, 10, 0);
+  ReportUpTo(cluster, 6, 15);
+  cluster.WriteManifest("a", attempt);
+  ASSERT_NE(NewestCommit(cluster.job("a")), nullptr);
+  EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), 10);
+}
+
+TEST(Inherited, AttemptsAheadOfTheReportsAreDeletedWhenTheEpochEnds) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  ReportUpTo(cluster, 1, 5);
+  const int64_t attempt = AttemptOf(cluster, 20);
+  cluster.Disconnect("worker-0");
+  cluster.Connect("worker-0");
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3)
+      << "ranks may have run ahead while the stream was away";
+  EXPECT_EQ(cluster.job("a").checkpoints.at(attempt).state(), v1::CHECKPOINT_STATE_ABORTED);
+}
+
+TEST(Requests, TwoAtOnceAreOne) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  const CallId first = Ask(cluster);
+  const CallId second = Ask(cluster);
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kCheckpointRequest), 1);
+  cluster.Commit("a", NewestRequest(cluster), 2);
+  ASSERT_NE(ReplyTo(cluster, first), nullptr);
+  ASSERT_NE(ReplyTo(cluster, second), nullptr);
+  EXPECT_TRUE(ReplyTo(cluster, first)->status.ok());
+  EXPECT_TRUE(ReplyTo(cluster, second)->status.ok());
+}
+
+TEST(Requests, AreAnsweredByTheCancelsThatCameAfterThem) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  const CallId asked = Ask(cluster);
+  const int64_t lower = NewestRequest(cluster);
+  CancelWithCheckpoint(cluster);
+  const CallId joined = Ask(cluster);
+  const int64_t higher = NewestRequest(cluster);
+  ASSERT_GT(higher, lower);
+  // Ranks know the highest alone.
+  ReportUpTo(cluster, 1, 2);
+  cluster.Vote("a", higher, 2, 0);
+  EXPECT_FALSE(cluster.job("a").attempts.contains(lower));
+  cluster.Vote("a", higher, 2, 1);
+  cluster.WriteManifest("a", higher);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
+  ASSERT_NE(ReplyTo(cluster, asked), nullptr);
+  EXPECT_TRUE(ReplyTo(cluster, asked)->status.ok());
+  ASSERT_NE(ReplyTo(cluster, joined), nullptr);
+  EXPECT_TRUE(ReplyTo(cluster, joined)->status.ok());
+}
+
+TEST(Requests, ThatNoRankBeginsEndWithinALimit) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  const CallId call = Ask(cluster);
+  int64_t step = 0;
+  for (; step < 25; ++step) {
+    ReportUpTo(cluster, step + 1, step + 1);
+    Wait(cluster, 30);
+  }
+  ASSERT_NE(ReplyTo(cluster, call), nullptr);
+  EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kAborted);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+}
+
+TEST(Deletions, OfAbortedAttemptsAreRepeatedUntilNoRankMayWriteThere) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  Fail(cluster, attempt);
+  Deleted(cluster, attempt);
+  ASSERT_TRUE(cluster.job("a").checkpoints.contains(attempt)) << "rank 1 may still write";
+  cluster.worker("worker-0").inbox.clear();
+  ReportUpTo(cluster, 11, 20);
+  cluster.Commit("a", AttemptOf(cluster, 20), 20);
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 1);
+  Deleted(cluster, attempt);
+  EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
+}
+
+TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  cluster.Vote("a", attempt, 10, 0);
+  cluster.Do([&] {
+    CancelJobCall call{cluster.next_call++, {}};
+    call.request.set_name("a");
+    return call;
+  }());
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 0);
+  cluster.StopRanks("a", 1, {"worker-0"});
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 0);
+  cluster.StopRanks("a", 1, {"worker-1"});
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3) << "of steps 10, 20 and 30";
+  // It was away: said again to it, and after a restart too.
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3);
+  for (int64_t number = 1; number <= 3; ++number) Deleted(cluster, number);
+  EXPECT_THAT(cluster.job("a").checkpoints, IsEmpty());
+}
+
+TEST(Late, TwoAttemptsAtOnceAbortEachWithoutTheOther) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 29);
+  Ask(cluster);
+  const int64_t asked = NewestRequest(cluster);
+  ReportUpTo(cluster, 30, 30);
+  cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
+  cluster.Vote("a", asked, 30, 0);
+  Wait(cluster, 605);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+  EXPECT_THAT(cluster.job("a").attempts, IsEmpty());
+}
+
+}  // namespace
+}  // namespace troupe
