@@ -235,9 +235,21 @@ StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& di
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.manifest.begin"));
   TROUPE_RETURN_IF_ERROR(ValidateManifest(manifest));
   TROUPE_ASSIGN_OR_RETURN(const std::string json, ManifestToJson(manifest));
+  WrittenManifest written{.digest = Sha256Of(AsBytes(json)),
+                          .bytes = static_cast<int64_t>(json.size())};
+  for (const v1::ShardFile& shard : manifest.shards()) written.bytes += shard.bytes();
   const std::string path = JoinPath(directory, kManifestFileName);
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
-  if (there.ok()) return AlreadyExists("{}: this attempt has a manifest already", path);
+  if (there.ok()) {
+    // It is asked for again where the first answer may have been lost.
+    TROUPE_ASSIGN_OR_RETURN(const std::string old,
+                            ReadFile(files, path, kManifestBytesMax, SymbolicLinks::kRefuse));
+    if (Sha256Of(AsBytes(old)) != written.digest) {
+      return AlreadyExists("{}: this attempt has another manifest already", path);
+    }
+    TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
+    return written;
+  }
   if (there.status().code() != StatusCode::kNotFound) return there.status();
 
   const std::string temporary = path + ".tmp";
@@ -250,10 +262,6 @@ StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& di
   TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
   TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.manifest.durable"));
-
-  WrittenManifest written{.digest = Sha256Of(AsBytes(json)),
-                          .bytes = static_cast<int64_t>(json.size())};
-  for (const v1::ShardFile& shard : manifest.shards()) written.bytes += shard.bytes();
   return written;
 }
 

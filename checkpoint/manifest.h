@@ -50,7 +50,8 @@ struct WrittenManifest {
 };
 
 // Validates, then writes `directory`/manifest.json: temporary file, fsync, rename, fsync of the
-// directory. Durable on return. ALREADY_EXISTS if there is one. Failpoints checkpoint.manifest.*.
+// directory. Durable on return. One that is there already with the same bytes is as good, another
+// one ALREADY_EXISTS. Failpoints checkpoint.manifest.*.
 StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& directory,
                                         const v1::CheckpointManifest& manifest);
 

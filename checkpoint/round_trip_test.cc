@@ -266,6 +266,33 @@ TEST_F(RoundTrip, VerifyNamesFileAndTensor) {
   EXPECT_EQ(LoadAll(files_, directory_, digest, {}).code(), StatusCode::kNotFound);
 }
 
+TEST_F(RoundTrip, VerifyNamesEveryTensorOfADamagedBlock) {
+  TROUPE_CHECK_OK(MakeAttemptDirectory(files_, directory_));
+  std::vector<GlobalSlice> slices;
+  for (int i = 0; i < 30; ++i) {
+    slices.push_back({fmt::format("tensor.{}", i), "F32", {10}, {{0}, {10}}});
+  }
+  std::vector<std::vector<std::byte>> data;
+  std::vector<ShardTensor> tensors;
+  for (const GlobalSlice& slice : slices) data.push_back(DataOf(slice));
+  for (size_t i = 0; i < slices.size(); ++i) tensors.push_back({slices[i], data[i]});
+  v1::CheckpointManifest manifest;
+  manifest.set_format_version(1);
+  const auto shard = WriteShard(files_, directory_, 0, tensors);
+  ASSERT_TRUE(shard.ok());
+  *manifest.add_shards() = *shard;
+  ASSERT_TRUE(WriteManifest(files_, directory_, manifest).ok());
+  const std::string path = JoinPath(directory_, ShardFileName(0));
+  std::string text = *ReadFile(files_, path, 1 << 30, SymbolicLinks::kRefuse);
+  text.back() ^= 1;
+  TROUPE_CHECK_OK(WriteFileDurably(files_, path, AsBytes(text)));
+  const VerifyReport report = VerifyCheckpoint(files_, directory_, "");
+  ASSERT_EQ(report.failures.size(), 1u);
+  for (const GlobalSlice& slice : slices) {
+    EXPECT_THAT(report.failures[0].tensors, HasSubstr(slice.name));
+  }
+}
+
 TEST_F(RoundTrip, NeverFollowsALinkOutOfTheFolder) {
   const std::string digest = WriteCheckpoint(files_, directory_, {});
   const std::string path = JoinPath(directory_, ShardFileName(0));

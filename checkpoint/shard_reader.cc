@@ -12,6 +12,12 @@
 #include "checkpoint/safetensors.h"
 
 namespace troupe {
+namespace {
+
+// A rank's error goes into events and logs; `checkpoints verify` names every tensor.
+constexpr int kNamesInErrors = 8;
+
+}  // namespace
 
 StatusOr<VerifiedFile> VerifiedFile::Open(FileSystem& files, const std::string& directory,
                                           const v1::ShardFile& shard) {
@@ -34,7 +40,7 @@ Status VerifiedFile::Load(int64_t block) const {
   TROUPE_RETURN_IF_ERROR(file_->ReadAt(begin, bytes_));
   if (Crc32c(bytes_) != shard_->block_crc32c(static_cast<int>(block))) {
     return DataLoss("{}: bytes {} to {} are not what was written ({})", path_, begin, end,
-                    TensorsWithin(*shard_, begin, end));
+                    TensorsWithin(*shard_, begin, end, kNamesInErrors));
   }
   block_ = block;
   return OkStatus();
@@ -58,7 +64,7 @@ Status VerifiedFile::ReadAt(int64_t offset, std::span<std::byte> out) const {
   return OkStatus();
 }
 
-std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end) {
+std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end, int names_max) {
   int64_t data_bytes = 0;
   for (const v1::TensorSlice& tensor : shard.tensors()) {
     data_bytes = std::max(data_bytes, tensor.data_end());
@@ -71,9 +77,9 @@ std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end
     if (tensor.data_begin() + header_bytes >= end || tensor.data_end() + header_bytes <= begin) {
       continue;
     }
-    if (++found <= 8) names += (found == 1 ? "" : ", ") + tensor.name();
+    if (++found <= names_max) names += (found == 1 ? "" : ", ") + tensor.name();
   }
-  if (found > 8) names += fmt::format(" and {} more", found - 8);
+  if (found > names_max) names += fmt::format(" and {} more", found - names_max);
   if (begin < header_bytes) return found == 0 ? "the header" : "the header, tensors " + names;
   return (found == 1 ? "tensor " : "tensors ") + names;
 }

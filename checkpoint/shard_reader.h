@@ -43,8 +43,8 @@ class VerifiedFile final : public ReadableFile {
 };
 
 // "tensors a, b": those whose data lie in bytes [begin, end) of the file; "the header" before the
-// first.
-std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end);
+// first. After `names_max` names it is "and 3 more".
+std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end, int names_max);
 
 struct LoadTarget {
   GlobalSlice slice;

@@ -10,6 +10,10 @@
 namespace troupe {
 namespace {
 
+std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end) {
+  return TensorsWithin(shard, begin, end, shard.tensors_size());
+}
+
 void VerifyShard(FileSystem& files, const std::string& directory, const v1::ShardFile& shard,
                  VerifyReport& report) {
   const auto fail = [&](std::string tensors, std::string reason) {
@@ -21,7 +25,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     // The tensors behind the end of a file that was cut are the ones that are lost.
     const bool cut = (*file)->size() < shard.bytes();
     return fail(
-        cut ? TensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
+        cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
         fmt::format("size {} is not {}, which was written", (*file)->size(), shard.bytes()));
   }
   Sha256 whole;
@@ -32,13 +36,13 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     const int64_t end = std::min(begin + kDigestBlockBytes, shard.bytes());
     block.resize(static_cast<size_t>(end - begin));
     if (const Status read = (*file)->ReadAt(begin, block); !read.ok()) {
-      return fail(TensorsWithin(shard, begin, end), std::string(Message(read)));
+      return fail(AllTensorsWithin(shard, begin, end), std::string(Message(read)));
     }
     report.bytes += end - begin;
     whole.Append(block);
     if (Crc32c(block) != shard.block_crc32c(static_cast<int>(i))) {
       blocks_match = false;
-      fail(TensorsWithin(shard, begin, end),
+      fail(AllTensorsWithin(shard, begin, end),
            fmt::format("bytes {} to {} are not what was written", begin, end));
     }
   }

@@ -14,7 +14,8 @@ namespace troupe {
 
 struct VerifyFailure {
   std::string file;     // within the directory
-  std::string tensors;  // "tensor a", "the header", or empty where the whole file is concerned
+  // "tensors a, b", all of the damaged block; "the header"; empty where the whole file is concerned.
+  std::string tensors;
   std::string reason;
 };
 

@@ -12,8 +12,6 @@ namespace troupe {
 namespace {
 
 constexpr int kPageSize = 100;
-// A checkpoint asked for is written between two steps of a job that may be large.
-constexpr std::chrono::seconds kCreateLimit{900};
 
 void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
   fmt::print("step {:<8} {:>14} bytes  {}  {}\n", checkpoint.step(), checkpoint.bytes(),
@@ -54,7 +52,7 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(
       const v1::CreateCheckpointResponse created,
       client.Call<v1::CreateCheckpointResponse>(
-          Client::Repeat::kNever, kCreateLimit, [&](auto* context, auto* response) {
+          Client::Repeat::kNever, Client::kCheckpointLimit, [&](auto* context, auto* response) {
             return client.checkpoints().CreateCheckpoint(context, request, response);
           }));
   if (line.wants_json()) {

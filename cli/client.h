@@ -29,6 +29,9 @@ Status FromGrpcStatus(const grpc::Status& status);
 class Client {
  public:
   static constexpr std::chrono::seconds kCallLimit{30};
+  // Of a call that waits for a checkpoint, which is written between two steps of a job that may be
+  // large.
+  static constexpr std::chrono::seconds kCheckpointLimit{900};
   // A supervised coordinator is back within a second; an unsupervised one is given this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 

@@ -135,7 +135,9 @@ StatusOr<ExitCode> Cancel(const CommandLine& line) {
   request.set_checkpoint(line.Has("--checkpoint"));
   TROUPE_ASSIGN_OR_RETURN(
       const v1::CancelJobResponse cancelled,
-      client.Call<v1::CancelJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+      client.Call<v1::CancelJobResponse>(Client::Repeat::kSafe,
+                                         request.checkpoint() ? Client::kCheckpointLimit
+                                                              : Client::kCallLimit,
                                          [&](auto* context, auto* response) {
                                            return client.jobs().CancelJob(context, request,
                                                                           response);

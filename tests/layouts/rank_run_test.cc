@@ -236,6 +236,29 @@ TEST_F(RankRunTest, ACheckpointThatCannotBeWrittenIsVotedDownAndTrainingGoesOn) 
   ExpectStoppedAndIdle();
 }
 
+TEST_F(RankRunTest, AFinalCheckpointThatCannotBeWrittenIsWrittenWhenAskedForAgain) {
+  v1::CheckpointIntent intent = Intent(1, 2, true);
+  intent.set_path("/proc/none/step-00000002-epoch-1-attempt-1");
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 2, 60, {intent}));
+  EXPECT_EQ(Next().worker().step_report().checkpoint_attempt(), 0);
+  EXPECT_EQ(Next().worker().step_report().checkpoint_attempt(), 1);
+  EXPECT_TRUE(Next().worker().has_shard_failed());
+  v1::CoordinatorMessage request;
+  request.mutable_checkpoint_request()->set_job("jobs/small");
+  request.mutable_checkpoint_request()->set_group_epoch(1);
+  *request.mutable_checkpoint_request()->mutable_intent() = Intent(3, 2, true);
+  run.Take(request);
+  const v1::RankReport vote = Next();
+  ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+  EXPECT_EQ(vote.worker().shard_done().attempt(), 3);
+  EXPECT_EQ(vote.worker().shard_done().step(), 2);
+  EXPECT_EQ(vote.worker().shard_done().state().step(), 2);
+  run.Take(Stop(1, true));
+  ExpectStoppedAndIdle();
+}
+
 TEST_F(RankRunTest, ABadCheckpointIsNamed) {
   v1::BeginRank begin = Begin(1);
   begin.mutable_start()->set_restore_path(folder_.Child("step-00000004-epoch-1-attempt-7"));

@@ -81,6 +81,11 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
     OnTicket(message.ticket(), context);
   } else if (message.has_checkpoint_request()) {
     const v1::CheckpointIntent& intent = message.checkpoint_request().intent();
+    if (intent.step() > 0) {
+      due_[intent.step()] = intent;
+      if (phase_ == Phase::kReady) BeginStep(context);
+      return;
+    }
     requests_[intent.attempt()] = intent;
     last_request_ = std::max(last_request_, intent.attempt());
   } else if (message.has_write_manifest()) {
@@ -144,6 +149,7 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
   requests_.clear();
   last_request_ = 0;
   last_request_done_ = 0;
+  last_taken_ = 0;
   to_write_.clear();
   then_stop_ = false;
   phase_ = Phase::kLaunching;
@@ -212,8 +218,16 @@ void RankModel::OnTicket(const v1::Ticket& ticket, Context& context) {
 
 void RankModel::BeginStep(Context& context) {
   phase_ = Phase::kReady;
-  if (then_stop_ || step_ >= ticket_end_ || step_ >= begin_.start().spec().training().steps())
+  if (then_stop_ || step_ >= begin_.start().spec().training().steps()) {
+    // What could not be saved is asked for again.
+    const auto again = due_.find(step_);
+    if (again == due_.end() || again->second.attempt() <= last_taken_) return;
+    to_write_.push_back(again->second);
+    last_taken_ = again->second.attempt();
+    Proceed(context);
     return;
+  }
+  if (step_ >= ticket_end_) return;
   const JobNature& nature = world_.natures.at(group_.job);
   if (world_.random.Chance(world_.faults.crash_per_step) ||
       (nature.crash_at_step == step_ + 1 && rank_ == 0)) {
@@ -263,6 +277,8 @@ void RankModel::OnReduced(const Word& word, Context& context) {
     to_write_.push_back(asked == requests_.end() ? intent : asked->second);
     requests_.erase(requests_.begin(), requests_.upper_bound(last_request_done_));
   }
+  for (const v1::CheckpointIntent& intent : to_write_)
+    last_taken_ = std::max(last_taken_, intent.attempt());
   v1::WorkerMessage message;
   v1::StepReport& report = Sign(*message.mutable_step_report());
   report.set_step(step_);

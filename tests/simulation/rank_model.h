@@ -99,6 +99,7 @@ class RankModel {
   std::map<int64_t, v1::CheckpointIntent> requests_;  // asked for, by attempt
   int64_t last_request_ = 0;
   int64_t last_request_done_ = 0;
+  int64_t last_taken_ = 0;  // highest attempt that it took part in
   std::deque<v1::CheckpointIntent> to_write_;
   bool then_stop_ = false;
 };

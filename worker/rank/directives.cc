@@ -30,6 +30,7 @@ void Directives::TakeRequest(const v1::CheckpointIntent& intent) {
   std::lock_guard lock(mutex_);
   if (intent.step() > 0) {
     due_[intent.step()] = intent;
+    changed_.notify_all();
     return;
   }
   requested_[intent.attempt()] = intent;
@@ -50,6 +51,7 @@ void Directives::Release() {
 
 std::optional<MonotonicTime> Directives::expires_at() const {
   std::lock_guard lock(mutex_);
+  if (runs_no_more_) return std::nullopt;
   return expires_at_;
 }
 
@@ -70,6 +72,19 @@ StatusOr<int64_t> Directives::WaitForTicket(int64_t step) {
 void Directives::WaitForRelease() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return released_; });
+}
+
+std::optional<v1::CheckpointIntent> Directives::WaitToSaveAgain(int64_t step,
+                                                                int64_t last_attempt) {
+  std::unique_lock lock(mutex_);
+  runs_no_more_ = true;
+  const auto asked = [&] {
+    const auto due = due_.find(step);
+    return due != due_.end() && due->second.attempt() > last_attempt;
+  };
+  changed_.wait(lock, [&] { return released_ || stopped_ || asked(); });
+  if (released_ || stopped_) return std::nullopt;
+  return due_.at(step);
 }
 
 std::optional<Status> Directives::stopped() const {

@@ -32,7 +32,8 @@ class Directives {
   void Stop(const Status& cause);
   // The coordinator wants the rank gone: whoever waits for that returns.
   void Release();
-  // When the last ticket's lifetime ends; absent before the first.
+  // When the last ticket's lifetime ends; absent before the first, and once the rank runs no more
+  // steps (WaitToSaveAgain): its state may be all there is.
   std::optional<MonotonicTime> expires_at() const;
 
   // --- The step thread.
@@ -41,6 +42,9 @@ class Directives {
   // Waits until the ticket covers `step` and returns its end. CANCELLED once stopped.
   StatusOr<int64_t> WaitForTicket(int64_t step);
   void WaitForRelease();
+  // After the last step, `step`: waits for an intent of it with a number above `last_attempt`, and
+  // returns it. Nothing once stopped or released.
+  std::optional<v1::CheckpointIntent> WaitToSaveAgain(int64_t step, int64_t last_attempt);
   // The cause, once stopped.
   std::optional<Status> stopped() const;
 
@@ -64,6 +68,7 @@ class Directives {
   int64_t last_request_done_ = 0;
   std::optional<Status> stopped_;
   bool released_ = false;
+  bool runs_no_more_ = false;
 };
 
 }  // namespace troupe

@@ -91,5 +91,20 @@ TEST(Directives, AnAttemptThatThisRankWasNotToldOfHasNoPath) {
   EXPECT_TRUE(taken[0].path().empty());
 }
 
+TEST(Directives, AfterTheLastStepOnlyANewerAttemptOfItIsTaken) {
+  Directives directives;
+  directives.TakeTicket(Ticket(10, {Intent(1, 5), Intent(2, 10)}), kNow);
+  directives.CheckpointsAfter(Result(10, true, 0));
+  // The ticket comes again with what was taken.
+  directives.TakeTicket(Ticket(10, {Intent(2, 10)}), kNow);
+  std::thread control([&] { directives.TakeRequest(Intent(4, 10)); });
+  EXPECT_EQ(directives.WaitToSaveAgain(10, 2)->attempt(), 4);
+  control.join();
+  EXPECT_FALSE(directives.expires_at().has_value()) << "it runs no more steps";
+  std::thread stop([&] { directives.Stop(OkStatus()); });
+  EXPECT_FALSE(directives.WaitToSaveAgain(10, 4).has_value());
+  stop.join();
+}
+
 }  // namespace
 }  // namespace troupe

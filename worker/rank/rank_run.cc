@@ -184,6 +184,7 @@ Status RankRun::RunSteps() {
   Send(std::move(ready));
 
   int64_t agreed_end = 0;
+  int64_t last_attempt = 0;
   bool then_stop = false;
   while (executor_->applied_step() < start.spec().training().steps() && !then_stop &&
          !directives_.stopped()) {
@@ -196,16 +197,27 @@ Status RankRun::RunSteps() {
     TROUPE_ASSIGN_OR_RETURN(const StepResult result,
                             executor_->RunStep(directives_.InputsFor(step)));
     agreed_end = result.ticket_end;
-    Report(result);
-    for (const v1::CheckpointIntent& intent : directives_.CheckpointsAfter(result)) {
-      TakeCheckpoint(intent, result);
+    const std::vector<v1::CheckpointIntent> intents = directives_.CheckpointsAfter(result);
+    Report(result, intents.empty() ? 0 : intents.front().attempt());
+    for (const v1::CheckpointIntent& intent : intents) {
+      TakeCheckpoint(intent, result.step);
       then_stop |= intent.then_stop();
+      last_attempt = std::max(last_attempt, intent.attempt());
     }
   }
   ReportMetrics();
   progress.Enter(Phase::kWaitTicket);
-  // Stopped between two steps, or done.
-  return directives_.stopped().value_or(OkStatus());
+  // Stopped between two steps.
+  if (const auto stopped = directives_.stopped()) return *stopped;
+  // Done. Where that could not be saved, because a disk is full, it is asked for again: what this
+  // rank holds may be all there is of the state.
+  const int64_t last_step = executor_->applied_step();
+  while (const auto again = directives_.WaitToSaveAgain(last_step, last_attempt)) {
+    TakeCheckpoint(*again, last_step);
+    last_attempt = again->attempt();
+    progress.Enter(Phase::kWaitTicket);
+  }
+  return OkStatus();
 }
 
 StatusOr<int64_t> RankRun::Load() {
@@ -226,7 +238,7 @@ StatusOr<int64_t> RankRun::Load() {
   return manifest.state().step();
 }
 
-void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResult& result) {
+void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
   around_.progress->Enter(Phase::kCheckpoint);
   const MonotonicTime begin = around_.clock->Now();
   const auto write = [&]() -> StatusOr<v1::ShardFile> {
@@ -239,7 +251,7 @@ void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResul
   StatusOr<v1::ShardFile> shard = write();
   v1::WorkerMessage message;
   if (!shard.ok()) {
-    LogWarning("rank", "checkpoint attempt {} after step {}: {}", intent.attempt(), result.step,
+    LogWarning("rank", "checkpoint attempt {} after step {}: {}", intent.attempt(), step,
                ToString(shard.status()));
     v1::ShardFailed& failed = *message.mutable_shard_failed();
     failed.set_job(begin_.start().job());
@@ -254,12 +266,12 @@ void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResul
   done.set_group_epoch(begin_.start().group_epoch());
   done.set_rank(begin_.rank());
   done.set_attempt(intent.attempt());
-  done.set_step(result.step);
+  done.set_step(step);
   done.set_incarnation(begin_.incarnation());
   *done.add_shards() = std::move(*shard);
   const v1::TrainingSpec& training = begin_.start().spec().training();
-  done.mutable_state()->set_step(result.step);
-  done.mutable_state()->set_consumed_samples(result.step * training.global_batch_size());
+  done.mutable_state()->set_step(step);
+  done.mutable_state()->set_consumed_samples(step * training.global_batch_size());
   done.mutable_state()->set_seed(training.seed());
   // The step thread itself writes: it stands still all the while.
   const double seconds = ToSeconds(around_.clock->Now() - begin);
@@ -293,9 +305,10 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
   Send(std::move(message));
 }
 
-void RankRun::Report(const StepResult& result) {
+void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
   v1::WorkerMessage message;
-  *message.mutable_step_report() = reports_.Make(result, network_->Statistics());
+  *message.mutable_step_report() =
+      reports_.Make(result, network_->Statistics(), checkpoint_attempt);
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
   }

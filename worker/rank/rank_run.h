@@ -63,9 +63,10 @@ class RankRun {
   Status RunSteps();
   // Fills parameters from checkpoint or seed; returns the step they are of.
   StatusOr<int64_t> Load();
-  void TakeCheckpoint(const v1::CheckpointIntent& intent, const StepResult& result);
+  void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
   void WriteManifestFile(const v1::WriteManifest& request);
-  void Report(const StepResult& result);
+  // `checkpoint_attempt`: what begins after the step; 0: nothing.
+  void Report(const StepResult& result, int64_t checkpoint_attempt);
   void ReportMetrics();
   void ReportFailure(const Status& status);
   void Abort(const Status& cause);

@@ -3,7 +3,8 @@
 namespace troupe {
 
 v1::StepReport StepReportMaker::Make(const StepResult& result,
-                                     const std::vector<CollectiveStatistics>& statistics) {
+                                     const std::vector<CollectiveStatistics>& statistics,
+                                     int64_t checkpoint_attempt) {
   v1::StepReport report;
   report.set_job(job_);
   report.set_group_epoch(group_epoch_);
@@ -19,6 +20,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     report.set_tokens(result.tokens);
     report.set_model_flops(model_flops_);
     report.set_skipped(result.skipped);
+    report.set_checkpoint_attempt(checkpoint_attempt);
     report.set_has_validation(result.validation_loss.has_value());
     report.set_validation_loss(result.validation_loss.value_or(0));
   }

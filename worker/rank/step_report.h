@@ -20,9 +20,10 @@ class StepReportMaker {
       : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), model_flops_(model_flops) {}
 
   // `statistics`: the network's totals; the report carries what was added since the last one. Only
-  // rank 0's has the job's numbers, the others' their own times.
-  v1::StepReport Make(const StepResult& result,
-                      const std::vector<CollectiveStatistics>& statistics);
+  // rank 0's has the job's numbers, and the checkpoint attempt that begins after the step (0: none);
+  // the others' their own times.
+  v1::StepReport Make(const StepResult& result, const std::vector<CollectiveStatistics>& statistics,
+                      int64_t checkpoint_attempt = 0);
 
  private:
   struct Totals {

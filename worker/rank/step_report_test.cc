@@ -49,6 +49,11 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   EXPECT_EQ(other.step_seconds(), 0.5);
 }
 
+TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), {}, 4).checkpoint_attempt(), 4);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), {}, 4).checkpoint_attempt(), 0);
+}
+
 TEST(RankMetrics, FallbacksAreCountedByOperation) {
   const v1::RankMetrics metrics =
       MakeRankMetrics({Statistics(2)}, {"matmul a: ref:any", "matmul b: ref:any"});

@@ -31,8 +31,10 @@ void SendAgain(State& state, Effects& effects) {
         if (message) Send(state, effects, *message);
       }
     }
-    for (const auto& [step, report] : group.reports) Send(state, effects, report);
+    // Votes before reports, as they were made: a report of a step long after an attempt's says that
+    // the attempt was passed by. Manifests after them: one may end the job and its history.
     for (const auto& [key, vote] : group.votes) Send(state, effects, vote);
+    for (const auto& [step, report] : group.reports) Send(state, effects, report);
     for (const auto& [attempt, manifest] : group.manifests) Send(state, effects, manifest);
     it = group.ranks.empty() ? state.groups.erase(it) : std::next(it);
   }
