@@ -11,6 +11,7 @@
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "plan/checkpoint_write.h"
 
 namespace troupe {
 namespace {
@@ -119,14 +120,17 @@ void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn
   }
 }
 
-// Whether a rank of the attempt's epoch may still write into its directory. A rank writes after the
-// attempt's step and before it reports the next.
+// Whether a rank has reported no step after `step`. It writes a checkpoint of `step` before it
+// reports the next one.
+bool SomeRankIsAt(const Group& group, int64_t step) {
+  return std::any_of(group.ranks.begin(), group.ranks.end(),
+                     [step](const RankState& rank) { return rank.reported_step <= step; });
+}
+
+// Whether a rank of the attempt's epoch may still write into its directory.
 bool MayBeWritten(const Job& job, const v1::CheckpointRecord& record, const Fleet& fleet) {
   if (job.group && job.group->epoch == record.group_epoch()) {
-    return record.step() == 0 ||
-           std::any_of(job.group->ranks.begin(), job.group->ranks.end(), [&](const RankState& rank) {
-             return rank.reported_step <= record.step();
-           });
+    return record.step() == 0 || SomeRankIsAt(*job.group, record.step());
   }
   return std::any_of(fleet.leases.begin(), fleet.leases.end(), [&](const auto& entry) {
     return entry.second.job() == job.id() && entry.second.group_epoch() == record.group_epoch();
@@ -206,12 +210,22 @@ Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn) {
 
 std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
                                              const TimeLimits& limits) {
-  if (attempt.begun) return attempt.begun_time + limits.checkpoint_attempt;
+  const Duration limit =
+      limits.checkpoint_attempt + FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
+  if (attempt.begun) return attempt.begun_time + limit;
   // The ranks take part after their next step, which may take as long as a step may.
-  if (attempt.asked) {
-    return attempt.asked_time + HangLimit(job, limits) + limits.checkpoint_attempt;
-  }
+  if (attempt.asked) return attempt.asked_time + HangLimit(job, limits) + limit;
   return std::nullopt;
+}
+
+Duration WritingAllowance(const Job& job) {
+  const bool writes =
+      std::any_of(job.checkpoints.begin(), job.checkpoints.end(), [&](const auto& entry) {
+        const v1::CheckpointRecord& record = entry.second;
+        return record.state() == v1::CHECKPOINT_STATE_ABORTED && record.step() > 0 &&
+               record.group_epoch() == job.group->epoch && SomeRankIsAt(*job.group, record.step());
+      });
+  return writes ? FromSeconds(CheckpointWriteSeconds(job.spec, job.plan)) : Duration::zero();
 }
 
 bool ThenStop(const Job& job, const Attempt& attempt) {

@@ -10,11 +10,8 @@
 namespace troupe {
 namespace {
 
-using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 using Kind = v1::CoordinatorMessage;
 
@@ -368,6 +365,43 @@ TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3);
   for (int64_t number = 1; number <= 3; ++number) Deleted(cluster, number);
   EXPECT_THAT(cluster.job("a").checkpoints, IsEmpty());
+}
+
+// Ranks that write stand still.
+TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  Job& job = cluster.state().jobs.at("a");
+  job.plan.add_memory()->set_parameter_bytes(5'000'000'000);  // 100 s
+  ReportUpTo(cluster, 1, 9);
+  v1::WorkerMessage report;
+  report.mutable_step_report()->set_job("a");
+  report.mutable_step_report()->set_group_epoch(1);
+  report.mutable_step_report()->set_step(10);
+  report.mutable_step_report()->set_checkpoint_attempt(AttemptOf(cluster, 10));
+  cluster.Say("worker-0", report);
+  cluster.Report("a", 10, 1);
+  Wait(cluster, 600);
+  EXPECT_EQ(job.record.restarts(), 0);
+  // One gives up, the other still writes: it is at that step.
+  Fail(cluster, AttemptOf(cluster, 10), 1);
+  Wait(cluster, 150);
+  EXPECT_EQ(job.record.restarts(), 0);
+  Wait(cluster, 15);
+  EXPECT_EQ(job.record.restarts(), 1);
+}
+
+TEST(Writing, OfAnAttemptHasALimit) {
+  TestCluster cluster;
+  RunJob(cluster, 1);
+  cluster.state().jobs.at("a").plan.add_memory()->set_parameter_bytes(5'000'000'000);
+  ReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  cluster.Vote("a", attempt, 10, 0);
+  Wait(cluster, 695);
+  EXPECT_TRUE(cluster.job("a").attempts.contains(attempt));
+  Wait(cluster, 10);
+  EXPECT_FALSE(cluster.job("a").attempts.contains(attempt));
 }
 
 TEST(Late, TwoAttemptsAtOnceAbortEachWithoutTheOther) {

@@ -299,7 +299,7 @@ void OnRunningTime(Job& job, Turn& turn) {
     }
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
-  const Duration limit = HangLimit(job, turn.limits());
+  const Duration limit = HangLimit(job, turn.limits()) + WritingAllowance(job);
   if (!open && turn.now >= job.group->last_progress + limit) {
     BreakGroup(
         job,
@@ -384,7 +384,7 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
     open |= attempt.begun;
     if (const auto deadline = AttemptDeadline(job, attempt, options.limits)) at(*deadline);
   }
-  if (!open) at(job.group->last_progress + HangLimit(job, options.limits));
+  if (!open) at(job.group->last_progress + HangLimit(job, options.limits) + WritingAllowance(job));
   at(TicketRenewalTime(*job.group, options.limits));
   return next;
 }

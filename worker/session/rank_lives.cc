@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "plan/checkpoint_write.h"
 #include "worker/session/outbox.h"
 
 namespace troupe::session {
@@ -74,7 +75,9 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   begin.set_ranks_on_host(on_host);
   begin.set_index_on_host(index_on_host);
   begin.set_abort_seconds(ToSeconds(state.limits.abort));
-  begin.set_hang_seconds(HangSeconds(start, state.limits));
+  // Or for as long as another one writes a checkpoint.
+  begin.set_hang_seconds(HangSeconds(start, state.limits) +
+                         CheckpointWriteSeconds(start.spec(), start.plan()));
   return begin;
 }
 

@@ -158,6 +158,16 @@ TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLo
   EXPECT_DOUBLE_EQ(All<SendToRank>(Idle(0))[0].command.begin().hang_seconds(), 5 * 1e12 / 2 / 2e9);
 }
 
+TEST_F(SessionTest, TheRanksWatchdogWaitsForAnotherToWriteACheckpoint) {
+  Settle();
+  CoordinatorMessage start = Start(1);
+  v1::RankMemory* const memory = start.mutable_start_ranks()->mutable_plan()->add_memory();
+  memory->set_parameter_bytes(2'000'000'000);
+  memory->set_optimizer_bytes(4'000'000'000);
+  start.mutable_start_ranks()->mutable_spec()->mutable_checkpoint()->set_folder("/ck");
+  EXPECT_DOUBLE_EQ(All<SendToRank>(Said(start))[0].command.begin().hang_seconds(), 54 + 120);
+}
+
 TEST_F(SessionTest, ARankThatArrivesBeforeItsProcessIsBegunWhenTheProcessIsIdle) {
   Do(Tick{});
   Welcome(1);
