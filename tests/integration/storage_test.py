@@ -1,0 +1,86 @@
+"""Checkpoints where the storage fails or holds what another cluster left there."""
+
+import concurrent.futures
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from harness import Cluster, ClusterCase, run, wait_until
+
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+
+
+class Storage(ClusterCase):
+    def block(self, cluster, job):
+        """A file where the job's directory is to be: nothing can be written there. Returns its path."""
+        blocker = cluster.home / "checkpoints" / job
+        blocker.parent.mkdir(exist_ok=True)
+        blocker.write_text("in the way")
+        return blocker
+
+    def events(self, cluster, job):
+        return [line["event"] for line in cluster.watched(job) if line["type"] == "event"]
+
+    def test_a_final_checkpoint_that_cannot_be_written_is_written_once_it_can(self):
+        with Cluster(workers=2) as cluster:
+            blocker = self.block(cluster, "blocked")
+            job = cluster.submit("blocked", steps=10, interval=0)
+            wait_until(lambda: "CHECKPOINT_ABORTED" in cluster.logs(), "the first attempt aborted")
+            self.assertEqual(cluster.checkpoints(job), [])
+            blocker.unlink()
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual(done["restarts"], 0)
+            self.assertEqual([c["step"] for c in done["checkpoints"]], [10])
+            self.assert_committed_checkpoints_verify(cluster, job)
+            self.assertEqual(sorted(cluster.losses(job)), list(range(1, 11)))
+            self.assertIn("CHECKPOINT_ABORTED", self.events(cluster, job))
+
+    def test_a_cancel_with_checkpoint_that_cannot_be_written_fails_and_is_saved_later(self):
+        with Cluster(workers=2, environment=SLOW) as cluster:
+            blocker = self.block(cluster, "kept")
+            job = cluster.submit("kept", steps=3000, interval=0)
+            cluster.wait_for_step(job, 5)
+            code, out, err = cluster.troupe("cancel", job, "--checkpoint")
+            self.assertNotEqual(code, 0, out)
+            self.assertIn("tried again", err)
+            self.assertEqual(cluster.checkpoints(job), [])
+            blocker.unlink()
+            done = cluster.wait_for_state(job, "CANCELLED")
+            self.assertEqual(len(done["checkpoints"]), 1)
+            self.assertEqual(done["checkpoints"][0]["step"], done["step"])
+            self.assert_committed_checkpoints_verify(cluster, job)
+
+    def test_checkpoints_asked_for_at_once_are_all_answered(self):
+        with Cluster(workers=2, environment=SLOW) as cluster:
+            job = cluster.submit("asked", steps=3000, interval=0)
+            cluster.wait_for_step(job, 3)
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                results = list(pool.map(lambda _: cluster.troupe("checkpoints", "create", job), range(6)))
+            self.assertEqual([code for code, _, _ in results], [0] * 6, results)
+            self.assert_committed_checkpoints_verify(cluster, job)
+            cluster.troupe("cancel", job)
+
+    def test_a_new_cluster_over_an_old_folder_leaves_its_checkpoints_alone(self):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
+        try:
+            with Cluster(workers=2, directory=home) as cluster:
+                job = cluster.submit("same", steps=12)
+                cluster.wait_for_state(job, "SUCCEEDED")
+                old = [c["path"] for c in cluster.checkpoints(job)]
+            self.assertEqual(len(old), 3)
+            shutil.rmtree(home / "cluster")
+            with Cluster(workers=2, directory=home) as cluster:
+                job = cluster.submit("same", steps=12)
+                done = cluster.wait_for_state(job, "SUCCEEDED")
+                self.assertEqual([c["step"] for c in done["checkpoints"]], [4, 8, 12])
+                self.assert_committed_checkpoints_verify(cluster, job)
+            for path in old:
+                code, out, err = run("checkpoints", "verify", path)
+                self.assertEqual(code, 0, f"{path}: {out}{err}")
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
