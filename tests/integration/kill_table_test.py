@@ -6,7 +6,8 @@ import unittest
 from harness import Cluster, ClusterCase, alive, kill, wait_until
 
 STEPS = 12
-# Each step takes a tenth of a second, so that a hand can hit the middle of the job.
+# The first life of each rank stands still before step 9, until the hand has hit it; the next begins there or later.
+HELD = {"TROUPE_FAILPOINTS": "step.begin=delay:60000@9"}
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:100"}
 LAYOUTS = {"tensor": "tensor_parallel_degree: 2", "pipe": "pipeline_parallel_degree: 2",
            "data": "data_parallel_replicate_degree: 2"}
@@ -18,17 +19,20 @@ def numbers(pattern, text):
 
 
 class KillTable(ClusterCase):
-    def check_goes_on(self, cluster, job, layout, resumed):
-        """`resumed`: the first steps from which the job may have gone on; NOTHING: no recovery at all."""
+    def check_goes_on(self, cluster, job, layout, resumed, undisturbed=None):
+        """`resumed`: the first steps from which the job may have gone on; NOTHING: no recovery at all.
+        `undisturbed`: a cluster without faults; this one, where its faults are spent."""
         done = cluster.wait_for_state(job, "SUCCEEDED")
         self.check_resumed(cluster, job, done, resumed)
         losses = cluster.losses(job)
         self.assertEqual(sorted(losses), list(range(1, STEPS + 1)))
         self.assert_committed_checkpoints_verify(cluster, job)
-        # The same plan and seed, uninterrupted: the faults are spent by now.
-        reference = cluster.submit("reference", steps=STEPS, parallelism=LAYOUTS[layout])
-        self.assertEqual(cluster.wait_for_state(reference, "SUCCEEDED")["restarts"], 0)
-        self.assertEqual(losses, cluster.losses(reference))
+        self.check_nothing_is_left_over(cluster, job)
+        # The same plan and seed, uninterrupted.
+        elsewhere = undisturbed or cluster
+        reference = elsewhere.submit("reference", steps=STEPS, parallelism=LAYOUTS[layout])
+        self.assertEqual(elsewhere.wait_for_state(reference, "SUCCEEDED")["restarts"], 0)
+        self.assertEqual(losses, elsewhere.losses(reference))
 
     def check_resumed(self, cluster, job, done, resumed):
         watched = cluster.watched(job)
@@ -60,6 +64,19 @@ class KillTable(ClusterCase):
             self.assertEqual(step["group_epoch"], max(e for e, first in starts.items() if first <= step["step"]),
                              f"step {step['step']}:\n{story}")
 
+    def check_nothing_is_left_over(self, cluster, job):
+        """What was begun and not committed is gone from the disk, and what is listed is there."""
+        folder = cluster.home / "checkpoints" / job.removeprefix("jobs/")
+
+        def same():
+            return {str(path) for path in folder.iterdir()} == {c["path"] for c in cluster.checkpoints(job)}
+
+        try:
+            wait_until(same, "the folder to hold the listed checkpoints alone", 20)
+        except AssertionError as error:
+            listed = [c["path"] for c in cluster.checkpoints(job)]
+            raise AssertionError(f"{error}: {sorted(map(str, folder.iterdir()))}, listed {listed}") from None
+
     def at_failpoint(self, failpoint):
         """One process dies at `failpoint` (once in the whole cluster); the job must not notice but in time."""
         layout = "tensor"
@@ -86,57 +103,61 @@ class KillTable(ClusterCase):
             reached = {p.name for p in once.iterdir()}
             self.assertIn(failpoint, reached, "the failpoint was not reached")
 
-    def wait_for_commit(self, cluster, job):
-        """The job is in its middle, with the commit of step 4 and what follows it still to be lost."""
-        wait_until(lambda: any(c["step"] == 4 and c["state"] == "COMMITTED" for c in cluster.checkpoints(job)),
-                   "the commit of step 4")
-        cluster.wait_for_step(job, 5)
+    def by_hand(self, layout, kill_some):
+        with Cluster(workers=2, environment=HELD) as cluster:
+            path = cluster.write_job("killed", steps=STEPS, parallelism=LAYOUTS[layout])
+            # Standing still is no hang here.
+            code, _, err = cluster.troupe("submit", path, "--set", "fault_tolerance.hang_seconds=120")
+            self.assertEqual(code, 0, err)
+            wait_until(lambda: any(c["step"] == 8 and c["state"] == "COMMITTED" for c in cluster.checkpoints("killed")),
+                       "the commit of step 8")
+            kill_some(cluster)
+            with Cluster(workers=2) as undisturbed:
+                self.check_goes_on(cluster, "killed", layout, {9}, undisturbed)
 
     def test_a_worker_killed_by_hand(self):
         for layout in LAYOUTS:
-            with self.subTest(layout), Cluster(workers=2, environment=SLOW) as cluster:
-                job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS[layout])
-                self.wait_for_commit(cluster, job)
-                kill(cluster.worker("worker-1")["pid"])
-                self.check_goes_on(cluster, job, layout, BY_HAND)
+            with self.subTest(layout):
+                self.by_hand(layout, lambda cluster: kill(cluster.worker("worker-1")["pid"]))
 
     def test_a_rank_process_killed_by_hand(self):
-        with Cluster(workers=2, environment=SLOW) as cluster:
-            job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
-            self.wait_for_commit(cluster, job)
-            rank = cluster.describe(job)["ranks"][1]
-            worker = cluster.worker(rank["worker"])["pid"]
+        workers = []
+
+        def kill_rank(cluster):
+            rank = cluster.describe("killed")["ranks"][1]
+            workers.append(cluster.worker(rank["worker"])["pid"])
             kill(rank["pid"])
-            self.check_goes_on(cluster, job, "tensor", BY_HAND)
-            self.assertTrue(alive(worker), "the daemon must outlive its rank")
+            wait_until(lambda: cluster.describe("killed")["restarts"] == 1, "the recovery")
+            self.assertTrue(alive(workers[0]), "the daemon must outlive its rank")
+
+        self.by_hand("tensor", kill_rank)
+        self.assertEqual(len(workers), 1)
 
     def test_the_coordinator_killed_by_hand(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
-            self.wait_for_commit(cluster, job)
+            cluster.wait_for_step(job, 5)
             kill(cluster.info()["coordinator"]["pid"])
             wait_until(lambda: cluster.troupe("list")[0] == 0, "the coordinator serving again")
             self.check_goes_on(cluster, job, "tensor", NOTHING)
 
     def test_all_workers_killed_by_hand(self):
-        with Cluster(workers=2, environment=SLOW) as cluster:
-            job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
-            self.wait_for_commit(cluster, job)
+        def kill_workers(cluster):
             for worker in cluster.info()["workers"]:
                 kill(worker["pid"])
-            self.check_goes_on(cluster, job, "tensor", BY_HAND)
+
+        self.by_hand("tensor", kill_workers)
 
     def test_everything_killed_and_the_cluster_brought_up_again(self):
-        with Cluster(workers=2, environment=SLOW) as cluster:
-            job = cluster.submit("killed", steps=STEPS, parallelism=LAYOUTS["tensor"])
-            self.wait_for_commit(cluster, job)
+        def kill_everything(cluster):
             info = cluster.info()
             kill(info["supervisor"]["pid"])
             for pid in [info["coordinator"]["pid"], *(w["pid"] for w in info["workers"])]:
                 kill(pid)
             wait_until(lambda: not alive(info["coordinator"]["pid"]), "the coordinator gone")
             cluster.up()
-            self.check_goes_on(cluster, job, "tensor", BY_HAND)
+
+        self.by_hand("tensor", kill_everything)
 
 
 # Which hit of a failpoint kills (the first where absent): in the middle of the job, with a commit of step 4 before.
@@ -145,8 +166,6 @@ HITS = {"step.begin": "@10", "step.before_update": "@10", "step.after_update": "
             "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed", "shard.durable",
             "vote.sent", "manifest.begin", "manifest.written", "manifest.durable")}}
 
-# After the commit of step 4 and perhaps, on a slow machine, that of step 8.
-BY_HAND = {5, 9}
 # In the second checkpoint of a job whose first may just not be committed yet: nothing of step 8 is resumed.
 SECOND = {1, 5}
 

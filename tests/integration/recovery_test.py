@@ -10,14 +10,15 @@ from harness import BIN, Cluster, ClusterCase, kill, wait_until
 
 # Each step takes a fiftieth of a second, so that what a test does falls into the middle of a job.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
+LONG = 100000  # steps of a job that is cancelled when all was seen
 SINGLE = "tensor_parallel_degree: 1"
 DATA2 = "data_parallel_replicate_degree: 2"
 
 
 class Recovery(ClusterCase):
-    def lose_a_worker(self, cluster, name, allow_layout_change, steps):
+    def lose_a_worker(self, cluster, name, allow_layout_change):
         """A job on both workers, one of which is killed and does not come back while the supervisor is stopped."""
-        path = cluster.write_job(name, steps=steps, interval=10, parallelism=DATA2)
+        path = cluster.write_job(name, steps=LONG, interval=10, parallelism=DATA2)
         code, _, err = cluster.troupe("submit", path, "--set",
                                       f"fault_tolerance.allow_layout_change={str(allow_layout_change).lower()}")
         self.assertEqual(code, 0, err)
@@ -25,55 +26,62 @@ class Recovery(ClusterCase):
         os.kill(cluster.info()["supervisor"]["pid"], signal.SIGSTOP)
         kill(cluster.worker("worker-1")["pid"])
 
-    def first_step_after(self, cluster, job, ranks):
-        events = [e for e in cluster.watched(job) if e.get("event") == "RECOVERED"]
+    def goes_on(self, cluster, job, ranks):
+        """The job recovers with that many ranks and trains on. Returns its last description and what was watched."""
+        recovered = wait_until(lambda: (d := cluster.describe(job))["state"] == "RUNNING" and d["restarts"] and d,
+                               f"{job} running again")
+        cluster.wait_for_step(job, recovered["step"] + 20)
+        cluster.troupe("cancel", job)
+        done = cluster.wait_for_state(job, "CANCELLED")
+        self.assertEqual(done["restarts"], 1)
+        watched = cluster.watched(job)
+        events = [e["message"] for e in watched if e.get("event") == "RECOVERED"]
         self.assertEqual(len(events), 1)
-        match = re.fullmatch(rf"{ranks} ranks run from step (\d+)", events[0]["message"])
-        self.assertTrue(match, events[0]["message"])
-        return int(match.group(1))
+        match = re.fullmatch(rf"{ranks} ranks run from step (\d+)", events[0])
+        self.assertTrue(match, events[0])
+        self.assertGreater(int(match.group(1)), 10, "not from a commit")
+        steps = [e["step"] for e in watched if e["type"] == "step"]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+        return done
 
     def test_with_allow_layout_change_a_job_goes_on_smaller(self):
-        steps = 100
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
             try:
-                self.lose_a_worker(cluster, "shrinks", True, steps)
-                done = cluster.wait_for_state("shrinks", "SUCCEEDED")
+                self.lose_a_worker(cluster, "shrinks", True)
+                done = self.goes_on(cluster, "shrinks", 1)
             finally:
                 os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
             self.assertEqual(done["layout"]["data_replicate"], 1)
             self.assertEqual([r["worker"] for r in done["ranks"]], ["worker-0"])
-            self.assertEqual(done["restarts"], 1)
-            self.assertGreater(self.first_step_after(cluster, "shrinks", 1), 10)
             # The same samples in the same order: the losses are those of a job that was small all along.
             losses = cluster.losses("shrinks")
-            self.assertEqual(sorted(losses), list(range(1, steps + 1)))
-            small = cluster.submit("small", steps=steps, interval=0, parallelism=SINGLE)
-            cluster.wait_for_state(small, "SUCCEEDED")
-            for step, (loss, _) in cluster.losses(small).items():
-                self.assertAlmostEqual(float(losses[step][0]) / float(loss), 1, delta=1e-5, msg=f"step {step}")
+            small = cluster.submit("small", steps=LONG, interval=0, parallelism=SINGLE)
+            cluster.wait_for_step(small, len(losses))
+            cluster.troupe("cancel", small)
+            cluster.wait_for_state(small, "CANCELLED")
+            expected = cluster.losses(small)
+            for step, (loss, _) in losses.items():
+                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-5, msg=f"step {step}")
 
     def test_without_it_the_job_waits_visibly_until_the_worker_is_back(self):
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
             try:
-                self.lose_a_worker(cluster, "waits", False, 100)
-                # Longer than a job waits that may shrink: two detection times.
+                self.lose_a_worker(cluster, "waits", False)
                 waiting = wait_until(
                     lambda: (d := cluster.describe("waits"))["waiting_for"] and d["state"] == "RECOVERING" and d,
                     "the job waiting")
-                self.assertRegex(waiting["waiting_for"], "2 ranks need 2 devices; 1 are free")
+                self.assertRegex(waiting["waiting_for"], "2 ranks need 2 devices; [01] are free")
                 lost = lambda: {w["name"]: w["state"] for w in cluster.json("workers")["workers"]}["worker-1"] == "LOST"
                 wait_until(lost, "worker-1 LOST")
-                # Another job takes the free device all the while, and this one still waits after it.
-                between = cluster.submit("between", steps=60, interval=0, parallelism=SINGLE)
+                # Another job takes the free device for longer than a job waits that may shrink, which is two
+                # detection times; this one still waits after it.
+                between = cluster.submit("between", steps=80, interval=0, parallelism=SINGLE)
                 cluster.wait_for_state(between, "SUCCEEDED")
                 self.assertEqual(cluster.describe("waits")["state"], "RECOVERING")
             finally:
                 os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
-            done = cluster.wait_for_state("waits", "SUCCEEDED")
+            done = self.goes_on(cluster, "waits", 2)
             self.assertEqual(done["layout"]["data_replicate"], 2)
-            self.assertEqual(done["restarts"], 1)
-            self.assertGreater(self.first_step_after(cluster, "waits", 2), 10)
-            self.assertEqual(sorted(cluster.losses("waits")), list(range(1, 101)))
 
     def test_a_job_that_always_crashes_stops_after_its_budget_and_another_is_untouched(self):
         with Cluster(workers=1, environment=SLOW, detection_seconds=0.6) as cluster:
@@ -104,6 +112,26 @@ class Recovery(ClusterCase):
                 odd.terminate()
                 odd.wait(timeout=20)
                 log.close()
+
+    def submit_diverging(self, cluster, name, on_nonfinite):
+        """The first update throws the weights so far that the second step's gradient is not finite."""
+        path = cluster.write_job(name, steps=6, interval=0)
+        code, _, err = cluster.troupe("submit", path, "--set", "optimizer.lr=1.0e30", "--set",
+                                      "lr_schedule.warmup_steps=0", "--set", f"training.on_nonfinite={on_nonfinite}")
+        self.assertEqual(code, 0, err)
+
+    def test_a_gradient_that_is_not_finite_is_skipped_where_the_job_says_so(self):
+        with Cluster(workers=2) as cluster:
+            self.submit_diverging(cluster, "skips", "skip_step")
+            done = cluster.wait_for_state("skips", "SUCCEEDED")
+            self.assertEqual((done["restarts"], done["step"]), (0, 6))
+            steps = [e for e in cluster.watched("skips") if e["type"] == "step"]
+            self.assertEqual([(s["step"], s.get("skipped", False)) for s in steps],
+                             [(1, False), (2, True), (3, True), (4, True), (5, True), (6, True)])
+            self.assertEqual(steps[1]["grad_norm"], "NaN")
+            # Nothing of them was applied: the weights are those after step 1, so every loss is finite.
+            for step in steps:
+                self.assertLess(abs(step["loss"]), 100)
 
 
 if __name__ == "__main__":
