@@ -295,7 +295,10 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
 
 void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
-  if (found == job.attempts.end()) return;
+  if (found == job.attempts.end()) {
+    SaySettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
+    return;
+  }
   Begin(job, found->second, turn);
   ReplaceLowerRequests(job, message.attempt(), turn);
   AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),

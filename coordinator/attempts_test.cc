@@ -184,6 +184,21 @@ TEST(FinalAttempt, OfARankThatSaysNothingBreaksTheGroup) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
+TEST(Failures, OfASettledAttemptAreSettledTooSoThatNobodySaysThemAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 2);
+  ReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  Fail(cluster, attempt, 0);
+  cluster.worker("worker-1").inbox.clear();
+  Fail(cluster, attempt, 1);
+  const v1::CoordinatorMessage* const settled =
+      cluster.Last("worker-1", Kind::kCheckpointSettled);
+  ASSERT_NE(settled, nullptr);
+  EXPECT_EQ(settled->checkpoint_settled().attempt(), attempt);
+  EXPECT_FALSE(settled->checkpoint_settled().committed());
+}
+
 TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {
   TestCluster cluster;
   RunJob(cluster, 2);
