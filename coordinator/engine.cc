@@ -16,6 +16,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "coordinator/measure.h"
+#include "coordinator/stall_guard.h"
 
 namespace troupe {
 namespace {
@@ -55,7 +56,10 @@ std::string RandomKey() {
 class Engine::Stepping {
  public:
   Stepping(EngineOptions options, CoordinatorState state)
-      : options_(std::move(options)), state_(std::move(state)), planner_(state_.options.planner) {
+      : options_(std::move(options)),
+        state_(std::move(state)),
+        planner_(state_.options.planner),
+        stall_guard_(state_.options.limits, options_.clock->Now()) {
     DeclareCoordinatorMetrics(*options_.metrics);
     for (const auto& [id, job] : state_.jobs) RecordRecoveredJob(job, *options_.metrics);
     ActorSystemOptions system;
@@ -149,6 +153,7 @@ class Engine::Stepping {
   Status Run(Context& context) {
     if (failed_) return OkStatus();
     while (true) {
+      LookForStall(context.Now());
       std::deque<Item> items = TakeItems();
       if (items.empty()) break;
       for (Item& item : items) {
@@ -162,7 +167,8 @@ class Engine::Stepping {
       TROUPE_RETURN_IF_ERROR(Perform());
     }
     const std::optional<MonotonicTime> due = NextDeadline(state_);
-    if (due && context.Now() >= *due) {
+    LookForStall(context.Now());
+    if (due && context.Now() >= std::max(*due, stall_guard_.ticks_from())) {
       StepOne(Tick{}, context);
       TROUPE_RETURN_IF_ERROR(Perform());
     }
@@ -174,10 +180,17 @@ class Engine::Stepping {
     return OkStatus();
   }
 
+  void LookForStall(MonotonicTime now) {
+    if (!stall_guard_.Look(now)) return;
+    LogWarning("coordinator", "this process stood still: nobody is given up before {} s from now",
+               ToSeconds(stall_guard_.ticks_from() - now));
+  }
+
   void SetAlarm(Context& context) {
     // What changed since the last look at the fleet shows soon, also if nothing else happens.
-    const MonotonicTime due =
-        std::min(NextDeadline(state_).value_or(fleet_metrics_time_), fleet_metrics_time_);
+    const MonotonicTime tick = std::max(NextDeadline(state_).value_or(fleet_metrics_time_),
+                                        stall_guard_.ticks_from());
+    const MonotonicTime due = std::min(tick, fleet_metrics_time_);
     if (alarm_) context.CancelTimer(alarm_);
     alarm_ = context.SetTimer(std::max(due - context.Now(), kShortestAlarm), AnyMessage(Alarm{}));
   }
@@ -290,6 +303,7 @@ class Engine::Stepping {
   const EngineOptions options_;
   CoordinatorState state_;  // the engine's thread
   const Planner planner_;
+  StallGuard stall_guard_;        // the engine's thread
   std::vector<Effects> pending_;  // likewise
   TimerId alarm_;                 // likewise
   bool failed_ = false;           // likewise

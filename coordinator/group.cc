@@ -24,6 +24,28 @@ std::string CheckpointPath(const v1::CheckpointRecord* commit) {
   return commit != nullptr ? commit->path() : "";
 }
 
+// Of what the ranks restore, in all; 0 where they begin from the seed.
+double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
+  if (commit != nullptr) return static_cast<double>(commit->bytes());
+  if (job.spec.checkpoint().initial_load().empty()) return 0;
+  int64_t most = 0;
+  for (const v1::RankMemory& memory : job.plan.memory()) {
+    most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());
+  }
+  return static_cast<double>(most) * job.plan.ranks_size();
+}
+
+// A restore may be as slow as this, after the allowance for all else; a job that may pause for long may
+// start for as long.
+Duration StartLimit(const Job& job, const v1::CheckpointRecord* commit, const TimeLimits& limits) {
+  constexpr double kSlowestBytesPerSecond = 50e6;
+  constexpr double kLongestSeconds = 86400;
+  const double restoring =
+      ToSeconds(limits.startup_allowance) + RestoredBytes(job, commit) / kSlowestBytesPerSecond;
+  const double asked = job.spec.fault_tolerance().hang_seconds();
+  return std::max(limits.start, FromSeconds(std::min(std::max(restoring, asked), kLongestSeconds)));
+}
+
 v1::CoordinatorMessage AddressBookOf(const Job& job) {
   v1::CoordinatorMessage message;
   v1::AddressBook* const book = message.mutable_address_book();
@@ -179,7 +201,8 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   Group& group = job.group.emplace();
   group.epoch = epoch;
   group.ranks.resize(static_cast<size_t>(job.plan.ranks_size()));
-  group.deadline = turn.now + turn.limits().start;
+  group.start_limit = StartLimit(job, commit, turn.limits());
+  group.deadline = turn.now + group.start_limit;
 
   v1::CoordinatorMessage message;
   v1::StartRanks* const start = message.mutable_start_ranks();
@@ -187,6 +210,7 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   start->set_group_epoch(epoch);
   *start->mutable_spec() = job.spec;
   *start->mutable_plan() = job.plan;
+  start->set_start_seconds(ToSeconds(group.start_limit));
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
   if (commit != nullptr) start->set_restore_digest(commit->digest());

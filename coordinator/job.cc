@@ -65,6 +65,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
   job.plan = plan;
   job.last_group = group;
   job.durable_step = record.step();
+  if (record.median_step_seconds() > 0) job.step_seconds.push_back(record.median_step_seconds());
   if (group.ranks_size() > 0) *job.plan.mutable_ranks() = group.ranks();
   const bool running = record.state() == v1::JOB_STATE_RUNNING;
   if (running) {
@@ -72,6 +73,8 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
     adopted.epoch = record.group_epoch();
     adopted.phase = GroupPhase::kAdopting;
     adopted.deadline = now + limits.reconnect_grace;
+    // A job whose pace is known has warmed up.
+    adopted.first_report = job.step_seconds.empty();
     adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
     // Later ones are said again by each worker as it comes back, while others are still awaited.
     for (RankState& rank : adopted.ranks) rank.reported_step = record.step();
@@ -99,7 +102,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       aborted.set_reason("the coordinator restarted and its group epoch had ended");
     }
   }
-  if (record.state() == v1::JOB_STATE_RECOVERING && spec.fault_tolerance().allow_layout_change()) {
+  if (job.record.state() == v1::JOB_STATE_RECOVERING && spec.fault_tolerance().allow_layout_change()) {
     job.shrink_time = now + limits.layout_patience;
   }
   return job;
@@ -223,6 +226,10 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
     return FailedPrecondition("model: a resumed job keeps its model");
   }
   const v1::CheckpointRecord* const commit = NewestCommit(job);
+  if (commit == nullptr && HasQuarantined(job)) {
+    return FailedPrecondition("job {} has no checkpoint left to resume from: every one is quarantined",
+                              job.id());
+  }
   const int64_t reached = commit != nullptr ? commit->step() : 0;
   if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
     return FailedPrecondition(
@@ -243,6 +250,9 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   job.record.clear_failure();
   job.record.set_barren_restarts(0);
   job.record.set_cancel_attempt(0);
+  // With other numbers it may have another pace.
+  job.step_seconds.clear();
+  job.record.clear_median_step_seconds();
   turn.effects.writes.PutSpec(job.id(), job.spec);
   turn.effects.writes.PutPlan(job.id(), job.plan);
   RecordEvent(job, "QUEUED", fmt::format("resumed from step {}", reached), turn);
@@ -257,6 +267,12 @@ const v1::CheckpointRecord* NewestCommit(const Job& job) {
     if (newest == nullptr || record.step() >= newest->step()) newest = &record;
   }
   return newest;
+}
+
+bool HasQuarantined(const Job& job) {
+  return std::any_of(job.checkpoints.begin(), job.checkpoints.end(), [](const auto& entry) {
+    return entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED;
+  });
 }
 
 void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn) {
@@ -352,8 +368,8 @@ void OnJobTime(Job& job, Turn& turn) {
     case GroupPhase::kStarting:
     case GroupPhase::kBooked:
       BreakGroup(job,
-                 {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {} s",
-                                                           ToSeconds(turn.limits().start))),
+                 {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {:.0f} s",
+                                                           ToSeconds(job.group->start_limit))),
                   false, false},
                  turn);
       return;

@@ -45,6 +45,7 @@ struct Group {
   GroupPhase phase = GroupPhase::kStarting;
   std::vector<RankState> ranks;  // by rank; placement: Job::plan.ranks
   MonotonicTime deadline;        // of every phase but kRunning
+  Duration start_limit{};        // from StartRanks until every rank is ready
   int64_t ticket_begin = 0;      // last step applied when the newest ticket was granted
   int64_t ticket_end = 0;
   MonotonicTime ticket_time;
@@ -129,6 +130,7 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn);
 
 // The newest commit that may be restored; null if there is none.
 const v1::CheckpointRecord* NewestCommit(const Job& job);
+bool HasQuarantined(const Job& job);
 
 // Sends `message` to each worker that has a rank of the group, once.
 void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn);

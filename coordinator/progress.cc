@@ -7,12 +7,14 @@
 
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
+#include "plan/slowest_step.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kMedianSteps = 31;
 constexpr double kHangMedians = 5;
+constexpr double kLongestHangSeconds = 86400;
 
 v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
   v1::StepEvent step;
@@ -101,6 +103,7 @@ void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
 
 void FlushReports(Job& job, Turn& turn) {
   if (job.unflushed.empty()) return;
+  job.record.set_median_step_seconds(MedianStepSeconds(job));
   for (const v1::StepEvent& step : job.unflushed) turn.effects.writes.PutStep(job.id(), step);
   turn.effects.writes.PutJob(job.record);
   job.durable_step = job.unflushed.back().step();
@@ -124,11 +127,13 @@ bool EndIfFinished(Job& job, Turn& turn) {
 }
 
 Duration HangLimit(const Job& job, const TimeLimits& limits) {
-  const double seconds =
-      std::max(job.spec.fault_tolerance().hang_seconds(), kHangMedians * MedianStepSeconds(job));
-  const Duration limit = FromSeconds(std::min(seconds, 86400.0));
-  const bool warming_up = job.group && job.group->first_report;
-  return warming_up ? std::max(limit, limits.startup_allowance) : limit;
+  const double median = MedianStepSeconds(job);
+  double seconds = std::max(job.spec.fault_tolerance().hang_seconds(), kHangMedians * median);
+  if (job.group && job.group->first_report)
+    seconds = std::max(seconds, ToSeconds(limits.startup_allowance));
+  // Nothing is known of its pace: what the ranks' own watchdog allows comes on top.
+  if (median == 0) seconds += kHangMedians * SlowestStepSeconds(job.plan);
+  return FromSeconds(std::min(seconds, kLongestHangSeconds));
 }
 
 }  // namespace troupe

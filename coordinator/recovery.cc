@@ -44,6 +44,21 @@ bool IsOfTheJob(int code) {
   }
 }
 
+// Errors that the same step meets again, whatever is placed anew.
+bool WouldRepeat(const v1::RankFailed& message) {
+  if (message.cause() == "NONFINITE") return true;
+  const auto code = static_cast<StatusCode>(message.code());
+  return message.cause() == "DATA" &&
+         (code == StatusCode::kInvalidArgument || code == StatusCode::kOutOfRange ||
+          code == StatusCode::kDataLoss);
+}
+
+// Commits there were, and every one of them turned out bad: from the seed the job would only seem
+// to go on.
+bool LostEveryCommit(const Job& job) {
+  return NewestCommit(job) == nullptr && HasQuarantined(job);
+}
+
 std::string RanksOn(const Job& job, const std::string& worker) {
   std::set<int32_t> ranks;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
@@ -137,6 +152,13 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     EndJob(job, v1::JOB_STATE_SUCCEEDED, nullptr, fmt::format("{} steps", job.steps()), turn);
     return;
   }
+  if (LostEveryCommit(job)) {
+    v1::Failure lost = failure;
+    lost.set_cause("NO_RESTORABLE_CHECKPOINT");
+    lost.set_message("every commit is quarantined; the last failure was " + text);
+    EndJob(job, v1::JOB_STATE_FAILED, &lost, lost.message(), turn);
+    return;
+  }
   const int64_t budget = job.spec.fault_tolerance().max_restarts();
   if (job.record.barren_restarts() >= budget) {
     v1::Failure spent = failure;
@@ -164,8 +186,12 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     breakdown.failure.set_cause("BAD_CHECKPOINT");
     breakdown.secondary = false;
     Quarantine(job, message.bad_checkpoint_path(), message.message(), turn);
-  } else {
-    breakdown.fatal = starting && !message.secondary() && IsOfTheJob(message.code());
+    // Not one of its own: checkpoint.initial_load, which stays what it is.
+    breakdown.fatal = job.last_group.restore_attempt() == 0;
+  } else if (!message.secondary()) {
+    // What a job asks for cannot be wrong once it has trained: that is of one host, for a while.
+    const bool first_start = starting && job.record.highest_step() == 0;
+    breakdown.fatal = (first_start && IsOfTheJob(message.code())) || WouldRepeat(message);
   }
   BreakGroup(job, std::move(breakdown), turn);
 }

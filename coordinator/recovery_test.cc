@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/group.h"
 #include "coordinator/test_cluster.h"
 
 namespace troupe {
@@ -33,6 +34,15 @@ int64_t AttemptOf(TestCluster& cluster, int64_t step) {
   }
   ADD_FAILURE() << "no attempt of step " << step;
   return 0;
+}
+
+// A failure that rank 0 of job `a` says in its current epoch.
+v1::WorkerMessage FailureOf(const TestCluster& cluster, StatusCode code) {
+  v1::WorkerMessage message;
+  message.mutable_rank_failed()->set_job("a");
+  message.mutable_rank_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
+  message.mutable_rank_failed()->set_code(static_cast<int>(code));
+  return message;
 }
 
 void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
@@ -235,6 +245,70 @@ TEST(Recovery, ADamagedCommitIsQuarantinedAndTheOneBeforeItTaken) {
               HasSubstr("step-00000010"));
 }
 
+TEST(Recovery, AJobWhoseEveryCommitIsBadFailsInsteadOfBeginningAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  cluster.Commit("a", AttemptOf(cluster, 10), 10);
+  cluster.Crash("a", 0);
+  v1::WorkerMessage message = FailureOf(cluster, StatusCode::kDataLoss);
+  message.mutable_rank_failed()->set_bad_checkpoint_path(
+      cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path());
+  cluster.Say("worker-0", message);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").record.failure().cause(), "NO_RESTORABLE_CHECKPOINT");
+  ResumeJobCall resume{9, {}};
+  resume.request.set_name("a");
+  EXPECT_EQ(cluster.Do(resume).replies.at(0).status.code(), StatusCode::kFailedPrecondition);
+}
+
+TEST(Recovery, AnInitialCheckpointThatIsBadEndsTheJobAtOnce) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  v1::JobSpec spec = TestSpec("a", 1, 100);
+  spec.mutable_checkpoint()->set_initial_load("/elsewhere/step-9");
+  cluster.Submit(spec);
+  v1::WorkerMessage message = FailureOf(cluster, StatusCode::kFailedPrecondition);
+  message.mutable_rank_failed()->set_bad_checkpoint_path("/elsewhere/step-9");
+  cluster.Say("worker-0", message);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").record.failure().cause(), "BAD_CHECKPOINT");
+}
+
+TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
+  struct Case {
+    const char* cause;
+    StatusCode code;
+    bool fatal;
+  };
+  for (const Case& is : {Case{"NONFINITE", StatusCode::kOutOfRange, true},
+                         Case{"DATA", StatusCode::kInvalidArgument, true},
+                         Case{"DATA", StatusCode::kUnavailable, false},
+                         Case{"HANG", StatusCode::kDeadlineExceeded, false}}) {
+    TestCluster cluster;
+    RunJob(cluster, 2, 2);
+    ReportUpTo(cluster, 1, 3);
+    v1::WorkerMessage message = FailureOf(cluster, is.code);
+    message.mutable_rank_failed()->set_cause(is.cause);
+    cluster.Say("worker-0", message);
+    EXPECT_EQ(cluster.job("a").record.state(),
+              is.fatal ? v1::JOB_STATE_FAILED : v1::JOB_STATE_RECOVERING)
+        << is.cause;
+    EXPECT_EQ(cluster.job("a").record.restarts(), is.fatal ? 0 : 1) << is.cause;
+    EXPECT_EQ(cluster.job("a").record.failure().cause(), is.fatal ? is.cause : "") << is.cause;
+  }
+}
+
+TEST(Recovery, AnErrorOfOneHostMetAtARecoverysStartIsTriedAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 3);
+  cluster.Crash("a", 0);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  cluster.Say("worker-0", FailureOf(cluster, StatusCode::kNotFound));
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+}
+
 TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
@@ -255,6 +329,46 @@ TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
     cluster.Pass(std::chrono::seconds(1));
   }
   EXPECT_EQ(cluster.job("a").record.restarts(), 2);
+}
+
+// Seconds until the running group is broken, with heartbeats all along.
+int SecondsUntilBroken(TestCluster& cluster, int limit) {
+  const int64_t restarts = cluster.job("a").record.restarts();
+  for (int second = 1; second <= limit; ++second) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+    if (cluster.job("a").record.restarts() != restarts) return second;
+  }
+  return limit + 1;
+}
+
+TEST(Recovery, AFirstStepMayTakeAsLongAsTheRanksOwnWatchdogAllows) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  // 100 s a step at 2 GFLOP/s a rank.
+  cluster.state().jobs.at("a").plan.set_model_flops_per_step(4e11);
+  EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 60 + 5 * 100);
+}
+
+TEST(Recovery, TheLimitOfAStartGrowsWithWhatIsRestoredAndWithWhatTheJobAllows) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  cluster.Commit("a", AttemptOf(cluster, 10), 10);
+  cluster.state().jobs.at("a").checkpoints.begin()->second.set_bytes(int64_t{50} * 1000 * 1000 *
+                                                                     300);
+  cluster.Crash("a", 0);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  const v1::StartRanks& start = cluster.Last("worker-0", Kind::kStartRanks)->start_ranks();
+  EXPECT_EQ(start.start_seconds(), 60 + 300);
+  EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 360);
+
+  TestCluster patient;
+  patient.Connect("worker-0");
+  v1::JobSpec spec = TestSpec("a", 1, 100);
+  spec.mutable_fault_tolerance()->set_hang_seconds(900);
+  patient.Submit(spec);
+  EXPECT_EQ(patient.Last("worker-0", Kind::kStartRanks)->start_ranks().start_seconds(), 900);
 }
 
 TEST(Recovery, ALayoutChangeIsMadeOnlyIfAllowedAndAfterSomePatience) {
@@ -442,6 +556,46 @@ TEST(Adoption, AWorkerThatDiedMeanwhileBreaksTheGroupWithItsHello) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.StopRanks("a", 1, {"worker-0"});
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+}
+
+TEST(Adoption, ASlowJobThatIsHealthyKeepsItsPaceOverTheRestart) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  v1::WorkerMessage message;
+  v1::StepReport& report = *message.mutable_step_report();
+  report.set_job("a");
+  report.set_group_epoch(1);
+  for (int64_t step = 1; step <= 3; ++step) {
+    report.set_step(step);
+    report.set_step_seconds(100);
+    cluster.Say("worker-0", message);
+  }
+  cluster.Pass(std::chrono::seconds(1));
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  EXPECT_EQ(MedianStepSeconds(cluster.job("a")), 100);
+  EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 500);
+}
+
+TEST(Adoption, ALayoutChangeThatIsAllowedIsMadeAlsoIfTheCoordinatorDiesAtTheStart) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1"}) cluster.Connect(worker);
+  v1::JobSpec spec = TestSpec("a", 2, 100);
+  spec.mutable_fault_tolerance()->set_allow_layout_change(true);
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
+  cluster.Crash("a", 1);
+  cluster.StopRanks("a", 1, {"worker-0"});
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  cluster.Restart();
+  // Only one of the two comes back.
+  cluster.Reconnect("worker-0");
+  for (int second = 0; second < 8; ++second) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(cluster.job("a").plan.ranks_size(), 1);
 }
 
 TEST(Adoption, AStartThatWasInterruptedBeginsAnewAndStopsTheOldRanks) {

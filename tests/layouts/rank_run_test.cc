@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 
 #include "base/check.h"
+#include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/manifest.h"
 #include "collective/loopback/loopback_transport.h"
@@ -122,6 +124,60 @@ class RankRunTest : public ::testing::Test {
     EXPECT_TRUE(Next().has_idle());
   }
 
+  // Trains in group epoch 1 up to a commit of `intent` after step 4; returns its manifest's digest.
+  std::string CommitAtStep4(const v1::CheckpointIntent& intent, std::vector<double>* losses) {
+    RankRun run(Begin(1), around_);
+    StartUp(run, 1);
+    run.Take(Ticket(1, 8, 60, {intent}));
+    for (int64_t step = 1; step <= 4; ++step)
+      losses->push_back(Next().worker().step_report().loss());
+    const v1::RankReport vote = Next();
+    EXPECT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+    const v1::ShardDone& done = vote.worker().shard_done();
+    EXPECT_EQ(done.step(), 4);
+    EXPECT_EQ(done.incarnation(), 9u);
+    EXPECT_EQ(done.state().consumed_samples(), 4 * 12);
+    EXPECT_TRUE(Silent()) << "a step after the one it was to stop at";
+
+    v1::CoordinatorMessage write;
+    write.mutable_write_manifest()->set_job("jobs/small");
+    write.mutable_write_manifest()->set_group_epoch(1);
+    write.mutable_write_manifest()->set_path(intent.path());
+    v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
+    manifest.set_format_version(kManifestFormatVersion);
+    manifest.set_job("jobs/small");
+    manifest.set_attempt(1);
+    manifest.set_group_epoch(1);
+    *manifest.mutable_state() = done.state();
+    *manifest.mutable_shards() = done.shards();
+    run.Take(write);
+    const v1::RankReport written = Next();
+    EXPECT_TRUE(written.worker().has_manifest_done()) << written.ShortDebugString();
+    const std::string digest = written.worker().manifest_done().digest();
+    run.Take(Stop(1, true));
+    ExpectStoppedAndIdle();
+    return digest;
+  }
+
+  // The failure of a rank that is told to restore `path`.
+  v1::RankFailed FailToRestore(uint64_t epoch, const std::string& path,
+                               const std::string& digest) {
+    v1::BeginRank begin = Begin(epoch);
+    begin.mutable_start()->set_restore_path(path);
+    begin.mutable_start()->set_restore_digest(digest);
+    RankRun run(begin, around_);
+    EXPECT_TRUE(Next().worker().has_rank_address());
+    return EndFailed(run, epoch);
+  }
+  // The next report is the rank's failure; stops it.
+  v1::RankFailed EndFailed(RankRun& run, uint64_t epoch) {
+    const v1::RankReport failed = Next();
+    EXPECT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
+    run.Take(Stop(epoch, false));
+    ExpectStoppedAndIdle();
+    return failed.worker().rank_failed();
+  }
+
   const TemporaryDirectory folder_;
   PosixFileSystem files_;
   SystemClock clock_;
@@ -169,40 +225,8 @@ TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
 
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
   std::vector<double> losses;
-  std::string digest;
   const v1::CheckpointIntent intent = Intent(1, 4, true);
-  {
-    RankRun run(Begin(1), around_);
-    StartUp(run, 1);
-    run.Take(Ticket(1, 8, 60, {intent}));
-    for (int64_t step = 1; step <= 4; ++step)
-      losses.push_back(Next().worker().step_report().loss());
-    const v1::RankReport vote = Next();
-    ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
-    const v1::ShardDone& done = vote.worker().shard_done();
-    EXPECT_EQ(done.step(), 4);
-    EXPECT_EQ(done.incarnation(), 9u);
-    EXPECT_EQ(done.state().consumed_samples(), 4 * 12);
-    EXPECT_TRUE(Silent()) << "a step after the one it was to stop at";
-
-    v1::CoordinatorMessage write;
-    write.mutable_write_manifest()->set_job("jobs/small");
-    write.mutable_write_manifest()->set_group_epoch(1);
-    write.mutable_write_manifest()->set_path(intent.path());
-    v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
-    manifest.set_format_version(kManifestFormatVersion);
-    manifest.set_job("jobs/small");
-    manifest.set_attempt(1);
-    manifest.set_group_epoch(1);
-    *manifest.mutable_state() = done.state();
-    *manifest.mutable_shards() = done.shards();
-    run.Take(write);
-    const v1::RankReport written = Next();
-    ASSERT_TRUE(written.worker().has_manifest_done()) << written.ShortDebugString();
-    digest = written.worker().manifest_done().digest();
-    run.Take(Stop(1, true));
-    ExpectStoppedAndIdle();
-  }
+  const std::string digest = CommitAtStep4(intent, &losses);
   v1::BeginRank begin = Begin(2);
   begin.mutable_start()->set_restore_path(intent.path());
   begin.mutable_start()->set_restore_digest(digest);
@@ -259,17 +283,82 @@ TEST_F(RankRunTest, AFinalCheckpointThatCannotBeWrittenIsWrittenWhenAskedForAgai
   ExpectStoppedAndIdle();
 }
 
-TEST_F(RankRunTest, ABadCheckpointIsNamed) {
-  v1::BeginRank begin = Begin(1);
-  begin.mutable_start()->set_restore_path(folder_.Child("step-00000004-epoch-1-attempt-7"));
-  RankRun run(begin, around_);
-  EXPECT_TRUE(Next().worker().has_rank_address());
-  const v1::RankReport failed = Next();
-  ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
-  EXPECT_THAT(failed.worker().rank_failed().bad_checkpoint_path(), HasSubstr("attempt-7"));
-  EXPECT_FALSE(failed.worker().rank_failed().secondary());
+TEST_F(RankRunTest, ACheckpointThatLacksAFileIsBad) {
+  const v1::RankFailed failed =
+      FailToRestore(1, folder_.Child("step-00000004-epoch-1-attempt-7"), "");
+  EXPECT_THAT(failed.bad_checkpoint_path(), HasSubstr("attempt-7"));
+  EXPECT_FALSE(failed.secondary());
+
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  std::vector<double> losses;
+  const std::string digest = CommitAtStep4(intent, &losses);
+  for (const DirectoryEntry& entry : *files_.List(intent.path())) {
+    if (entry.name != kManifestFileName)
+      TROUPE_CHECK_OK(files_.Remove(JoinPath(intent.path(), entry.name)));
+  }
+  EXPECT_EQ(FailToRestore(2, intent.path(), digest).bad_checkpoint_path(), intent.path());
+}
+
+TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeSaysNothingAboutTheCheckpoint) {
+  const v1::RankFailed failed =
+      FailToRestore(1, folder_.Child("not-mounted/small/step-00000004-epoch-1-attempt-7"), "");
+  EXPECT_EQ(failed.bad_checkpoint_path(), "");
+  EXPECT_FALSE(failed.secondary());
+}
+
+TEST_F(RankRunTest, ACheckpointWhoseReadingFailsTwiceIsBadAndOnceIsNot) {
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  std::vector<double> losses;
+  const std::string digest = CommitAtStep4(intent, &losses);
+  FaultyFileSystem faulty(files_);
+  around_.files = &faulty;
+  faulty.Add({.operation = FileOperation::kRead,
+              .path_contains = "attempt-1/",
+              .first_call = 2,
+              .calls = 1,
+              .error_number = EIO});
+  {
+    v1::BeginRank begin = Begin(2);
+    begin.mutable_start()->set_restore_path(intent.path());
+    begin.mutable_start()->set_restore_digest(digest);
+    RankRun run(begin, around_);
+    EXPECT_EQ(StartUp(run, 2).step(), 4);
+    run.Take(Stop(2, false));
+    ExpectStoppedAndIdle();
+  }
+  faulty.Add({.operation = FileOperation::kRead,
+              .path_contains = "attempt-1/",
+              .first_call = 2,
+              .calls = 100,
+              .error_number = EIO});
+  const v1::RankFailed failed = FailToRestore(3, intent.path(), digest);
+  EXPECT_EQ(failed.bad_checkpoint_path(), intent.path());
+  EXPECT_FALSE(failed.secondary());
+}
+
+TEST_F(RankRunTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
+  spec_.mutable_optimizer()->set_lr(1e38);
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 8));
+  v1::RankReport report = Next();
+  while (report.worker().has_step_report()) report = Next();
+  ASSERT_TRUE(report.worker().has_rank_failed()) << report.ShortDebugString();
+  EXPECT_EQ(report.worker().rank_failed().cause(), "NONFINITE");
+  EXPECT_FALSE(report.worker().rank_failed().secondary());
   run.Take(Stop(1, false));
   ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, ATokenOutsideTheVocabularyIsTheCauseOfTheRanksFailure) {
+  spec_.mutable_model()->set_vocab_size(8);
+  spec_.mutable_training()->set_validation_samples(0);
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 8));
+  const v1::RankFailed failed = EndFailed(run, 1);
+  EXPECT_EQ(failed.cause(), "DATA");
+  EXPECT_THAT(failed.message(), HasSubstr("vocab_size 8"));
 }
 
 TEST_F(RankRunTest, AnAskedForCheckpointIsTakenInsideTheTicket) {

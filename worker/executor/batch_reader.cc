@@ -3,6 +3,8 @@
 #include <span>
 #include <utility>
 
+#include "worker/executor/failure_cause.h"
+
 namespace troupe {
 
 void Batch::Resize(int64_t rows, int64_t sequence_length) {
@@ -44,7 +46,7 @@ StatusOr<const Batch*> BatchReader::Take(int64_t step) {
     std::swap(current_, ahead_);
   }
   if (current_.step != step) Read(step, &current_);
-  TROUPE_RETURN_IF_ERROR(current_.status);
+  TROUPE_RETURN_IF_ERROR(WithCause(current_.status, kCauseData));
   {
     std::lock_guard lock(mutex_);
     wanted_ = step + 1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "worker/executor/failure_cause.h"
 
 namespace troupe {
 namespace {
@@ -172,12 +173,13 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
       !(weight > 0)) {
     if (options_.on_nonfinite == OnNonfinite::kFail) {
       const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
-      return OutOfRange(
+      const Status failed = OutOfRange(
           "step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
           result.step,
           rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
                     : "loss or gradient norm is not finite",
           result.loss, result.grad_norm, weight);
+      return WithCause(failed, kCauseNonfinite);
     }
     result.skipped = true;
   }
@@ -314,7 +316,7 @@ Status Executor::ReadValidationBatch() {
     const SampleRow view = validation_batch_->Row(row, options_.batch.sequence_length);
     // Spread evenly over what is held out.
     const int64_t index = (sample % samples) * dataset_.validation_samples() / samples;
-    TROUPE_RETURN_IF_ERROR(dataset_.Validation(index, view));
+    TROUPE_RETURN_IF_ERROR(WithCause(dataset_.Validation(index, view), kCauseData));
     if (sample >= samples) std::fill(view.weights.begin(), view.weights.end(), 0.0f);
   }
   return OkStatus();

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
+#include "worker/executor/failure_cause.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
@@ -25,6 +26,12 @@ constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
 bool FollowsFromAnother(const Status& status) {
   return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kCancelled ||
          status.code() == StatusCode::kAborted;
+}
+
+// Such errors lie in what was read: the checkpoint will not be restored by another try or elsewhere.
+bool SaysCheckpointIsBad(StatusCode code) {
+  return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
+         code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
 }
 
 StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int cores) {
@@ -85,7 +92,8 @@ void RankRun::Take(const v1::CoordinatorMessage& message) {
 void RankRun::CheckTicket(MonotonicTime now) {
   const std::optional<MonotonicTime> end = directives_.expires_at();
   if (end && now >= *end && !directives_.stopped()) {
-    Abort(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"));
+    Abort(WithCause(DeadlineExceeded("the ticket's lifetime is over: no word of the coordinator"),
+                    kCauseTicket));
   }
 }
 
@@ -171,7 +179,9 @@ Status RankRun::RunSteps() {
   TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
   progress.Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
-  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, options.hang_limit));
+  // Others may still restore: they have as long as the coordinator waits for all.
+  const Duration start_limit = FromSeconds(start.start_seconds());
+  TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
   TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
   LogInfo("rank", "ready after step {}; memory plan {} bytes", applied,
@@ -182,6 +192,7 @@ Status RankRun::RunSteps() {
   ready.mutable_rank_ready()->set_rank(begin_.rank());
   ready.mutable_rank_ready()->set_step(applied);
   Send(std::move(ready));
+  ready_ = true;
 
   int64_t agreed_end = 0;
   int64_t last_attempt = 0;
@@ -228,14 +239,39 @@ StatusOr<int64_t> RankRun::Load() {
     InitializeState(executor_->program(), start.spec().training().seed(), executor_->executable());
     return 0;
   }
-  bad_checkpoint_path_ = start.restore_path();
-  TROUPE_ASSIGN_OR_RETURN(
-      const v1::CheckpointManifest manifest,
-      ReadManifest(*around_.files, start.restore_path(), start.restore_digest()));
-  TROUPE_RETURN_IF_ERROR(LoadState(*around_.files, start.restore_path(), manifest,
-                                   executor_->program(), executor_->executable()));
-  bad_checkpoint_path_.clear();
-  return manifest.state().step();
+  StatusOr<int64_t> restored = Restore();
+  if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
+    LogWarning("rank", "restores once more: {}", ToString(restored.status()));
+    restored = Restore();
+    if (restored.status().code() == StatusCode::kUnavailable) {
+      restored = DataLoss("it cannot be read: {}", Message(restored.status()));
+    }
+  }
+  if (!restored.ok()) {
+    load_failed_ = true;
+    if (SaysCheckpointIsBad(restored.status().code())) bad_checkpoint_path_ = start.restore_path();
+  }
+  return restored;
+}
+
+StatusOr<int64_t> RankRun::Restore() {
+  const std::string& path = begin_.start().restore_path();
+  const StatusOr<v1::CheckpointManifest> manifest =
+      ReadManifest(*around_.files, path, begin_.start().restore_digest());
+  if (manifest.status().code() == StatusCode::kNotFound) {
+    // Where the job's own directory is not there either, this worker does not see the folder: that
+    // says nothing about the checkpoint.
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (around_.files->Stat(parent, SymbolicLinks::kFollow).ok()) {
+      return DataLoss("{}", Message(manifest.status()));
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(manifest.status());
+  const Status loaded = LoadState(*around_.files, path, *manifest, executor_->program(),
+                                  executor_->executable());
+  if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
+  TROUPE_RETURN_IF_ERROR(loaded);
+  return manifest->state().step();
 }
 
 void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
@@ -332,9 +368,18 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_rank(begin_.rank());
   failed.set_code(static_cast<int>(status.code()));
   failed.set_message(std::string(Message(status)));
-  // An abort while loading says nothing about the checkpoint.
-  if (!FollowsFromAnother(status)) failed.set_bad_checkpoint_path(bad_checkpoint_path_);
-  failed.set_secondary(FollowsFromAnother(status));
+  failed.set_bad_checkpoint_path(bad_checkpoint_path_);
+  // Neither data nor a checkpoint are read through another rank.
+  const std::string attached = AttachedCause(status);
+  const bool follows = attached.empty() && !load_failed_ && FollowsFromAnother(status);
+  failed.set_secondary(follows);
+  if (!attached.empty()) {
+    failed.set_cause(attached);
+  } else if (follows) {
+    failed.set_cause(std::string(kCauseCollective));
+  } else if (ready_ && status.code() == StatusCode::kDeadlineExceeded) {
+    failed.set_cause(std::string(kCauseHang));
+  }
   Send(std::move(message));
 }
 

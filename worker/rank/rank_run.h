@@ -63,6 +63,9 @@ class RankRun {
   Status RunSteps();
   // Fills parameters from checkpoint or seed; returns the step they are of.
   StatusOr<int64_t> Load();
+  // From the checkpoint; DATA_LOSS for one that lacks a file, NOT_FOUND where its folder is not
+  // seen.
+  StatusOr<int64_t> Restore();
   void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
   void WriteManifestFile(const v1::WriteManifest& request);
   // `checkpoint_attempt`: what begins after the step; 0: nothing.
@@ -78,7 +81,9 @@ class RankRun {
   const v1::BeginRank begin_;
   const RankSurroundings around_;
   Directives directives_;
-  std::string bad_checkpoint_path_;  // set where restoring failed
+  std::string bad_checkpoint_path_;  // set where restoring failed because of what is there
+  bool load_failed_ = false;
+  bool ready_ = false;               // all is loaded and every collective was agreed on
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
   StepReportMaker reports_;
   MonotonicTime metrics_due_;

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "plan/checkpoint_write.h"
+#include "plan/slowest_step.h"
 #include "worker/session/outbox.h"
 
 namespace troupe::session {
@@ -47,13 +48,10 @@ void KillOlderGroup(State& state, const std::string& job, uint64_t epoch, Effect
 // operation, comes a little before it wherever a step cannot take that long: five steps of the
 // slowest processor worth training on.
 double HangSeconds(const v1::StartRanks& start, const TimeLimits& limits) {
-  constexpr double kSlowestFlops = 2e9;
   constexpr double kBeforeCoordinator = 0.9;
   const double coordinator =
       std::max(start.spec().fault_tolerance().hang_seconds(), ToSeconds(limits.startup_allowance));
-  const double ranks = std::max(1, start.plan().ranks_size());
-  return std::max(kBeforeCoordinator * coordinator,
-                  5 * start.plan().model_flops_per_step() / ranks / kSlowestFlops);
+  return std::max(kBeforeCoordinator * coordinator, 5 * SlowestStepSeconds(start.plan()));
 }
 
 v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,

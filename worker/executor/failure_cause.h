@@ -1,0 +1,31 @@
+// Why a rank failed, where the code alone does not say it: a word that travels with the status.
+#ifndef TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
+#define TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace troupe {
+
+// Loss or gradient is not finite and the job shall fail then: the same step would do so again.
+inline constexpr std::string_view kCauseNonfinite = "NONFINITE";
+// The training data cannot be read or are not what the job says.
+inline constexpr std::string_view kCauseData = "DATA";
+// A collective waited longer than its limit.
+inline constexpr std::string_view kCauseHang = "HANG";
+// A collective failed: another rank is gone or does something else.
+inline constexpr std::string_view kCauseCollective = "COLLECTIVE";
+// The coordinator was not heard for the lifetime of the rank's ticket.
+inline constexpr std::string_view kCauseTicket = "TICKET_EXPIRED";
+
+// `status` with its cause; OK stays OK. Annotate keeps it.
+Status WithCause(Status status, std::string_view cause);
+
+// What WithCause attached; empty if nothing.
+std::string AttachedCause(const Status& status);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
