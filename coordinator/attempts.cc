@@ -21,6 +21,8 @@ constexpr int kManifestFormatVersion = 1;
 // each further failure up to the limit. A full disk is seldom freed within seconds.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
+// It travels in one message, of which a worker takes in 64 MiB.
+constexpr size_t kManifestBytesMax = 60 << 20;
 
 std::string SpecJson(const v1::JobSpec& spec) {
   google::protobuf::util::JsonPrintOptions options;
@@ -279,6 +281,15 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   ReplaceLowerRequests(job, vote.attempt(), turn);
   attempt.votes[vote.rank()] = vote;
   if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
+  if (AllVoted(job, attempt)) {
+    const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
+    if (bytes > kManifestBytesMax) {
+      AbortAttempt(job, vote.attempt(),
+                   fmt::format("its manifest has {} bytes, more than {}", bytes, kManifestBytesMax),
+                   turn);
+      return;
+    }
+  }
   AskForManifest(job, attempt, turn);
 }
 

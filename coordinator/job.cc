@@ -220,6 +220,11 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
   }
   if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
+  // A decay over all of the former steps was not asked for as a number: it goes with the steps.
+  if (overrides.training().has_steps() &&
+      merged.lr_schedule().decay_steps() == job.spec.training().steps()) {
+    merged.mutable_lr_schedule()->clear_decay_steps();
+  }
   merged.MergeFrom(overrides);
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
   if (spec.model().SerializeAsString() != job.spec.model().SerializeAsString()) {

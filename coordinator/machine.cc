@@ -397,6 +397,14 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
   state.leader_epoch = leader_epoch;
   state.fleet.leases = image.leases;
   state.requests = image.requests;
+  // A worker that never comes back is forgotten like any other, and its leases with it.
+  for (const auto& [key, lease] : image.leases) {
+    Worker& worker = state.fleet.workers[key.first];
+    worker.name = key.first;
+    worker.incarnation = std::max(worker.incarnation, lease.incarnation());
+    worker.last_message = now;
+    worker.lost = true;
+  }
   for (const auto& [id, stored] : image.jobs) {
     Job job = RecoverJob(stored.record, stored.spec, stored.plan, stored.group, stored.checkpoints,
                          state.options.limits, now);

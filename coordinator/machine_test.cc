@@ -287,6 +287,23 @@ TEST(Machine, ResumeKeepsModelAndDegreesAndMayTakeMoreSteps) {
   EXPECT_EQ(cluster.job("a").steps(), 20);
 }
 
+TEST(Machine, ADecayOverAllStepsGoesWithTheStepsOfAResumedJobUnlessItIsGiven) {
+  for (const bool given : {false, true}) {
+    TestCluster cluster;
+    ConnectWorkers(cluster, 1);
+    v1::JobSpec spec = TestSpec("a", 1, 10);
+    spec.mutable_lr_schedule()->set_decay_steps(10);
+    cluster.Submit(spec);
+    Cancel(cluster, "a", false);
+    v1::JobSpec more;
+    more.mutable_training()->set_steps(20);
+    if (given) more.mutable_lr_schedule()->set_decay_steps(10);
+    ASSERT_TRUE(Resume(cluster, "a", more).replies[0].status.ok());
+    // Cleared: the defaults fill it in again.
+    EXPECT_EQ(cluster.job("a").spec.lr_schedule().decay_steps(), given ? 10 : 0);
+  }
+}
+
 TEST(Machine, UnknownJobsAreNotFound) {
   TestCluster cluster;
   EXPECT_EQ(Cancel(cluster, "x", false).replies[0].status.code(), StatusCode::kNotFound);

@@ -577,6 +577,22 @@ TEST(Adoption, ASlowJobThatIsHealthyKeepsItsPaceOverTheRestart) {
   EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 500);
 }
 
+TEST(Adoption, LeasesOfAWorkerThatNeverComesBackEndWithItsTickets) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  EXPECT_EQ(cluster.state().fleet.leases.size(), 2u);
+  const Duration forget = MakeTimeLimits(3).forget_worker;
+  for (Duration passed{}; passed < forget; passed += std::chrono::seconds(1)) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+  }
+  EXPECT_FALSE(cluster.state().fleet.leases.contains({"worker-1", 0}));
+  EXPECT_FALSE(cluster.state().fleet.workers.contains("worker-1"));
+  EXPECT_EQ(ReadCatalog(cluster.store())->leases.count({"worker-1", 0}), 0u);
+}
+
 TEST(Adoption, ALayoutChangeThatIsAllowedIsMadeAlsoIfTheCoordinatorDiesAtTheStart) {
   TestCluster cluster;
   for (const char* worker : {"worker-0", "worker-1"}) cluster.Connect(worker);

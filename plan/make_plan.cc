@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "model/config.h"
 #include "plan/estimate.h"
@@ -136,6 +137,43 @@ std::string DigestOf(const v1::Plan& plan) {
   return text;
 }
 
+// What the ranks of `placed` need on each host where that is more than the devices of `cluster`
+// there have.
+std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
+  constexpr double kGibibyte = 1 << 30;
+  std::map<std::string, int64_t> there;
+  for (const ClusterDevice& device : cluster.free_devices) {
+    there[device.host.empty() ? device.worker : device.host] += device.device.memory_bytes();
+  }
+  std::map<std::string, std::pair<int64_t, int>> needed;
+  for (const v1::RankPlacement& rank : placed.ranks()) {
+    const int pipe = rank.coordinates().pipe();
+    if (rank.host().empty() || pipe >= placed.memory_size()) continue;
+    auto& [bytes, ranks] = needed[rank.host()];
+    bytes += placed.memory(pipe).total_bytes();
+    ++ranks;
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [host, need] : needed) {
+    const int64_t memory = there[host];
+    if (memory == 0 || need.first <= memory) continue;
+    warnings.push_back(fmt::format(
+        "host {}: its {} ranks need {:.1f} GiB of memory, its free devices have {:.1f} GiB", host,
+        need.second, static_cast<double>(need.first) / kGibibyte,
+        static_cast<double>(memory) / kGibibyte));
+  }
+  return warnings;
+}
+
+// A plan is placed again after each failure: what was said before is not said twice.
+void AddMissing(std::vector<std::string> warnings, v1::Plan* plan) {
+  for (std::string& warning : warnings) {
+    const auto& said = plan->warnings();
+    if (std::find(said.begin(), said.end(), warning) == said.end())
+      plan->add_warnings(std::move(warning));
+  }
+}
+
 }  // namespace
 
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
@@ -179,11 +217,15 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
   if (!frozen) {
     *placed.mutable_device() = gang.device;
     placed.set_threads_per_rank(gang.threads_per_rank);
-    placed.set_digest(DigestOf(placed));
+  }
+  // A plan that was made anew and given the frozen device has the digest of one without until here.
+  if (std::string digest = DigestOf(placed); !frozen || digest != plan.digest()) {
+    placed.set_digest(std::move(digest));
     // Scratch memory grows with the threads of a rank, which are known by now.
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
-  for (auto& warning : gang.warnings) placed.add_warnings(std::move(warning));
+  AddMissing(MemoryWarnings(placed, cluster), &placed);
+  AddMissing(std::move(gang.warnings), &placed);
   return placed;
 }
 

@@ -171,6 +171,38 @@ TEST(MakePlanTest, TheDigestIsThatOfWhatTheBitsDependOn) {
   EXPECT_EQ(PlacePlan(spec, *placed, cluster).status().code(), StatusCode::kFailedPrecondition);
 }
 
+TEST(MakePlanTest, APlanMadeAnewForTheFrozenDeviceHasTheDigestOfTheFirst) {
+  const v1::JobSpec spec = JobWith({});
+  ClusterView cluster = ImaginedCluster(1, "cpu");
+  cluster.free_devices[0].worker = "a";
+  const auto first = PlacePlan(spec, *MakeUnplacedPlan(spec), cluster);
+  v1::Plan again = *MakeUnplacedPlan(spec);
+  *again.mutable_device() = first->device();
+  again.set_threads_per_rank(first->threads_per_rank());
+  EXPECT_EQ(PlacePlan(spec, again, cluster)->digest(), first->digest());
+}
+
+TEST(MakePlanTest, ARankThatNeedsMoreMemoryThanItsHostHasIsWarnedOfOnce) {
+  const v1::JobSpec spec = JobWith({});
+  ClusterView cluster = ImaginedCluster(1, "cpu");
+  cluster.free_devices[0].worker = "a";
+  cluster.free_devices[0].host = "h";
+  cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 20);
+  const auto small = PlacePlan(spec, *MakeUnplacedPlan(spec), cluster);
+  const auto again = PlacePlan(spec, *small, cluster);
+  int said = 0;
+  for (const std::string& warning : again->warnings()) {
+    if (warning.find("host h: its 1 ranks need ") == std::string::npos) continue;
+    EXPECT_THAT(warning, HasSubstr("its free devices have 0.0 GiB"));
+    ++said;
+  }
+  EXPECT_EQ(said, 1);
+  EXPECT_EQ(again->ranks(0).host(), "h");
+  cluster.free_devices[0].device.set_memory_bytes(int64_t{1} << 40);
+  EXPECT_EQ(PlacePlan(spec, *MakeUnplacedPlan(spec), cluster)->warnings_size(),
+            small->warnings_size() - 1);
+}
+
 TEST(MakePlanTest, ASmallerLayoutKeepsTheBatchAndTheModelAxes) {
   const v1::JobSpec spec = JobWith({"training.global_batch_size=12",
                                     "parallelism={data_parallel_replicate_degree: 4, "

@@ -152,6 +152,7 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
     *entry.mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
     entry.set_worker(device.worker);
     entry.set_device(device.device.index());
+    entry.set_host(device.worker.empty() ? "" : HostOf(device));
     entry.set_island(device.worker.empty() ? "" : IslandOf(device));
     placement.ranks.push_back(std::move(entry));
     if (device.worker.empty()) continue;

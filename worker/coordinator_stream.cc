@@ -13,6 +13,7 @@ namespace {
 
 // The coordinator takes in what is sent; so much waiting means that it does not.
 constexpr size_t kQueuedMax = 65536;
+constexpr int kReceiveBytesMax = 64 << 20;
 
 // Lives from its call's start until OnDone, whoever else still points to it.
 class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
@@ -22,6 +23,8 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
   void Start(v1::WorkerService::Stub& stub) {
     self_ = shared_from_this();
+    // Connects as soon as the coordinator is there; the session gives up after its lease.
+    context_.set_wait_for_ready(true);
     stub.async()->Session(&context_, this);
     // Held until the end: writes begin outside of the reactions.
     AddHold();
@@ -100,10 +103,14 @@ struct CoordinatorDialer::Channel {
 CoordinatorDialer::CoordinatorDialer(const std::string& address)
     : channel_(std::make_unique<Channel>()) {
   grpc::ChannelArguments arguments;
-  // The session decides when to dial again; the channel must not wait longer by itself.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  // In spite of its name: how long one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
+  // A proxy of the environment has no business between a worker and its coordinator.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Manifests list every tensor and block of a checkpoint.
+  arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
   channel_->channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   channel_->stub = v1::WorkerService::NewStub(channel_->channel);

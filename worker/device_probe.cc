@@ -139,9 +139,38 @@ HostPeak FindPeak(FileSystem& files, const std::string& directory) {
   return KnownPeak(ProcessorModel(ReadText("/proc/cpuinfo")), Cores());
 }
 
+int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, int64_t memory) {
+  // "0::/a/b" is the unified hierarchy; "4:memory:/a/b" that of memory before it.
+  std::istringstream lines(groups);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool unified = controllers.empty();
+    if (!unified && controllers != "memory") continue;
+    const std::string file = unified ? "/memory.max" : "/memory.limit_in_bytes";
+    const std::string top = unified ? root : root + "/memory";
+    // Every group on the way up limits those within.
+    std::string path = line.substr(second + 1);
+    while (true) {
+      while (path.ends_with('/')) path.pop_back();
+      const std::string text = ReadText((top + path + file).c_str());
+      int64_t limit = 0;
+      const auto read = std::from_chars(text.data(), text.data() + text.size(), limit);
+      if (read.ec == std::errc() && limit > 0) memory = std::min(memory, limit);
+      if (path.empty()) break;
+      path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    }
+  }
+  return memory;
+}
+
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak) {
   TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
-  const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const int64_t memory = MemoryLimitOfGroups(
+      "/sys/fs/cgroup", ReadText("/proc/self/cgroup"),
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
   std::vector<v1::Device> devices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
     v1::Device& device = devices[static_cast<size_t>(i)];

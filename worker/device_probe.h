@@ -21,6 +21,10 @@ struct HostPeak {
 // their peak. INVALID_ARGUMENT where TROUPE_KERNEL_LEVEL asks for what the processor has not.
 StatusOr<std::vector<v1::Device>> ProbeCpuDevices(int count, const HostPeak& peak);
 
+// The bytes of memory that a process of `groups` (the text of its /proc/self/cgroup) may use on a
+// host that has `memory`: the least of that and of the limits of its control groups beneath `root`.
+int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, int64_t memory);
+
 // "AMD EPYC 9654 96-Core Processor" of /proc/cpuinfo's text; "unknown" where it names none.
 std::string ProcessorModel(const std::string& cpuinfo);
 

@@ -36,6 +36,24 @@ TEST(DeviceProbe, AMeasuredPeakHoldsForThisProcessorAlone) {
   EXPECT_EQ(ReadMeasuredPeak(files, folder.path()).status().code(), StatusCode::kNotFound);
 }
 
+TEST(DeviceProbe, TheTightestControlGroupOnTheWayUpLimitsTheMemory) {
+  PosixFileSystem files;
+  const TemporaryDirectory folder;
+  for (const char* path : {"a", "a/b", "memory", "memory/c"})
+    ASSERT_TRUE(MakeDirectories(files, folder.Child(path)).ok());
+  const auto write = [&](const char* path, const char* text) {
+    ASSERT_TRUE(WriteFileDurably(files, folder.Child(path), AsBytes(text)).ok());
+  };
+  write("a/memory.max", "3000\n");
+  write("a/b/memory.max", "max\n");
+  write("memory/c/memory.limit_in_bytes", "2000\n");
+  EXPECT_EQ(MemoryLimitOfGroups(folder.path(), "0::/a/b\n", 5000), 3000);
+  EXPECT_EQ(MemoryLimitOfGroups(folder.path(), "0::/a/b\n", 1000), 1000);
+  EXPECT_EQ(MemoryLimitOfGroups(folder.path(), "0::/\n", 5000), 5000);
+  EXPECT_EQ(MemoryLimitOfGroups(folder.path(), "5:cpu:/a\n4:memory:/c\n", 5000), 2000);
+  EXPECT_EQ(MemoryLimitOfGroups(folder.path(), "", 5000), 5000);
+}
+
 TEST(DeviceProbe, DevicesOfAHostAnnounceItsCoresAndVersions) {
   const auto devices = ProbeCpuDevices(2, {.float32 = 1e11, .bfloat16 = 2e11});
   ASSERT_TRUE(devices.ok()) << devices.status();

@@ -7,18 +7,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/log.h"
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
+#include "worker/incarnation.h"
 #include "worker/rank/rank_process.h"
 
 namespace troupe {
@@ -33,7 +34,8 @@ troupe-worker --measure-peak --data-dir DIR
   --name            one worker a name: [A-Za-z0-9._-]
   --devices         cpu:N: N devices that share this host's cores
   --island          workers joined by the fastest fabric have the same; the host where it is not given
-  --data-dir        where --measure-peak leaves and a worker finds the peak of this host; default: the current directory
+  --data-dir        where --measure-peak leaves and a worker finds the peak of this host, and where a worker keeps the
+                    number of its life; default: the current directory
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
   --measure-peak    times matrix products on all cores, writes the result into the data directory and ends
@@ -131,8 +133,11 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   v1::Hello& hello = config.identity;
   hello.set_protocol_version(session::kProtocolVersion);
   hello.set_name(flags.name);
-  hello.set_incarnation(static_cast<uint64_t>(
-      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()));
+  TROUPE_ASSIGN_OR_RETURN(
+      const uint64_t incarnation,
+      NextIncarnation(files, Absolute(flags.data_directory), flags.name,
+                      static_cast<uint64_t>(SystemClock().WallNanoseconds())));
+  hello.set_incarnation(incarnation);
   for (const v1::Device& device : devices) *hello.add_devices() = device;
   hello.set_island(flags.island);
   utsname host{};

@@ -55,7 +55,9 @@ def main():
             ),
             parallelism=job_pb2.ParallelismSpec(tensor_parallel_degree=2),
         )
-        with grpc.insecure_channel(arguments.coordinator) as channel:
+        # A proxy of the environment has no business between this program and its coordinator.
+        options = [("grpc.enable_http_proxy", 0)]
+        with grpc.insecure_channel(arguments.coordinator, options) as channel:
             jobs = service_pb2_grpc.JobServiceStub(channel)
             created = jobs.CreateJob(
                 service_pb2.CreateJobRequest(job=job, request_id=uuid.uuid4().hex), timeout=10

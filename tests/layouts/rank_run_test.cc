@@ -292,7 +292,9 @@ TEST_F(RankRunTest, ACheckpointThatLacksAFileIsBad) {
   const v1::CheckpointIntent intent = Intent(1, 4, true);
   std::vector<double> losses;
   const std::string digest = CommitAtStep4(intent, &losses);
-  for (const DirectoryEntry& entry : *files_.List(intent.path())) {
+  const auto entries = files_.List(intent.path());
+  ASSERT_TRUE(entries.ok());
+  for (const DirectoryEntry& entry : *entries) {
     if (entry.name != kManifestFileName)
       TROUPE_CHECK_OK(files_.Remove(JoinPath(intent.path(), entry.name)));
   }
@@ -352,7 +354,6 @@ TEST_F(RankRunTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
 
 TEST_F(RankRunTest, ATokenOutsideTheVocabularyIsTheCauseOfTheRanksFailure) {
   spec_.mutable_model()->set_vocab_size(8);
-  spec_.mutable_training()->set_validation_samples(0);
   RankRun run(Begin(1), around_);
   StartUp(run, 1);
   run.Take(Ticket(1, 8));

@@ -8,6 +8,8 @@ namespace {
 
 // Ends of ranks kept without a stream; each device has at most a few.
 constexpr size_t kUnsentMax = 1024;
+// Reports said before the coordinator has recorded some: neither side queues a whole night of them.
+constexpr size_t kReportsTogether = 4096;
 
 }  // namespace
 
@@ -23,19 +25,32 @@ void SendOrKeep(State& state, Effects& effects, v1::WorkerMessage message) {
   state.unsent.push_back(std::move(message));
 }
 
+void SendReports(State& state, Group& group, Effects& effects) {
+  group.said_step.reset();
+  size_t said = 0;
+  for (const auto& [step, report] : group.reports) {
+    Send(state, effects, report);
+    if (++said < kReportsTogether) continue;
+    if (step == group.reports.rbegin()->first) break;
+    group.said_step = step;
+    return;
+  }
+  // After all reports: a manifest may end the job and its history.
+  for (const auto& [attempt, manifest] : group.manifests) Send(state, effects, manifest);
+}
+
 void SendAgain(State& state, Effects& effects) {
   for (auto it = state.groups.begin(); it != state.groups.end();) {
-    const Group& group = it->second;
+    Group& group = it->second;
     for (const auto& [rank, record] : group.ranks) {
       for (const auto& message : {record.address, record.ready, record.failed}) {
         if (message) Send(state, effects, *message);
       }
     }
     // Votes before reports, as they were made: a report of a step long after an attempt's says that
-    // the attempt was passed by. Manifests after them: one may end the job and its history.
+    // the attempt was passed by.
     for (const auto& [key, vote] : group.votes) Send(state, effects, vote);
-    for (const auto& [step, report] : group.reports) Send(state, effects, report);
-    for (const auto& [attempt, manifest] : group.manifests) Send(state, effects, manifest);
+    SendReports(state, group, effects);
     it = group.ranks.empty() ? state.groups.erase(it) : std::next(it);
   }
   for (v1::WorkerMessage& message : state.unsent) Send(state, effects, std::move(message));

@@ -14,6 +14,10 @@ void Send(State& state, Effects& effects, v1::WorkerMessage message);
 // Sends what must be known even if it happens while there is no stream.
 void SendOrKeep(State& state, Effects& effects, v1::WorkerMessage message);
 
+// Rank 0's reports of `group` that are not durable, then its manifests; or, where the reports are
+// many, the first of them: the group notes up to which. To be called again once those are durable.
+void SendReports(State& state, Group& group, Effects& effects);
+
 // Everything that the coordinator may not have. REQUIRES: the stream has just been welcomed.
 void SendAgain(State& state, Effects& effects);
 

@@ -62,11 +62,10 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   begin.set_rank(rank);
   begin.set_incarnation(state.config.identity.incarnation());
   begin.set_log_path(RankLogPath(state.config, start.job(), rank));
-  // The coordinator names a worker's host as its island where it has no other.
   int on_host = 0;
   int index_on_host = 0;
   for (const v1::RankPlacement& other : start.plan().ranks()) {
-    if (other.island() != placement.island()) continue;
+    if (other.host() != placement.host()) continue;
     ++on_host;
     if (other.rank() < rank) ++index_on_host;
   }
@@ -174,6 +173,16 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
   for (const auto& [rank, record] : group.ranks) indices.push_back(record.device);
   if (!group.ranks.empty()) state.groups[start.job()] = std::move(group);
   for (int index : indices) BeginNext(state, index, effects);
+}
+
+void RefuseNext(State& state, int index, std::string why, Effects& effects) {
+  const v1::BeginRank begin = *std::exchange(state.devices[index].next, std::nullopt);
+  const v1::StartRanks& start = begin.start();
+  if (Group* group = FindGroup(state, start.job(), start.group_epoch())) {
+    group->ranks.erase(begin.rank());
+    if (group->ranks.empty()) state.groups.erase(start.job());
+  }
+  RefuseRank(state, start, begin.rank(), std::move(why), effects);
 }
 
 void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,

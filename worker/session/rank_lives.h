@@ -23,6 +23,9 @@ void EndRank(State& state, int index, v1::RankStopped stopped, Effects& effects)
 // Begins the rank that waits for device `index`, if the process is idle and there is one.
 void BeginNext(State& state, int index, Effects& effects);
 
+// The rank that waits for device `index` will not begin: it counts as crashed. REQUIRES: there is one.
+void RefuseNext(State& state, int index, std::string why, Effects& effects);
+
 void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects);
 // `message` is the envelope that the ranks get.
 void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,

@@ -12,12 +12,16 @@ namespace {
 using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
-constexpr Duration kDialBackoffLimit = std::chrono::seconds(1);
+constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
 constexpr Duration kStartBackoffLimit = std::chrono::seconds(5);
+// A rank waits for so many starts of its device's process; then it counts as crashed.
+constexpr int kStartTries = 3;
 
 void GoDown(State& state, MonotonicTime now) {
   state.link = Link::kDown;
-  state.dial_at = now + Backoff(++state.failed_dials, kDialBackoffLimit);
+  // Several dials fit into the time for which the coordinator keeps its ranks.
+  const Duration limit = std::min<Duration>(kLongestDialBackoff, state.limits.reconnect_grace / 6);
+  state.dial_at = now + Backoff(++state.failed_dials, limit);
 }
 
 // Logs why there is no stream, once for as long as the reason stays the same.
@@ -107,6 +111,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       const v1::ReportsDurable& durable = message.reports_durable();
       if (Group* group = FindGroup(state, durable.job(), durable.group_epoch())) {
         group->reports.erase(group->reports.begin(), group->reports.upper_bound(durable.step()));
+        if (group->said_step && durable.step() >= *group->said_step)
+          SendReports(state, *group, effects);
       }
       return;
     }
@@ -220,7 +226,9 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       break;
     case WorkerMessage::kStepReport:
       group->step = std::max(group->step, message.step_report().step());
-      if (device.rank == 0) group->reports[message.step_report().step()] = message;
+      if (device.rank != 0) break;
+      group->reports[message.step_report().step()] = message;
+      if (group->said_step) return;  // its turn comes after those before it
       break;
     case WorkerMessage::kShardDone:
       group->votes[{message.shard_done().attempt(), device.rank}] = message;
@@ -230,6 +238,7 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       break;
     case WorkerMessage::kManifestDone:
       group->manifests[message.manifest_done().attempt()] = message;
+      if (group->said_step) return;
       break;
     default:
       break;
@@ -252,7 +261,8 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
   Device& device = state.devices[exited.device];
   const ProcessState was = device.process;
   device.process = ProcessState::kNone;
-  device.failed_starts = was == ProcessState::kStarting ? device.failed_starts + 1 : 0;
+  // Those killed because they did not start in time are counted when they are killed.
+  if (was == ProcessState::kStarting) ++device.failed_starts;
   if (!device.job.empty()) {
     v1::RankStopped stopped;
     stopped.set_crashed(was == ProcessState::kBusy);
@@ -261,6 +271,15 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
     stopped.set_last_operation(exited.last_operation);
     stopped.set_message(exited.message);
     EndRank(state, exited.device, std::move(stopped), effects);
+  }
+  if (device.next && device.failed_starts >= kStartTries) {
+    RefuseNext(state, exited.device,
+               fmt::format("device {} could not start a process {} times in a row: {}",
+                           exited.device, device.failed_starts,
+                           exited.message.empty() ? fmt::format("exit code {}, signal {}",
+                                                                exited.exit_code, exited.signal)
+                                                  : exited.message),
+               effects);
   }
   device.start_at = now + Backoff(device.failed_starts, kStartBackoffLimit);
   if (device.start_at <= now) StartDevice(state, exited.device, now, effects);
@@ -283,6 +302,10 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
   if (state.link != Link::kDown && now >= state.heard_at + state.limits.lease) {
     effects.push_back(HangUp{state.stream});
     GoDown(state, now);
+    NoteOnce(state,
+             fmt::format("nothing was heard of the coordinator for {} s",
+                         ToSeconds(state.limits.lease)),
+             effects);
   }
   if (state.link == Link::kDown && now >= state.dial_at) DialNow(state, now, effects);
   if (state.link == Link::kUp && now >= state.heartbeat_at) {

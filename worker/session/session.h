@@ -55,6 +55,9 @@ struct Group {
   int64_t step = 0;  // highest applied by any rank here
   int64_t ticket_end_step = 0;
   std::map<int64_t, v1::WorkerMessage> reports;                // rank 0's, by step
+  // Many reports wait: those up to here were said on this stream, the others follow once they are
+  // durable.
+  std::optional<int64_t> said_step;
   std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;  // by (attempt, rank): done or failed
   std::map<int64_t, v1::WorkerMessage> manifests;              // by attempt
 };
