@@ -231,7 +231,14 @@ class Cluster {
     for (const v1::JobSpec& spec : load_.specs) {
       const v1::JobRecord& job = observer_.jobs().at(spec.name());
       const bool crashes = load_.natures.at(spec.name()).crash_at_step != 0;
-      truth.Check((job.state() == v1::JOB_STATE_FAILED) == crashes, 16,
+      // A job whose only commit went bad on the disk must not begin again from its seed. That it had
+      // none left, and that what is quarantined is bad, is checked where it is restored and here.
+      const bool lost = job.failure().cause() == "NO_RESTORABLE_CHECKPOINT";
+      if (lost) {
+        truth.Check(observer_.Head(spec.name()) == nullptr, 11,
+                    spec.name() + " ended without a restorable commit, and has one");
+      }
+      truth.Check((job.state() == v1::JOB_STATE_FAILED) == (crashes || lost), 16,
                   fmt::format("{} is {}: {} {}", spec.name(), v1::JobState_Name(job.state()),
                               job.failure().cause(), job.failure().message()));
       if (job.state() == v1::JOB_STATE_SUCCEEDED && HasFolder(spec)) {
