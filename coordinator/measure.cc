@@ -10,11 +10,6 @@ constexpr v1::JobState kStates[] = {v1::JOB_STATE_QUEUED,     v1::JOB_STATE_STAR
                                     v1::JOB_STATE_RECOVERING, v1::JOB_STATE_SUCCEEDED,
                                     v1::JOB_STATE_FAILED,     v1::JOB_STATE_CANCELLED};
 
-// Of collectives: from microseconds (small, one host) to seconds.
-std::vector<double> CollectiveBuckets() {
-  return {1e-6, 5e-6, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5, 1, 5, 30};
-}
-
 void Record(const StepMeasured& measured, Metrics& metrics) {
   const MetricLabels labels{{"job_name", measured.job}};
   metrics.Set("troupe_job_step", labels, static_cast<double>(measured.step.step()));
@@ -30,24 +25,11 @@ void Record(const StepMeasured& measured, Metrics& metrics) {
 void Record(const RankMeasured& measured, Metrics& metrics) {
   const v1::StepReport& report = measured.report;
   const MetricLabels job{{"job_name", measured.job}};
-  for (const v1::CollectiveStats& stats : report.collectives()) {
-    const MetricLabels labels{
-        {"operation", stats.operation()}, {"axis", stats.axis()}, {"purpose", stats.purpose()}};
-    metrics.Add("troupe_collective_bytes_total", labels, static_cast<double>(stats.bytes()));
-    if (stats.count() > 0) {
-      metrics.Observe("troupe_collective_duration_seconds", labels,
-                      stats.seconds() / static_cast<double>(stats.count()));
-    }
-  }
   metrics.Add("troupe_job_data_wait_seconds_total", job, report.data_wait_seconds());
   if (report.step_seconds() > 0) {
     metrics.Set("troupe_pipeline_bubble_ratio",
                 {{"job_name", measured.job}, {"rank", std::to_string(report.rank())}},
                 report.bubble_seconds() / report.step_seconds());
-  }
-  for (const auto& [operation, count] : report.kernel_fallbacks()) {
-    metrics.Add("troupe_kernel_fallbacks_total", {{"operation", operation}},
-                static_cast<double>(count));
   }
 }
 
@@ -86,12 +68,6 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
                            SecondsBuckets());
   metrics.DeclareCounter("troupe_job_restarts_total", "Recoveries of the job so far.");
   metrics.DeclareGauge("troupe_job_state", "1 for the state the job is in, else 0.");
-  metrics.DeclareHistogram(
-      "troupe_collective_duration_seconds",
-      "Mean time of one collective, by operation, mesh axis and purpose, once a rank and step.",
-      CollectiveBuckets());
-  metrics.DeclareCounter("troupe_collective_bytes_total",
-                         "Bytes that collectives moved, by operation, axis, purpose.");
   metrics.DeclareCounter("troupe_job_data_wait_seconds_total",
                          "Time that ranks waited for data, summed.");
   metrics.DeclareGauge("troupe_pipeline_bubble_ratio",
@@ -109,8 +85,6 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
   metrics.DeclareGauge("troupe_worker_up", "1 while the worker has a session, else 0.");
   metrics.DeclareGauge("troupe_worker_memory_bytes",
                        "Resident memory of the worker's daemon and ranks.");
-  metrics.DeclareCounter("troupe_kernel_fallbacks_total",
-                         "Operations that ran on another kernel than intended.");
   metrics.DeclareGauge("troupe_build_info", "1, with the version as a label.");
   metrics.Set("troupe_build_info", {{"version", TROUPE_VERSION}}, 1);
 }

@@ -380,6 +380,7 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   for (const std::string& override : overrides) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(override, &spec));
   }
+  if (!spec.checkpoint().has_folder()) spec.mutable_checkpoint()->set_folder("checkpoints");
   ResolvePaths(absolute.parent_path().string(), &spec);
   return spec;
 }

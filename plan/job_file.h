@@ -28,7 +28,8 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec);
 void ResolvePaths(std::string_view folder, v1::JobSpec* spec);
 
 // Reads `path`, applies `overrides` in order and resolves relative paths against the file's folder, those of the
-// overrides too. INVALID_ARGUMENT where it cannot be read.
+// overrides too. A job that does not state checkpoint.folder (not even "") keeps its checkpoints in `checkpoints`
+// there. INVALID_ARGUMENT where it cannot be read.
 StatusOr<v1::JobSpec> LoadJobFile(const std::string& path, const std::vector<std::string>& overrides);
 
 }  // namespace troupe

@@ -151,6 +151,11 @@ TEST(LoadJobFileTest, ResolvesPathsAgainstTheFilesFolder) {
   EXPECT_EQ(spec->data().validation(), "/abs/y");
   EXPECT_EQ(spec->checkpoint().folder(), (folder.parent_path() / "c").string());
   EXPECT_EQ(spec->training().steps(), 3);
+  std::ofstream(folder / "bare.yaml") << "name: a\n";
+  EXPECT_EQ(LoadJobFile((folder / "bare.yaml").string(), {})->checkpoint().folder(),
+            (folder / "checkpoints").string());
+  EXPECT_EQ(LoadJobFile((folder / "bare.yaml").string(), {"checkpoint.folder=''"})->checkpoint().folder(),
+            "");
   EXPECT_EQ(LoadJobFile((folder / "no.yaml").string(), {}).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(LoadJobFile(folder.string(), {}).status().code(), StatusCode::kInvalidArgument);

@@ -11,12 +11,12 @@
 
 namespace troupe {
 
-// `spec` with every default filled in, or every relation that failed (INVALID_ARGUMENT or UNIMPLEMENTED with
-// BadRequest details): what CreateJob calls first.
+// `spec` with every default filled in, or every relation that failed (INVALID_ARGUMENT with BadRequest
+// details): what CreateJob calls first.
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
 // A plan with coordinates but neither workers nor device kind. The spec's defaults must be filled in; it need not have
-// name, data or checkpoint paths. INVALID_ARGUMENT or UNIMPLEMENTED where the job cannot be.
+// name, data or checkpoint paths. INVALID_ARGUMENT where the job cannot be.
 StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec);
 
 // `plan` with every rank on a free device of `cluster`. A device kind that the plan has already (frozen at the first

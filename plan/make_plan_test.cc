@@ -66,6 +66,34 @@ TEST(MakePlanTest, TheQuickstartPlanIsGolden) {
   for (const auto& stage : json["stages"]) EXPECT_GT(stage["memory"]["total_bytes"], 0);
 }
 
+TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
+  const auto warned = [](const char* override) {
+    const auto plan = PlanWith({override, "checkpoint.folder=/c"});
+    return plan.ok() && plan->warnings_size() == 1 ? plan->warnings(0) : std::string();
+  };
+  EXPECT_NE(warned("checkpoint.async_mode=async").find("async_mode is async"), std::string::npos);
+  EXPECT_NE(warned("parallelism.context_parallel_method=all_to_all").find("is all_to_all"),
+            std::string::npos);
+  EXPECT_NE(warned("parallelism.expert_dispatch=all_gather").find("is all_gather"),
+            std::string::npos);
+  EXPECT_EQ(warned("training.steps=3"), "");
+}
+
+TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
+  const auto plan = PlanWith({});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto& memory = plan->memory(0);
+  EXPECT_EQ(memory.threads(), 1);
+  ASSERT_GE(memory.peak_size(), 2);
+  EXPECT_NE(memory.peak(0).find("of temporaries alive in"), std::string::npos) << memory.peak(0);
+  const std::string text = PlanToText(*plan);
+  EXPECT_NE(text.find("for 1 thread\n    " + memory.peak(0) + "\n"), std::string::npos) << text;
+  for (const auto& line : memory.peak()) EXPECT_NE(text.find(line), std::string::npos) << line;
+  const Json json = Json::parse(PlanToJson(*plan));
+  EXPECT_EQ(json["stages"][0]["memory"]["peak"].size(), static_cast<size_t>(memory.peak_size()));
+  EXPECT_EQ(json["stages"][0]["memory"]["threads"], 1);
+}
+
 TEST(MakePlanTest, ModelFlopsFollowTheStatedConvention) {
   const auto plan = PlanWith({"model.preset=llama-124m", "training={global_batch_size: 4}"});
   const double tokens = 4 * 256;

@@ -20,6 +20,12 @@ Json GridToJson(const Grid& grid) {
           {"expert", grid.expert()},   {"tensor", grid.tensor()}};
 }
 
+Json StringsToJson(const auto& strings) {
+  Json list = Json::array();
+  for (const auto& text : strings) list.push_back(text);
+  return list;
+}
+
 Json MemoryToJson(const v1::RankMemory& memory) {
   return {{"parameter_bytes", memory.parameter_bytes()},
           {"compute_copy_bytes", memory.compute_copy_bytes()},
@@ -28,13 +34,9 @@ Json MemoryToJson(const v1::RankMemory& memory) {
           {"saved_bytes", memory.saved_bytes()},
           {"temporary_bytes", memory.temporary_bytes()},
           {"scratch_bytes", memory.scratch_bytes()},
-          {"total_bytes", memory.total_bytes()}};
-}
-
-Json StringsToJson(const auto& strings) {
-  Json list = Json::array();
-  for (const auto& text : strings) list.push_back(text);
-  return list;
+          {"total_bytes", memory.total_bytes()},
+          {"threads", memory.threads()},
+          {"peak", StringsToJson(memory.peak())}};
 }
 
 Json ScheduleToJson(const v1::Plan& plan) {
@@ -150,10 +152,12 @@ std::string PlanToText(const v1::Plan& plan) {
     const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     text += fmt::format(
         "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, "
-        "temporary {}, scratch {}\n",
+        "temporary {}, scratch {} for {} {}\n",
         rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
         part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
-        part(memory.temporary_bytes()), part(memory.scratch_bytes()));
+        part(memory.temporary_bytes()), part(memory.scratch_bytes()), memory.threads(),
+        memory.threads() == 1 ? "thread" : "threads");
+    for (const auto& line : memory.peak()) text += fmt::format("    {}\n", line);
   }
   text += "\ntraffic sent by one rank in a step:\n";
   for (const auto& entry : plan.traffic()) {

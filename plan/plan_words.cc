@@ -80,6 +80,15 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
     lines.push_back(
         "checkpoint.async_mode is async: this build writes checkpoints between two steps");
   }
+  if (spec.parallelism().context_parallel_method() == "all_to_all") {
+    lines.push_back(
+        "parallelism.context_parallel_method is all_to_all: without a context axis it changes "
+        "nothing");
+  }
+  if (spec.parallelism().expert_dispatch() == "all_gather") {
+    lines.push_back(
+        "parallelism.expert_dispatch is all_gather: without an expert axis it changes nothing");
+  }
   return lines;
 }
 

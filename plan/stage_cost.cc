@@ -85,8 +85,9 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
                           MakeStageBuildOptions(spec, plan, mesh.RankOf(first)));
   TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<int> buffers, LiveMicrobatches(plan, pipe_rank));
-  const model::MemoryPlan memory_plan = model::PlanMemory(
-      program, buffers, /*split_backward=*/false, std::max(1, plan.threads_per_rank()));
+  const int threads = std::max(1, plan.threads_per_rank());
+  const model::MemoryPlan memory_plan =
+      model::PlanMemory(program, buffers, /*split_backward=*/false, threads);
 
   StageCost cost;
   auto& memory = cost.memory;
@@ -105,6 +106,12 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
                              memory.gradient_bytes() - memory.optimizer_bytes());
   memory.set_scratch_bytes(memory_plan.scratch_bytes);
   memory.set_total_bytes(memory_plan.total_bytes());
+  memory.set_threads(threads);
+  for (size_t begin = 0; begin < memory_plan.peak_text.size();) {
+    const size_t end = memory_plan.peak_text.find('\n', begin);
+    memory.add_peak(memory_plan.peak_text.substr(begin, end - begin));
+    begin = end == std::string::npos ? end : end + 1;
+  }
 
   const double microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
   for (const auto& [key, bytes] : TrafficOf(program, mesh, microbatches)) {

@@ -69,7 +69,7 @@ class Validator {
     }
     for (std::string_view word : known) {
       if (word == value) {
-        violations_.AddUnimplemented(field, "is {}, which this build does not have", value);
+        violations_.Add(field, "is {}, which this build does not have", value);
         return false;
       }
     }
@@ -112,7 +112,7 @@ class Validator {
       return;
     }
     if (model.has_from()) {
-      violations_.AddUnimplemented("model.from", "is {}: this build does not import models",
+      violations_.Add("model.from", "is {}: this build does not import models",
                                    model.from());
     }
     const auto blocks = model::ExpandPattern(model.pattern());
@@ -122,7 +122,7 @@ class Validator {
     } else {
       for (char letter : std::string_view("MER")) {
         if (blocks->find(letter) != std::string::npos) {
-          violations_.AddUnimplemented(
+          violations_.Add(
               "model.pattern", "is \"{}\" with block {}; this build has blocks A and D",
               model.pattern(), letter);
         }
@@ -182,7 +182,7 @@ class Validator {
          number <= v1::ModelSpec::kRouterZLossCoefFieldNumber; ++number) {
       const auto* field = descriptor->FindFieldByNumber(number);
       if (model.GetReflection()->HasField(model, field)) {
-        violations_.AddUnimplemented("model." + field->name(),
+        violations_.Add("model." + field->name(),
                                      "is set; this build does not have block E");
       }
     }
@@ -191,11 +191,11 @@ class Validator {
   void Data() {
     const auto& data = spec_.data();
     if (data.blend_size() > 0) {
-      violations_.AddUnimplemented("data.blend", "has {} entries; this build reads one dataset",
+      violations_.Add("data.blend", "has {} entries; this build reads one dataset",
                                    data.blend_size());
     }
     if (data.document_mask()) {
-      violations_.AddUnimplemented("data.document_mask",
+      violations_.Add("data.document_mask",
                                    "is true; this build has the causal mask alone");
     }
     if (!(data.validation_fraction() >= 0 && data.validation_fraction() < 1)) {
@@ -237,7 +237,7 @@ class Validator {
     NotNegative("training.max_norm", training.max_norm());
     Word("training.compute_dtype", training.compute_dtype(), {"float32", "bfloat16"});
     if (training.has_mixed_precision()) {
-      violations_.AddUnimplemented(
+      violations_.Add(
           "training.mixed_precision",
           "is set; this build keeps float32 parameters and reductions beside compute_dtype");
     }
@@ -303,7 +303,7 @@ class Validator {
            kMaxRanks);
     const auto one_only = [&](const char* field, int64_t degree) {
       if (Within(field, degree, 1, kMaxRanks) && degree > 1) {
-        violations_.AddUnimplemented(
+        violations_.Add(
             field, "is {}; this build has the axes data_replicate, tensor and pipe", degree);
       }
     };
@@ -383,7 +383,7 @@ class Validator {
   void Unfinished() {
     const auto& parallelism = spec_.parallelism();
     if (parallelism.sequence_parallel()) {
-      violations_.AddUnimplemented("parallelism.sequence_parallel",
+      violations_.Add("parallelism.sequence_parallel",
                                    "is true, which this build does not have");
     }
     Word("parallelism.context_parallel_method", parallelism.context_parallel_method(),
@@ -391,22 +391,22 @@ class Validator {
     Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
          {"all_to_all", "all_gather"});
     if (parallelism.has_zero_stage()) {
-      violations_.AddUnimplemented("parallelism.zero_stage",
+      violations_.Add("parallelism.zero_stage",
                                    "is {}; this build does not shard over data",
                                    parallelism.zero_stage());
     }
     if (parallelism.has_expert_tensor_parallel_degree()) {
-      violations_.AddUnimplemented("parallelism.expert_tensor_parallel_degree",
+      violations_.Add("parallelism.expert_tensor_parallel_degree",
                                    "is {}; this build does not have block E",
                                    parallelism.expert_tensor_parallel_degree());
     }
     if (parallelism.has_reshard_after_forward()) {
-      violations_.AddUnimplemented("parallelism.reshard_after_forward",
+      violations_.Add("parallelism.reshard_after_forward",
                                    "is {}; this build does not shard over data",
                                    parallelism.reshard_after_forward());
     }
     if (parallelism.has_bucket()) {
-      violations_.AddUnimplemented("parallelism.bucket",
+      violations_.Add("parallelism.bucket",
                                    "is set; this build keeps to its own bucket sizes");
     }
     Word("activation_recomputation.mode", spec_.activation_recomputation().mode(), {"none"},
@@ -425,7 +425,7 @@ class Validator {
     Word("checkpoint.async_mode", checkpoint.async_mode(), {"async", "disabled"});
     Absolute("checkpoint.folder", checkpoint.folder());
     if (!checkpoint.initial_load().empty()) {
-      violations_.AddUnimplemented(
+      violations_.Add(
           "checkpoint.initial_load", "is {}: in this build a job resumes its own checkpoints alone",
           checkpoint.initial_load());
     }

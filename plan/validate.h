@@ -15,7 +15,7 @@ enum class JobPurpose {
 };
 
 // Checks `spec` and reports every violation, not only the first: INVALID_ARGUMENT naming field, value and relation, or
-// UNIMPLEMENTED where the only objections are features that this build lacks (they are never ignored silently).
+// the feature that this build lacks.
 // REQUIRES: ApplyDefaults(spec) has been called.
 Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose);
 

@@ -1,12 +1,10 @@
 #include "plan/violation.h"
 
-#include <algorithm>
-
 #include "google/rpc/error_details.pb.h"
 
 namespace troupe {
 
-Status Violations::ToStatus() const {
+Status Violations::ToStatus(StatusCode code) const {
   if (list_.empty()) return OkStatus();
   std::string message;
   google::rpc::BadRequest details;
@@ -17,12 +15,17 @@ Status Violations::ToStatus() const {
     entry->set_field(violation.field);
     entry->set_description(violation.description);
   }
-  const bool all_unimplemented =
-      std::all_of(list_.begin(), list_.end(), [](const Violation& v) { return v.unimplemented; });
-  Status status = MakeStatus(
-      all_unimplemented ? StatusCode::kUnimplemented : StatusCode::kInvalidArgument, message);
+  Status status = MakeStatus(code, message);
   status.SetPayload(kBadRequestTypeUrl, absl::Cord(details.SerializeAsString()));
   return status;
+}
+
+Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why) {
+  const std::string value = field == "data.train"        ? spec.data().train()
+                            : field == "data.validation" ? spec.data().validation()
+                                                         : std::to_string(
+                                                               spec.training().sequence_length());
+  return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, Message(why));
 }
 
 std::vector<Violation> ViolationsOf(const Status& status) {
@@ -31,8 +34,7 @@ std::vector<Violation> ViolationsOf(const Status& status) {
   if (!payload.has_value() || !details.ParseFromString(std::string(*payload))) return {};
   std::vector<Violation> violations;
   for (const auto& entry : details.field_violations()) {
-    violations.push_back({entry.field(), entry.description(),
-                          status.code() == StatusCode::kUnimplemented});
+    violations.push_back({entry.field(), entry.description()});
   }
   return violations;
 }

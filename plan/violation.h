@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
@@ -17,8 +18,6 @@ inline constexpr char kBadRequestTypeUrl[] = "type.googleapis.com/google.rpc.Bad
 struct Violation {
   std::string field;        // "parallelism.tensor_parallel_degree"
   std::string description;  // "is 3, which does not divide num_attention_heads = 8"
-  // The value is well formed but belongs to a feature that this build lacks.
-  bool unimplemented = false;
 };
 
 // Collects violations; all are reported, not only the first. Not thread-safe.
@@ -26,19 +25,14 @@ class Violations {
  public:
   template <typename... Args>
   void Add(std::string field, fmt::format_string<Args...> format, Args&&... args) {
-    list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...), false});
-  }
-  // The value is valid in the schema and refused by this build.
-  template <typename... Args>
-  void AddUnimplemented(std::string field, fmt::format_string<Args...> format, Args&&... args) {
-    list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...), true});
+    list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...)});
   }
 
   bool empty() const { return list_.empty(); }
   const std::vector<Violation>& list() const { return list_; }
 
-  // OK if empty; UNIMPLEMENTED if all are; else INVALID_ARGUMENT. One line a violation, "field description".
-  Status ToStatus() const;
+  // OK if empty; else `code`. One line a violation, "field description".
+  Status ToStatus(StatusCode code = StatusCode::kInvalidArgument) const;
 
  private:
   std::vector<Violation> list_;
@@ -46,6 +40,18 @@ class Violations {
 
 // The violations in the BadRequest payload of `status`; empty if it has none.
 std::vector<Violation> ViolationsOf(const Status& status);
+
+// The Status of one violation.
+template <typename... Args>
+Status RefuseField(StatusCode code, std::string field, fmt::format_string<Args...> format,
+                   Args&&... args) {
+  Violations violations;
+  violations.Add(std::move(field), format, std::forward<Args>(args)...);
+  return violations.ToStatus(code);
+}
+
+// INVALID_ARGUMENT: the data of `spec` cannot be opened for the reason `why`; `field` is to blame.
+Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why);
 
 }  // namespace troupe
 

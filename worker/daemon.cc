@@ -111,7 +111,6 @@ class Daemon {
     for (session::Effect& effect : session::Step(state_, {clock_.Now(), std::move(what)})) {
       std::visit([this](auto& one) { Perform(one); }, effect);
     }
-    metrics_.SetConnected(state_.link == session::Link::kUp);
   }
 
   void Perform(session::Dial& dial) {
@@ -141,7 +140,6 @@ class Daemon {
     for (const auto& child : children_) {
       if (child) bytes += child->MemoryBytes();
     }
-    metrics_.SetMemory(bytes);
     v1::WorkerMessage message;
     message.set_leader_epoch(heartbeat.leader_epoch);
     message.mutable_heartbeat()->set_memory_bytes(bytes);

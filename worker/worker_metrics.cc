@@ -5,9 +5,6 @@
 namespace troupe {
 
 WorkerMetrics::WorkerMetrics(const v1::Hello& identity) {
-  metrics_.DeclareGauge("troupe_worker_up", "1 while the worker has a stream to its coordinator.");
-  metrics_.DeclareGauge("troupe_worker_memory_bytes",
-                        "Anonymous and shared memory of the daemon and its ranks.");
   metrics_.DeclareHistogram("troupe_collective_duration_seconds",
                             "Collective operations from issue to completion.",
                             {kCollectiveDurationBounds.begin(), kCollectiveDurationBounds.end()});
@@ -25,15 +22,6 @@ WorkerMetrics::WorkerMetrics(const v1::Hello& identity) {
                    {"versions", kind.versions()}});
   }
   metrics_.Set("troupe_build_info", labels, 1);
-  SetConnected(false);
-}
-
-void WorkerMetrics::SetMemory(int64_t bytes) {
-  metrics_.Set("troupe_worker_memory_bytes", {}, static_cast<double>(bytes));
-}
-
-void WorkerMetrics::SetConnected(bool connected) {
-  metrics_.Set("troupe_worker_up", {}, connected ? 1 : 0);
 }
 
 void WorkerMetrics::Add(int device, const v1::RankMetrics& totals) {

@@ -1,4 +1,6 @@
-// The worker's metrics: names and labels as docs and dashboards know them.
+// The worker's metrics: names and labels as docs and dashboards know them. What the coordinator
+// exports of a worker (troupe_worker_up, troupe_worker_memory_bytes) is not here too, so that a sum
+// over all scraped targets counts everything once.
 #ifndef TROUPE_WORKER_WORKER_METRICS_H_
 #define TROUPE_WORKER_WORKER_METRICS_H_
 
@@ -18,8 +20,6 @@ class WorkerMetrics {
  public:
   explicit WorkerMetrics(const v1::Hello& identity);
 
-  void SetMemory(int64_t bytes);
-  void SetConnected(bool connected);
   // The ranks of `device` began anew: their totals start from 0.
   void Restart(int device) { reported_.erase(device); }
   // Adds what rose since the last totals of `device`.

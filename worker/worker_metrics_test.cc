@@ -9,6 +9,7 @@ namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::RankMetrics Totals(uint64_t count) {
   v1::RankMetrics totals;
@@ -39,13 +40,12 @@ TEST(WorkerMetrics, TotalsOfAllDevicesAddUpAndBeginAgainWithEachRank) {
   EXPECT_THAT(text, HasSubstr("troupe_kernel_fallbacks_total{operation=\"matmul\"} 10"));
 }
 
-TEST(WorkerMetrics, TellWhetherThereIsAStream) {
-  WorkerMetrics metrics{v1::Hello()};
-  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_up 0"));
-  metrics.SetConnected(true);
-  metrics.SetMemory(5);
-  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_up 1"));
-  EXPECT_THAT(metrics.metrics().ToText(), HasSubstr("troupe_worker_memory_bytes 5"));
+TEST(WorkerMetrics, TheFleetsSeriesAreTheCoordinatorsAlone) {
+  v1::Hello identity;
+  identity.set_name("worker-0");
+  const std::string text = WorkerMetrics(identity).metrics().ToText();
+  EXPECT_THAT(text, HasSubstr("troupe_build_info{worker=\"worker-0\"} 1"));
+  EXPECT_THAT(text, Not(HasSubstr("troupe_worker_")));
 }
 
 }  // namespace

@@ -2,9 +2,7 @@
 
 namespace troupe {
 
-v1::StepReport StepReportMaker::Make(const StepResult& result,
-                                     const std::vector<CollectiveStatistics>& statistics,
-                                     int64_t checkpoint_attempt) {
+v1::StepReport StepReportMaker::Make(const StepResult& result, int64_t checkpoint_attempt) const {
   v1::StepReport report;
   report.set_job(job_);
   report.set_group_epoch(group_epoch_);
@@ -23,18 +21,6 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     report.set_checkpoint_attempt(checkpoint_attempt);
     report.set_has_validation(result.validation_loss.has_value());
     report.set_validation_loss(result.validation_loss.value_or(0));
-  }
-  for (const CollectiveStatistics& entry : statistics) {
-    Totals& before = reported_[{entry.operation, entry.axis, entry.purpose}];
-    if (entry.count == before.count) continue;
-    v1::CollectiveStats* added = report.add_collectives();
-    added->set_operation(std::string(Name(entry.operation)));
-    added->set_axis(entry.axis);
-    added->set_purpose(std::string(Name(entry.purpose)));
-    added->set_count(static_cast<int64_t>(entry.count - before.count));
-    added->set_bytes(static_cast<int64_t>(entry.bytes - before.bytes));
-    added->set_seconds(entry.seconds - before.seconds);
-    before = {entry.count, entry.bytes, entry.seconds};
   }
   return report;
 }

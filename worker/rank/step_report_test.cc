@@ -26,23 +26,12 @@ StepResult Result() {
   return result;
 }
 
-TEST(StepReport, CollectivesAreThoseSinceTheLastReport) {
-  StepReportMaker maker("jobs/a", 1, 0, 1e9);
-  EXPECT_EQ(maker.Make(Result(), {Statistics(3)}).collectives(0).count(), 3);
-  const v1::StepReport second = maker.Make(Result(), {Statistics(8)});
-  EXPECT_EQ(second.collectives(0).count(), 5);
-  EXPECT_EQ(second.collectives(0).bytes(), 50);
-  EXPECT_EQ(second.collectives(0).seconds(), 5);
-  EXPECT_EQ(second.collectives(0).operation(), "all_reduce");
-  EXPECT_EQ(maker.Make(Result(), {Statistics(8)}).collectives_size(), 0);
-}
-
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
-  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), {});
+  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result());
   EXPECT_EQ(first.loss(), 2.5);
   EXPECT_EQ(first.model_flops(), 1e9);
   EXPECT_TRUE(first.has_validation());
-  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), {});
+  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result());
   EXPECT_EQ(other.loss(), 0);
   EXPECT_EQ(other.model_flops(), 0);
   EXPECT_FALSE(other.has_validation());
@@ -50,8 +39,8 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
 }
 
 TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), {}, 4).checkpoint_attempt(), 4);
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), {}, 4).checkpoint_attempt(), 0);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), 4).checkpoint_attempt(), 4);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), 4).checkpoint_attempt(), 0);
 }
 
 TEST(RankMetrics, FallbacksAreCountedByOperation) {

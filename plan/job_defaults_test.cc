@@ -1,0 +1,113 @@
+#include "plan/job_defaults.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// Tests run in the root of the source tree.
+std::string Schema() {
+  std::ifstream file("proto/troupe/v1/job.proto");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The text from `begin` up to the first of `ends`.
+std::string UpTo(const std::string& text, size_t begin, const char* ends) {
+  return text.substr(begin, text.find_first_of(ends, begin) - begin);
+}
+
+// The word after "default" in the comment of `field`; none where it states no default.
+std::optional<std::string> StatedDefault(const std::string& schema, const FieldDescriptor& field) {
+  const size_t message = schema.find("message " + field.containing_type()->name() + " {");
+  const size_t line = schema.find(" " + field.name() + " = ", message);
+  const std::string text = UpTo(schema, line, "\n");
+  const size_t at = text.find("default ");
+  if (at == std::string::npos) return std::nullopt;
+  return UpTo(text, at + 8, ":;, ");
+}
+
+std::string ValueText(const Message& message, const FieldDescriptor* field) {
+  const auto* reflection = message.GetReflection();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection->GetString(message, field);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection->GetBool(message, field) ? "true" : "false";
+    case FieldDescriptor::CPPTYPE_INT64:
+      return std::to_string(reflection->GetInt64(message, field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return std::to_string(reflection->GetInt32(message, field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return std::to_string(reflection->GetUInt64(message, field));
+    default:
+      return "";
+  }
+}
+
+void Compare(const std::string& schema, const Message& message, int* compared) {
+  const Descriptor* const type = message.GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* const field = type->field(i);
+    SCOPED_TRACE(field->full_name());
+    if (field->is_repeated()) continue;
+    const bool present = message.GetReflection()->HasField(message, field);
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (present) Compare(schema, message.GetReflection()->GetMessage(message, field), compared);
+      continue;
+    }
+    const std::optional<std::string> stated = StatedDefault(schema, *field);
+    EXPECT_EQ(stated.has_value(), present);
+    if (!stated || !present) continue;
+    // Those that follow from another field are checked below by their values.
+    const std::string name = field->name();
+    if (name == "num_key_value_heads" || name == "head_dim" || name == "intermediate_size" ||
+        name == "decay_steps") {
+      continue;
+    }
+    ++*compared;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      EXPECT_EQ(std::strtod(stated->c_str(), nullptr),
+                message.GetReflection()->GetDouble(message, field));
+    } else {
+      EXPECT_EQ(*stated, ValueText(message, field));
+    }
+  }
+}
+
+TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
+  v1::JobSpec spec;
+  spec.mutable_model()->mutable_rope_scaling();
+  ApplyDefaults(&spec);
+  int compared = 0;
+  Compare(Schema(), spec, &compared);
+  EXPECT_GT(compared, 45);
+}
+
+TEST(JobDefaultsTest, SizesFollowFromThoseGiven) {
+  v1::JobSpec spec;
+  spec.mutable_model()->set_hidden_size(96);
+  spec.mutable_model()->set_num_attention_heads(6);
+  spec.mutable_training()->set_steps(7);
+  ApplyDefaults(&spec);
+  EXPECT_EQ(spec.model().num_key_value_heads(), 6);
+  EXPECT_EQ(spec.model().head_dim(), 16);
+  EXPECT_EQ(spec.model().intermediate_size(), 256);
+  EXPECT_EQ(spec.lr_schedule().decay_steps(), 7);
+}
+
+}  // namespace
+}  // namespace troupe
