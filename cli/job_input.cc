@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file_system.h"
+#include "data/job_data.h"
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/violation.h"
@@ -17,18 +18,10 @@ StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec) {
 
 StatusOr<Dataset> OpenData(const v1::JobSpec& complete) {
   PosixFileSystem files;
-  auto dataset = Dataset::Open(
-      files, {.train = complete.data().train(),
-              .validation = complete.data().validation(),
-              .validation_fraction = complete.data().validation_fraction(),
-              .sequence_length = complete.training().sequence_length(),
-              .global_batch_size = complete.training().global_batch_size(),
-              .vocab_size = complete.model().vocab_size(),
-              .seed = complete.training().seed()});
+  const DatasetOptions options = MakeDatasetOptions(complete);
+  auto dataset = Dataset::Open(files, options);
   if (dataset.ok()) return dataset;
-  Violations violations;
-  violations.Add("data.train", "is {}: {}", complete.data().train(), Message(dataset.status()));
-  return violations.ToStatus();
+  return RefuseData(complete, FieldToBlame(files, options), dataset.status());
 }
 
 Status CheckData(const v1::JobSpec& complete) { return OpenData(complete).status(); }

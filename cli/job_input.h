@@ -11,7 +11,8 @@ namespace troupe {
 // `spec` with its defaults, or every relation that failed.
 StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec);
 
-// Opens the data of a complete spec as training would. INVALID_ARGUMENT naming data.train.
+// Opens the data of a complete spec as training would. INVALID_ARGUMENT naming the key to
+// blame.
 StatusOr<Dataset> OpenData(const v1::JobSpec& complete);
 Status CheckData(const v1::JobSpec& complete);
 

@@ -127,7 +127,21 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      const v1::CreateJobRequest* request,
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  reactor->Call(MakeEvent<CreateJobCall>(*request), FillJob(response));
+  const auto owned = std::make_shared<const v1::CreateJobRequest>(*request);
+  reactor->CallAfter(
+      [&data_check = data_check_, owned](const CoordinatorState& state, std::function<void(Status)> done) {
+        v1::JobSpec stated = owned->job();
+        FillCheckpointFolder(state.options, &stated);
+        const StatusOr<v1::JobSpec> complete = state.options.planner.complete(stated);
+        // What else is wrong is said by the machine, which also knows a repeated request again.
+        if (!complete.ok() || state.jobs.contains(complete->name()) ||
+            (!owned->request_id().empty() && state.requests.contains(owned->request_id()))) {
+          done(OkStatus());
+        } else {
+          data_check.Check(*complete, AllWorkersAreHere(state.fleet), std::move(done));
+        }
+      },
+      [owned](CallId call) { return What(CreateJobCall{call, *owned}); }, FillJob(response));
   return reactor;
 }
 

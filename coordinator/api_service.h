@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "coordinator/data_check.h"
 #include "coordinator/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -13,7 +14,9 @@ namespace troupe {
 // All thread-safe; `engine` outlives them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  explicit JobServiceShell(Engine& engine) : engine_(engine) {}
+  // `data_check` outlives the engine's last callback.
+  JobServiceShell(Engine& engine, DataCheck& data_check)
+      : engine_(engine), data_check_(data_check) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -37,6 +40,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
 
  private:
   Engine& engine_;
+  DataCheck& data_check_;
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {

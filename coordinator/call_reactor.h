@@ -34,18 +34,25 @@ class CallReactor final : public grpc::ServerUnaryReactor {
 
   // Ends the call with the reply to the event that `make` makes.
   void Call(const Engine::MakeCall& make, FillFromReply fill) {
-    const std::shared_ptr<Shared> shared = shared_;
-    Engine& engine = engine_;
-    const CallId call = engine.Call(make, [shared, fill = std::move(fill)](Reply reply) {
-      shared->FinishOnce([&] { return reply.status.ok() ? fill(reply) : reply.status; });
+    Call(shared_, engine_, make, std::move(fill));
+  }
+
+  // Looks at the state, on the engine's thread, and calls `done` once, on any thread.
+  using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
+
+  // As Call, once `check` is done with OK; else ends the call with what it says. `make` must own what
+  // it makes the event of: the call may have ended by then.
+  void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill) {
+    engine_.Query([shared = shared_, &engine = engine_, check = std::move(check),
+                   make = std::move(make), fill = std::move(fill)](const CoordinatorState& state) {
+      check(state, [shared, &engine, make, fill](const Status& status) {
+        if (status.ok()) {
+          Call(shared, engine, make, fill);
+        } else {
+          shared->FinishOnce([&] { return status; });
+        }
+      });
     });
-    bool ended = false;
-    {
-      const std::lock_guard lock(shared->mutex);
-      shared->call = call;
-      ended = shared->finished;
-    }
-    if (ended) engine.Abandon(call);  // no effect if it was answered
   }
 
   void FinishWith(const Status& status) {
@@ -66,6 +73,22 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
+  struct Shared;
+
+  static void Call(const std::shared_ptr<Shared>& shared, Engine& engine,
+                   const Engine::MakeCall& make, FillFromReply fill) {
+    const CallId call = engine.Call(make, [shared, fill = std::move(fill)](Reply reply) {
+      shared->FinishOnce([&] { return reply.status.ok() ? fill(reply) : reply.status; });
+    });
+    bool ended = false;
+    {
+      const std::lock_guard lock(shared->mutex);
+      shared->call = call;
+      ended = shared->finished;
+    }
+    if (ended) engine.Abandon(call);  // no effect if it was answered
+  }
+
   // Outlives the reactor for callbacks that come too late; `reactor` is used only until `finished`.
   struct Shared {
     std::mutex mutex;

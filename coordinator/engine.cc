@@ -232,6 +232,7 @@ class Engine::Stepping {
   }
 
   void Deliver(Effects& effects) {
+    for (const std::string& note : effects.notes) LogWarning("coordinator", "{}", note);
     // All StartRanks of one epoch leave in one Step, so one key each serves.
     std::map<std::pair<std::string, uint64_t>, std::string> keys;
     for (ToWorker& message : effects.messages) {
@@ -382,7 +383,7 @@ void Engine::Watch(const std::string& job, std::shared_ptr<WatchSink> sink,
         WatchStart begin;
         const auto found = state.jobs.find(job);
         if (found == state.jobs.end()) {
-          begin.status = NotFound("no job {}", job);
+          begin.status = NoSuchJob("name", job);
         } else {
           StatusOr<std::vector<v1::JobEvent>> events = ReadEvents(stepping_->store(), job);
           begin.status = events.status();

@@ -125,6 +125,7 @@ struct Effects {
   std::vector<JobUpdate> updates;
   std::vector<LogChunk> logs;
   std::vector<Measurement> measurements;
+  std::vector<std::string> notes;  // for the log: what was refused, of whom and why
 };
 
 }  // namespace troupe

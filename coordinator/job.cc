@@ -9,20 +9,22 @@
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "plan/kept_keys.h"
+#include "plan/violation.h"
 
 namespace troupe {
 namespace {
 
 constexpr uint64_t kMaxStoredEvents = 256;
 
-bool SameLayout(const v1::MeshDegrees& a, const v1::MeshDegrees& b) {
-  return a.SerializeAsString() == b.SerializeAsString();
-}
-
 }  // namespace
 
 std::string JobId(const std::string& name) {
   return name.rfind("jobs/", 0) == 0 ? name.substr(5) : name;
+}
+
+Status NoSuchJob(const char* field, const std::string& name) {
+  return RefuseField(StatusCode::kNotFound, field, "is \"{}\": there is no such job", name);
 }
 
 bool HasEnded(v1::JobState state) {
@@ -38,6 +40,11 @@ bool IsQueued(const Job& job) {
 std::string StateName(v1::JobState state) {
   constexpr size_t kPrefix = sizeof("JOB_STATE_") - 1;
   return v1::JobState_Name(state).substr(kPrefix);
+}
+
+void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec) {
+  if (options.checkpoint_folder.empty() || spec->checkpoint().has_folder()) return;
+  spec->mutable_checkpoint()->set_folder(options.checkpoint_folder);
 }
 
 Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn) {
@@ -212,7 +219,8 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
         StateName(ShownState(job)));
   }
   if (overrides.has_name() && overrides.name() != job.id()) {
-    return InvalidArgument("name is {}: resume cannot rename {}", overrides.name(), job.id());
+    return RefuseField(StatusCode::kInvalidArgument, "name", "is {}: resume cannot rename {}",
+                       overrides.name(), job.id());
   }
   const Planner& planner = turn.options.planner;
   v1::JobSpec merged = job.spec;
@@ -227,9 +235,7 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   }
   merged.MergeFrom(overrides);
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
-  if (spec.model().SerializeAsString() != job.spec.model().SerializeAsString()) {
-    return FailedPrecondition("model: a resumed job keeps its model");
-  }
+  TROUPE_RETURN_IF_ERROR(CheckKeptKeys(job.spec, spec));
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit == nullptr && HasQuarantined(job)) {
     return FailedPrecondition("job {} has no checkpoint left to resume from: every one is quarantined",
@@ -237,14 +243,14 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   }
   const int64_t reached = commit != nullptr ? commit->step() : 0;
   if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
-    return FailedPrecondition(
-        "training.steps is {}, which is not more than the {} steps that job {} has done",
-        spec.training().steps(), reached, job.id());
+    // Without a number of the caller's it is the job's state that is in the way, not the request.
+    return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
+                                                        : StatusCode::kFailedPrecondition,
+                       "training.steps",
+                       "is {}, which is not more than the {} steps that job {} has done",
+                       spec.training().steps(), reached, job.id());
   }
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
-  if (!SameLayout(plan.mesh(), job.plan.mesh())) {
-    return FailedPrecondition("parallelism: a resumed job keeps its degrees");
-  }
   if (job.plan.has_device()) {
     *plan.mutable_device() = job.plan.device();
     plan.set_threads_per_rank(job.plan.threads_per_rank());

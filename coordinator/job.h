@@ -97,6 +97,9 @@ struct Job {
 // "jobs/x" or "x" → "x".
 std::string JobId(const std::string& name);
 
+// NOT_FOUND naming the request's `field`.
+Status NoSuchJob(const char* field, const std::string& name);
+
 bool HasEnded(v1::JobState state);
 inline bool HasEnded(const Job& job) { return HasEnded(job.record.state()); }
 // It waits for devices.

@@ -7,12 +7,23 @@
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "plan/violation.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
 constexpr auto kLogsLimit = std::chrono::seconds(10);
+constexpr size_t kNotedBytes = 100;
+
+// A stranger's text as the log shows it: short, and on one line.
+std::string Shortened(const std::string& text) {
+  std::string shown = text.substr(0, kNotedBytes);
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  }
+  return shown.size() < text.size() ? shown + "…" : shown;
+}
 
 class Stepper {
  public:
@@ -25,7 +36,7 @@ class Stepper {
     const std::vector<std::string> lost =
         ExpireWorkers(turn_.limits(), turn_.now, &state_.fleet, &closed, &turn_.effects.writes);
     for (const SessionId session : closed) {
-      Refuse(session,
+      Refuse(session, fmt::format("session {}", session),
              DeadlineExceeded("nothing was heard for {} s", ToSeconds(turn_.limits().lease)), true);
     }
     for (const std::string& worker : lost) {
@@ -146,14 +157,14 @@ class Stepper {
   }
 
   void operator()(const CancelJobCall& event) {
-    Job* const job = FindJobOrReply(event.request.name(), event.call);
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
     CancelJob(*job, event.call, event.request.checkpoint(), turn_);
     Touch(job->id());
   }
 
   void operator()(const ResumeJobCall& event) {
-    Job* const job = FindJobOrReply(event.request.name(), event.call);
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
     const Status status = ResumeJob(*job, event.request.overrides(), turn_);
     Touch(job->id());
@@ -165,7 +176,7 @@ class Stepper {
   }
 
   void operator()(const CreateCheckpointCall& event) {
-    Job* const job = FindJobOrReply(event.request.job(), event.call);
+    Job* const job = FindJobOrReply("job", event.request.job(), event.call);
     if (job == nullptr) return;
     if (!job->has_folder()) {
       ReplyWithError(event.call,
@@ -184,27 +195,38 @@ class Stepper {
 
   void operator()(const ReadLogsCall& event) {
     const Job* const job = FindJob(JobId(event.request.name()));
-    Status status = job == nullptr ? NotFound("no job {}", event.request.name()) : OkStatus();
+    Status status = job == nullptr ? NoSuchJob("name", event.request.name()) : OkStatus();
     const bool one = event.request.has_rank();
     if (status.ok() && one &&
         (event.request.rank() < 0 || event.request.rank() >= job->plan.ranks_size())) {
-      status = NotFound("job {} has ranks 0 to {}, not {}", job->id(), job->plan.ranks_size() - 1,
-                        event.request.rank());
+      status = RefuseField(StatusCode::kNotFound, "rank", "is {}; job {} has ranks 0 to {}",
+                           event.request.rank(), job->id(), job->plan.ranks_size() - 1);
     }
     if (!status.ok()) {
       turn_.effects.logs.push_back({event.call, status, {}, true});
       return;
     }
     std::set<std::string> workers;
+    std::set<std::string> away;
     for (const v1::RankPlacement& placement : job->last_group.ranks()) {
       const Worker* const worker = FindWorker(placement.worker(), state_.fleet);
       if (one && placement.rank() != event.request.rank()) continue;
-      if (worker != nullptr && worker->session != 0) workers.insert(placement.worker());
+      (worker != nullptr && worker->session != 0 ? workers : away).insert(placement.worker());
     }
     if (workers.empty()) {
-      turn_.effects.logs.push_back(
-          {event.call, Unavailable("no worker of job {} is connected", job->id()), {}, true});
+      // A job that never ran has logged nothing.
+      status = away.empty() ? OkStatus()
+                            : FailedPrecondition("the lines of job {} are on {}, not connected now",
+                                                 job->id(), fmt::join(away, ", "));
+      turn_.effects.logs.push_back({event.call, status, {}, true});
       return;
+    }
+    if (!away.empty()) {
+      turn_.effects.logs.push_back(
+          {event.call,
+           OkStatus(),
+           {fmt::format("… the lines on {} are left out: not connected now", fmt::join(away, ", "))},
+           false});
     }
     const uint64_t request = ++state_.last_log_request;
     state_.pending_logs[request] = {event.call, static_cast<int>(workers.size()),
@@ -238,9 +260,9 @@ class Stepper {
     return job == state_.jobs.end() ? nullptr : &job->second;
   }
 
-  Job* FindJobOrReply(const std::string& name, CallId call) {
+  Job* FindJobOrReply(const char* field, const std::string& name, CallId call) {
     Job* const job = FindJob(JobId(name));
-    if (job == nullptr) ReplyWithError(call, NotFound("no job {}", name), turn_);
+    if (job == nullptr) ReplyWithError(call, NoSuchJob(field, name), turn_);
     return job;
   }
 
@@ -284,7 +306,9 @@ class Stepper {
     Touch(job->id());
   }
 
-  void Refuse(SessionId session, const Status& status, bool retry) {
+  // `whom`: for the log.
+  void Refuse(SessionId session, const std::string& whom, const Status& status, bool retry) {
+    turn_.effects.notes.push_back(fmt::format("{} is refused: {}", whom, ToString(status)));
     v1::CoordinatorMessage message;
     message.set_leader_epoch(state_.leader_epoch);
     message.mutable_refused()->set_code(static_cast<int>(status.code()));
@@ -297,12 +321,17 @@ class Stepper {
     const HelloOutcome outcome =
         AcceptHello(hello, session, state_.leader_epoch, turn_.limits(), turn_.now, &state_.fleet);
     if (!outcome.refused.ok()) {
-      Refuse(session, outcome.refused, outcome.retry);
+      Refuse(session,
+             fmt::format("worker \"{}\" on host \"{}\", incarnation {}, protocol version {},",
+                         Shortened(hello.name()), Shortened(hello.host()), hello.incarnation(),
+                         hello.protocol_version()),
+             outcome.refused, outcome.retry);
       return;
     }
     if (outcome.replaced_session != 0 && outcome.replaced_session != session) {
-      Refuse(outcome.replaced_session, Aborted("worker {} has opened another stream", hello.name()),
-             true);
+      Refuse(outcome.replaced_session,
+             fmt::format("the older stream of worker \"{}\"", hello.name()),
+             Aborted("worker {} has opened another stream", hello.name()), true);
     }
     v1::CoordinatorMessage welcome;
     welcome.mutable_welcome()->set_leader_epoch(state_.leader_epoch);
@@ -356,8 +385,9 @@ class Stepper {
   Status Create(const CreateJobCall& event) {
     const std::string& request_id = event.request.request_id();
     if (request_id.size() > kMaxRequestIdBytes) {
-      return InvalidArgument("request_id has {} bytes, at most {} are allowed", request_id.size(),
-                             kMaxRequestIdBytes);
+      return RefuseField(StatusCode::kInvalidArgument, "request_id",
+                         "has {} bytes, at most {} are allowed", request_id.size(),
+                         kMaxRequestIdBytes);
     }
     if (!request_id.empty()) {
       const auto known = state_.requests.find(request_id);
@@ -367,9 +397,13 @@ class Stepper {
       }
     }
     const Planner& planner = state_.options.planner;
-    TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(event.request.job()));
-    if (state_.jobs.contains(spec.name()))
-      return AlreadyExists("name: there is a job {} already", spec.name());
+    v1::JobSpec stated = event.request.job();
+    FillCheckpointFolder(state_.options, &stated);
+    TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(stated));
+    if (state_.jobs.contains(spec.name())) {
+      return RefuseField(StatusCode::kInvalidArgument, "name",
+                         "is {}, which another job has already", spec.name());
+    }
     TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
     Job job = CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, turn_);
     if (!request_id.empty()) {

@@ -6,10 +6,12 @@
 
 #include "coordinator/test_cluster.h"
 #include "coordinator/views.h"
+#include "plan/violation.h"
 
 namespace troupe {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -89,8 +91,68 @@ TEST(Machine, ARepeatedRequestIdReturnsTheFirstJobAlsoAfterARestart) {
   EXPECT_EQ(std::get<v1::Job>(cluster.Submit(TestSpec("a", 1, 3), "r1").value).name(), "jobs/a");
   cluster.Restart();
   EXPECT_EQ(std::get<v1::Job>(cluster.Submit(TestSpec("a", 1, 3), "r1").value).name(), "jobs/a");
-  EXPECT_EQ(cluster.Submit(TestSpec("a", 1, 3), "r2").status.code(), StatusCode::kAlreadyExists);
+  const Status taken = cluster.Submit(TestSpec("a", 1, 3), "r2").status;
+  EXPECT_EQ(taken.code(), StatusCode::kInvalidArgument);
+  ASSERT_EQ(ViolationsOf(taken).size(), 1u) << taken;
+  EXPECT_EQ(ViolationsOf(taken)[0].field, "name");
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
+}
+
+TEST(Machine, AJobWithoutAFolderTakesTheCoordinatorsUnlessItSaysNone) {
+  TestCluster cluster;
+  cluster.state().options.checkpoint_folder = "/data/checkpoints";
+  v1::JobSpec spec = TestSpec("a", 1, 2);
+  spec.clear_checkpoint();
+  ASSERT_TRUE(cluster.Submit(spec).status.ok());
+  EXPECT_EQ(cluster.job("a").spec.checkpoint().folder(), "/data/checkpoints");
+  spec.set_name("b");
+  spec.mutable_checkpoint()->set_folder("");
+  ASSERT_TRUE(cluster.Submit(spec).status.ok());
+  EXPECT_FALSE(cluster.job("b").has_folder());
+  spec.set_name("c");
+  spec.mutable_checkpoint()->set_folder("/own");
+  ASSERT_TRUE(cluster.Submit(spec).status.ok());
+  EXPECT_EQ(cluster.job("c").spec.checkpoint().folder(), "/own");
+}
+
+TEST(Machine, TheLogsOfAJobThatNeverRanAreEmptyAndOfOneWhoseWorkerIsAwayAreRefused) {
+  TestCluster cluster;
+  ASSERT_TRUE(cluster.Submit(TestSpec("a", 2, 3)).status.ok());
+  ReadLogsCall call{cluster.next_call++, {}};
+  call.request.set_name("a");
+  Effects effects = cluster.Do(call);
+  ASSERT_EQ(effects.logs.size(), 1u);
+  EXPECT_TRUE(effects.logs[0].status.ok() && effects.logs[0].last && effects.logs[0].lines.empty());
+
+  ConnectWorkers(cluster, 2);
+  cluster.Disconnect("worker-1");
+  effects = cluster.Do(call);
+  ASSERT_EQ(effects.logs.size(), 1u);
+  EXPECT_FALSE(effects.logs[0].last);
+  EXPECT_THAT(effects.logs[0].lines, ElementsAre(HasSubstr("worker-1")));
+  cluster.Disconnect("worker-0");
+  effects = cluster.Do(call);
+  EXPECT_EQ(effects.logs[0].status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(effects.logs[0].status)), HasSubstr("worker-0, worker-1"));
+}
+
+TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  WorkerSaid twin{77, {}};
+  v1::Hello* const hello = twin.message.mutable_hello();
+  hello->set_protocol_version(1);
+  hello->set_name("worker-0");
+  hello->set_host("elsewhere\nforged");
+  hello->set_incarnation(99);
+  EXPECT_THAT(cluster.Do(twin).notes,
+              ElementsAre(AllOf(HasSubstr("worker-0"), HasSubstr("elsewhere?forged"),
+                                HasSubstr("99"), HasSubstr("still alive as incarnation 1"))));
+  hello->set_protocol_version(7);
+  EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("protocol_version is 7")));
+  hello->set_protocol_version(1);
+  hello->set_incarnation(0);
+  EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("incarnation must be positive")));
 }
 
 TEST(Machine, TheRecordOfAJobIsInTheWritesThatComeBeforeItsReply) {
@@ -275,11 +337,13 @@ TEST(Machine, ResumeKeepsModelAndDegreesAndMayTakeMoreSteps) {
   Cancel(cluster, "a", false);
   v1::JobSpec model;
   model.mutable_model()->set_hidden_size(8);
-  EXPECT_EQ(Resume(cluster, "a", model).replies[0].status.code(), StatusCode::kFailedPrecondition);
+  const Status kept = Resume(cluster, "a", model).replies[0].status;
+  EXPECT_EQ(kept.code(), StatusCode::kInvalidArgument);
+  ASSERT_EQ(ViolationsOf(kept).size(), 1u) << kept;
+  EXPECT_EQ(ViolationsOf(kept)[0].field, "model.hidden_size");
   v1::JobSpec degrees;
   degrees.mutable_parallelism()->set_data_parallel_replicate_degree(2);
-  EXPECT_EQ(Resume(cluster, "a", degrees).replies[0].status.code(),
-            StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Resume(cluster, "a", degrees).replies[0].status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
   v1::JobSpec steps;
   steps.mutable_training()->set_steps(20);
@@ -307,7 +371,10 @@ TEST(Machine, ADecayOverAllStepsGoesWithTheStepsOfAResumedJobUnlessItIsGiven) {
 TEST(Machine, UnknownJobsAreNotFound) {
   TestCluster cluster;
   EXPECT_EQ(Cancel(cluster, "x", false).replies[0].status.code(), StatusCode::kNotFound);
-  EXPECT_EQ(Resume(cluster, "x").replies[0].status.code(), StatusCode::kNotFound);
+  const Status unknown = Resume(cluster, "x").replies[0].status;
+  EXPECT_EQ(unknown.code(), StatusCode::kNotFound);
+  ASSERT_EQ(ViolationsOf(unknown).size(), 1u) << unknown;
+  EXPECT_EQ(ViolationsOf(unknown)[0].field, "name");
   CreateCheckpointCall call{9, {}};
   call.request.set_job("x");
   EXPECT_EQ(cluster.Do(call).replies[0].status.code(), StatusCode::kNotFound);

@@ -2,6 +2,8 @@
 #ifndef TROUPE_COORDINATOR_OPTIONS_H_
 #define TROUPE_COORDINATOR_OPTIONS_H_
 
+#include <string>
+
 #include "base/time_limits.h"
 #include "coordinator/planner.h"
 
@@ -15,9 +17,14 @@ struct KnownBugs {
 
 struct CoordinatorOptions {
   TimeLimits limits = MakeTimeLimits(3);
+  // Of jobs that come without a checkpoint.folder, absolute; empty: those keep none.
+  std::string checkpoint_folder;
   Planner planner;
   KnownBugs bugs;
 };
+
+// Gives a spec that states no checkpoint.folder, not even "", the coordinator's.
+void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec);
 
 }  // namespace troupe
 

@@ -5,6 +5,7 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "base/metrics.h"
 #include "base/rocksdb_store.h"
 #include "coordinator/api_service.h"
+#include "coordinator/data_check.h"
 #include "coordinator/engine.h"
 #include "coordinator/session_service.h"
 
@@ -19,7 +21,6 @@ namespace troupe {
 namespace {
 
 constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
-constexpr int kMaxReceiveBytes = 4 << 20;
 // Workers ping at their heartbeat; a server that minds would end their streams.
 constexpr int kMinPingIntervalMs = 100;
 // A watcher whose host is gone is noticed.
@@ -38,6 +39,7 @@ struct Server::Parts {
   std::unique_ptr<MetricsServer> metrics_server;
   std::unique_ptr<RocksDbStore> store;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<DataCheck> data_check;
   std::unique_ptr<JobServiceShell> jobs;
   std::unique_ptr<PlanServiceShell> plans;
   std::unique_ptr<CheckpointServiceShell> checkpoints;
@@ -61,6 +63,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   engine.metrics = &parts->metrics;
   engine.machine.limits = MakeTimeLimits(options.detection_seconds);
   engine.machine.planner = MakePlanner();
+  std::error_code unknown;
+  const auto catalog = std::filesystem::absolute(options.data_directory, unknown);
+  if (unknown) return ErrnoStatus(unknown.value(), options.data_directory);
+  engine.machine.checkpoint_folder = (catalog / "checkpoints").lexically_normal().string();
   engine.on_failure = options.on_failure;
   TROUPE_ASSIGN_OR_RETURN(parts->engine, Engine::Start(std::move(engine)));
   if (!options.metrics_listen.empty()) {
@@ -68,7 +74,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
                             MetricsServer::Start(parts->metrics, options.metrics_listen));
   }
   Engine& running = *parts->engine;
-  parts->jobs = std::make_unique<JobServiceShell>(running);
+  parts->data_check = std::make_unique<DataCheck>();
+  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->data_check);
   parts->plans = std::make_unique<PlanServiceShell>(running);
   parts->checkpoints = std::make_unique<CheckpointServiceShell>(running);
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
@@ -109,6 +116,7 @@ void Server::Stop() {
   parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
   parts_->grpc->Wait();
   parts_->grpc.reset();
+  parts_->data_check->Stop();  // it calls the engine
   parts_->engine.reset();
   parts_->store.reset();
 }

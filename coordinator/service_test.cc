@@ -11,8 +11,10 @@
 #include <future>
 #include <thread>
 
+#include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "coordinator/server.h"
+#include "data/prepare.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "troupe/v1/service.grpc.pb.h"
@@ -33,7 +35,19 @@ v1::JobSpec Spec(const std::string& name, int64_t steps) {
   spec.mutable_training()->set_steps(steps);
   spec.mutable_training()->set_sequence_length(64);
   spec.mutable_training()->set_global_batch_size(2);
+  spec.mutable_checkpoint()->set_folder("");
   return spec;
+}
+
+// The first field that the details of `status` blame; empty if there is none.
+std::string BlamedField(const grpc::Status& status) {
+  google::rpc::Status details;
+  google::rpc::BadRequest bad_request;
+  if (!details.ParseFromString(status.error_details()) || details.details_size() != 1 ||
+      !details.details(0).UnpackTo(&bad_request) || bad_request.field_violations_size() == 0) {
+    return "";
+  }
+  return bad_request.field_violations(0).field();
 }
 
 class ServiceTest : public ::testing::Test {
@@ -206,19 +220,65 @@ TEST_F(ServiceTest, AWrongFieldIsNamedInTheStatusDetails) {
   v1::CreateJobResponse response;
   const grpc::Status status = Create(spec, "", &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  google::rpc::Status details;
-  ASSERT_TRUE(details.ParseFromString(status.error_details()));
-  ASSERT_EQ(details.details_size(), 1);
-  google::rpc::BadRequest bad_request;
-  ASSERT_TRUE(details.details(0).UnpackTo(&bad_request));
-  EXPECT_THAT(bad_request.field_violations(0).field(), HasSubstr("tensor_parallel_degree"));
+  EXPECT_THAT(BlamedField(status), HasSubstr("tensor_parallel_degree"));
+}
+
+TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
+  v1::CreateJobResponse response;
+  v1::JobSpec spec = Spec("a", 3);
+  spec.mutable_data()->set_train(directory_.path() + "/data");
+  grpc::Status status = Create(spec, "", &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BlamedField(status), "data.train");
+  EXPECT_THAT(status.error_message(), HasSubstr("data.idx"));
+
+  PosixFileSystem files;
+  const std::string text = directory_.path() + "/text";
+  ASSERT_TRUE(WriteFileDurably(files, text, AsBytes(std::string(300, 'x'))).ok());
+  ASSERT_TRUE(PrepareDataset(files, {.output_prefix = directory_.path() + "/data",
+                                     .tokenizer = "bytes",
+                                     .paths = {text}})
+                  .ok());
+  spec.mutable_training()->set_sequence_length(1000);
+  status = Create(spec, "", &response);
+  EXPECT_EQ(BlamedField(status), "training.sequence_length");
+  spec.mutable_training()->set_sequence_length(64);
+  spec.mutable_data()->set_validation(directory_.path() + "/other");
+  status = Create(spec, "", &response);
+  EXPECT_EQ(BlamedField(status), "data.validation");
+  spec.mutable_data()->clear_validation();
+  EXPECT_TRUE(Create(spec, "r", &response).ok());
+
+  // A repeated request is the first one's job, whatever became of its data; and data whose folder is
+  // not on this host may be on the workers'.
+  spec.mutable_data()->set_train(directory_.path() + "/gone");
+  EXPECT_TRUE(Create(spec, "r", &response).ok());
+  EXPECT_TRUE(Create(Spec("b", 3), "", &response).ok());
+}
+
+TEST_F(ServiceTest, APlanThatCannotBePlacedSaysWhy) {
+  const auto plans = v1::PlanService::NewStub(channel_);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::PlanJobRequest request;
+  request.mutable_job()->mutable_parallelism()->set_tensor_parallel_degree(2);
+  v1::PlanJobResponse response;
+  const grpc::Status status = plans->PlanJob(&context, request, &response);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(response.plan().ranks_size(), 2);
+  EXPECT_TRUE(response.plan().ranks(0).worker().empty());
+  ASSERT_GE(response.plan().warnings_size(), 1);
+  EXPECT_THAT(response.plan().warnings(response.plan().warnings_size() - 1),
+              HasSubstr("not placed on this cluster"));
 }
 
 TEST_F(ServiceTest, ARepeatedRequestIsOneJobAndASecondOfTheNameIsRefused) {
   v1::CreateJobResponse response;
   EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
   EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
-  EXPECT_EQ(Create(Spec("a", 3), "", &response).error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  const grpc::Status taken = Create(Spec("a", 3), "", &response);
+  EXPECT_EQ(taken.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(BlamedField(taken), "name");
   server_.reset();
   StartServer("127.0.0.1:0");
   EXPECT_TRUE(Create(Spec("a", 3), "r", &response).ok());
@@ -230,8 +290,9 @@ TEST_F(ServiceTest, AnUnknownJobIsNotFoundOnEveryCall) {
   v1::GetJobRequest get_request;
   get_request.set_name("x");
   v1::GetJobResponse get_response;
-  EXPECT_EQ(jobs_->GetJob(&get, get_request, &get_response).error_code(),
-            grpc::StatusCode::NOT_FOUND);
+  const grpc::Status unknown = jobs_->GetJob(&get, get_request, &get_response);
+  EXPECT_EQ(unknown.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(BlamedField(unknown), "name");
   grpc::ClientContext watch;
   v1::WatchJobRequest watch_request;
   watch_request.set_name("x");

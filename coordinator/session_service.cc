@@ -23,7 +23,8 @@ class StreamSink final : public SessionSink {
 
   void Send(v1::CoordinatorMessage message, bool then_close) override;
   void OnWritten(bool ok);
-  void FinishOnce(const Status& status);
+  // False if it had ended already.
+  bool FinishOnce(const Status& status);
   // The reactor is about to go.
   void Detach() {
     const std::lock_guard lock(mutex_);
@@ -31,7 +32,7 @@ class StreamSink final : public SessionSink {
   }
 
  private:
-  void FinishLocked(const Status& status);
+  bool FinishLocked(const Status& status);
 
   std::mutex mutex_;
   SessionReactor* const reactor_;             // used only until finished_
@@ -43,8 +44,9 @@ class StreamSink final : public SessionSink {
 class SessionReactor final
     : public grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  explicit SessionReactor(Engine& engine)
+  SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
       : engine_(engine),
+        context_(context),
         sink_(std::make_shared<StreamSink>(this)),
         session_(engine.OpenSession(sink_)) {
     StartRead(&incoming_);
@@ -52,10 +54,16 @@ class SessionReactor final
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      sink_->FinishOnce(OkStatus());
+      if (context_->IsCancelled()) {
+        OnCancel();
+      } else {
+        sink_->FinishOnce(OkStatus());
+      }
       return;
     }
     if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
+      LogWarning("coordinator", "session {} of {} is refused: {}", session_, context_->peer(),
+                 ToString(said));
       sink_->FinishOnce(said);
       return;
     }
@@ -64,7 +72,14 @@ class SessionReactor final
   }
 
   void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
-  void OnCancel() override { sink_->FinishOnce(Cancelled("the stream broke")); }
+  void OnCancel() override {
+    if (!sink_->FinishOnce(Cancelled("the stream broke"))) return;
+    // gRPC does not say which it was; in the second case it tells the peer RESOURCE_EXHAUSTED.
+    LogWarning("coordinator",
+               "session {} of {} broke: its peer went away, or sent a message above the limit of {} "
+               "bytes",
+               session_, context_->peer(), kMaxReceiveBytes);
+  }
 
   void OnDone() override {
     sink_->Detach();
@@ -74,6 +89,7 @@ class SessionReactor final
 
  private:
   Engine& engine_;
+  grpc::CallbackServerContext* const context_;  // outlives the reactor
   const std::shared_ptr<StreamSink> sink_;
   const SessionId session_;
   v1::WorkerMessage incoming_;
@@ -83,6 +99,7 @@ void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
   const std::lock_guard lock(mutex_);
   if (finished_ || close_after_) return;
   if (queue_.size() >= kMaxQueued) {
+    LogWarning("coordinator", "a worker's stream is ended: {} messages wait for it", queue_.size());
     FinishLocked(ResourceExhausted("{} messages wait for this worker", queue_.size()));
     return;
   }
@@ -106,22 +123,23 @@ void StreamSink::OnWritten(bool ok) {
   }
 }
 
-void StreamSink::FinishOnce(const Status& status) {
+bool StreamSink::FinishOnce(const Status& status) {
   const std::lock_guard lock(mutex_);
-  FinishLocked(status);
+  return FinishLocked(status);
 }
 
-void StreamSink::FinishLocked(const Status& status) {
-  if (finished_) return;
+bool StreamSink::FinishLocked(const Status& status) {
+  if (finished_) return false;
   finished_ = true;
   reactor_->Finish(ToGrpcStatus(status));
+  return true;
 }
 
 }  // namespace
 
 grpc::ServerBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>* SessionService::Session(
     grpc::CallbackServerContext* context) {
-  return new SessionReactor(engine_);
+  return new SessionReactor(engine_, context);
 }
 
 }  // namespace troupe

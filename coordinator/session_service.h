@@ -9,6 +9,9 @@
 
 namespace troupe {
 
+// Of one message to the coordinator; larger ones are refused.
+inline constexpr int kMaxReceiveBytes = 4 << 20;
+
 // Thread-safe. `engine` outlives the service and its streams.
 class SessionService final : public v1::WorkerService::CallbackService {
  public:

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "plan/job_defaults.h"
+#include "plan/violation.h"
+
 namespace troupe {
 namespace {
 
@@ -22,13 +25,16 @@ struct Page {
 // A token is the number of rows before its page: lists only grow at their end, or shrink, between
 // two pages.
 StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) {
-  if (page_size < 0) return InvalidArgument("page_size is {}, must not be negative", page_size);
+  if (page_size < 0) {
+    return RefuseField(StatusCode::kInvalidArgument, "page_size", "is {}, below 0", page_size);
+  }
   Page page;
   if (!token.empty()) {
     const auto [end, error] =
         std::from_chars(token.data(), token.data() + token.size(), page.begin);
     if (error != std::errc() || end != token.data() + token.size()) {
-      return InvalidArgument("page_token \"{}\" is none of a former response", token);
+      return RefuseField(StatusCode::kInvalidArgument, "page_token",
+                         "is \"{}\", which no former response had", token);
     }
   }
   const int size = page_size == 0 ? kDefaultPage : std::min<int>(page_size, kLargestPage);
@@ -38,9 +44,10 @@ StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) 
   return page;
 }
 
-StatusOr<const Job*> JobNamed(const CoordinatorState& state, const std::string& name) {
+StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
+                              const std::string& name) {
   const auto job = state.jobs.find(JobId(name));
-  if (job == state.jobs.end()) return NotFound("no job {}", name);
+  if (job == state.jobs.end()) return NoSuchJob(field, name);
   return &job->second;
 }
 
@@ -68,7 +75,7 @@ v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
 
 Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
                v1::GetJobResponse* response) {
-  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.name()));
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "name", request.name()));
   *response->mutable_job() = DescribeJob(*job, true);
   return OkStatus();
 }
@@ -89,7 +96,7 @@ Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& reques
 
 Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsRequest& request,
                        v1::ListCheckpointsResponse* response) {
-  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.job()));
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "job", request.job()));
   std::vector<v1::CheckpointRecord> records = ListedCheckpoints(*job);
   TROUPE_ASSIGN_OR_RETURN(const Page page,
                           PageOf(records.size(), request.page_size(), request.page_token()));
@@ -101,7 +108,7 @@ Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsR
 
 Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
                       v1::GetCheckpointResponse* response) {
-  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, request.job()));
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "job", request.job()));
   const auto settled = job->checkpoints.find(request.attempt());
   if (settled != job->checkpoints.end()) {
     *response->mutable_checkpoint() = settled->second;
@@ -109,7 +116,8 @@ Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequ
   }
   const auto open = job->attempts.find(request.attempt());
   if (open == job->attempts.end())
-    return NotFound("job {} has no checkpoint attempt {}", job->id(), request.attempt());
+    return RefuseField(StatusCode::kNotFound, "attempt", "is {}, which job {} does not have",
+                       request.attempt(), job->id());
   *response->mutable_checkpoint() = open->second.record;
   return OkStatus();
 }
@@ -129,10 +137,19 @@ Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& 
 Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request,
                 v1::PlanJobResponse* response) {
   const Planner& planner = state.options.planner;
-  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, planner.complete(request.job()));
+  // As `troupe plan` does: what a plan does not need, such as a name and data, may be absent.
+  v1::JobSpec spec = request.job();
+  FillCheckpointFolder(state.options, &spec);
+  ApplyDefaults(&spec);
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, planner.make_plan(spec));
   StatusOr<v1::Plan> placed = planner.place(spec, plan, ListDevices(state.fleet, false));
-  *response->mutable_plan() = placed.ok() ? *std::move(placed) : plan;
+  if (placed.ok()) {
+    *response->mutable_plan() = *std::move(placed);
+    return OkStatus();
+  }
+  *response->mutable_plan() = plan;
+  response->mutable_plan()->add_warnings(
+      fmt::format("not placed on this cluster: {}", Message(placed.status())));
   return OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "plan/job_defaults.h"
 #include "plan/make_plan.h"
+#include "data/job_data.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 

@@ -81,14 +81,4 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .validation_samples = training.validation_samples()}};
 }
 
-DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec) {
-  return {.train = spec.data().train(),
-          .validation = spec.data().validation(),
-          .validation_fraction = spec.data().validation_fraction(),
-          .sequence_length = spec.training().sequence_length(),
-          .global_batch_size = spec.training().global_batch_size(),
-          .vocab_size = spec.model().vocab_size(),
-          .seed = spec.training().seed()};
-}
-
 }  // namespace troupe

@@ -4,7 +4,6 @@
 #define TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
 
 #include "base/status.h"
-#include "data/dataset.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 #include "troupe/v1/job.pb.h"
@@ -21,8 +20,6 @@ struct RankProgram {
 
 // REQUIRES: `spec` and `plan` belong together; the spec's defaults are filled in.
 StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank);
-
-DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec);
 
 }  // namespace troupe
 

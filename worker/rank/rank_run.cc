@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
+#include "data/job_data.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -343,8 +344,7 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
 
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
   v1::WorkerMessage message;
-  *message.mutable_step_report() =
-      reports_.Make(result, network_->Statistics(), checkpoint_attempt);
+  *message.mutable_step_report() = reports_.Make(result, checkpoint_attempt);
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
   }
