@@ -220,6 +220,12 @@ bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   return true;
 }
 
+// There is nothing to tell of a cluster that is gone.
+ExitCode Stopped(const CommandLine& line) {
+  if (line.wants_json()) fmt::print("{{}}\n");
+  return ExitCode::kDone;
+}
+
 StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
@@ -227,7 +233,7 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
   auto cluster = ReadClusterFile(folder);
   if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
     fmt::print(stderr, "no cluster is up in {}\n", folder);
-    return ExitCode::kDone;
+    return Stopped(line);
   }
   TROUPE_RETURN_IF_ERROR(cluster.status());
   // A stopped supervisor would not see the signal.
@@ -254,7 +260,7 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
   PosixFileSystem files;
   const Status removed = files.Remove(JoinPath(folder, "cluster.json"));
   if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
-  return ExitCode::kDone;
+  return Stopped(line);
 }
 
 StatusOr<ExitCode> Supervise(const CommandLine& line) {

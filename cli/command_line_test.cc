@@ -68,7 +68,9 @@ TEST(ExitCodeTest, FollowsTheContract) {
   EXPECT_EQ(ExitCodeOf(OkStatus()), ExitCode::kDone);
   EXPECT_EQ(ExitCodeOf(InvalidArgument("x")), ExitCode::kUsage);
   EXPECT_EQ(ExitCodeOf(AlreadyExists("x")), ExitCode::kUsage);
-  EXPECT_EQ(ExitCodeOf(Unimplemented("x")), ExitCode::kUsage);
+  // The other end's: a coordinator that was reached, and a call that it ended.
+  EXPECT_EQ(ExitCodeOf(DeadlineExceeded("x")), ExitCode::kFailed);
+  EXPECT_EQ(ExitCodeOf(Cancelled("x")), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeOf(Unavailable("x")), ExitCode::kUnreachable);
   EXPECT_EQ(ExitCodeOf(NotFound("x")), ExitCode::kNotFound);
   EXPECT_EQ(ExitCodeOf(FailedPrecondition("x")), ExitCode::kFailed);

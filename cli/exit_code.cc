@@ -9,15 +9,11 @@ ExitCode ExitCodeOf(const Status& status) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kOutOfRange:
     case StatusCode::kAlreadyExists:
-    case StatusCode::kUnimplemented:
       return ExitCode::kUsage;
     case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded:
       return ExitCode::kUnreachable;
     case StatusCode::kNotFound:
       return ExitCode::kNotFound;
-    case StatusCode::kCancelled:
-      return ExitCode::kInterrupted;
     default:
       return ExitCode::kFailed;
   }

@@ -61,6 +61,9 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
                                            return client.jobs().CreateJob(context, request,
                                                                           response);
                                          }));
+  for (const auto& warning : created.job().plan().warnings()) {
+    fmt::print(stderr, "warning: {}\n", warning);
+  }
   const std::string& name = created.job().name();
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"name", name}}));

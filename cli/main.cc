@@ -24,6 +24,17 @@ std::string Overview(const std::vector<Command>& commands) {
          "or bad\ninput, 3 the coordinator cannot be reached, 4 not found, 130 interrupted.\n";
 }
 
+// The commands of two words that begin with `word`; empty if there are none.
+std::string CommandsWith(const std::string& word, const std::vector<Command>& commands) {
+  std::string text;
+  for (const Command& command : commands) {
+    if (command.name.starts_with(word + " ")) {
+      text += fmt::format("  {:<20} {}\n", command.name, command.summary);
+    }
+  }
+  return text;
+}
+
 ExitCode Fail(const Status& status) {
   fmt::print(stderr, "troupe: {}\n", Message(status));
   return ExitCodeOf(status);
@@ -53,6 +64,18 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     }
     const auto code = command.run(*line);
     return code.ok() ? *code : Fail(code.status());
+  }
+  if (const std::string with = CommandsWith(arguments[0], commands); !with.empty()) {
+    const std::string typed =
+        arguments.size() < 2 ? arguments[0] : arguments[0] + " " + arguments[1];
+    const bool help = arguments.size() > 1 && (arguments[1] == "--help" || arguments[1] == "-h");
+    if (help) {
+      fmt::print("{}", with);
+      return ExitCode::kDone;
+    }
+    fmt::print(stderr, "troupe: {}: no such command; those of {} are\n\n{}", typed, arguments[0],
+               with);
+    return ExitCode::kUsage;
   }
   fmt::print(stderr, "troupe: {}: no such command\n\n{}", arguments[0], Overview(commands));
   return ExitCode::kUsage;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <set>
@@ -24,7 +25,11 @@ constexpr std::chrono::milliseconds kPauseBetweenTries{200};
 class Watch {
  public:
   Watch(Client* client, InterruptWatch* interrupt, const WatchOptions& options, int64_t steps)
-      : client_(client), interrupt_(interrupt), options_(options), progress_(steps) {
+      : client_(client),
+        interrupt_(interrupt),
+        options_(options),
+        progress_(steps),
+        from_step_(options.from_step) {
     lines_ = options.lines && (options.json || !progress_.draws() || isatty(STDOUT_FILENO) == 0);
   }
 
@@ -39,6 +44,12 @@ class Watch {
       }
       if (end_ != v1::JOB_STATE_UNSPECIFIED) {
         return end_ == v1::JOB_STATE_SUCCEEDED ? ExitCode::kDone : ExitCode::kFailed;
+      }
+      if (last_status_.code() == StatusCode::kResourceExhausted && heard) {
+        // This end reads too slowly: it goes on behind what it has seen, without what it has lost.
+        from_step_ = std::max(from_step_, last_step_ + 1);
+        away_since = steady_clock::now();
+        continue;
       }
       if (!last_status_.ok() && last_status_.code() != StatusCode::kUnavailable) {
         return last_status_;
@@ -61,7 +72,7 @@ class Watch {
     interrupt_->OnInterrupt([&context] { context.TryCancel(); });
     v1::WatchJobRequest request;
     request.set_name(options_.job);
-    request.set_from_step(options_.from_step);
+    request.set_from_step(from_step_);
     auto reader = client_->jobs().WatchJob(&context, request);
     v1::WatchJobResponse response;
     bool heard = false;
@@ -80,6 +91,7 @@ class Watch {
       uint64_t& epoch = epoch_of_step_[step.step()];
       if (epoch != 0 && epoch >= step.group_epoch()) return;
       epoch = step.group_epoch();
+      last_step_ = step.step();
       ShowStep(step);
     } else if (response.has_event()) {
       const auto& event = response.event();
@@ -133,6 +145,8 @@ class Watch {
   const WatchOptions options_;
   ProgressLine progress_;
   bool lines_ = false;
+  int64_t from_step_ = 0;  // the next stream begins with its history
+  int64_t last_step_ = 0;  // the one shown last
   std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed
   std::set<std::tuple<int64_t, std::string, std::string>> events_;
   v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;

@@ -26,6 +26,7 @@ class PretendedJobs final : public v1::JobService::Service {
                                             grpc::ServerWriter<v1::WatchJobResponse>*)>;
   std::vector<Stream> streams;
   std::atomic<size_t> watched{0};
+  std::atomic<int64_t> from_step{-1};  // of the newest WatchJob
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
                       v1::GetJobResponse* response) override {
@@ -34,9 +35,10 @@ class PretendedJobs final : public v1::JobService::Service {
     response->mutable_job()->set_steps(5);
     return grpc::Status::OK;
   }
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest*,
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
     const size_t index = watched++;
+    from_step = request->from_step();
     return index < streams.size() ? streams[index](context, writer) : grpc::Status::CANCELLED;
   }
 };
@@ -116,6 +118,31 @@ TEST_F(WatchTest, GoesOnAfterALostStreamWithoutRepeatingOrLosingSteps) {
   EXPECT_EQ(Steps(), "1@1 2@1 3@1 3@2 4@2 5@2");
   EXPECT_THAT(out_, testing::EndsWith("{\"type\":\"end\",\"state\":\"SUCCEEDED\"}\n"));
   EXPECT_THAT(err_, HasSubstr("the coordinator is away"));
+}
+
+TEST_F(WatchTest, AReaderThatWasTooSlowGoesOnBehindTheLastStepItSaw) {
+  jobs_.streams = {[](auto*, auto* writer) {
+                     for (int step = 1; step <= 3; ++step) WriteStep(writer, step, 1);
+                     return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "too slow");
+                   },
+                   [](auto*, auto* writer) {
+                     for (int step = 4; step <= 5; ++step) WriteStep(writer, step, 1);
+                     WriteEnd(writer, v1::JOB_STATE_SUCCEEDED);
+                     return grpc::Status::OK;
+                   }};
+  Serve();
+  const auto code = Run("jobs/a");
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, ExitCode::kDone);
+  EXPECT_EQ(Steps(), "1@1 2@1 3@1 4@1 5@1");
+  EXPECT_EQ(jobs_.from_step, 4);
+}
+
+TEST_F(WatchTest, AStreamThatTheCoordinatorCancelsIsNoInterruption) {
+  Serve();
+  const auto code = Run("jobs/a");
+  EXPECT_EQ(code.status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(ExitCodeOf(code.status()), ExitCode::kFailed);
 }
 
 TEST_F(WatchTest, AJobThatFailedOrWasCancelledIsExitCodeOne) {
