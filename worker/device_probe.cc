@@ -9,6 +9,7 @@
 #include <charconv>
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "kernels/cpu/level.h"
@@ -43,6 +44,12 @@ std::string ReadText(const char* path) {
 }
 
 int Cores() { return static_cast<int>(AllowedCores().size()); }
+
+// "0,64": the hardware threads of the core that `thread` is on.
+std::string SiblingsOf(int thread) {
+  return ReadText(
+      fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", thread).c_str());
+}
 
 // What a measurement holds for: another processor, core count or level needs one of its own.
 std::string PeakKey() {
@@ -100,6 +107,21 @@ HostPeak KnownPeak(const std::string& model, int cores) {
   return {};
 }
 
+int PhysicalCores(const std::vector<int>& allowed,
+                  const std::function<std::string(int thread)>& siblings) {
+  std::set<std::string> cores;
+  int unknown = 0;
+  for (const int thread : allowed) {
+    const std::string core = siblings(thread);
+    if (core.empty()) {
+      ++unknown;
+    } else {
+      cores.insert(core);
+    }
+  }
+  return static_cast<int>(cores.size()) + unknown;
+}
+
 StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& directory) {
   const std::string path = JoinPath(directory, kPeakFile);
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
@@ -131,12 +153,14 @@ StatusOr<HostPeak> MeasurePeak() {
   return peak;
 }
 
-HostPeak FindPeak(FileSystem& files, const std::string& directory) {
-  if (!directory.empty()) {
+HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    if (directory.empty()) continue;
     if (const StatusOr<HostPeak> measured = ReadMeasuredPeak(files, directory); measured.ok())
       return *measured;
   }
-  return KnownPeak(ProcessorModel(ReadText("/proc/cpuinfo")), Cores());
+  return KnownPeak(ProcessorModel(ReadText("/proc/cpuinfo")),
+                   PhysicalCores(AllowedCores(), SiblingsOf));
 }
 
 int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, int64_t memory) {

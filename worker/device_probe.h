@@ -2,6 +2,7 @@
 #ifndef TROUPE_WORKER_DEVICE_PROBE_H_
 #define TROUPE_WORKER_DEVICE_PROBE_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,17 @@ int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, 
 // "AMD EPYC 9654 96-Core Processor" of /proc/cpuinfo's text; "unknown" where it names none.
 std::string ProcessorModel(const std::string& cpuinfo);
 
-// The peak that the table of known processors gives for `cores` cores of `model`; 0 for unknown
-// ones: an unknown device has no peak, and so no MFU.
+// The peak that the table of known processors gives for `cores` physical cores of `model`; 0 for
+// unknown ones: an unknown device has no peak, and so no MFU.
 HostPeak KnownPeak(const std::string& model, int cores);
 
-// What `--measure-peak` wrote into DIRECTORY/peak.json for this very processor, core count and
+// How many physical cores the hardware threads `allowed` are on: two that share one do not multiply
+// twice as fast. `siblings`: what the system calls the threads of the core that a thread is on; empty
+// where it does not tell, and then the thread counts as a core.
+int PhysicalCores(const std::vector<int>& allowed,
+                  const std::function<std::string(int thread)>& siblings);
+
+// What `--measure-peak` wrote into DIRECTORY/peak.txt for this very processor, core count and
 // kernel level; NOT_FOUND where there is none.
 StatusOr<HostPeak> ReadMeasuredPeak(FileSystem& files, const std::string& directory);
 Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const HostPeak& peak);
@@ -40,8 +47,8 @@ Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const 
 // Times large matrix products on all cores, the best of several runs. Takes seconds.
 StatusOr<HostPeak> MeasurePeak();
 
-// The measured peak of `directory` if there is one, else the table's.
-HostPeak FindPeak(FileSystem& files, const std::string& directory);
+// The measured peak of the first of `directories` that has one, else the table's.
+HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories);
 
 }  // namespace troupe
 

@@ -21,6 +21,15 @@ TEST(DeviceProbe, OnlyKnownProcessorsHaveAPeak) {
   EXPECT_EQ(KnownPeak("Some Processor", 2).float32, 0);
 }
 
+TEST(DeviceProbe, ThreadsThatShareACoreAreOne) {
+  const auto siblings = [](int thread) {
+    return thread >= 100 ? std::string() : fmt::format("{},{}", thread % 4, thread % 4 + 4);
+  };
+  EXPECT_EQ(PhysicalCores({0, 1, 2, 3}, siblings), 4);
+  EXPECT_EQ(PhysicalCores({0, 1, 4, 5}, siblings), 2);
+  EXPECT_EQ(PhysicalCores({0, 4, 100, 101}, siblings), 3);
+}
+
 TEST(DeviceProbe, AMeasuredPeakHoldsForThisProcessorAlone) {
   PosixFileSystem files;
   const TemporaryDirectory folder;
@@ -29,7 +38,10 @@ TEST(DeviceProbe, AMeasuredPeakHoldsForThisProcessorAlone) {
   const auto read = ReadMeasuredPeak(files, folder.path());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->float32, 1e11);
-  EXPECT_EQ(FindPeak(files, folder.path()).bfloat16, 2e11);
+  const TemporaryDirectory own;
+  EXPECT_EQ(FindPeak(files, {own.path(), folder.path()}).bfloat16, 2e11);
+  ASSERT_TRUE(WriteMeasuredPeak(files, own.path(), {.float32 = 1e11, .bfloat16 = 3e11}).ok());
+  EXPECT_EQ(FindPeak(files, {own.path(), folder.path()}).bfloat16, 3e11);
   ASSERT_TRUE(
       WriteFileDurably(files, folder.Child("peak.txt"), AsBytes("another | 2 cores | avx2\n1 2\n"))
           .ok());

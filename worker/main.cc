@@ -27,8 +27,9 @@ namespace {
 
 constexpr char kUsage[] =
     R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N [--island NAME] [--data-dir DIR]
-              [--log-dir DIR] [--metrics-listen HOST:PORT]
+              [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT]
 troupe-worker --measure-peak --data-dir DIR
+troupe-worker --list-failpoints
 
   --coordinator     address of the coordinator; dialled again for as long as it takes
   --name            one worker a name: [A-Za-z0-9._-]
@@ -36,9 +37,11 @@ troupe-worker --measure-peak --data-dir DIR
   --island          workers joined by the fastest fabric have the same; the host where it is not given
   --data-dir        where --measure-peak leaves and a worker finds the peak of this host, and where a worker keeps the
                     number of its life; default: the current directory
+  --peak-dir        where else to look for that peak: workers of one host may share a measurement
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
   --measure-peak    times matrix products on all cores, writes the result into the data directory and ends
+  --list-failpoints prints the points at which TROUPE_FAILPOINTS may strike, one a line, and ends
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.
 )";
@@ -53,6 +56,7 @@ struct Flags {
   int devices = 0;
   std::string island;
   std::string data_directory = ".";
+  std::string peak_directory;
   std::string log_directory;
   std::string metrics_listen;
   bool measure_peak = false;
@@ -99,6 +103,8 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
       flags.island = value;
     } else if (flag == "--data-dir") {
       flags.data_directory = value;
+    } else if (flag == "--peak-dir") {
+      flags.peak_directory = value;
     } else if (flag == "--log-dir") {
       flags.log_directory = value;
     } else if (flag == "--metrics-listen") {
@@ -129,7 +135,8 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   session::Config config;
   config.log_directory = Absolute(flags.log_directory);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                          ProbeCpuDevices(flags.devices, FindPeak(files, flags.data_directory)));
+                          ProbeCpuDevices(flags.devices, FindPeak(files, {flags.data_directory,
+                                                                          flags.peak_directory})));
   v1::Hello& hello = config.identity;
   hello.set_protocol_version(session::kProtocolVersion);
   hello.set_name(flags.name);
@@ -164,6 +171,10 @@ int Main(int argc, char** argv) {
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   if (arguments.size() == 1 && arguments[0] == "--help") {
     std::fputs(kUsage, stdout);
+    return 0;
+  }
+  if (arguments.size() == 1 && arguments[0] == "--list-failpoints") {
+    for (const FailpointName& point : AllFailpoints()) fmt::print("{}\n", point.name);
     return 0;
   }
   if (const Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {

@@ -23,8 +23,13 @@ int RankOfLog(std::string_view name, const std::string& worker) {
   return error == std::errc() && end == name.data() + name.size() ? rank : -1;
 }
 
+struct LogTail {
+  std::string text;
+  int64_t left_out = 0;  // bytes before it
+};
+
 // The end of the file, from the beginning of a line on.
-std::string Tail(FileSystem& files, const std::string& path) {
+LogTail Tail(FileSystem& files, const std::string& path) {
   const auto file = files.Open(path, SymbolicLinks::kRefuse);
   if (!file.ok()) return {};
   const int64_t bytes = std::min((*file)->size(), kFileBytesMax);
@@ -32,8 +37,9 @@ std::string Tail(FileSystem& files, const std::string& path) {
   const int64_t begin = (*file)->size() - bytes;
   if (!(*file)->ReadAt(begin, std::as_writable_bytes(std::span(text.data(), text.size()))).ok())
     return {};
-  if (begin > 0) text.erase(0, text.find('\n') + 1);
-  return text;
+  const size_t line = begin > 0 ? text.find('\n') + 1 : 0;
+  text.erase(0, line);
+  return {std::move(text), begin + static_cast<int64_t>(line)};
 }
 
 // Protobuf's strings are UTF-8; a log may hold anything.
@@ -63,7 +69,11 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
   std::vector<v1::WorkerMessage> messages(1);
   size_t bytes = 0;
   for (int rank : ranks) {
-    const std::string text = Tail(files, session::RankLogPath(config, request.job(), rank));
+    const auto [text, left_out] = Tail(files, session::RankLogPath(config, request.job(), rank));
+    if (left_out > 0) {
+      messages.back().mutable_log_lines()->add_lines(
+          fmt::format("… {} bytes left out", left_out));
+    }
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size());
       if (bytes > kMessageBytes) {

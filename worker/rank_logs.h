@@ -12,7 +12,7 @@
 namespace troupe {
 
 // LogLines for `request`, in order, each well below gRPC's limit of a message, the last one marked;
-// at most the last 4 MiB of a file. Ranks without a file here have no lines.
+// at most the last 4 MiB of a file, after a line that says how many bytes are left out. Ranks without a file here have no lines.
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
                                             const v1::ReadLogs& request);
 

@@ -95,7 +95,7 @@ Status Supervisor::ReadSettings() {
          .arguments = {JoinPath(binaries_, "troupe-worker"), "--coordinator",
                        local(settings_.coordinator_port), "--name", name, "--devices",
                        fmt::format("cpu:{}", settings_.devices_per_worker), "--data-dir",
-                       JoinPath(JoinPath(folder_, "workers"), name), "--log-dir",
+                       JoinPath(JoinPath(folder_, "workers"), name), "--peak-dir", folder_, "--log-dir",
                        JoinPath(folder_, "logs"), "--metrics-listen",
                        local(settings_.worker_metrics_ports[i])},
          .metrics = url(settings_.worker_metrics_ports[i])});

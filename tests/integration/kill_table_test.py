@@ -1,9 +1,10 @@
 """Who is killed, at which point of the protocol, what was resumed: training goes on bit-identically every time."""
 
 import re
+import subprocess
 import unittest
 
-from harness import Cluster, ClusterCase, alive, kill, wait_until
+from harness import BIN, Cluster, ClusterCase, alive, kill, wait_until
 
 STEPS = 12
 # The first life of each rank stands still before step 9, until the hand has hit it; the next begins there or later.
@@ -114,6 +115,11 @@ class KillTable(ClusterCase):
             kill_some(cluster)
             with Cluster(workers=2) as undisturbed:
                 self.check_goes_on(cluster, "killed", layout, {9}, undisturbed)
+
+    def test_the_table_holds_every_failpoint_that_the_binaries_know(self):
+        listed = subprocess.run([BIN / "troupe-worker", "--list-failpoints"], capture_output=True, text=True, timeout=30)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertEqual(sorted(listed.stdout.split()), sorted(FAILPOINTS))
 
     def test_a_worker_killed_by_hand(self):
         for layout in LAYOUTS:
