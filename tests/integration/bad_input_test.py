@@ -98,6 +98,7 @@ class BadJobs(ClusterCase):
         self.assertIn("twin", err)
         for command in ("describe", "watch", "cancel", "resume", "logs"):
             code, _, err = self.cluster.troupe(command, "nobody")
+            self.assertIn("name is", err)
             self.assertEqual(code, 4, f"{command}: {err}")
             self.assertIn("nobody", err)
         self.cluster.wait_for_state("twin", "SUCCEEDED")
@@ -134,6 +135,13 @@ class BadJobs(ClusterCase):
             code, out, err = run(*arguments)
             self.assertEqual(code, 2, arguments)
             self.assertTrue(err)
+        for word, commands in (("checkpoints", ["checkpoints list", "checkpoints verify"]), ("data", ["data prepare"])):
+            for arguments in ([word], [word, "export"]):
+                code, out, err = run(*arguments)
+                self.assertEqual((code, out), (2, ""), arguments)
+                for command in commands:
+                    self.assertIn(command, err)
+                self.assertNotIn("submit", err)
         code, _, err = run("list", "--coordinator", "127.0.0.1:1")
         self.assertEqual(code, 3, err)
 
@@ -226,6 +234,9 @@ class Strangers(ClusterCase):
                 done = cluster.wait_for_state(job, "SUCCEEDED")
                 self.assertEqual(done["restarts"], 0)
                 self.assertEqual(len(cluster.json("workers")["workers"]), 1)
+                log = (cluster.directory / "logs" / "coordinator.log").read_text()
+                self.assertRegex(log, r'worker "worker-0" on host .*, incarnation \d+, .* is refused: '
+                                      r".*worker worker-0 is still alive as incarnation \d+")
             finally:
                 twin.kill()
                 _, err = twin.communicate(timeout=10)
