@@ -125,6 +125,8 @@ class Worker {
 
   ~Worker() { context_.TryCancel(); }
 
+  void Write(const v1::WorkerMessage& message) { stream_->Write(message); }
+
   // False at the end of the stream.
   bool Read(v1::CoordinatorMessage* message) { return stream_->Read(message); }
 
@@ -312,6 +314,24 @@ TEST_F(ServiceTest, AWorkerOfAnotherProtocolVersionIsRefusedForGood) {
   EXPECT_THAT(refused.refused().message(), HasSubstr("protocol_version"));
   v1::CoordinatorMessage next;
   EXPECT_FALSE(worker.Read(&next));
+}
+
+TEST_F(ServiceTest, AnOversizedMessageEndsItsStreamAloneAndIsLogged) {
+  testing::internal::CaptureStderr();
+  {
+    Worker worker(*workers_, "worker-0");
+    worker.Await(v1::CoordinatorMessage::kWelcome);
+    v1::WorkerMessage message;
+    message.mutable_shard_failed()->set_reason(std::string(5 << 20, 'x'));
+    worker.Write(message);
+    v1::CoordinatorMessage next;
+    while (worker.Read(&next)) {
+    }
+  }
+  v1::CreateJobResponse response;
+  EXPECT_TRUE(Create(Spec("a", 3), "", &response).ok());
+  server_.reset();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("above the limit of 4194304 bytes"));
 }
 
 TEST_F(ServiceTest, GarbageOnThePortDisturbsNobody) {

@@ -54,11 +54,7 @@ class SessionReactor final
 
   void OnReadDone(bool ok) override {
     if (!ok) {
-      if (context_->IsCancelled()) {
-        OnCancel();
-      } else {
-        sink_->FinishOnce(OkStatus());
-      }
+      End(OkStatus());
       return;
     }
     if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
@@ -72,14 +68,7 @@ class SessionReactor final
   }
 
   void OnWriteDone(bool ok) override { sink_->OnWritten(ok); }
-  void OnCancel() override {
-    if (!sink_->FinishOnce(Cancelled("the stream broke"))) return;
-    // gRPC does not say which it was; in the second case it tells the peer RESOURCE_EXHAUSTED.
-    LogWarning("coordinator",
-               "session {} of {} broke: its peer went away, or sent a message above the limit of {} "
-               "bytes",
-               session_, context_->peer(), kMaxReceiveBytes);
-  }
+  void OnCancel() override { End(Cancelled("the stream broke")); }
 
   void OnDone() override {
     sink_->Detach();
@@ -88,6 +77,15 @@ class SessionReactor final
   }
 
  private:
+  // Of what came from the other end; gRPC does not say which of these it was.
+  void End(const Status& status) {
+    if (!sink_->FinishOnce(status)) return;
+    LogWarning("coordinator",
+               "session {} of {} ended: its peer closed it, went away, or sent a message above the "
+               "limit of {} bytes",
+               session_, context_->peer(), kMaxReceiveBytes);
+  }
+
   Engine& engine_;
   grpc::CallbackServerContext* const context_;  // outlives the reactor
   const std::shared_ptr<StreamSink> sink_;
