@@ -46,7 +46,7 @@ class SessionReactor final
  public:
   SessionReactor(Engine& engine, grpc::CallbackServerContext* context)
       : engine_(engine),
-        context_(context),
+        peer_(context->peer()),
         sink_(std::make_shared<StreamSink>(this)),
         session_(engine.OpenSession(sink_)) {
     StartRead(&incoming_);
@@ -58,7 +58,7 @@ class SessionReactor final
       return;
     }
     if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
-      LogWarning("coordinator", "session {} of {} is refused: {}", session_, context_->peer(),
+      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_,
                  ToString(said));
       sink_->FinishOnce(said);
       return;
@@ -83,11 +83,11 @@ class SessionReactor final
     LogWarning("coordinator",
                "session {} of {} ended: its peer closed it, went away, or sent a message above the "
                "limit of {} bytes",
-               session_, context_->peer(), kMaxReceiveBytes);
+               session_, peer_, kMaxReceiveBytes);
   }
 
   Engine& engine_;
-  grpc::CallbackServerContext* const context_;  // outlives the reactor
+  const std::string peer_;  // unknown once it is gone
   const std::shared_ptr<StreamSink> sink_;
   const SessionId session_;
   v1::WorkerMessage incoming_;
