@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -190,7 +191,11 @@ class LocalCluster:
             sys.exit(f"bench: troupe {' '.join(map(str, arguments))}: {done.stderr}")
         return done.stdout
 
-    def train(self, name, model, training, parallelism):
+    def worker_pid(self, index):
+        described = json.loads((self.home / "cluster/cluster.json").read_text())
+        return described["workers"][index]["pid"]
+
+    def train(self, name, model, training, parallelism, on_step=lambda step: None):
         """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
         job = self.home / f"{name}.yaml"
         job.write_text(f"name: {name}\nmodel: {model}\ndata: {{train: {self.home / 'headers'}}}\n"
@@ -207,6 +212,7 @@ class LocalCluster:
             if event["type"] == "step":
                 first = first or time.perf_counter() - start
                 steps.append(event)
+                on_step(event)
             elif event["type"] == "end" and event["state"] != "SUCCEEDED":
                 sys.exit(f"bench: {name} ended {event['state']}")
         watch.wait(timeout=30)
@@ -228,6 +234,29 @@ def bench_start():
               "median_seconds_from_submit_to_first_finished_step": round(statistics.median(seconds), 3)})
 
 
+def bench_recovery():
+    seconds = []
+    for _ in range(3):
+        with LocalCluster(4) as cluster:
+            killed = {}
+
+            def kill_at_ten(event):
+                if event["step"] == 10 and not killed:
+                    killed["epoch"] = event["group_epoch"]
+                    os.kill(cluster.worker_pid(1), signal.SIGKILL)
+                    killed["at"] = time.perf_counter()
+                elif killed and "seconds" not in killed and event["group_epoch"] > killed["epoch"]:
+                    killed["seconds"] = time.perf_counter() - killed["at"]
+
+            cluster.train("recovery", "{preset: tiny}",
+                          "{steps: 40, global_batch_size: 8, micro_batch_size: 2, sequence_length: 256}",
+                          "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}", kill_at_ten)
+            seconds.append(killed["seconds"])
+    show({"bench": "recovery", "model": "tiny", "ranks": 4, "killed": "one worker with SIGKILL",
+          "median_seconds_from_kill_to_next_finished_step": round(statistics.median(seconds), 3),
+          "maximum_seconds": round(max(seconds), 3)})
+
+
 def bench_layouts():
     layouts = {"single": (1, "{}"), "pipe 2 x tensor 2": (4, "{tensor_parallel_degree: 2, pipeline_parallel_degree: 2}")}
     for dtype in ("float32", "bfloat16"):
@@ -246,7 +275,7 @@ def bench_layouts():
 
 
 BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
-           "plan": bench_plan, "start": bench_start, "layouts": bench_layouts}
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts}
 
 
 def main():

@@ -6,7 +6,9 @@
 #include <utility>
 #include <variant>
 
+#include "base/file_system.h"
 #include "coordinator/call_reactor.h"
+#include "coordinator/data_check.h"
 #include "coordinator/grpc_status.h"
 #include "coordinator/views.h"
 #include "coordinator/watch_reactor.h"
@@ -129,7 +131,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   auto* const reactor = new CallReactor(engine_);
   const auto owned = std::make_shared<const v1::CreateJobRequest>(*request);
   reactor->CallAfter(
-      [&data_check = data_check_, owned](const CoordinatorState& state, std::function<void(Status)> done) {
+      [&data_checks = data_checks_, owned](const CoordinatorState& state,
+                                           std::function<void(Status)> done) {
         v1::JobSpec stated = owned->job();
         FillCheckpointFolder(state.options, &stated);
         const StatusOr<v1::JobSpec> complete = state.options.planner.complete(stated);
@@ -137,11 +140,21 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         if (!complete.ok() || state.jobs.contains(complete->name()) ||
             (!owned->request_id().empty() && state.requests.contains(owned->request_id()))) {
           done(OkStatus());
-        } else {
-          data_check.Check(*complete, AllWorkersAreHere(state.fleet), std::move(done));
+          return;
+        }
+        const bool must_be_here = AllWorkersAreHere(state.fleet);
+        const auto check = [spec = *complete, must_be_here, done] {
+          PosixFileSystem files;
+          done(CheckJobData(files, spec, must_be_here));
+        };
+        if (!data_checks.Run(check)) {
+          done(ResourceExhausted("too many new jobs wait for a look at their data"));
         }
       },
-      [owned](CallId call) { return What(CreateJobCall{call, *owned}); }, FillJob(response));
+      [owned](CallId call) {
+        return What(CreateJobCall{call, *owned});
+      },
+      FillJob(response));
   return reactor;
 }
 

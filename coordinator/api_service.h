@@ -5,7 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "coordinator/data_check.h"
+#include "base/serial_executor.h"
 #include "coordinator/engine.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -14,9 +14,9 @@ namespace troupe {
 // All thread-safe; `engine` outlives them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  // `data_check` outlives the engine's last callback.
-  JobServiceShell(Engine& engine, DataCheck& data_check)
-      : engine_(engine), data_check_(data_check) {}
+  // Looks at data on `data_checks`, which outlives the engine's last callback.
+  JobServiceShell(Engine& engine, SerialExecutor& data_checks)
+      : engine_(engine), data_checks_(data_checks) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -40,7 +40,7 @@ class JobServiceShell final : public v1::JobService::CallbackService {
 
  private:
   Engine& engine_;
-  DataCheck& data_check_;
+  SerialExecutor& data_checks_;
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {

@@ -33,8 +33,9 @@ std::string SpecJson(const v1::JobSpec& spec) {
   return status.ok() ? json : std::string();
 }
 
-// A function of what is durable and of the votes alone, so that every leader that asks for an attempt's manifest asks
-// for the same bytes: one that is written after the commit of another must not change its digest.
+// A function of what is durable and of the votes alone, so that every leader that asks for an
+// attempt's manifest asks for the same bytes: one that is written after the commit of another must
+// not change its digest.
 v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   v1::CheckpointManifest manifest;
   manifest.set_format_version(kManifestFormatVersion);
@@ -157,7 +158,8 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
     if (lower < number && attempt.asked && !attempt.begun) passed.push_back(lower);
   }
   for (const int64_t lower : passed) {
-    Attempt replaced = MarkAborted(job, lower, fmt::format("attempt {} took its place", number), turn);
+    Attempt replaced =
+        MarkAborted(job, lower, fmt::format("attempt {} took its place", number), turn);
     std::vector<CallId>& callers = job.attempts.at(number).callers;
     callers.insert(callers.end(), replaced.callers.begin(), replaced.callers.end());
     SendToGroup(job, SettledMessage(job, job.group->epoch, lower, false), turn);

@@ -15,29 +15,12 @@ using ::testing::IsEmpty;
 
 using Kind = v1::CoordinatorMessage;
 
-// A job `a` on worker-0 …, running, with due checkpoints every 10 of 30 steps.
-void RunJob(TestCluster& cluster, int ranks) {
-  for (int worker = 0; worker < ranks; ++worker) cluster.Connect(fmt::format("worker-{}", worker));
-  v1::JobSpec spec = TestSpec("a", ranks, 30);
-  spec.mutable_checkpoint()->set_interval(10);
-  cluster.Submit(spec);
-  cluster.StartRanks("a");
-}
-
 // Of all ranks, so that it is known that none is behind.
-void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
+void AllReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
   for (int64_t step = from; step <= to; ++step) {
     for (int rank = 0; rank < cluster.job("a").plan.ranks_size(); ++rank)
       cluster.Report("a", step, rank);
   }
-}
-
-int64_t AttemptOf(TestCluster& cluster, int64_t step) {
-  for (const auto& [number, attempt] : cluster.job("a").attempts) {
-    if (attempt.record.step() == step) return number;
-  }
-  ADD_FAILURE() << "no attempt of step " << step;
-  return 0;
 }
 
 Effects Fail(TestCluster& cluster, int64_t attempt, int32_t rank = 0) {
@@ -96,14 +79,14 @@ const Reply* ReplyTo(const TestCluster& cluster, CallId call) {
 TEST(AttemptPaths, ACatalogThatBeginsAnewNamesAndDeletesNothingOfTheOldOne) {
   TestCluster before;
   before.wall_ns = 1'000'000'000;
-  RunJob(before, 1);
+  RunJob(before, 1, 1, 30);
   ReportUpTo(before, 1, 10);
   before.Commit("a", AttemptOf(before, 10), 10);
   const std::string committed = NewestCommit(before.job("a"))->path();
 
   TestCluster after;
   after.wall_ns = 2'000'000'000;
-  RunJob(after, 1);
+  RunJob(after, 1, 1, 30);
   ReportUpTo(after, 1, 10);
   EXPECT_NE(after.job("a").attempts.at(AttemptOf(after, 10)).record.path(), committed);
   Fail(after, AttemptOf(after, 10));
@@ -118,8 +101,8 @@ TEST(AttemptPaths, ACatalogThatBeginsAnewNamesAndDeletesNothingOfTheOldOne) {
 
 TEST(FinalAttempt, IsTriedAgainUntilTheStateIsSaved) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 30);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 30);
   const int64_t first = AttemptOf(cluster, 30);
   cluster.Vote("a", first, 30, 1);
   Fail(cluster, first);
@@ -153,8 +136,8 @@ TEST(FinalAttempt, IsTriedAgainUntilTheStateIsSaved) {
 TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
   for (const bool retried : {false, true}) {
     TestCluster cluster;
-    RunJob(cluster, 1);
-    ReportUpTo(cluster, 1, 30);
+    RunJob(cluster, 1, 1, 30);
+    AllReportUpTo(cluster, 1, 30);
     Fail(cluster, AttemptOf(cluster, 30));
     if (retried) Wait(cluster, 6);
     cluster.Pass(std::chrono::seconds(1));
@@ -175,8 +158,8 @@ TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
 
 TEST(FinalAttempt, OfARankThatSaysNothingBreaksTheGroup) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 30);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 30);
   cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
   Wait(cluster, 590);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
@@ -186,14 +169,13 @@ TEST(FinalAttempt, OfARankThatSaysNothingBreaksTheGroup) {
 
 TEST(Failures, OfASettledAttemptAreSettledTooSoThatNobodySaysThemAgain) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 10);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
   const int64_t attempt = AttemptOf(cluster, 10);
   Fail(cluster, attempt, 0);
   cluster.worker("worker-1").inbox.clear();
   Fail(cluster, attempt, 1);
-  const v1::CoordinatorMessage* const settled =
-      cluster.Last("worker-1", Kind::kCheckpointSettled);
+  const v1::CoordinatorMessage* const settled = cluster.Last("worker-1", Kind::kCheckpointSettled);
   ASSERT_NE(settled, nullptr);
   EXPECT_EQ(settled->checkpoint_settled().attempt(), attempt);
   EXPECT_FALSE(settled->checkpoint_settled().committed());
@@ -201,11 +183,11 @@ TEST(Failures, OfASettledAttemptAreSettledTooSoThatNobodySaysThemAgain) {
 
 TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 3);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 3);
   const CallId call = CancelWithCheckpoint(cluster);
   const int64_t first = NewestRequest(cluster);
-  ReportUpTo(cluster, 4, 4);
+  AllReportUpTo(cluster, 4, 4);
   Fail(cluster, first, 1);
   ASSERT_NE(ReplyTo(cluster, call), nullptr);
   EXPECT_EQ(ReplyTo(cluster, call)->status.code(), StatusCode::kAborted);
@@ -223,8 +205,8 @@ TEST(CancelWithCheckpoint, ThatCannotSaveSaysSoAndSavesLater) {
 
 TEST(CancelWithCheckpoint, IsCalledOffWhereTheRanksFailFirstAndTheJobRecovers) {
   TestCluster cluster;
-  RunJob(cluster, 1);
-  ReportUpTo(cluster, 1, 3);
+  RunJob(cluster, 1, 1, 30);
+  AllReportUpTo(cluster, 1, 3);
   const CallId call = CancelWithCheckpoint(cluster);
   cluster.Crash("a", 0);
   ASSERT_NE(ReplyTo(cluster, call), nullptr);
@@ -252,13 +234,13 @@ TEST(CancelWithCheckpoint, OfAJobThatIsNotRunningIsRefusedUnlessNothingRan) {
 
 TEST(Inherited, AttemptsThatMayHaveBeenWrittenAreDeletedOnDiskNotForgotten) {
   TestCluster cluster;
-  RunJob(cluster, 1);
-  ReportUpTo(cluster, 1, 5);
+  RunJob(cluster, 1, 1, 30);
+  AllReportUpTo(cluster, 1, 5);
   cluster.Pass(std::chrono::seconds(1));
   const int64_t attempt = AttemptOf(cluster, 10);
   cluster.Restart();
   cluster.Reconnect("worker-0");
-  ReportUpTo(cluster, 6, 12);
+  AllReportUpTo(cluster, 6, 12);
   EXPECT_EQ(cluster.job("a").checkpoints.at(attempt).state(), v1::CHECKPOINT_STATE_ABORTED);
   EXPECT_EQ(cluster.Last("worker-0", Kind::kDeleteCheckpoint)->delete_checkpoint().attempt(),
             attempt);
@@ -268,14 +250,14 @@ TEST(Inherited, AttemptsThatMayHaveBeenWrittenAreDeletedOnDiskNotForgotten) {
 
 TEST(Inherited, AVoteThatComesBeforeTheReportsStillCommits) {
   TestCluster cluster;
-  RunJob(cluster, 1);
-  ReportUpTo(cluster, 1, 5);
+  RunJob(cluster, 1, 1, 30);
+  AllReportUpTo(cluster, 1, 5);
   cluster.Pass(std::chrono::seconds(1));
   const int64_t attempt = AttemptOf(cluster, 10);
   cluster.Restart();
   cluster.Reconnect("worker-0");
   cluster.Vote("a", attempt, 10, 0);
-  ReportUpTo(cluster, 6, 15);
+  AllReportUpTo(cluster, 6, 15);
   cluster.WriteManifest("a", attempt);
   ASSERT_NE(NewestCommit(cluster.job("a")), nullptr);
   EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), 10);
@@ -283,8 +265,8 @@ TEST(Inherited, AVoteThatComesBeforeTheReportsStillCommits) {
 
 TEST(Inherited, AttemptsAheadOfTheReportsAreDeletedWhenTheEpochEnds) {
   TestCluster cluster;
-  RunJob(cluster, 1);
-  ReportUpTo(cluster, 1, 5);
+  RunJob(cluster, 1, 1, 30);
+  AllReportUpTo(cluster, 1, 5);
   const int64_t attempt = AttemptOf(cluster, 20);
   cluster.Disconnect("worker-0");
   cluster.Connect("worker-0");
@@ -295,7 +277,7 @@ TEST(Inherited, AttemptsAheadOfTheReportsAreDeletedWhenTheEpochEnds) {
 
 TEST(Requests, TwoAtOnceAreOne) {
   TestCluster cluster;
-  RunJob(cluster, 2);
+  RunJob(cluster, 2, 2, 30);
   const CallId first = Ask(cluster);
   const CallId second = Ask(cluster);
   EXPECT_EQ(cluster.Count("worker-0", Kind::kCheckpointRequest), 1);
@@ -308,7 +290,7 @@ TEST(Requests, TwoAtOnceAreOne) {
 
 TEST(Requests, AreAnsweredByTheCancelsThatCameAfterThem) {
   TestCluster cluster;
-  RunJob(cluster, 2);
+  RunJob(cluster, 2, 2, 30);
   const CallId asked = Ask(cluster);
   const int64_t lower = NewestRequest(cluster);
   CancelWithCheckpoint(cluster);
@@ -316,7 +298,7 @@ TEST(Requests, AreAnsweredByTheCancelsThatCameAfterThem) {
   const int64_t higher = NewestRequest(cluster);
   ASSERT_GT(higher, lower);
   // Ranks know the highest alone.
-  ReportUpTo(cluster, 1, 2);
+  AllReportUpTo(cluster, 1, 2);
   cluster.Vote("a", higher, 2, 0);
   EXPECT_FALSE(cluster.job("a").attempts.contains(lower));
   cluster.Vote("a", higher, 2, 1);
@@ -330,11 +312,11 @@ TEST(Requests, AreAnsweredByTheCancelsThatCameAfterThem) {
 
 TEST(Requests, ThatNoRankBeginsEndWithinALimit) {
   TestCluster cluster;
-  RunJob(cluster, 1);
+  RunJob(cluster, 1, 1, 30);
   const CallId call = Ask(cluster);
   int64_t step = 0;
   for (; step < 25; ++step) {
-    ReportUpTo(cluster, step + 1, step + 1);
+    AllReportUpTo(cluster, step + 1, step + 1);
     Wait(cluster, 30);
   }
   ASSERT_NE(ReplyTo(cluster, call), nullptr);
@@ -344,14 +326,14 @@ TEST(Requests, ThatNoRankBeginsEndWithinALimit) {
 
 TEST(Deletions, OfAbortedAttemptsAreRepeatedUntilNoRankMayWriteThere) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 10);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
   const int64_t attempt = AttemptOf(cluster, 10);
   Fail(cluster, attempt);
   Deleted(cluster, attempt);
   ASSERT_TRUE(cluster.job("a").checkpoints.contains(attempt)) << "rank 1 may still write";
   cluster.worker("worker-0").inbox.clear();
-  ReportUpTo(cluster, 11, 20);
+  AllReportUpTo(cluster, 11, 20);
   cluster.Commit("a", AttemptOf(cluster, 20), 20);
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 1);
   Deleted(cluster, attempt);
@@ -360,8 +342,8 @@ TEST(Deletions, OfAbortedAttemptsAreRepeatedUntilNoRankMayWriteThere) {
 
 TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 10);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
   const int64_t attempt = AttemptOf(cluster, 10);
   cluster.Vote("a", attempt, 10, 0);
   cluster.Do([&] {
@@ -385,10 +367,10 @@ TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
 // Ranks that write stand still.
 TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
   TestCluster cluster;
-  RunJob(cluster, 2);
+  RunJob(cluster, 2, 2, 30);
   Job& job = cluster.state().jobs.at("a");
   job.plan.add_memory()->set_parameter_bytes(5'000'000'000);  // 100 s
-  ReportUpTo(cluster, 1, 9);
+  AllReportUpTo(cluster, 1, 9);
   v1::WorkerMessage report;
   report.mutable_step_report()->set_job("a");
   report.mutable_step_report()->set_group_epoch(1);
@@ -408,9 +390,9 @@ TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
 
 TEST(Writing, OfAnAttemptHasALimit) {
   TestCluster cluster;
-  RunJob(cluster, 1);
+  RunJob(cluster, 1, 1, 30);
   cluster.state().jobs.at("a").plan.add_memory()->set_parameter_bytes(5'000'000'000);
-  ReportUpTo(cluster, 1, 10);
+  AllReportUpTo(cluster, 1, 10);
   const int64_t attempt = AttemptOf(cluster, 10);
   cluster.Vote("a", attempt, 10, 0);
   Wait(cluster, 695);
@@ -421,11 +403,11 @@ TEST(Writing, OfAnAttemptHasALimit) {
 
 TEST(Late, TwoAttemptsAtOnceAbortEachWithoutTheOther) {
   TestCluster cluster;
-  RunJob(cluster, 2);
-  ReportUpTo(cluster, 1, 29);
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 29);
   Ask(cluster);
   const int64_t asked = NewestRequest(cluster);
-  ReportUpTo(cluster, 30, 30);
+  AllReportUpTo(cluster, 30, 30);
   cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
   cluster.Vote("a", asked, 30, 0);
   Wait(cluster, 605);

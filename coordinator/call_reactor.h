@@ -40,8 +40,8 @@ class CallReactor final : public grpc::ServerUnaryReactor {
   // Looks at the state, on the engine's thread, and calls `done` once, on any thread.
   using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
 
-  // As Call, once `check` is done with OK; else ends the call with what it says. `make` must own what
-  // it makes the event of: the call may have ended by then.
+  // As Call, once `check` is done with OK; else ends the call with what it says. `make` must own
+  // what it makes the event of: the call may have ended by then.
   void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill) {
     engine_.Query([shared = shared_, &engine = engine_, check = std::move(check),
                    make = std::move(make), fill = std::move(fill)](const CoordinatorState& state) {

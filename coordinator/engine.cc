@@ -188,8 +188,8 @@ class Engine::Stepping {
 
   void SetAlarm(Context& context) {
     // What changed since the last look at the fleet shows soon, also if nothing else happens.
-    const MonotonicTime tick = std::max(NextDeadline(state_).value_or(fleet_metrics_time_),
-                                        stall_guard_.ticks_from());
+    const MonotonicTime tick =
+        std::max(NextDeadline(state_).value_or(fleet_metrics_time_), stall_guard_.ticks_from());
     const MonotonicTime due = std::min(tick, fleet_metrics_time_);
     if (alarm_) context.CancelTimer(alarm_);
     alarm_ = context.SetTimer(std::max(due - context.Now(), kShortestAlarm), AnyMessage(Alarm{}));

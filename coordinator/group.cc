@@ -35,8 +35,8 @@ double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
   return static_cast<double>(most) * job.plan.ranks_size();
 }
 
-// A restore may be as slow as this, after the allowance for all else; a job that may pause for long may
-// start for as long.
+// A restore may be as slow as this, after the allowance for all else; a job that may pause for long
+// may start for as long.
 Duration StartLimit(const Job& job, const v1::CheckpointRecord* commit, const TimeLimits& limits) {
   constexpr double kSlowestBytesPerSecond = 50e6;
   constexpr double kLongestSeconds = 86400;
@@ -75,8 +75,8 @@ v1::CoordinatorMessage TicketOf(const Job& job, const TimeLimits& limits) {
   return message;
 }
 
-// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown. Ranks on processors
-// share the cores of their host, which count once however many ranks use them.
+// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown.
+// Ranks on processors share the cores of their host, which count once however many ranks use them.
 double PeakFlops(const Job& job, const Fleet& fleet) {
   const bool bfloat16 = job.spec.training().compute_dtype() == "bfloat16";
   struct HostShare {
@@ -100,7 +100,8 @@ double PeakFlops(const Job& job, const Fleet& fleet) {
       continue;
     }
     HostShare& host = hosts[worker->hello.host()];
-    host.used += peak * std::min(1.0, static_cast<double>(job.plan.threads_per_rank()) / found->cores());
+    host.used +=
+        peak * std::min(1.0, static_cast<double>(job.plan.threads_per_rank()) / found->cores());
     host.whole = std::max(host.whole, peak);
   }
   for (const auto& [name, host] : hosts) sum += std::min(host.used, host.whole);

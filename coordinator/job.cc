@@ -109,7 +109,8 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       aborted.set_reason("the coordinator restarted and its group epoch had ended");
     }
   }
-  if (job.record.state() == v1::JOB_STATE_RECOVERING && spec.fault_tolerance().allow_layout_change()) {
+  if (job.record.state() == v1::JOB_STATE_RECOVERING &&
+      spec.fault_tolerance().allow_layout_change()) {
     job.shrink_time = now + limits.layout_patience;
   }
   return job;
@@ -238,8 +239,8 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   TROUPE_RETURN_IF_ERROR(CheckKeptKeys(job.spec, spec));
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit == nullptr && HasQuarantined(job)) {
-    return FailedPrecondition("job {} has no checkpoint left to resume from: every one is quarantined",
-                              job.id());
+    return FailedPrecondition(
+        "job {} has no checkpoint left to resume from: every one is quarantined", job.id());
   }
   const int64_t reached = commit != nullptr ? commit->step() : 0;
   if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
@@ -378,11 +379,12 @@ void OnJobTime(Job& job, Turn& turn) {
       return;
     case GroupPhase::kStarting:
     case GroupPhase::kBooked:
-      BreakGroup(job,
-                 {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {:.0f} s",
-                                                           ToSeconds(job.group->start_limit))),
-                  false, false},
-                 turn);
+      BreakGroup(
+          job,
+          {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {:.0f} s",
+                                                    ToSeconds(job.group->start_limit))),
+           false, false},
+          turn);
       return;
     case GroupPhase::kSettling:
       SettleBreakdown(job, {job.group->failure, true, false}, turn);

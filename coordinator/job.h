@@ -55,7 +55,7 @@ struct Group {
   // The ranks have stopped to be saved and that failed: when it is tried again.
   std::optional<MonotonicTime> save_again_time;
   int failed_saves = 0;
-  v1::Failure failure;          // kSettling: of the secondary failure
+  v1::Failure failure;  // kSettling: of the secondary failure
 };
 
 // An intent that is recorded and not settled.
@@ -65,7 +65,7 @@ struct Attempt {
   bool begun = false;           // a rank is known to take part
   bool inherited = false;       // of a former leader: what ranks did with it may be on its way
   MonotonicTime begun_time;
-  MonotonicTime asked_time;     // of one that is asked for
+  MonotonicTime asked_time;                // of one that is asked for
   std::map<int32_t, v1::ShardDone> votes;  // by rank
   std::vector<CallId> callers;
 };

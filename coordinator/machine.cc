@@ -225,7 +225,8 @@ class Stepper {
       turn_.effects.logs.push_back(
           {event.call,
            OkStatus(),
-           {fmt::format("… the lines on {} are left out: not connected now", fmt::join(away, ", "))},
+           {fmt::format("… the lines on {} are left out: not connected now",
+                        fmt::join(away, ", "))},
            false});
     }
     const uint64_t request = ++state_.last_log_request;

@@ -55,9 +55,7 @@ bool WouldRepeat(const v1::RankFailed& message) {
 
 // Commits there were, and every one of them turned out bad: from the seed the job would only seem
 // to go on.
-bool LostEveryCommit(const Job& job) {
-  return NewestCommit(job) == nullptr && HasQuarantined(job);
-}
+bool LostEveryCommit(const Job& job) { return NewestCommit(job) == nullptr && HasQuarantined(job); }
 
 std::string RanksOn(const Job& job, const std::string& worker) {
   std::set<int32_t> ranks;

@@ -12,8 +12,8 @@
 #include "base/file_system.h"
 #include "base/metrics.h"
 #include "base/rocksdb_store.h"
+#include "base/serial_executor.h"
 #include "coordinator/api_service.h"
-#include "coordinator/data_check.h"
 #include "coordinator/engine.h"
 #include "coordinator/session_service.h"
 
@@ -26,6 +26,7 @@ constexpr int kMinPingIntervalMs = 100;
 // A watcher whose host is gone is noticed.
 constexpr int kKeepaliveMs = 10000;
 constexpr int kKeepaliveTimeoutMs = 5000;
+constexpr size_t kMaxWaitingDataChecks = 256;
 
 }  // namespace
 
@@ -39,7 +40,7 @@ struct Server::Parts {
   std::unique_ptr<MetricsServer> metrics_server;
   std::unique_ptr<RocksDbStore> store;
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<DataCheck> data_check;
+  std::unique_ptr<SerialExecutor> data_checks;
   std::unique_ptr<JobServiceShell> jobs;
   std::unique_ptr<PlanServiceShell> plans;
   std::unique_ptr<CheckpointServiceShell> checkpoints;
@@ -74,8 +75,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
                             MetricsServer::Start(parts->metrics, options.metrics_listen));
   }
   Engine& running = *parts->engine;
-  parts->data_check = std::make_unique<DataCheck>();
-  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->data_check);
+  parts->data_checks = std::make_unique<SerialExecutor>(kMaxWaitingDataChecks);
+  parts->jobs = std::make_unique<JobServiceShell>(running, *parts->data_checks);
   parts->plans = std::make_unique<PlanServiceShell>(running);
   parts->checkpoints = std::make_unique<CheckpointServiceShell>(running);
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
@@ -116,7 +117,7 @@ void Server::Stop() {
   parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
   parts_->grpc->Wait();
   parts_->grpc.reset();
-  parts_->data_check->Stop();  // it calls the engine
+  parts_->data_checks->Stop();  // it calls the engine
   parts_->engine.reset();
   parts_->store.reset();
 }

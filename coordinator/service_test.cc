@@ -252,8 +252,8 @@ TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
   spec.mutable_data()->clear_validation();
   EXPECT_TRUE(Create(spec, "r", &response).ok());
 
-  // A repeated request is the first one's job, whatever became of its data; and data whose folder is
-  // not on this host may be on the workers'.
+  // A repeated request is the first one's job, whatever became of its data; and data whose folder
+  // is not on this host may be on the workers'.
   spec.mutable_data()->set_train(directory_.path() + "/gone");
   EXPECT_TRUE(Create(spec, "r", &response).ok());
   EXPECT_TRUE(Create(Spec("b", 3), "", &response).ok());
@@ -332,7 +332,8 @@ TEST_F(ServiceTest, AnOversizedMessageEndsItsStreamAloneAndIsLogged) {
   v1::CreateJobResponse response;
   EXPECT_TRUE(Create(Spec("a", 3), "", &response).ok());
   server_.reset();
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), ContainsRegex("session 1 of ipv.* above the limit of 4194304 bytes"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              ContainsRegex("session 1 of ipv.* above the limit of 4194304 bytes"));
 }
 
 TEST_F(ServiceTest, GarbageOnThePortDisturbsNobody) {

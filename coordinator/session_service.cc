@@ -58,8 +58,7 @@ class SessionReactor final
       return;
     }
     if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
-      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_,
-                 ToString(said));
+      LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
       sink_->FinishOnce(said);
       return;
     }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <gtest/gtest.h>
+
 #include "base/check.h"
 
 namespace troupe {
@@ -317,6 +319,37 @@ std::vector<std::string> TestCluster::Events(const std::string& job) const {
   std::vector<std::string> names;
   for (const v1::JobEvent& event : *events) names.push_back(event.event());
   return names;
+}
+
+void RunJob(TestCluster& cluster, int ranks, int workers, int64_t steps) {
+  for (int worker = 0; worker < workers; ++worker)
+    cluster.Connect(fmt::format("worker-{}", worker));
+  v1::JobSpec spec = TestSpec("a", ranks, steps);
+  spec.mutable_checkpoint()->set_interval(10);
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
+}
+
+void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
+  for (int64_t step = from; step <= to; ++step) cluster.Report("a", step);
+}
+
+int SecondsUntilBroken(TestCluster& cluster, int limit) {
+  const int64_t restarts = cluster.job("a").record.restarts();
+  for (int second = 1; second <= limit; ++second) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+    if (cluster.job("a").record.restarts() != restarts) return second;
+  }
+  return limit + 1;
+}
+
+int64_t AttemptOf(const TestCluster& cluster, int64_t step) {
+  for (const auto& [number, attempt] : cluster.job("a").attempts) {
+    if (attempt.record.step() == step) return number;
+  }
+  ADD_FAILURE() << "no attempt of step " << step;
+  return 0;
 }
 
 }  // namespace troupe

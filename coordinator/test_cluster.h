@@ -100,6 +100,16 @@ class TestCluster {
   std::map<std::string, TestWorker> workers_;
 };
 
+// Job `a` of `ranks` ranks on worker-0 …, running, with due checkpoints every 10 of its steps.
+void RunJob(TestCluster& cluster, int ranks, int workers, int64_t steps = 100);
+// Rank 0's reports of job `a`.
+void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to);
+// Seconds until the running group of job `a` is broken, with heartbeats all along; limit + 1 if it
+// is not.
+int SecondsUntilBroken(TestCluster& cluster, int limit);
+// The attempt of `step` of job `a`; a failure of the test where there is none.
+int64_t AttemptOf(const TestCluster& cluster, int64_t step);
+
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_TEST_CLUSTER_H_

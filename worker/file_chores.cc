@@ -8,30 +8,27 @@
 #include "worker/rank_logs.h"
 
 namespace troupe {
+namespace {
+
+constexpr size_t kMaxWaiting = 1024;
+
+}  // namespace
 
 FileChores::FileChores(session::Config config, std::shared_ptr<EventQueue> events)
-    : config_(std::move(config)), events_(std::move(events)), thread_([this] { Run(); }) {}
-
-FileChores::~FileChores() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
+    : config_(std::move(config)), events_(std::move(events)), executor_(kMaxWaiting) {}
 
 void FileChores::ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream) {
-  Queue([this, request = std::move(request), stream = std::move(stream)] {
+  const bool queued = executor_.Run([this, request, stream] {
     PosixFileSystem files;
     for (v1::WorkerMessage& message : ReadRankLogs(files, config_, request)) {
       if (stream) stream->Send(std::move(message));
     }
   });
+  if (!queued) LogWarning("worker", "read logs of {}: too much else waits", request.job());
 }
 
 void FileChores::Remove(v1::DeleteCheckpoint request) {
-  Queue([this, request = std::move(request)] {
+  const bool queued = executor_.Run([this, request] {
     PosixFileSystem files;
     if (const Status removed = DeleteAttempt(files, request.path()); !removed.ok()) {
       LogWarning("worker", "remove checkpoint: {}", ToString(removed));
@@ -43,27 +40,7 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
     gone.deleted.set_path(request.path());
     events_->Push(std::move(gone));
   });
-}
-
-void FileChores::Queue(std::function<void()> work) {
-  {
-    std::lock_guard lock(mutex_);
-    work_.push_back(std::move(work));
-  }
-  changed_.notify_all();
-}
-
-void FileChores::Run() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !work_.empty(); });
-    if (stopping_) return;
-    const std::function<void()> work = std::move(work_.front());
-    work_.pop_front();
-    lock.unlock();
-    work();
-    lock.lock();
-  }
+  if (!queued) LogWarning("worker", "remove checkpoint {}: too much else waits", request.path());
 }
 
 }  // namespace troupe

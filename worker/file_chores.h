@@ -1,15 +1,10 @@
-// Does the daemon's slow work on files, on a thread of its own: reads logs, removes checkpoints. In
-// order, one at a time.
+// The daemon's slow work on files, off its loop: reads logs, removes checkpoints.
 #ifndef TROUPE_WORKER_FILE_CHORES_H_
 #define TROUPE_WORKER_FILE_CHORES_H_
 
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 
+#include "base/serial_executor.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/coordinator_stream.h"
 #include "worker/event_queue.h"
@@ -22,27 +17,20 @@ class FileChores {
  public:
   FileChores(session::Config config, std::shared_ptr<EventQueue> events);
   // Finishes what it does now; the rest is dropped.
-  ~FileChores();
+  ~FileChores() = default;
   FileChores(const FileChores&) = delete;
   FileChores& operator=(const FileChores&) = delete;
 
   // Answers on `stream`.
   void ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream);
   // Says CheckpointGone once the removal is durable; a failure is logged, the coordinator asks
-  // again.
+  // again, as it does where too much waits to be removed.
   void Remove(v1::DeleteCheckpoint request);
 
  private:
-  void Run();
-  void Queue(std::function<void()> work);
-
   const session::Config config_;
   const std::shared_ptr<EventQueue> events_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> work_;
-  bool stopping_ = false;
-  std::thread thread_;
+  SerialExecutor executor_;  // last: its tasks use the others
 };
 
 }  // namespace troupe
