@@ -41,6 +41,9 @@ const Preset* FindPreset(std::string_view name) {
   } while (false)
 
 void ApplyModelDefaults(v1::ModelSpec* model) {
+  TROUPE_DEFAULT(model, export_dtype, "float32");
+  // An imported model is stated in full, or refused: a default could contradict its directory.
+  if (model->has_from()) return;
   const Preset* preset = FindPreset(model->preset());
   if (model->has_preset() && preset == nullptr) return;
   const Preset& base = preset != nullptr ? *preset : kPresets[0];

@@ -111,10 +111,7 @@ class Validator {
       violations_.Add("model.preset", "is \"{}\", not one of {}", model.preset(), KnownPresets());
       return;
     }
-    if (model.has_from()) {
-      violations_.Add("model.from", "is {}: this build does not import models",
-                                   model.from());
-    }
+    if (model.has_from() && !From()) return;
     const auto blocks = model::ExpandPattern(model.pattern());
     if (!blocks.ok()) {
       violations_.Add("model.pattern", "is \"{}\", which {}", model.pattern().substr(0, 200),
@@ -141,7 +138,32 @@ class Validator {
     Positive("model.rope_theta", model.rope_theta());
     Positive("model.norm_eps", model.norm_eps());
     if (model.has_rope_scaling()) RopeScaling();
+    if (model.has_max_position_embeddings()) {
+      Within("model.max_position_embeddings", model.max_position_embeddings(), 1, kMaxSteps);
+    }
+    Word("model.export_dtype", model.export_dtype(), {"float32", "bfloat16", "float16"});
     Experts();
+  }
+
+  // Whether the configuration of model.from has been written into the other keys.
+  bool From() {
+    const auto& model = spec_.model();
+    Absolute("model.from", model.from());
+    if (model.has_preset()) {
+      violations_.Add("model.preset", "is {} beside model.from: state one of them", model.preset());
+    }
+    const auto* descriptor = v1::ModelSpec::descriptor();
+    for (const char* key :
+         {"pattern", "hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim",
+          "intermediate_size", "vocab_size", "tie_word_embeddings", "rope_theta", "norm_eps"}) {
+      if (model.GetReflection()->HasField(model, descriptor->FindFieldByName(key))) continue;
+      violations_.Add("model.from",
+                      "is {} and model.{} is absent: whoever submits a job writes the "
+                      "configuration into it, as `troupe submit` does",
+                      model.from(), key);
+      return false;
+    }
+    return true;
   }
 
   void HeadDim(int64_t heads) {
