@@ -145,7 +145,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         const bool must_be_here = AllWorkersAreHere(state.fleet);
         const auto check = [spec = *complete, must_be_here, done] {
           PosixFileSystem files;
-          done(CheckJobData(files, spec, must_be_here));
+          const Status data = CheckJobData(files, spec, must_be_here);
+          done(data.ok() ? CheckInitialLoad(files, spec, must_be_here) : data);
         };
         if (!data_checks.Run(check)) {
           done(ResourceExhausted("too many new jobs wait for a look at their data"));

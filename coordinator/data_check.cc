@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "checkpoint/manifest.h"
 #include "data/job_data.h"
+#include "plan/kept_keys.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -27,6 +29,17 @@ Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be
   const auto dataset = Dataset::Open(files, options);
   if (dataset.ok()) return OkStatus();
   return RefuseData(complete, FieldToBlame(files, options), dataset.status());
+}
+
+Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
+  const std::string& path = complete.checkpoint().initial_load();
+  if (path.empty() || (!must_be_here && !FolderIsHere(files, path))) return OkStatus();
+  const auto manifest = ReadManifest(files, path, "");
+  if (!manifest.ok()) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load", "is {}: {}", path,
+                       Message(manifest.status()));
+  }
+  return CheckContinues(*manifest, complete);
 }
 
 bool AllWorkersAreHere(const Fleet& fleet) {

@@ -73,8 +73,9 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
   job.last_group = group;
   job.durable_step = record.step();
   if (record.median_step_seconds() > 0) job.step_seconds.push_back(record.median_step_seconds());
-  if (group.ranks_size() > 0) *job.plan.mutable_ranks() = group.ranks();
   const bool running = record.state() == v1::JOB_STATE_RUNNING;
+  // A job that waits may have been resumed on another layout than its last group had.
+  if (running && group.ranks_size() > 0) *job.plan.mutable_ranks() = group.ranks();
   if (running) {
     Group& adopted = job.group.emplace();
     adopted.epoch = record.group_epoch();
@@ -225,7 +226,10 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   }
   const Planner& planner = turn.options.planner;
   v1::JobSpec merged = job.spec;
-  if (overrides.parallelism().pipeline_parallel_split_points_size() > 0) {
+  // Points that cut the model into the former number of stages mean nothing for another.
+  if (overrides.parallelism().pipeline_parallel_split_points_size() > 0 ||
+      overrides.parallelism().has_pipeline_parallel_degree() ||
+      overrides.parallelism().has_pipeline_parallel_chunks()) {
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
   }
   if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
@@ -251,11 +255,25 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
                        "is {}, which is not more than the {} steps that job {} has done",
                        spec.training().steps(), reached, job.id());
   }
+  if (commit != nullptr && overrides.checkpoint().has_initial_load() &&
+      overrides.checkpoint().initial_load() != job.spec.checkpoint().initial_load()) {
+    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load",
+                       "is {}, and job {} goes on from its own commit of step {}",
+                       overrides.checkpoint().initial_load(), job.id(), reached);
+  }
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
-  if (job.plan.has_device()) {
+  // The same layout goes on with the same kernels, bit for bit. Another one is another computation,
+  // whose devices and threads are chosen anew.
+  const bool same_layout = plan.mesh().SerializeAsString() == job.plan.mesh().SerializeAsString() &&
+                           spec.devices() == job.spec.devices();
+  if (same_layout && job.plan.has_device()) {
     *plan.mutable_device() = job.plan.device();
     plan.set_threads_per_rank(job.plan.threads_per_rank());
   }
+  const std::string layout =
+      same_layout ? ""
+                  : fmt::format(" on {} ranks, which were {}", plan.ranks_size(),
+                                job.plan.ranks_size());
   job.spec = std::move(spec);
   job.plan = std::move(plan);
   job.record.set_state(v1::JOB_STATE_QUEUED);
@@ -267,7 +285,7 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   job.record.clear_median_step_seconds();
   turn.effects.writes.PutSpec(job.id(), job.spec);
   turn.effects.writes.PutPlan(job.id(), job.plan);
-  RecordEvent(job, "QUEUED", fmt::format("resumed from step {}", reached), turn);
+  RecordEvent(job, "QUEUED", fmt::format("resumed from step {}{}", reached, layout), turn);
   turn.reschedule = true;
   return OkStatus();
 }

@@ -128,7 +128,8 @@ void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std:
 // when it is done.
 void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
 
-// Queues a job that has ended again, with `overrides` merged over its spec.
+// Queues a job that has ended again, with `overrides` merged over its spec, on any layout. Of what
+// checkpoint/ keeps and the data order nothing may change (plan/kept_keys.h).
 Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn);
 
 // The newest commit that may be restored; null if there is none.

@@ -329,7 +329,7 @@ TEST(Machine, ACancelWithCheckpointEndsAfterTheCommitInsideTheGrantedWindow) {
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().group_epoch(), 2u);
 }
 
-TEST(Machine, ResumeKeepsModelAndDegreesAndMayTakeMoreSteps) {
+TEST(Machine, ResumeKeepsTheModelAndMayTakeMoreSteps) {
   TestCluster cluster;
   ConnectWorkers(cluster, 1);
   cluster.Submit(TestSpec("a", 1, 10));
@@ -341,14 +341,46 @@ TEST(Machine, ResumeKeepsModelAndDegreesAndMayTakeMoreSteps) {
   EXPECT_EQ(kept.code(), StatusCode::kInvalidArgument);
   ASSERT_EQ(ViolationsOf(kept).size(), 1u) << kept;
   EXPECT_EQ(ViolationsOf(kept)[0].field, "model.hidden_size");
-  v1::JobSpec degrees;
-  degrees.mutable_parallelism()->set_data_parallel_replicate_degree(2);
-  EXPECT_EQ(Resume(cluster, "a", degrees).replies[0].status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
   v1::JobSpec steps;
   steps.mutable_training()->set_steps(20);
   EXPECT_TRUE(Resume(cluster, "a", steps).replies[0].status.ok());
   EXPECT_EQ(cluster.job("a").steps(), 20);
+}
+
+TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 2);
+  cluster.Submit(TestSpec("a", 2, 1000));
+  cluster.StartRanks("a");
+  cluster.Report("a", 1);
+  Cancel(cluster, "a", true);
+  const int64_t attempt = cluster.Last("worker-0", Kind::kCheckpointRequest)
+                              ->checkpoint_request()
+                              .intent()
+                              .attempt();
+  cluster.Report("a", 2);
+  cluster.Commit("a", attempt, 2);
+  cluster.StopRanks("a", 1, {"worker-0", "worker-1"});
+  v1::JobSpec elsewhere;
+  elsewhere.mutable_checkpoint()->set_initial_load("/other/step-9");
+  const Status own = Resume(cluster, "a", elsewhere).replies[0].status;
+  ASSERT_EQ(ViolationsOf(own).size(), 1u) << own;
+  EXPECT_EQ(ViolationsOf(own)[0].field, "checkpoint.initial_load");
+
+  v1::JobSpec degrees;
+  degrees.mutable_parallelism()->set_data_parallel_replicate_degree(3);
+  ASSERT_TRUE(Resume(cluster, "a", degrees).replies[0].status.ok());
+  EXPECT_FALSE(cluster.job("a").plan.has_device()) << "another layout is placed anew";
+  // It waits for a third device; a restart must not give it the ranks of its former group back.
+  cluster.Restart();
+  for (int i = 0; i < 2; ++i) cluster.Reconnect(fmt::format("worker-{}", i));
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_QUEUED);
+  cluster.Connect("worker-2");
+  const v1::CoordinatorMessage* const start = cluster.Last("worker-2", Kind::kStartRanks);
+  ASSERT_NE(start, nullptr);
+  EXPECT_EQ(start->start_ranks().plan().ranks_size(), 3);
+  EXPECT_EQ(start->start_ranks().restore_path(), NewestCommit(cluster.job("a"))->path());
 }
 
 TEST(Machine, ADecayOverAllStepsGoesWithTheStepsOfAResumedJobUnlessItIsGiven) {

@@ -1,6 +1,7 @@
 #include "plan/kept_keys.h"
 
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <string>
 
@@ -13,41 +14,104 @@ using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 
 std::string ValueText(const ProtoMessage& message, const FieldDescriptor* field) {
-  if (!message.GetReflection()->HasField(message, field)) return "absent";
+  const auto* const reflection = message.GetReflection();
   std::string text;
+  if (field->is_repeated()) {
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+      std::string element;
+      google::protobuf::TextFormat::PrintFieldValueToString(message, field, i, &element);
+      for (char& c : element) c = c == '\n' ? ' ' : c;
+      text += (i == 0 ? "" : ", ") + element;
+    }
+    return "[" + text + "]";
+  }
+  if (!reflection->HasField(message, field)) return "absent";
   google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
   return text;
 }
 
+// Calls `differ(path, text, old text)` for each key at and below `field` whose values differ.
+template <typename Differ>
 void CompareKey(const ProtoMessage& before, const ProtoMessage& after, const FieldDescriptor* field,
-                const std::string& path, Violations* violations) {
-  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+                const std::string& path, const Differ& differ) {
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_repeated()) {
     const ProtoMessage& old_value = before.GetReflection()->GetMessage(before, field);
     const ProtoMessage& value = after.GetReflection()->GetMessage(after, field);
     for (int i = 0; i < field->message_type()->field_count(); ++i) {
       const FieldDescriptor* const inner = field->message_type()->field(i);
-      CompareKey(old_value, value, inner, path + "." + inner->name(), violations);
+      CompareKey(old_value, value, inner, path + "." + inner->name(), differ);
     }
     return;
   }
   const std::string old_text = ValueText(before, field);
   const std::string text = ValueText(after, field);
-  if (old_text == text) return;
-  violations->Add(path, "is {}, and a resumed job keeps the {} that it had", text, old_text);
+  if (old_text != text) differ(path, text, old_text);
+}
+
+template <typename Differ>
+void CompareNamed(const ProtoMessage& before, const ProtoMessage& after, const char* name,
+                  const std::string& prefix, const Differ& differ) {
+  CompareKey(before, after, before.GetDescriptor()->FindFieldByName(name), prefix + name, differ);
 }
 
 }  // namespace
 
 Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
   Violations violations;
-  const auto* const spec = v1::JobSpec::descriptor();
-  CompareKey(before, after, spec->FindFieldByName("model"), "model", &violations);
-  const auto* const parallelism = v1::ParallelismSpec::descriptor();
-  for (const char* degree :
-       {"data_parallel_replicate_degree", "data_parallel_shard_degree", "tensor_parallel_degree",
-        "pipeline_parallel_degree", "context_parallel_degree", "expert_parallel_degree"}) {
-    CompareKey(before.parallelism(), after.parallelism(), parallelism->FindFieldByName(degree),
-               std::string("parallelism.") + degree, &violations);
+  const auto differ = [&](const std::string& path, const std::string& text,
+                          const std::string& old_text) {
+    violations.Add(path, "is {}, and a resumed job keeps the {} that it had", text, old_text);
+  };
+  CompareNamed(before, after, "model", "", differ);
+  CompareNamed(before, after, "data", "", differ);
+  for (const char* key : {"seed", "sequence_length", "global_batch_size"}) {
+    CompareNamed(before.training(), after.training(), key, "training.", differ);
+  }
+  CompareNamed(before.optimizer(), after.optimizer(), "name", "optimizer.", differ);
+  return violations.ToStatus();
+}
+
+Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec& spec) {
+  const v1::TrainingState& state = manifest.state();
+  if (state.step() == 0) return OkStatus();
+  Violations violations;
+  const v1::TrainingSpec& training = spec.training();
+  if (training.steps() <= state.step()) {
+    violations.Add("training.steps", "is {}, not more than the {} that the checkpoint has done",
+                   training.steps(), state.step());
+  }
+  if (training.seed() != state.seed()) {
+    violations.Add("training.seed",
+                   "is {}, and the checkpoint drew its samples with {}: some would come again and "
+                   "others never",
+                   training.seed(), state.seed());
+  }
+  // In 128 bits, since both numbers may be anything.
+  const __int128 samples = static_cast<__int128>(state.step()) * training.global_batch_size();
+  if (samples != state.consumed_samples()) {
+    violations.Add("training.global_batch_size",
+                   "is {}, and the {} steps of the checkpoint have taken {} samples: some would "
+                   "come again or never",
+                   training.global_batch_size(), state.step(), state.consumed_samples());
+  }
+  if (!manifest.job_spec_json().empty()) {
+    v1::JobSpec made_with;
+    google::protobuf::util::JsonParseOptions options;
+    options.ignore_unknown_fields = true;
+    const auto parsed = google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(),
+                                                                    &made_with, options);
+    if (!parsed.ok()) {
+      return InvalidArgument("its manifest's job_spec_json is no job: {}",
+                             std::string(parsed.message()));
+    }
+    const auto differ = [&](const std::string& path, const std::string& text,
+                            const std::string& old_text) {
+      // Where the model's numbers came from, not what they are.
+      if (path == "model.preset" || path == "model.from") return;
+      violations.Add(path, "is {}, and the checkpoint was made with {}", text, old_text);
+    };
+    CompareNamed(made_with, spec, "model", "", differ);
+    CompareNamed(made_with.training(), training, "sequence_length", "training.", differ);
   }
   return violations.ToStatus();
 }

@@ -446,11 +446,7 @@ class Validator {
     }
     Word("checkpoint.async_mode", checkpoint.async_mode(), {"async", "disabled"});
     Absolute("checkpoint.folder", checkpoint.folder());
-    if (!checkpoint.initial_load().empty()) {
-      violations_.Add(
-          "checkpoint.initial_load", "is {}: in this build a job resumes its own checkpoints alone",
-          checkpoint.initial_load());
-    }
+    Absolute("checkpoint.initial_load", checkpoint.initial_load());
     const auto& faults = spec_.fault_tolerance();
     Within("fault_tolerance.max_restarts", faults.max_restarts(), 0, kMaxSteps);
     Positive("fault_tolerance.hang_seconds", faults.hang_seconds());

@@ -121,7 +121,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"checkpoint.interval=5", "checkpoint.interval", "is 5 where checkpoint.folder"},
            {"checkpoint={folder: c}", "checkpoint.folder", "is c, not an absolute path"},
            {"checkpoint.async_mode=sometimes", "checkpoint.async_mode", "\"sometimes\""},
-           {"checkpoint.initial_load=/x", "checkpoint.initial_load", "/x"},
+           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
            {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
            {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
            {"devices=cuda", "devices", "cuda"},

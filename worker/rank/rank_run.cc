@@ -13,6 +13,8 @@
 #include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
 #include "data/job_data.h"
+#include "plan/kept_keys.h"
+#include "plan/violation.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -250,7 +252,10 @@ StatusOr<int64_t> RankRun::Load() {
   }
   if (!restored.ok()) {
     load_failed_ = true;
-    if (SaysCheckpointIsBad(restored.status().code())) bad_checkpoint_path_ = start.restore_path();
+    // Where a field of the job is to blame, nothing is wrong with the checkpoint.
+    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
+      bad_checkpoint_path_ = start.restore_path();
+    }
   }
   return restored;
 }
@@ -268,6 +273,11 @@ StatusOr<int64_t> RankRun::Restore() {
     }
   }
   TROUPE_RETURN_IF_ERROR(manifest.status());
+  // What comes of another job need not be what this one goes on from.
+  const v1::JobSpec& spec = begin_.start().spec();
+  if (path == spec.checkpoint().initial_load()) {
+    TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
+  }
   const Status loaded = LoadState(*around_.files, path, *manifest, executor_->program(),
                                   executor_->executable());
   if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
