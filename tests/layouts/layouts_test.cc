@@ -8,65 +8,14 @@
 #include <map>
 
 #include "base/temporary_directory.h"
+#include "tests/layouts/expect_steps.h"
 #include "tests/layouts/training.h"
 
 namespace troupe {
 namespace {
 
-constexpr double kLossTolerance = 1e-6;  // relative, float32
-constexpr double kNormTolerance = 1e-5;
-
-const std::string& DataPrefix() {
-  static const TemporaryDirectory folder;
-  static const std::string prefix = [] {
-    std::string path = folder.Child("small");
-    WriteSmallDataset(path);
-    return path;
-  }();
-  return prefix;
-}
-
 v1::JobSpec Job(const Layout& layout, int64_t steps = 20) {
-  return SmallJob(layout, DataPrefix(), steps);
-}
-
-std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options = {}) {
-  TrainResult result = Train(spec, options);
-  for (size_t rank = 0; rank < result.statuses.size(); ++rank) {
-    EXPECT_TRUE(result.statuses[rank].ok()) << "rank " << rank << ": " << result.statuses[rank];
-    EXPECT_EQ(result.prepares[rank], 1);
-    EXPECT_EQ(result.steps[rank].size(), static_cast<size_t>(options.steps));
-  }
-  // Every rank knows the same numbers.
-  for (const auto& steps : result.steps) {
-    for (size_t i = 0; i < steps.size() && i < result.steps[0].size(); ++i) {
-      EXPECT_EQ(steps[i].loss, result.steps[0][i].loss);
-      EXPECT_EQ(steps[i].grad_norm, result.steps[0][i].grad_norm);
-    }
-  }
-  return result.steps[0];
-}
-
-void ExpectClose(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, kLossTolerance * std::abs(expected[i].loss))
-        << "loss of step " << actual[i].step;
-    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm, kNormTolerance * expected[i].grad_norm)
-        << "norm of step " << actual[i].step;
-    EXPECT_EQ(actual[i].tokens, expected[i].tokens);
-    EXPECT_EQ(actual[i].learning_rate, expected[i].learning_rate);
-  }
-}
-
-void ExpectIdentical(const std::vector<StepResult>& actual,
-                     const std::vector<StepResult>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(actual[i].step, expected[i].step);
-    EXPECT_EQ(actual[i].loss, expected[i].loss) << "step " << actual[i].step;
-    EXPECT_EQ(actual[i].grad_norm, expected[i].grad_norm) << "step " << actual[i].step;
-  }
+  return SmallJob(layout, SmallDataPrefix(), steps);
 }
 
 // --- Every layout against the single rank.

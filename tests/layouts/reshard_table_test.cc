@@ -1,0 +1,62 @@
+// From every layout to every layout: what was trained under one goes on under the other as if nothing
+// had happened. Each case is one source: it trains and saves once, and every target goes on from there.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "base/temporary_directory.h"
+#include "tests/layouts/expect_steps.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kStepsBefore = 3;
+constexpr int64_t kStepsAfter = 3;
+
+// Every degree, alone and mixed; under data 3 the twelve microbatches are cut otherwise than under 2
+// or 4, so that a position that is not the sample's own would show.
+constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1},
+                               {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2}};
+
+std::string NameOf(const Layout& layout) {
+  return fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);
+}
+
+class ReshardTable : public ::testing::TestWithParam<std::tuple<Layout, bool>> {};
+
+TEST_P(ReshardTable, GoesOnUnderEveryLayout) {
+  const auto [source, tied] = GetParam();
+  const auto job = [tied = tied](const Layout& layout) {
+    v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), kStepsBefore + kStepsAfter);
+    spec.mutable_model()->set_tie_word_embeddings(tied);
+    spec.mutable_lr_schedule()->set_decay_type("cosine");
+    return spec;
+  };
+  const TemporaryDirectory folder;
+  const std::string attempt = folder.Child("step-00000003-epoch-1-attempt-1");
+  std::vector<StepResult> uninterrupted =
+      RunOrDie(job(source), {.steps = kStepsBefore + kStepsAfter});
+  RunOrDie(job(source), {.steps = kStepsBefore, .save_path = attempt});
+  uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + kStepsBefore);
+  ASSERT_NE(uninterrupted[0].loss, uninterrupted[1].loss);
+  for (const Layout& target : kLayouts) {
+    SCOPED_TRACE(NameOf(target));
+    const std::vector<StepResult> resumed =
+        RunOrDie(job(target), {.steps = kStepsAfter, .restore_path = attempt});
+    if (NameOf(target) == NameOf(source)) {
+      ExpectIdentical(resumed, uninterrupted);
+    } else {
+      ExpectClose(resumed, uninterrupted);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(From, ReshardTable,
+                         ::testing::Combine(::testing::ValuesIn(kLayouts), ::testing::Bool()),
+                         [](const auto& info) {
+                           return NameOf(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) ? "Tied" : "");
+                         });
+
+}  // namespace
+}  // namespace troupe
