@@ -1,6 +1,8 @@
 // data prepare, data show.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "base/file_system.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
@@ -16,12 +18,15 @@ namespace {
 StatusOr<ExitCode> Prepare(const CommandLine& line) {
   const auto output = line.Get("--output");
   if (!output.has_value()) return InvalidArgument("--output PREFIX is required");
+  PrepareOptions options{.output_prefix = *output,
+                         .tokenizer = line.GetOr("--tokenizer", "bytes"),
+                         .paths = line.positional()};
+  if (line.Has("--eod-id")) {
+    TROUPE_ASSIGN_OR_RETURN(options.end_of_document,
+                            line.Integer("--eod-id", 0, 0, std::numeric_limits<int32_t>::max()));
+  }
   PosixFileSystem files;
-  TROUPE_ASSIGN_OR_RETURN(
-      const PrepareResult result,
-      PrepareDataset(files, {.output_prefix = *output,
-                             .tokenizer = line.GetOr("--tokenizer", "bytes"),
-                             .paths = line.positional()}));
+  TROUPE_ASSIGN_OR_RETURN(const PrepareResult result, PrepareDataset(files, options));
   const int64_t skipped = result.skipped_binary + result.skipped_unreadable + result.skipped_empty +
                           result.skipped_links + result.skipped_special;
   if (skipped > 0) {
@@ -30,12 +35,20 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
                result.skipped_binary, result.skipped_unreadable, result.skipped_empty,
                result.skipped_links, result.skipped_special);
   }
+  if (result.replaced_parts > 0) {
+    fmt::print(stderr, "not UTF-8: {} parts of {} documents became U+FFFD\n", result.replaced_parts,
+               result.replaced_documents);
+  }
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"documents", result.documents},
                              {"tokens", result.tokens},
-                             {"files", result.files}}));
+                             {"files", result.files},
+                             {"vocab_size", result.vocab_size},
+                             {"end_of_document", result.end_of_document},
+                             {"replaced", result.replaced_parts}}));
   } else {
-    fmt::print("{} documents, {} tokens\n", result.documents, result.tokens);
+    fmt::print("{} documents, {} tokens; ids below {}, {} ends a document\n", result.documents,
+               result.tokens, result.vocab_size, result.end_of_document);
     for (const auto& file : result.files) fmt::print("{}\n", file);
   }
   return ExitCode::kDone;
@@ -76,7 +89,12 @@ std::vector<Command> DataCommands() {
            .most_positionals = 1 << 20,
            .summary = "Tokenizes text files and folders into Megatron's indexed format.",
            .flags = {{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx"},
-                     {"--tokenizer", "NAME", "bytes (the default): ids 0-255, 256 ends a document"}},
+                     {"--tokenizer", "NAME",
+                      "bytes (the default): ids 0-255, 256 ends a document; or PATH/tokenizer.json: "
+                      "byte-level BPE as of GPT-2 and Llama 3"},
+                     {"--eod-id", "ID",
+                      "ends a document; else eos_token of the tokenizer_config.json beside the "
+                      "tokenizer.json, <|endoftext|> or <|end_of_text|>"}},
            .run = Prepare},
           {.name = "data show",
            .positionals = "JOB.yaml",

@@ -2,23 +2,26 @@
 #ifndef TROUPE_DATA_BYTE_TOKENIZER_H_
 #define TROUPE_DATA_BYTE_TOKENIZER_H_
 
-#include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "data/tokenizer.h"
 
 namespace troupe {
 
-class ByteTokenizer {
+class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr int32_t kEndOfDocument = 256;
   static constexpr int64_t kVocabSize = 257;
 
-  // Puts the ids of `bytes` behind what `ids` holds; never adds an end of document.
-  static void Encode(std::span<const std::byte> bytes, std::vector<int32_t>& ids) {
-    ids.reserve(ids.size() + bytes.size());
-    for (const std::byte byte : bytes) ids.push_back(std::to_integer<int32_t>(byte));
+  Status Encode(std::string_view text, std::vector<int32_t>& ids) override {
+    ids.reserve(ids.size() + text.size());
+    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+    return OkStatus();
   }
+  bool encodes_parts() const override { return true; }
+  int64_t vocab_size() const override { return kVocabSize; }
+  int32_t end_of_document() const override { return kEndOfDocument; }
 
   // The bytes of `ids`; ends of documents and ids above them give nothing.
   static std::string Decode(std::span<const int32_t> ids) {

@@ -5,17 +5,22 @@
 
 #include "data/byte_tokenizer.h"
 #include "data/indexed_dataset_writer.h"
+#include "data/tokenizer_file.h"
+#include "data/utf8.h"
 
 namespace troupe {
 namespace {
 
-constexpr int64_t kChunkBytes = int64_t{1} << 20;
+constexpr int64_t kPartBytes = int64_t{1} << 20;
 constexpr int64_t kBinaryProbeBytes = 8192;
+// Of a document that is encoded as a whole.
+constexpr int64_t kWholeBytesMax = int64_t{1} << 30;
 
 class Walk {
  public:
-  Walk(FileSystem& files, IndexedDatasetWriter& writer, PrepareResult& result)
-      : files_(files), writer_(writer), result_(result) {}
+  Walk(FileSystem& files, Tokenizer& tokenizer, IndexedDatasetWriter& writer,
+       PrepareResult& result)
+      : files_(files), tokenizer_(tokenizer), writer_(writer), result_(result) {}
 
   Status Directory(const std::string& path) {
     const auto entries = files_.List(path);
@@ -54,9 +59,16 @@ class Walk {
       ++result_.skipped_empty;
       return OkStatus();
     }
-    for (int64_t at = 0; at < size; at += kChunkBytes) {
-      chunk_.resize(static_cast<size_t>(std::min(kChunkBytes, size - at)));
-      const Status read = (*file)->ReadAt(at, chunk_);
+    const bool whole = !tokenizer_.encodes_parts();
+    if (whole && size > kWholeBytesMax) {
+      return ResourceExhausted(
+          "{} has {} bytes; with a tokenizer.json a document has at most {}: split it", path, size,
+          kWholeBytesMax);
+    }
+    const int64_t part_bytes = whole ? size : kPartBytes;
+    for (int64_t at = 0; at < size; at += part_bytes) {
+      part_.resize(static_cast<size_t>(std::min(part_bytes, size - at)));
+      const Status read = (*file)->ReadAt(at, std::as_writable_bytes(std::span(part_)));
       if (!read.ok()) {
         // A file that fails half-way would be a document cut short: only before its first token may
         // it be left out.
@@ -64,36 +76,53 @@ class Walk {
         ++result_.skipped_unreadable;
         return OkStatus();
       }
-      if (at == 0) {
-        const auto probe_end =
-            chunk_.begin() + std::min<int64_t>(kBinaryProbeBytes, std::ssize(chunk_));
-        if (std::find(chunk_.begin(), probe_end, std::byte{0}) != probe_end) {
-          ++result_.skipped_binary;
-          return OkStatus();
-        }
+      if (at == 0 && part_.substr(0, kBinaryProbeBytes).find('\0') != std::string::npos) {
+        ++result_.skipped_binary;
+        return OkStatus();
+      }
+      if (whole) {
+        const int64_t replaced = ReplaceIllFormed(part_);
+        result_.replaced_parts += replaced;
+        if (replaced > 0) ++result_.replaced_documents;
       }
       ids_.clear();
-      ByteTokenizer::Encode(chunk_, ids_);
+      TROUPE_RETURN_IF_ERROR(Annotate(tokenizer_.Encode(part_, ids_), path));
       TROUPE_RETURN_IF_ERROR(writer_.Append(ids_));
     }
-    TROUPE_RETURN_IF_ERROR(writer_.Append(std::array{ByteTokenizer::kEndOfDocument}));
+    TROUPE_RETURN_IF_ERROR(writer_.Append(std::array{tokenizer_.end_of_document()}));
     return writer_.EndDocument();
   }
 
  private:
   FileSystem& files_;
+  Tokenizer& tokenizer_;
   IndexedDatasetWriter& writer_;
   PrepareResult& result_;
-  std::vector<std::byte> chunk_;
+  std::string part_;
   std::vector<int32_t> ids_;
 };
+
+StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(FileSystem& files,
+                                                   const PrepareOptions& options) {
+  if (options.tokenizer == "bytes") {
+    if (options.end_of_document.has_value()) {
+      return InvalidArgument("end of document {}: the tokenizer bytes has its own, {}",
+                             *options.end_of_document, ByteTokenizer::kEndOfDocument);
+    }
+    return std::make_unique<ByteTokenizer>();
+  }
+  if (!options.tokenizer.ends_with(".json")) {
+    return InvalidArgument("tokenizer \"{}\" is not known; there are: bytes, PATH/tokenizer.json",
+                           options.tokenizer);
+  }
+  return OpenTokenizerFile(files, options.tokenizer, options.end_of_document);
+}
 
 }  // namespace
 
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options) {
-  if (options.tokenizer != "bytes") {
-    return InvalidArgument("tokenizer \"{}\" is not known; there is: bytes", options.tokenizer);
-  }
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
+                          MakeTokenizer(files, options));
   // All paths are looked up first, so that a misspelt one costs no work.
   std::vector<FileKind> kinds;
   for (const std::string& path : options.paths) {
@@ -104,12 +133,13 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
     kinds.push_back(info.kind);
   }
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, ParentDirectory(options.output_prefix)));
-  PrepareResult result;
+  PrepareResult result{.vocab_size = tokenizer->vocab_size(),
+                       .end_of_document = tokenizer->end_of_document()};
   TROUPE_ASSIGN_OR_RETURN(
       std::unique_ptr<IndexedDatasetWriter> writer,
       IndexedDatasetWriter::Create(files, {.prefix = options.output_prefix,
-                                           .type = TokenTypeFor(ByteTokenizer::kVocabSize)}));
-  Walk walk(files, *writer, result);
+                                           .type = TokenTypeFor(tokenizer->vocab_size())}));
+  Walk walk(files, *tokenizer, *writer, result);
   for (size_t i = 0; i < options.paths.size(); ++i) {
     TROUPE_RETURN_IF_ERROR(kinds[i] == FileKind::kDirectory
                                ? walk.Directory(options.paths[i])

@@ -1,0 +1,48 @@
+// The ids of pieces met before: most pieces of a text are few and come again and again. Bounded: a
+// full cache is emptied. Not thread-safe.
+#ifndef TROUPE_DATA_PIECE_CACHE_H_
+#define TROUPE_DATA_PIECE_CACHE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+class PieceCache {
+ public:
+  // Longer pieces seldom come again.
+  static constexpr size_t kPieceBytesMax = 48;
+
+  PieceCache();
+
+  // The ids of `piece`, of at least one; empty where they are not known. Valid until Add. REQUIRES:
+  // 0 < piece.size() <= kPieceBytesMax.
+  std::span<const int32_t> Find(std::string_view piece);
+
+  // REQUIRES: Find(piece) was the last call and found nothing.
+  void Add(std::string_view piece, std::span<const int32_t> ids);
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    uint32_t text_at = 0;
+    uint32_t ids_at = 0;
+    uint16_t text_bytes = 0;  // 0: free
+    uint16_t ids = 0;
+  };
+
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+  std::string texts_;
+  std::vector<int32_t> ids_;
+  // Where the last Find ended.
+  uint64_t hash_ = 0;
+  size_t at_ = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_DATA_PIECE_CACHE_H_

@@ -1,0 +1,44 @@
+#include "data/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+std::string Replaced(std::string text) {
+  ReplaceIllFormed(text);
+  return text;
+}
+
+TEST(Utf8, WhatIsWellFormedStaysAsItIs) {
+  std::string text = "plain, gr\xC3\xB6\xC3\x9F" "e, \xE2\x82\xAC, \xF0\x9F\x98\x80, \xF4\x8F\xBF\xBF";
+  const std::string before = text;
+  EXPECT_EQ(WellFormedPrefix(text), text.size());
+  EXPECT_EQ(ReplaceIllFormed(text), 0);
+  EXPECT_EQ(text, before);
+}
+
+TEST(Utf8, EveryMaximalPartBecomesOneReplacementAsInPython) {
+  // Each is what bytes.decode("utf-8", errors="replace") makes of it.
+  const std::string r = "\xEF\xBF\xBD";
+  EXPECT_EQ(Replaced("a\xFFz"), "a" + r + "z");
+  EXPECT_EQ(Replaced("\x80\x80"), r + r);
+  EXPECT_EQ(Replaced("\xC0\xAF"), r + r);                  // overlong
+  EXPECT_EQ(Replaced("\xE0\x80\xAF"), r + r + r);          // overlong
+  EXPECT_EQ(Replaced("\xED\xA0\x80"), r + r + r);          // a surrogate
+  EXPECT_EQ(Replaced("\xF4\x90\x80\x80"), r + r + r + r);  // above U+10FFFF
+  EXPECT_EQ(Replaced("\xE2\x82"), r);                      // cut short at the end
+  EXPECT_EQ(Replaced("\xE2\x82x"), r + "x");
+  EXPECT_EQ(Replaced("\xF0\x9F\x98"), r);
+  EXPECT_EQ(Replaced("\xF0\x9F\x98\xF0\x9F\x98\x80"), r + "\xF0\x9F\x98\x80");
+}
+
+TEST(Utf8, IllFormedPartsAreCounted) {
+  std::string text = "eight bytes and more \xFF then \xE2\x82 and \xC3";
+  EXPECT_EQ(WellFormedPrefix(text), 21u);
+  EXPECT_EQ(ReplaceIllFormed(text), 3);
+  EXPECT_EQ(WellFormedPrefix(text), text.size());
+}
+
+}  // namespace
+}  // namespace troupe
