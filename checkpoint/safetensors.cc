@@ -236,7 +236,8 @@ StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ReadableFile& file) {
 }
 
 StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>& entries,
-                                        const std::map<std::string, std::string>& metadata) {
+                                        const std::map<std::string, std::string>& metadata,
+                                        int64_t alignment) {
   for (const SafetensorsEntry& entry : entries) {
     TROUPE_RETURN_IF_ERROR(DtypeBits(entry.dtype).status());
   }
@@ -273,7 +274,7 @@ StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>& entries,
                         entry.end);
   }
   json += '}';
-  const size_t align = static_cast<size_t>(kSafetensorsAlignment);
+  const size_t align = static_cast<size_t>(alignment);
   const size_t padded = (8 + json.size() + align - 1) / align * align - 8;
   if (padded > static_cast<size_t>(kSafetensorsHeaderBytesMax)) {
     return InvalidArgument("a header of {} bytes is above the limit {}", padded,

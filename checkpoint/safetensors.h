@@ -49,10 +49,11 @@ StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ReadableFile& file);
 
 // Puts `entries` in the reference writer's order (dtype, then name), sets their begin and end, and
 // returns the bytes that go before the buffer, padded so that the buffer begins at a multiple of
-// kSafetensorsAlignment. INVALID_ARGUMENT for two entries of one name, a shape that has no size, or
-// a header above the limit.
+// `alignment`. INVALID_ARGUMENT for two entries of one name, a shape that has no size, or a header
+// above the limit.
 StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>& entries,
-                                        const std::map<std::string, std::string>& metadata);
+                                        const std::map<std::string, std::string>& metadata,
+                                        int64_t alignment = kSafetensorsAlignment);
 
 }  // namespace troupe
 

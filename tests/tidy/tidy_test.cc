@@ -21,7 +21,7 @@ struct SourceFile {
 };
 
 const std::vector<std::string> kFolders = {"base",   "proto", "actor",  "collective", "model",       "plan",   "kernels",
-                                           "checkpoint", "data", "coordinator", "worker", "cli", "tests", "bench"};
+                                           "checkpoint", "data", "interop", "coordinator", "worker", "cli", "tests", "bench"};
 
 // Who may include whom (docs/architecture.md). "a/b.h" admits one header alone.
 const std::map<std::string, std::set<std::string>> kArrows = {
@@ -33,6 +33,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"kernels", {"base", "model", "collective/communicator.h"}},
     {"checkpoint", {"base", "proto"}},
     {"data", {"base", "proto"}},
+    {"interop", {"base", "proto", "model", "checkpoint", "data"}},
     {"coordinator", {"base", "proto", "actor", "model", "plan", "checkpoint", "data"}},
     {"worker",
      {"base", "proto", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data", "interop"}},

@@ -1,0 +1,195 @@
+#include "interop/hf_weights.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/check.h"
+#include "checkpoint/reshard.h"
+#include "checkpoint/safetensors.h"
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kIndexBytesMax = int64_t{256} << 20;
+constexpr int64_t kReadBytes = int64_t{1} << 20;  // of one conversion
+constexpr size_t kNamesInErrors = 4;
+
+bool IsPlainFileName(const std::string& name) {
+  if (name.empty() || name.size() > 255 || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return c > 0x20 && c < 0x7F && c != '/' && c != '\\'; });
+}
+
+// "a, b and 3 more".
+std::string NamesText(const std::vector<std::string>& names) {
+  const size_t count = std::min(names.size(), kNamesInErrors);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + count, ", "));
+  if (names.size() > count) text += fmt::format(" and {} more", names.size() - count);
+  return text;
+}
+
+// The file of each tensor that an index names.
+StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
+  const Json index = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!index.is_object()) return InvalidArgument("it is not a JSON object");
+  const auto map = index.find("weight_map");
+  if (map == index.end() || !map->is_object() || map->empty()) {
+    return InvalidArgument("weight_map is absent or names no tensor");
+  }
+  std::map<std::string, std::string> file_of_tensor;
+  for (const auto& [tensor, file] : map->items()) {
+    if (!file.is_string() || !IsPlainFileName(file.get<std::string>())) {
+      return InvalidArgument("weight_map puts tensor {} in a file that is no plain name",
+                             tensor.substr(0, 128));
+    }
+    file_of_tensor[tensor] = file.get<std::string>();
+  }
+  return file_of_tensor;
+}
+
+bool IsLeftAside(const std::string& name, bool tied) {
+  return name.ends_with(".rotary_emb.inv_freq") || (tied && name == "lm_head.weight");
+}
+
+}  // namespace
+
+Status HfWeights::Add(FileSystem& files, const std::string& directory, const std::string& name) {
+  OpenFile open{.path = JoinPath(directory, name), .file = nullptr};
+  TROUPE_ASSIGN_OR_RETURN(open.file, files.Open(open.path, SymbolicLinks::kFollow));
+  const auto header = ReadSafetensorsHeader(*open.file);
+  if (!header.ok()) return Annotate(header.status(), open.path);
+  for (const SafetensorsEntry& entry : header->entries) {
+    const Tensor tensor{.file = files_.size(),
+                        .dtype = entry.dtype,
+                        .shape = entry.shape,
+                        .offset = header->buffer_offset + entry.begin};
+    const auto [there, added] = tensors_.emplace(entry.name, tensor);
+    if (!added) {
+      return InvalidArgument("{}: tensor {} is also in {}", open.path, entry.name.substr(0, 128),
+                             files_[there->second.file].path);
+    }
+  }
+  files_.push_back(std::move(open));
+  return OkStatus();
+}
+
+StatusOr<HfWeights> HfWeights::Open(FileSystem& files, const std::string& directory) {
+  HfWeights weights;
+  weights.directory_ = directory;
+  const auto single = files.Stat(JoinPath(directory, kHfWeightsFileName), SymbolicLinks::kFollow);
+  if (single.ok()) {
+    TROUPE_RETURN_IF_ERROR(weights.Add(files, directory, kHfWeightsFileName));
+    return weights;
+  }
+  if (single.status().code() != StatusCode::kNotFound) return single.status();
+  const std::string path = JoinPath(directory, kHfIndexFileName);
+  const auto text = ReadFile(files, path, kIndexBytesMax, SymbolicLinks::kFollow);
+  if (text.status().code() == StatusCode::kNotFound) {
+    return NotFound("{}: has neither {} nor {}", directory, kHfWeightsFileName, kHfIndexFileName);
+  }
+  TROUPE_RETURN_IF_ERROR(text.status());
+  const auto file_of_tensor = ParseIndex(*text);
+  if (!file_of_tensor.ok()) return Annotate(file_of_tensor.status(), path);
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : *file_of_tensor) names.insert(file);
+  for (const std::string& name : names) {
+    TROUPE_RETURN_IF_ERROR(weights.Add(files, directory, name));
+  }
+  for (const auto& [name, file] : *file_of_tensor) {
+    const auto found = weights.tensors_.find(name);
+    if (found == weights.tensors_.end() ||
+        weights.files_[found->second.file].path != JoinPath(directory, file)) {
+      return InvalidArgument("{}: tensor {} is not in {}", path, name.substr(0, 128), file);
+    }
+  }
+  return weights;
+}
+
+Status HfWeights::Check(std::span<const ModelTensor> tensors) const {
+  std::vector<std::string> missing, unknown;
+  std::set<std::string> wanted;
+  bool tied = true;
+  const Tensor* first = nullptr;
+  for (const ModelTensor& tensor : tensors) {
+    wanted.insert(tensor.name);
+    tied = tied && tensor.name != "lm_head.weight";
+    const auto found = tensors_.find(tensor.name);
+    if (found == tensors_.end()) {
+      missing.push_back(tensor.name);
+      continue;
+    }
+    const Tensor& stored = found->second;
+    if (stored.shape != tensor.shape) {
+      return InvalidArgument("{}: tensor {} is {}, and config.json makes it {}",
+                             files_[stored.file].path, tensor.name, ToString(stored.shape),
+                             ToString(tensor.shape));
+    }
+    if (const auto format = FormatOfDtype(stored.dtype); !format.ok()) {
+      return Annotate(format.status(),
+                      fmt::format("{}: tensor {}", files_[stored.file].path, tensor.name));
+    }
+    if (first == nullptr) first = &stored;
+    if (stored.dtype != first->dtype) {
+      return InvalidArgument("{}: tensor {} is {} beside others of {}: one dtype is expected",
+                             files_[stored.file].path, tensor.name, stored.dtype, first->dtype);
+    }
+  }
+  for (const auto& [name, stored] : tensors_) {
+    if (!wanted.contains(name) && !IsLeftAside(name, tied)) unknown.push_back(name);
+  }
+  if (!missing.empty()) {
+    return InvalidArgument("{}: the model lacks {}", directory_, NamesText(missing));
+  }
+  if (!unknown.empty()) {
+    return InvalidArgument("{}: a Llama model of this shape has no {}", directory_,
+                           NamesText(unknown));
+  }
+  return OkStatus();
+}
+
+NumberFormat HfWeights::format() const {
+  const auto any = tensors_.find("model.norm.weight");
+  TROUPE_CHECK(any != tensors_.end());
+  const auto format = FormatOfDtype(any->second.dtype);
+  TROUPE_CHECK(format.ok());
+  return *format;
+}
+
+Status HfWeights::Read(const std::string& name, const Extents& shape, const Box& box,
+                       std::span<float> numbers) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) return NotFound("{}: has no tensor {}", directory_, name);
+  const Tensor& tensor = found->second;
+  const OpenFile& file = files_[tensor.file];
+  if (tensor.shape != shape) {
+    return InvalidArgument("{}: tensor {} is {}, not {}", file.path, name, ToString(tensor.shape),
+                           ToString(shape));
+  }
+  const auto format = FormatOfDtype(tensor.dtype);
+  if (!format.ok()) {
+    return Annotate(format.status(), fmt::format("{}: tensor {}", file.path, name));
+  }
+  if (numbers.empty()) return OkStatus();
+  const int64_t item_bytes = BytesOf(*format);
+  const Box whole{.offset = Extents(shape.size(), 0), .shape = shape};
+  std::vector<std::byte> bytes;
+  // Offsets of both sides are counted in elements here.
+  return ForEachRun(box, whole, box, 1, [&](int64_t source, int64_t destination, int64_t count) {
+    for (int64_t done = 0; done < count;) {
+      const int64_t part = std::min(count - done, kReadBytes / item_bytes);
+      bytes.resize(static_cast<size_t>(part * item_bytes));
+      TROUPE_RETURN_IF_ERROR(
+          file.file->ReadAt(tensor.offset + (source + done) * item_bytes, bytes));
+      ToFloat32(*format, bytes,
+                numbers.subspan(static_cast<size_t>(destination + done),
+                                static_cast<size_t>(part)));
+      done += part;
+    }
+    return OkStatus();
+  });
+}
+
+}  // namespace troupe

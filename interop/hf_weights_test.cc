@@ -1,0 +1,148 @@
+#include "interop/hf_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_directory.h"
+#include "interop/testing.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HfWeightsTest : public ::testing::Test {
+ protected:
+  std::string Child(const std::string& name) { return folder_.Child(name); }
+  std::vector<ModelTensor> Tensors(bool tied) { return *LlamaTensors(SmallLlama(tied)); }
+
+  // A single file of `tensors` in a directory of their own.
+  StatusOr<HfWeights> OpenFileOf(const std::vector<SafetensorsTensor>& tensors) {
+    const std::string directory = Child(fmt::format("of-{}", ++count_));
+    std::filesystem::create_directory(directory);
+    WriteText(directory + "/model.safetensors", SafetensorsFile(tensors));
+    return HfWeights::Open(files_, directory);
+  }
+  std::vector<SafetensorsTensor> Stored(bool tied, NumberFormat format) {
+    std::vector<SafetensorsTensor> stored;
+    for (const ModelTensor& tensor : Tensors(tied)) {
+      stored.push_back({tensor.name, std::string(DtypeOf(format)), tensor.shape,
+                        SmallWeights(tensor, format)});
+    }
+    return stored;
+  }
+
+  TemporaryDirectory folder_;
+  PosixFileSystem files_;
+  int count_ = 0;
+};
+
+TEST_F(HfWeightsTest, AnySliceInAnyFormatIsThatOfTheWholeTensor) {
+  for (const NumberFormat format :
+       {NumberFormat::kFloat32, NumberFormat::kBFloat16, NumberFormat::kFloat16}) {
+    for (const int file_count : {1, 3}) {
+      const std::string directory = Child(fmt::format("{}-{}", NameOf(format), file_count));
+      WriteSmallLlama(directory, false, format, file_count);
+      const auto weights = HfWeights::Open(files_, directory);
+      ASSERT_TRUE(weights.ok()) << weights.status();
+      ASSERT_TRUE(weights->Check(Tensors(false)).ok()) << weights->Check(Tensors(false));
+      EXPECT_EQ(weights->format(), format);
+      const ModelTensor tensor{"model.layers.1.mlp.down_proj.weight", {8, 12}};
+      std::vector<float> whole(96);
+      const std::string bytes = SmallWeights(tensor, format);
+      ToFloat32(format, AsBytes(bytes), whole);
+      for (const Box& box : {Box{{0, 0}, {8, 12}}, Box{{2, 0}, {3, 12}}, Box{{1, 5}, {6, 4}},
+                             Box{{7, 11}, {1, 1}}}) {
+        std::vector<float> part(static_cast<size_t>(*Elements(box.shape)), -1.0f);
+        const Status read = weights->Read(tensor.name, tensor.shape, box, part);
+        ASSERT_TRUE(read.ok()) << read;
+        for (int64_t r = 0; r < box.shape[0]; ++r) {
+          for (int64_t c = 0; c < box.shape[1]; ++c) {
+            EXPECT_EQ(part[r * box.shape[1] + c],
+                      whole[(box.offset[0] + r) * 12 + box.offset[1] + c]);
+          }
+        }
+      }
+      std::vector<float> none;
+      EXPECT_EQ(weights->Read("nobody", {8, 12}, {{0, 0}, {0, 0}}, none).code(),
+                StatusCode::kNotFound);
+      EXPECT_EQ(weights->Read(tensor.name, {12, 8}, {{0, 0}, {0, 0}}, none).code(),
+                StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+TEST_F(HfWeightsTest, AHubCacheOfLinksIsRead) {
+  WriteSmallLlama(Child("blobs"), true, NumberFormat::kFloat32);
+  std::filesystem::create_directory(Child("snapshot"));
+  std::filesystem::create_symlink("../blobs/model.safetensors",
+                                  Child("snapshot/model.safetensors"));
+  EXPECT_TRUE(HfWeights::Open(files_, Child("snapshot")).ok());
+}
+
+TEST_F(HfWeightsTest, WhatIsMissingUnknownOrOfAnotherShapeIsNamed) {
+  std::vector<SafetensorsTensor> stored = Stored(false, NumberFormat::kFloat32);
+  const auto refusal = [&](const std::vector<SafetensorsTensor>& tensors) {
+    const auto weights = OpenFileOf(tensors);
+    EXPECT_TRUE(weights.ok()) << weights.status();
+    const Status status = weights->Check(Tensors(false));
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return std::string(Message(status));
+  };
+  std::vector<SafetensorsTensor> missing = stored;
+  missing.erase(missing.begin() + 3);
+  EXPECT_THAT(refusal(missing), HasSubstr("lacks model.layers.0.self_attn.k_proj.weight"));
+  std::vector<SafetensorsTensor> unknown = stored;
+  unknown.push_back({"model.layers.0.self_attn.q_proj.bias", "F32", {1}, std::string(4, 'x')});
+  EXPECT_THAT(refusal(unknown), HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
+  std::vector<SafetensorsTensor> reshaped = stored;
+  reshaped[0].shape = {8, 11};
+  EXPECT_THAT(refusal(reshaped), HasSubstr("is [8, 11], and config.json makes it [11, 8]"));
+  std::vector<SafetensorsTensor> wide = stored;
+  wide[1] = {wide[1].name, "F64", {8}, std::string(64, '\0')};
+  EXPECT_THAT(refusal(wide), HasSubstr("dtype F64"));
+  std::vector<SafetensorsTensor> mixed = stored;
+  mixed[1] = {mixed[1].name, "BF16", {8}, std::string(16, '\0')};
+  EXPECT_THAT(refusal(mixed), HasSubstr("is BF16 beside others of F32"));
+}
+
+TEST_F(HfWeightsTest, WhatTransformersLeavesAsideIsLeftAside) {
+  std::vector<SafetensorsTensor> stored = Stored(true, NumberFormat::kFloat32);
+  stored.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1}, "abcd"});
+  stored.push_back({"lm_head.weight", "F32", {1}, "abcd"});
+  const auto weights = OpenFileOf(stored);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  EXPECT_TRUE(weights->Check(Tensors(true)).ok()) << weights->Check(Tensors(true));
+}
+
+TEST_F(HfWeightsTest, HostileDirectoriesAreRefused) {
+  EXPECT_EQ(HfWeights::Open(files_, folder_.path()).status().code(), StatusCode::kNotFound);
+  const auto with_index = [&](const nlohmann::json& map) {
+    const std::string directory = Child(fmt::format("index-{}", ++count_));
+    WriteSmallLlama(directory, true, NumberFormat::kFloat32, 2);
+    WriteText(directory + "/model.safetensors.index.json",
+              nlohmann::json{{"weight_map", map}}.dump());
+    const auto opened = HfWeights::Open(files_, directory);
+    EXPECT_FALSE(opened.ok()) << map;
+    return std::string(Message(opened.status()));
+  };
+  EXPECT_THAT(with_index({{"a", "../../etc/passwd"}}), HasSubstr("no plain name"));
+  EXPECT_THAT(with_index({{"a", "/etc/passwd"}}), HasSubstr("no plain name"));
+  EXPECT_THAT(with_index({{"a", ".."}}), HasSubstr("no plain name"));
+  EXPECT_THAT(with_index({{"a", 3}}), HasSubstr("no plain name"));
+  EXPECT_THAT(with_index(nlohmann::json::object()), HasSubstr("names no tensor"));
+  EXPECT_THAT(with_index({{"model.norm.weight", "part-0.safetensors"}}),
+              HasSubstr("tensor model.norm.weight is not in part-0.safetensors"));
+  EXPECT_THAT(with_index({{"a", "absent.safetensors"}}), HasSubstr("absent.safetensors"));
+  const std::string cut = Child("cut");
+  WriteSmallLlama(cut, true, NumberFormat::kFloat32);
+  const std::string whole = ReadText(cut + "/model.safetensors");
+  WriteText(cut + "/model.safetensors", whole.substr(0, whole.size() - 1));
+  EXPECT_EQ(HfWeights::Open(files_, cut).status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace troupe

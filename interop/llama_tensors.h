@@ -1,0 +1,29 @@
+// The weights of a Llama-style model as Hugging Face names and shapes them.
+#ifndef TROUPE_INTEROP_LLAMA_TENSORS_H_
+#define TROUPE_INTEROP_LLAMA_TENSORS_H_
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "checkpoint/slice.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+struct ModelTensor {
+  std::string name;
+  Extents shape;
+};
+
+// Number of layers. INVALID_ARGUMENT unless the pattern gives each layer an attention and an MLP
+// block, which is all that Llama's config.json can say. Pure.
+StatusOr<int64_t> LlamaLayers(const v1::ModelSpec& model);
+
+// Every tensor once, in the order of the model; a tied head has none. INVALID_ARGUMENT as above, or
+// if a size is not within 1 and 2^24. REQUIRES: all keys of the shape are set. Pure.
+StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model);
+
+}  // namespace troupe
+
+#endif  // TROUPE_INTEROP_LLAMA_TENSORS_H_

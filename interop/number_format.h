@@ -1,0 +1,37 @@
+// The number formats of model files, to and from float32.
+//
+// float32 holds every bfloat16 and every float16, NaNs with their payloads included, so that
+// reading and writing in the same format returns the same bytes. Pure.
+#ifndef TROUPE_INTEROP_NUMBER_FORMAT_H_
+#define TROUPE_INTEROP_NUMBER_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace troupe {
+
+enum class NumberFormat { kFloat32, kBFloat16, kFloat16 };
+
+// Of safetensors' dtype "F32", "BF16", "F16"; INVALID_ARGUMENT for any other.
+StatusOr<NumberFormat> FormatOfDtype(std::string_view dtype);
+// Of the job file's and config.json's "float32", "bfloat16", "float16"; INVALID_ARGUMENT likewise.
+StatusOr<NumberFormat> FormatOfName(std::string_view name);
+std::string_view DtypeOf(NumberFormat format);
+std::string_view NameOf(NumberFormat format);
+int64_t BytesOf(NumberFormat format);
+
+// REQUIRES: `bytes` has BytesOf(format) for each of `numbers`.
+void ToFloat32(NumberFormat format, std::span<const std::byte> bytes, std::span<float> numbers);
+
+// Rounds to the nearest, ties to even. Returns how many finite numbers became infinite. REQUIRES: as
+// above.
+int64_t FromFloat32(NumberFormat format, std::span<const float> numbers,
+                    std::span<std::byte> bytes);
+
+}  // namespace troupe
+
+#endif  // TROUPE_INTEROP_NUMBER_FORMAT_H_
