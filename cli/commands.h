@@ -12,6 +12,7 @@ std::vector<Command> JobCommands();         // submit list describe watch cancel
 std::vector<Command> PlanCommands();        // plan
 std::vector<Command> DataCommands();        // data prepare, data show
 std::vector<Command> CheckpointCommands();  // checkpoints list create show verify
+std::vector<Command> InteropCommands();     // checkpoints import export
 std::vector<Command> ClusterCommands();     // up down supervise
 
 }  // namespace troupe

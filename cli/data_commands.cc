@@ -9,7 +9,6 @@
 #include "cli/json_text.h"
 #include "data/prepare.h"
 #include "plan/job_defaults.h"
-#include "plan/job_file.h"
 #include "plan/validate.h"
 
 namespace troupe {
@@ -55,8 +54,7 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
 }
 
 StatusOr<ExitCode> Show(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
-                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   if (!line.Has("--step")) return InvalidArgument("--step S is required");
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
   // A name says nothing about samples.

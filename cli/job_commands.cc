@@ -40,8 +40,7 @@ void PrintNameAndState(const CommandLine& line, const v1::Job& job) {
 
 StatusOr<ExitCode> Submit(const CommandLine& line) {
   InterruptWatch interrupt;
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
-                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   if (const auto name = line.Get("--name")) spec.set_name(*name);
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteAndCheck(spec));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));

@@ -4,11 +4,22 @@
 
 #include "base/file_system.h"
 #include "data/job_data.h"
+#include "interop/import.h"
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/violation.h"
 
 namespace troupe {
+
+StatusOr<v1::JobSpec> LoadJob(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
+                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  if (spec.model().has_from()) {
+    PosixFileSystem files;
+    TROUPE_RETURN_IF_ERROR(InlineHfModel(files, spec.mutable_model()));
+  }
+  return spec;
+}
 
 StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec complete, CompleteJobSpec(spec));

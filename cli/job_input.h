@@ -3,10 +3,15 @@
 #define TROUPE_CLI_JOB_INPUT_H_
 
 #include "base/status.h"
+#include "cli/command_line.h"
 #include "data/dataset.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
+
+// LoadJobFile of the command's file with its --set, and the configuration of model.from written into
+// it.
+StatusOr<v1::JobSpec> LoadJob(const CommandLine& line);
 
 // `spec` with its defaults, or every relation that failed.
 StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec);

@@ -8,7 +8,8 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
-  for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands}) {
+  for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands,
+                    InteropCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;

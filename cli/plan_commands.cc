@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "plan/job_defaults.h"
-#include "plan/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/plan_text.h"
 #include "plan/validate.h"
@@ -14,8 +14,7 @@ namespace troupe {
 namespace {
 
 StatusOr<v1::Plan> PlanOf(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec,
-                          LoadJobFile(line.positional()[0], line.GetAll("--set")));
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 0, 1, 1 << 20));
   ApplyDefaults(&spec);
   TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));

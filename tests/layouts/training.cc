@@ -17,6 +17,7 @@
 #include "plan/job_defaults.h"
 #include "plan/make_plan.h"
 #include "data/job_data.h"
+#include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 
@@ -78,7 +79,8 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   TROUPE_RETURN_IF_ERROR(executor->Start());
   int64_t applied = 0;
   if (shared.options.restore_path.empty()) {
-    InitializeState(executor->program(), shared.spec.training().seed(), executor->executable());
+    TROUPE_RETURN_IF_ERROR(LoadInitialWeights(shared.files, shared.spec, executor->program(),
+                                              executor->executable()));
   } else {
     TROUPE_ASSIGN_OR_RETURN(const auto manifest,
                             ReadManifest(shared.files, shared.options.restore_path, ""));

@@ -31,8 +31,8 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
 // Initial weights; optimizer states 0.
 void InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
 
-// Weights and optimizer states out of the checkpoint in `directory`: every block is verified before
-// it is copied, and after an error nothing of the state may be used. Errors of LoadSlices.
+// Weights and optimizer states out of the checkpoint in `directory`, states of 0 where it holds
+// weights alone: every block is verified before it is copied, and after an error nothing of the state may be used. Errors of LoadSlices.
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable);

@@ -16,6 +16,7 @@
 #include "plan/kept_keys.h"
 #include "plan/violation.h"
 #include "worker/executor/failure_cause.h"
+#include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
@@ -239,7 +240,10 @@ StatusOr<int64_t> RankRun::Load() {
   TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(start.spec(), start.plan()));
   owned_ = AssignOwners(slices)[begin_.rank()];
   if (start.restore_path().empty()) {
-    InitializeState(executor_->program(), start.spec().training().seed(), executor_->executable());
+    const Status filled = LoadInitialWeights(*around_.files, start.spec(), executor_->program(),
+                                             executor_->executable());
+    load_failed_ = !filled.ok();
+    TROUPE_RETURN_IF_ERROR(filled);
     return 0;
   }
   StatusOr<int64_t> restored = Restore();
