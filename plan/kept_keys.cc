@@ -73,14 +73,14 @@ Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after) {
 
 Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec& spec) {
   const v1::TrainingState& state = manifest.state();
-  if (state.step() == 0) return OkStatus();
   Violations violations;
   const v1::TrainingSpec& training = spec.training();
-  if (training.steps() <= state.step()) {
+  const bool trained = state.step() > 0;
+  if (trained && training.steps() <= state.step()) {
     violations.Add("training.steps", "is {}, not more than the {} that the checkpoint has done",
                    training.steps(), state.step());
   }
-  if (training.seed() != state.seed()) {
+  if (trained && training.seed() != state.seed()) {
     violations.Add("training.seed",
                    "is {}, and the checkpoint drew its samples with {}: some would come again and "
                    "others never",
@@ -88,7 +88,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
   }
   // In 128 bits, since both numbers may be anything.
   const __int128 samples = static_cast<__int128>(state.step()) * training.global_batch_size();
-  if (samples != state.consumed_samples()) {
+  if (trained && samples != state.consumed_samples()) {
     violations.Add("training.global_batch_size",
                    "is {}, and the {} steps of the checkpoint have taken {} samples: some would "
                    "come again or never",
@@ -106,12 +106,17 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     }
     const auto differ = [&](const std::string& path, const std::string& text,
                             const std::string& old_text) {
-      // Where the model's numbers came from, not what they are.
-      if (path == "model.preset" || path == "model.from") return;
+      // Where the model's numbers came from and what exports say, not what they are.
+      if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
+          path == "model.max_position_embeddings") {
+        return;
+      }
       violations.Add(path, "is {}, and the checkpoint was made with {}", text, old_text);
     };
     CompareNamed(made_with, spec, "model", "", differ);
-    CompareNamed(made_with.training(), training, "sequence_length", "training.", differ);
+    if (trained) {
+      CompareNamed(made_with.training(), training, "sequence_length", "training.", differ);
+    }
   }
   return violations.ToStatus();
 }

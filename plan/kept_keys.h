@@ -20,7 +20,7 @@ Status CheckKeptKeys(const v1::JobSpec& before, const v1::JobSpec& after);
 // training.steps, another seed, a global batch that does not give the samples taken so far, and,
 // where the checkpoint has the spec of its job, another model or sequence length. Data are not
 // compared: they may lie elsewhere now, or be others on purpose. A checkpoint of step 0 holds
-// weights alone and goes with every training. REQUIRES: a validated manifest, `spec` with its
+// weights alone and goes with every training of its model. REQUIRES: a validated manifest, `spec` with its
 // defaults.
 Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec& spec);
 

@@ -106,6 +106,16 @@ TEST(ContinuesTest, WeightsWithoutStepsGoWithEveryTraining) {
   v1::CheckpointManifest weights;
   weights.mutable_state()->set_seed(99);
   EXPECT_TRUE(CheckContinues(weights, SomeJob()).ok());
+  // But with their own model alone: another rope_theta would not show in a shape.
+  weights.set_job_spec_json(CheckpointOf(SomeJob(), 0).job_spec_json());
+  EXPECT_TRUE(CheckContinues(weights, SomeJob()).ok());
+  v1::JobSpec other = SomeJob();
+  other.mutable_training()->set_sequence_length(8);
+  other.mutable_model()->set_export_dtype("bfloat16");
+  other.mutable_model()->set_max_position_embeddings(8);
+  EXPECT_TRUE(CheckContinues(weights, other).ok()) << CheckContinues(weights, other);
+  other.mutable_model()->set_rope_theta(5);
+  EXPECT_EQ(OnlyField(CheckContinues(weights, other)), "model.rope_theta");
 }
 
 TEST(ContinuesTest, ASpecThatIsNoJobIsRefused) {

@@ -1,5 +1,6 @@
 #include "tests/layouts/training.h"
 
+#include <google/protobuf/util/json_util.h>
 #include <omp.h>
 
 #include <memory>
@@ -186,6 +187,11 @@ TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
     manifest.mutable_state()->set_step(result.steps[0].back().step);
     manifest.mutable_state()->set_seed(spec.training().seed());
     *manifest.mutable_layout() = shared.plan.mesh();
+    google::protobuf::util::JsonPrintOptions json;
+    json.preserve_proto_field_names = true;
+    TROUPE_CHECK(google::protobuf::util::MessageToJsonString(spec, manifest.mutable_job_spec_json(),
+                                                             json)
+                     .ok());
     for (v1::ShardFile& shard : shared.shards) *manifest.add_shards() = std::move(shard);
     TROUPE_CHECK_OK(WriteManifest(shared.files, options.save_path, manifest).status());
   }
