@@ -3,6 +3,8 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <filesystem>
+
 namespace troupe {
 namespace {
 
@@ -20,7 +22,8 @@ Status FromRocksDb(const rocksdb::Status& status, std::string_view what) {
 
 }  // namespace
 
-RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db) : db_(std::move(db)) {}
+RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged)
+    : db_(std::move(db)), acknowledged_(std::move(acknowledged)) {}
 RocksDbStore::~RocksDbStore() = default;
 
 StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& directory) {
@@ -34,6 +37,11 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
   options.write_buffer_size = 16 << 20;
   options.max_background_jobs = 2;
 
+  std::error_code error;
+  if (!std::filesystem::create_directory(directory, error) && error) {
+    return ErrnoStatus(error.value(), directory);
+  }
+  TROUPE_ASSIGN_OR_RETURN(AcknowledgedWrites acknowledged, AcknowledgedWrites::Open(directory));
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &opened);
   if (!status.ok()) {
@@ -43,7 +51,10 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
     }
     return FromRocksDb(status, fmt::format("open the catalog in {}", directory));
   }
-  return std::unique_ptr<RocksDbStore>(new RocksDbStore(std::unique_ptr<rocksdb::DB>(opened)));
+  std::unique_ptr<rocksdb::DB> db(opened);
+  TROUPE_RETURN_IF_ERROR(acknowledged.CheckRecovered(db->GetLatestSequenceNumber()));
+  TROUPE_RETURN_IF_ERROR(acknowledged.Note(db->GetLatestSequenceNumber()));
+  return std::unique_ptr<RocksDbStore>(new RocksDbStore(std::move(db), std::move(acknowledged)));
 }
 
 StatusOr<std::string> RocksDbStore::Get(std::string_view key) const {
@@ -77,7 +88,9 @@ Status RocksDbStore::Write(const WriteBatch& batch, Durability durability) {
   }
   rocksdb::WriteOptions options;
   options.sync = durability == Durability::kSynced;
-  return FromRocksDb(db_->Write(options, &changes), "write to the catalog");
+  TROUPE_RETURN_IF_ERROR(FromRocksDb(db_->Write(options, &changes), "write to the catalog"));
+  if (durability != Durability::kSynced) return OkStatus();
+  return acknowledged_.Note(db_->GetLatestSequenceNumber());
 }
 
 }  // namespace troupe

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/acknowledged_writes.h"
 #include "base/store.h"
 
 namespace rocksdb {
@@ -16,8 +17,9 @@ namespace troupe {
 class RocksDbStore final : public Store {
  public:
   // Opens or makes the database in `directory` (its parent must exist). A torn last record of the
-  // log, which a crash leaves, is dropped; a log file that the database knows of and that is
-  // missing or cut short is DATA_LOSS. FAILED_PRECONDITION if another process has it open.
+  // log, which a crash leaves, is dropped. DATA_LOSS where a write is gone that was acknowledged
+  // (base/acknowledged_writes.h), and for any other damage that is met. FAILED_PRECONDITION if
+  // another process has it open.
   static StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& directory);
 
   ~RocksDbStore() override;
@@ -31,8 +33,9 @@ class RocksDbStore final : public Store {
   Status Write(const WriteBatch& batch, Durability durability) override;
 
  private:
-  explicit RocksDbStore(std::unique_ptr<rocksdb::DB> db);
+  RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged);
   const std::unique_ptr<rocksdb::DB> db_;
+  AcknowledgedWrites acknowledged_;
 };
 
 }  // namespace troupe

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <vector>
 
 #include "base/temporary_directory.h"
 
@@ -75,6 +78,87 @@ TEST(RocksDbStore, DropsATornLastRecordAndKeepsTheOnesBefore) {
   ASSERT_TRUE(store.ok()) << ToString(store.status());
   EXPECT_TRUE((*store)->Get("kept").ok());
   EXPECT_EQ((*store)->Get("torn").status().code(), StatusCode::kNotFound);
+}
+
+// Forty numbered records, twenty of them in tables and twenty in the log, all acknowledged.
+void WriteForty(const std::string& directory) {
+  for (int life = 0; life < 2; ++life) {
+    auto store = RocksDbStore::Open(directory);
+    ASSERT_TRUE(store.ok()) << ToString(store.status());
+    for (int i = 0; i < 20; ++i) {
+      const int number = 20 * life + i;
+      ASSERT_TRUE((*store)
+                      ->Write(Put(fmt::format("k/{:02}", number), std::string(200, 'a' + i)),
+                              Durability::kSynced)
+                      .ok());
+    }
+  }
+}
+
+// How many of the records are there, as they were written; -1 where reading met the damage.
+int IntactRecords(const std::string& directory) {
+  auto store = RocksDbStore::Open(directory);
+  if (!store.ok()) return -1;
+  int intact = 0;
+  const Status read = ScanPrefix(**store, "k/", [&](std::string_view key, std::string_view value) {
+    const std::string expected = fmt::format("k/{:02}", intact);
+    EXPECT_EQ(key, expected) << "a record is missing in between";
+    EXPECT_EQ(value, std::string(200, 'a' + intact % 20));
+    ++intact;
+    return true;
+  });
+  return read.ok() ? intact : -1;
+}
+
+TEST(RocksDbStore, EveryFlippedBitAndEveryCutIsRefusedOrLosesNothing) {
+  TemporaryDirectory folder;
+  const std::string good = folder.Child("good");
+  WriteForty(good);
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(good)) {
+    if (entry.is_regular_file() && entry.file_size() > 0) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::mt19937_64 random(5);
+  int refused = 0;
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::string bad = folder.Child("bad");
+    std::filesystem::remove_all(bad);
+    std::filesystem::copy(good, bad);
+    const std::filesystem::path path =
+        std::filesystem::path(bad) / files[random() % files.size()].filename();
+    const auto size = std::filesystem::file_size(path);
+    const auto at = random() % size;
+    if (trial % 2 == 0) {
+      std::filesystem::resize_file(path, at);
+    } else {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(at));
+      const char flipped = static_cast<char>(file.get() ^ (1 << random() % 8));
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put(flipped);
+    }
+    const int intact = IntactRecords(bad);
+    EXPECT_TRUE(intact == -1 || intact == 40)
+        << path << (trial % 2 == 0 ? " cut at " : " changed at ") << at << " of " << size << ": "
+        << intact << " records";
+    refused += intact == -1;
+  }
+  EXPECT_GT(refused, 25);
+}
+
+TEST(RocksDbStore, ACutLogIsNoTornOneAndSaysWhatHelps) {
+  TemporaryDirectory folder;
+  const std::string path = folder.Child("catalog");
+  WriteForty(path);
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 0) {
+      std::filesystem::resize_file(entry.path(), entry.file_size() - 10);
+    }
+  }
+  const Status status = RocksDbStore::Open(path).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rebuild-catalog"));
 }
 
 }  // namespace

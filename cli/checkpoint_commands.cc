@@ -14,8 +14,11 @@ namespace {
 constexpr int kPageSize = 100;
 
 void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
-  fmt::print("step {:<8} {:>14} bytes  {}  {}\n", checkpoint.step(), checkpoint.bytes(),
-             checkpoint.path(), checkpoint.digest());
+  fmt::print("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
+             checkpoint.path(), checkpoint.digest(), checkpoint.pinned() ? "  pinned" : "");
+  if (checkpoint.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
+    fmt::print("  quarantined: {}\n", checkpoint.reason());
+  }
 }
 
 StatusOr<ExitCode> List(const CommandLine& line) {
@@ -32,7 +35,7 @@ StatusOr<ExitCode> List(const CommandLine& line) {
               return client.checkpoints().ListCheckpoints(context, request, response);
             }));
     for (const auto& checkpoint : page.checkpoints()) {
-      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
+      if (checkpoint.state() != v1::CHECKPOINT_STATE_COMMITTED && !line.Has("--all")) continue;
       if (line.wants_json()) {
         checkpoints.push_back(CheckpointToJson(checkpoint));
       } else {
@@ -133,6 +136,7 @@ std::vector<Command> CheckpointCommands() {
       one("checkpoints verify", "PATH", "Reads every byte; names file and tensor that fail.",
           Verify),
   };
+  commands.front().flags = {{"--all", "", "quarantined ones too, with the reason"}};
   commands.back().flags = {{"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"}};
   return commands;
 }

@@ -13,6 +13,7 @@ std::vector<Command> PlanCommands();        // plan
 std::vector<Command> DataCommands();        // data prepare, data show
 std::vector<Command> CheckpointCommands();  // checkpoints list create show verify
 std::vector<Command> InteropCommands();     // checkpoints import export
+std::vector<Command> CatalogCommands();     // checkpoints diff pin unpin rebuild-catalog
 std::vector<Command> ClusterCommands();     // up down supervise
 
 }  // namespace troupe

@@ -9,7 +9,7 @@ namespace {
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
   for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands,
-                    InteropCommands}) {
+                    CatalogCommands, InteropCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;

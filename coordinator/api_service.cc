@@ -226,6 +226,25 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::CreateCheckpoint(
   return reactor;
 }
 
+grpc::ServerUnaryReactor* CheckpointServiceShell::PinCheckpoint(
+    grpc::CallbackServerContext* context, const v1::PinCheckpointRequest* request,
+    v1::PinCheckpointResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<PinCheckpointCall>(*request), [response](Reply& reply) {
+    *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
+    return OkStatus();
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServerContext* context,
+                                                             const v1::RebuildJobRequest* request,
+                                                             v1::RebuildJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<RebuildJobCall>(*request), FillJob(response));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* ClusterServiceShell::ListWorkers(grpc::CallbackServerContext* context,
                                                            const v1::ListWorkersRequest* request,
                                                            v1::ListWorkersResponse* response) {

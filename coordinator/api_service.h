@@ -66,6 +66,12 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
   grpc::ServerUnaryReactor* CreateCheckpoint(grpc::CallbackServerContext* context,
                                              const v1::CreateCheckpointRequest* request,
                                              v1::CreateCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* PinCheckpoint(grpc::CallbackServerContext* context,
+                                          const v1::PinCheckpointRequest* request,
+                                          v1::PinCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* RebuildJob(grpc::CallbackServerContext* context,
+                                       const v1::RebuildJobRequest* request,
+                                       v1::RebuildJobResponse* response) override;
 
  private:
   Engine& engine_;

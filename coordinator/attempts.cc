@@ -12,6 +12,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
 #include "plan/checkpoint_write.h"
+#include "plan/violation.h"
 
 namespace troupe {
 namespace {
@@ -472,8 +473,41 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
     record.set_state(v1::CHECKPOINT_STATE_QUARANTINED);
     record.set_reason(reason);
     turn.effects.writes.PutCheckpoint(record);
+    turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
     RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
   }
+}
+
+Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn) {
+  const bool by_step = request.which_case() == v1::PinCheckpointRequest::kStep;
+  if (!by_step && request.which_case() != v1::PinCheckpointRequest::kPath) {
+    return RefuseField(StatusCode::kInvalidArgument, "step", "is absent, and path too");
+  }
+  v1::CheckpointRecord* chosen = nullptr;
+  for (auto& [number, record] : job.checkpoints) {
+    if (record.state() != v1::CHECKPOINT_STATE_COMMITTED &&
+        record.state() != v1::CHECKPOINT_STATE_QUARANTINED) {
+      continue;
+    }
+    if (by_step ? record.step() == request.step() : record.path() == request.path()) {
+      chosen = &record;
+    }
+  }
+  if (chosen == nullptr) {
+    return RefuseField(StatusCode::kNotFound, by_step ? "step" : "path",
+                       "is {}: job {} has no such checkpoint",
+                       by_step ? fmt::format("{}", request.step()) : request.path(), job.id());
+  }
+  if (chosen->pinned() != request.pinned()) {
+    chosen->set_pinned(request.pinned());
+    turn.effects.writes.PutCheckpoint(*chosen);
+    RecordEvent(job, request.pinned() ? "CHECKPOINT_PINNED" : "CHECKPOINT_UNPINNED",
+                fmt::format("step {}: {}", chosen->step(), chosen->path()), turn);
+  }
+  turn.effects.replies.push_back({call, OkStatus(), *chosen});
+  Retire(job, turn);
+  SendDeletions(job, turn);
+  return OkStatus();
 }
 
 void SendDeletions(const Job& job, Turn& turn) {

@@ -68,6 +68,10 @@ void DropAttempts(Job& job, const std::string& reason, Turn& turn);
 // Drops the intents of due checkpoints that the ranks passed by.
 void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn);
 
+// Keeps a checkpoint from retention, or leaves it to retention again, which then acts at once.
+// Replies with the record; NOT_FOUND where the job has no such commit.
+Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
+
 // Keeps the commit at `path` for inspection but never restores it again.
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
 

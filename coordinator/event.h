@@ -52,6 +52,14 @@ struct CreateCheckpointCall {
   CallId call = 0;
   v1::CreateCheckpointRequest request;
 };
+struct PinCheckpointCall {
+  CallId call = 0;
+  v1::PinCheckpointRequest request;
+};
+struct RebuildJobCall {
+  CallId call = 0;
+  v1::RebuildJobRequest request;
+};
 // Answered by LogChunks.
 struct ReadLogsCall {
   CallId call = 0;
@@ -66,7 +74,7 @@ struct Event {
   MonotonicTime now;
   int64_t wall_ns = 0;  // for records only
   std::variant<Tick, WorkerSaid, SessionClosed, CreateJobCall, CancelJobCall, ResumeJobCall,
-               CreateCheckpointCall, ReadLogsCall, CallAbandoned>
+               CreateCheckpointCall, PinCheckpointCall, RebuildJobCall, ReadLogsCall, CallAbandoned>
       what;
 };
 
@@ -108,7 +116,7 @@ struct RankMeasured {
   v1::StepReport report;
 };
 struct CheckpointMeasured {
-  v1::CheckpointRecord record;  // COMMITTED or ABORTED
+  v1::CheckpointRecord record;  // COMMITTED, ABORTED or QUARANTINED
   double stall_seconds = 0;     // of the slowest rank
 };
 struct RestartMeasured {

@@ -6,6 +6,7 @@
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
+#include "coordinator/rebuild.h"
 #include "coordinator/recovery.h"
 #include "plan/violation.h"
 
@@ -191,6 +192,34 @@ class Stepper {
       JoinOrRequestCheckpoint(*job, turn_).callers.push_back(event.call);
       Touch(job->id());
     }
+  }
+
+  void operator()(const PinCheckpointCall& event) {
+    Job* const job = FindJobOrReply("job", event.request.job(), event.call);
+    if (job == nullptr) return;
+    const Status status = PinCheckpoint(*job, event.request, event.call, turn_);
+    if (!status.ok()) ReplyWithError(event.call, status, turn_);
+  }
+
+  void operator()(const RebuildJobCall& event) {
+    if (state_.jobs.contains(event.request.job().name())) {
+      ReplyWithError(event.call,
+                     RefuseField(StatusCode::kInvalidArgument, "name",
+                                 "is {}, which the catalog has already",
+                                 event.request.job().name()),
+                     turn_);
+      return;
+    }
+    StatusOr<Job> job = RebuildJob(event.request, state_.last_sequence + 1, turn_);
+    if (!job.ok()) {
+      ReplyWithError(event.call, job.status(), turn_);
+      return;
+    }
+    ++state_.last_sequence;
+    turn_.effects.failpoints_after.push_back("catalog.job.recorded");
+    ReplyWithJob(*job, event.call, turn_);
+    const std::string id = job->id();
+    state_.jobs.emplace(id, *std::move(job));
   }
 
   void operator()(const ReadLogsCall& event) {

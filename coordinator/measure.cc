@@ -1,5 +1,6 @@
 #include "coordinator/measure.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -36,6 +37,10 @@ void Record(const RankMeasured& measured, Metrics& metrics) {
 void Record(const CheckpointMeasured& measured, Metrics& metrics) {
   const v1::CheckpointRecord& record = measured.record;
   const MetricLabels labels{{"job_name", record.job()}};
+  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
+    metrics.Add("troupe_checkpoint_quarantined_total", labels, 1);
+    return;
+  }
   if (record.state() != v1::CHECKPOINT_STATE_COMMITTED) {
     metrics.Add("troupe_checkpoint_aborts_total", labels, 1);
     return;
@@ -79,6 +84,8 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
   metrics.DeclareCounter("troupe_checkpoint_bytes_total", "Bytes of committed checkpoints.");
   metrics.DeclareCounter("troupe_checkpoint_aborts_total",
                          "Checkpoint attempts that were aborted.");
+  metrics.DeclareCounter("troupe_checkpoint_quarantined_total",
+                         "Commits that could not be restored and are kept apart.");
   metrics.DeclareGauge("troupe_checkpoint_last_committed_step", "Step of the newest commit.");
   metrics.DeclareGauge("troupe_checkpoint_last_commit_timestamp_seconds",
                        "Unix time of the newest commit.");
@@ -96,12 +103,19 @@ void RecordMeasurement(const Measurement& measurement, Metrics& metrics) {
 void RecordRecoveredJob(const Job& job, Metrics& metrics) {
   metrics.Add("troupe_job_restarts_total", {{"job_name", job.id()}},
               static_cast<double>(job.record.restarts()));
+  const auto quarantined = std::count_if(
+      job.checkpoints.begin(), job.checkpoints.end(), [](const auto& entry) {
+        return entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED;
+      });
+  metrics.Add("troupe_checkpoint_quarantined_total", {{"job_name", job.id()}},
+              static_cast<double>(quarantined));
   RecordJob(job, metrics);
 }
 
 void RecordJob(const Job& job, Metrics& metrics) {
   // A job that never failed has a series too.
   metrics.Add("troupe_job_restarts_total", {{"job_name", job.id()}}, 0);
+  metrics.Add("troupe_checkpoint_quarantined_total", {{"job_name", job.id()}}, 0);
   const v1::JobState shown = ShownState(job);
   for (const v1::JobState state : kStates) {
     metrics.Set("troupe_job_state", {{"job_name", job.id()}, {"state", StateName(state)}},

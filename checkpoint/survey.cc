@@ -1,0 +1,126 @@
+#include "checkpoint/survey.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "checkpoint/attempt.h"
+#include "checkpoint/digest.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/verify.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
+
+struct Found {
+  v1::CheckpointRecord record;
+  std::string spec_json;
+  std::string folder;
+};
+
+// Names of the directories in `path`; links are none.
+StatusOr<std::vector<std::string>> DirectoriesIn(FileSystem& files, const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, files.List(path));
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.kind == FileKind::kDirectory) names.push_back(entry.name);
+  }
+  return names;
+}
+
+StatusOr<Found> Look(FileSystem& files, const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax, SymbolicLinks::kRefuse));
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ManifestFromJson(text));
+  if (manifest.job().empty() || manifest.attempt() < 1 || manifest.state().step() < 1) {
+    return InvalidArgument("its manifest names job \"{}\", attempt {}, step {}: no job's checkpoint",
+                           manifest.job(), manifest.attempt(), manifest.state().step());
+  }
+  Found found;
+  found.spec_json = manifest.job_spec_json();
+  found.folder = ParentDirectory(ParentDirectory(path));
+  v1::CheckpointRecord& record = found.record;
+  record.set_job(manifest.job());
+  record.set_attempt(manifest.attempt());
+  record.set_group_epoch(manifest.group_epoch());
+  record.set_step(manifest.state().step());
+  record.set_path(path);
+  *record.mutable_layout() = manifest.layout();
+  record.set_digest(Sha256Of(AsBytes(text)));
+  int64_t bytes = static_cast<int64_t>(text.size());
+  for (const v1::ShardFile& shard : manifest.shards()) bytes += shard.bytes();
+  record.set_bytes(bytes);
+  record.set_expected_shards(manifest.shards_size());
+  record.set_intent_wall_time_ns(manifest.wall_time_ns());
+  record.set_commit_wall_time_ns(manifest.wall_time_ns());
+  record.set_pinned(true);
+  const Status whole = VerifyCheckpoint(files, path, record.digest()).ToStatus();
+  record.set_state(whole.ok() ? v1::CHECKPOINT_STATE_COMMITTED : v1::CHECKPOINT_STATE_QUARANTINED);
+  if (!whole.ok()) record.set_reason(std::string(Message(whole)));
+  return found;
+}
+
+// The newest life of one job's name out of all that was found under it.
+SurveyedJob NewestLife(std::string id, std::vector<Found> found, std::vector<LeftOut>* left_out) {
+  std::ranges::sort(found, {}, [](const Found& one) {
+    return std::tuple(one.record.intent_wall_time_ns(), one.record.attempt());
+  });
+  size_t begin = found.size() - 1;
+  while (begin > 0 && found[begin - 1].record.attempt() < found[begin].record.attempt()) --begin;
+  SurveyedJob job;
+  job.id = std::move(id);
+  job.spec_json = std::move(found.back().spec_json);
+  job.folder = std::move(found.back().folder);
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (i >= begin) {
+      job.checkpoints.push_back(std::move(found[i].record));
+    } else {
+      left_out->push_back(
+          {found[i].record.path(), "it is of an earlier job of this name: attempt numbers begin "
+                                   "again after it"});
+    }
+  }
+  return job;
+}
+
+}  // namespace
+
+StatusOr<Survey> SurveyCheckpoints(FileSystem& files, const std::string& folder) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> names, DirectoriesIn(files, folder));
+  std::vector<std::string> job_directories;
+  if (std::ranges::any_of(names, [](const std::string& name) { return IsAttemptName(name); })) {
+    job_directories.push_back(folder);
+  } else {
+    for (const std::string& name : names) job_directories.push_back(JoinPath(folder, name));
+  }
+  Survey survey;
+  std::map<std::string, std::vector<Found>> jobs;
+  for (const std::string& directory : job_directories) {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> attempts,
+                            DirectoriesIn(files, directory));
+    for (const std::string& attempt : attempts) {
+      if (!IsAttemptName(attempt)) continue;
+      const std::string path = JoinPath(directory, attempt);
+      StatusOr<Found> found = Look(files, path);
+      if (found.ok()) {
+        const std::string id = found->record.job();
+        jobs[id].push_back(*std::move(found));
+      } else if (found.status().code() == StatusCode::kNotFound) {
+        survey.left_out.push_back({path, "it has no manifest: it was never committed"});
+      } else {
+        survey.left_out.push_back({path, std::string(Message(found.status()))});
+      }
+    }
+  }
+  for (auto& [id, found] : jobs) {
+    survey.jobs.push_back(NewestLife(id, std::move(found), &survey.left_out));
+  }
+  std::ranges::sort(survey.left_out, {}, &LeftOut::path);
+  return survey;
+}
+
+}  // namespace troupe

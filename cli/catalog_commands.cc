@@ -1,0 +1,235 @@
+// checkpoints diff, pin, unpin, rebuild-catalog.
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "base/file_system.h"
+#include "checkpoint/diff.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/survey.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/json_text.h"
+
+namespace troupe {
+namespace {
+
+StatusOr<std::string> AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error) return ErrnoStatus(error.value(), path);
+  std::string text = absolute.lexically_normal().string();
+  if (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+// Infinity is no JSON number.
+Json NumberToJson(double value) {
+  if (std::isfinite(value)) return value;
+  return "Infinity";
+}
+
+StatusOr<ExitCode> Diff(const CommandLine& line) {
+  PosixFileSystem files;
+  const std::string& a = line.positional()[0];
+  const std::string& b = line.positional()[1];
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_a, ReadManifest(files, a, ""));
+  TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest_b, ReadManifest(files, b, ""));
+  TROUPE_ASSIGN_OR_RETURN(const CheckpointDifference difference,
+                          DiffCheckpoints(files, a, manifest_a, b, manifest_b));
+  if (line.wants_json()) {
+    Json tensors = Json::array();
+    for (const TensorDifference& tensor : difference.differing) {
+      Json json = {{"name", tensor.name}};
+      if (!tensor.reason.empty()) {
+        json["reason"] = tensor.reason;
+      } else {
+        json["elements"] = tensor.elements;
+        json["differing"] = tensor.differing;
+        json["max_absolute"] = tensor.numeric ? NumberToJson(tensor.max_absolute) : Json();
+        json["max_relative"] = tensor.numeric ? NumberToJson(tensor.max_relative) : Json();
+      }
+      tensors.push_back(std::move(json));
+    }
+    fmt::print("{}\n", Dump({{"equal", difference.empty()},
+                             {"steps", {manifest_a.state().step(), manifest_b.state().step()}},
+                             {"tensors_compared", difference.tensors},
+                             {"elements_compared", difference.elements},
+                             {"tensors", std::move(tensors)}}));
+  } else {
+    for (const TensorDifference& tensor : difference.differing) {
+      if (!tensor.reason.empty()) {
+        fmt::print("{}: {}\n", tensor.name, tensor.reason);
+      } else if (!tensor.numeric) {
+        fmt::print("{}: {} of {} elements differ\n", tensor.name, tensor.differing,
+                   tensor.elements);
+      } else {
+        fmt::print("{}: {} of {} elements differ, by at most {:.6g}, relatively {:.3g}\n",
+                   tensor.name, tensor.differing, tensor.elements, tensor.max_absolute,
+                   tensor.max_relative);
+      }
+    }
+    fmt::print("steps {} and {}: {} tensors with {} elements compared, {}\n",
+               manifest_a.state().step(), manifest_b.state().step(), difference.tensors,
+               difference.elements,
+               difference.empty() ? "all equal"
+                                  : fmt::format("{} differ", difference.differing.size()));
+  }
+  return difference.empty() ? ExitCode::kDone : ExitCode::kFailed;
+}
+
+StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
+  v1::PinCheckpointRequest request;
+  request.set_job(JobName(line.positional()[0]));
+  request.set_pinned(pinned);
+  const std::string& which = line.positional()[1];
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), step);
+  if (error == std::errc() && end == which.data() + which.size()) {
+    request.set_step(step);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(*request.mutable_path(), AbsolutePath(which));
+  }
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::PinCheckpointResponse response,
+      client.Call<v1::PinCheckpointResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* answer) {
+            return client.checkpoints().PinCheckpoint(context, request, answer);
+          }));
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump(CheckpointToJson(response.checkpoint())));
+  } else {
+    fmt::print("step {} {}: {}\n", response.checkpoint().step(),
+               pinned ? "is pinned" : "is left to retention", response.checkpoint().path());
+  }
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Pin(const CommandLine& line) { return SetPinned(line, true); }
+StatusOr<ExitCode> Unpin(const CommandLine& line) { return SetPinned(line, false); }
+
+// What the coordinator is told of one job.
+StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
+  v1::RebuildJobRequest request;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto parsed =
+      google::protobuf::util::JsonStringToMessage(found.spec_json, request.mutable_job(), options);
+  if (!parsed.ok()) {
+    return InvalidArgument("its newest manifest's job_spec_json is no job: {}",
+                           std::string(parsed.message()));
+  }
+  if (request.job().name() != found.id) {
+    return InvalidArgument("its newest manifest has the spec of job \"{}\"", request.job().name());
+  }
+  // Later ones shall lie beside these, wherever the folder is mounted now.
+  request.mutable_job()->mutable_checkpoint()->set_folder(found.folder);
+  for (const v1::CheckpointRecord& record : found.checkpoints) *request.add_checkpoints() = record;
+  return request;
+}
+
+StatusOr<std::set<std::string>> KnownJobs(Client& client) {
+  std::set<std::string> known;
+  v1::ListJobsRequest request;
+  do {
+    TROUPE_ASSIGN_OR_RETURN(
+        const v1::ListJobsResponse page,
+        client.Call<v1::ListJobsResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                          [&](auto* context, auto* response) {
+                                            return client.jobs().ListJobs(context, request,
+                                                                          response);
+                                          }));
+    for (const v1::Job& job : page.jobs()) known.insert(JobId(job.name()));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return known;
+}
+
+StatusOr<ExitCode> RebuildCatalog(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsolutePath(line.positional()[0]));
+  PosixFileSystem files;
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(const std::set<std::string> known, KnownJobs(client));
+  TROUPE_ASSIGN_OR_RETURN(const Survey survey, SurveyCheckpoints(files, folder));
+  Json jobs = Json::array();
+  Json left_out = Json::array();
+  const auto leave_out = [&](const std::string& path, const std::string& reason) {
+    fmt::print(stderr, "{}: left out: {}\n", path, reason);
+    left_out.push_back({{"path", path}, {"reason", reason}});
+  };
+  for (const LeftOut& one : survey.left_out) leave_out(one.path, one.reason);
+  bool failed = false;
+  for (const SurveyedJob& found : survey.jobs) {
+    const std::string path = JoinPath(found.folder, found.id);
+    if (known.contains(found.id)) {
+      leave_out(path, fmt::format("the catalog has job {} already", found.id));
+      continue;
+    }
+    const StatusOr<v1::RebuildJobRequest> request = RequestOf(found);
+    if (!request.ok()) {
+      failed = true;
+      leave_out(path, std::string(Message(request.status())));
+      continue;
+    }
+    const auto response = client.Call<v1::RebuildJobResponse>(
+        Client::Repeat::kNever, Client::kCallLimit, [&](auto* context, auto* answer) {
+          return client.checkpoints().RebuildJob(context, *request, answer);
+        });
+    if (!response.ok()) {
+      if (response.status().code() == StatusCode::kUnavailable) return response.status();
+      failed = true;
+      leave_out(path, std::string(Message(response.status())));
+      continue;
+    }
+    const v1::Job& job = response->job();
+    jobs.push_back(JobToJson(job));
+    if (!line.wants_json()) {
+      fmt::print("{}: {} at step {}, {} checkpoints\n", job.name(), StateText(job.state()),
+                 job.step(), job.checkpoints_size());
+    }
+  }
+  if (line.wants_json()) {
+    fmt::print("{}\n",
+               Dump({{"jobs", std::move(jobs)}, {"left_out", std::move(left_out)}}));
+  }
+  if (survey.jobs.empty()) return NotFound("{}: holds no checkpoint of a job", folder);
+  return failed ? ExitCode::kFailed : ExitCode::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> CatalogCommands() {
+  return {
+      {.name = "checkpoints diff",
+       .positionals = "PATH PATH",
+       .least_positionals = 2,
+       .most_positionals = 2,
+       .summary = "In which tensors do two differ, and by how much? Exit 1 if they do.",
+       .run = Diff},
+      {.name = "checkpoints pin",
+       .positionals = "JOB STEP-or-PATH",
+       .least_positionals = 2,
+       .most_positionals = 2,
+       .summary = "Keeps one, whatever the job's retention says.",
+       .run = Pin},
+      {.name = "checkpoints unpin",
+       .positionals = "JOB STEP-or-PATH",
+       .least_positionals = 2,
+       .most_positionals = 2,
+       .summary = "Leaves one to the job's retention again, which acts at once.",
+       .run = Unpin},
+      {.name = "checkpoints rebuild-catalog",
+       .positionals = "DIR",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Makes jobs whose catalog was lost known again, by their checkpoints in DIR.",
+       .run = RebuildCatalog},
+  };
+}
+
+}  // namespace troupe

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Reads a Troupe checkpoint with the standard library alone, as docs/checkpoints.md states the format: checks every
+file and puts the global tensors together out of the ranks' slices.
+
+usage: read_checkpoint.py DIR [NAME …]     one line a tensor; of those named, the first values too
+"""
+
+import array
+import hashlib
+import json
+import math
+import pathlib
+import struct
+import sys
+
+CODES = {"F64": "d", "F32": "f", "F16": "e", "BF16": "H", "I64": "q", "I32": "i", "I16": "h", "U8": "B"}
+
+
+def slices(directory, shard):
+    """Yields (name, dtype, global shape, global offset, shape, bytes) of a file that is what the manifest says."""
+    data = (directory / shard["name"]).read_bytes()
+    if f"sha256:{hashlib.sha256(data).hexdigest()}" != shard["digest"]:
+        raise ValueError(f"{shard['name']}: not what was written")
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    places = header.pop("__metadata__")
+    for key, entry in header.items():
+        place = json.loads(places[key])
+        begin, end = entry["data_offsets"]
+        yield (place["name"], entry["dtype"], place["global_shape"], place["global_offset"], entry["shape"],
+               data[start + begin:start + end])
+
+
+def read(path):
+    """(manifest, {name: (dtype, shape, row-major little-endian bytes)})"""
+    directory = pathlib.Path(path)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    tensors = {}
+    for shard in manifest["shards"]:
+        for name, dtype, global_shape, offset, shape, data in slices(directory, shard):
+            size = struct.calcsize("<" + CODES[dtype])
+            _, _, whole = tensors.setdefault(name, (dtype, global_shape, bytearray(size * math.prod(global_shape))))
+            run = size * (shape[-1] if shape else 1)  # what lies together in both: a row of the last dim
+            for i in range(len(data) // run if run else 0):
+                index = [math.prod(shape[d + 1:-1]) for d in range(len(shape) - 1)]
+                index = [i // stride % extent for stride, extent in zip(index, shape)] + [0] * bool(shape)
+                at = 0
+                for extent, begin, within in zip(global_shape, offset, index):
+                    at = at * extent + begin + within
+                whole[at * size:at * size + run] = data[i * run:(i + 1) * run]
+    return manifest, tensors
+
+
+if __name__ == "__main__":
+    state, found = read(sys.argv[1])
+    print(f"job {state['job']}, step {state['state']['step']}, {state['state']['consumed_samples']} samples")
+    for tensor, (kind, extents, content) in sorted(found.items()):
+        values = array.array(CODES[kind], content[:64]) if tensor in sys.argv[2:] and kind in ("F32", "F64") else ""
+        print(tensor, kind, extents, *values)
