@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "checkpoint/attempt.h"
-#include "checkpoint/retention.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "coordinator/settled.h"
 #include "plan/checkpoint_write.h"
-#include "plan/violation.h"
 
 namespace troupe {
 namespace {
@@ -77,22 +76,6 @@ void SaySettled(const Job& job, int64_t attempt, const std::string& worker, Turn
   SendToWorker(worker, SettledMessage(job, job.group->epoch, attempt, committed), turn);
 }
 
-// Marks what the policy lets go as DELETING.
-void Retire(Job& job, Turn& turn) {
-  std::vector<v1::CheckpointRecord> records;
-  for (const auto& [number, record] : job.checkpoints) records.push_back(record);
-  const RetentionPolicy policy{job.spec.checkpoint().keep_latest_k(),
-                               job.spec.checkpoint().keep_every_n_steps()};
-  bool any = false;
-  for (const int64_t number : AttemptsToDelete(records, policy)) {
-    v1::CheckpointRecord& record = job.checkpoints.at(number);
-    record.set_state(v1::CHECKPOINT_STATE_DELETING);
-    turn.effects.writes.PutCheckpoint(record);
-    any = true;
-  }
-  if (any) turn.effects.failpoints_after.push_back("catalog.tombstone.recorded");
-}
-
 void Begin(Job& job, Attempt& attempt, Turn& turn) {
   job.group->last_progress = turn.now;
   if (attempt.begun) return;
@@ -122,32 +105,6 @@ void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn
         call, Aborted("checkpoint attempt {} of job {} was aborted: {}", number, job.id(), reason),
         turn);
   }
-}
-
-// Whether a rank has reported no step after `step`. It writes a checkpoint of `step` before it
-// reports the next one.
-bool SomeRankIsAt(const Group& group, int64_t step) {
-  return std::any_of(group.ranks.begin(), group.ranks.end(),
-                     [step](const RankState& rank) { return rank.reported_step <= step; });
-}
-
-// Whether a rank of the attempt's epoch may still write into its directory.
-bool MayBeWritten(const Job& job, const v1::CheckpointRecord& record, const Fleet& fleet) {
-  if (job.group && job.group->epoch == record.group_epoch()) {
-    return record.step() == 0 || SomeRankIsAt(*job.group, record.step());
-  }
-  return std::any_of(fleet.leases.begin(), fleet.leases.end(), [&](const auto& entry) {
-    return entry.second.job() == job.id() && entry.second.group_epoch() == record.group_epoch();
-  });
-}
-
-void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn) {
-  v1::CoordinatorMessage message;
-  v1::DeleteCheckpoint* const erase = message.mutable_delete_checkpoint();
-  erase->set_job(job.id());
-  erase->set_attempt(record.attempt());
-  erase->set_path(record.path());
-  SendToWorker(job.last_group.ranks(0).worker(), std::move(message), turn);
 }
 
 // A rank takes part in asked-for attempt `number`, and ranks know the highest asked for alone:
@@ -465,70 +422,6 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
     RecordEvent(job, "CHECKPOINT_SKIPPED", fmt::format("the one due after step {}", step), turn);
   }
   if (!passed.empty()) SendDeletions(job, turn);
-}
-
-void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn) {
-  for (auto& [number, record] : job.checkpoints) {
-    if (record.path() != path || record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
-    record.set_state(v1::CHECKPOINT_STATE_QUARANTINED);
-    record.set_reason(reason);
-    turn.effects.writes.PutCheckpoint(record);
-    turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
-    RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
-  }
-}
-
-Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn) {
-  const bool by_step = request.which_case() == v1::PinCheckpointRequest::kStep;
-  if (!by_step && request.which_case() != v1::PinCheckpointRequest::kPath) {
-    return RefuseField(StatusCode::kInvalidArgument, "step", "is absent, and path too");
-  }
-  v1::CheckpointRecord* chosen = nullptr;
-  for (auto& [number, record] : job.checkpoints) {
-    if (record.state() != v1::CHECKPOINT_STATE_COMMITTED &&
-        record.state() != v1::CHECKPOINT_STATE_QUARANTINED) {
-      continue;
-    }
-    if (by_step ? record.step() == request.step() : record.path() == request.path()) {
-      chosen = &record;
-    }
-  }
-  if (chosen == nullptr) {
-    return RefuseField(StatusCode::kNotFound, by_step ? "step" : "path",
-                       "is {}: job {} has no such checkpoint",
-                       by_step ? fmt::format("{}", request.step()) : request.path(), job.id());
-  }
-  if (chosen->pinned() != request.pinned()) {
-    chosen->set_pinned(request.pinned());
-    turn.effects.writes.PutCheckpoint(*chosen);
-    RecordEvent(job, request.pinned() ? "CHECKPOINT_PINNED" : "CHECKPOINT_UNPINNED",
-                fmt::format("step {}: {}", chosen->step(), chosen->path()), turn);
-  }
-  turn.effects.replies.push_back({call, OkStatus(), *chosen});
-  Retire(job, turn);
-  SendDeletions(job, turn);
-  return OkStatus();
-}
-
-void SendDeletions(const Job& job, Turn& turn) {
-  if (job.last_group.ranks_size() == 0) return;
-  for (const auto& [number, record] : job.checkpoints) {
-    const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
-    if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) continue;
-    if (aborted && MayBeWritten(job, record, turn.fleet)) continue;
-    SendDeletion(job, record, turn);
-  }
-}
-
-void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn) {
-  const auto found = job.checkpoints.find(message.attempt());
-  if (found == job.checkpoints.end()) return;
-  const v1::CheckpointRecord& record = found->second;
-  const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
-  if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) return;
-  if (aborted && MayBeWritten(job, record, turn.fleet)) return;
-  turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
-  job.checkpoints.erase(found);
 }
 
 }  // namespace troupe

@@ -68,19 +68,6 @@ void DropAttempts(Job& job, const std::string& reason, Turn& turn);
 // Drops the intents of due checkpoints that the ranks passed by.
 void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn);
 
-// Keeps a checkpoint from retention, or leaves it to retention again, which then acts at once.
-// Replies with the record; NOT_FOUND where the job has no such commit.
-Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
-
-// Keeps the commit at `path` for inspection but never restores it again.
-void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
-
-// Tells the worker where rank 0 runs or ran to delete what is to be deleted and no rank may still
-// write to.
-void SendDeletions(const Job& job, Turn& turn);
-// The record goes, unless a rank may have written since.
-void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
-
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_ATTEMPTS_H_

@@ -10,6 +10,7 @@
 #include "coordinator/attempts.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "coordinator/settled.h"
 
 namespace troupe {
 namespace {

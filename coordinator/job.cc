@@ -9,6 +9,7 @@
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "coordinator/settled.h"
 #include "plan/kept_keys.h"
 #include "plan/violation.h"
 

@@ -8,6 +8,7 @@
 #include "coordinator/progress.h"
 #include "coordinator/rebuild.h"
 #include "coordinator/recovery.h"
+#include "coordinator/settled.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -169,11 +170,8 @@ class Stepper {
     if (job == nullptr) return;
     const Status status = ResumeJob(*job, event.request.overrides(), turn_);
     Touch(job->id());
-    if (status.ok()) {
-      ReplyWithJob(*job, event.call, turn_);
-    } else {
-      ReplyWithError(event.call, status, turn_);
-    }
+    if (!status.ok()) return ReplyWithError(event.call, status, turn_);
+    ReplyWithJob(*job, event.call, turn_);
   }
 
   void operator()(const CreateCheckpointCall& event) {
@@ -202,24 +200,15 @@ class Stepper {
   }
 
   void operator()(const RebuildJobCall& event) {
-    if (state_.jobs.contains(event.request.job().name())) {
-      ReplyWithError(event.call,
-                     RefuseField(StatusCode::kInvalidArgument, "name",
-                                 "is {}, which the catalog has already",
-                                 event.request.job().name()),
-                     turn_);
-      return;
-    }
-    StatusOr<Job> job = RebuildJob(event.request, state_.last_sequence + 1, turn_);
-    if (!job.ok()) {
-      ReplyWithError(event.call, job.status(), turn_);
-      return;
-    }
+    const std::string& name = event.request.job().name();
+    StatusOr<Job> job =
+        state_.jobs.contains(name)
+            ? RefuseField(StatusCode::kInvalidArgument, "name",
+                          "is {}, which the catalog has already", name)
+            : RebuildJob(event.request, state_.last_sequence + 1, turn_);
+    if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
-    turn_.effects.failpoints_after.push_back("catalog.job.recorded");
-    ReplyWithJob(*job, event.call, turn_);
-    const std::string id = job->id();
-    state_.jobs.emplace(id, *std::move(job));
+    Take(*std::move(job), event.call);
   }
 
   void operator()(const ReadLogsCall& event) {
@@ -440,12 +429,17 @@ class Stepper {
       turn_.effects.writes.PutRequest(request_id, job.id());
       state_.requests[request_id] = job.id();
     }
+    Take(std::move(job), event.call);
+    return OkStatus();
+  }
+
+  // Keeps a job that is recorded in the turn's writes, and replies with it.
+  void Take(Job job, CallId call) {
     turn_.effects.failpoints_after.push_back("catalog.job.recorded");
-    ReplyWithJob(job, event.call, turn_);
+    ReplyWithJob(job, call, turn_);
     const std::string id = job.id();
     state_.jobs.emplace(id, std::move(job));
     Touch(id);
-    return OkStatus();
   }
 
   CoordinatorState& state_;

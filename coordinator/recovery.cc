@@ -6,6 +6,7 @@
 
 #include "coordinator/attempts.h"
 #include "coordinator/progress.h"
+#include "coordinator/settled.h"
 
 namespace troupe {
 namespace {

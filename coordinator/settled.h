@@ -1,0 +1,36 @@
+// What becomes of a job's settled attempts: commits that retention lets go, that are pinned, or that
+// turn out bad, and what was aborted and is to be deleted. All pure.
+#ifndef TROUPE_COORDINATOR_SETTLED_H_
+#define TROUPE_COORDINATOR_SETTLED_H_
+
+#include <string>
+
+#include "coordinator/job.h"
+
+namespace troupe {
+
+// Whether a rank has reported no step after `step`. It writes a checkpoint of `step` before it
+// reports the next one.
+bool SomeRankIsAt(const Group& group, int64_t step);
+
+// Marks what the policy lets go as DELETING.
+void Retire(Job& job, Turn& turn);
+
+// Keeps a checkpoint from retention, or leaves it to retention again, which then acts at once.
+// Replies with the record; NOT_FOUND where the job has no such commit.
+Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
+
+// Keeps the commit at `path` for inspection but never restores it again.
+void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
+
+// Tells the worker where rank 0 runs or ran to delete the directory of `record`.
+void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn);
+// Tells the worker where rank 0 runs or ran to delete what is to be deleted and no rank may still
+// write to.
+void SendDeletions(const Job& job, Turn& turn);
+// The record goes, unless a rank may have written since.
+void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_SETTLED_H_
