@@ -15,6 +15,9 @@ constexpr int64_t kConfigBytesMax = int64_t{1} << 20;
 constexpr int64_t kLayersMax = 2048;  // two blocks each: what a pattern may have
 constexpr int64_t kSizeMax = int64_t{1} << 40;
 
+// What training does not need, and whoever generates with an export does.
+constexpr const char* kKeptKeys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+
 std::string TextOf(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
 }
@@ -235,6 +238,13 @@ StatusOr<v1::ModelSpec> ParseHfConfig(std::string_view json) {
   model.set_norm_eps(eps);
   model.set_max_position_embeddings(positions);
   TROUPE_RETURN_IF_ERROR(ReadRope(config, &model));
+  Json kept = Json::object();
+  for (const char* key : kKeptKeys) {
+    if (const Json* value = config.Find(key)) kept[key] = *value;
+  }
+  if (!kept.empty()) {
+    model.set_export_config(kept.dump(-1, ' ', true, Json::error_handler_t::replace));
+  }
   return model;
 }
 
@@ -262,28 +272,35 @@ StatusOr<std::string> HfConfigText(const v1::ModelSpec& model, NumberFormat form
   }
   rope["rope_theta"] = model.rope_theta();
   const std::string dtype(NameOf(format));
-  const Json config = {{"architectures", {"LlamaForCausalLM"}},
-                       {"attention_bias", false},
-                       {"attention_dropout", 0.0},
-                       {"dtype", dtype},
-                       {"head_dim", model.head_dim()},
-                       {"hidden_act", "silu"},
-                       {"hidden_size", model.hidden_size()},
-                       {"intermediate_size", model.intermediate_size()},
-                       {"max_position_embeddings", model.max_position_embeddings()},
-                       {"mlp_bias", false},
-                       {"model_type", "llama"},
-                       {"num_attention_heads", model.num_attention_heads()},
-                       {"num_hidden_layers", layers},
-                       {"num_key_value_heads", model.num_key_value_heads()},
-                       {"rms_norm_eps", model.norm_eps()},
-                       {"rope_parameters", rope},
-                       {"rope_scaling", scaling},
-                       {"rope_theta", model.rope_theta()},
-                       {"tie_word_embeddings", model.tie_word_embeddings()},
-                       {"torch_dtype", dtype},
-                       {"vocab_size", model.vocab_size()}};
-  return config.dump(2) + "\n";
+  Json config = {{"architectures", {"LlamaForCausalLM"}},
+                 {"attention_bias", false},
+                 {"attention_dropout", 0.0},
+                 {"dtype", dtype},
+                 {"head_dim", model.head_dim()},
+                 {"hidden_act", "silu"},
+                 {"hidden_size", model.hidden_size()},
+                 {"intermediate_size", model.intermediate_size()},
+                 {"max_position_embeddings", model.max_position_embeddings()},
+                 {"mlp_bias", false},
+                 {"model_type", "llama"},
+                 {"num_attention_heads", model.num_attention_heads()},
+                 {"num_hidden_layers", layers},
+                 {"num_key_value_heads", model.num_key_value_heads()},
+                 {"rms_norm_eps", model.norm_eps()},
+                 {"rope_parameters", rope},
+                 {"rope_scaling", scaling},
+                 {"rope_theta", model.rope_theta()},
+                 {"tie_word_embeddings", model.tie_word_embeddings()},
+                 {"torch_dtype", dtype},
+                 {"vocab_size", model.vocab_size()}};
+  if (model.has_export_config()) {
+    const Json kept = Json::parse(model.export_config(), nullptr, /*allow_exceptions=*/false);
+    if (!kept.is_object()) return InvalidArgument("model.export_config is not a JSON object");
+    for (const auto& [key, value] : kept.items()) {
+      if (!config.contains(key)) config[key] = value;
+    }
+  }
+  return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace troupe

@@ -19,16 +19,17 @@ namespace troupe {
 inline constexpr char kHfConfigFileName[] = "config.json";
 
 // The model that the text of a config.json states, every key of its shape set; keys that it leaves
-// out have the values that transformers gives them. export_dtype is left to whoever reads the
-// weights. INVALID_ARGUMENT naming key, value and reason. Pure.
+// out have the values that transformers gives them. Token ids go to export_config; export_dtype is
+// left to whoever reads the weights. INVALID_ARGUMENT naming key, value and reason. Pure.
 StatusOr<v1::ModelSpec> ParseHfConfig(std::string_view json);
 
 // The same of DIR/config.json, the file named in errors.
 StatusOr<v1::ModelSpec> ReadHfConfig(FileSystem& files, const std::string& directory);
 
 // The text of a config.json that transformers 4 and 5 load as LlamaForCausalLM: rotary embeddings
-// are in both spellings. INVALID_ARGUMENT for a pattern that Llama has not. REQUIRES: every key of
-// the shape and max_position_embeddings set. Pure.
+// are in both spellings, and those keys of export_config are added that are not among these.
+// INVALID_ARGUMENT for a pattern that Llama has not. REQUIRES: every key of the shape and
+// max_position_embeddings set. Pure.
 StatusOr<std::string> HfConfigText(const v1::ModelSpec& model, NumberFormat format);
 
 }  // namespace troupe

@@ -174,6 +174,7 @@ TEST(HfConfigTest, WhatIsWrittenReadsBackAsTheSameModel) {
     Json config = Small();
     config["rope_theta"] = 123456.75;
     config["head_dim"] = 24;
+    config["eos_token_id"] = {7, 9};
     if (scaled) config["rope_scaling"] = Llama3();
     const auto model = Parse(config);
     ASSERT_TRUE(model.ok()) << model.status();
@@ -183,6 +184,7 @@ TEST(HfConfigTest, WhatIsWrittenReadsBackAsTheSameModel) {
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->ShortDebugString(), model->ShortDebugString());
     EXPECT_EQ(Json::parse(*text)["dtype"], "bfloat16");
+    EXPECT_EQ(Json::parse(*text)["eos_token_id"], Json({7, 9}));
   }
 }
 

@@ -111,8 +111,8 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
   const auto* reflection = model->GetReflection();
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const auto* field = descriptor->field(i);
-    // These two only say what an export will look like.
-    if (field->name() == "export_dtype" || field->name() == "max_position_embeddings") continue;
+    // What only says what an export will look like.
+    if (field->name().starts_with("export_") || field->name() == "max_position_embeddings") continue;
     if (field->name() == "from" || !reflection->HasField(*model, field)) continue;
     const auto only = [&](const v1::ModelSpec& from) {
       v1::ModelSpec one = from;

@@ -108,7 +108,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
                             const std::string& old_text) {
       // Where the model's numbers came from and what exports say, not what they are.
       if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
-          path == "model.max_position_embeddings") {
+          path == "model.export_config" || path == "model.max_position_embeddings") {
         return;
       }
       violations.Add(path, "is {}, and the checkpoint was made with {}", text, old_text);

@@ -76,6 +76,8 @@ TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
             std::string::npos);
   EXPECT_NE(warned("parallelism.expert_dispatch=all_gather").find("is all_gather"),
             std::string::npos);
+  EXPECT_NE(warned("model.max_position_embeddings=16").find("256, above the 16 positions"),
+            std::string::npos);
   EXPECT_EQ(warned("training.steps=3"), "");
 }
 

@@ -76,6 +76,12 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
                                 plan.schedule().microbatches(), plan.mesh().pipe(),
                                 plan.schedule().microbatches()));
   }
+  if (spec.model().has_max_position_embeddings() &&
+      spec.training().sequence_length() > spec.model().max_position_embeddings()) {
+    lines.push_back(fmt::format(
+        "training.sequence_length is {}, above the {} positions of model.max_position_embeddings",
+        spec.training().sequence_length(), spec.model().max_position_embeddings()));
+  }
   if (spec.checkpoint().async_mode() == "async" && !spec.checkpoint().folder().empty()) {
     lines.push_back(
         "checkpoint.async_mode is async: this build writes checkpoints between two steps");

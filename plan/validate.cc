@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "model/config.h"
@@ -140,6 +141,13 @@ class Validator {
     if (model.has_rope_scaling()) RopeScaling();
     if (model.has_max_position_embeddings()) {
       Within("model.max_position_embeddings", model.max_position_embeddings(), 1, kMaxSteps);
+    }
+    if (model.has_export_config()) {
+      const auto keys = nlohmann::json::parse(model.export_config(), nullptr, false);
+      if (!keys.is_object()) {
+        violations_.Add("model.export_config", "is {}, not a JSON object",
+                        model.export_config().substr(0, 80));
+      }
     }
     Word("model.export_dtype", model.export_dtype(), {"float32", "bfloat16", "float16"});
     Experts();

@@ -1,0 +1,128 @@
+"""transformers from PyPI writes what trains here as in PyTorch, and loads what comes out with the same logits.
+
+Makes its own environment (build/interop-transformers) with the versions of requirements.txt, then the fixtures anew with
+it, runs fixtures_test on them, and has transformers load exports: of imports in every dtype, and of a job that a cluster
+trained under tensor 2 × pipe 2. Run by ./run test interop.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = ROOT / "build/release/bin"
+VENV = ROOT / "build/interop-transformers"
+PINS = ROOT / "tests/interop/requirements.txt"
+LOGIT_TOLERANCE = 1e-4  # absolute, float32
+TRAINED_TOLERANCE = 1e-4  # after 20 steps of AdamW on either side
+
+# Run in the environment: logits of directories, and of a PyTorch loop's model where batches are given.
+PEER = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import torch, transformers
+import make_fixtures
+torch.set_num_threads(1)
+transformers.logging.set_verbosity_error()
+for line in sys.stdin:
+    request = json.loads(line)
+    model = make_fixtures.load(request["directory"])
+    if "batches" in request:
+        make_fixtures.train(model, request["batches"])
+    print(json.dumps(make_fixtures.logits(model, request["tokens"]).tolist()))
+"""
+
+
+def peer_python():
+    """The interpreter of an environment with the pinned packages, made where it is not there."""
+    python, stamp = VENV / "bin/python", VENV / "requirements.txt"
+    if not stamp.exists() or stamp.read_text() != PINS.read_text():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", PINS], check=True)
+        stamp.write_text(PINS.read_text())
+    return python
+
+
+class TransformersTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.python = peer_python()
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.fixtures = pathlib.Path(cls.folder.name) / "fixtures"
+        subprocess.run([cls.python, "-B", ROOT / "tests/interop/make_fixtures.py", "--troupe", BIN / "troupe",
+                        "--output", cls.fixtures], check=True, capture_output=True, timeout=300)
+        cls.variants = sorted(path.parent.name for path in cls.fixtures.glob("*/expected.json"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def troupe(self, *arguments):
+        done = subprocess.run([BIN / "troupe", *map(str, arguments)], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, f"{arguments}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def expected(self, variant):
+        return json.loads((self.fixtures / variant / "expected.json").read_text())
+
+    def peer_logits(self, requests):
+        lines = "".join(json.dumps({**r, "directory": str(r["directory"])}) + "\n" for r in requests)
+        done = subprocess.run([self.python, "-B", "-c", PEER, ROOT / "tests/interop"], input=lines,
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def assert_near(self, got, want, tolerance, what):
+        worst = max(abs(a - b) for rows in zip(got, want, strict=True) for a, b in zip(*rows, strict=True))
+        self.assertLessEqual(worst, tolerance, what)
+        print(f"{what}: logits differ by at most {worst:.2g}")
+
+    def test_fixtures_made_anew_train_here_as_in_pytorch(self):
+        self.assertEqual(len(self.variants), 3)
+        done = subprocess.run([BIN / "fixtures_test"], cwd=ROOT, capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "TROUPE_FIXTURES": str(self.fixtures)})
+        self.assertEqual(done.returncode, 0, done.stdout[-5000:])
+
+    def test_transformers_loads_exports_with_the_same_logits(self):
+        requests, wanted = [], []
+        for variant in self.variants:
+            home = pathlib.Path(self.folder.name) / f"{variant}-out"
+            self.troupe("checkpoints", "import", self.fixtures / variant, "--to", home / "import")
+            for name, flags in {"same": [], "float32": ["--dtype", "float32"],
+                                "parts": ["--max-shard-bytes", 50_000]}.items():
+                self.troupe("checkpoints", "export", home / "import", "--to", home / name, *flags)
+                requests.append({"directory": home / name, "tokens": self.expected(variant)["tokens"]})
+                wanted.append((f"{variant}, {name}", self.expected(variant)["logits"]))
+        for got, (what, want) in zip(self.peer_logits(requests), wanted, strict=True):
+            with self.subTest(what):
+                self.assert_near(got, want, LOGIT_TOLERANCE, what)
+
+    def test_a_model_that_was_trained_here_is_the_one_that_pytorch_trained(self):
+        variant = "tied-grouped-llama3"
+        sys.path.insert(0, str(ROOT / "tests/integration"))
+        from harness import Cluster
+        job_file = self.fixtures / variant / "job.yaml"
+        with Cluster(workers=4) as cluster:
+            job = cluster.json("submit", job_file, "--name", "trained",
+                               f"--set=checkpoint.folder={cluster.home}/checkpoints",
+                               "--set=parallelism.tensor_parallel_degree=2",
+                               "--set=parallelism.pipeline_parallel_degree=2")["name"]
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            trained = pathlib.Path(self.folder.name) / "trained"
+            self.troupe("checkpoints", "export", done["checkpoints"][-1]["path"], "--to", trained)
+        batches = [json.loads(self.troupe("data", "show", job_file, "--step", step, "-o", "json"))["samples"]
+                   for step in range(1, 21)]
+        tokens = self.expected(variant)["tokens"]
+        ours, theirs = self.peer_logits([{"directory": trained, "tokens": tokens},
+                                         {"directory": self.fixtures / variant, "tokens": tokens, "batches": batches}])
+        self.assert_near(ours, theirs, TRAINED_TOLERANCE, "trained for 20 steps")
+        before = self.expected(variant)["logits"]
+        self.assertGreater(max(abs(a - b) for a, b in zip(ours[0], before[0])), 1000 * TRAINED_TOLERANCE)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
