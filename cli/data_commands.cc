@@ -68,10 +68,18 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   Json samples = Json::array();
   for (int64_t slot = 0; slot < spec.training().global_batch_size(); ++slot) {
     TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, {tokens, targets, weights, positions}));
+    const Dataset::Origin origin = dataset.OriginOf(step, slot);
+    const std::string& path = dataset.path(origin.dataset);
     if (line.wants_json()) {
-      samples.push_back({{"slot", slot}, {"tokens", tokens}, {"targets", targets}});
+      samples.push_back({{"slot", slot},
+                         {"tokens", tokens},
+                         {"targets", targets},
+                         {"dataset", path},
+                         {"epoch", origin.epoch},
+                         {"row", origin.row}});
     } else {
-      fmt::print("slot {}: {} -> {}\n", slot, fmt::join(tokens, " "), targets.back());
+      fmt::print("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
+                 fmt::join(tokens, " "), targets.back());
     }
   }
   if (line.wants_json()) fmt::print("{}\n", Dump({{"step", step}, {"samples", std::move(samples)}}));

@@ -81,6 +81,11 @@ Json JobToJson(const v1::Job& job) {
                      {"coordinates", GridToJson(rank.coordinates())}});
   }
   json["ranks"] = std::move(ranks);
+  Json data = Json::array();
+  for (const auto& entry : job.plan().data()) {
+    data.push_back({{"path", entry.path()}, {"weight", entry.weight()}, {"share", entry.share()}});
+  }
+  json["data"] = std::move(data);
   json["group_epoch"] = job.group_epoch();
   json["restarts"] = job.restarts();
   Json checkpoints = Json::array();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "checkpoint/manifest.h"
 #include "data/job_data.h"
@@ -21,9 +22,10 @@ bool FolderIsHere(FileSystem& files, const std::string& prefix) {
 
 Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be_here) {
   const DatasetOptions options = MakeDatasetOptions(complete);
-  if (!must_be_here &&
-      (!FolderIsHere(files, options.train) ||
-       (!options.validation.empty() && !FolderIsHere(files, options.validation)))) {
+  const std::vector<std::string> paths = DataPaths(options);
+  if (!must_be_here && !std::all_of(paths.begin(), paths.end(), [&](const std::string& path) {
+        return FolderIsHere(files, path);
+      })) {
     return OkStatus();
   }
   const auto dataset = Dataset::Open(files, options);

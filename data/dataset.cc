@@ -2,17 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "data/dataset_description.h"
+#include "data/token_dataset.h"
 
 namespace troupe {
 namespace {
 
 Status ValidateOptions(const DatasetOptions& options) {
-  if (options.train.empty()) return InvalidArgument("data.train is empty");
+  if (options.train.empty() == options.blend.empty()) {
+    return InvalidArgument("data.train {}", options.train.empty()
+                                                ? "is empty"
+                                                : "and data.blend are both set: state one of them");
+  }
+  if (std::ssize(options.blend) > Blend::kDatasetsMax) {
+    return InvalidArgument("data.blend has {} entries, above the limit of {}", options.blend.size(),
+                           Blend::kDatasetsMax);
+  }
+  double sum = 0;
+  for (const BlendPart& part : options.blend) sum += part.weight;
+  for (size_t i = 0; i < options.blend.size(); ++i) {
+    // Written so that a NaN is refused too.
+    if (!(options.blend[i].weight >= sum / Blend::kPeriodMax && sum > 0 && std::isfinite(sum))) {
+      return InvalidArgument("data.blend[{}].weight {} is not at least 2^-20 of the sum {}", i,
+                             options.blend[i].weight, sum);
+    }
+  }
   if (options.sequence_length <= 0) {
     return InvalidArgument("training.sequence_length {} is not above 0", options.sequence_length);
   }
@@ -23,7 +42,6 @@ Status ValidateOptions(const DatasetOptions& options) {
   if (options.vocab_size <= 0) {
     return InvalidArgument("model.vocab_size {} is not above 0", options.vocab_size);
   }
-  // Written so that a NaN is refused too.
   if (!(options.validation_fraction >= 0 && options.validation_fraction < 1)) {
     return InvalidArgument("data.validation_fraction {} is not in [0, 1)",
                            options.validation_fraction);
@@ -35,47 +53,129 @@ Status ValidateOptions(const DatasetOptions& options) {
   return OkStatus();
 }
 
+Blend MakeBlend(const DatasetOptions& options) {
+  std::vector<double> weights;
+  for (const BlendPart& part : options.blend) weights.push_back(part.weight);
+  if (weights.empty()) weights = {1};
+  return Blend(weights);
+}
+
 // Rows of T + 1 tokens that advance by T.
 int64_t RowsIn(int64_t tokens, int64_t sequence_length) {
   return std::max<int64_t>(tokens - 1, 0) / sequence_length;
+}
+
+StatusOr<TokenDataset> OpenChecked(FileSystem& files, const std::string& path, int64_t vocab_size) {
+  TROUPE_ASSIGN_OR_RETURN(TokenDataset dataset, TokenDataset::Open(files, path));
+  TROUPE_RETURN_IF_ERROR(CheckDescription(files, path, dataset.tokens().tokens(), vocab_size));
+  return dataset;
 }
 
 }  // namespace
 
 StatusOr<Dataset> Dataset::Open(FileSystem& files, const DatasetOptions& options) {
   TROUPE_RETURN_IF_ERROR(ValidateOptions(options));
-  Dataset dataset;
-  dataset.options_ = options;
-  TROUPE_ASSIGN_OR_RETURN(const IndexedDataset train, IndexedDataset::Open(files, options.train));
-  const int64_t held_out = static_cast<int64_t>(
-      std::nearbyint(options.validation_fraction * static_cast<double>(train.sequences())));
-  std::tie(dataset.train_, dataset.validation_) = HoldOut(train, held_out);
+  Dataset dataset(options, MakeBlend(options));
+  if (options.blend.empty()) {
+    TROUPE_RETURN_IF_ERROR(dataset.AddSource(files, options.train));
+  }
+  for (const BlendPart& part : options.blend) {
+    TROUPE_RETURN_IF_ERROR(dataset.AddSource(files, part.path));
+  }
+  if (options.validation_fraction > 0) dataset.ShareOutValidation();
   if (!options.validation.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(IndexedDataset separate,
-                            IndexedDataset::Open(files, options.validation));
-    dataset.validation_.emplace(std::move(separate));
-  }
-
-  const int64_t length = options.sequence_length;
-  const int64_t rows = RowsIn(dataset.train_tokens(), length);
-  if (rows == 0) {
-    return InvalidArgument(
-        "training.sequence_length {} is longer than the data: a sample takes {} tokens, data.train "
-        "\"{}\" has {} for training",
-        length, length + 1, options.train, dataset.train_tokens());
-  }
-  dataset.order_.emplace(options.seed, rows);
-
-  const bool wants_validation = !options.validation.empty() || options.validation_fraction > 0;
-  dataset.validation_samples_ = RowsIn(dataset.validation_tokens(), length);
-  if (wants_validation && dataset.validation_samples_ == 0) {
-    return InvalidArgument(
-        "training.sequence_length {} is longer than the validation data: a sample takes {} tokens, "
-        "there are {} ({} of {} sequences held out of \"{}\")",
-        length, length + 1, dataset.validation_tokens(), held_out, train.sequences(),
-        options.validation.empty() ? options.train : options.validation);
+    TROUPE_ASSIGN_OR_RETURN(const TokenDataset separate,
+                            OpenChecked(files, options.validation, options.vocab_size));
+    const int64_t rows = RowsIn(separate.tokens().tokens(), options.sequence_length);
+    if (rows == 0) {
+      return InvalidArgument(
+          "training.sequence_length {} is longer than the validation data: a sample takes {} "
+          "tokens, there are {} in \"{}\"",
+          options.sequence_length, options.sequence_length + 1, separate.tokens().tokens(),
+          options.validation);
+    }
+    dataset.held_out_.push_back({TokenStream(separate.tokens()), rows, rows});
   }
   return dataset;
+}
+
+Status Dataset::AddSource(FileSystem& files, const std::string& path) {
+  TROUPE_ASSIGN_OR_RETURN(const TokenDataset opened, OpenChecked(files, path, options_.vocab_size));
+  const int64_t length = options_.sequence_length;
+  TokenStream train(opened.tokens());
+  if (options_.validation_fraction > 0) {
+    const std::vector<int64_t> ends = opened.SequenceEnds();
+    const int64_t held_out = static_cast<int64_t>(
+        std::nearbyint(options_.validation_fraction * static_cast<double>(ends.size())));
+    auto split = HoldOut(opened.tokens(), ends, held_out);
+    train = std::move(split.first);
+    const int64_t rows = RowsIn(split.second.tokens(), length);
+    if (rows == 0) {
+      return InvalidArgument(
+          "training.sequence_length {} is longer than the validation data: a sample takes {} "
+          "tokens, there are {} ({} of {} sequences held out of \"{}\")",
+          length, length + 1, split.second.tokens(), held_out, ends.size(), path);
+    }
+    held_out_.push_back({std::move(split.second), rows, rows});
+  }
+  const int64_t rows = RowsIn(train.tokens(), length);
+  if (rows == 0) {
+    return InvalidArgument(
+        "training.sequence_length {} is longer than the data: a sample takes {} tokens, {} \"{}\" "
+        "has {} for training",
+        length, length + 1, options_.blend.empty() ? "data.train" : "data.blend", path,
+        train.tokens());
+  }
+  parts_.push_back({path, std::move(train), SampleOrder(options_.seed, rows, datasets())});
+  return OkStatus();
+}
+
+void Dataset::ShareOutValidation() {
+  // The most places of the blend at which no dataset has been chosen more often than it has rows.
+  const auto fits = [&](int64_t places) {
+    for (int64_t d = 0; d < datasets(); ++d) {
+      if (blend_.Count(d, places) > held_out_[static_cast<size_t>(d)].available) return false;
+    }
+    return true;
+  };
+  int64_t places = 0;
+  for (const HeldOut& part : held_out_) places += part.available;  // at most
+  int64_t least = 0;
+  while (least < places) {
+    const int64_t middle = least + (places - least + 1) / 2;
+    fits(middle) ? least = middle : places = middle - 1;
+  }
+  for (int64_t d = 0; d < datasets(); ++d) {
+    held_out_[static_cast<size_t>(d)].rows = blend_.Count(d, places);
+  }
+}
+
+int64_t Dataset::samples_per_epoch() const {
+  int64_t samples = 0;
+  for (const Source& part : parts_) samples += part.order.samples_per_epoch();
+  return samples;
+}
+
+double Dataset::share(int64_t dataset) const {
+  return static_cast<double>(blend_.share(dataset)) / static_cast<double>(blend_.period());
+}
+
+int64_t Dataset::validation_samples() const {
+  int64_t samples = 0;
+  for (const HeldOut& part : held_out_) samples += part.rows;
+  return samples;
+}
+
+int64_t Dataset::train_tokens() const {
+  int64_t tokens = 0;
+  for (const Source& part : parts_) tokens += part.train.tokens();
+  return tokens;
+}
+
+int64_t Dataset::validation_tokens() const {
+  int64_t tokens = 0;
+  for (const HeldOut& part : held_out_) tokens += part.tokens.tokens();
+  return tokens;
 }
 
 Status Dataset::Fill(const TokenStream& from, int64_t sample, const SampleRow& row) const {
@@ -90,17 +190,28 @@ Status Dataset::Fill(const TokenStream& from, int64_t sample, const SampleRow& r
   return OkStatus();
 }
 
-Status Dataset::Train(int64_t step, int64_t slot, const SampleRow& row) const {
+Dataset::Origin Dataset::OriginOf(int64_t step, int64_t slot) const {
   TROUPE_CHECK(step >= 1 && slot >= 0 && slot < options_.global_batch_size, "step {} slot {}", step,
                slot);
-  const int64_t place = (step - 1) * options_.global_batch_size + slot;
-  return Fill(*train_, order_->Row(place), row);
+  const Blend::Choice choice = blend_.At((step - 1) * options_.global_batch_size + slot);
+  const SampleOrder& order = Part(choice.dataset).order;
+  return {choice.dataset, choice.sample / order.samples_per_epoch(), order.Row(choice.sample)};
+}
+
+Status Dataset::Train(int64_t step, int64_t slot, const SampleRow& row) const {
+  const Origin origin = OriginOf(step, slot);
+  return Fill(Part(origin.dataset).train, origin.row, row);
 }
 
 Status Dataset::Validation(int64_t index, const SampleRow& row) const {
-  TROUPE_CHECK(index >= 0 && index < validation_samples_, "validation sample {} of {}", index,
-               validation_samples_);
-  return Fill(*validation_, index, row);
+  TROUPE_CHECK(index >= 0 && index < validation_samples(), "validation sample {} of {}", index,
+               validation_samples());
+  for (const HeldOut& part : held_out_) {
+    if (index < part.rows) return Fill(part.tokens, index * part.available / part.rows, row);
+    index -= part.rows;
+  }
+  TROUPE_CHECK(false, "validation rows end early");
+  return OkStatus();
 }
 
 }  // namespace troupe

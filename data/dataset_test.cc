@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/check.h"
 #include "base/temporary_directory.h"
+#include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
 
 namespace troupe {
@@ -196,6 +199,167 @@ TEST_F(DatasetTest, NamesTheTokenThatIsNotInTheVocabulary) {
   }
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("token 20 at position 20"));
+}
+
+// Three datasets whose tokens tell where they come from: dataset d has tokens from 10'000·d on.
+class BlendedDatasetTest : public DatasetTest {
+ protected:
+  void SetUp() override {
+    for (int d = 0; d < 3; ++d) {
+      const std::string prefix = folder_.Child("b" + std::to_string(d));
+      auto writer = IndexedDatasetWriter::Create(files_, {.prefix = prefix});
+      for (int document = 0; document < 10; ++document) {
+        std::vector<int32_t> tokens(static_cast<size_t>(20 * (d + 1)));
+        std::iota(tokens.begin(), tokens.end(), 10'000 * d + document * 20 * (d + 1));
+        TROUPE_CHECK_OK((*writer)->Append(tokens));
+        TROUPE_CHECK_OK((*writer)->EndDocument());
+      }
+      TROUPE_CHECK_OK((*writer)->Finish());
+      options_.blend.push_back({prefix, kWeights[d]});
+    }
+  }
+  std::vector<Row> Read(const Dataset& dataset, int64_t first_step, int64_t steps,
+                        int64_t first_slot, int64_t slots) {
+    std::vector<Row> rows;
+    for (int64_t step = first_step; step < first_step + steps; ++step) {
+      for (int64_t slot = first_slot; slot < first_slot + slots; ++slot) {
+        rows.emplace_back(8);
+        TROUPE_CHECK_OK(dataset.Train(step, slot, rows.back().View()));
+      }
+    }
+    return rows;
+  }
+
+  static constexpr double kWeights[] = {0.2, 0.7, 0.1};
+  DatasetOptions options_ = Options("");
+};
+
+TEST_F(BlendedDatasetTest, EveryPrefixHasEachDatasetWithinOneSampleOfItsWeight) {
+  const auto dataset = Dataset::Open(files_, options_);
+  ASSERT_TRUE(dataset.ok()) << ToString(dataset.status());
+  std::array<int64_t, 3> counts{};
+  int64_t places = 0;
+  for (const Row& row : Read(*dataset, 1, 300, 0, 4)) {
+    ++counts[static_cast<size_t>(row.tokens[0] / 10'000)];
+    ++places;
+    for (size_t d = 0; d < 3; ++d) {
+      ASSERT_LE(std::abs(static_cast<double>(counts[d]) - kWeights[d] * static_cast<double>(places)),
+                1.0);
+    }
+  }
+  EXPECT_EQ(counts, (std::array<int64_t, 3>{240, 840, 120}));
+  EXPECT_DOUBLE_EQ(dataset->share(1), 0.7);
+}
+
+TEST_F(BlendedDatasetTest, EveryDatasetGivesEachRowOnceInEachOfItsEpochs) {
+  const auto dataset = Dataset::Open(files_, options_);
+  ASSERT_TRUE(dataset.ok());
+  // Rows: 24 of 200 tokens, 49 of 400, 74 of 600.
+  std::array<std::map<int32_t, int>, 3> seen;
+  std::array<int64_t, 3> taken{};
+  for (const Row& row : Read(*dataset, 1, 300, 0, 4)) {
+    const size_t d = static_cast<size_t>(row.tokens[0] / 10'000);
+    ++seen[d][row.tokens[0]];
+    const int64_t rows = dataset->samples_per_epoch(static_cast<int64_t>(d));
+    ASSERT_EQ(rows, (std::array<int64_t, 3>{24, 49, 74})[d]);
+    if (++taken[d] % rows != 0) continue;
+    ASSERT_EQ(std::ssize(seen[d]), rows);
+    for (const auto& [first, times] : seen[d]) ASSERT_EQ(times, taken[d] / rows);
+  }
+}
+
+TEST_F(BlendedDatasetTest, AnotherProcessAnotherStepAndAnotherLayoutReadTheSame) {
+  const auto whole = Dataset::Open(files_, options_);
+  const std::vector<Row> expected = Read(*whole, 1, 40, 0, 4);
+  // From step 23 on, as after a resume.
+  const auto resumed = Dataset::Open(files_, options_);
+  const std::vector<Row> later = Read(*resumed, 23, 18, 0, 4);
+  EXPECT_TRUE(std::equal(later.begin(), later.end(), expected.begin() + 22 * 4));
+  // The slots of two data ranks.
+  for (int64_t step = 1; step <= 40; ++step) {
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const std::vector<Row> half = Read(*resumed, step, 1, 2 * rank, 2);
+      EXPECT_TRUE(std::equal(half.begin(), half.end(), expected.begin() + (step - 1) * 4 + 2 * rank));
+    }
+  }
+  // Another batch size cuts the same order.
+  options_.global_batch_size = 8;
+  EXPECT_EQ(Read(*Dataset::Open(files_, options_), 1, 20, 0, 8), expected);
+}
+
+TEST_F(BlendedDatasetTest, ABlendOfOneIsThatDataset) {
+  options_.blend = {{options_.blend[1].path, 3.5}};
+  const auto blend = Dataset::Open(files_, options_);
+  const auto alone = Dataset::Open(files_, Options(options_.blend[0].path));
+  ASSERT_TRUE(blend.ok() && alone.ok());
+  EXPECT_EQ(Read(*blend, 1, 50, 0, 4), Read(*alone, 1, 50, 0, 4));
+}
+
+TEST_F(BlendedDatasetTest, HeldOutRowsComeFromEveryDatasetByItsWeightAndAreNotTrainedOn) {
+  options_.validation_fraction = 0.3;
+  const auto dataset = Dataset::Open(files_, options_);
+  ASSERT_TRUE(dataset.ok()) << ToString(dataset.status());
+  // Held out: 3 documents each, 60, 120 and 180 tokens: 7, 14 and 22 rows. 14 rows at weight 0.7
+  // are of 20 places: 4 of the first and 2 of the last.
+  std::array<int64_t, 3> counts{};
+  std::set<int32_t> held_out, firsts;
+  Row row(8);
+  for (int64_t i = 0; i < dataset->validation_samples(); ++i) {
+    ASSERT_TRUE(dataset->Validation(i, row.View()).ok());
+    ++counts[static_cast<size_t>(row.tokens[0] / 10'000)];
+    firsts.insert(row.tokens[0]);
+    held_out.insert(row.tokens.begin(), row.tokens.end());
+  }
+  EXPECT_NEAR(static_cast<double>(counts[1]), 14, 0);
+  EXPECT_NEAR(static_cast<double>(counts[0]), 4, 1);
+  EXPECT_NEAR(static_cast<double>(counts[2]), 2, 1);
+  EXPECT_EQ(std::ssize(firsts), dataset->validation_samples());
+  for (const Row& trained : Read(*dataset, 1, 200, 0, 4)) {
+    for (const int32_t token : trained.tokens) ASSERT_FALSE(held_out.contains(token));
+  }
+}
+
+TEST_F(BlendedDatasetTest, RefusesBlendsThatMeanNothing) {
+  const auto refusal = [&](auto change) {
+    DatasetOptions options = options_;
+    change(options);
+    const Status status = Dataset::Open(files_, options).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    return std::string(Message(status));
+  };
+  EXPECT_THAT(refusal([](auto& o) { o.train = o.blend[0].path; }), HasSubstr("are both set"));
+  for (const double weight : {0.0, -1.0, std::nan(""), 1e-9}) {
+    EXPECT_THAT(refusal([&](auto& o) { o.blend[2].weight = weight; }), HasSubstr("].weight"));
+  }
+  EXPECT_THAT(refusal([](auto& o) { o.blend.resize(257, o.blend[0]); }), HasSubstr("257 entries"));
+  EXPECT_THAT(refusal([](auto& o) { o.sequence_length = 300; }), HasSubstr("b0\" has 200"));
+  EXPECT_EQ(Dataset::Open(files_, [&] {
+              DatasetOptions options = options_;
+              options.blend[1].path = folder_.Child("gone");
+              return options;
+            }()).status().code(),
+            StatusCode::kNotFound);
+}
+
+TEST_F(DatasetTest, ADescriptionSaysAtOnceThatTheVocabularyIsTooSmall) {
+  const std::string prefix = Write("d", 10, 10);
+  const DatasetDescription described = {
+      .tokenizer = "x", .vocab_size = 500, .end_of_document = 1, .tokens = 100};
+  DatasetOptions options = Options(prefix);
+  options.vocab_size = 499;
+  ASSERT_TRUE(Dataset::Open(files_, options).ok());
+  ASSERT_TRUE(WriteDescription(files_, prefix, described).ok());
+  EXPECT_THAT(std::string(Message(Dataset::Open(files_, options).status())),
+              HasSubstr("model.vocab_size 499 is below the 500 of the tokenizer"));
+  options.vocab_size = 500;
+  EXPECT_TRUE(Dataset::Open(files_, options).ok());
+  DatasetDescription other = described;
+  other.tokens = 99;
+  ASSERT_TRUE(WriteDescription(files_, prefix, other).ok());
+  EXPECT_THAT(std::string(Message(Dataset::Open(files_, options).status())),
+              HasSubstr("tokens is 99, but"));
+  ASSERT_TRUE(WriteFileDurably(files_, DescriptionPath(prefix), AsBytes("[")).ok());
+  EXPECT_FALSE(Dataset::Open(files_, options).ok());
 }
 
 }  // namespace

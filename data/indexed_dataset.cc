@@ -18,36 +18,6 @@ T Load(std::span<const std::byte> bytes) {
   return value;
 }
 
-// Copies `out.size()` tokens of type T; the index of the first one outside [0, vocab_size), or -1.
-template <typename T>
-int64_t Widen(const std::byte* from, int64_t vocab_size, std::span<int32_t> out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    T token;
-    std::memcpy(&token, from + i * sizeof token, sizeof token);
-    const int64_t value = token;
-    if (value < 0 || value >= vocab_size) return static_cast<int64_t>(i);
-    out[i] = static_cast<int32_t>(value);
-  }
-  return -1;
-}
-
-int64_t TokenAt(const std::byte* from, TokenType type) {
-  switch (type) {
-    case TokenType::kUint8:
-      return static_cast<uint8_t>(*from);
-    case TokenType::kInt8:
-      return static_cast<int8_t>(*from);
-    case TokenType::kInt16:
-      return Load<int16_t>({from, 2});
-    case TokenType::kUint16:
-      return Load<uint16_t>({from, 2});
-    case TokenType::kInt32:
-      return Load<int32_t>({from, 4});
-    default:
-      return Load<int64_t>({from, 8});
-  }
-}
-
 }  // namespace
 
 StatusOr<IndexedDataset> IndexedDataset::Open(FileSystem& files, const std::string& prefix) {
@@ -55,9 +25,10 @@ StatusOr<IndexedDataset> IndexedDataset::Open(FileSystem& files, const std::stri
   dataset.prefix_ = prefix;
   // Users link data sets into place, so links are followed here.
   TROUPE_ASSIGN_OR_RETURN(dataset.index_, files.Map(prefix + ".idx", SymbolicLinks::kFollow));
-  TROUPE_ASSIGN_OR_RETURN(dataset.data_, files.Map(prefix + ".bin", SymbolicLinks::kFollow));
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> data,
+                          files.Map(prefix + ".bin", SymbolicLinks::kFollow));
   TROUPE_RETURN_IF_ERROR(dataset.ReadHeader());
-  TROUPE_RETURN_IF_ERROR(dataset.ValidateArrays());
+  TROUPE_RETURN_IF_ERROR(dataset.ValidateArrays(std::move(data)));
   return dataset;
 }
 
@@ -81,9 +52,8 @@ Status IndexedDataset::ReadHeader() {
   }
   const uint8_t code = Load<uint8_t>(IndexField(17, 1));
   type_ = static_cast<TokenType>(code);
-  if (TokenBytes(type_) == 0) {
-    return InvalidArgument("{}: dtype code {} is none of the integer types 1, 2, 3, 4, 5, 8", path,
-                           code);
+  if (!IsIndexCode(code)) {
+    return InvalidArgument("{}: dtype code {} is not in [1, 8]", path, code);
   }
   const uint64_t sequences = Load<uint64_t>(IndexField(18, 8));
   const uint64_t indices = Load<uint64_t>(IndexField(26, 8));
@@ -117,10 +87,10 @@ Status IndexedDataset::ReadHeader() {
   return OkStatus();
 }
 
-Status IndexedDataset::ValidateArrays() {
+Status IndexedDataset::ValidateArrays(std::shared_ptr<const MappedFile> data) {
   const std::string path = prefix_ + ".idx";
   const int64_t token_bytes = TokenBytes(type_);
-  const int64_t data_bytes = static_cast<int64_t>(data_->bytes().size());
+  const int64_t data_bytes = static_cast<int64_t>(data->bytes().size());
   int64_t end = 0;  // at most data_bytes, so adding one length (below 2^34 bytes) cannot overflow
   for (int64_t i = 0; i < sequences_; ++i) {
     const int32_t length = Load<int32_t>(IndexField(kIndexHeaderBytes + 4 * i, 4));
@@ -143,7 +113,6 @@ Status IndexedDataset::ValidateArrays() {
     return InvalidArgument("{}.bin: size {} is not {}, the bytes of all sequences of {}", prefix_,
                            data_bytes, end, path);
   }
-  tokens_ = end / token_bytes;
   int64_t previous = 0;
   for (int64_t i = 0; i <= documents_; ++i) {
     const int64_t index = Load<int64_t>(IndexField(document_indices_at_ + 8 * i, 8));
@@ -160,52 +129,19 @@ Status IndexedDataset::ValidateArrays() {
     return InvalidArgument("{}: the last of document_indices is {}, not sequence_count {}", path,
                            previous, sequences_);
   }
+  array_.emplace(prefix_ + ".bin", std::move(data), 0, type_, end / token_bytes);
   return OkStatus();
 }
 
 int64_t IndexedDataset::SequenceBegin(int64_t sequence) const {
   TROUPE_CHECK(sequence >= 0 && sequence <= sequences_);
-  if (sequence == sequences_) return tokens_;
+  if (sequence == sequences_) return tokens();
   return Load<int64_t>(IndexField(pointers_at_ + 8 * sequence, 8)) / TokenBytes(type_);
 }
 
 int64_t IndexedDataset::DocumentBegin(int64_t document) const {
   TROUPE_CHECK(document >= 0 && document <= documents_);
   return Load<int64_t>(IndexField(document_indices_at_ + 8 * document, 8));
-}
-
-Status IndexedDataset::Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
-  TROUPE_CHECK(position >= 0 && position <= tokens_ &&
-                   static_cast<int64_t>(out.size()) <= tokens_ - position,
-               "tokens [{}, +{}) of {}", position, out.size(), tokens_);
-  const std::byte* from = data_->bytes().data() + position * TokenBytes(type_);
-  int64_t bad = -1;
-  switch (type_) {
-    case TokenType::kUint8:
-      bad = Widen<uint8_t>(from, vocab_size, out);
-      break;
-    case TokenType::kInt8:
-      bad = Widen<int8_t>(from, vocab_size, out);
-      break;
-    case TokenType::kInt16:
-      bad = Widen<int16_t>(from, vocab_size, out);
-      break;
-    case TokenType::kUint16:
-      bad = Widen<uint16_t>(from, vocab_size, out);
-      break;
-    case TokenType::kInt32:
-      bad = Widen<int32_t>(from, vocab_size, out);
-      break;
-    default:
-      bad = Widen<int64_t>(from, vocab_size, out);
-      break;
-  }
-  if (bad >= 0) {
-    return InvalidArgument("{}.bin: token {} at position {} is not in [0, vocab_size {})", prefix_,
-                           TokenAt(from + bad * TokenBytes(type_), type_), position + bad,
-                           vocab_size);
-  }
-  return OkStatus();
 }
 
 }  // namespace troupe

@@ -11,12 +11,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/file_system.h"
 #include "base/status.h"
-#include "data/tokens.h"
+#include "data/token_array.h"
 
 namespace troupe {
 
@@ -28,10 +29,12 @@ class IndexedDataset {
 
   const std::string& prefix() const { return prefix_; }
   TokenType token_type() const { return type_; }
+  // All sequences, one after another.
+  const TokenArray& token_array() const { return *array_; }
   int64_t sequences() const { return sequences_; }
   int64_t documents() const { return documents_; }
   // Of all sequences.
-  int64_t tokens() const { return tokens_; }
+  int64_t tokens() const { return array_->tokens(); }
 
   // Position of the first token of `sequence` in the concatenation; `sequence` = sequences() gives
   // tokens(). REQUIRES: 0 <= sequence <= sequences().
@@ -41,24 +44,23 @@ class IndexedDataset {
   // document <= documents().
   int64_t DocumentBegin(int64_t document) const;
 
-  // Fills `out` with the tokens from `position` of the concatenation on. INVALID_ARGUMENT naming
-  // the file, the value and its position if a token is negative or not below `vocab_size`.
-  // REQUIRES: the range lies within [0, tokens()).
-  Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const;
+  // token_array().Read.
+  Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
+    return array_->Read(position, vocab_size, out);
+  }
 
  private:
   IndexedDataset() = default;
   Status ReadHeader();
-  Status ValidateArrays();
+  Status ValidateArrays(std::shared_ptr<const MappedFile> data);
   std::span<const std::byte> IndexField(int64_t offset, int64_t bytes) const;
 
   std::string prefix_;
   std::shared_ptr<const MappedFile> index_;
-  std::shared_ptr<const MappedFile> data_;
   TokenType type_ = TokenType::kUint16;
   int64_t sequences_ = 0;
   int64_t documents_ = 0;
-  int64_t tokens_ = 0;
+  std::optional<TokenArray> array_;  // present once opened
   // Byte offsets of the arrays within the index.
   int64_t pointers_at_ = 0;
   int64_t document_indices_at_ = 0;

@@ -124,7 +124,7 @@ TEST_F(IndexedDatasetTest, RefusesTruncatedAndLyingFilesNamingTheField) {
       {patched(0, 'X'), data, "magic"},
       {patched(9, uint64_t{2}), data, "version 2 is not 1"},
       {patched(17, uint8_t{0}), data, "dtype code 0"},
-      {patched(17, uint8_t{6}), data, "dtype code 6"},
+      {patched(17, uint8_t{9}), data, "dtype code 9"},
       {patched(17, uint8_t{255}), data, "dtype code 255"},
       {patched(18, ~uint64_t{0}), data, "sequence_count 18446744073709551615"},
       {patched(18, uint64_t{1} << 63), data, "sequence_count 9223372036854775808"},

@@ -41,7 +41,8 @@ void Put(std::vector<std::byte>& out, T value) {
 
 StatusOr<std::unique_ptr<IndexedDatasetWriter>> IndexedDatasetWriter::Create(FileSystem& files,
                                                                              Options options) {
-  TROUPE_CHECK(TokenBytes(options.type) > 0);
+  TROUPE_CHECK(IsIndexCode(static_cast<uint8_t>(options.type)) &&
+               options.type != TokenType::kFloat32 && options.type != TokenType::kFloat64);
   TROUPE_CHECK(options.sequence_tokens_max > 0 &&
                options.sequence_tokens_max <= std::numeric_limits<int32_t>::max());
   std::unique_ptr<IndexedDatasetWriter> writer(new IndexedDatasetWriter(files, std::move(options)));

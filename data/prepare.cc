@@ -4,6 +4,7 @@
 #include <array>
 
 #include "data/byte_tokenizer.h"
+#include "data/dataset_description.h"
 #include "data/indexed_dataset_writer.h"
 #include "data/tokenizer_file.h"
 #include "data/utf8.h"
@@ -151,10 +152,19 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
         options.paths.size(), result.skipped_binary, result.skipped_unreadable,
         result.skipped_empty, result.skipped_links);
   }
+  // An older description goes before the data that it is of, and the new one comes after its own.
+  const std::string& prefix = options.output_prefix;
+  const Status removed = files.Remove(DescriptionPath(prefix));
+  if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
   TROUPE_RETURN_IF_ERROR(writer->Finish());
   result.documents = writer->documents();
   result.tokens = writer->tokens();
-  result.files = {options.output_prefix + ".bin", options.output_prefix + ".idx"};
+  result.files = {prefix + ".bin", prefix + ".idx"};
+  TROUPE_RETURN_IF_ERROR(WriteDescription(files, prefix,
+                                          {.tokenizer = options.tokenizer,
+                                           .vocab_size = result.vocab_size,
+                                           .end_of_document = result.end_of_document,
+                                           .tokens = result.tokens}));
   return result;
 }
 

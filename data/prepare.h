@@ -39,11 +39,11 @@ struct PrepareResult {
 // Walks each path (directories in the order of their names' bytes, so that the same files give the
 // same dataset on every machine), takes every regular text file as one document and an end of
 // document, and writes PREFIX.bin and PREFIX.idx, as u16 where the vocabulary is below 65500, else as
-// i32. A tokenizer.json takes text: what is no UTF-8 in a file becomes U+FFFD, as Python's
+// i32; PREFIX.troupe.json says the vocabulary (data/dataset_description.h). A tokenizer.json takes text: what is no UTF-8 in a file becomes U+FFFD, as Python's
 // errors="replace" would have it, and is counted. NOT_FOUND for a path that is not there,
 // INVALID_ARGUMENT for a tokenizer that is not known or not supported or where no document is found,
-// RESOURCE_EXHAUSTED for a text of more than 1 GiB beside a tokenizer.json; on an error no file is
-// left behind.
+// RESOURCE_EXHAUSTED for a text of more than 1 GiB beside a tokenizer.json; on an error nothing is
+// left behind, unless it is the last file, the description, that fails.
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options);
 
 }  // namespace troupe

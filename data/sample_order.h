@@ -6,10 +6,11 @@
 // L targets. The last (N - 1) mod L tokens are in no row. Step s (from 1) and slot b (from 0, below
 // the global batch size B) stand at place g = (s - 1)·B + b; epoch e = g / n; the row is P(seed,
 // e)(g mod n), where P is a bijection of [0, n): a Feistel network on the smallest even number of
-// bits that holds n, keyed by Philox with seed and epoch, walked along its cycle until it falls
+// bits that holds n, keyed by Philox with seed, dataset and epoch, walked along its cycle until it falls
 // below n (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). So every epoch holds
 // every row exactly once, each in an order of its own, a step may span two epochs, and any place is
-// found in O(1) without tables or state.
+// found in O(1) without tables or state. Of several blended datasets (data/blend.h) each has such an
+// order of its own, and g is the number of places before that the blend gave to it.
 //
 // Immutable, thread-safe.
 #ifndef TROUPE_DATA_SAMPLE_ORDER_H_
@@ -21,8 +22,9 @@ namespace troupe {
 
 class SampleOrder {
  public:
-  // REQUIRES: samples_per_epoch > 0.
-  SampleOrder(uint64_t seed, int64_t samples_per_epoch);
+  // `dataset`: its number in a blend, whose datasets have orders of their own; alone it is 0.
+  // REQUIRES: samples_per_epoch > 0, dataset >= 0.
+  SampleOrder(uint64_t seed, int64_t samples_per_epoch, int64_t dataset = 0);
 
   int64_t samples_per_epoch() const { return samples_per_epoch_; }
 

@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-TokenStream::TokenStream(IndexedDataset dataset) : dataset_(std::move(dataset)) {
-  Append(0, dataset_.tokens());
+TokenStream::TokenStream(TokenArray tokens) : array_(std::move(tokens)) {
+  Append(0, array_.tokens());
 }
 
 void TokenStream::Append(int64_t position, int64_t tokens) {
@@ -28,7 +28,7 @@ Status TokenStream::Read(int64_t position, int64_t vocab_size, std::span<int32_t
     const Run& here = *std::prev(run);
     const auto part = out.first(static_cast<size_t>(std::min(std::ssize(out), end - position)));
     TROUPE_RETURN_IF_ERROR(
-        dataset_.Read(here.position + (position - here.begin), vocab_size, part));
+        array_.Read(here.position + (position - here.begin), vocab_size, part));
     out = out.subspan(part.size());
     position = end;
     ++run;
@@ -36,19 +36,19 @@ Status TokenStream::Read(int64_t position, int64_t vocab_size, std::span<int32_t
   return OkStatus();
 }
 
-std::pair<TokenStream, TokenStream> HoldOut(const IndexedDataset& dataset, int64_t count) {
-  const int64_t sequences = dataset.sequences();
+std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
+                                            std::span<const int64_t> ends, int64_t count) {
+  const int64_t sequences = std::ssize(ends);
   TROUPE_CHECK(count >= 0 && count <= sequences, "{} of {} sequences", count, sequences);
-  std::pair<TokenStream, TokenStream> split{TokenStream(dataset, TokenStream::Empty{}),
-                                            TokenStream(dataset, TokenStream::Empty{})};
+  std::pair<TokenStream, TokenStream> split{TokenStream(tokens, TokenStream::Empty{}),
+                                            TokenStream(tokens, TokenStream::Empty{})};
   // Bresenham's line: `count` times among `sequences` the sum passes a multiple of `sequences`.
   int64_t sum = sequences / 2;
   int64_t begin = 0;
-  for (int64_t sequence = 0; sequence < sequences; ++sequence) {
+  for (const int64_t end : ends) {
     sum += count;
     const bool held_out = sum >= sequences;
     if (held_out) sum -= sequences;
-    const int64_t end = dataset.SequenceBegin(sequence + 1);
     (held_out ? split.second : split.first).Append(begin, end - begin);
     begin = end;
   }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/temporary_directory.h"
+#include "data/indexed_dataset.h"
 #include "data/indexed_dataset_writer.h"
 
 namespace troupe {
@@ -33,6 +34,12 @@ class TokenStreamTest : public ::testing::Test {
     return *dataset;
   }
 
+  static std::pair<TokenStream, TokenStream> Split(const IndexedDataset& dataset, int64_t count) {
+    std::vector<int64_t> ends;
+    for (int64_t s = 0; s < dataset.sequences(); ++s) ends.push_back(dataset.SequenceBegin(s + 1));
+    return HoldOut(dataset.token_array(), ends, count);
+  }
+
   static std::vector<int32_t> ReadAll(const TokenStream& stream) {
     std::vector<int32_t> tokens(static_cast<size_t>(stream.tokens()));
     TROUPE_CHECK_OK(stream.Read(0, 60000, tokens));
@@ -47,13 +54,13 @@ TEST_F(TokenStreamTest, TheWholeDatasetIsItsConcatenation) {
   const IndexedDataset dataset = Make(50);
   std::vector<int32_t> expected(static_cast<size_t>(dataset.tokens()));
   std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(ReadAll(TokenStream(dataset)), expected);
+  EXPECT_EQ(ReadAll(TokenStream(dataset.token_array())), expected);
 }
 
 TEST_F(TokenStreamTest, HoldingOutLosesAndRepeatsNothingAndTakesWholeSequencesInOrder) {
   const IndexedDataset dataset = Make(41);
   for (int64_t count = 0; count <= 41; ++count) {
-    const auto [train, held_out] = HoldOut(dataset, count);
+    const auto [train, held_out] = Split(dataset, count);
     std::vector<int32_t> train_tokens = ReadAll(train), held_tokens = ReadAll(held_out);
     EXPECT_TRUE(std::is_sorted(train_tokens.begin(), train_tokens.end()));
     EXPECT_TRUE(std::is_sorted(held_tokens.begin(), held_tokens.end()));
@@ -76,7 +83,7 @@ TEST_F(TokenStreamTest, HoldingOutLosesAndRepeatsNothingAndTakesWholeSequencesIn
 
 TEST_F(TokenStreamTest, HeldOutSequencesAreSpreadOverTheFile) {
   const IndexedDataset dataset = Make(420);
-  const std::vector<int32_t> held = ReadAll(HoldOut(dataset, 20).second);
+  const std::vector<int32_t> held = ReadAll(Split(dataset, 20).second);
   // 20 parts of 21 sequences, 42 tokens each; the middle sequence of each has 2 tokens.
   std::vector<int32_t> expected;
   for (int32_t part = 0; part < 20; ++part) {
@@ -86,7 +93,7 @@ TEST_F(TokenStreamTest, HeldOutSequencesAreSpreadOverTheFile) {
 }
 
 TEST_F(TokenStreamTest, AnyRangeIsThatOfTheWhole) {
-  const auto [train, held_out] = HoldOut(Make(60), 13);
+  const auto [train, held_out] = Split(Make(60), 13);
   for (const TokenStream* stream : {&train, &held_out}) {
     const std::vector<int32_t> all = ReadAll(*stream);
     for (int64_t begin = 0; begin < stream->tokens(); ++begin) {

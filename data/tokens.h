@@ -1,4 +1,5 @@
-// Element types of Megatron's indexed datasets: the codes of the `.idx` header.
+// Element types of token files: the codes of the `.idx` header of Megatron's indexed datasets, and
+// one more that llm.c's files have.
 #ifndef TROUPE_DATA_TOKENS_H_
 #define TROUPE_DATA_TOKENS_H_
 
@@ -7,17 +8,18 @@
 namespace troupe {
 
 enum class TokenType : uint8_t {
+  kUint32 = 0,  // llm.c; no code of Megatron's
   kUint8 = 1,
   kInt8 = 2,
   kInt16 = 3,
   kInt32 = 4,
   kInt64 = 5,
-  kFloat64 = 6,  // known to the format, not tokens: the reader refuses both floating types
+  kFloat64 = 6,  // Megatron can write these; a token is a whole number all the same
   kFloat32 = 7,
   kUint16 = 8,
 };
 
-// Bytes of one token; 0 for a code that the format does not know or that is not an integer type.
+// Bytes of one token; 0 for what is no type.
 constexpr int64_t TokenBytes(TokenType type) {
   switch (type) {
     case TokenType::kUint8:
@@ -26,14 +28,19 @@ constexpr int64_t TokenBytes(TokenType type) {
     case TokenType::kInt16:
     case TokenType::kUint16:
       return 2;
+    case TokenType::kUint32:
     case TokenType::kInt32:
+    case TokenType::kFloat32:
       return 4;
     case TokenType::kInt64:
+    case TokenType::kFloat64:
       return 8;
-    default:
-      return 0;
   }
+  return 0;
 }
+
+// Whether Megatron's `.idx` knows the code.
+constexpr bool IsIndexCode(uint8_t code) { return code >= 1 && code <= 8; }
 
 // Megatron's choice for a vocabulary.
 constexpr TokenType TokenTypeFor(int64_t vocab_size) {

@@ -89,6 +89,7 @@ void ApplyDefaults(v1::JobSpec* spec) {
   auto* data = spec->mutable_data();
   TROUPE_DEFAULT(data, validation_fraction, 0.0);
   TROUPE_DEFAULT(data, document_mask, false);
+  for (auto& entry : *data->mutable_blend()) TROUPE_DEFAULT(&entry, weight, 1.0);
 
   auto* training = spec->mutable_training();
   TROUPE_DEFAULT(training, steps, 1000);

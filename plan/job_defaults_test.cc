@@ -63,7 +63,13 @@ void Compare(const std::string& schema, const Message& message, int* compared) {
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* const field = type->field(i);
     SCOPED_TRACE(field->full_name());
-    if (field->is_repeated()) continue;
+    if (field->is_repeated()) {
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      for (int k = 0; k < message.GetReflection()->FieldSize(message, field); ++k) {
+        Compare(schema, message.GetReflection()->GetRepeatedMessage(message, field, k), compared);
+      }
+      continue;
+    }
     const bool present = message.GetReflection()->HasField(message, field);
     if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       if (present) Compare(schema, message.GetReflection()->GetMessage(message, field), compared);
@@ -91,6 +97,7 @@ void Compare(const std::string& schema, const Message& message, int* compared) {
 TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
   v1::JobSpec spec;
   spec.mutable_model()->mutable_rope_scaling();
+  spec.mutable_data()->add_blend();
   ApplyDefaults(&spec);
   int compared = 0;
   Compare(Schema(), spec, &compared);

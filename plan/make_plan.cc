@@ -165,6 +165,22 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
   return warnings;
 }
 
+void AddData(const v1::DataSpec& data, v1::Plan* plan) {
+  double sum = 0;
+  for (const auto& entry : data.blend()) sum += entry.weight();
+  for (const auto& entry : data.blend()) {
+    auto* share = plan->add_data();
+    share->set_path(entry.path());
+    share->set_weight(entry.weight());
+    share->set_share(entry.weight() / sum);
+  }
+  if (data.train().empty()) return;
+  auto* share = plan->add_data();
+  share->set_path(data.train());
+  share->set_weight(1);
+  share->set_share(1);
+}
+
 // A plan is placed again after each failure: what was said before is not said twice.
 void AddMissing(std::vector<std::string> warnings, v1::Plan* plan) {
   for (std::string& warning : warnings) {
@@ -198,6 +214,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
   TROUPE_RETURN_IF_ERROR(AddSchedule(spec, &plan));
   *plan.mutable_bucket() = DefaultBucketPolicy(mesh.data_ranks());
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
+  AddData(spec.data(), &plan);
   for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan)) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));

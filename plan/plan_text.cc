@@ -113,6 +113,10 @@ std::string PlanToJson(const v1::Plan& plan) {
                        {"purpose", entry.purpose()},
                        {"bytes_per_step", entry.bytes_per_step()}});
   }
+  Json data = Json::array();
+  for (const auto& entry : plan.data()) {
+    data.push_back({{"path", entry.path()}, {"weight", entry.weight()}, {"share", entry.share()}});
+  }
   const Json json = {{"mesh", GridToJson(plan.mesh())},
                      {"ranks", std::move(ranks)},
                      {"stages", std::move(stages)},
@@ -121,6 +125,7 @@ std::string PlanToJson(const v1::Plan& plan) {
                      {"model_flops_per_step", plan.model_flops_per_step()},
                      {"traffic", std::move(traffic)},
                      {"schedule", ScheduleToJson(plan)},
+                     {"data", std::move(data)},
                      {"threads_per_rank", plan.threads_per_rank()},
                      {"cannot_fix", StringsToJson(plan.cannot_fix())},
                      {"ownership", StringsToJson(plan.ownership())},
@@ -133,6 +138,9 @@ std::string PlanToText(const v1::Plan& plan) {
   std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
   text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
                       Scaled(plan.model_flops_per_step(), "FLOP"));
+  for (const auto& entry : plan.data()) {
+    text += fmt::format("data: {:.4g}% of the samples from {}\n", 100 * entry.share(), entry.path());
+  }
   text += "\nstages:\n";
   for (const auto& chunk : plan.chunks()) {
     text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",

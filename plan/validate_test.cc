@@ -76,7 +76,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"model.norm_eps=0", "model.norm_eps", "is 0"},
            {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
            {"model.num_experts=8", "model.num_experts", "is set"},
-           {"data.blend=[{path: /x}]", "data.blend", "1 entries"},
+           {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
            {"data.document_mask=true", "data.document_mask", "is true"},
            {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
            {"data.train=x", "data.train", "not an absolute path"},

@@ -21,10 +21,14 @@ Status Violations::ToStatus(StatusCode code) const {
 }
 
 Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why) {
-  const std::string value = field == "data.train"        ? spec.data().train()
-                            : field == "data.validation" ? spec.data().validation()
-                                                         : std::to_string(
-                                                               spec.training().sequence_length());
+  std::string value = field == "data.train"         ? spec.data().train()
+                      : field == "data.validation"  ? spec.data().validation()
+                      : field == "model.vocab_size" ? std::to_string(spec.model().vocab_size())
+                                                    : std::to_string(
+                                                          spec.training().sequence_length());
+  for (int i = 0; i < spec.data().blend_size(); ++i) {
+    if (field == fmt::format("data.blend[{}].path", i)) value = spec.data().blend(i).path();
+  }
   return RefuseField(StatusCode::kInvalidArgument, field, "is {}: {}", value, Message(why));
 }
 

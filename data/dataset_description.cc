@@ -1,0 +1,52 @@
+#include "data/dataset_description.h"
+
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kFileBytesMax = 1 << 20;
+
+}  // namespace
+
+std::string DescriptionPath(const std::string& prefix) { return prefix + ".troupe.json"; }
+
+Status WriteDescription(FileSystem& files, const std::string& prefix,
+                        const DatasetDescription& description) {
+  const Json json = {{"tokenizer", description.tokenizer},
+                     {"vocab_size", description.vocab_size},
+                     {"end_of_document", description.end_of_document},
+                     {"tokens", description.tokens}};
+  return WriteFileDurably(
+      files, DescriptionPath(prefix),
+      AsBytes(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+}
+
+Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t tokens,
+                        int64_t vocab_size) {
+  const std::string path = DescriptionPath(prefix);
+  const auto text = ReadFile(files, path, kFileBytesMax, SymbolicLinks::kFollow);
+  if (text.status().code() == StatusCode::kNotFound) return OkStatus();
+  if (!text.ok()) return text.status();
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto number = [&](const char* key) -> int64_t {
+    if (!json.is_object()) return -1;
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number_integer() ? found->get<int64_t>() : -1;
+  };
+  if (number("tokens") != tokens) {
+    return InvalidArgument(
+        "{}: tokens is {}, but {}.bin has {}: it describes another dataset, remove it", path,
+        number("tokens"), prefix, tokens);
+  }
+  if (number("vocab_size") < 1) return InvalidArgument("{}: has no vocab_size", path);
+  if (number("vocab_size") > vocab_size) {
+    return InvalidArgument("model.vocab_size {} is below the {} of the tokenizer of {}", vocab_size,
+                           number("vocab_size"), prefix);
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe
