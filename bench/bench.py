@@ -274,7 +274,41 @@ def bench_layouts():
               "times_the_single_rank": round(rates["pipe 2 x tensor 2"] / rates["single"], 2)})
 
 
-BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
+def bench_data():
+    """`data prepare` with a tokenizer.json beside the PyPI package `tokenizers`, on this machine's C++ headers."""
+    sys.path.insert(0, str(ROOT / "tests/interop"))
+    import tokenizers_test
+    try:
+        python = tokenizers_test.peer_python()
+    except subprocess.CalledProcessError as error:
+        say(f"bench: {tokenizers_test.PACKAGE} cannot be installed here, so nothing is measured: {error}")
+        return
+    paths = sorted(str(path) for path in pathlib.Path("/usr/include").rglob("*.h*") if path.is_file())[:1500]
+    with tempfile.TemporaryDirectory() as folder:
+        for rule in tokenizers_test.RULES:
+            tokenizer = f"{folder}/{rule}.json"
+            peer = subprocess.run([python, str(ROOT / "bench/tokenizers_peer.py"),
+                                   str(ROOT / f"data/testdata/{rule}_tokenizer.json"), tokenizer],
+                                  input="\n".join(paths), capture_output=True, text=True, timeout=LIMIT_SECONDS,
+                                  env={**os.environ, "TOKENIZERS_PARALLELISM": "false"})
+            if peer.returncode != 0:
+                sys.exit(f"bench: the peer failed: {peer.stderr}")
+            theirs = [json.loads(line) for line in peer.stdout.splitlines()]
+            done = subprocess.run([str(BIN / "troupe-bench-tokenizer"), tokenizer], input="\n".join(paths),
+                                  capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
+            ours = [json.loads(line) for line in done.stdout.splitlines()]
+            if {r["tokens"] for r in ours} != {r["tokens"] for r in theirs}:
+                sys.exit("bench: the tokenizers do not agree")
+            rates = {}
+            for who, records in (("troupe", ours), ("tokenizers", theirs)):
+                rates[who] = ours[0]["bytes"] / 1e6 / statistics.median(r["seconds"] for r in records)
+                show({"bench": "data", "rule": rule, "documents": len(paths), "megabytes": round(ours[0]["bytes"] / 1e6, 1),
+                      "threads": 1, "who": who, "megabytes_per_second": round(rates[who], 1)})
+            show({"comparison": "data", "rule": rule,
+                  "times_the_package": round(rates["troupe"] / rates["tokenizers"], 1)})
+
+
+BENCHES = {"data": bench_data, "actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts}
 
 

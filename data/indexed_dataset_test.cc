@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/check.h"
@@ -155,6 +161,97 @@ TEST_F(IndexedDatasetTest, RefusesTruncatedAndLyingFilesNamingTheField) {
   }
   ASSERT_TRUE(files_.Remove(prefix() + ".bin").ok());
   EXPECT_EQ(IndexedDataset::Open(files_, prefix()).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(IndexedDatasetTest, LinksAreFollowedAndOtherKindsOfFileRefused) {
+  Write(GoldenIndex(), GoldenData());
+  for (const char* suffix : {".idx", ".bin"}) {
+    ASSERT_EQ(symlink((prefix() + suffix).c_str(), folder_.Child("link" + std::string(suffix)).c_str()),
+              0);
+    ASSERT_EQ(symlink(("loop" + std::string(suffix)).c_str(),
+                      folder_.Child("loop" + std::string(suffix)).c_str()),
+              0);
+    ASSERT_EQ(mkfifo(folder_.Child("fifo" + std::string(suffix)).c_str(), 0600), 0);
+    ASSERT_EQ(mkdir(folder_.Child("folder" + std::string(suffix)).c_str(), 0700), 0);
+  }
+  EXPECT_TRUE(IndexedDataset::Open(files_, folder_.Child("link")).ok());
+  for (const char* name : {"loop", "fifo", "folder"}) {
+    EXPECT_FALSE(IndexedDataset::Open(files_, folder_.Child(name)).ok()) << name;
+  }
+}
+
+// data/testdata/megatron was made by Megatron-core's own builder (tests/interop/make_megatron.py).
+struct MegatronFile {
+  std::string prefix;
+  int dtype;
+  std::vector<std::vector<std::vector<int32_t>>> documents;  // [document][sequence][token]
+};
+
+std::vector<MegatronFile> MegatronFiles() {
+  std::ifstream file("data/testdata/megatron/expected.json");
+  std::vector<MegatronFile> files;
+  const nlohmann::json expected = nlohmann::json::parse(file);
+  for (const auto& [name, entry] : expected.items()) {
+    files.push_back({"data/testdata/megatron/" + name, entry["dtype"], entry["documents"]});
+  }
+  return files;
+}
+
+TEST_F(IndexedDatasetTest, ReadsWhatMegatronWrites) {
+  const std::vector<MegatronFile> made = MegatronFiles();
+  ASSERT_EQ(made.size(), 12u);
+  for (const MegatronFile& file : made) {
+    SCOPED_TRACE(file.prefix);
+    const auto dataset = IndexedDataset::Open(files_, file.prefix);
+    ASSERT_TRUE(dataset.ok()) << ToString(dataset.status());
+    EXPECT_EQ(static_cast<int>(dataset->token_type()), file.dtype);
+    ASSERT_EQ(dataset->documents(), std::ssize(file.documents));
+    for (int64_t d = 0; d < dataset->documents(); ++d) {
+      const auto& sequences = file.documents[static_cast<size_t>(d)];
+      const int64_t first = dataset->DocumentBegin(d);
+      ASSERT_EQ(dataset->DocumentBegin(d + 1) - first, std::ssize(sequences));
+      for (int64_t s = 0; s < std::ssize(sequences); ++s) {
+        const int64_t begin = dataset->SequenceBegin(first + s);
+        std::vector<int32_t> tokens(
+            static_cast<size_t>(dataset->SequenceBegin(first + s + 1) - begin));
+        ASSERT_TRUE(dataset->Read(begin, 1 << 20, tokens).ok());
+        EXPECT_EQ(tokens, sequences[static_cast<size_t>(s)]);
+      }
+    }
+  }
+}
+
+TEST_F(IndexedDatasetTest, WritesTheBytesThatMegatronWrites) {
+  for (const MegatronFile& file : MegatronFiles()) {
+    if (file.prefix.find("/text_") == std::string::npos) continue;
+    auto writer = IndexedDatasetWriter::Create(
+        files_, {.prefix = prefix(), .type = static_cast<TokenType>(file.dtype)});
+    ASSERT_TRUE(writer.ok());
+    for (const auto& document : file.documents) {
+      ASSERT_TRUE((*writer)->Append(document.at(0)).ok());
+      ASSERT_TRUE((*writer)->EndDocument().ok());
+    }
+    ASSERT_TRUE((*writer)->Finish().ok());
+    for (const char* suffix : {".idx", ".bin"}) {
+      EXPECT_EQ(ReadBack(suffix),
+                *ReadFile(files_, file.prefix + suffix, 1 << 20, SymbolicLinks::kRefuse));
+    }
+  }
+}
+
+TEST_F(IndexedDatasetTest, ATokenIsAWholeNumberWhateverItsType) {
+  for (const double value : {0.5, -1.0, 1e300, std::nan("")}) {
+    std::string index = GoldenIndex();
+    index[17] = 6;  // float64
+    const int64_t second_pointer = 24;
+    std::memcpy(index.data() + 50, &second_pointer, sizeof second_pointer);
+    Write(index, Bytes().Add(1.0).Add(2.0).Add(value).Add(3.0).text());
+    const auto dataset = IndexedDataset::Open(files_, prefix());
+    ASSERT_TRUE(dataset.ok()) << ToString(dataset.status());
+    std::vector<int32_t> tokens(4);
+    EXPECT_THAT(std::string(Message(dataset->Read(0, 1 << 20, tokens))),
+                HasSubstr("at position 2 is not in [0, vocab_size"));
+  }
 }
 
 TEST_F(IndexedDatasetTest, NeverReadsOutsideForAnyRandomlyDamagedIndex) {

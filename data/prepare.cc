@@ -122,6 +122,10 @@ StatusOr<std::unique_ptr<Tokenizer>> MakeTokenizer(FileSystem& files,
 }  // namespace
 
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options) {
+  if (options.output_prefix.ends_with(".bin")) {
+    return InvalidArgument("output prefix {} ends in .bin, as the names of llm.c's token files do",
+                           options.output_prefix);
+  }
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                           MakeTokenizer(files, options));
   // All paths are looked up first, so that a misspelt one costs no work.

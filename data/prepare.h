@@ -41,7 +41,8 @@ struct PrepareResult {
 // document, and writes PREFIX.bin and PREFIX.idx, as u16 where the vocabulary is below 65500, else as
 // i32; PREFIX.troupe.json says the vocabulary (data/dataset_description.h). A tokenizer.json takes text: what is no UTF-8 in a file becomes U+FFFD, as Python's
 // errors="replace" would have it, and is counted. NOT_FOUND for a path that is not there,
-// INVALID_ARGUMENT for a tokenizer that is not known or not supported or where no document is found,
+// INVALID_ARGUMENT for a tokenizer that is not known or not supported, for a prefix that ends in .bin
+// (data/token_dataset.h) or where no document is found,
 // RESOURCE_EXHAUSTED for a text of more than 1 GiB beside a tokenizer.json; on an error nothing is
 // left behind, unless it is the last file, the description, that fails.
 StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& options);

@@ -9,7 +9,9 @@
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "data/byte_tokenizer.h"
+#include "data/dataset_description.h"
 #include "data/indexed_dataset.h"
+#include "data/tokenizer_file.h"
 
 namespace troupe {
 namespace {
@@ -97,6 +99,55 @@ TEST_F(PrepareTest, RefusesWhatItCannotDoAndLeavesNothing) {
   faulty.Add({.operation = FileOperation::kSync, .path_contains = ".bin", .error_number = EIO});
   EXPECT_FALSE(PrepareDataset(faulty, options).ok());
   EXPECT_TRUE(files_.List(folder_.Child("out"))->empty());
+}
+
+TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndSaysTheVocabularyBesideIt) {
+  const std::string tokenizer_path = "data/testdata/llama3_tokenizer.json";
+  const auto tokenizer = OpenTokenizerFile(files_, tokenizer_path, {});
+  ASSERT_TRUE(tokenizer.ok());
+  std::vector<int32_t> expected;
+  for (const char* text : {"hello <|pad|> world", "bad \xEF\xBF\xBD\xEF\xBF\xBD end"}) {
+    ASSERT_TRUE((*tokenizer)->Encode(text, expected).ok());
+    expected.push_back((*tokenizer)->end_of_document());
+  }
+  Write("in/a", "hello <|pad|> world");
+  Write("in/b", "bad \xFF\xE2\x82 end");
+  PrepareOptions options = Options();
+  options.tokenizer = tokenizer_path;
+  const auto result = PrepareDataset(files_, options);
+  ASSERT_TRUE(result.ok()) << ToString(result.status());
+  EXPECT_EQ(result->replaced_parts, 2);
+  EXPECT_EQ(result->replaced_documents, 1);
+  EXPECT_EQ(result->vocab_size, (*tokenizer)->vocab_size());
+  EXPECT_EQ(result->end_of_document, (*tokenizer)->end_of_document());
+  const auto dataset = IndexedDataset::Open(files_, folder_.Child("out/data"));
+  ASSERT_TRUE(dataset.ok());
+  std::vector<int32_t> tokens(static_cast<size_t>(dataset->tokens()));
+  ASSERT_TRUE(dataset->Read(0, result->vocab_size, tokens).ok());
+  EXPECT_EQ(tokens, expected);
+  // Its description.
+  const int64_t count = dataset->tokens();
+  const std::string prefix = folder_.Child("out/data");
+  EXPECT_TRUE(CheckDescription(files_, prefix, count, result->vocab_size).ok());
+  EXPECT_FALSE(CheckDescription(files_, prefix, count, result->vocab_size - 1).ok());
+  EXPECT_FALSE(CheckDescription(files_, prefix, count + 1, result->vocab_size).ok());
+
+  options.end_of_document = 5;
+  EXPECT_EQ(PrepareDataset(files_, options)->end_of_document, 5);
+  options.tokenizer = "bytes";
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
+              ::testing::HasSubstr("bytes has its own"));
+  // Another tokenizer on the same prefix takes the old description away.
+  options.end_of_document.reset();
+  ASSERT_TRUE(PrepareDataset(files_, options).ok());
+  EXPECT_TRUE(CheckDescription(files_, prefix, 19 + 1 + 11 + 1, 257).ok());
+}
+
+TEST_F(PrepareTest, TheOutputMayNotLookLikeAFileOfLlmC) {
+  PrepareOptions options = Options();
+  options.output_prefix += ".bin";
+  EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
+              ::testing::HasSubstr("ends in .bin"));
 }
 
 TEST(ByteTokenizer, RoundTripsEveryByte) {

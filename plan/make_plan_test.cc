@@ -81,6 +81,19 @@ TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
   EXPECT_EQ(warned("training.steps=3"), "");
 }
 
+TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
+  const auto blend = PlanWith({"data.blend=[{path: /a, weight: 3}, {path: /b}]"});
+  ASSERT_TRUE(blend.ok()) << blend.status();
+  EXPECT_EQ(Json::parse(PlanToJson(*blend))["data"].dump(),
+            R"([{"path":"/a","share":0.75,"weight":3.0},{"path":"/b","share":0.25,"weight":1.0}])");
+  EXPECT_THAT(PlanToText(*blend), HasSubstr("data: 75% of the samples from /a"));
+  const auto alone = PlanWith({"data.train=/a"});
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(Json::parse(PlanToJson(*alone))["data"].dump(),
+            R"([{"path":"/a","share":1.0,"weight":1.0}])");
+  EXPECT_EQ(alone->digest(), blend->digest());  // the bits of a step's operations, not of its samples
+}
+
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
   const auto plan = PlanWith({});
   ASSERT_TRUE(plan.ok()) << plan.status();

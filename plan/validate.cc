@@ -3,11 +3,11 @@
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
-#include <map>
 #include <string_view>
 
 #include "model/config.h"
 #include "plan/job_defaults.h"
+#include "plan/validate_blend.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -18,9 +18,6 @@ constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
 constexpr size_t kMaxNameLength = 64;
-// data/blend.h: a table of its choices is made.
-constexpr int kMaxBlend = 256;
-constexpr double kLeastShare = 1.0 / (1 << 20);
 
 class Validator {
  public:
@@ -224,7 +221,7 @@ class Validator {
 
   void Data() {
     const auto& data = spec_.data();
-    if (data.blend_size() > 0) Blend();
+    if (data.blend_size() > 0) ValidateBlend(data, &violations_);
     if (data.document_mask()) {
       violations_.Add("data.document_mask",
                                    "is true; this build has the causal mask alone");
@@ -243,44 +240,8 @@ class Validator {
     }
     Absolute("data.train", data.train());
     Absolute("data.validation", data.validation());
-  }
-
-  void Blend() {
-    const auto& data = spec_.data();
-    if (!data.train().empty()) {
-      violations_.Add("data.blend", "has {} entries beside data.train = {}: state one of them",
-                      data.blend_size(), data.train());
-    }
-    if (data.blend_size() > kMaxBlend) {
-      violations_.Add("data.blend", "has {} entries, above the limit of {}", data.blend_size(),
-                      kMaxBlend);
-      return;
-    }
-    double sum = 0;
-    bool good_weights = true;
-    std::map<std::string, int> first_at;
     for (int i = 0; i < data.blend_size(); ++i) {
-      const auto& entry = data.blend(i);
-      const std::string path_field = fmt::format("data.blend[{}].path", i);
-      if (entry.path().empty()) violations_.Add(path_field, "is required");
-      Absolute(path_field, entry.path());
-      const auto [first, is_new] = first_at.emplace(entry.path(), i);
-      if (!is_new && !entry.path().empty()) {
-        violations_.Add(path_field, "is {}, as data.blend[{}].path is: state it once with both weights",
-                        entry.path(), first->second);
-      }
-      const std::string weight_field = fmt::format("data.blend[{}].weight", i);
-      good_weights = Positive(weight_field.c_str(), entry.weight()) && good_weights;
-      sum += entry.weight();
-    }
-    if (!good_weights) return;
-    if (!std::isfinite(sum)) violations_.Add("data.blend", "has weights whose sum is not finite");
-    for (int i = 0; i < data.blend_size(); ++i) {
-      if (data.blend(i).weight() < sum * kLeastShare) {
-        violations_.Add(fmt::format("data.blend[{}].weight", i),
-                        "is {}, below 2^-20 of the sum of all weights {}", data.blend(i).weight(),
-                        sum);
-      }
+      Absolute(fmt::format("data.blend[{}].path", i), data.blend(i).path());
     }
   }
 

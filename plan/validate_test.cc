@@ -50,6 +50,38 @@ struct Case {
   const char* words;
 };
 
+TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
+  const auto refusals = [](const std::string& blend) {
+    v1::JobSpec spec = GoodJob();
+    spec.mutable_data()->clear_train();
+    EXPECT_TRUE(ApplyOverride("data.blend=" + blend, &spec).ok());
+    ApplyDefaults(&spec);
+    std::vector<std::string> lines;
+    for (const Violation& violation : ViolationsOf(ValidateJobSpec(spec, JobPurpose::kTrain))) {
+      lines.push_back(violation.field + " " + violation.description);
+    }
+    return lines;
+  };
+  using ::testing::ElementsAre;
+  using ::testing::HasSubstr;
+  EXPECT_THAT(refusals("[{path: /x}, {path: /y, weight: 2.5}]"), ElementsAre());
+  EXPECT_THAT(refusals("[{path: /x, weight: 0}, {weight: -1}, {path: y}]"),
+              ElementsAre(HasSubstr("data.blend[0].weight is 0"),
+                          HasSubstr("data.blend[1].path is required"),
+                          HasSubstr("data.blend[1].weight is -1"),
+                          HasSubstr("data.blend[2].path is y, not an absolute path")));
+  EXPECT_THAT(refusals("[{path: /x}, {path: /z}, {path: /x}]"),
+              ElementsAre(HasSubstr("data.blend[2].path is /x, as data.blend[0].path is")));
+  EXPECT_THAT(refusals("[{path: /x, weight: 1e7}, {path: /y, weight: 1}]"),
+              ElementsAre(HasSubstr("data.blend[1].weight is 1, below 2^-20 of the sum")));
+  EXPECT_THAT(refusals("[{path: /x, weight: 1e308}, {path: /y, weight: 1e308}]"),
+              ::testing::Contains(HasSubstr("whose sum is not finite")));
+  std::string many = "[";
+  for (int i = 0; i < 257; ++i) many += fmt::format("{{path: /x{}}},", i);
+  EXPECT_THAT(refusals(many + "]"), ElementsAre(HasSubstr("data.blend has 257 entries, above")));
+  EXPECT_THAT(refusals("[]"), ElementsAre(HasSubstr("data.train is required where")));
+}
+
 TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
   for (const Case& c : std::initializer_list<Case>{
            {"name=Bad_Name", "name", "\"Bad_Name\""},

@@ -78,6 +78,26 @@ TEST(Layouts, StagesCutAtGivenPointsChangeNothing) {
   ExpectClose(RunOrDie(uneven), RunOrDie(Job({})));
 }
 
+TEST(Layouts, ABlendOfDatasetsIsTheSameUnderEveryLayout) {
+  TemporaryDirectory folder;
+  WriteSmallDataset(folder.Child("other"));
+  const auto blended = [&](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    for (const auto& [path, weight] :
+         {std::pair(spec.data().train(), 3.0), std::pair(folder.Child("other"), 1.0)}) {
+      auto* entry = spec.mutable_data()->add_blend();
+      entry->set_path(path);
+      entry->set_weight(weight);
+    }
+    spec.mutable_data()->clear_train();
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(blended({}));
+  EXPECT_NE(expected.back().loss, RunOrDie(Job({})).back().loss) << "the blend is not read";
+  ExpectClose(RunOrDie(blended({3, 1, 1})), expected);
+  ExpectClose(RunOrDie(blended({2, 2, 2})), expected);
+}
+
 // --- bfloat16: the same within what its 8 bits of mantissa allow.
 
 constexpr double kBfloat16Tolerance = 2e-2;  // of losses, relative

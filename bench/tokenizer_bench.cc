@@ -1,0 +1,59 @@
+// How many bytes a second a tokenizer.json encodes: the files named on standard input, one a line,
+// each a document, from memory, by a tokenizer with an empty cache.
+//
+//   troupe-bench-tokenizer TOKENIZER.json < paths
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/file_system.h"
+#include "data/tokenizer_file.h"
+#include "data/utf8.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kRepetitions = 5;
+
+void Run(const std::string& path) {
+  PosixFileSystem files;
+  std::vector<std::string> documents;
+  size_t bytes = 0;
+  for (std::string name; std::getline(std::cin, name);) {
+    auto text = ReadFile(files, name, int64_t{1} << 30, SymbolicLinks::kFollow);
+    TROUPE_CHECK_OK(text.status());
+    ReplaceIllFormed(*text);
+    bytes += text->size();
+    documents.push_back(*std::move(text));
+  }
+  for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+    const auto tokenizer = OpenTokenizerFile(files, path, 0);
+    TROUPE_CHECK_OK(tokenizer.status());
+    std::vector<int32_t> ids;
+    const auto begin = std::chrono::steady_clock::now();
+    size_t tokens = 0;
+    for (const std::string& document : documents) {
+      ids.clear();
+      TROUPE_CHECK_OK((*tokenizer)->Encode(document, ids));
+      tokens += ids.size();
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    fmt::print("{{\"bytes\":{},\"tokens\":{},\"seconds\":{}}}\n", bytes, tokens, seconds.count());
+  }
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} TOKENIZER.json < paths\n", argv[0]);
+    return 2;
+  }
+  troupe::Run(argv[1]);
+  return 0;
+}
