@@ -1,10 +1,10 @@
-// How many bytes a second a tokenizer.json encodes: the files named on standard input, one a line,
+// How many bytes a second of one core a tokenizer.json encodes: the files named on standard input, one a line,
 // each a document, from memory, by a tokenizer with an empty cache.
 //
 //   troupe-bench-tokenizer TOKENIZER.json < paths
 #include <fmt/format.h>
 
-#include <chrono>
+#include <ctime>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,6 +18,13 @@ namespace troupe {
 namespace {
 
 constexpr int kRepetitions = 5;
+
+// One thread works: its own seconds are those of the clock on a machine that does nothing else.
+double CpuSeconds() {
+  timespec now{};
+  TROUPE_CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 void Run(const std::string& path) {
   PosixFileSystem files;
@@ -34,15 +41,15 @@ void Run(const std::string& path) {
     const auto tokenizer = OpenTokenizerFile(files, path, 0);
     TROUPE_CHECK_OK(tokenizer.status());
     std::vector<int32_t> ids;
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = CpuSeconds();
     size_t tokens = 0;
     for (const std::string& document : documents) {
       ids.clear();
       TROUPE_CHECK_OK((*tokenizer)->Encode(document, ids));
       tokens += ids.size();
     }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    fmt::print("{{\"bytes\":{},\"tokens\":{},\"seconds\":{}}}\n", bytes, tokens, seconds.count());
+    fmt::print("{{\"bytes\":{},\"tokens\":{},\"cpu_seconds\":{}}}\n", bytes, tokens,
+               CpuSeconds() - begin);
   }
 }
 
