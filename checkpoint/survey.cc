@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "checkpoint/attempt.h"
@@ -19,6 +18,7 @@ struct Found {
   v1::CheckpointRecord record;
   std::string spec_json;
   std::string folder;
+  int64_t create_wall_time_ns = 0;
 };
 
 // Names of the directories in `path`; links are none.
@@ -42,6 +42,7 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   }
   Found found;
   found.spec_json = manifest.job_spec_json();
+  found.create_wall_time_ns = manifest.job_create_wall_time_ns();
   found.folder = ParentDirectory(ParentDirectory(path));
   v1::CheckpointRecord& record = found.record;
   record.set_job(manifest.job());
@@ -64,24 +65,25 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   return found;
 }
 
-// The newest life of one job's name out of all that was found under it.
-SurveyedJob NewestLife(std::string id, std::vector<Found> found, std::vector<LeftOut>* left_out) {
-  std::ranges::sort(found, {}, [](const Found& one) {
-    return std::tuple(one.record.intent_wall_time_ns(), one.record.attempt());
-  });
-  size_t begin = found.size() - 1;
-  while (begin > 0 && found[begin - 1].record.attempt() < found[begin].record.attempt()) --begin;
+// The newest job of one name out of all that was found under it.
+SurveyedJob NewestJob(std::string id, std::vector<Found> found, std::vector<LeftOut>* left_out) {
+  std::ranges::sort(found, {}, [](const Found& one) { return one.record.attempt(); });
   SurveyedJob job;
   job.id = std::move(id);
-  job.spec_json = std::move(found.back().spec_json);
-  job.folder = std::move(found.back().folder);
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (i >= begin) {
-      job.checkpoints.push_back(std::move(found[i].record));
+  for (const Found& one : found) {
+    job.create_wall_time_ns = std::max(job.create_wall_time_ns, one.create_wall_time_ns);
+  }
+  for (Found& one : found) {
+    if (one.create_wall_time_ns != job.create_wall_time_ns) {
+      left_out->push_back({one.record.path(), "it is of an earlier job of this name"});
+    } else if (!job.checkpoints.empty() &&
+               job.checkpoints.back().attempt() == one.record.attempt()) {
+      left_out->push_back({one.record.path(), fmt::format("another one has its attempt number {}",
+                                                          one.record.attempt())});
     } else {
-      left_out->push_back(
-          {found[i].record.path(), "it is of an earlier job of this name: attempt numbers begin "
-                                   "again after it"});
+      job.spec_json = std::move(one.spec_json);
+      job.folder = std::move(one.folder);
+      job.checkpoints.push_back(std::move(one.record));
     }
   }
   return job;
@@ -117,7 +119,7 @@ StatusOr<Survey> SurveyCheckpoints(FileSystem& files, const std::string& folder)
     }
   }
   for (auto& [id, found] : jobs) {
-    survey.jobs.push_back(NewestLife(id, std::move(found), &survey.left_out));
+    survey.jobs.push_back(NewestJob(id, std::move(found), &survey.left_out));
   }
   std::ranges::sort(survey.left_out, {}, &LeftOut::path);
   return survey;

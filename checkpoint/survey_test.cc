@@ -20,7 +20,8 @@ class SurveyTest : public ::testing::Test {
     return folder_.Child(job + "/" + AttemptName(step, 2, attempt, wall));
   }
 
-  std::string Write(const std::string& job, int64_t step, int64_t attempt, int64_t wall) {
+  std::string Write(const std::string& job, int64_t step, int64_t attempt, int64_t wall,
+                    int64_t created = 90) {
     v1::CheckpointManifest manifest;
     manifest.set_job(job);
     manifest.set_attempt(attempt);
@@ -28,6 +29,7 @@ class SurveyTest : public ::testing::Test {
     manifest.mutable_state()->set_step(step);
     manifest.mutable_layout()->set_tensor(2);
     manifest.set_wall_time_ns(wall);
+    manifest.set_job_create_wall_time_ns(created);
     manifest.set_job_spec_json(fmt::format("spec of attempt {}", attempt));
     return WriteTestCheckpoint(files_, PathOf(job, step, attempt, wall),
                                {{"w", std::vector<float>(16, 1.0f)}}, 2, manifest);
@@ -92,18 +94,29 @@ TEST_F(SurveyTest, ADamagedOneIsQuarantinedAndWhatIsNoneIsLeftOutWithTheReason) 
   EXPECT_THAT(survey.left_out[1].reason, HasSubstr("never committed"));
 }
 
-TEST_F(SurveyTest, OfTwoLivesOfANameTheNewerOneCounts) {
+TEST_F(SurveyTest, OfTwoJobsOfANameTheNewerOneCounts) {
   Write("a", 4, 1, 100);
   Write("a", 8, 2, 100);
-  Write("a", 12, 3, 150);
-  Write("a", 2, 1, 200);
-  Write("a", 4, 2, 200);
+  Write("a", 12, 9, 150);
+  Write("a", 2, 1, 200, 190);
+  Write("a", 4, 2, 200, 190);
   const Survey survey = Look(folder_.path());
   ASSERT_EQ(survey.jobs.size(), 1u);
   ASSERT_EQ(survey.jobs[0].checkpoints.size(), 2u);
   EXPECT_EQ(survey.jobs[0].checkpoints[1].path(), PathOf("a", 4, 2, 200));
+  EXPECT_EQ(survey.jobs[0].create_wall_time_ns, 190);
   EXPECT_EQ(survey.left_out.size(), 3u);
   EXPECT_THAT(survey.left_out[0].reason, HasSubstr("earlier job"));
+}
+
+TEST_F(SurveyTest, AClockThatWasSetBackBetweenTwoCheckpointsChangesNothing) {
+  Write("a", 4, 1, 1000);
+  Write("a", 8, 2, 100);
+  const Survey survey = Look(folder_.path());
+  ASSERT_EQ(survey.jobs.at(0).checkpoints.size(), 2u);
+  EXPECT_EQ(survey.jobs[0].checkpoints[1].step(), 8);
+  EXPECT_EQ(survey.jobs[0].spec_json, "spec of attempt 2");
+  EXPECT_TRUE(survey.left_out.empty());
 }
 
 TEST_F(SurveyTest, AFolderThatIsNotThereIsNotFound) {

@@ -129,6 +129,7 @@ StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
   }
   // Later ones shall lie beside these, wherever the folder is mounted now.
   request.mutable_job()->mutable_checkpoint()->set_folder(found.folder);
+  request.set_create_wall_time_ns(found.create_wall_time_ns);
   for (const v1::CheckpointRecord& record : found.checkpoints) *request.add_checkpoints() = record;
   return request;
 }

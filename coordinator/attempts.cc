@@ -50,6 +50,7 @@ v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   }
   manifest.set_job_spec_json(SpecJson(job.spec));
   manifest.set_wall_time_ns(attempt.record.intent_wall_time_ns());
+  manifest.set_job_create_wall_time_ns(job.record.create_wall_time_ns());
   return manifest;
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "coordinator/group.h"
 #include "coordinator/test_cluster.h"
 
@@ -107,6 +109,34 @@ TEST(Commit, ADueCheckpointThatTheRanksPassedByIsSkippedAndCounted) {
   cluster.Report("a", 12);
   EXPECT_EQ(cluster.job("a").record.skipped_checkpoints(), 1);
   EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_SKIPPED"));
+}
+
+TEST(Commit, AClockSetBackChangesNeitherWhatIsNewestNorWhatIsKept) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  v1::JobSpec spec = TestSpec("a", 1, 1000);
+  spec.mutable_checkpoint()->set_keep_latest_k(2);
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
+  std::set<std::string> paths;
+  for (int64_t step = 1; step <= 4; ++step) {
+    cluster.wall_ns = 1'000'000'000 - step * 1000;
+    cluster.Report("a", step);
+    CreateCheckpointCall call{cluster.next_call++, {}};
+    call.request.set_job("a");
+    cluster.Do(call);
+    const auto& request = cluster.Last("worker-0", Kind::kCheckpointRequest)->checkpoint_request();
+    paths.insert(request.intent().path());
+    cluster.Commit("a", request.intent().attempt(), step);
+    EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), step);
+  }
+  EXPECT_EQ(paths.size(), 4u);
+  cluster.wall_ns = 5;
+  cluster.Restart();
+  std::vector<int64_t> steps;
+  for (const v1::CheckpointRecord& record : ListedCheckpoints(cluster.job("a")))
+    steps.push_back(record.step());
+  EXPECT_THAT(steps, ElementsAre(3, 4));
 }
 
 TEST(Commit, RetentionKeepsTheNewestAndDeletesThroughATombstone) {

@@ -48,7 +48,7 @@ StatusOr<Job> RebuildJob(const v1::RebuildJobRequest& request, uint64_t sequence
   record.set_id(job.spec.name());
   record.set_state(v1::JOB_STATE_CANCELLED);
   record.set_sequence(sequence);
-  record.set_create_wall_time_ns(turn.wall_ns);
+  record.set_create_wall_time_ns(request.create_wall_time_ns());
   for (int i = 0; i < request.checkpoints_size(); ++i) {
     const v1::CheckpointRecord& checkpoint = request.checkpoints(i);
     std::string fault = FaultOf(checkpoint, job.id());

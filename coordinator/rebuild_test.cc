@@ -38,6 +38,7 @@ v1::RebuildJobRequest Request() {
   *request.mutable_job() = TestSpec("a", 1, 100);
   *request.add_checkpoints() = Found(4, 20);
   *request.add_checkpoints() = Found(7, 30, 5);
+  request.set_create_wall_time_ns(77);
   return request;
 }
 
@@ -49,6 +50,7 @@ TEST(Rebuild, AJobIsKnownAgainDurablyAndGoesOnBehindWhatWasFound) {
   cluster.Reconnect("worker-0");
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
   EXPECT_EQ(cluster.job("a").record.step(), 30);
+  EXPECT_EQ(cluster.job("a").record.create_wall_time_ns(), 77);
   ResumeJobCall resume{cluster.next_call++, {}};
   resume.request.set_name("a");
   ASSERT_TRUE(cluster.Do(resume).replies.at(0).status.ok());

@@ -161,7 +161,7 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
           std::pair(commit.step(), commit.attempt()) > std::pair(record.step(), record.attempt());
     }
     world_.truth.Check(
-        newer >= 2 && !record.pinned(), 12,
+        newer >= 2 && !record.pinned() && !found->second.pinned(), 12,
         fmt::format("{} of step {} is deleted with {} newer commits", key, record.step(), newer));
   }
   checkpoints_[key] = record;

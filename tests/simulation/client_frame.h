@@ -15,6 +15,7 @@ enum class CallKind : char {
   kCreateJob = 'C',
   kCancelJob = 'X',
   kCreateCheckpoint = 'P',
+  kPinCheckpoint = 'K',
 };
 
 struct ClientFrame {

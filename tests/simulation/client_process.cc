@@ -73,8 +73,9 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
     observer_.SubmitAcknowledged(call.request_id, job.name().substr(job.name().rfind('/') + 1));
   } else if (code == StatusCode::kOk && call.kind == CallKind::kCancelJob) {
     observer_.CancelAcknowledged(call.job);
-  } else if (code == StatusCode::kNotFound || Retryable(code)) {
-    // The job's submit may still be on its way.
+  } else if ((code == StatusCode::kNotFound && call.kind != CallKind::kPinCheckpoint) ||
+             Retryable(code)) {
+    // The job's submit may still be on its way; a commit to pin may never come.
     due_[frame.number] = false;
     context.SetTimer(kRetry, AnyMessage(Due{frame.number}));
     return;

@@ -94,6 +94,16 @@ Workload DrawWorkload(uint64_t seed) {
       load.calls.push_back({at + random.Between(Duration(0), unit * kFaultPhase),
                             CallKind::kCreateCheckpoint, name, "", ask.SerializeAsString()});
     }
+    // Of a stream of their own, so that they change nothing else of a seed.
+    SeededRandom pins(seed, "pins of " + name);
+    for (int pin = 0; HasFolder(spec) && pin < 4; ++pin) {
+      v1::PinCheckpointRequest keep;
+      keep.set_job("jobs/" + name);
+      keep.set_step(4 * (1 + static_cast<int64_t>(pins.Below(4))));
+      keep.set_pinned(pins.Chance(0.7));
+      load.calls.push_back({at + pins.Between(Duration(0), unit * kFaultPhase),
+                            CallKind::kPinCheckpoint, name, "", keep.SerializeAsString()});
+    }
     load.specs.push_back(std::move(spec));
   }
   return load;

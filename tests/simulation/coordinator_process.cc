@@ -136,6 +136,12 @@ Status CoordinatorProcess::HandleCall(StreamId stream, const std::string& bytes,
       if (parsed) return Run(std::move(create), context);
       break;
     }
+    case CallKind::kPinCheckpoint: {
+      PinCheckpointCall pin{call, {}};
+      parsed = pin.request.ParseFromString(frame->payload);
+      if (parsed) return Run(std::move(pin), context);
+      break;
+    }
   }
   return Internal("a client's call does not parse");
 }
