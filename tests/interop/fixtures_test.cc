@@ -191,6 +191,24 @@ TEST_P(Variants, TwentyStepsAreThoseOfAPyTorchLoopUnderEveryLayout) {
   }
 }
 
+// What a rank finds may differ from what was there when the job was submitted.
+TEST(Fixtures, ARankNamesWhatItCannotRead) {
+  const TemporaryDirectory folder;
+  v1::JobSpec spec = FixtureJob("untied-older-keys");
+  spec.mutable_model()->set_from(folder.Child("gone"));
+  TrainResult result = Train(spec, {});
+  EXPECT_EQ(result.statuses[0].code(), StatusCode::kNotFound);
+  EXPECT_NE(Message(result.statuses[0]).find("model.from"), std::string_view::npos);
+  EXPECT_TRUE(result.steps[0].empty());
+  // Another model lies there now.
+  WriteSmallLlama(folder.Child("gone"), false, NumberFormat::kFloat32);
+  result = Train(spec, {});
+  EXPECT_EQ(result.statuses[0].code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(Message(result.statuses[0]).find("model.embed_tokens.weight is [11, 8]"),
+            std::string_view::npos)
+      << result.statuses[0];
+}
+
 TEST_P(Variants, AnImportIsWhatInitialLoadStartsFrom) {
   const TemporaryDirectory folder;
   PosixFileSystem files;

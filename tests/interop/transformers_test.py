@@ -37,6 +37,22 @@ for line in sys.stdin:
 """
 
 
+MISTRAL = """
+import json, sys, torch, transformers
+torch.set_num_threads(1)
+torch.manual_seed(9)
+model = transformers.MistralForCausalLM(transformers.MistralConfig(
+    vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, head_dim=8, sliding_window=None, tie_word_embeddings=False, attn_implementation="eager"))
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter.add_(0.2 * torch.randn_like(parameter))
+    tokens = list(range(60))
+    model.save_pretrained(sys.argv[1])
+    print(json.dumps({"tokens": tokens, "logits": model(torch.tensor([tokens])).logits[0].tolist()}))
+"""
+
+
 def peer_python():
     """The interpreter of an environment with the pinned packages, made where it is not there."""
     python, stamp = VENV / "bin/python", VENV / "requirements.txt"
@@ -100,6 +116,17 @@ class TransformersTest(unittest.TestCase):
         for got, (what, want) in zip(self.peer_logits(requests), wanted, strict=True):
             with self.subTest(what):
                 self.assert_near(got, want, LOGIT_TOLERANCE, what)
+
+    def test_mistral_without_its_window_is_exported_as_the_llama_that_it_is(self):
+        home = pathlib.Path(self.folder.name) / "mistral"
+        made = subprocess.run([self.python, "-B", "-c", MISTRAL, home / "hf"], capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        answer = json.loads(made.stdout)
+        self.troupe("checkpoints", "import", home / "hf", "--to", home / "import")
+        self.troupe("checkpoints", "export", home / "import", "--to", home / "llama")
+        got = self.peer_logits([{"directory": home / "llama", "tokens": answer["tokens"]}])[0]
+        self.assert_near(got, answer["logits"], LOGIT_TOLERANCE, "mistral")
 
     def test_a_model_that_was_trained_here_is_the_one_that_pytorch_trained(self):
         variant = "tied-grouped-llama3"
