@@ -41,6 +41,41 @@ class FaultyWritableFile final : public WritableFile {
   const std::unique_ptr<WritableFile> base_;
 };
 
+class FaultyStreamingFile final : public StreamingFile {
+ public:
+  FaultyStreamingFile(FaultyFileSystem& owner, std::string path,
+                      std::unique_ptr<StreamingFile> base)
+      : owner_(owner), path_(std::move(path)), base_(std::move(base)) {}
+
+  WriteMethod method() const override { return base_->method(); }
+
+  Status StartWrite(int slot, int64_t offset, std::span<const std::byte> bytes) override {
+    const Status fault = owner_.Enter(FileOperation::kWrite, path_);
+    if (fault.ok()) return base_->StartWrite(slot, offset, bytes);
+    const size_t half = bytes.size() / 2 / kStreamAlignment * kStreamAlignment;
+    if (half > 0) TROUPE_RETURN_IF_ERROR(base_->StartWrite(slot, offset, bytes.first(half)));
+    return fault;
+  }
+
+  Status Wait(int slot) override { return base_->Wait(slot); }
+
+  Status Finish() override {
+    TROUPE_RETURN_IF_ERROR(owner_.Enter(FileOperation::kSync, path_));
+    return base_->Finish();
+  }
+
+  Status Close() override {
+    const Status fault = owner_.Enter(FileOperation::kClose, path_);
+    const Status closed = base_->Close();
+    return fault.ok() ? closed : fault;
+  }
+
+ private:
+  FaultyFileSystem& owner_;
+  const std::string path_;
+  const std::unique_ptr<StreamingFile> base_;
+};
+
 class FaultyReadableFile final : public ReadableFile {
  public:
   FaultyReadableFile(FaultyFileSystem& owner, std::string path, std::unique_ptr<ReadableFile> base)
@@ -96,6 +131,16 @@ StatusOr<std::unique_ptr<WritableFile>> FaultyFileSystem::Create(const std::stri
   TROUPE_RETURN_IF_ERROR(Enter(FileOperation::kCreate, path));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, base_.Create(path, mode));
   return std::make_unique<FaultyWritableFile>(*this, path, std::move(file));
+}
+
+StatusOr<std::unique_ptr<StreamingFile>> FaultyFileSystem::CreateStreaming(
+    const std::string& path, const StreamingOptions& options) {
+  TROUPE_RETURN_IF_ERROR(Enter(FileOperation::kCreate, path));
+  StreamingOptions limited = options;
+  limited.best_method = std::max(options.best_method, best_method_);
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<StreamingFile> file,
+                          base_.CreateStreaming(path, limited));
+  return std::make_unique<FaultyStreamingFile>(*this, path, std::move(file));
 }
 
 StatusOr<std::unique_ptr<ReadableFile>> FaultyFileSystem::Open(const std::string& path,

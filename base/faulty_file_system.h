@@ -19,9 +19,9 @@ enum class FileOperation {
   kCreate,
   kOpen,
   kMap,
-  kWrite,  // Append and WriteAt
+  kWrite,  // Append, WriteAt and StartWrite
   kRead,
-  kSync,
+  kSync,  // Sync and Finish
   kClose,
   kRename,  // matched by the destination
   kRemove,
@@ -43,8 +43,10 @@ class FaultyFileSystem final : public FileSystem {
     int error_number;           // EIO, ENOSPC …
   };
 
-  // `base` must outlive this object and the files it opens.
-  explicit FaultyFileSystem(FileSystem& base) : base_(base) {}
+  // `base` must outlive this object and the files it opens. Streaming files are written by
+  // `best_method` at best.
+  explicit FaultyFileSystem(FileSystem& base, WriteMethod best_method = WriteMethod::kIoUring)
+      : base_(base), best_method_(best_method) {}
 
   // A failing write leaves the first half of its bytes in the file, as a full disk does.
   void Add(Fault fault);
@@ -53,6 +55,8 @@ class FaultyFileSystem final : public FileSystem {
   int Calls(FileOperation operation, const std::string& path_contains) const;
 
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path, CreateMode mode) override;
+  StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
+      const std::string& path, const StreamingOptions& options) override;
   StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path,
                                                SymbolicLinks links) override;
   StatusOr<std::unique_ptr<MappedFile>> Map(const std::string& path, SymbolicLinks links) override;
@@ -74,6 +78,7 @@ class FaultyFileSystem final : public FileSystem {
     int seen = 0;
   };
   FileSystem& base_;
+  const WriteMethod best_method_;
   mutable std::mutex mutex_;
   std::vector<Armed> faults_;
   std::vector<std::pair<FileOperation, std::string>> calls_;

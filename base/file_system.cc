@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <optional>
 
 #include "base/check.h"
 
@@ -87,6 +89,10 @@ class PosixWritableFile final : public WritableFile {
   int64_t end_ = 0;
 };
 
+// Reads of at least so many bytes go past the page cache where they are aligned: such data are read
+// once, and copying them through the cache costs as much as the disk.
+constexpr size_t kDirectBytesMin = size_t{1} << 20;
+
 class PosixReadableFile final : public ReadableFile {
  public:
   PosixReadableFile(std::string path, Descriptor fd, int64_t size)
@@ -96,6 +102,10 @@ class PosixReadableFile final : public ReadableFile {
 
   Status ReadAt(int64_t offset, std::span<std::byte> out) const override {
     TROUPE_CHECK(offset >= 0);
+    if (out.size() >= kDirectBytesMin && offset % kStreamAlignment == 0 &&
+        reinterpret_cast<uintptr_t>(out.data()) % kStreamAlignment == 0) {
+      ReadDirectly(offset, out);
+    }
     while (!out.empty()) {
       const ssize_t got = pread(fd_.get(), out.data(), std::min(out.size(), kCallBytesMax), offset);
       if (got < 0) {
@@ -113,9 +123,29 @@ class PosixReadableFile final : public ReadableFile {
   }
 
  private:
+  // Reads what it can of whole units, and takes it off `out`; what is left, an error among it, is
+  // met by the plain read.
+  void ReadDirectly(int64_t& offset, std::span<std::byte>& out) const {
+    std::call_once(direct_once_, [this] {
+      const std::string same_file = fmt::format("/proc/self/fd/{}", fd_.get());
+      direct_.emplace(open(same_file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    });
+    constexpr auto kUnit = static_cast<size_t>(kStreamAlignment);
+    while (direct_->get() >= 0 && out.size() >= kUnit) {
+      const size_t bytes = std::min(out.size(), kCallBytesMax) / kUnit * kUnit;
+      const ssize_t got = pread(direct_->get(), out.data(), bytes, offset);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0 || got % kStreamAlignment != 0) return;
+      out = out.subspan(static_cast<size_t>(got));
+      offset += got;
+    }
+  }
+
   const std::string path_;
   Descriptor fd_;
   const int64_t size_;
+  mutable std::once_flag direct_once_;
+  mutable std::optional<Descriptor> direct_;
 };
 
 class PosixMappedFile final : public MappedFile {
@@ -177,6 +207,11 @@ StatusOr<std::unique_ptr<WritableFile>> PosixFileSystem::Create(const std::strin
   if (fstat(fd.get(), &info) != 0) return PathError("stat", path);
   if (!S_ISREG(info.st_mode)) return FailedPrecondition("create {}: is not a regular file", path);
   return std::make_unique<PosixWritableFile>(path, std::move(fd));
+}
+
+StatusOr<std::unique_ptr<StreamingFile>> PosixFileSystem::CreateStreaming(
+    const std::string& path, const StreamingOptions& options) {
+  return CreateStreamingFile(path, options);
 }
 
 StatusOr<std::unique_ptr<ReadableFile>> PosixFileSystem::Open(const std::string& path,

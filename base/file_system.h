@@ -3,8 +3,8 @@
 //
 // Every operation returns a Status that names the path. Nothing follows a symbolic link in the last
 // component of a path unless asked to; FIFOs, devices and sockets are never opened. Thread-safe: a
-// FileSystem; not thread-safe: a WritableFile. ReadableFile and MappedFile may be read from several
-// threads.
+// FileSystem; not thread-safe: a WritableFile or a StreamingFile. ReadableFile and MappedFile may
+// be read from several threads.
 #ifndef TROUPE_BASE_FILE_SYSTEM_H_
 #define TROUPE_BASE_FILE_SYSTEM_H_
 
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/streaming_file.h"
 
 namespace troupe {
 
@@ -83,6 +84,9 @@ class FileSystem {
 
   virtual StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                          CreateMode mode) = 0;
+  // A file for large sequential data; see StreamingFile. Errors of CreateStreamingFile.
+  virtual StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
+      const std::string& path, const StreamingOptions& options) = 0;
   // NOT_FOUND if there is none, FAILED_PRECONDITION if it is no regular file or a link that is not
   // to be followed.
   virtual StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path,
@@ -110,6 +114,8 @@ class FileSystem {
 class PosixFileSystem final : public FileSystem {
  public:
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path, CreateMode mode) override;
+  StatusOr<std::unique_ptr<StreamingFile>> CreateStreaming(
+      const std::string& path, const StreamingOptions& options) override;
   StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path,
                                                SymbolicLinks links) override;
   StatusOr<std::unique_ptr<MappedFile>> Map(const std::string& path, SymbolicLinks links) override;

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BIN = ROOT / "build/release/bin"
@@ -62,27 +63,35 @@ def limited(process):
 
 
 class Stepper:
-    """A process that makes one training step for each line it is sent and answers with its seconds."""
+    """A process that does what each line it is sent asks for (one training step) and answers with its seconds."""
 
     def __init__(self, name, command, environment=None):
         self.name = name
         self.seconds = []
+        self.facts = {}  # what it says of itself before it is ready
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
         timer = limited(self.process)
-        if self.process.stdout.readline().strip() != "ready":
+        line = self.process.stdout.readline().strip()
+        if line.startswith("{"):
+            self.facts = json.loads(line)
+            line = self.process.stdout.readline().strip()
+        if line != "ready":
             sys.exit(f"bench: {name} did not start: {' '.join(command)}")
         timer.cancel()
 
     def step(self):
-        self.process.stdin.write("\n")
+        self.seconds.append(float(self.ask("")))
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         timer = limited(self.process)
         answer = self.process.stdout.readline()
         timer.cancel()
         if not answer:
             sys.exit(f"bench: {self.name} ended, or was ended after {LIMIT_SECONDS} s")
-        self.seconds.append(float(answer))
+        return answer.strip()
 
     def close(self):
         self.process.stdin.close()
@@ -195,11 +204,22 @@ class LocalCluster:
         described = json.loads((self.home / "cluster/cluster.json").read_text())
         return described["workers"][index]["pid"]
 
-    def train(self, name, model, training, parallelism, on_step=lambda step: None):
+    def metric(self, name):
+        """The value of a metric of the coordinator that has one series."""
+        described = json.loads((self.home / "cluster/cluster.json").read_text())
+        with urllib.request.urlopen(described["coordinator"]["metrics"], timeout=30) as page:
+            for line in page.read().decode().splitlines():
+                if line.startswith(name + "{"):
+                    return float(line.rpartition(" ")[2])
+        sys.exit(f"bench: there is no metric {name}")
+
+    def train(self, name, model, training, parallelism, on_step=lambda step: None, checkpoint=None,
+              on_event=lambda event: None):
         """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
         job = self.home / f"{name}.yaml"
         job.write_text(f"name: {name}\nmodel: {model}\ndata: {{train: {self.home / 'headers'}}}\n"
-                       f"training: {training}\nparallelism: {parallelism}\n")
+                       f"training: {training}\nparallelism: {parallelism}\n"
+                       + (f"checkpoint: {checkpoint}\n" if checkpoint else ""))
         cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
         self.troupe("submit", job, *cluster)
@@ -213,6 +233,8 @@ class LocalCluster:
                 first = first or time.perf_counter() - start
                 steps.append(event)
                 on_step(event)
+            elif event["type"] == "event":
+                on_event(event)
             elif event["type"] == "end" and event["state"] != "SUCCEEDED":
                 sys.exit(f"bench: {name} ended {event['state']}")
         watch.wait(timeout=30)
@@ -312,8 +334,73 @@ def bench_data():
                   "times_the_package": round(rates["troupe"] / rates["tokenizers"], 1)})
 
 
-BENCHES = {"data": bench_data, "actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts}
+def bench_checkpoint():
+    folder = ROOT / "build/bench/checkpoint"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    python = torch_python()
+    ours = Stepper("troupe", [str(BIN / "troupe-bench-checkpoint"), "--directory", str(folder)])
+    asked = [(ours, command) for command in
+             ("write", "save", "save-between", "copy", "read", "load-same", "load-reshard")]
+    if python:
+        dcp = Stepper("torch DCP", [python, str(ROOT / "bench/torch_dcp.py"), "--directory", str(folder)],
+                      torch_environment())
+        asked += [(dcp, command) for command in ("save", "async", "load")]
+    seconds = {(who.name, command): [] for who, command in asked}
+    for _ in range(5):  # alternating, so that a busy moment meets all alike
+        for who, command in asked:
+            seconds[who.name, command].append(float(who.ask(command)))
+    size = ours.facts["bytes"]
+    method = ours.ask("method")
+    median = {key: statistics.median(values) for key, values in seconds.items()}
+    for (who, command), value in median.items():
+        show({"bench": "checkpoint", "who": who, "what": command, "bytes": size, "median_seconds": round(value, 3),
+              "gigabytes_per_second": round(size / value / 1e9, 2), **({"method": method} if "save" in command and
+                                                                      who == "troupe" else {})})
+    mine = {command: value for (who, command), value in median.items() if who == "troupe"}
+    show({"comparison": "checkpoint", "save_share_of_disk_write_rate": round(mine["write"] / mine["save"], 2),
+          "load_share_of_disk_read_rate": round(mine["read"] / mine["load-same"], 2),
+          "resharded_load_times_same_layout": round(mine["load-reshard"] / mine["load-same"], 2)})
+    ours.close()
+    if python:
+        show({"comparison": "checkpoint", "times_the_save_rate_of_dcp":
+              round(median["torch DCP", "save"] / mine["save"], 2), "times_the_load_rate_of_dcp":
+              round(median["torch DCP", "load"] / mine["load-same"], 2)})
+        dcp.close()
+
+    # What training notices of it: steps before, during and after saves.
+    stalls, steps, open_since = [], {"during": [], "between": []}, []
+    with LocalCluster(1) as cluster:
+        def on_step(event):
+            if event["step"] > 2:  # the first ones warm up
+                steps["during" if open_since else "between"].append(event["step_seconds"])
+            if event["step"] % 10 == 0:
+                open_since.append(event["step"])
+
+        def on_event(event):
+            if event["event"] == "CHECKPOINT_COMMITTED":
+                open_since.clear()
+                stalls.append(cluster.metric("troupe_checkpoint_stall_seconds"))
+
+        cluster.train("saving", "{preset: llama-124m}",
+                      "{steps: 40, global_batch_size: 4, micro_batch_size: 4, sequence_length: 256}", "{}", on_step,
+                      f"{{folder: {folder}, interval: 10, keep_latest_k: 2, async_mode: async}}", on_event)
+    during, between = (statistics.median(steps[which]) for which in ("during", "between"))
+    show({"bench": "checkpoint", "what": "training with a save every 10 steps", "model": "llama-124m",
+          "tokens": "4x256", "median_step_seconds": round(between, 3),
+          "median_step_seconds_during_a_save": round(during, 3), "steps_during_saves": len(steps["during"]),
+          "median_stall_seconds": round(statistics.median(stalls), 4), "longest_stall_seconds": round(max(stalls), 4)})
+    comparison = {"comparison": "checkpoint", "step_times_during_a_save": round(during / between, 2)}
+    if python:
+        comparison["dcp_async_stall_seconds"] = round(median["torch DCP", "async"], 3)
+        comparison["times_less_stall_than_dcp"] = round(median["torch DCP", "async"] / max(max(stalls), 1e-3), 1)
+    show(comparison)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts,
+           "data": bench_data, "checkpoint": bench_checkpoint}
 
 
 def main():

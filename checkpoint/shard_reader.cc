@@ -1,9 +1,13 @@
 #include "checkpoint/shard_reader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <optional>
+#include <functional>
+#include <mutex>
+#include <thread>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "checkpoint/digest.h"
@@ -16,6 +20,16 @@ namespace {
 
 // A rank's error goes into events and logs; `checkpoints verify` names every tensor.
 constexpr int kNamesInErrors = 8;
+
+// DATA_LOSS unless `bytes` are what was written as digest block `block` of the file.
+Status CheckBlock(const std::string& path, const v1::ShardFile& shard, int64_t block,
+                  std::span<const std::byte> bytes) {
+  if (Crc32c(bytes) == shard.block_crc32c(static_cast<int>(block))) return OkStatus();
+  const int64_t begin = block * kDigestBlockBytes;
+  const int64_t end = begin + static_cast<int64_t>(bytes.size());
+  return DataLoss("{}: bytes {} to {} are not what was written ({})", path, begin, end,
+                  TensorsWithin(shard, begin, end, kNamesInErrors));
+}
 
 }  // namespace
 
@@ -38,10 +52,7 @@ Status VerifiedFile::Load(int64_t block) const {
   block_ = -1;
   bytes_.resize(static_cast<size_t>(end - begin));
   TROUPE_RETURN_IF_ERROR(file_->ReadAt(begin, bytes_));
-  if (Crc32c(bytes_) != shard_->block_crc32c(static_cast<int>(block))) {
-    return DataLoss("{}: bytes {} to {} are not what was written ({})", path_, begin, end,
-                    TensorsWithin(*shard_, begin, end, kNamesInErrors));
-  }
+  TROUPE_RETURN_IF_ERROR(CheckBlock(path_, *shard_, block, bytes_));
   block_ = block;
   return OkStatus();
 }
@@ -84,6 +95,126 @@ std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end
   return (found == 1 ? "tensor " : "tensors ") + names;
 }
 
+namespace {
+
+// Of one read; holds whole digest blocks.
+constexpr int64_t kPieceBytes = 2 * kDigestBlockBytes;
+// So many pieces are on their way at a time, each read, checked and copied by a thread of its own:
+// that keeps a disk busy while memory works.
+constexpr int kThreads = 4;
+
+// Bytes of a block that are wanted, and where.
+struct Run {
+  int64_t begin = 0;  // in the file
+  int64_t bytes = 0;
+  std::byte* to = nullptr;
+};
+
+// Digest blocks [first, end) of a file that are read at once, with their runs.
+struct Piece {
+  int64_t first = 0;
+  int64_t end = 0;
+  std::span<const Run> runs;
+};
+
+// In the order of the file, no run crossing a block's end.
+Status CollectRuns(const v1::ShardFile& shard, int64_t buffer_offset,
+                   std::span<const SliceRead> reads, std::span<const LoadTarget> targets,
+                   std::vector<Run>& runs) {
+  runs.clear();
+  for (const SliceRead& read : reads) {
+    const v1::TensorSlice& stored = shard.tensors(read.tensor);
+    const LoadTarget& target = targets[read.wanted];
+    TROUPE_RETURN_IF_ERROR(ForEachRun(
+        read.common, SliceOf(stored).box, target.slice.box, *DtypeBits(stored.dtype()) / 8,
+        [&](int64_t source, int64_t destination, int64_t bytes) {
+          int64_t begin = buffer_offset + stored.data_begin() + source;
+          std::byte* to = target.data.data() + destination;
+          while (bytes > 0) {
+            const int64_t part = std::min(bytes, kDigestBlockBytes - begin % kDigestBlockBytes);
+            runs.push_back({begin, part, to});
+            begin += part;
+            to += part;
+            bytes -= part;
+          }
+          return OkStatus();
+        }));
+  }
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Run& a, const Run& b) { return a.begin < b.begin; });
+  return OkStatus();
+}
+
+std::vector<Piece> CutIntoPieces(std::span<const Run> runs) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < runs.size();) {
+    Piece piece;
+    piece.first = runs[i].begin / kDigestBlockBytes;
+    piece.end = piece.first + 1;
+    size_t end = i;
+    for (; end < runs.size(); ++end) {
+      const int64_t block = runs[end].begin / kDigestBlockBytes;
+      if (block > piece.end || (block + 1 - piece.first) * kDigestBlockBytes > kPieceBytes) break;
+      piece.end = block + 1;
+    }
+    piece.runs = runs.subspan(i, end - i);
+    pieces.push_back(piece);
+    i = end;
+  }
+  return pieces;
+}
+
+// Reads the piece into `buffer`, checks its blocks, hands out its runs.
+Status LoadPiece(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
+                 const Piece& piece, std::span<std::byte> buffer) {
+  const int64_t begin = piece.first * kDigestBlockBytes;
+  const int64_t end = std::min(piece.end * kDigestBlockBytes, shard.bytes());
+  const auto bytes = buffer.first(static_cast<size_t>(end - begin));
+  TROUPE_RETURN_IF_ERROR(file.ReadAt(begin, bytes));
+  for (int64_t block = piece.first; block < piece.end; ++block) {
+    TROUPE_RETURN_IF_ERROR(CheckBlock(
+        path, shard, block,
+        bytes.subspan(static_cast<size_t>(block * kDigestBlockBytes - begin),
+                      static_cast<size_t>(std::min(kDigestBlockBytes,
+                                                   shard.bytes() - block * kDigestBlockBytes)))));
+  }
+  for (const Run& run : piece.runs) {
+    std::memcpy(run.to, bytes.data() + (run.begin - begin), static_cast<size_t>(run.bytes));
+  }
+  return OkStatus();
+}
+
+// Loads all pieces, by kThreads threads with a buffer each. The error is that of the first piece in
+// the file that has one, of those that were met.
+Status LoadPieces(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
+                  std::span<const Piece> pieces, std::span<const AlignedMemory> buffers) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  Status status;
+  size_t failed = pieces.size();
+  const auto work = [&](const AlignedMemory& buffer) {
+    for (size_t i = next.fetch_add(1); i < pieces.size(); i = next.fetch_add(1)) {
+      const Status loaded = LoadPiece(file, path, shard, pieces[i], buffer.bytes());
+      if (loaded.ok()) continue;
+      std::lock_guard lock(mutex);
+      next.store(pieces.size());
+      if (i < failed) {
+        failed = i;
+        status = loaded;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t t = 1; t < std::min(buffers.size(), pieces.size()); ++t) {
+    threads.emplace_back(work, std::cref(buffers[t]));
+  }
+  work(buffers[0]);
+  for (std::thread& thread : threads) thread.join();
+  return status;
+}
+
+}  // namespace
+
 Status LoadSlices(FileSystem& files, const std::string& directory,
                   const v1::CheckpointManifest& manifest, std::span<const LoadTarget> targets) {
   std::vector<GlobalSlice> wanted;
@@ -110,29 +241,29 @@ Status LoadSlices(FileSystem& files, const std::string& directory,
     }
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.load.verified"));
-  std::optional<VerifiedFile> file;
-  int64_t buffer_offset = 0;
-  int open_shard = -1;
-  for (const SliceRead& read : reads) {
-    const v1::ShardFile& shard = manifest.shards(read.shard);
-    if (read.shard != open_shard) {
-      file.reset();
-      TROUPE_ASSIGN_OR_RETURN(file, VerifiedFile::Open(files, directory, shard));
-      const auto header = ReadSafetensorsHeader(*file);
-      if (!header.ok()) return Annotate(header.status(), JoinPath(directory, shard.name()));
-      TROUPE_RETURN_IF_ERROR(Annotate(MatchHeader(shard, *header), directory));
-      buffer_offset = header->buffer_offset;
-      open_shard = read.shard;
+  std::vector<AlignedMemory> buffers;
+  std::vector<Run> runs;
+  for (size_t first = 0; first < reads.size();) {
+    size_t end = first;
+    while (end < reads.size() && reads[end].shard == reads[first].shard) ++end;
+    const v1::ShardFile& shard = manifest.shards(reads[first].shard);
+    const std::string path = JoinPath(directory, shard.name());
+    TROUPE_ASSIGN_OR_RETURN(const VerifiedFile verified,
+                            VerifiedFile::Open(files, directory, shard));
+    const auto header = ReadSafetensorsHeader(verified);
+    if (!header.ok()) return Annotate(header.status(), path);
+    TROUPE_RETURN_IF_ERROR(Annotate(MatchHeader(shard, *header), directory));
+    TROUPE_RETURN_IF_ERROR(CollectRuns(
+        shard, header->buffer_offset, std::span(reads).subspan(first, end - first), targets, runs));
+    const std::vector<Piece> pieces = CutIntoPieces(runs);
+    while (buffers.size() < std::min<size_t>(kThreads, pieces.size())) {
+      TROUPE_ASSIGN_OR_RETURN(AlignedMemory buffer, AlignedMemory::Make(kPieceBytes));
+      buffers.push_back(std::move(buffer));
     }
-    const v1::TensorSlice& stored = shard.tensors(read.tensor);
-    const LoadTarget& target = targets[read.wanted];
-    TROUPE_RETURN_IF_ERROR(ForEachRun(
-        read.common, SliceOf(stored).box, target.slice.box, *DtypeBits(stored.dtype()) / 8,
-        [&](int64_t source, int64_t destination, int64_t bytes) {
-          return file->ReadAt(
-              buffer_offset + stored.data_begin() + source,
-              target.data.subspan(static_cast<size_t>(destination), static_cast<size_t>(bytes)));
-        }));
+    if (!pieces.empty()) {
+      TROUPE_RETURN_IF_ERROR(LoadPieces(verified.file(), path, shard, pieces, buffers));
+    }
+    first = end;
   }
   return OkStatus();
 }

@@ -30,6 +30,9 @@ class VerifiedFile final : public ReadableFile {
   // DATA_LOSS naming file, block and tensors where a block is not what was written.
   Status ReadAt(int64_t offset, std::span<std::byte> out) const override;
 
+  // The same file, unchecked.
+  const ReadableFile& file() const { return *file_; }
+
  private:
   VerifiedFile() = default;
   Status Load(int64_t block) const;
@@ -54,9 +57,10 @@ struct LoadTarget {
 // Fills the targets from the checkpoint in `directory` whose manifest is `manifest` (ReadManifest).
 // Every file must be there in its stated size, every file read must describe the tensors that the
 // manifest states, and every block that is read is verified before it is copied; only blocks that
-// hold wanted bytes are read. On an error what the targets hold is undefined and must not be used:
-// DATA_LOSS naming file and tensor for damage, NOT_FOUND for a missing file or tensor,
-// FAILED_PRECONDITION for a shape or dtype that differs. Failpoint checkpoint.load.verified.
+// hold wanted bytes are read, and each header. Several threads read ahead in the order of the
+// files. On an error what the targets hold is undefined and must not be used: DATA_LOSS naming file
+// and tensor for damage, NOT_FOUND for a missing file or tensor, FAILED_PRECONDITION for a shape or
+// dtype that differs. Failpoint checkpoint.load.verified.
 Status LoadSlices(FileSystem& files, const std::string& directory,
                   const v1::CheckpointManifest& manifest, std::span<const LoadTarget> targets);
 

@@ -1,140 +1,175 @@
 #include "checkpoint/shard_writer.h"
 
 #include <algorithm>
-#include <map>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <utility>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "base/failpoint.h"
-#include "checkpoint/attempt.h"
 #include "checkpoint/digest.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
 
 namespace troupe {
 namespace {
 
-// Gathers bytes into blocks and hashes each in memory before it goes to the file: a checksum made
-// from the file would bless whatever happened on the way.
-class HashingWriter {
+// Of one write; holds whole digest blocks.
+constexpr int64_t kPieceBytes = int64_t{8} << 20;
+static_assert(kPieceBytes % kDigestBlockBytes == 0 && kPieceBytes % kStreamAlignment == 0);
+
+int64_t RoundedUp(int64_t bytes) {
+  return (bytes + kStreamAlignment - 1) / kStreamAlignment * kStreamAlignment;
+}
+
+bool Stopped(const ShardWriteOptions& options) {
+  return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
+}
+
+// Yields the file's bytes in order, gathered from the head and the tensors.
+class Gatherer {
  public:
-  explicit HashingWriter(WritableFile& file) : file_(file) {
-    block_.reserve(static_cast<size_t>(kDigestBlockBytes));
+  Gatherer(const ShardLayout& layout, const std::vector<ShardTensor>& tensors) {
+    parts_.push_back(AsBytes(layout.head));
+    for (const size_t i : layout.order) parts_.push_back(tensors[i].data);
   }
 
-  Status Append(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const size_t room = static_cast<size_t>(kDigestBlockBytes) - block_.size();
-      const auto part = bytes.first(std::min(room, bytes.size()));
-      block_.insert(block_.end(), part.begin(), part.end());
-      bytes = bytes.subspan(part.size());
-      if (block_.size() == static_cast<size_t>(kDigestBlockBytes)) {
-        TROUPE_RETURN_IF_ERROR(WriteBlock());
+  void Fill(std::span<std::byte> out) {
+    while (!out.empty()) {
+      const std::span<const std::byte> rest = parts_[part_].subspan(within_);
+      const size_t bytes = std::min(rest.size(), out.size());
+      if (bytes > 0) std::memcpy(out.data(), rest.data(), bytes);
+      out = out.subspan(bytes);
+      within_ += bytes;
+      if (within_ == parts_[part_].size() && part_ + 1 < parts_.size()) {
+        ++part_;
+        within_ = 0;
       }
     }
-    return OkStatus();
-  }
-
-  // Writes what is left and puts size, digest and checksums into `shard`.
-  Status Finish(v1::ShardFile& shard) {
-    if (!block_.empty()) TROUPE_RETURN_IF_ERROR(WriteBlock());
-    shard.set_bytes(bytes_);
-    shard.set_digest(whole_.Finish());
-    for (const uint32_t crc : block_crcs_) shard.add_block_crc32c(crc);
-    return OkStatus();
   }
 
  private:
-  Status WriteBlock() {
-    block_crcs_.push_back(Crc32c(block_));
-    whole_.Append(block_);
-    TROUPE_RETURN_IF_ERROR(file_.Append(block_));
-    bytes_ += static_cast<int64_t>(block_.size());
-    block_.clear();
-    return OkStatus();
-  }
-
-  WritableFile& file_;
-  std::vector<std::byte> block_;
-  std::vector<uint32_t> block_crcs_;
-  Sha256 whole_;
-  int64_t bytes_ = 0;
+  std::vector<std::span<const std::byte>> parts_;
+  size_t part_ = 0;
+  size_t within_ = 0;
 };
 
-struct FileLayout {
-  std::string head;           // what goes before the data
-  std::vector<size_t> order;  // of the tensors in the file
-  v1::ShardFile shard;        // name, rank and tensors
-};
-
-StatusOr<FileLayout> LayOut(int rank, const std::vector<ShardTensor>& tensors) {
-  std::vector<GlobalSlice> slices;
-  for (const ShardTensor& tensor : tensors) {
-    TROUPE_RETURN_IF_ERROR(ValidateSlice(tensor.slice));
-    const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);
-    TROUPE_CHECK(static_cast<int64_t>(tensor.data.size()) == bytes, "tensor {}: {} bytes for {}",
-                 tensor.slice.name, tensor.data.size(), bytes);
-    slices.push_back(tensor.slice);
+void AddBlockChecksums(std::span<const std::byte> piece, v1::ShardFile& shard) {
+  for (size_t at = 0; at < piece.size(); at += static_cast<size_t>(kDigestBlockBytes)) {
+    const size_t bytes = std::min(static_cast<size_t>(kDigestBlockBytes), piece.size() - at);
+    shard.add_block_crc32c(Crc32c(piece.subspan(at, bytes)));
   }
-  const std::vector<std::string> keys = FileKeys(slices);
-  std::map<std::string, size_t> index_of_key;
-  std::vector<SafetensorsEntry> entries;
-  std::map<std::string, std::string> metadata{{"troupe_format", "1"}};
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const GlobalSlice& slice = slices[i];
-    index_of_key[keys[i]] = i;
-    entries.push_back({.name = keys[i], .dtype = slice.dtype, .shape = slice.box.shape});
-    metadata[keys[i]] =
-        fmt::format(R"({{"name":"{}","global_shape":[{}],"global_offset":[{}]}})", slice.name,
-                    fmt::join(slice.global_shape, ","), fmt::join(slice.box.offset, ","));
-  }
-  FileLayout layout;
-  TROUPE_ASSIGN_OR_RETURN(layout.head, LayOutSafetensors(entries, metadata));
-  layout.shard.set_name(ShardFileName(rank));
-  layout.shard.set_rank(rank);
-  for (const SafetensorsEntry& entry : entries) {
-    const size_t i = index_of_key.at(entry.name);
-    const GlobalSlice& slice = slices[i];
-    layout.order.push_back(i);
-    v1::TensorSlice& tensor = *layout.shard.add_tensors();
-    tensor.set_name(slice.name);
-    tensor.set_dtype(slice.dtype);
-    tensor.mutable_global_shape()->Assign(slice.global_shape.begin(), slice.global_shape.end());
-    tensor.mutable_global_offset()->Assign(slice.box.offset.begin(), slice.box.offset.end());
-    tensor.mutable_shape()->Assign(slice.box.shape.begin(), slice.box.shape.end());
-    tensor.set_data_begin(entry.begin);
-    tensor.set_data_end(entry.end);
-  }
-  return layout;
 }
 
-}  // namespace
-
-StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
-                                   const std::vector<ShardTensor>& tensors) {
-  TROUPE_CHECK(rank >= 0);
-  TROUPE_ASSIGN_OR_RETURN(FileLayout layout, LayOut(rank, tensors));
+// Creates the temporary file, has `write` fill it, makes it durable under its name.
+Status WriteDurably(FileSystem& files, const std::string& directory, const ShardLayout& layout,
+                    std::span<std::byte> memory, const ShardWriteOptions& options,
+                    const std::function<Status(StreamingFile&)>& write) {
   const std::string path = JoinPath(directory, layout.shard.name());
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
   if (there.ok()) return AlreadyExists("{}: this attempt's shard is written already", path);
   if (there.status().code() != StatusCode::kNotFound) return there.status();
 
   const std::string temporary = path + ".tmp";
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
-                          files.Create(temporary, CreateMode::kExclusive));
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<StreamingFile> file,
+                          files.CreateStreaming(temporary, {.size_bytes = layout.bytes,
+                                                            .memory = memory,
+                                                            .best_method = options.best_method}));
+  if (options.method != nullptr) *options.method = file->method();
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.created"));
-  HashingWriter writer(*file);
-  TROUPE_RETURN_IF_ERROR(writer.Append(AsBytes(layout.head)));
-  for (const size_t i : layout.order) TROUPE_RETURN_IF_ERROR(writer.Append(tensors[i].data));
-  TROUPE_RETURN_IF_ERROR(writer.Finish(layout.shard));
+  TROUPE_RETURN_IF_ERROR(write(*file));
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.written"));
-  TROUPE_RETURN_IF_ERROR(file->Sync());
+  if (Stopped(options)) return Cancelled("{}: stopped", path);
+  TROUPE_RETURN_IF_ERROR(file->Finish());
   TROUPE_RETURN_IF_ERROR(file->Close());
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.synced"));
   TROUPE_RETURN_IF_ERROR(files.Rename(temporary, path));
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.renamed"));
   TROUPE_RETURN_IF_ERROR(files.SyncDirectory(directory));
-  TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.durable"));
-  return std::move(layout.shard);
+  return HitFailpoint("checkpoint.shard.durable");
+}
+
+}  // namespace
+
+StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
+                                   const std::vector<ShardTensor>& tensors,
+                                   const ShardWriteOptions& options) {
+  std::vector<GlobalSlice> slices;
+  for (const ShardTensor& tensor : tensors) slices.push_back(tensor.slice);
+  TROUPE_ASSIGN_OR_RETURN(ShardLayout layout, LayOutShard(rank, slices));
+  for (const ShardTensor& tensor : tensors) {
+    const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);
+    TROUPE_CHECK(static_cast<int64_t>(tensor.data.size()) == bytes, "tensor {}: {} bytes for {}",
+                 tensor.slice.name, tensor.data.size(), bytes);
+  }
+  const int64_t stage_bytes = std::min(kPieceBytes, RoundedUp(layout.bytes));
+  TROUPE_ASSIGN_OR_RETURN(const AlignedMemory stages,
+                          AlignedMemory::Make(stage_bytes * StreamingFile::kSlots));
+  v1::ShardFile shard = layout.shard;
+  shard.set_bytes(layout.bytes);
+  Sha256 whole;
+  Gatherer gatherer(layout, tensors);
+  TROUPE_RETURN_IF_ERROR(WriteDurably(
+      files, directory, layout, stages.bytes(), options, [&](StreamingFile& file) -> Status {
+        int slot = 0;
+        for (int64_t at = 0; at < layout.bytes; at += stage_bytes) {
+          if (Stopped(options)) return Cancelled("{}: stopped", layout.shard.name());
+          const auto stage = stages.bytes().subspan(static_cast<size_t>(slot * stage_bytes),
+                                                    static_cast<size_t>(stage_bytes));
+          const int64_t bytes = std::min(stage_bytes, layout.bytes - at);
+          const auto piece = stage.first(static_cast<size_t>(bytes));
+          TROUPE_RETURN_IF_ERROR(file.Wait(slot));
+          gatherer.Fill(piece);
+          AddBlockChecksums(piece, shard);
+          whole.Append(piece);
+          TROUPE_RETURN_IF_ERROR(
+              file.StartWrite(slot, at, stage.first(static_cast<size_t>(RoundedUp(bytes)))));
+          slot = (slot + 1) % StreamingFile::kSlots;
+        }
+        return OkStatus();
+      }));
+  shard.set_digest(whole.Finish());
+  return shard;
+}
+
+StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& directory,
+                                        const ShardLayout& layout, std::span<std::byte> image,
+                                        const ShardWriteOptions& options) {
+  TROUPE_CHECK(static_cast<int64_t>(image.size()) == RoundedUp(layout.bytes), "{} bytes for {}",
+               image.size(), layout.bytes);
+  v1::ShardFile shard = layout.shard;
+  shard.set_bytes(layout.bytes);
+  const auto content = image.first(static_cast<size_t>(layout.bytes));
+  // The digest of the whole can only be made from front to back: it has a thread of its own, beside
+  // the checksums and the writes.
+  std::atomic<bool> give_up{false};
+  auto digest = std::async(std::launch::async, [&] {
+    Sha256 whole;
+    for (size_t at = 0; at < content.size(); at += static_cast<size_t>(kPieceBytes)) {
+      if (give_up.load(std::memory_order_relaxed)) break;
+      whole.Append(
+          content.subspan(at, std::min(static_cast<size_t>(kPieceBytes), content.size() - at)));
+    }
+    return whole.Finish();
+  });
+  const Status written =
+      WriteDurably(files, directory, layout, image, options, [&](StreamingFile& file) -> Status {
+        int slot = 0;
+        for (int64_t at = 0; at < layout.bytes; at += kPieceBytes) {
+          if (Stopped(options)) return Cancelled("{}: stopped", layout.shard.name());
+          const auto first = static_cast<size_t>(at);
+          const auto bytes =
+              static_cast<size_t>(std::min(kPieceBytes, static_cast<int64_t>(image.size()) - at));
+          AddBlockChecksums(content.subspan(first, std::min(bytes, content.size() - first)), shard);
+          TROUPE_RETURN_IF_ERROR(file.StartWrite(slot, at, image.subspan(first, bytes)));
+          slot = (slot + 1) % StreamingFile::kSlots;
+        }
+        return OkStatus();
+      });
+  give_up.store(!written.ok(), std::memory_order_relaxed);
+  shard.set_digest(digest.get());
+  TROUPE_RETURN_IF_ERROR(written);
+  return shard;
 }
 
 }  // namespace troupe

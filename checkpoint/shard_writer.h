@@ -2,6 +2,7 @@
 #ifndef TROUPE_CHECKPOINT_SHARD_WRITER_H_
 #define TROUPE_CHECKPOINT_SHARD_WRITER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
+#include "checkpoint/shard_layout.h"
 #include "checkpoint/slice.h"
 #include "troupe/v1/checkpoint.pb.h"
 
@@ -19,16 +21,30 @@ struct ShardTensor {
   std::span<const std::byte> data;  // row-major; must not change until the write returns
 };
 
-// Writes `directory`/rank-NNNNN.safetensors: temporary file created exclusively → each 4 MiB block
-// gathered, hashed in memory, written → fsync → rename → fsync of the directory. Returns what the
-// rank votes with; durable then.
+struct ShardWriteOptions {
+  // Once true the write ends with CANCELLED before its next piece. May be null.
+  const std::atomic<bool>* stop = nullptr;
+  WriteMethod best_method = WriteMethod::kIoUring;
+  WriteMethod* method = nullptr;  // how it was written; may be null
+};
+
+// Writes `directory`/rank-NNNNN.safetensors: temporary file created exclusively → each 8 MiB piece
+// gathered, hashed in memory, written → fdatasync → rename → fsync of the directory. Returns what
+// the rank votes with; durable then.
 //
 // ALREADY_EXISTS if the file is there (an attempt is never written twice), RESOURCE_EXHAUSTED on a
 // full disk, any other error of the file system. After an error the attempt is dead: nothing is
 // retried, and what lies in the directory is removed with it (DeleteAttempt). REQUIRES: each `data`
 // has the bytes of its slice. Failpoints checkpoint.shard.*.
 StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
-                                   const std::vector<ShardTensor>& tensors);
+                                   const std::vector<ShardTensor>& tensors,
+                                   const ShardWriteOptions& options = {});
+
+// The same for a file that lies in memory as it is to be on the disk: nothing is copied. REQUIRES:
+// `image` is aligned as StreamingFile wants it and has layout.bytes, rounded up to that alignment.
+StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& directory,
+                                        const ShardLayout& layout, std::span<std::byte> image,
+                                        const ShardWriteOptions& options = {});
 
 }  // namespace troupe
 

@@ -99,7 +99,7 @@ Attempt MarkAborted(Job& job, int64_t number, const std::string& reason, Turn& t
 // Marks the attempt ABORTED, tells the watchers and those who asked for it.
 void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt attempt = MarkAborted(job, number, reason, turn);
-  turn.effects.measurements.push_back(CheckpointMeasured{attempt.record, 0});
+  turn.effects.measurements.push_back(CheckpointMeasured{attempt.record});
   RecordEvent(job, "CHECKPOINT_ABORTED", fmt::format("attempt {}: {}", number, reason), turn);
   for (const CallId call : attempt.callers) {
     ReplyWithError(
@@ -179,16 +179,6 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
   // The ranks take part after their next step, which may take as long as a step may.
   if (attempt.asked) return attempt.asked_time + HangLimit(job, limits) + limit;
   return std::nullopt;
-}
-
-Duration WritingAllowance(const Job& job) {
-  const bool writes =
-      std::any_of(job.checkpoints.begin(), job.checkpoints.end(), [&](const auto& entry) {
-        const v1::CheckpointRecord& record = entry.second;
-        return record.state() == v1::CHECKPOINT_STATE_ABORTED && record.step() > 0 &&
-               record.group_epoch() == job.group->epoch && SomeRankIsAt(*job.group, record.step());
-      });
-  return writes ? FromSeconds(CheckpointWriteSeconds(job.spec, job.plan)) : Duration::zero();
 }
 
 bool ThenStop(const Job& job, const Attempt& attempt) {
@@ -307,10 +297,12 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
       fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
   SendToGroup(job, SettledMessage(job, job.group->epoch, record.attempt(), true), turn);
   SendDeletions(job, turn);
-  double stall_seconds = 0;
-  for (const auto& [rank, vote] : attempt.votes)
-    stall_seconds = std::max(stall_seconds, vote.stall_seconds());
-  turn.effects.measurements.push_back(CheckpointMeasured{record, stall_seconds});
+  CheckpointMeasured measured{record};
+  for (const auto& [rank, vote] : attempt.votes) {
+    measured.stall_seconds = std::max(measured.stall_seconds, vote.stall_seconds());
+    ++measured.writes[vote.write_method()];
+  }
+  turn.effects.measurements.push_back(std::move(measured));
   for (const CallId call : attempt.callers)
     turn.effects.replies.push_back({call, OkStatus(), record});
   if (EndIfFinished(job, turn)) return;
@@ -404,8 +396,9 @@ void DropAttempts(Job& job, const std::string& reason, Turn& turn) {
 }
 
 void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
-  // Votes of step s come before the report of step s+2 at the latest: a rank sends them, or says in
-  // the report of s that the attempt has begun, before it goes on.
+  // What is heard of an attempt of step s comes before the report of step s+2 at the latest: a rank
+  // sends its vote, or says in its report of s or s+1 that the attempt has begun, before it goes
+  // on.
   std::vector<int64_t> passed;
   for (const auto& [number, attempt] : job.attempts) {
     if (!attempt.asked && !attempt.begun && attempt.record.step() + 2 <= reported_step)
@@ -420,6 +413,7 @@ void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
       job.attempts.erase(number);
     }
     job.record.set_skipped_checkpoints(job.record.skipped_checkpoints() + 1);
+    turn.effects.measurements.push_back(CheckpointSkipped{job.id()});
     RecordEvent(job, "CHECKPOINT_SKIPPED", fmt::format("the one due after step {}", step), turn);
   }
   if (!passed.empty()) SendDeletions(job, turn);

@@ -27,10 +27,6 @@ Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn);
 std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
                                              const TimeLimits& limits);
 
-// What a rank may still take to write its part of an attempt that another rank's failure has
-// aborted: so much longer may be the next step. Zero if there is none. REQUIRES: there is a group.
-Duration WritingAllowance(const Job& job);
-
 // Whether the ranks end after this attempt: the final one, or that of a cancel.
 bool ThenStop(const Job& job, const Attempt& attempt);
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt);

@@ -5,6 +5,7 @@
 #define TROUPE_COORDINATOR_EVENT_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -118,11 +119,16 @@ struct RankMeasured {
 struct CheckpointMeasured {
   v1::CheckpointRecord record;  // COMMITTED, ABORTED or QUARANTINED
   double stall_seconds = 0;     // of the slowest rank
+  std::map<std::string, int> writes;  // shards, by the method by which they were written
+};
+struct CheckpointSkipped {
+  std::string job;
 };
 struct RestartMeasured {
   std::string job;
 };
-using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, RestartMeasured>;
+using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, CheckpointSkipped,
+                                 RestartMeasured>;
 
 struct Effects {
   std::vector<std::string_view> failpoints_before;  // hit first (base/failpoint.h)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
@@ -86,7 +87,10 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
     adopted.first_report = job.step_seconds.empty();
     adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
     // Later ones are said again by each worker as it comes back, while others are still awaited.
-    for (RankState& rank : adopted.ranks) rank.reported_step = record.step();
+    for (RankState& rank : adopted.ranks) {
+      rank.reported_step = record.step();
+      rank.writing_attempt.reset();
+    }
     for (int rank = 0; rank < group.pids_size() && rank < group.ranks_size(); ++rank) {
       adopted.ranks[static_cast<size_t>(rank)].pid = group.pids(rank);
     }
@@ -325,9 +329,8 @@ namespace {
 void OnRunningTime(Job& job, Turn& turn) {
   if (job.group->save_again_time && turn.now >= *job.group->save_again_time) SaveAgain(job, turn);
   std::vector<int64_t> late;
-  bool open = job.group->save_again_time.has_value();
+  const bool open = job.group->save_again_time || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
-    open |= attempt.begun;
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
   }
@@ -426,10 +429,9 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
     at(job.group->deadline);
     return next;
   }
-  bool open = job.group->save_again_time.has_value();
-  if (open) at(*job.group->save_again_time);
+  if (job.group->save_again_time) at(*job.group->save_again_time);
+  const bool open = job.group->save_again_time || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
-    open |= attempt.begun;
     if (const auto deadline = AttemptDeadline(job, attempt, options.limits)) at(*deadline);
   }
   if (!open) at(job.group->last_progress + HangLimit(job, options.limits) + WritingAllowance(job));

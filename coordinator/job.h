@@ -38,6 +38,9 @@ struct RankState {
   bool held = false;  // kAdopting: confirmed by its worker's Hello
   int64_t reported_step = 0;
   int64_t ready_step = 0;  // what RankReady said is applied
+  // The attempt that it wrote in the background at its last report; 0: none. Absent: nothing was
+  // heard since the coordinator's restart, it may write any.
+  std::optional<int64_t> writing_attempt = 0;
 };
 
 struct Group {

@@ -51,6 +51,14 @@ void Record(const CheckpointMeasured& measured, Metrics& metrics) {
   metrics.Set("troupe_checkpoint_last_committed_step", labels, static_cast<double>(record.step()));
   metrics.Set("troupe_checkpoint_last_commit_timestamp_seconds", labels,
               static_cast<double>(record.commit_wall_time_ns()) * 1e-9);
+  for (const auto& [method, shards] : measured.writes) {
+    metrics.Add("troupe_checkpoint_writes_total", {{"job_name", record.job()}, {"method", method}},
+                shards);
+  }
+}
+
+void Record(const CheckpointSkipped& skipped, Metrics& metrics) {
+  metrics.Add("troupe_checkpoint_skipped_total", {{"job_name", skipped.job}}, 1);
 }
 
 void Record(const RestartMeasured& measured, Metrics& metrics) {
@@ -86,6 +94,12 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
                          "Checkpoint attempts that were aborted.");
   metrics.DeclareCounter("troupe_checkpoint_quarantined_total",
                          "Commits that could not be restored and are kept apart.");
+  metrics.DeclareCounter("troupe_checkpoint_skipped_total",
+                         "Due checkpoints that were skipped: one was being written, or the "
+                         "coordinator was away.");
+  metrics.DeclareCounter("troupe_checkpoint_writes_total",
+                         "Shard files of commits, by the method by which they were written: "
+                         "io_uring, direct or buffered.");
   metrics.DeclareGauge("troupe_checkpoint_last_committed_step", "Step of the newest commit.");
   metrics.DeclareGauge("troupe_checkpoint_last_commit_timestamp_seconds",
                        "Unix time of the newest commit.");
@@ -109,6 +123,8 @@ void RecordRecoveredJob(const Job& job, Metrics& metrics) {
       });
   metrics.Add("troupe_checkpoint_quarantined_total", {{"job_name", job.id()}},
               static_cast<double>(quarantined));
+  metrics.Add("troupe_checkpoint_skipped_total", {{"job_name", job.id()}},
+              static_cast<double>(job.record.skipped_checkpoints()));
   RecordJob(job, metrics);
 }
 

@@ -43,6 +43,14 @@ void Acknowledge(const Job& job, Turn& turn) {
   SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
 }
 
+// A rank says that it takes part in `attempt`, or (0) in none.
+void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
+  const auto found = job.attempts.find(attempt);
+  if (found == job.attempts.end() || found->second.begun) return;
+  found->second.begun = true;
+  found->second.begun_time = turn.now;
+}
+
 // Rank 0's: the numbers of the whole step.
 void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
@@ -70,13 +78,7 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   if (job.unflushed.empty()) job.flush_time = turn.now + turn.limits().report_flush;
   job.unflushed.push_back(std::move(step));
 
-  if (report.checkpoint_attempt() > 0) {
-    const auto attempt = job.attempts.find(report.checkpoint_attempt());
-    if (attempt != job.attempts.end() && !attempt->second.begun) {
-      attempt->second.begun = true;
-      attempt->second.begun_time = turn.now;
-    }
-  }
+  NoteWriting(job, report.checkpoint_attempt(), turn);
   SkipPassedIntents(job, report.step(), turn);
   if (EndIfFinished(job, turn)) return;
   if (group.phase != GroupPhase::kRunning) return;
@@ -96,6 +98,8 @@ void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
   }
   if (report.step() > job.steps()) return;
   rank.reported_step = report.step();
+  rank.writing_attempt = report.writing_attempt();
+  NoteWriting(job, report.writing_attempt(), turn);
   group.last_progress = turn.now;
   turn.effects.measurements.push_back(RankMeasured{job.id(), report});
   if (report.rank() == 0) OnGlobalReport(job, report, turn);

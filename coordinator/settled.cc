@@ -4,30 +4,12 @@
 #include <vector>
 
 #include "checkpoint/retention.h"
+#include "coordinator/attempt_writers.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "plan/violation.h"
 
 namespace troupe {
-
-bool SomeRankIsAt(const Group& group, int64_t step) {
-  return std::any_of(group.ranks.begin(), group.ranks.end(),
-                     [step](const RankState& rank) { return rank.reported_step <= step; });
-}
-
-namespace {
-
-// Whether a rank of the attempt's epoch may still write into its directory.
-bool MayBeWritten(const Job& job, const v1::CheckpointRecord& record, const Fleet& fleet) {
-  if (job.group && job.group->epoch == record.group_epoch()) {
-    return record.step() == 0 || SomeRankIsAt(*job.group, record.step());
-  }
-  return std::any_of(fleet.leases.begin(), fleet.leases.end(), [&](const auto& entry) {
-    return entry.second.job() == job.id() && entry.second.group_epoch() == record.group_epoch();
-  });
-}
-
-}  // namespace
 
 void Retire(Job& job, Turn& turn) {
   std::vector<v1::CheckpointRecord> records;

@@ -9,10 +9,6 @@
 
 namespace troupe {
 
-// Whether a rank has reported no step after `step`. It writes a checkpoint of `step` before it
-// reports the next one.
-bool SomeRankIsAt(const Group& group, int64_t step);
-
 // Marks what the policy lets go as DELETING.
 void Retire(Job& job, Turn& turn);
 

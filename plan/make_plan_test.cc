@@ -66,12 +66,30 @@ TEST(MakePlanTest, TheQuickstartPlanIsGolden) {
   for (const auto& stage : json["stages"]) EXPECT_GT(stage["memory"]["total_bytes"], 0);
 }
 
+TEST(MakePlanTest, TheSnapshotOfAsynchronousSavesIsPartOfTheMemory) {
+  const auto memory = [](std::vector<std::string> overrides) {
+    const auto plan = PlanWith(overrides);
+    EXPECT_TRUE(plan.ok()) << ToString(plan.status());
+    return plan->memory(0);
+  };
+  const auto without = memory({"checkpoint.folder=/c", "checkpoint.async_mode=disabled"});
+  const auto with = memory({"checkpoint.folder=/c", "checkpoint.async_mode=async"});
+  EXPECT_EQ(without.snapshot_bytes(), 0);
+  EXPECT_EQ(with.snapshot_bytes(), with.parameter_bytes() + with.optimizer_bytes());
+  EXPECT_EQ(with.total_bytes(), without.total_bytes() + with.snapshot_bytes());
+  // Nothing is ever saved.
+  EXPECT_EQ(memory({"checkpoint.folder=\"\"", "checkpoint.async_mode=async"}).snapshot_bytes(), 0);
+  // Each replica writes its share.
+  const auto shared = memory({"checkpoint.folder=/c", "checkpoint.async_mode=async",
+                              "parallelism.data_parallel_replicate_degree=2"});
+  EXPECT_EQ(shared.snapshot_bytes(), with.snapshot_bytes() / 2);
+}
+
 TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
   const auto warned = [](const char* override) {
     const auto plan = PlanWith({override, "checkpoint.folder=/c"});
     return plan.ok() && plan->warnings_size() == 1 ? plan->warnings(0) : std::string();
   };
-  EXPECT_NE(warned("checkpoint.async_mode=async").find("async_mode is async"), std::string::npos);
   EXPECT_NE(warned("parallelism.context_parallel_method=all_to_all").find("is all_to_all"),
             std::string::npos);
   EXPECT_NE(warned("parallelism.expert_dispatch=all_gather").find("is all_gather"),

@@ -34,6 +34,7 @@ Json MemoryToJson(const v1::RankMemory& memory) {
           {"saved_bytes", memory.saved_bytes()},
           {"temporary_bytes", memory.temporary_bytes()},
           {"scratch_bytes", memory.scratch_bytes()},
+          {"snapshot_bytes", memory.snapshot_bytes()},
           {"total_bytes", memory.total_bytes()},
           {"threads", memory.threads()},
           {"peak", StringsToJson(memory.peak())}};
@@ -160,11 +161,11 @@ std::string PlanToText(const v1::Plan& plan) {
     const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     text += fmt::format(
         "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, "
-        "temporary {}, scratch {} for {} {}\n",
+        "temporary {}, snapshot {}, scratch {} for {} {}\n",
         rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
         part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
-        part(memory.temporary_bytes()), part(memory.scratch_bytes()), memory.threads(),
-        memory.threads() == 1 ? "thread" : "threads");
+        part(memory.temporary_bytes()), part(memory.snapshot_bytes()), part(memory.scratch_bytes()),
+        memory.threads(), memory.threads() == 1 ? "thread" : "threads");
     for (const auto& line : memory.peak()) text += fmt::format("    {}\n", line);
   }
   text += "\ntraffic sent by one rank in a step:\n";

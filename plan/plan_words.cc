@@ -82,10 +82,6 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
         "training.sequence_length is {}, above the {} positions of model.max_position_embeddings",
         spec.training().sequence_length(), spec.model().max_position_embeddings()));
   }
-  if (spec.checkpoint().async_mode() == "async" && !spec.checkpoint().folder().empty()) {
-    lines.push_back(
-        "checkpoint.async_mode is async: this build writes checkpoints between two steps");
-  }
   if (spec.parallelism().context_parallel_method() == "all_to_all") {
     lines.push_back(
         "parallelism.context_parallel_method is all_to_all: without a context axis it changes "

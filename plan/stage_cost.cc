@@ -76,6 +76,15 @@ int64_t BytesOfRole(const Program& program, Role role) {
   return bytes;
 }
 
+// The copy of what a rank writes of its state; replicas share the writing.
+int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::RankMemory& memory) {
+  // A job that states no folder is given one.
+  const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
+  if (spec.checkpoint().async_mode() != "async" || !saves) return 0;
+  const int64_t replicas = std::max(1, plan.mesh().data_replicate());
+  return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
+}
+
 }  // namespace
 
 StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank) {
@@ -105,7 +114,8 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
                              memory.parameter_bytes() - memory.compute_copy_bytes() -
                              memory.gradient_bytes() - memory.optimizer_bytes());
   memory.set_scratch_bytes(memory_plan.scratch_bytes);
-  memory.set_total_bytes(memory_plan.total_bytes());
+  memory.set_snapshot_bytes(SnapshotBytes(spec, plan, memory));
+  memory.set_total_bytes(memory_plan.total_bytes() + memory.snapshot_bytes());
   memory.set_threads(threads);
   for (size_t begin = 0; begin < memory_plan.peak_text.size();) {
     const size_t end = memory_plan.peak_text.find('\n', begin);

@@ -78,7 +78,7 @@ class KillTable(ClusterCase):
             listed = [c["path"] for c in cluster.checkpoints(job)]
             raise AssertionError(f"{error}: {sorted(map(str, folder.iterdir()))}, listed {listed}") from None
 
-    def at_failpoint(self, failpoint):
+    def at_failpoint(self, failpoint, mode="disabled"):
         """One process dies at `failpoint` (once in the whole cluster); the job must not notice but in time."""
         layout = "tensor"
         armed = f"{failpoint}=kill{HITS.get(failpoint, '')}"
@@ -96,7 +96,8 @@ class KillTable(ClusterCase):
             # A submit that met a dying coordinator is repeated under the same request id: one job, not two.
             def submitted():
                 code, _, _ = cluster.troupe("submit", path, "--request-id", "once", "--set",
-                                            f"checkpoint.keep_latest_k={keep}")
+                                            f"checkpoint.keep_latest_k={keep}", "--set",
+                                            f"checkpoint.async_mode={mode}")
                 return code == 0
             wait_until(submitted, "submit")
             self.assertEqual(len(cluster.json("list")["jobs"]), 1)
@@ -194,15 +195,22 @@ FAILPOINTS = {
 }
 
 
-def _case(failpoint):
+# What of it goes on beside the steps when saves are asynchronous.
+ASYNC = ("checkpoint.snapshot", "checkpoint.shard.written", "checkpoint.shard.renamed", "checkpoint.vote.sent",
+         "checkpoint.manifest.written", "catalog.commit.before", "step.before_update")
+
+
+def _case(failpoint, mode):
     def test(self):
-        self.at_failpoint(failpoint)
+        self.at_failpoint(failpoint, mode)
 
     return test
 
 
 for _failpoint in FAILPOINTS:
-    setattr(KillTable, "test_killed_at_" + _failpoint.replace(".", "_"), _case(_failpoint))
+    setattr(KillTable, "test_killed_at_" + _failpoint.replace(".", "_"), _case(_failpoint, "disabled"))
+for _failpoint in ASYNC:
+    setattr(KillTable, "test_killed_in_async_mode_at_" + _failpoint.replace(".", "_"), _case(_failpoint, "async"))
 
 
 if __name__ == "__main__":

@@ -207,6 +207,11 @@ class MainJob(ClusterCase):
             cluster.troupe("cancel", "detached")
 
     def test_a_full_disk_aborts_the_attempt_and_training_goes_on(self):
+        for mode in ("disabled", "async"):
+            with self.subTest(mode):
+                self.check_full_disk(mode)
+
+    def check_full_disk(self, mode):
         if os.geteuid() != 0:
             self.skipTest("mounting a small tmpfs needs root")
         cluster = Cluster(workers=2, environment=SLOW)
@@ -217,7 +222,8 @@ class MainJob(ClusterCase):
         try:
             with cluster:
                 path = cluster.write_job("full", steps=2000, interval=5)
-                code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.folder={folder}")
+                code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.folder={folder}", "--set",
+                                              f"checkpoint.async_mode={mode}")
                 self.assertEqual(code, 0, err)
                 cluster.wait_for_step("full", 12)
                 described = cluster.describe("full")

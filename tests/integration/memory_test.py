@@ -15,7 +15,7 @@ model: {{pattern: "(AD)x4", hidden_size: 512, num_attention_heads: 8, num_key_va
 data: {{train: {train}}}
 training: {{global_batch_size: 4, micro_batch_size: 4, sequence_length: 64, steps: 100000, compute_dtype: {dtype}}}
 parallelism: {{{parallelism}}}
-checkpoint: {{folder: {folder}, interval: 0}}
+checkpoint: {{folder: {folder}, interval: 0, async_mode: {mode}}}
 """
 
 
@@ -28,10 +28,10 @@ def resident_bytes(pid):
 
 
 class Memory(ClusterCase):
-    def check(self, cluster, name, dtype, parallelism):
+    def check(self, cluster, name, dtype, parallelism, mode="disabled"):
         path = cluster.home / f"{name}.yaml"
         path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype, parallelism=parallelism,
-                                   folder=cluster.home / "checkpoints"))
+                                   mode=mode, folder=cluster.home / "checkpoints"))
         code, out, err = run("plan", path, "-o", "json")
         self.assertEqual(code, 0, err)
         planned = {}  # by pipe rank
@@ -57,6 +57,8 @@ class Memory(ClusterCase):
             for dtype in ("float32", "bfloat16"):
                 with self.subTest(dtype):
                     self.check(cluster, f"single-{dtype}", dtype, "tensor_parallel_degree: 1")
+            with self.subTest("snapshot"):
+                self.check(cluster, "snapshot", "float32", "tensor_parallel_degree: 1", "async")
             with self.subTest("tensor"):
                 self.check(cluster, "tensor", "bfloat16", "tensor_parallel_degree: 2")
             with self.subTest("pipe"):

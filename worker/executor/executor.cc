@@ -116,7 +116,7 @@ StatusOr<int64_t> Executor::AgreeTicketEnd(int64_t own_end) {
   return static_cast<int64_t>(end);
 }
 
-StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
+StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate& before_update) {
   const auto begin = std::chrono::steady_clock::now();
   StepResult result;
   result.step = applied_step_ + 1;
@@ -140,6 +140,8 @@ StatusOr<StepResult> Executor::RunStep(const ControlInputs& inputs) {
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
   }
+
+  if (before_update) TROUPE_RETURN_IF_ERROR(before_update(inputs));
 
   // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals,
   // sum_of_squares).

@@ -11,6 +11,7 @@
 #define TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -55,6 +56,11 @@ struct ControlInputs {
   int64_t request_attempt = 0;  // the highest asked-for checkpoint attempt known
   bool intent_known = false;    // of a checkpoint due after this step
 };
+
+// Called once all gradients are reduced, right before parameters and optimizer states change:
+// returns when they may, and may bring what the rank knows up to date. An error ends the step,
+// which is not applied.
+using BeforeUpdate = std::function<Status(ControlInputs&)>;
 
 // Equal on all ranks but the times.
 struct StepResult {
@@ -102,7 +108,7 @@ class Executor {
   // Runs step applied_step() + 1. OUT_OF_RANGE names step and rank of a number that is not finite
   // (on_nonfinite = fail; the step is not applied); UNAVAILABLE and the like come from collectives,
   // INVALID_ARGUMENT from data.
-  StatusOr<StepResult> RunStep(const ControlInputs& inputs);
+  StatusOr<StepResult> RunStep(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
 
   // Mean loss over the held-out samples with the present weights; absent where there are
   // none.

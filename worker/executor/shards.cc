@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "checkpoint/shard_reader.h"
-#include "checkpoint/shard_writer.h"
 #include "model/build.h"
 #include "model/initialize.h"
 #include "model/parameter_slices.h"
@@ -102,9 +101,9 @@ Status LoadState(FileSystem& files, const std::string& directory,
   return LoadSlices(files, directory, manifest, targets);
 }
 
-StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
-                                  const std::vector<OwnedRows>& owned,
-                                  const model::Program& program, kernels::Executable& executable) {
+std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
+                                      const model::Program& program,
+                                      kernels::Executable& executable) {
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
   std::vector<ShardTensor> tensors;
   for (const OwnedRows& rows : owned) {
@@ -116,7 +115,13 @@ StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& director
         {part, memory.subspan(static_cast<size_t>(ByteOffsetOf(whole, rows)),
                               static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes))});
   }
-  return WriteShard(files, directory, rank, tensors);
+  return tensors;
+}
+
+StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
+                                  const std::vector<OwnedRows>& owned,
+                                  const model::Program& program, kernels::Executable& executable) {
+  return WriteShard(files, directory, rank, OwnedTensors(owned, program, executable));
 }
 
 }  // namespace troupe

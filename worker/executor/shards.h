@@ -14,6 +14,7 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "checkpoint/ownership.h"
+#include "checkpoint/shard_writer.h"
 #include "checkpoint/slice.h"
 #include "kernels/backend.h"
 #include "model/program/program.h"
@@ -36,6 +37,12 @@ void InitializeState(const model::Program& program, uint64_t seed, kernels::Exec
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable);
+
+// What a rank writes of its state, where it lies. `owned` is of the rank (AssignOwners of
+// SlicesOfRanks).
+std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
+                                      const model::Program& program,
+                                      kernels::Executable& executable);
 
 // Writes what `rank` owns of each slice (AssignOwners of SlicesOfRanks). Errors of WriteShard.
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,

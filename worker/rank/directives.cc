@@ -92,12 +92,13 @@ std::optional<Status> Directives::stopped() const {
   return stopped_;
 }
 
-ControlInputs Directives::InputsFor(int64_t step) const {
+ControlInputs Directives::InputsFor(int64_t step, bool saving) const {
   std::lock_guard lock(mutex_);
   ControlInputs inputs;
   inputs.ticket_end = end_step_;
   inputs.request_attempt = last_request_;
-  inputs.intent_known = due_.contains(step);
+  const auto due = due_.find(step);
+  inputs.intent_known = due != due_.end() && (!saving || due->second.then_stop());
   return inputs;
 }
 

@@ -48,8 +48,9 @@ class Directives {
   // The cause, once stopped.
   std::optional<Status> stopped() const;
 
-  // What this rank knows before step `step`.
-  ControlInputs InputsFor(int64_t step) const;
+  // What this rank knows in step `step`. `saving`: a save is in flight, and this rank would have to
+  // stand still for another: a due one is then not known, so that all skip it; the last one is.
+  ControlInputs InputsFor(int64_t step, bool saving) const;
 
   // The checkpoints that all ranks take after a step with this result, in the order in which all
   // take them. An asked-for one of which this rank does not know the intent, though others do, has

@@ -60,11 +60,20 @@ TEST(Directives, EveryWaitEndsWithTheStop) {
   control.join();
 }
 
+TEST(Directives, ARankThatIsSavingDoesNotKnowOfADueCheckpointButOfTheLastOne) {
+  Directives directives;
+  v1::CheckpointIntent last = Intent(2, 20);
+  last.set_then_stop(true);
+  directives.TakeTicket(Ticket(50, {Intent(1, 10), last}), kNow);
+  EXPECT_FALSE(directives.InputsFor(10, true).intent_known);
+  EXPECT_TRUE(directives.InputsFor(20, true).intent_known);
+}
+
 TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
   Directives directives;
   directives.TakeTicket(Ticket(50, {Intent(1, 10), Intent(2, 20)}), kNow);
-  EXPECT_TRUE(directives.InputsFor(10).intent_known);
-  EXPECT_FALSE(directives.InputsFor(11).intent_known);
+  EXPECT_TRUE(directives.InputsFor(10, false).intent_known);
+  EXPECT_FALSE(directives.InputsFor(11, false).intent_known);
   EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0)).empty());
   const auto taken = directives.CheckpointsAfter(Result(20, true, 0));
   ASSERT_EQ(taken.size(), 1u);
@@ -75,7 +84,7 @@ TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
   Directives directives;
   directives.TakeTicket(Ticket(50), kNow);
   directives.TakeRequest(Intent(3, 0));
-  EXPECT_EQ(directives.InputsFor(7).request_attempt, 3);
+  EXPECT_EQ(directives.InputsFor(7, false).request_attempt, 3);
   EXPECT_TRUE(directives.CheckpointsAfter(Result(7, false, 0)).empty());
   EXPECT_EQ(directives.CheckpointsAfter(Result(8, false, 3)).size(), 1u);
   EXPECT_TRUE(directives.CheckpointsAfter(Result(9, false, 3)).empty());

@@ -10,7 +10,6 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
 #include "data/job_data.h"
 #include "plan/kept_keys.h"
@@ -103,8 +102,9 @@ void RankRun::CheckTicket(MonotonicTime now) {
 
 void RankRun::Abort(const Status& cause) {
   directives_.Stop(cause);
-  std::lock_guard lock(network_mutex_);
+  std::lock_guard lock(parts_mutex_);
   if (network_) network_->Abort(cause);
+  if (saver_) saver_->Stop();
 }
 
 void RankRun::Send(v1::WorkerMessage message) {
@@ -129,9 +129,9 @@ void RankRun::Run() {
   said.set_group_epoch(begin_.start().group_epoch());
   said.set_rank(begin_.rank());
   if (!closed.ok()) {
-    // The transport may still write into this process' memory: it is not fit for another job. The
-    // daemon sees the end.
-    LogError("rank", "cannot close the transport: {}", ToString(closed));
+    // The transport may still write into this process' memory, or the disk read it: it is not fit
+    // for another job. The daemon sees the end.
+    LogError("rank", "cannot end: {}", ToString(closed));
     _exit(3);
   }
   Send(std::move(message));
@@ -158,7 +158,7 @@ Status RankRun::RunSteps() {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
   TROUPE_ASSIGN_OR_RETURN(auto network, CollectiveNetwork::Make(options, std::move(transport)));
   {
-    std::lock_guard lock(network_mutex_);
+    std::lock_guard lock(parts_mutex_);
     network_ = std::move(network);
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
@@ -181,6 +181,7 @@ Status RankRun::RunSteps() {
 
   progress.Enter(Phase::kLoad);
   TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
+  TROUPE_RETURN_IF_ERROR(MakeSaver(cores));
   progress.Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
   // Others may still restore: they have as long as the coordinator waits for all.
@@ -209,8 +210,7 @@ Status RankRun::RunSteps() {
       TROUPE_ASSIGN_OR_RETURN(const int64_t end, directives_.WaitForTicket(step));
       TROUPE_ASSIGN_OR_RETURN(agreed_end, executor_->AgreeTicketEnd(end));
     }
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result,
-                            executor_->RunStep(directives_.InputsFor(step)));
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result, RunStep());
     agreed_end = result.ticket_end;
     const std::vector<v1::CheckpointIntent> intents = directives_.CheckpointsAfter(result);
     Report(result, intents.empty() ? 0 : intents.front().attempt());
@@ -233,6 +233,41 @@ Status RankRun::RunSteps() {
     progress.Enter(Phase::kWaitTicket);
   }
   return OkStatus();
+}
+
+Status RankRun::MakeSaver(const std::vector<int>& cores) {
+  const v1::StartRanks& start = begin_.start();
+  const v1::CheckpointSpec& spec = start.spec().checkpoint();
+  CheckpointSaverOptions options;
+  options.files = around_.files;
+  options.clock = around_.clock;
+  options.async = spec.async_mode() == "async" && !spec.folder().empty();
+  options.rank = begin_.rank();
+  options.vote.set_job(start.job());
+  options.vote.set_group_epoch(start.group_epoch());
+  options.vote.set_rank(begin_.rank());
+  options.vote.set_incarnation(begin_.incarnation());
+  options.vote.mutable_state()->set_seed(start.spec().training().seed());
+  options.samples_per_step = start.spec().training().global_batch_size();
+  options.cores = cores;
+  options.send = [this](v1::WorkerMessage message) { Send(std::move(message)); };
+  TROUPE_ASSIGN_OR_RETURN(
+      auto saver,
+      CheckpointSaver::Make(std::move(options),
+                            OwnedTensors(owned_, executor_->program(), executor_->executable())));
+  std::lock_guard lock(parts_mutex_);
+  saver_ = std::move(saver);
+  return OkStatus();
+}
+
+StatusOr<StepResult> RankRun::RunStep() {
+  return executor_->RunStep({}, [this](ControlInputs& inputs) -> Status {
+    around_.progress->Enter(Phase::kCheckpoint);
+    saver_->WaitForCopy();
+    if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
+    inputs = directives_.InputsFor(executor_->applied_step() + 1, saver_->busy());
+    return OkStatus();
+  });
 }
 
 StatusOr<int64_t> RankRun::Load() {
@@ -291,47 +326,7 @@ StatusOr<int64_t> RankRun::Restore() {
 
 void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
   around_.progress->Enter(Phase::kCheckpoint);
-  const MonotonicTime begin = around_.clock->Now();
-  const auto write = [&]() -> StatusOr<v1::ShardFile> {
-    if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
-    TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
-    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*around_.files, intent.path()));
-    return SaveState(*around_.files, intent.path(), begin_.rank(), owned_, executor_->program(),
-                     executor_->executable());
-  };
-  StatusOr<v1::ShardFile> shard = write();
-  v1::WorkerMessage message;
-  if (!shard.ok()) {
-    LogWarning("rank", "checkpoint attempt {} after step {}: {}", intent.attempt(), step,
-               ToString(shard.status()));
-    v1::ShardFailed& failed = *message.mutable_shard_failed();
-    failed.set_job(begin_.start().job());
-    failed.set_group_epoch(begin_.start().group_epoch());
-    failed.set_rank(begin_.rank());
-    failed.set_attempt(intent.attempt());
-    failed.set_reason(ToString(shard.status()));
-    return Send(std::move(message));
-  }
-  v1::ShardDone& done = *message.mutable_shard_done();
-  done.set_job(begin_.start().job());
-  done.set_group_epoch(begin_.start().group_epoch());
-  done.set_rank(begin_.rank());
-  done.set_attempt(intent.attempt());
-  done.set_step(step);
-  done.set_incarnation(begin_.incarnation());
-  *done.add_shards() = std::move(*shard);
-  const v1::TrainingSpec& training = begin_.start().spec().training();
-  done.mutable_state()->set_step(step);
-  done.mutable_state()->set_consumed_samples(step * training.global_batch_size());
-  done.mutable_state()->set_seed(training.seed());
-  // The step thread itself writes: it stands still all the while.
-  const double seconds = ToSeconds(around_.clock->Now() - begin);
-  done.set_write_seconds(seconds);
-  done.set_stall_seconds(seconds);
-  Send(std::move(message));
-  if (const Status hit = HitFailpoint("checkpoint.vote.sent"); !hit.ok()) {
-    LogWarning("rank", "{}", ToString(hit));
-  }
+  saver_->Take(intent, step);
 }
 
 void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
@@ -359,6 +354,7 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
   v1::WorkerMessage message;
   *message.mutable_step_report() = reports_.Make(result, checkpoint_attempt);
+  message.mutable_step_report()->set_writing_attempt(saver_->attempt_in_flight());
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
   }
@@ -406,8 +402,16 @@ Status RankRun::TearDown() {
     closed = network_->Close(FromSeconds(begin_.abort_seconds()));
     if (!closed.ok()) return closed;
   }
+  if (saver_) {
+    saver_->Stop();
+    if (!saver_->WaitUntilIdle(FromSeconds(begin_.abort_seconds()))) {
+      return DeadlineExceeded("checkpoint attempt {} is still being written",
+                              saver_->attempt_in_flight());
+    }
+  }
+  std::lock_guard lock(parts_mutex_);
+  saver_.reset();
   executor_.reset();
-  std::lock_guard lock(network_mutex_);
   network_.reset();
   return OkStatus();
 }

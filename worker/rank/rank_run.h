@@ -1,5 +1,5 @@
-// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, writes its
-// part of checkpoints, and ends when told to. Everything slow happens on its own step thread;
+// One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, has its part
+// of checkpoints saved, and ends when told to. Everything slow happens on its own step thread;
 // nothing of it outlives the object.
 //
 // Thread-safety: the public functions belong to the control thread.
@@ -24,6 +24,7 @@
 #include "worker/executor/executor.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/step_progress.h"
+#include "worker/rank/checkpoint_saver.h"
 #include "worker/rank/directives.h"
 #include "worker/rank/step_report.h"
 
@@ -66,6 +67,8 @@ class RankRun {
   // From the checkpoint; DATA_LOSS for one that lacks a file, NOT_FOUND where its folder is not
   // seen.
   StatusOr<int64_t> Restore();
+  Status MakeSaver(const std::vector<int>& cores);
+  StatusOr<StepResult> RunStep();
   void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
   void WriteManifestFile(const v1::WriteManifest& request);
   // `checkpoint_attempt`: what begins after the step; 0: nothing.
@@ -73,7 +76,8 @@ class RankRun {
   void ReportMetrics();
   void ReportFailure(const Status& status);
   void Abort(const Status& cause);
-  // Closes the transport, then frees what it may have read or written.
+  // Closes the transport and ends the save in flight, then frees what they may have read or
+  // written.
   Status TearDown();
   void WriteFlightRecord();
   void Send(v1::WorkerMessage message);
@@ -87,8 +91,9 @@ class RankRun {
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
-  std::mutex network_mutex_;  // of the pointer: Abort comes from the control thread
+  std::mutex parts_mutex_;  // of these pointers: Abort comes from the control thread
   std::unique_ptr<CollectiveNetwork> network_;
+  std::unique_ptr<CheckpointSaver> saver_;
   // The step thread's.
   std::optional<RankProgram> built_;
   std::optional<Dataset> dataset_;

@@ -1,0 +1,182 @@
+#include "base/streaming_file.h"
+
+#include <fcntl.h>
+#include <linux/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/io_ring.h"
+
+namespace troupe {
+namespace {
+
+constexpr int64_t RoundedUp(int64_t bytes) {
+  return (bytes + kStreamAlignment - 1) / kStreamAlignment * kStreamAlignment;
+}
+
+// Whether O_DIRECT works in units of kStreamAlignment. Kernels before 6.1 do not say: where they
+// take O_DIRECT at all it does.
+bool DirectUnitFits(int fd) {
+  struct statx info {};
+  if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0) return true;
+  if ((info.stx_mask & STATX_DIOALIGN) == 0) return true;
+  return info.stx_dio_offset_align != 0 && kStreamAlignment % info.stx_dio_offset_align == 0 &&
+         kStreamAlignment % info.stx_dio_mem_align == 0;
+}
+
+class PosixStreamingFile final : public StreamingFile {
+ public:
+  PosixStreamingFile(std::string path, int fd, int64_t size_bytes, WriteMethod method,
+                     std::unique_ptr<IoRing> ring)
+      : path_(std::move(path)),
+        fd_(fd),
+        size_bytes_(size_bytes),
+        method_(method),
+        ring_(std::move(ring)) {}
+  PosixStreamingFile(const PosixStreamingFile&) = delete;
+  PosixStreamingFile& operator=(const PosixStreamingFile&) = delete;
+
+  ~PosixStreamingFile() override {
+    // The kernel may still read the memory of writes on their way.
+    while (in_flight_ > 0 && Reap().ok()) {
+    }
+    if (fd_ >= 0) close(fd_);
+  }
+
+  WriteMethod method() const override { return method_; }
+
+  Status StartWrite(int slot, int64_t offset, std::span<const std::byte> bytes) override {
+    TROUPE_CHECK(slot >= 0 && slot < kSlots && offset % kStreamAlignment == 0 &&
+                     static_cast<int64_t>(bytes.size()) % kStreamAlignment == 0 &&
+                     reinterpret_cast<uintptr_t>(bytes.data()) % kStreamAlignment == 0 &&
+                     offset + static_cast<int64_t>(bytes.size()) <= RoundedUp(size_bytes_),
+                 "slot {}, offset {}, {} bytes", slot, offset, bytes.size());
+    if (!ring_) return WriteAll(offset, bytes);
+    TROUPE_RETURN_IF_ERROR(Wait(slot));
+    TROUPE_RETURN_IF_ERROR(Annotate(
+        ring_->StartWrite(fd_, offset, bytes, static_cast<uint64_t>(slot)), "write " + path_));
+    slots_[slot] = {true, offset, bytes};
+    ++in_flight_;
+    return OkStatus();
+  }
+
+  Status Wait(int slot) override {
+    while (slots_[slot].busy) TROUPE_RETURN_IF_ERROR(Reap());
+    return OkStatus();
+  }
+
+  Status Finish() override {
+    while (in_flight_ > 0) TROUPE_RETURN_IF_ERROR(Reap());
+    if (size_bytes_ != RoundedUp(size_bytes_) && ftruncate(fd_, size_bytes_) != 0) {
+      return ErrnoStatus(errno, "cut " + path_);
+    }
+    // Not retried, not even on EINTR: see the contract.
+    return fdatasync(fd_) == 0 ? OkStatus() : ErrnoStatus(errno, "fdatasync " + path_);
+  }
+
+  Status Close() override {
+    const int fd = std::exchange(fd_, -1);
+    return close(fd) == 0 || errno == EINTR ? OkStatus() : ErrnoStatus(errno, "close " + path_);
+  }
+
+ private:
+  struct Slot {
+    bool busy = false;
+    int64_t offset = 0;
+    std::span<const std::byte> bytes;
+  };
+
+  Status WriteAll(int64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = pwrite(fd_, bytes.data(), bytes.size(), offset);
+      if (written < 0) {
+        if (errno == EINTR) continue;
+        return ErrnoStatus(errno, "write " + path_);
+      }
+      if (written == 0) return ErrnoStatus(EIO, "write " + path_);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += written;
+    }
+    return OkStatus();
+  }
+
+  // Takes in the next write that is done.
+  Status Reap() {
+    const auto done = ring_->Next();
+    if (!done.ok()) return Annotate(done.status(), "write " + path_);
+    Slot& slot = slots_[done->request];
+    slot.busy = false;
+    --in_flight_;
+    const int64_t bytes = static_cast<int64_t>(slot.bytes.size());
+    if (done->result == bytes) return OkStatus();
+    if (done->result < 0 && done->result != -EAGAIN && done->result != -EINTR) {
+      return ErrnoStatus(-done->result, "write " + path_);
+    }
+    // Cut short: what is left, or the reason why it cannot be written, comes from a plain write.
+    const int64_t written = std::max(0, done->result) / kStreamAlignment * kStreamAlignment;
+    return WriteAll(slot.offset + written, slot.bytes.subspan(static_cast<size_t>(written)));
+  }
+
+  const std::string path_;
+  int fd_;
+  const int64_t size_bytes_;
+  const WriteMethod method_;
+  const std::unique_ptr<IoRing> ring_;  // null: writes are done when they begin
+  std::array<Slot, kSlots> slots_;
+  int in_flight_ = 0;
+};
+
+}  // namespace
+
+std::string_view Name(WriteMethod method) {
+  switch (method) {
+    case WriteMethod::kIoUring:
+      return "io_uring";
+    case WriteMethod::kDirect:
+      return "direct";
+    case WriteMethod::kBuffered:
+      return "buffered";
+  }
+  TROUPE_CHECK(false, "write method {}", static_cast<int>(method));
+}
+
+StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& path,
+                                                             const StreamingOptions& options) {
+  TROUPE_CHECK(options.size_bytes > 0, "{}", path);
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  WriteMethod method = options.best_method;
+  int fd = open(path.c_str(), kFlags, 0644);
+  if (fd < 0) return ErrnoStatus(errno, "create " + path);
+  if (method != WriteMethod::kBuffered &&
+      (!DirectUnitFits(fd) || fcntl(fd, F_SETFL, O_DIRECT) != 0)) {
+    method = WriteMethod::kBuffered;
+  }
+  std::unique_ptr<IoRing> ring;
+  if (method == WriteMethod::kIoUring) {
+    auto made = IoRing::Make(StreamingFile::kSlots);
+    if (made.ok()) {
+      ring = *std::move(made);
+      // Without it each write looks its pages up: slower, not wrong.
+      if (!options.memory.empty()) (void)ring->Register(options.memory);
+    } else {
+      method = WriteMethod::kDirect;
+    }
+  }
+  auto file =
+      std::make_unique<PosixStreamingFile>(path, fd, options.size_bytes, method, std::move(ring));
+  // Room for all of it: a full disk is known at once, and writes within the size of a file may be
+  // on their way together where writes beyond its end would wait for each other.
+  while (fallocate(fd, 0, 0, RoundedUp(options.size_bytes)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EOPNOTSUPP) break;
+    return ErrnoStatus(errno, "allocate " + path);
+  }
+  return file;
+}
+
+}  // namespace troupe

@@ -1,0 +1,190 @@
+#include "worker/rank/checkpoint_saver.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "checkpoint/attempt.h"
+#include "worker/rank/affinity.h"
+
+namespace troupe {
+namespace {
+
+// Hashing and writing give way to training: beside a busy thread they get a tenth of a core.
+constexpr int kWriterNiceness = 10;
+
+void GiveWay() {
+  // Of this thread alone, as Linux has it. Without the right to it the writer competes evenly.
+  (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kWriterNiceness);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Make(CheckpointSaverOptions options,
+                                                                 std::vector<ShardTensor> tensors) {
+  std::unique_ptr<CheckpointSaver> saver(new CheckpointSaver(std::move(options)));
+  if (!saver->options_.async) {
+    saver->tensors_ = std::move(tensors);
+    return saver;
+  }
+  TROUPE_ASSIGN_OR_RETURN(saver->snapshot_,
+                          Snapshot::Make(saver->options_.rank, std::move(tensors)));
+  saver->copier_ = std::thread([self = saver.get()] { self->CopyLoop(); });
+  saver->writer_ = std::thread([self = saver.get()] { self->WriteLoop(); });
+  return saver;
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  Stop();
+  if (copier_.joinable()) copier_.join();
+  if (writer_.joinable()) writer_.join();
+}
+
+void CheckpointSaver::Take(const v1::CheckpointIntent& intent, int64_t step) {
+  Save save{intent, step, options_.clock->Now()};
+  if (!options_.async) {
+    if (stop_.load()) return;
+    attempt_in_flight_.store(intent.attempt(), std::memory_order_release);
+    TakeBetweenSteps(save);
+    std::lock_guard lock(mutex_);
+    attempt_in_flight_.store(0, std::memory_order_release);
+    changed_.notify_all();
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stage_ == Stage::kIdle || stop_.load(); });
+  if (stop_.load()) return;
+  save.stall = options_.clock->Now() - save.taken;
+  save_ = std::move(save);
+  attempt_in_flight_.store(intent.attempt(), std::memory_order_release);
+  EnterStage(Stage::kCopying);
+}
+
+void CheckpointSaver::TakeBetweenSteps(const Save& save) {
+  WriteMethod method = WriteMethod::kBuffered;
+  const auto write = [&]() -> StatusOr<v1::ShardFile> {
+    if (save.intent.path().empty()) {
+      return FailedPrecondition("its intent did not reach this rank");
+    }
+    TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
+    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*options_.files, save.intent.path()));
+    return WriteShard(*options_.files, save.intent.path(), options_.rank, tensors_,
+                      {.stop = &stop_, .method = &method});
+  };
+  const StatusOr<v1::ShardFile> shard = write();
+  Save done = save;
+  done.stall = options_.clock->Now() - save.taken;
+  Answer(done, shard, method);
+}
+
+void CheckpointSaver::WaitForCopy() {
+  if (!options_.async) return;
+  std::unique_lock lock(mutex_);
+  if (stage_ != Stage::kCopying) return;
+  copy_wait_begin_ = options_.clock->Now();
+  changed_.wait(lock, [this] { return stage_ != Stage::kCopying || stop_.load(); });
+  copy_wait_begin_.reset();
+}
+
+void CheckpointSaver::Stop() {
+  std::lock_guard lock(mutex_);
+  stop_.store(true);
+  changed_.notify_all();
+}
+
+bool CheckpointSaver::WaitUntilIdle(Duration limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] { return !busy(); });
+}
+
+void CheckpointSaver::EnterStage(Stage stage) {
+  stage_ = stage;
+  changed_.notify_all();
+}
+
+void CheckpointSaver::CopyLoop() {
+  if (!options_.cores.empty()) (void)PinThisThread(options_.cores);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stage_ == Stage::kCopying || stop_.load(); });
+    if (stage_ != Stage::kCopying) return;
+    lock.unlock();
+    Status copied = HitFailpoint("checkpoint.snapshot");
+    if (copied.ok()) copied = snapshot_->Copy(stop_);
+    lock.lock();
+    if (copy_wait_begin_) save_.stall += options_.clock->Now() - *copy_wait_begin_;
+    copied_ = std::move(copied);
+    EnterStage(Stage::kWriting);
+  }
+}
+
+void CheckpointSaver::WriteLoop() {
+  if (!options_.cores.empty()) (void)PinThisThread(options_.cores);
+  GiveWay();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] {
+      return stage_ == Stage::kWriting || (stage_ == Stage::kIdle && stop_.load());
+    });
+    if (stage_ != Stage::kWriting) return;
+    const Save save = save_;
+    const Status copied = copied_;
+    lock.unlock();
+    WriteMethod method = WriteMethod::kBuffered;
+    const auto write = [&]() -> StatusOr<v1::ShardFile> {
+      if (save.intent.path().empty()) {
+        return FailedPrecondition("its intent did not reach this rank");
+      }
+      TROUPE_RETURN_IF_ERROR(copied);
+      TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*options_.files, save.intent.path()));
+      return snapshot_->Write(*options_.files, save.intent.path(),
+                              {.stop = &stop_, .method = &method});
+    };
+    const StatusOr<v1::ShardFile> shard = write();
+    Answer(save, shard, method);
+    lock.lock();
+    attempt_in_flight_.store(0, std::memory_order_release);
+    EnterStage(Stage::kIdle);
+  }
+}
+
+void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& shard,
+                             WriteMethod method) {
+  v1::WorkerMessage message;
+  const int64_t attempt = save.intent.attempt();
+  if (shard.ok()) {
+    if (!method_logged_) LogInfo("rank", "checkpoints are written by {}", Name(method));
+    method_logged_ = true;
+    v1::ShardDone& done = *message.mutable_shard_done() = options_.vote;
+    done.set_attempt(attempt);
+    done.set_step(save.step);
+    *done.add_shards() = *shard;
+    done.mutable_state()->set_step(save.step);
+    done.mutable_state()->set_consumed_samples(save.step * options_.samples_per_step);
+    done.set_write_seconds(ToSeconds(options_.clock->Now() - save.taken));
+    done.set_stall_seconds(ToSeconds(save.stall));
+    done.set_write_method(std::string(Name(method)));
+  } else {
+    LogWarning("rank", "checkpoint attempt {} after step {}: {}", attempt, save.step,
+               ToString(shard.status()));
+    v1::ShardFailed& failed = *message.mutable_shard_failed();
+    failed.set_job(options_.vote.job());
+    failed.set_group_epoch(options_.vote.group_epoch());
+    failed.set_rank(options_.rank);
+    failed.set_attempt(attempt);
+    failed.set_reason(ToString(shard.status()));
+  }
+  if (stop_.load()) return;
+  options_.send(std::move(message));
+  if (!shard.ok()) return;
+  if (const Status hit = HitFailpoint("checkpoint.vote.sent"); !hit.ok()) {
+    LogWarning("rank", "{}", ToString(hit));
+  }
+}
+
+}  // namespace troupe
