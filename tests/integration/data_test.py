@@ -1,0 +1,68 @@
+"""Blends, llm.c's token files and tokenizers, as a job meets them."""
+
+import json
+import struct
+import unittest
+
+from harness import ROOT, Cluster, ClusterCase, run, training_data
+
+TOKENIZER = ROOT / "data/testdata/gpt2_tokenizer.json"  # 1,457 tokens
+
+
+def write_llmc(path):
+    """12,000 tokens of GPT-2's kind, with a pattern to learn."""
+    tokens = [(7 * i + i * i % 13) % 500 for i in range(12_000)]
+    header = struct.pack("<3i", 20240520, 1, len(tokens)) + bytes(4 * 253)
+    path.write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+class Data(ClusterCase):
+    def blended(self, cluster, name, steps):
+        words = cluster.home / "words"
+        if not words.with_suffix(".idx").exists():
+            code, _, err = run("data", "prepare", "--output", words, "--tokenizer", TOKENIZER, ROOT / "base")
+            self.assertEqual(code, 0, err)
+            write_llmc(cluster.home / "llmc.bin")
+        job = cluster.write_job(name, steps=steps, interval=0, parallelism="tensor_parallel_degree: 1")
+        blend = f"[{{path: {training_data()}, weight: 0.2}}, {{path: words, weight: 0.5}}, {{path: llmc.bin, weight: 0.3}}]"
+        text = job.read_text().replace(f"train: {training_data()}", f"blend: {blend}, validation_fraction: 0")
+        job.write_text(text.replace("vocab_size: 259", "vocab_size: 1457"))
+        return job
+
+    def test_a_blended_job_says_its_shares_and_goes_on_alike_on_another_layout(self):
+        with Cluster(workers=2) as cluster:
+            decay = "--set=lr_schedule.decay_steps=12"
+            whole = cluster.json("submit", self.blended(cluster, "whole", 12), decay)["name"]
+            half = cluster.json("submit", self.blended(cluster, "half", 6), decay)["name"]
+            for job in (whole, half):
+                cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual([(entry["path"].rpartition("/")[2], entry["share"]) for entry in
+                              cluster.describe(whole)["data"]][1:], [("words", 0.5), ("llmc.bin", 0.3)])
+            cluster.json("resume", half, "--set=training.steps=12", "--set=parallelism.data_parallel_replicate_degree=2")
+            cluster.wait_for_state(half, "SUCCEEDED")
+            expected, got = cluster.losses(whole), cluster.losses(half)
+            self.assertEqual(sorted(got), list(range(1, 13)))
+            for step, (loss, _) in got.items():
+                self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-6, msg=f"loss of step {step}")
+
+            # data show: the shares of 5 steps of 8 samples, and tokens of the right dataset.
+            shown = []
+            for step in range(1, 6):
+                code, out, err = run("data", "show", self.blended(cluster, "shown", 6), "--step", step, "-o", "json")
+                self.assertEqual(code, 0, err)
+                shown += json.loads(out)["samples"]
+            by_file = [sample["dataset"].rpartition("/")[2] for sample in shown]
+            self.assertEqual([by_file.count(name) for name in ("data", "words", "llmc.bin")], [8, 20, 12])
+            for sample in shown:
+                if sample["dataset"].endswith("llmc.bin"):
+                    first = 32 * sample["row"]
+                    self.assertEqual(sample["tokens"], [(7 * i + i * i % 13) % 500 for i in range(first, first + 32)])
+
+            # A model that lacks the tokenizer's words is refused when it is submitted.
+            code, _, err = cluster.troupe("submit", self.blended(cluster, "small", 6), "--set=model.vocab_size=1456")
+            self.assertEqual(code, 2)
+            self.assertIn("model.vocab_size is 1456: model.vocab_size 1456 is below the 1457", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
