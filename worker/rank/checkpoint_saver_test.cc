@@ -122,7 +122,7 @@ TEST_F(CheckpointSaverTest, VotesForWhatIsOnTheDiskInBothModes) {
     saver->WaitForCopy();
     ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
     ASSERT_EQ(sent().size(), static_cast<size_t>(attempt));
-    const v1::ShardDone& done = sent().back().shard_done();
+    const v1::ShardDone done = sent().back().shard_done();
     EXPECT_EQ(done.job(), "a");
     EXPECT_EQ(done.group_epoch(), 7u);
     EXPECT_EQ(done.attempt(), attempt);
