@@ -136,7 +136,7 @@ class BadJobs(ClusterCase):
             self.assertEqual(code, 2, arguments)
             self.assertTrue(err)
         for word, commands in (("checkpoints", ["checkpoints list", "checkpoints verify"]), ("data", ["data prepare"])):
-            for arguments in ([word], [word, "export"]):
+            for arguments in ([word], [word, "no-such-command"]):
                 code, out, err = run(*arguments)
                 self.assertEqual((code, out), (2, ""), arguments)
                 for command in commands:
