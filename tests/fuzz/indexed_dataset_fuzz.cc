@@ -36,6 +36,10 @@ class TwoFiles final : public troupe::FileSystem {
                                                          troupe::CreateMode) override {
     return Refuse(path);
   }
+  StatusOr<std::unique_ptr<troupe::StreamingFile>> CreateStreaming(
+      const std::string& path, const troupe::StreamingOptions&) override {
+    return Refuse(path);
+  }
   StatusOr<std::unique_ptr<troupe::ReadableFile>> Open(const std::string& path,
                                                        troupe::SymbolicLinks) override {
     return Refuse(path);
