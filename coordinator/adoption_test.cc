@@ -1,7 +1,6 @@
 // What a coordinator that restarts does with the groups that went on meanwhile.
 #include "coordinator/recovery.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "coordinator/group.h"
@@ -9,12 +8,6 @@
 
 namespace troupe {
 namespace {
-
-using ::testing::Contains;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 using Kind = v1::CoordinatorMessage;
 
