@@ -268,7 +268,7 @@ class Bench {
     Must(MakeAttemptDirectory(files_, path));
     const auto owners = AssignOwners(slices);
     v1::CheckpointManifest manifest;
-    manifest.set_format_version(1);
+    manifest.set_format_version(kManifestFormatVersion);
     for (size_t rank = 0; rank < slices.size(); ++rank) {
       const State part(slices[rank]);
       auto shard = WriteShard(files_, path, static_cast<int>(rank), part.Owned(owners[rank]));

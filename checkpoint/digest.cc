@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <xxhash.h>
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #endif
@@ -31,6 +32,17 @@ constexpr std::array<std::array<uint32_t, 256>, 8> MakeTables() {
   return tables;
 }
 constexpr auto kTables = MakeTables();
+
+constexpr std::string_view kSha256Prefix = "sha256:";
+constexpr std::string_view kXxh128Prefix = "xxh128:";
+
+bool IsDigest(std::string_view digest, std::string_view prefix, size_t digits) {
+  return digest.size() == prefix.size() + digits && digest.starts_with(prefix) &&
+         std::all_of(digest.begin() + static_cast<ptrdiff_t>(prefix.size()), digest.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+constexpr size_t kStretchBytes = size_t{128} << 10;
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) uint32_t Crc32cSse42(std::span<const std::byte> bytes,
@@ -76,36 +88,51 @@ uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
   return Crc32cPortable(bytes, crc);
 }
 
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  TROUPE_CHECK(context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1);
+FileChecksums::FileChecksums() : state_(XXH3_createState()) {
+  TROUPE_CHECK(state_ != nullptr && XXH3_128bits_reset(state_) == XXH_OK);
 }
 
-Sha256::~Sha256() { EVP_MD_CTX_free(context_); }
+FileChecksums::~FileChecksums() { XXH3_freeState(state_); }
 
-void Sha256::Append(std::span<const std::byte> bytes) {
-  TROUPE_CHECK(EVP_DigestUpdate(context_, bytes.data(), bytes.size()) == 1);
+void FileChecksums::Append(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto block = bytes.first(std::min(bytes.size(), static_cast<size_t>(kDigestBlockBytes)));
+    // Stretch by stretch, so that the second checksum finds the bytes in the core's own cache.
+    uint32_t crc = 0;
+    for (size_t at = 0; at < block.size(); at += kStretchBytes) {
+      const auto stretch = block.subspan(at, std::min(kStretchBytes, block.size() - at));
+      crc = Crc32c(stretch, crc);
+      TROUPE_CHECK(XXH3_128bits_update(state_, stretch.data(), stretch.size()) == XXH_OK);
+    }
+    block_crc32c_.push_back(crc);
+    bytes = bytes.subspan(block.size());
+  }
 }
 
-std::string Sha256::Finish() {
+std::string FileChecksums::Digest() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_);
+  return fmt::format("{}{:016x}{:016x}", kXxh128Prefix, hash.high64, hash.low64);
+}
+
+std::string Xxh128Of(std::span<const std::byte> bytes) {
+  FileChecksums checksums;
+  checksums.Append(bytes);
+  return checksums.Digest();
+}
+
+std::string Sha256Of(std::span<const std::byte> bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned int size = 0;
-  TROUPE_CHECK(EVP_DigestFinal_ex(context_, digest.data(), &size) == 1 && size == 32);
-  std::string text = "sha256:";
+  TROUPE_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(),
+                          nullptr) == 1 &&
+               size == 32);
+  std::string text(kSha256Prefix);
   for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
   return text;
 }
 
-std::string Sha256Of(std::span<const std::byte> bytes) {
-  Sha256 hash;
-  hash.Append(bytes);
-  return hash.Finish();
-}
+bool IsSha256(std::string_view digest) { return IsDigest(digest, kSha256Prefix, 64); }
 
-bool IsSha256(std::string_view digest) {
-  constexpr std::string_view kPrefix = "sha256:";
-  return digest.size() == kPrefix.size() + 64 && digest.starts_with(kPrefix) &&
-         std::all_of(digest.begin() + kPrefix.size(), digest.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
+bool IsXxh128(std::string_view digest) { return IsDigest(digest, kXxh128Prefix, 32); }
 
 }  // namespace troupe

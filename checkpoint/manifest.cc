@@ -31,8 +31,8 @@ Status ValidateShard(const v1::ShardFile& shard) {
   const std::string where = "manifest: shard " + shard.name();
   if (shard.bytes() < 8) return InvalidArgument("{}: bytes {} is below 8", where, shard.bytes());
   if (shard.rank() < 0) return InvalidArgument("{}: rank {} is below 0", where, shard.rank());
-  if (!IsSha256(shard.digest())) {
-    return InvalidArgument("{}: digest \"{}\" is not sha256: and 64 digits", where,
+  if (!IsXxh128(shard.digest())) {
+    return InvalidArgument("{}: digest \"{}\" is not xxh128: and 32 digits", where,
                            shard.digest().substr(0, 80));
   }
   if (shard.block_crc32c_size() != DigestBlocks(shard.bytes())) {

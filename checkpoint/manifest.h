@@ -18,7 +18,7 @@
 namespace troupe {
 
 inline constexpr char kManifestFileName[] = "manifest.json";
-inline constexpr int kManifestFormatVersion = 1;
+inline constexpr int kManifestFormatVersion = 2;
 
 // What `tensor` holds, unchecked.
 GlobalSlice SliceOf(const v1::TensorSlice& tensor);

@@ -32,7 +32,7 @@ void AddTensor(v1::ShardFile& shard, std::string name, Extents global, Extents o
 // Two shards: a matrix cut by columns, a vector in the first.
 v1::CheckpointManifest Good() {
   v1::CheckpointManifest manifest;
-  manifest.set_format_version(1);
+  manifest.set_format_version(kManifestFormatVersion);
   manifest.set_job("jobs/x");
   manifest.set_attempt(3);
   manifest.mutable_state()->set_step(50);
@@ -42,7 +42,7 @@ v1::CheckpointManifest Good() {
     shard.set_name(fmt::format("rank-{:05}.safetensors", s));
     shard.set_rank(s);
     shard.set_bytes(8192);
-    shard.set_digest("sha256:" + std::string(64, 'a'));
+    shard.set_digest("xxh128:" + std::string(32, 'a'));
     shard.add_block_crc32c(7);
     AddTensor(shard, "w", {4, 6}, {0, 3 * s}, {4, 3});
   }
@@ -67,7 +67,7 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
     std::string message;
   };
   const Case cases[] = {
-      {[](auto& m) { m.set_format_version(2); }, "format_version 2 is not 1"},
+      {[](auto& m) { m.set_format_version(1); }, "format_version 1 is not 2"},
       {[](auto& m) { m.clear_shards(); }, "no shards"},
       {[](auto& m) { m.mutable_state()->set_step(-1); }, "state.step -1"},
       {[](auto& m) { m.mutable_shards(1)->set_name(m.shards(0).name()); }, "is there twice"},
@@ -165,7 +165,7 @@ TEST(ValidateManifest, SeesEveryHoleAndOverlapInRandomGrids) {
 TEST(Manifest, RoundTripsThroughJsonWithFieldNamesKept) {
   const auto json = ManifestToJson(Good());
   ASSERT_TRUE(json.ok());
-  EXPECT_THAT(*json, HasSubstr("\"format_version\": 1"));
+  EXPECT_THAT(*json, HasSubstr("\"format_version\": 2"));
   EXPECT_THAT(*json, HasSubstr("\"block_crc32c\""));
   const auto back = ManifestFromJson(*json);
   ASSERT_TRUE(back.ok()) << ToString(back.status());

@@ -107,7 +107,7 @@ std::string WriteCheckpoint(FileSystem& files, const std::string& directory, con
   TROUPE_CHECK_OK(MakeAttemptDirectory(files, directory));
   const auto ranks = SlicesOf(layout);
   v1::CheckpointManifest manifest;
-  manifest.set_format_version(1);
+  manifest.set_format_version(kManifestFormatVersion);
   manifest.mutable_state()->set_step(50);
   for (size_t r = 0; r < ranks.size(); ++r) {
     auto shard = WriteRank(files, directory, static_cast<int>(r), ranks);
@@ -190,7 +190,7 @@ TEST_F(RoundTrip, FilesLargerThanABlockAreVerifiedBlockByBlock) {
   ASSERT_TRUE(shard.ok());
   EXPECT_EQ(shard->block_crc32c_size(), 2);
   v1::CheckpointManifest manifest;
-  manifest.set_format_version(1);
+  manifest.set_format_version(kManifestFormatVersion);
   *manifest.add_shards() = *shard;
   ASSERT_TRUE(WriteManifest(files_, directory_, manifest).ok());
 
@@ -277,7 +277,7 @@ TEST_F(RoundTrip, VerifyNamesEveryTensorOfADamagedBlock) {
   for (const GlobalSlice& slice : slices) data.push_back(DataOf(slice));
   for (size_t i = 0; i < slices.size(); ++i) tensors.push_back({slices[i], data[i]});
   v1::CheckpointManifest manifest;
-  manifest.set_format_version(1);
+  manifest.set_format_version(kManifestFormatVersion);
   const auto shard = WriteShard(files_, directory_, 0, tensors);
   ASSERT_TRUE(shard.ok());
   *manifest.add_shards() = *shard;
@@ -355,7 +355,7 @@ TEST_F(RoundTrip, AKillAtAnyPointLeavesNothingThatReadsAsACheckpoint) {
       TROUPE_CHECK_OK(ArmFailpoints(fmt::format("{}=kill", point)));
       auto shard = WriteRank(files_, folder.path(), 0, ranks);
       v1::CheckpointManifest manifest;
-      manifest.set_format_version(1);
+      manifest.set_format_version(kManifestFormatVersion);
       *manifest.add_shards() = *shard;
       WriteManifest(files_, folder.path(), manifest).status().IgnoreError();
       _exit(0);

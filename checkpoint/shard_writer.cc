@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <future>
 #include <utility>
 
 #include "base/aligned_memory.h"
@@ -54,11 +53,9 @@ class Gatherer {
   size_t within_ = 0;
 };
 
-void AddBlockChecksums(std::span<const std::byte> piece, v1::ShardFile& shard) {
-  for (size_t at = 0; at < piece.size(); at += static_cast<size_t>(kDigestBlockBytes)) {
-    const size_t bytes = std::min(static_cast<size_t>(kDigestBlockBytes), piece.size() - at);
-    shard.add_block_crc32c(Crc32c(piece.subspan(at, bytes)));
-  }
+void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
+  for (const uint32_t crc : checksums.block_crc32c()) shard.add_block_crc32c(crc);
+  shard.set_digest(checksums.Digest());
 }
 
 // Creates the temporary file, has `write` fill it, makes it durable under its name.
@@ -107,7 +104,7 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
                           AlignedMemory::Make(stage_bytes * StreamingFile::kSlots));
   v1::ShardFile shard = layout.shard;
   shard.set_bytes(layout.bytes);
-  Sha256 whole;
+  FileChecksums checksums;
   Gatherer gatherer(layout, tensors);
   TROUPE_RETURN_IF_ERROR(WriteDurably(
       files, directory, layout, stages.bytes(), options, [&](StreamingFile& file) -> Status {
@@ -120,15 +117,14 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
           const auto piece = stage.first(static_cast<size_t>(bytes));
           TROUPE_RETURN_IF_ERROR(file.Wait(slot));
           gatherer.Fill(piece);
-          AddBlockChecksums(piece, shard);
-          whole.Append(piece);
+          checksums.Append(piece);
           TROUPE_RETURN_IF_ERROR(
               file.StartWrite(slot, at, stage.first(static_cast<size_t>(RoundedUp(bytes)))));
           slot = (slot + 1) % StreamingFile::kSlots;
         }
         return OkStatus();
       }));
-  shard.set_digest(whole.Finish());
+  AddChecksums(checksums, shard);
   return shard;
 }
 
@@ -140,19 +136,8 @@ StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& di
   v1::ShardFile shard = layout.shard;
   shard.set_bytes(layout.bytes);
   const auto content = image.first(static_cast<size_t>(layout.bytes));
-  // The digest of the whole can only be made from front to back: it has a thread of its own, beside
-  // the checksums and the writes.
-  std::atomic<bool> give_up{false};
-  auto digest = std::async(std::launch::async, [&] {
-    Sha256 whole;
-    for (size_t at = 0; at < content.size(); at += static_cast<size_t>(kPieceBytes)) {
-      if (give_up.load(std::memory_order_relaxed)) break;
-      whole.Append(
-          content.subspan(at, std::min(static_cast<size_t>(kPieceBytes), content.size() - at)));
-    }
-    return whole.Finish();
-  });
-  const Status written =
+  FileChecksums checksums;
+  TROUPE_RETURN_IF_ERROR(
       WriteDurably(files, directory, layout, image, options, [&](StreamingFile& file) -> Status {
         int slot = 0;
         for (int64_t at = 0; at < layout.bytes; at += kPieceBytes) {
@@ -160,15 +145,13 @@ StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& di
           const auto first = static_cast<size_t>(at);
           const auto bytes =
               static_cast<size_t>(std::min(kPieceBytes, static_cast<int64_t>(image.size()) - at));
-          AddBlockChecksums(content.subspan(first, std::min(bytes, content.size() - first)), shard);
+          checksums.Append(content.subspan(first, std::min(bytes, content.size() - first)));
           TROUPE_RETURN_IF_ERROR(file.StartWrite(slot, at, image.subspan(first, bytes)));
           slot = (slot + 1) % StreamingFile::kSlots;
         }
         return OkStatus();
-      });
-  give_up.store(!written.ok(), std::memory_order_relaxed);
-  shard.set_digest(digest.get());
-  TROUPE_RETURN_IF_ERROR(written);
+      }));
+  AddChecksums(checksums, shard);
   return shard;
 }
 

@@ -28,7 +28,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
         cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",
         fmt::format("size {} is not {}, which was written", (*file)->size(), shard.bytes()));
   }
-  Sha256 whole;
+  FileChecksums checksums;
   bool blocks_match = true;
   std::vector<std::byte> block;
   for (int64_t i = 0; i < DigestBlocks(shard.bytes()); ++i) {
@@ -39,15 +39,15 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
       return fail(AllTensorsWithin(shard, begin, end), std::string(Message(read)));
     }
     report.bytes += end - begin;
-    whole.Append(block);
-    if (Crc32c(block) != shard.block_crc32c(static_cast<int>(i))) {
+    checksums.Append(block);
+    if (checksums.block_crc32c().back() != shard.block_crc32c(static_cast<int>(i))) {
       blocks_match = false;
       fail(AllTensorsWithin(shard, begin, end),
            fmt::format("bytes {} to {} are not what was written", begin, end));
     }
   }
   if (!blocks_match) return;
-  if (const std::string digest = whole.Finish(); digest != shard.digest()) {
+  if (const std::string digest = checksums.Digest(); digest != shard.digest()) {
     return fail("", fmt::format("digest {} is not {}", digest, shard.digest()));
   }
   const auto header = ReadSafetensorsHeader(**file);
