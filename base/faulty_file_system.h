@@ -45,7 +45,8 @@ class FaultyFileSystem final : public FileSystem {
 
   // `base` must outlive this object and the files it opens. Streaming files are written by
   // `best_method` at best.
-  explicit FaultyFileSystem(FileSystem& base, WriteMethod best_method = WriteMethod::kIoUring)
+  explicit FaultyFileSystem(FileSystem& base,
+                            WriteMethod best_method = WriteMethod::kIoUringRegistered)
       : base_(base), best_method_(best_method) {}
 
   // A failing write leaves the first half of its bytes in the file, as a full disk does.

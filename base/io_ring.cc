@@ -111,7 +111,10 @@ Status IoRing::Start(bool write, int file, int64_t offset, std::span<const std::
   std::atomic_ref<unsigned>(*submit_tail_).store(tail + 1, std::memory_order_release);
   while (true) {
     const long taken = syscall(SYS_io_uring_enter, ring_, 1, 0, 0, nullptr, 0);
-    if (taken == 1) return OkStatus();
+    if (taken == 1) {
+      ++in_flight_;
+      return OkStatus();
+    }
     if (taken < 0 && errno == EINTR) continue;
     return ErrnoStatus(taken < 0 ? errno : EAGAIN, "io_uring takes no request");
   }
@@ -128,6 +131,7 @@ StatusOr<IoRing::Completion> IoRing::Next() {
   const io_uring_cqe& entry = completions_[head & complete_mask_];
   const Completion completion{entry.user_data, entry.res};
   std::atomic_ref<unsigned>(*complete_head_).store(head + 1, std::memory_order_release);
+  --in_flight_;
   return completion;
 }
 

@@ -37,6 +37,10 @@ class IoRing {
   // each. An error (a limit on locked memory) leaves the ring fit for use without.
   Status Register(std::span<std::byte> memory);
 
+  bool registered() const { return !registered_.empty(); }
+  // Requests that were begun and not taken in by Next.
+  unsigned in_flight() const { return in_flight_; }
+
   // Begins a request. `request` comes back with its completion. REQUIRES: fewer than `entries` are
   // on their way; the bytes stay until it is complete.
   Status StartWrite(int file, int64_t offset, std::span<const std::byte> bytes, uint64_t request);
@@ -64,6 +68,7 @@ class IoRing {
   unsigned complete_mask_ = 0;
   const io_uring_cqe* completions_ = nullptr;
   std::span<const std::byte> registered_;
+  unsigned in_flight_ = 0;
 };
 
 }  // namespace troupe

@@ -32,19 +32,19 @@ bool DirectUnitFits(int fd) {
 class PosixStreamingFile final : public StreamingFile {
  public:
   PosixStreamingFile(std::string path, int fd, int64_t size_bytes, WriteMethod method,
-                     std::unique_ptr<IoRing> ring)
+                     std::unique_ptr<IoRing> own_ring, IoRing* ring)
       : path_(std::move(path)),
         fd_(fd),
         size_bytes_(size_bytes),
         method_(method),
-        ring_(std::move(ring)) {}
+        own_ring_(std::move(own_ring)),
+        ring_(ring) {}
   PosixStreamingFile(const PosixStreamingFile&) = delete;
   PosixStreamingFile& operator=(const PosixStreamingFile&) = delete;
 
   ~PosixStreamingFile() override {
     // The kernel may still read the memory of writes on their way.
-    while (in_flight_ > 0 && Reap().ok()) {
-    }
+    while (in_flight_ > 0 && ring_->Next().ok()) --in_flight_;
     if (fd_ >= 0) close(fd_);
   }
 
@@ -56,7 +56,7 @@ class PosixStreamingFile final : public StreamingFile {
                      reinterpret_cast<uintptr_t>(bytes.data()) % kStreamAlignment == 0 &&
                      offset + static_cast<int64_t>(bytes.size()) <= RoundedUp(size_bytes_),
                  "slot {}, offset {}, {} bytes", slot, offset, bytes.size());
-    if (!ring_) return WriteAll(offset, bytes);
+    if (ring_ == nullptr) return WriteAll(offset, bytes);
     TROUPE_RETURN_IF_ERROR(Wait(slot));
     TROUPE_RETURN_IF_ERROR(Annotate(
         ring_->StartWrite(fd_, offset, bytes, static_cast<uint64_t>(slot)), "write " + path_));
@@ -126,7 +126,8 @@ class PosixStreamingFile final : public StreamingFile {
   int fd_;
   const int64_t size_bytes_;
   const WriteMethod method_;
-  const std::unique_ptr<IoRing> ring_;  // null: writes are done when they begin
+  const std::unique_ptr<IoRing> own_ring_;
+  IoRing* const ring_;  // null: writes are done when they begin
   std::array<Slot, kSlots> slots_;
   int in_flight_ = 0;
 };
@@ -135,6 +136,8 @@ class PosixStreamingFile final : public StreamingFile {
 
 std::string_view Name(WriteMethod method) {
   switch (method) {
+    case WriteMethod::kIoUringRegistered:
+      return "io_uring_registered";
     case WriteMethod::kIoUring:
       return "io_uring";
     case WriteMethod::kDirect:
@@ -143,6 +146,14 @@ std::string_view Name(WriteMethod method) {
       return "buffered";
   }
   TROUPE_CHECK(false, "write method {}", static_cast<int>(method));
+}
+
+std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory) {
+  auto ring = IoRing::Make(StreamingFile::kSlots);
+  if (!ring.ok()) return nullptr;
+  // Without it each write looks its pages up: slower, not wrong.
+  if (!memory.empty()) (void)(*ring)->Register(memory);
+  return *std::move(ring);
 }
 
 StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& path,
@@ -156,19 +167,21 @@ StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& 
       (!DirectUnitFits(fd) || fcntl(fd, F_SETFL, O_DIRECT) != 0)) {
     method = WriteMethod::kBuffered;
   }
-  std::unique_ptr<IoRing> ring;
-  if (method == WriteMethod::kIoUring) {
-    auto made = IoRing::Make(StreamingFile::kSlots);
-    if (made.ok()) {
-      ring = *std::move(made);
-      // Without it each write looks its pages up: slower, not wrong.
-      if (!options.memory.empty()) (void)ring->Register(options.memory);
-    } else {
-      method = WriteMethod::kDirect;
+  std::unique_ptr<IoRing> own_ring;
+  IoRing* ring = nullptr;
+  if (method < WriteMethod::kDirect) {
+    ring = options.ring;
+    // What a file before left on its way would be taken for this one's.
+    if (ring == nullptr || ring->in_flight() > 0) {
+      own_ring = MakeStreamingRing({});
+      ring = own_ring.get();
     }
+    method = ring == nullptr      ? WriteMethod::kDirect
+             : ring->registered() ? WriteMethod::kIoUringRegistered
+                                  : WriteMethod::kIoUring;
   }
-  auto file =
-      std::make_unique<PosixStreamingFile>(path, fd, options.size_bytes, method, std::move(ring));
+  auto file = std::make_unique<PosixStreamingFile>(path, fd, options.size_bytes, method,
+                                                   std::move(own_ring), ring);
   // Room for all of it: a full disk is known at once, and writes within the size of a file may be
   // on their way together where writes beyond its end would wait for each other.
   while (fallocate(fd, 0, 0, RoundedUp(options.size_bytes)) != 0) {

@@ -14,18 +14,20 @@
 #include <string>
 #include <string_view>
 
+#include "base/io_ring.h"
 #include "base/status.h"
 
 namespace troupe {
 
 // How the bytes get to the disk, best first.
 enum class WriteMethod {
-  kIoUring,   // O_DIRECT, several writes in flight in the kernel
-  kDirect,    // O_DIRECT, one write after the other: where io_uring is refused
-  kBuffered,  // through the page cache: where the file system has no O_DIRECT
+  kIoUringRegistered,  // O_DIRECT, several writes in flight in the kernel, which knows their memory
+  kIoUring,            // the same, the memory looked up for each: beyond the limit on locked memory
+  kDirect,             // O_DIRECT, one write after the other: where io_uring is refused
+  kBuffered,           // through the page cache: where the file system has no O_DIRECT
 };
 
-// "io_uring", "direct", "buffered".
+// "io_uring_registered", "io_uring", "direct", "buffered".
 std::string_view Name(WriteMethod method);
 
 // Addresses, offsets and sizes of the pieces are multiples of this.
@@ -59,11 +61,16 @@ class StreamingFile {
 
 struct StreamingOptions {
   int64_t size_bytes = 0;  // of the finished file
-  // Where the pieces lie, if in one region: the kernel is told of it beforehand. May be empty.
-  std::span<std::byte> memory;
-  // Not better than this one.
-  WriteMethod best_method = WriteMethod::kIoUring;
+  // To write through; outlives the file, and nothing else uses it meanwhile. Null: one of its own.
+  IoRing* ring = nullptr;
+  // Not better than this one; kDirect and kBuffered leave the ring unused.
+  WriteMethod best_method = WriteMethod::kIoUringRegistered;
 };
+
+// A ring for files whose pieces lie in `memory`, one file after the other. The kernel is told of
+// the memory once, as far as the limit on locked memory allows. Null where the kernel has no
+// io_uring.
+std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory);
 
 // Creates `path` exclusively, in the operating system. ALREADY_EXISTS if there is anything of that
 // name, RESOURCE_EXHAUSTED where the disk has no room for it.

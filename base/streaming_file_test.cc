@@ -24,6 +24,7 @@ class StreamingFileTest : public ::testing::TestWithParam<WriteMethod> {
   StreamingFileTest() : memory_(*AlignedMemory::Make(9 * kPiece)) {
     for (size_t i = 0; i < memory_.bytes().size(); ++i)
       memory_.bytes()[i] = static_cast<std::byte>(i * 7 + i / 4096);
+    if (GetParam() == WriteMethod::kIoUringRegistered) ring_ = MakeStreamingRing(memory_.bytes());
   }
 
   // Writes `size` bytes of memory_ in pieces.
@@ -31,7 +32,7 @@ class StreamingFileTest : public ::testing::TestWithParam<WriteMethod> {
     TROUPE_ASSIGN_OR_RETURN(
         const auto file,
         files.CreateStreaming(
-            path, {.size_bytes = size, .memory = memory_.bytes(), .best_method = GetParam()}));
+            path, {.size_bytes = size, .ring = ring_.get(), .best_method = GetParam()}));
     *method = file->method();
     int slot = 0;
     for (int64_t at = 0; at < size; at += kPiece) {
@@ -47,6 +48,7 @@ class StreamingFileTest : public ::testing::TestWithParam<WriteMethod> {
   }
 
   AlignedMemory memory_;
+  std::unique_ptr<IoRing> ring_;
   TemporaryDirectory folder_;
   PosixFileSystem files_;
 };
@@ -83,6 +85,25 @@ TEST_P(StreamingFileTest, AnInjectedFaultOfAWriteOrOfTheSyncIsReturned) {
   }
 }
 
+TEST_P(StreamingFileTest, AFileThatWasGivenUpLeavesNothingOfItsForTheNext) {
+  const auto all = memory_.bytes();
+  for (int i = 0; i < 3; ++i) {
+    auto file = files_.CreateStreaming(
+        folder_.Child("given-up-" + std::to_string(i)),
+        {.size_bytes = 9 * kPiece, .ring = ring_.get(), .best_method = GetParam()});
+    ASSERT_TRUE(file.ok()) << ToString(file.status());
+    ASSERT_TRUE((*file)->StartWrite(0, 0, all.first(static_cast<size_t>(kPiece))).ok());
+    ASSERT_TRUE((*file)->StartWrite(1, kPiece, all.first(static_cast<size_t>(kPiece))).ok());
+  }
+  if (ring_ != nullptr) {
+    EXPECT_EQ(ring_->in_flight(), 0u);
+  }
+  WriteMethod method;
+  ASSERT_TRUE(Write(files_, folder_.Child("next"), 9 * kPiece, &method).ok());
+  const auto text = ReadFile(files_, folder_.Child("next"), 1 << 20, SymbolicLinks::kRefuse);
+  EXPECT_EQ(text->substr(0, 4096), std::string(reinterpret_cast<const char*>(all.data()), 4096));
+}
+
 TEST_P(StreamingFileTest, ASizeThatNoFileCanHaveIsRefusedAtOnce) {
   const auto file = files_.CreateStreaming(
       folder_.Child("f"), {.size_bytes = int64_t{1} << 62, .best_method = GetParam()});
@@ -90,8 +111,8 @@ TEST_P(StreamingFileTest, ASizeThatNoFileCanHaveIsRefusedAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, StreamingFileTest,
-                         ::testing::Values(WriteMethod::kIoUring, WriteMethod::kDirect,
-                                           WriteMethod::kBuffered),
+                         ::testing::Values(WriteMethod::kIoUringRegistered, WriteMethod::kIoUring,
+                                           WriteMethod::kDirect, WriteMethod::kBuffered),
                          [](const auto& method) { return std::string(Name(method.param)); });
 
 TEST(StreamingFile, WritesThroughTheCacheWhereTheFileSystemHasNoDirectWrites) {
@@ -99,7 +120,7 @@ TEST(StreamingFile, WritesThroughTheCacheWhereTheFileSystemHasNoDirectWrites) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "there is no /dev/shm";
   PosixFileSystem files;
   const auto memory = *AlignedMemory::Make(4096);
-  auto file = files.CreateStreaming(path, {.size_bytes = 100, .memory = memory.bytes()});
+  auto file = files.CreateStreaming(path, {.size_bytes = 100});
   ASSERT_TRUE(file.ok()) << ToString(file.status());
   EXPECT_TRUE((*file)->StartWrite(0, 0, memory.bytes()).ok());
   EXPECT_TRUE((*file)->Finish().ok());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <utility>
 
 #include "base/aligned_memory.h"
@@ -60,7 +61,7 @@ void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
 
 // Creates the temporary file, has `write` fill it, makes it durable under its name.
 Status WriteDurably(FileSystem& files, const std::string& directory, const ShardLayout& layout,
-                    std::span<std::byte> memory, const ShardWriteOptions& options,
+                    IoRing* ring, const ShardWriteOptions& options,
                     const std::function<Status(StreamingFile&)>& write) {
   const std::string path = JoinPath(directory, layout.shard.name());
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
@@ -70,7 +71,7 @@ Status WriteDurably(FileSystem& files, const std::string& directory, const Shard
   const std::string temporary = path + ".tmp";
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<StreamingFile> file,
                           files.CreateStreaming(temporary, {.size_bytes = layout.bytes,
-                                                            .memory = memory,
+                                                            .ring = ring,
                                                             .best_method = options.best_method}));
   if (options.method != nullptr) *options.method = file->method();
   TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.shard.created"));
@@ -104,10 +105,11 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
                           AlignedMemory::Make(stage_bytes * StreamingFile::kSlots));
   v1::ShardFile shard = layout.shard;
   shard.set_bytes(layout.bytes);
+  const std::unique_ptr<IoRing> ring = MakeStreamingRing(stages.bytes());
   FileChecksums checksums;
   Gatherer gatherer(layout, tensors);
   TROUPE_RETURN_IF_ERROR(WriteDurably(
-      files, directory, layout, stages.bytes(), options, [&](StreamingFile& file) -> Status {
+      files, directory, layout, ring.get(), options, [&](StreamingFile& file) -> Status {
         int slot = 0;
         for (int64_t at = 0; at < layout.bytes; at += stage_bytes) {
           if (Stopped(options)) return Cancelled("{}: stopped", layout.shard.name());
@@ -137,8 +139,8 @@ StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& di
   shard.set_bytes(layout.bytes);
   const auto content = image.first(static_cast<size_t>(layout.bytes));
   FileChecksums checksums;
-  TROUPE_RETURN_IF_ERROR(
-      WriteDurably(files, directory, layout, image, options, [&](StreamingFile& file) -> Status {
+  TROUPE_RETURN_IF_ERROR(WriteDurably(
+      files, directory, layout, options.ring, options, [&](StreamingFile& file) -> Status {
         int slot = 0;
         for (int64_t at = 0; at < layout.bytes; at += kPieceBytes) {
           if (Stopped(options)) return Cancelled("{}: stopped", layout.shard.name());

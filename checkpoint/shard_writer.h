@@ -24,7 +24,8 @@ struct ShardTensor {
 struct ShardWriteOptions {
   // Once true the write ends with CANCELLED before its next piece. May be null.
   const std::atomic<bool>* stop = nullptr;
-  WriteMethod best_method = WriteMethod::kIoUring;
+  IoRing* ring = nullptr;  // WriteShardImage: see StreamingOptions
+  WriteMethod best_method = WriteMethod::kIoUringRegistered;
   WriteMethod* method = nullptr;  // how it was written; may be null
 };
 

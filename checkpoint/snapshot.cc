@@ -21,6 +21,7 @@ StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors) {
   TROUPE_ASSIGN_OR_RETURN(snapshot.image_, AlignedMemory::Make(snapshot.layout_.bytes));
   std::memcpy(snapshot.image_.bytes().data(), snapshot.layout_.head.data(),
               snapshot.layout_.head.size());
+  snapshot.ring_ = MakeStreamingRing(snapshot.image_.bytes());
   snapshot.tensors_ = std::move(tensors);
   return snapshot;
 }
@@ -40,7 +41,9 @@ Status Snapshot::Copy(const std::atomic<bool>& stop) {
 
 StatusOr<v1::ShardFile> Snapshot::Write(FileSystem& files, const std::string& directory,
                                         const ShardWriteOptions& options) const {
-  return WriteShardImage(files, directory, layout_, image_.bytes(), options);
+  ShardWriteOptions through_ring = options;
+  through_ring.ring = ring_.get();
+  return WriteShardImage(files, directory, layout_, image_.bytes(), through_ring);
 }
 
 }  // namespace troupe

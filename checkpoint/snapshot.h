@@ -7,6 +7,7 @@
 #define TROUPE_CHECKPOINT_SNAPSHOT_H_
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Snapshot {
   std::vector<ShardTensor> tensors_;
   ShardLayout layout_;
   AlignedMemory image_;
+  std::unique_ptr<IoRing> ring_;  // knows the image; goes first
 };
 
 }  // namespace troupe

@@ -99,7 +99,7 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
                          "coordinator was away.");
   metrics.DeclareCounter("troupe_checkpoint_writes_total",
                          "Shard files of commits, by the method by which they were written: "
-                         "io_uring, direct or buffered.");
+                         "io_uring_registered, io_uring, direct or buffered.");
   metrics.DeclareGauge("troupe_checkpoint_last_committed_step", "Step of the newest commit.");
   metrics.DeclareGauge("troupe_checkpoint_last_commit_timestamp_seconds",
                        "Unix time of the newest commit.");
