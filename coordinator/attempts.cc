@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/attempt.h"
+#include "checkpoint/manifest.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
@@ -16,7 +17,6 @@
 namespace troupe {
 namespace {
 
-constexpr int kManifestFormatVersion = 1;
 // What stopped to be saved and could not be is saved again after so long; the wait doubles with
 // each further failure up to the limit. A full disk is seldom freed within seconds.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
