@@ -15,16 +15,25 @@ struct RetentionPolicy {
   int64_t keep_every_n_steps = 0;  // 0: no step is kept for its number
 };
 
-// How many newer commits there must be before one may be removed, whatever the policy says: should
-// the newest turn out damaged, the one before it is still there.
-inline constexpr int kNewerCommitsMin = 2;
+// How many newer commits there must be that were read back and found whole before one may be
+// removed, whatever the policy says: should the newest go bad, the one before it is still there.
+inline constexpr int kNewerVerifiedMin = 2;
 
-// The attempts that may be deleted, oldest first. Of `records` (one job's, in any order) only those
-// COMMITTED are considered, newer meaning a higher step (of one step, a higher attempt number: the
-// numbers alone say nothing, since due attempts are numbered ahead of those asked for between
-// them); quarantined, aborted and open ones neither go nor protect. Kept are the newest keep_latest_k, those whose step is a multiple of
-// keep_every_n_steps, the pinned ones, and whatever has fewer than kNewerCommitsMin newer commits.
+// Of `records` (one job's, in any order) only those COMMITTED are considered, newer meaning a
+// higher step (of one step, a higher attempt number: the numbers alone say nothing, since due
+// attempts are numbered ahead of those asked for between them); quarantined, aborted and open ones
+// neither go nor protect. The policy keeps the newest keep_latest_k (at least kNewerVerifiedMin,
+// unless 0), those whose step is a multiple of keep_every_n_steps, and the pinned ones.
+
+// The attempts that may be deleted, oldest first: those that the policy does not keep and that have
+// at least kNewerVerifiedMin newer verified commits.
 std::vector<int64_t> AttemptsToDelete(std::span<const v1::CheckpointRecord> records,
+                                      const RetentionPolicy& policy);
+
+// The attempts that must be found whole before anything else may be deleted, newest first: as many
+// of the newest unverified ones as the newest commit that the policy does not keep still lacks.
+// None where the policy keeps everything, so that nothing is read in vain.
+std::vector<int64_t> AttemptsToVerify(std::span<const v1::CheckpointRecord> records,
                                       const RetentionPolicy& policy);
 
 }  // namespace troupe

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <random>
 
 #include "base/check.h"
@@ -264,6 +266,46 @@ TEST_F(RoundTrip, VerifyNamesFileAndTensor) {
   ASSERT_EQ(report.failures.size(), 1u);
   EXPECT_THAT(report.failures[0].reason, HasSubstr("No such file"));
   EXPECT_EQ(LoadAll(files_, directory_, digest, {}).code(), StatusCode::kNotFound);
+}
+
+TEST_F(RoundTrip, VerifyTellsDamageFromWhatCannotBeRead) {
+  const std::string digest = WriteCheckpoint(files_, directory_, {.tensor = 2});
+  struct Case {
+    FileOperation operation;
+    std::string file;
+    int error_number;
+    StatusCode code;
+  };
+  const Case cases[] = {
+      {FileOperation::kOpen, "manifest", EIO, StatusCode::kUnavailable},
+      {FileOperation::kOpen, "manifest", EACCES, StatusCode::kPermissionDenied},
+      {FileOperation::kOpen, "manifest", ENOENT, StatusCode::kDataLoss},
+      {FileOperation::kRead, "rank-00001", EIO, StatusCode::kUnavailable},
+      {FileOperation::kOpen, "rank-00001", ESTALE, StatusCode::kUnavailable},
+      {FileOperation::kOpen, "rank-00001", ENOENT, StatusCode::kDataLoss},
+  };
+  for (const Case& one : cases) {
+    FaultyFileSystem faulty(files_);
+    faulty.Add({.operation = one.operation,
+                .path_contains = one.file,
+                .calls = 1000,
+                .error_number = one.error_number});
+    const Status found = VerifyCheckpoint(faulty, directory_, digest).ToStatus();
+    EXPECT_EQ(found.code(), one.code) << ToString(found);
+    // Where some of it is damaged the rest does not matter.
+    TROUPE_CHECK_OK(files_.Rename(JoinPath(directory_, ShardFileName(0)), folder_.Child("away")));
+    if (one.file != "manifest") {
+      EXPECT_EQ(VerifyCheckpoint(faulty, directory_, digest).ToStatus().code(),
+                StatusCode::kDataLoss);
+    }
+    // The folder may not be mounted.
+    EXPECT_EQ(VerifyCheckpoint(files_, directory_ + "-elsewhere", digest).ToStatus().code(),
+              StatusCode::kNotFound);
+    TROUPE_CHECK_OK(files_.Rename(folder_.Child("away"), JoinPath(directory_, ShardFileName(0))));
+  }
+  const std::atomic<bool> stop = true;
+  EXPECT_EQ(VerifyCheckpoint(files_, directory_, digest, &stop).ToStatus().code(),
+            StatusCode::kCancelled);
 }
 
 TEST_F(RoundTrip, VerifyNamesEveryTensorOfADamagedBlock) {

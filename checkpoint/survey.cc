@@ -60,6 +60,7 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   record.set_commit_wall_time_ns(manifest.wall_time_ns());
   record.set_pinned(true);
   const Status whole = VerifyCheckpoint(files, path, record.digest()).ToStatus();
+  record.set_verified(whole.ok());
   record.set_state(whole.ok() ? v1::CHECKPOINT_STATE_COMMITTED : v1::CHECKPOINT_STATE_QUARANTINED);
   if (!whole.ok()) record.set_reason(std::string(Message(whole)));
   return found;

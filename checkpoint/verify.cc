@@ -1,7 +1,9 @@
 #include "checkpoint/verify.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/aligned_memory.h"
 #include "checkpoint/digest.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors.h"
@@ -14,13 +16,36 @@ std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t 
   return TensorsWithin(shard, begin, end, shard.tensors_size());
 }
 
+// What it says of a checkpoint that a file in its `directory` could not be opened or read:
+// DATA_LOSS, or the code of an error that says nothing about the file.
+StatusCode Meaning(FileSystem& files, const std::string& directory, const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kCancelled:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnavailable:
+      return status.code();
+    case StatusCode::kNotFound: {
+      // Without its directory the folder may just not be mounted here.
+      const auto info = files.Stat(directory, SymbolicLinks::kFollow);
+      return info.ok() ? StatusCode::kDataLoss : info.status().code();
+    }
+    default:
+      return StatusCode::kDataLoss;
+  }
+}
+
+// `buffer` holds a digest block, or the whole file if that is smaller.
 void VerifyShard(FileSystem& files, const std::string& directory, const v1::ShardFile& shard,
-                 VerifyReport& report) {
+                 std::span<std::byte> buffer, const std::atomic<bool>* stop, VerifyReport& report) {
   const auto fail = [&](std::string tensors, std::string reason) {
     report.failures.push_back({shard.name(), std::move(tensors), std::move(reason)});
   };
+  const auto fail_to_read = [&](std::string tensors, const Status& status) {
+    report.failures.push_back({shard.name(), std::move(tensors), std::string(Message(status)),
+                               Meaning(files, directory, status)});
+  };
   const auto file = files.Open(JoinPath(directory, shard.name()), SymbolicLinks::kRefuse);
-  if (!file.ok()) return fail("", std::string(Message(file.status())));
+  if (!file.ok()) return fail_to_read("", file.status());
   if ((*file)->size() != shard.bytes()) {
     // The tensors behind the end of a file that was cut are the ones that are lost.
     const bool cut = (*file)->size() < shard.bytes();
@@ -30,13 +55,13 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
   }
   FileChecksums checksums;
   bool blocks_match = true;
-  std::vector<std::byte> block;
   for (int64_t i = 0; i < DigestBlocks(shard.bytes()); ++i) {
     const int64_t begin = i * kDigestBlockBytes;
     const int64_t end = std::min(begin + kDigestBlockBytes, shard.bytes());
-    block.resize(static_cast<size_t>(end - begin));
+    if (stop != nullptr && stop->load()) return fail_to_read("", Cancelled("told to stop"));
+    const auto block = buffer.first(static_cast<size_t>(end - begin));
     if (const Status read = (*file)->ReadAt(begin, block); !read.ok()) {
-      return fail(AllTensorsWithin(shard, begin, end), std::string(Message(read)));
+      return fail_to_read(AllTensorsWithin(shard, begin, end), read);
     }
     report.bytes += end - begin;
     checksums.Append(block);
@@ -51,7 +76,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
     return fail("", fmt::format("digest {} is not {}", digest, shard.digest()));
   }
   const auto header = ReadSafetensorsHeader(**file);
-  if (!header.ok()) return fail("the header", std::string(Message(header.status())));
+  if (!header.ok()) return fail_to_read("the header", header.status());
   if (const Status match = MatchHeader(shard, *header); !match.ok()) {
     fail("the header", std::string(Message(match)));
   }
@@ -61,24 +86,36 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
 
 Status VerifyReport::ToStatus() const {
   if (failures.empty()) return OkStatus();
-  const VerifyFailure& first = failures.front();
-  return DataLoss("{}{}{}: {}{}", first.file, first.tensors.empty() ? "" : ": ", first.tensors,
+  const auto damage = std::ranges::find(failures, StatusCode::kDataLoss, &VerifyFailure::code);
+  const VerifyFailure& first = damage != failures.end() ? *damage : failures.front();
+  return MakeStatus(
+      first.code,
+      fmt::format("{}{}{}: {}{}", first.file, first.tensors.empty() ? "" : ": ", first.tensors,
                   first.reason,
-                  failures.size() == 1 ? "" : fmt::format(" (and {} more)", failures.size() - 1));
+                  failures.size() == 1 ? "" : fmt::format(" (and {} more)", failures.size() - 1)));
 }
 
 VerifyReport VerifyCheckpoint(FileSystem& files, const std::string& directory,
-                              std::string_view manifest_digest) {
+                              std::string_view manifest_digest, const std::atomic<bool>* stop) {
   VerifyReport report;
   const auto manifest = ReadManifest(files, directory, manifest_digest);
   if (!manifest.ok()) {
-    report.failures.push_back({kManifestFileName, "", std::string(Message(manifest.status()))});
+    report.failures.push_back({kManifestFileName, "", std::string(Message(manifest.status())),
+                               Meaning(files, directory, manifest.status())});
     return report;
   }
   report.step = manifest->state().step();
   report.files = manifest->shards_size();
+  int64_t largest = 0;
+  for (const v1::ShardFile& shard : manifest->shards()) largest = std::max(largest, shard.bytes());
+  const auto buffer = AlignedMemory::Make(std::min(largest, kDigestBlockBytes));
+  if (!buffer.ok()) {
+    report.failures.push_back(
+        {"", "", std::string(Message(buffer.status())), buffer.status().code()});
+    return report;
+  }
   for (const v1::ShardFile& shard : manifest->shards()) {
-    VerifyShard(files, directory, shard, report);
+    VerifyShard(files, directory, shard, buffer->bytes(), stop, report);
   }
   return report;
 }

@@ -60,6 +60,7 @@ Json CheckpointToJson(const v1::CheckpointRecord& checkpoint) {
                {"attempt", checkpoint.attempt()},
                {"group_epoch", checkpoint.group_epoch()},
                {"pinned", checkpoint.pinned()},
+               {"verified", checkpoint.verified()},
                {"duration_seconds", checkpoint.duration_seconds()},
                {"commit_wall_time_ns", checkpoint.commit_wall_time_ns()}};
   if (!checkpoint.reason().empty()) json["reason"] = checkpoint.reason();

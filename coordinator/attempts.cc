@@ -297,6 +297,7 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
       fmt::format("step {}, attempt {}: {}", record.step(), record.attempt(), record.path()), turn);
   SendToGroup(job, SettledMessage(job, job.group->epoch, record.attempt(), true), turn);
   SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kCommit, turn);
   CheckpointMeasured measured{record};
   for (const auto& [rank, vote] : attempt.votes) {
     measured.stall_seconds = std::max(measured.stall_seconds, vote.stall_seconds());

@@ -124,11 +124,16 @@ struct CheckpointMeasured {
 struct CheckpointSkipped {
   std::string job;
 };
+enum class CheckpointFound { kWhole, kDamaged, kUnreadable };
+struct CheckpointVerifiedMeasured {
+  std::string job;
+  CheckpointFound found = CheckpointFound::kUnreadable;
+};
 struct RestartMeasured {
   std::string job;
 };
 using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, CheckpointSkipped,
-                                 RestartMeasured>;
+                                 CheckpointVerifiedMeasured, RestartMeasured>;
 
 struct Effects {
   std::vector<std::string_view> failpoints_before;  // hit first (base/failpoint.h)

@@ -144,6 +144,7 @@ void BeginRunning(Job& job, Turn& turn) {
   }
   GrantTicket(job, turn);
   SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kOther, turn);
 }
 
 bool AllReady(const Group& group) {

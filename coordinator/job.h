@@ -73,6 +73,12 @@ struct Attempt {
   std::vector<CallId> callers;
 };
 
+// A commit that a worker was asked to read back from the disk, and that is not known to be whole.
+struct Verification {
+  SessionId session = 0;    // the stream that it was asked on: not twice on one
+  bool unreadable = false;  // the answer was neither; asked again after the next commit
+};
+
 struct Job {
   v1::JobRecord record;
   v1::JobSpec spec;
@@ -80,6 +86,7 @@ struct Job {
   v1::GroupRecord last_group;
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // settled, by attempt
   std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
+  std::map<int64_t, Verification> verifications;        // under way, by attempt
   std::optional<Group> group;
   std::vector<v1::StepEvent> unflushed;           // reports of rank 0 that are not durable yet
   MonotonicTime flush_time;                       // when they shall be; valid if there are any

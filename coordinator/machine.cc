@@ -144,6 +144,11 @@ class Stepper {
         if (job != nullptr) OnCheckpointDeleted(*job, message.checkpoint_deleted(), turn_);
         return;
       }
+      case v1::WorkerMessage::kCheckpointVerified: {
+        Job* const job = FindJob(message.checkpoint_verified().job());
+        if (job != nullptr) OnCheckpointVerified(*job, message.checkpoint_verified(), turn_);
+        return;
+      }
       case v1::WorkerMessage::kLogLines:
         OnLogLines(message.log_lines());
         return;
@@ -368,14 +373,7 @@ class Stepper {
       }
     });
     // What was asked for while it was away, or before its ranks had ended.
-    for (const auto& [id, job] : state_.jobs) {
-      const auto& ranks = job.last_group.ranks();
-      if (std::any_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
-            return placement.worker() == hello.name();
-          })) {
-        SendDeletions(job, turn_);
-      }
-    }
+    for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
     turn_.reschedule = true;
   }
 

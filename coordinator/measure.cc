@@ -61,6 +61,14 @@ void Record(const CheckpointSkipped& skipped, Metrics& metrics) {
   metrics.Add("troupe_checkpoint_skipped_total", {{"job_name", skipped.job}}, 1);
 }
 
+void Record(const CheckpointVerifiedMeasured& measured, Metrics& metrics) {
+  const char* result = "unreadable";
+  if (measured.found == CheckpointFound::kWhole) result = "whole";
+  if (measured.found == CheckpointFound::kDamaged) result = "damaged";
+  metrics.Add("troupe_checkpoint_verifications_total",
+              {{"job_name", measured.job}, {"result", result}}, 1);
+}
+
 void Record(const RestartMeasured& measured, Metrics& metrics) {
   metrics.Add("troupe_job_restarts_total", {{"job_name", measured.job}}, 1);
 }
@@ -93,7 +101,10 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
   metrics.DeclareCounter("troupe_checkpoint_aborts_total",
                          "Checkpoint attempts that were aborted.");
   metrics.DeclareCounter("troupe_checkpoint_quarantined_total",
-                         "Commits that could not be restored and are kept apart.");
+                         "Commits that were found damaged and are kept apart.");
+  metrics.DeclareCounter("troupe_checkpoint_verifications_total",
+                         "Commits that were read back from the disk before older ones were "
+                         "deleted, by what was found: whole, damaged or unreadable.");
   metrics.DeclareCounter("troupe_checkpoint_skipped_total",
                          "Due checkpoints that were skipped: one was being written, or the "
                          "coordinator was away.");

@@ -133,6 +133,8 @@ TEST(Pin, APinnedCommitOutlivesRetentionThroughARestartAndAnUnpinnedOneIsLetGoAt
   ASSERT_TRUE(pinned.status.ok());
   EXPECT_TRUE(std::get<v1::CheckpointRecord>(pinned.value).pinned());
   for (int64_t step = 20; step <= 40; step += 10) commit(step);
+  EXPECT_EQ(states().at(20), v1::CHECKPOINT_STATE_COMMITTED) << "nothing newer is verified";
+  cluster.VerifyAll("a");
   EXPECT_EQ(states().at(10), v1::CHECKPOINT_STATE_COMMITTED);
   EXPECT_FALSE(states().contains(20) && states().at(20) == v1::CHECKPOINT_STATE_COMMITTED);
   cluster.Restart();

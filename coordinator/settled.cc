@@ -10,14 +10,23 @@
 #include "plan/violation.h"
 
 namespace troupe {
+namespace {
 
-void Retire(Job& job, Turn& turn) {
+std::vector<v1::CheckpointRecord> RecordsOf(const Job& job) {
   std::vector<v1::CheckpointRecord> records;
   for (const auto& [number, record] : job.checkpoints) records.push_back(record);
-  const RetentionPolicy policy{job.spec.checkpoint().keep_latest_k(),
-                               job.spec.checkpoint().keep_every_n_steps()};
+  return records;
+}
+
+RetentionPolicy PolicyOf(const Job& job) {
+  return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
+}
+
+}  // namespace
+
+void Retire(Job& job, Turn& turn) {
   bool any = false;
-  for (const int64_t number : AttemptsToDelete(records, policy)) {
+  for (const int64_t number : AttemptsToDelete(RecordsOf(job), PolicyOf(job))) {
     v1::CheckpointRecord& record = job.checkpoints.at(number);
     record.set_state(v1::CHECKPOINT_STATE_DELETING);
     turn.effects.writes.PutCheckpoint(record);
@@ -40,6 +49,7 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
     if (record.path() != path || record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
     record.set_state(v1::CHECKPOINT_STATE_QUARANTINED);
     record.set_reason(reason);
+    record.set_verified(false);
     turn.effects.writes.PutCheckpoint(record);
     turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
     RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
@@ -75,6 +85,7 @@ Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId c
   turn.effects.replies.push_back({call, OkStatus(), *chosen});
   Retire(job, turn);
   SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kOther, turn);
   return OkStatus();
 }
 
@@ -97,6 +108,73 @@ void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& t
   if (aborted && MayBeWritten(job, record, turn.fleet)) return;
   turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
   job.checkpoints.erase(found);
+}
+
+void SendVerifications(Job& job, Occasion occasion, Turn& turn) {
+  if (job.last_group.ranks_size() == 0) return;
+  const std::string& name = job.last_group.ranks(0).worker();
+  const Worker* const worker = FindWorker(name, turn.fleet);
+  if (worker == nullptr || worker->session == 0) return;
+  const std::vector<int64_t> wanted = AttemptsToVerify(RecordsOf(job), PolicyOf(job));
+  std::erase_if(job.verifications, [&](const auto& entry) {
+    const auto found = job.checkpoints.find(entry.first);
+    return found == job.checkpoints.end() || found->second.verified() ||
+           found->second.state() != v1::CHECKPOINT_STATE_COMMITTED ||
+           (entry.second.unreadable && occasion == Occasion::kCommit);
+  });
+  for (const int64_t number : wanted) {
+    Verification& verification = job.verifications[number];
+    if (verification.session == worker->session) continue;
+    verification = {worker->session, false};
+    const v1::CheckpointRecord& record = job.checkpoints.at(number);
+    v1::CoordinatorMessage message;
+    v1::VerifyCheckpoint* const verify = message.mutable_verify_checkpoint();
+    verify->set_job(job.id());
+    verify->set_attempt(number);
+    verify->set_path(record.path());
+    verify->set_digest(record.digest());
+    SendToWorker(name, std::move(message), turn);
+  }
+}
+
+void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message, Turn& turn) {
+  const auto found = job.checkpoints.find(message.attempt());
+  if (found == job.checkpoints.end()) return;
+  v1::CheckpointRecord& record = found->second;
+  if (record.state() != v1::CHECKPOINT_STATE_COMMITTED || record.path() != message.path()) return;
+  CheckpointVerifiedMeasured measured{job.id()};
+  if (message.damaged()) {
+    measured.found = CheckpointFound::kDamaged;
+    Quarantine(job, message.path(), message.reason(), turn);
+  } else if (message.ok()) {
+    if (record.verified()) return;
+    measured.found = CheckpointFound::kWhole;
+    record.set_verified(true);
+    turn.effects.writes.PutCheckpoint(record);
+    turn.effects.failpoints_after.push_back("catalog.verified.recorded");
+  } else {
+    const auto asked = job.verifications.find(message.attempt());
+    if (asked != job.verifications.end()) asked->second.unreadable = true;
+    RecordEvent(job, "CHECKPOINT_UNREADABLE",
+                fmt::format("{}: it is not verified, and what is older stays: {}", record.path(),
+                            message.reason()),
+                turn);
+  }
+  turn.effects.measurements.push_back(std::move(measured));
+  Retire(job, turn);
+  SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kOther, turn);
+}
+
+void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn) {
+  const auto& ranks = job.last_group.ranks();
+  if (std::none_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
+        return placement.worker() == worker;
+      })) {
+    return;
+  }
+  SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kOther, turn);
 }
 
 }  // namespace troupe

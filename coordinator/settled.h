@@ -1,5 +1,5 @@
-// What becomes of a job's settled attempts: commits that retention lets go, that are pinned, or that
-// turn out bad, and what was aborted and is to be deleted. All pure.
+// What becomes of a job's settled attempts: commits that retention lets go, that are pinned, or
+// that turn out bad, and what was aborted and is to be deleted. All pure.
 #ifndef TROUPE_COORDINATOR_SETTLED_H_
 #define TROUPE_COORDINATOR_SETTLED_H_
 
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// Marks what the policy lets go as DELETING.
+// Marks what the policy lets go, and enough newer verified commits supersede, as DELETING.
 void Retire(Job& job, Turn& turn);
 
 // Keeps a checkpoint from retention, or leaves it to retention again, which then acts at once.
@@ -26,6 +26,17 @@ void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn
 void SendDeletions(const Job& job, Turn& turn);
 // The record goes, unless a rank may have written since.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
+
+enum class Occasion { kCommit, kOther };
+// Asks the worker where rank 0 runs or ran to read back the commits without which nothing more can
+// be deleted, each once on a stream; again what it could not read, after the next commit.
+void SendVerifications(Job& job, Occasion occasion, Turn& turn);
+// The commit is verified, or quarantined if it is damaged; what that lets go is deleted. Where it
+// could not be read nothing changes.
+void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message, Turn& turn);
+
+// SendDeletions and SendVerifications, if a rank runs or ran on `worker`, which has a new stream.
+void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn);
 
 }  // namespace troupe
 

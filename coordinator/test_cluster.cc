@@ -1,5 +1,6 @@
 #include "coordinator/test_cluster.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -265,6 +266,32 @@ Effects TestCluster::WriteManifest(const std::string& job, int64_t attempt) {
 void TestCluster::Commit(const std::string& job, int64_t attempt, int64_t step) {
   VoteAll(job, attempt, step);
   WriteManifest(job, attempt);
+}
+
+Effects TestCluster::Verified(const std::string& job, int64_t attempt, bool ok, bool damaged) {
+  v1::WorkerMessage message;
+  v1::CheckpointVerified* const verified = message.mutable_checkpoint_verified();
+  verified->set_job(job);
+  verified->set_attempt(attempt);
+  const auto& checkpoints = state_.jobs.at(job).checkpoints;
+  if (checkpoints.contains(attempt)) verified->set_path(checkpoints.at(attempt).path());
+  verified->set_ok(ok);
+  verified->set_damaged(damaged);
+  if (!ok) verified->set_reason("rank-00000.safetensors: a reason");
+  return Say(WorkerOf(job, 0), std::move(message));
+}
+
+void TestCluster::VerifyAll(const std::string& job) {
+  std::vector<v1::CoordinatorMessage>& inbox = workers_.at(WorkerOf(job, 0)).inbox;
+  while (true) {
+    const auto asked = std::find_if(inbox.begin(), inbox.end(), [](const auto& message) {
+      return message.has_verify_checkpoint();
+    });
+    if (asked == inbox.end()) return;
+    const int64_t attempt = asked->verify_checkpoint().attempt();
+    inbox.erase(asked);
+    Verified(job, attempt, true);
+  }
 }
 
 void TestCluster::StopRanks(const std::string& job, uint64_t epoch,

@@ -71,6 +71,10 @@ class TestCluster {
   Effects WriteManifest(const std::string& job, int64_t attempt);
   // Votes of all and manifest.
   void Commit(const std::string& job, int64_t attempt, int64_t step);
+  // What rank 0's worker answers to VerifyCheckpoint; ok and damaged are not both true.
+  Effects Verified(const std::string& job, int64_t attempt, bool ok, bool damaged = false);
+  // It answers every VerifyCheckpoint in its inbox, and those that follow: whole. They leave it.
+  void VerifyAll(const std::string& job);
   // Every rank of the epoch says that it stopped, as told.
   void StopRanks(const std::string& job, uint64_t epoch, const std::vector<std::string>& workers);
   Effects Crash(const std::string& job, int32_t rank);

@@ -169,6 +169,7 @@ class Daemon {
   void Perform(session::RemoveCheckpoint& remove) {
     file_chores_.Remove(std::move(remove.request));
   }
+  void Perform(session::ReadCheckpointBack& read) { file_chores_.Verify(std::move(read.request)); }
   void Perform(session::Note& note) { LogInfo("worker", "{}", note.text); }
   void Perform(session::EndDaemon& end) {
     LogError("worker", "ends: {}", end.message);

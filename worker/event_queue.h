@@ -11,8 +11,8 @@
 namespace troupe {
 
 // What other threads may say: the stream's and the file chores's words.
-using QueuedEvent =
-    std::variant<session::StreamMessage, session::StreamClosed, session::CheckpointGone>;
+using QueuedEvent = std::variant<session::StreamMessage, session::StreamClosed,
+                                 session::CheckpointGone, session::CheckpointReadBack>;
 
 // Thread-safe.
 class EventQueue {

@@ -1,21 +1,40 @@
 #include "worker/file_chores.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
+#include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/log.h"
 #include "checkpoint/attempt.h"
+#include "checkpoint/verify.h"
 #include "worker/rank_logs.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kMaxWaiting = 1024;
+// Of the thread that reads commits back: ranks of the host train meanwhile.
+constexpr int kReadBackNiceness = 10;
 
 }  // namespace
 
 FileChores::FileChores(session::Config config, std::shared_ptr<EventQueue> events)
-    : config_(std::move(config)), events_(std::move(events)), executor_(kMaxWaiting) {}
+    : config_(std::move(config)),
+      events_(std::move(events)),
+      executor_(kMaxWaiting),
+      verifier_(kMaxWaiting) {
+  verifier_.Run([] {
+    if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadBackNiceness) != 0) {
+      LogWarning("worker", "{}", ToString(ErrnoStatus(errno, "lower the priority of a thread")));
+    }
+  });
+}
+
+FileChores::~FileChores() { stop_ = true; }
 
 void FileChores::ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream) {
   const bool queued = executor_.Run([this, request, stream] {
@@ -41,6 +60,42 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
     events_->Push(std::move(gone));
   });
   if (!queued) LogWarning("worker", "remove checkpoint {}: too much else waits", request.path());
+}
+
+void FileChores::Verify(v1::VerifyCheckpoint request) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!verifying_.insert(request.path()).second) return;
+  }
+  if (verifier_.Run([this, request] { ReadBack(request); })) return;
+  Say(request, ResourceExhausted("{} commits wait to be read back already", kMaxWaiting));
+}
+
+void FileChores::ReadBack(const v1::VerifyCheckpoint& request) {
+  Status found = HitFailpoint("checkpoint.verify.begin");
+  if (found.ok()) {
+    PosixFileSystem files;
+    found = VerifyCheckpoint(files, request.path(), request.digest(), &stop_).ToStatus();
+  }
+  // The coordinator asks the next life.
+  if (stop_) return;
+  if (!found.ok()) LogWarning("worker", "verify {}: {}", request.path(), ToString(found));
+  Say(request, found);
+}
+
+void FileChores::Say(const v1::VerifyCheckpoint& request, const Status& found) {
+  {
+    const std::lock_guard lock(mutex_);
+    verifying_.erase(request.path());
+  }
+  session::CheckpointReadBack read;
+  read.verified.set_job(request.job());
+  read.verified.set_attempt(request.attempt());
+  read.verified.set_path(request.path());
+  read.verified.set_ok(found.ok());
+  read.verified.set_damaged(found.code() == StatusCode::kDataLoss);
+  read.verified.set_reason(std::string(Message(found)));
+  events_->Push(std::move(read));
 }
 
 }  // namespace troupe

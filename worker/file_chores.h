@@ -1,10 +1,16 @@
-// The daemon's slow work on files, off its loop: reads logs, removes checkpoints.
+// The daemon's slow work on files, off its loop: reads logs, removes checkpoints, reads commits
+// back from the disk.
 #ifndef TROUPE_WORKER_FILE_CHORES_H_
 #define TROUPE_WORKER_FILE_CHORES_H_
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "base/serial_executor.h"
+#include "base/status.h"
 #include "troupe/v1/worker.pb.h"
 #include "worker/coordinator_stream.h"
 #include "worker/event_queue.h"
@@ -16,8 +22,9 @@ namespace troupe {
 class FileChores {
  public:
   FileChores(session::Config config, std::shared_ptr<EventQueue> events);
-  // Finishes what it does now; the rest is dropped.
-  ~FileChores() = default;
+  // Finishes what it does now, but for a commit that is being read: that is given up. The rest is
+  // dropped.
+  ~FileChores();
   FileChores(const FileChores&) = delete;
   FileChores& operator=(const FileChores&) = delete;
 
@@ -26,11 +33,24 @@ class FileChores {
   // Says CheckpointGone once the removal is durable; a failure is logged, the coordinator asks
   // again, as it does where too much waits to be removed.
   void Remove(v1::DeleteCheckpoint request);
+  // Says CheckpointReadBack once it has read the commit, one at a time and behind everything else
+  // that wants the processor. One that waits or is read already is not read again for being asked
+  // for again.
+  void Verify(v1::VerifyCheckpoint request);
 
  private:
+  void ReadBack(const v1::VerifyCheckpoint& request);
+  void Say(const v1::VerifyCheckpoint& request, const Status& found);
+
   const session::Config config_;
   const std::shared_ptr<EventQueue> events_;
-  SerialExecutor executor_;  // last: its tasks use the others
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::set<std::string> verifying_;  // paths, from the request to the answer
+  // Last: their tasks use the others. The second one's thread has a low priority for good: it may
+  // not raise it again.
+  SerialExecutor executor_;
+  SerialExecutor verifier_;
 };
 
 }  // namespace troupe

@@ -136,11 +136,44 @@ class Catalog(ClusterCase):
             pinned = cluster.json("checkpoints", "pin", job, first["step"])
             self.assertEqual((pinned["path"], pinned["pinned"]), (first["path"], True))
             cluster.wait_for_state(job, "SUCCEEDED")
-            self.assertEqual([c["step"] for c in cluster.checkpoints(job)], [first["step"], 55, 60])
+            # The last commit is read back before what it supersedes goes.
+            wait_until(lambda: [c["step"] for c in cluster.checkpoints(job)] == [first["step"], 55, 60], "retention")
             self.assert_committed_checkpoints_verify(cluster, job)
             cluster.json("checkpoints", "unpin", job, first["path"])
             wait_until(lambda: not pathlib.Path(first["path"]).exists(), "retention took it")
             self.assertEqual([c["step"] for c in cluster.checkpoints(job)], [55, 60])
+
+    def test_retention_reads_newer_commits_back_and_keeps_what_a_damaged_one_would_have_superseded(self):
+        with Cluster(workers=2, environment=SLOW) as cluster:
+            path = cluster.write_job("kept", steps=2000, interval=0)
+            job = cluster.json("submit", path, "--set=checkpoint.keep_latest_k=2")["name"]
+
+            def steps(*, all=False, key="state", value="COMMITTED"):
+                listed = cluster.json("checkpoints", "list", job, *(["--all"] if all else []))["checkpoints"]
+                return [c["step"] for c in listed if c[key] == value]
+
+            wait_until(lambda: cluster.describe(job)["step"] >= 1, "the first step")
+            old, bad = (cluster.json("checkpoints", "create", job) for _ in range(2))
+            self.assertEqual((old["verified"], bad["verified"]), (False, False), "nothing could be deleted")
+            flip(shard(bad, 1))
+            newer = cluster.json("checkpoints", "create", job)
+            wait_until(lambda: steps(all=True, value="QUARANTINED") == [bad["step"]]
+                       and steps(key="verified", value=True) == [newer["step"]], "both were read back")
+            self.assertEqual(steps(), [old["step"], newer["step"]])
+            self.assertEqual(run("checkpoints", "verify", old["path"], "--digest", old["digest"])[0], 0)
+            # With a second newer one that is whole the oldest may go, and goes; the damaged one stays.
+            newest = cluster.json("checkpoints", "create", job)
+            wait_until(lambda: not pathlib.Path(old["path"]).exists(), "retention took the oldest")
+            self.assertEqual(steps(), [newer["step"], newest["step"]])
+            self.assertEqual(steps(key="verified", value=True), [newer["step"], newest["step"]])
+            kept = {c["step"]: c for c in cluster.describe(job)["checkpoints"]}
+            self.assertEqual(kept[bad["step"]]["state"], "QUARANTINED")
+            self.assertIn("rank-00001.safetensors", kept[bad["step"]]["reason"])
+            self.assertTrue(pathlib.Path(bad["path"]).exists())
+            self.assertEqual(self.metric(cluster, "troupe_checkpoint_quarantined_total", "kept"), 1)
+            self.assertEqual(cluster.describe(job)["restarts"], 0)
+            self.assertEqual(cluster.troupe("cancel", job)[0], 0)
+            self.assert_committed_checkpoints_verify(cluster, job)
 
     def test_diff_names_the_tensors_that_differ_whatever_the_layouts(self):
         with Cluster(workers=2) as cluster:

@@ -91,7 +91,7 @@ class KillTable(ClusterCase):
         once.mkdir()
         cluster.environment = {"TROUPE_FAILPOINTS": armed, "TROUPE_FAILPOINTS_ONCE_DIR": str(once)}
         with cluster:
-            keep = 1 if "delete" in failpoint or "tombstone" in failpoint else 0
+            keep = int(any(word in failpoint for word in ("delete", "tombstone", "verify", "catalog.verified")))
             path = cluster.write_job("killed", steps=STEPS, interval=2 if keep else 4, parallelism=LAYOUTS[layout])
             # A submit that met a dying coordinator is repeated under the same request id: one job, not two.
             def submitted():
@@ -184,11 +184,12 @@ FAILPOINTS = {
     "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.written": SECOND, "checkpoint.manifest.durable": SECOND,
     # Three commits at least (2, 4, 6), or there is nothing to delete.
     "checkpoint.delete.begin": {7, 9, 11}, "checkpoint.delete.unlinked": {7, 9, 11},
+    "checkpoint.verify.begin": {7, 9, 11},
     "checkpoint.load.verified": {5},
     # The coordinator dies: the ranks go on.
     "catalog.intent.recorded": NOTHING, "catalog.votes.complete": NOTHING, "catalog.commit.before": NOTHING,
     "catalog.commit.after": NOTHING, "catalog.job.recorded": NOTHING, "catalog.ticket.recorded": NOTHING,
-    "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING,
+    "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING, "catalog.verified.recorded": NOTHING,
     "step.begin": {1, 5, 9}, "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
     # Before there is a job.
     "session.before_hello": NOTHING,

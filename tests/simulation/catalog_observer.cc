@@ -117,6 +117,12 @@ void CatalogObserver::OnHistory(std::string_view key, std::string_view value) {
                                  row.group_epoch()));
 }
 
+bool CatalogObserver::IsWhole(const v1::CheckpointRecord& commit) const {
+  return world_.storage.WasFoundWhole(commit.path()) &&
+         (world_.storage.IsCorrupt(commit.path()) ||
+          world_.storage.Read(commit.path(), commit.digest()).ok());
+}
+
 void CatalogObserver::OnCheckpoint(const std::string& key,
                                    const std::optional<std::string>& value) {
   if (!value) {
@@ -153,16 +159,28 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
                                      record.step(), restored->step));
     }
   }
+  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED && before != record.state()) {
+    world_.truth.Check(world_.storage.IsCorrupt(record.path()), 11,
+                       fmt::format("{} is quarantined and is whole: {}", key, record.reason()));
+  }
+  if (record.verified()) {
+    world_.truth.Check(world_.storage.WasFoundWhole(record.path()), 12,
+                       fmt::format("{} is recorded as verified and was never found whole", key));
+  }
   if (record.state() == v1::CHECKPOINT_STATE_DELETING && before == v1::CHECKPOINT_STATE_COMMITTED) {
     int newer = 0;
     for (const auto& [other, commit] : checkpoints_) {
+      if (commit.job() != record.job() || std::pair(commit.step(), commit.attempt()) <=
+                                              std::pair(record.step(), record.attempt())) {
+        continue;
+      }
       newer +=
-          commit.job() == record.job() && commit.state() == v1::CHECKPOINT_STATE_COMMITTED &&
-          std::pair(commit.step(), commit.attempt()) > std::pair(record.step(), record.attempt());
+          commit.state() == v1::CHECKPOINT_STATE_COMMITTED && commit.verified() && IsWhole(commit);
     }
-    world_.truth.Check(
-        newer >= 2 && !record.pinned() && !found->second.pinned(), 12,
-        fmt::format("{} of step {} is deleted with {} newer commits", key, record.step(), newer));
+    ++deletions_;
+    world_.truth.Check(newer >= 2 && !record.pinned() && !found->second.pinned(), 12,
+                       fmt::format("{} of step {} is deleted with {} newer commits that are whole",
+                                   key, record.step(), newer));
   }
   checkpoints_[key] = record;
 }
@@ -226,6 +244,13 @@ const v1::CheckpointRecord* CatalogObserver::Head(const std::string& job) const 
     }
   }
   return head;
+}
+
+bool CatalogObserver::HasQuarantined(const std::string& job, int64_t step) const {
+  return std::any_of(checkpoints_.begin(), checkpoints_.end(), [&](const auto& entry) {
+    return entry.second.job() == job && entry.second.step() == step &&
+           entry.second.state() == v1::CHECKPOINT_STATE_QUARANTINED;
+  });
 }
 
 const v1::CheckpointRecord* CatalogObserver::AnyCommit(SeededRandom& random) const {

@@ -40,9 +40,13 @@ class CatalogObserver {
   const std::map<std::string, v1::JobSpec>& specs() const { return specs_; }
   const std::map<std::string, v1::LeaseRecord>& leases() const { return leases_; }
   uint64_t commits() const { return commits_; }
+  // Commits that retention let go.
+  uint64_t deletions() const { return deletions_; }
   uint64_t history_rows() const { return history_rows_; }
   // The newest commit of the job that is not quarantined; null if there is none.
   const v1::CheckpointRecord* Head(const std::string& job) const;
+  // Whether a commit of that step is quarantined.
+  bool HasQuarantined(const std::string& job, int64_t step) const;
   // A random commit of a random job, for faults; null if there is none.
   const v1::CheckpointRecord* AnyCommit(SeededRandom& random) const;
 
@@ -51,6 +55,9 @@ class CatalogObserver {
   void OnHistory(std::string_view key, std::string_view value);
   void OnCheckpoint(const std::string& key, const std::optional<std::string>& value);
   void OnLease(const std::string& key, const std::optional<std::string>& value);
+  // It was read back and found whole, and all that happened to it since is the run's damage, of
+  // which nobody can know.
+  bool IsWhole(const v1::CheckpointRecord& commit) const;
 
   // A batch of the writer at hand takes effect: only the newest leader epoch's may, and each epoch
   // is one coordinator's.
@@ -75,6 +82,7 @@ class CatalogObserver {
   std::map<std::string, std::string> acknowledged_submits_;  // request id → job
   std::set<std::string> acknowledged_cancels_;
   uint64_t commits_ = 0;
+  uint64_t deletions_ = 0;
   uint64_t history_rows_ = 0;
 };
 

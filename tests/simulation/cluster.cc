@@ -145,7 +145,10 @@ class Cluster {
     system_.Start(coordinator_);
     system_.Start(client_);
     for (const NodeId worker : workers_) system_.Start(worker);
-    world_.faults = {.crash_per_step = 0.001, .hang_per_step = 0.0002, .shard_failure = 0.01};
+    world_.faults = {.crash_per_step = 0.001,
+                     .hang_per_step = 0.0002,
+                     .shard_failure = 0.01,
+                     .unreadable_commit = 0.05};
     faults.Begin();
     ScheduleCorruption();
     bool within = RunFor(unit_ * kFaultPhase + std::chrono::milliseconds(1));
@@ -241,8 +244,9 @@ class Cluster {
     for (const v1::JobSpec& spec : load_.specs) {
       const v1::JobRecord& job = observer_.jobs().at(spec.name());
       const bool crashes = load_.natures.at(spec.name()).crash_at_step != 0;
-      // A job whose only commit went bad on the disk must not begin again from its seed. That it had
-      // none left, and that what is quarantined is bad, is checked where it is restored and here.
+      // A job whose only commit went bad on the disk must not begin again from its seed. That it
+      // had none left, and that what is quarantined is bad, is checked where it is restored and
+      // here.
       const bool lost = job.failure().cause() == "NO_RESTORABLE_CHECKPOINT";
       if (lost) {
         truth.Check(observer_.Head(spec.name()) == nullptr, 11,
@@ -253,9 +257,12 @@ class Cluster {
                               job.failure().cause(), job.failure().message()));
       if (job.state() == v1::JOB_STATE_SUCCEEDED && HasFolder(spec)) {
         const v1::CheckpointRecord* const head = observer_.Head(spec.name());
-        truth.Check(head != nullptr && head->step() == spec.training().steps(), 11,
+        const int64_t steps = spec.training().steps();
+        truth.Check((head != nullptr && head->step() == steps) ||
+                        observer_.HasQuarantined(spec.name(), steps),
+                    11,
                     fmt::format("{} succeeded with its head at step {} of {}", spec.name(),
-                                head == nullptr ? -1 : head->step(), spec.training().steps()));
+                                head == nullptr ? -1 : head->step(), steps));
       }
       const v1::CheckpointRecord* const head = observer_.Head(spec.name());
       if (head != nullptr && !world_.storage.IsCorrupt(head->path())) {
@@ -278,6 +285,7 @@ class Cluster {
     result.heal_seconds = ToSeconds(healed);
     result.steps_applied = world_.steps_applied;
     result.commits = observer_.commits();
+    result.deletions = observer_.deletions();
     result.history_rows = observer_.history_rows();
     result.coordinator_starts = system_.Boots(coordinator_);
     result.violations = world_.truth.violations();

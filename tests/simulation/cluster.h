@@ -29,6 +29,7 @@ struct ClusterResult {
   double heal_seconds = 0;  // from the end of the faults until every job had ended
   uint64_t steps_applied = 0;
   uint64_t commits = 0;
+  uint64_t deletions = 0;  // of commits, by retention
   uint64_t history_rows = 0;
   uint64_t coordinator_starts = 0;
   int64_t restarts = 0;  // of jobs

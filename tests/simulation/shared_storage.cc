@@ -76,6 +76,12 @@ StatusOr<Restored> SharedStorage::Read(const std::string& path,
   return restored;
 }
 
+Status SharedStorage::Verify(const std::string& path, const std::string& manifest_digest) {
+  const Status found = Read(path, manifest_digest).status();
+  if (found.ok()) found_whole_.insert(path);
+  return found;
+}
+
 bool SharedStorage::Corrupt(const std::string& path) {
   const auto found = attempts_.find(path);
   if (found == attempts_.end() || found->second.shards.empty()) return false;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/status.h"
@@ -39,6 +40,12 @@ class SharedStorage {
   // missing or differs.
   StatusOr<Restored> Read(const std::string& path, const std::string& manifest_digest) const;
 
+  // The same of an attempt that is read back; remembers those that it found whole.
+  Status Verify(const std::string& path, const std::string& manifest_digest);
+  // Whether the attempt was read back and whole then. It may have gone bad since, but for that it
+  // still is.
+  bool WasFoundWhole(const std::string& path) const { return found_whole_.contains(path); }
+
   void Delete(const std::string& path) { attempts_.erase(path); }
   bool Exists(const std::string& path) const { return attempts_.contains(path); }
   size_t attempts() const { return attempts_.size(); }
@@ -56,6 +63,7 @@ class SharedStorage {
 
   Truth& truth_;
   std::map<std::string, Attempt> attempts_;
+  std::set<std::string> found_whole_;  // paths
 };
 
 // The name of the file that a rank writes.

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "actor/sim/system.h"
 #include "tests/simulation/catalog_observer.h"
@@ -26,7 +28,7 @@ class SimulatedClusters : public testing::TestWithParam<uint64_t> {};
 
 // Each seed runs twice: what a run depends on is the seed alone.
 TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
-  uint64_t steps = 0, commits = 0, rows = 0, starts = 0;
+  uint64_t steps = 0, commits = 0, deletions = 0, rows = 0, starts = 0;
   for (uint64_t i = 0; i < kSeedsPerShard; ++i) {
     const ClusterOptions options{.seed = 1 + GetParam() * kSeedsPerShard + i};
     const ClusterResult first = RunCluster(options);
@@ -36,6 +38,7 @@ TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
     ASSERT_EQ(first.events, again.events) << "seed " << options.seed << " does not replay";
     steps += first.steps_applied;
     commits += first.commits;
+    deletions += first.deletions;
     rows += first.history_rows;
     starts += first.coordinator_starts;
   }
@@ -43,6 +46,7 @@ TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
   EXPECT_GT(steps, 100 * kSeedsPerShard);
   EXPECT_GT(rows, 20 * kSeedsPerShard);
   EXPECT_GT(commits, kSeedsPerShard);
+  EXPECT_GT(deletions, kSeedsPerShard / 2);
   EXPECT_GT(starts, kSeedsPerShard);
 }
 
@@ -142,6 +146,109 @@ TEST_F(Writers, TwoCoordinatorsInOneLeaderEpochAreCaught) {
   EXPECT_EQ(Violations(1), 1);
   Writes(second, 2);
   EXPECT_EQ(Violations(1), 1);
+}
+
+// --- Whether what retention deletes is superseded.
+
+class Retention : public testing::Test {
+ protected:
+  Retention() {
+    v1::JobSpec spec;
+    spec.mutable_training()->set_seed(kSeed);
+    WriteBatch batch;
+    batch.Put("job/a", v1::JobRecord().SerializeAsString());
+    batch.Put("spec/a", spec.SerializeAsString());
+    observer_.OnWrite(batch);
+  }
+
+  // A commit of job "a", of its own step; verified as a worker would, or by a lie.
+  void Commit(int64_t attempt, bool verified, bool lies = false) {
+    const int64_t step = 2 * attempt;
+    v1::CheckpointRecord& record = records_[attempt];
+    record.set_job("a");
+    record.set_attempt(attempt);
+    record.set_step(step);
+    record.set_path(fmt::format("/shared/{}", attempt));
+    v1::CheckpointManifest manifest;
+    manifest.mutable_state()->set_step(step);
+    v1::ShardFile& file = *manifest.add_shards();
+    file.set_name(ShardName(0));
+    file.set_digest(world_.storage.WriteShard(
+        record.path(), 0, {.step = step, .state = world_.truth.State(kSeed, step)}));
+    record.set_digest(world_.storage.WriteManifest(record.path(), manifest));
+    Put(attempt, v1::CHECKPOINT_STATE_WRITING);
+    Put(attempt, v1::CHECKPOINT_STATE_COMMITTED);
+    if (!verified) return;
+    if (!lies) {
+      EXPECT_TRUE(world_.storage.Verify(record.path(), record.digest()).ok());
+    }
+    record.set_verified(true);
+    Put(attempt, v1::CHECKPOINT_STATE_COMMITTED);
+  }
+  void Put(int64_t attempt, v1::CheckpointState state) {
+    v1::CheckpointRecord& record = records_.at(attempt);
+    record.set_state(state);
+    WriteBatch batch;
+    batch.Put(fmt::format("checkpoint/a/{}", attempt), record.SerializeAsString());
+    observer_.OnWrite(batch);
+  }
+  // The invariants that broke so far.
+  std::vector<int> Broken() const {
+    std::vector<int> broken;
+    for (const Violation& violation : world_.truth.violations()) {
+      broken.push_back(violation.invariant);
+    }
+    return broken;
+  }
+
+  static constexpr uint64_t kSeed = 5;
+  SimulatedSystem system_{{.seed = 1}};
+  World world_{system_, 1, MakeTimeLimits(1)};
+  CatalogObserver observer_{world_};
+  std::map<int64_t, v1::CheckpointRecord> records_;
+};
+
+TEST_F(Retention, OfWhatTwoVerifiedCommitsSupersedeKeepsTheInvariantThoughTheyGoBadLater) {
+  Commit(1, false);
+  Commit(2, true);
+  Commit(3, true);
+  world_.storage.Corrupt("/shared/3");
+  Put(1, v1::CHECKPOINT_STATE_DELETING);
+  EXPECT_EQ(Broken(), std::vector<int>{});
+  EXPECT_EQ(observer_.deletions(), 1u);
+}
+
+TEST_F(Retention, OfWhatCommitsSupersedeThatWereNotReadBackIsCaught) {
+  Commit(1, false);
+  Commit(2, false);
+  Commit(3, true);
+  Commit(4, false);
+  Put(1, v1::CHECKPOINT_STATE_DELETING);
+  EXPECT_EQ(Broken(), std::vector<int>{12});
+}
+
+TEST_F(Retention, OfWhatLostCommitsSupersedeIsCaught) {
+  Commit(1, false);
+  Commit(2, true);
+  Commit(3, true);
+  world_.storage.Delete("/shared/3");
+  Put(1, v1::CHECKPOINT_STATE_DELETING);
+  EXPECT_EQ(Broken(), std::vector<int>{12});
+}
+
+TEST_F(Retention, ByACommitThatIsSaidToBeVerifiedAndWasNotIsCaught) {
+  Commit(1, true, true);
+  EXPECT_EQ(Broken(), std::vector<int>{12});
+}
+
+TEST_F(Retention, AQuarantineOfWhatIsWholeIsCaught) {
+  Commit(1, true);
+  Commit(2, true);
+  world_.storage.Corrupt("/shared/1");
+  Put(1, v1::CHECKPOINT_STATE_QUARANTINED);
+  EXPECT_EQ(Broken(), std::vector<int>{});
+  Put(2, v1::CHECKPOINT_STATE_QUARANTINED);
+  EXPECT_EQ(Broken(), std::vector<int>{11});
 }
 
 }  // namespace

@@ -34,6 +34,10 @@ struct Removed {
   static constexpr std::string_view kMessageName = "worker.removed";
   v1::DeleteCheckpoint request;
 };
+struct ReadBack {
+  static constexpr std::string_view kMessageName = "worker.read_back";
+  v1::VerifyCheckpoint request;
+};
 
 Duration Draw(Context& context, Duration low, Duration high) {
   return low + Duration(static_cast<int64_t>(context.RandomBits() %
@@ -127,6 +131,21 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     gone.deleted.set_path(removed->request.path());
     return Run(std::move(gone), context);
   }
+  if (const auto* read = message.As<ReadBack>()) {
+    const v1::VerifyCheckpoint& request = read->request;
+    session::CheckpointReadBack back;
+    back.verified.set_job(request.job());
+    back.verified.set_attempt(request.attempt());
+    back.verified.set_path(request.path());
+    const bool readable = world_.storage.Exists(request.path()) &&
+                          !world_.random.Chance(world_.faults.unreadable_commit);
+    const Status found = readable ? world_.storage.Verify(request.path(), request.digest())
+                                  : Unavailable("cannot be read");
+    back.verified.set_ok(found.ok());
+    back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
+    back.verified.set_reason(std::string(Message(found)));
+    return Run(std::move(back), context);
+  }
   // What is left concerns one rank: its alarms, and its group's fate.
   for (Process& process : processes_) {
     if (process.rank != nullptr && process.rank->OnMessage(message, context)) break;
@@ -177,6 +196,9 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
   } else if (const auto* remove = std::get_if<session::RemoveCheckpoint>(&effect)) {
     context.SetTimer(Draw(context, milliseconds(1), milliseconds(50)),
                      AnyMessage(Removed{remove->request}));
+  } else if (const auto* read = std::get_if<session::ReadCheckpointBack>(&effect)) {
+    context.SetTimer(Draw(context, milliseconds(10), milliseconds(2000)),
+                     AnyMessage(ReadBack{read->request}));
   } else if (const auto* end = std::get_if<session::EndDaemon>(&effect)) {
     return Internal("the daemon ends itself: {}", end->message);
   }

@@ -39,6 +39,7 @@ struct RankFaults {
   double crash_per_step = 0;
   double hang_per_step = 0;
   double shard_failure = 0;
+  double unreadable_commit = 0;  // of those that are read back
 };
 
 class World {

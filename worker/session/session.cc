@@ -119,6 +119,9 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kDeleteCheckpoint:
       effects.push_back(RemoveCheckpoint{message.delete_checkpoint()});
       return;
+    case CoordinatorMessage::kVerifyCheckpoint:
+      effects.push_back(ReadCheckpointBack{message.verify_checkpoint()});
+      return;
     case CoordinatorMessage::kReadLogs:
       effects.push_back(ReadRankLogs{message.read_logs()});
       return;
@@ -342,6 +345,10 @@ Effects Step(State& state, const Event& event) {
   } else if (const auto* gone = std::get_if<CheckpointGone>(&event.what)) {
     WorkerMessage message;
     *message.mutable_checkpoint_deleted() = gone->deleted;
+    SendOrKeep(state, effects, std::move(message));
+  } else if (const auto* read = std::get_if<CheckpointReadBack>(&event.what)) {
+    WorkerMessage message;
+    *message.mutable_checkpoint_verified() = read->verified;
     SendOrKeep(state, effects, std::move(message));
   }
   if (!state.ended) OnTick(state, event.now, effects);

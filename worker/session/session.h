@@ -130,9 +130,14 @@ struct RankExited {
 struct CheckpointGone {
   v1::CheckpointDeleted deleted;
 };
+struct CheckpointReadBack {
+  v1::CheckpointVerified verified;
+};
 struct Event {
   MonotonicTime now;
-  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, CheckpointGone> what;
+  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, CheckpointGone,
+               CheckpointReadBack>
+      what;
 };
 
 // --- Effects, performed in order.
@@ -167,6 +172,10 @@ struct ReadRankLogs {
 struct RemoveCheckpoint {
   v1::DeleteCheckpoint request;
 };
+// Answered by CheckpointReadBack.
+struct ReadCheckpointBack {
+  v1::VerifyCheckpoint request;
+};
 // For the log.
 struct Note {
   std::string text;
@@ -177,7 +186,7 @@ struct EndDaemon {
 };
 using Effect =
     std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
-                 SendToRank, ReadRankLogs, RemoveCheckpoint, Note, EndDaemon>;
+                 SendToRank, ReadRankLogs, RemoveCheckpoint, ReadCheckpointBack, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
 // Everything starts with the first Tick: processes of all devices, and the first dial.

@@ -493,6 +493,36 @@ TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAga
   EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
 }
 
+TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
+  Settle();
+  CoordinatorMessage message;
+  message.mutable_verify_checkpoint()->set_job("jobs/a");
+  message.mutable_verify_checkpoint()->set_attempt(3);
+  message.mutable_verify_checkpoint()->set_path("/ck/a/3");
+  message.mutable_verify_checkpoint()->set_digest("sha256:3");
+  const auto reads = All<ReadCheckpointBack>(Said(message));
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(reads[0].request.path(), "/ck/a/3");
+  EXPECT_EQ(reads[0].request.digest(), "sha256:3");
+
+  v1::CheckpointVerified verified;
+  verified.set_job("jobs/a");
+  verified.set_attempt(3);
+  verified.set_ok(true);
+  auto sent = Sent(Do(CheckpointReadBack{verified}));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_TRUE(sent[0].checkpoint_verified().ok());
+  EXPECT_EQ(sent[0].leader_epoch(), 1u);
+
+  Do(StreamClosed{state_.stream, "gone"});
+  EXPECT_TRUE(Sent(Do(CheckpointReadBack{verified})).empty());
+  After(std::chrono::seconds(1));
+  sent = Sent(Welcome(2));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].checkpoint_verified().attempt(), 3);
+  EXPECT_TRUE(All<ReadCheckpointBack>(Said(message, 1)).empty()) << "of a former leader";
+}
+
 TEST_F(SessionTest, AProcessThatCannotStartIsTriedAgainWithGrowingBoundedWaits) {
   Do(Tick{});
   Welcome(1);

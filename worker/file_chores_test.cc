@@ -1,0 +1,131 @@
+#include "worker/file_chores.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/check.h"
+#include "base/failpoint.h"
+#include "base/temporary_directory.h"
+#include "checkpoint/attempt.h"
+#include "checkpoint/test_checkpoint.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FileChoresTest : public testing::Test {
+ protected:
+  FileChoresTest() {
+    TROUPE_CHECK_OK(MakeDirectories(files_, path_));
+    digest_ = WriteTestCheckpoint(files_, path_, {{"w", {1, 2, 3, 4, 5, 6, 7, 8}}}, 2);
+  }
+  ~FileChoresTest() override { TROUPE_CHECK_OK(ArmFailpoints("")); }
+
+  void Ask() {
+    v1::VerifyCheckpoint request;
+    request.set_job("a");
+    request.set_attempt(7);
+    request.set_path(path_);
+    request.set_digest(digest_);
+    chores_->Verify(request);
+  }
+  // The next answer, which must be about the request.
+  v1::CheckpointVerified Answer() {
+    while (answers_.empty()) {
+      pollfd polled{events_->descriptor(), POLLIN, 0};
+      if (poll(&polled, 1, 30'000) != 1) {
+        ADD_FAILURE() << "no answer";
+        return {};
+      }
+      for (QueuedEvent& event : events_->TakeAll()) answers_.push_back(std::move(event));
+    }
+    auto* const read = std::get_if<session::CheckpointReadBack>(&answers_.front());
+    if (read == nullptr) {
+      ADD_FAILURE() << "another event";
+      return {};
+    }
+    const v1::CheckpointVerified verified = read->verified;
+    answers_.pop_front();
+    EXPECT_EQ(verified.job(), "a");
+    EXPECT_EQ(verified.attempt(), 7);
+    EXPECT_EQ(verified.path(), path_);
+    return verified;
+  }
+  v1::CheckpointVerified Verify() {
+    Ask();
+    return Answer();
+  }
+
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.Child("a/step-00000010-epoch-1-attempt-7-at-1");
+  PosixFileSystem files_;
+  std::string digest_;
+  const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
+  std::deque<QueuedEvent> answers_;
+  std::unique_ptr<FileChores> chores_ = std::make_unique<FileChores>(session::Config(), events_);
+};
+
+TEST_F(FileChoresTest, ACommitThatIsWholeIsSaidToBe) {
+  const v1::CheckpointVerified verified = Verify();
+  EXPECT_TRUE(verified.ok()) << verified.reason();
+  EXPECT_FALSE(verified.damaged());
+  EXPECT_EQ(verified.reason(), "");
+}
+
+TEST_F(FileChoresTest, DamageIsToldApartFromWhatCannotBeRead) {
+  struct Case {
+    std::string what;
+    std::function<void()> spoil;
+    bool damaged;
+    std::string reason;
+  };
+  const std::string shard = JoinPath(path_, ShardFileName(1));
+  const Case cases[] = {
+      {"error", [] { TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=error")); }, false,
+       "failpoint"},
+      {"bit",
+       [&] {
+         TROUPE_CHECK_OK(ArmFailpoints(""));
+         ChangeFile(files_, shard, [](std::string& bytes) { bytes.back() ^= 1; });
+       },
+       true, "rank-00001.safetensors: the header, tensors w: bytes"},
+      {"missing", [&] { TROUPE_CHECK_OK(files_.Remove(shard)); }, true, "No such file"},
+      {"manifest", [&] { digest_ += "0"; }, true, "which was committed"},
+      {"folder",
+       [&] { TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("elsewhere"))); },
+       false, "No such file"},
+  };
+  for (const Case& one : cases) {
+    one.spoil();
+    const v1::CheckpointVerified verified = Verify();
+    EXPECT_FALSE(verified.ok()) << one.what;
+    EXPECT_EQ(verified.damaged(), one.damaged) << one.what;
+    EXPECT_THAT(verified.reason(), HasSubstr(one.reason)) << one.what;
+  }
+}
+
+TEST_F(FileChoresTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {
+  TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:200@1"));
+  for (int i = 0; i < 3; ++i) Ask();
+  EXPECT_TRUE(Answer().ok());
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_TRUE(Verify().ok()) << "which would come third";
+  EXPECT_TRUE(answers_.empty());
+}
+
+TEST_F(FileChoresTest, TheEndGivesUpWhatWaitsWithoutAnAnswer) {
+  TROUPE_CHECK_OK(ArmFailpoints("checkpoint.verify.begin=delay:300"));
+  Ask();
+  chores_.reset();
+  EXPECT_TRUE(events_->TakeAll().empty());
+}
+
+}  // namespace
+}  // namespace troupe
