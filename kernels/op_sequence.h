@@ -4,14 +4,38 @@
 #define TROUPE_KERNELS_OP_SEQUENCE_H_
 
 #include <string>
+#include <vector>
 
 #include "kernels/backend.h"
 #include "model/program/op.h"
 
 namespace troupe::kernels {
 
-inline bool Accumulates(bool first_writer, const RunOptions& options) {
-  return !(first_writer && options.first_microbatch);
+// When an accumulated output is written afresh.
+enum class Overwrites : uint8_t { kNever, kFirstMicrobatch, kEveryRun };
+
+inline Overwrites OverwritesOf(const model::Program& program, const model::Op& op) {
+  if (!op.first_writer) return Overwrites::kNever;
+  const bool of_microbatch =
+      program.value(op.outputs.back()).role == model::Role::kMicrobatchGradient;
+  return of_microbatch ? Overwrites::kEveryRun : Overwrites::kFirstMicrobatch;
+}
+
+inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
+  return overwrites == Overwrites::kNever ||
+         (overwrites == Overwrites::kFirstMicrobatch && !options.first_microbatch);
+}
+
+// Elements of each rank's block of `whole`, cut along dim 0 over `ranks`, in group order.
+inline std::vector<size_t> BlockElements(const model::Value& whole, int ranks) {
+  int64_t row_elements = 1;
+  for (size_t d = 1; d < whole.dims.size(); ++d) row_elements *= whole.dims[d].local;
+  std::vector<size_t> counts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const model::Range rows = model::BalancedRange(whole.dims[0].local, ranks, rank);
+    counts.push_back(static_cast<size_t>(rows.size() * row_elements));
+  }
+  return counts;
 }
 
 // The value of a view's root: the value that owns the storage. `offset` grows by the elements that
@@ -63,7 +87,10 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
   if (op.kind == model::OpKind::kControlReduce) {
     return find ? find({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
   }
-  if (op.kind != model::OpKind::kAllReduce) return nullptr;
+  if (op.kind != model::OpKind::kAllReduce && op.kind != model::OpKind::kReduceScatter &&
+      op.kind != model::OpKind::kAllGather) {
+    return nullptr;
+  }
   return find ? find(std::get<model::CollectiveAttributes>(op.attributes).group) : nullptr;
 }
 

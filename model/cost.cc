@@ -5,9 +5,10 @@
 namespace troupe::model {
 namespace {
 
-// The bytes that a collective reduces: several inputs are one range of memory with 64-byte aligned
-// members.
+// The bytes that a collective reduces, scatters or gathers: several inputs are one range of memory
+// with 64-byte aligned members.
 int64_t PayloadBytes(const Op& op, const Program& program) {
+  if (op.kind == OpKind::kAllGather) return program.value(op.outputs[0]).bytes();
   int64_t bytes = 0;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     bytes = (bytes + 63) / 64 * 64 + program.value(op.inputs[i]).bytes();
@@ -15,8 +16,13 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   return bytes;
 }
 
+// One of the two halves of an all-reduce.
+bool HalvesTraffic(const Op& op) {
+  return op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather;
+}
+
 bool Communicates(const Op& op) {
-  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce;
+  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce || HalvesTraffic(op);
 }
 
 }  // namespace
@@ -45,16 +51,6 @@ double ModelFlops(const Program& program, int chunk_index, Piece piece) {
   return sum;
 }
 
-int GroupSize(const MeshView& mesh, const CollectiveGroup& group) {
-  if (group.kind == CollectiveGroup::Kind::kOwners) return mesh.degrees[Axis::kPipe] > 1 ? 2 : 1;
-  int size = 1;
-  for (int a = 0; a < kNumAxes; ++a) {
-    if (group.kind == CollectiveGroup::Kind::kAll || (group.axes & (1u << a)))
-      size *= mesh.degrees.of[a];
-  }
-  return size;
-}
-
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops) {
   std::vector<CollectiveCost> costs;
   for (const Op& op : ops) {
@@ -64,7 +60,7 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
     if (ranks == 1) continue;
     const int64_t bytes = PayloadBytes(op, program);
     costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
-                     2.0 * (ranks - 1) / ranks * static_cast<double>(bytes)});
+                     (HalvesTraffic(op) ? 1.0 : 2.0) * (ranks - 1) / ranks * static_cast<double>(bytes)});
   }
   return costs;
 }

@@ -25,16 +25,13 @@ PartFlops ModelFlops(const Program& program, int chunk_index);
 // Of one run of a piece.
 double ModelFlops(const Program& program, int chunk_index, Piece piece);
 
-// Ranks of a group; owners are two.
-int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
-
 // A collective that sends something: groups of one rank and copies are left out.
 struct CollectiveCost {
   OpKind kind;
   CollectiveGroup group;
   CollectivePurpose purpose;
-  int64_t payload_bytes = 0;  // reduced, on each rank
-  // Sent by one rank with the ring algorithm: 2·(n-1)/n of the payload.
+  int64_t payload_bytes = 0;  // reduced, scattered or gathered: the whole on each rank
+  // Sent by one rank with the ring algorithm: (n-1)/n of the payload, twice in an all-reduce.
   double sent_bytes = 0;
 };
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);

@@ -15,6 +15,15 @@ void Add(const AddArgs& args, int thread, int threads) {
   }
 }
 
+void Accumulate(const AccumulateArgs& args, int thread, int threads) {
+  const Part part = PartOf(args.count, thread, threads, 64);
+  for (int64_t i = part.begin; i < part.end; i += kLanes) {
+    const int64_t count = part.end - i;
+    const F32 x = LoadUpTo(args.x + i, count);
+    StoreUpTo(args.y + i, count, args.accumulate ? LoadUpTo(args.y + i, count) + x : x);
+  }
+}
+
 void Cast(const CastArgs& args, int thread, int threads) {
   const Part part = PartOf(args.count, thread, threads, 64);
   BFloat16* y = static_cast<BFloat16*>(args.y);

@@ -4,7 +4,6 @@
 #include <optional>
 
 namespace troupe::kernels::cpu {
-namespace {
 
 std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind) {
   if (kind == model::ReduceKind::kMax) {
@@ -23,6 +22,8 @@ std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind)
   }
   return std::nullopt;
 }
+
+namespace {
 
 class AllReduce : public Instruction {
  public:

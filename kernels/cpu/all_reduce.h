@@ -4,14 +4,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "collective/reduction.h"
 #include "kernels/cpu/instruction.h"
 #include "model/program/op.h"
 #include "model/program/value.h"
 
 namespace troupe::kernels::cpu {
+
+// Absent where there is no such reduction of the dtype.
+std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind);
 
 // [input, input + bytes) is copied to output where the two differ, then reduced there over
 // `communicator` (null: a group of one). INVALID_ARGUMENT where there is no such reduction for the

@@ -27,17 +27,18 @@ class Instruction {
 template <typename Args>
 class KernelInstruction : public Instruction {
  public:
-  KernelInstruction(const Args& args, Kernel<Args> kernel, int threads, bool first_writer = false,
+  KernelInstruction(const Args& args, Kernel<Args> kernel, int threads,
+                    Overwrites overwrites = Overwrites::kNever,
                     Kernel<Args> finish = nullptr)
       : args_(args),
         kernel_(kernel),
         finish_(finish),
         threads_(threads),
-        first_writer_(first_writer) {}
+        overwrites_(overwrites) {}
 
   Status Run(const RunOptions& options) override {
     if constexpr (requires { args_.accumulate; }) {
-      args_.accumulate = Accumulates(first_writer_, options);
+      args_.accumulate = Accumulates(overwrites_, options);
     }
     Parallel(threads_, [this](int part) { kernel_(args_, part, threads_); });
     if (finish_ != nullptr)
@@ -50,7 +51,7 @@ class KernelInstruction : public Instruction {
   const Kernel<Args> kernel_;
   const Kernel<Args> finish_;
   const int threads_;
-  const bool first_writer_;
+  const Overwrites overwrites_;
 };
 
 }  // namespace troupe::kernels::cpu

@@ -35,6 +35,7 @@ void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
 void SoftmaxRescale(const SoftmaxRescaleArgs&, int, int);
 void CrossEntropy(const CrossEntropyArgs&, int, int);
 void CrossEntropyGrad(const CrossEntropyGradArgs&, int, int);
+void Accumulate(const AccumulateArgs&, int, int);
 void SumOfSquares(const SumOfSquaresArgs&, int, int);
 void AdamW(const AdamWArgs&, int, int);
 
@@ -46,6 +47,7 @@ const KernelTable& Kernels() {
       .rms_norm_grad = {&RmsNormGrad<float>, &RmsNormGrad<BFloat16>},
       .rms_norm_grad_finish = &RmsNormGradFinish,
       .add = {&Add<float>, &Add<BFloat16>},
+      .accumulate = &Accumulate,
       .cast = &Cast,
       .rope = {&Rope<float>, &Rope<BFloat16>},
       .attention = {&Attention<float>, &Attention<BFloat16>},

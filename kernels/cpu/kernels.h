@@ -58,6 +58,12 @@ struct AddArgs {
   void* y;
   int64_t count;
 };
+struct AccumulateArgs {
+  const float* x;
+  float* y;  // += x
+  int64_t count;
+  bool accumulate;
+};
 struct CastArgs {
   const float* x;
   void* y;  // bf16
@@ -181,6 +187,7 @@ struct KernelTable {
   Kernel<RmsNormGradArgs> rms_norm_grad[kComputeDTypes];
   Kernel<RmsNormGradArgs> rms_norm_grad_finish;
   Kernel<AddArgs> add[kComputeDTypes];
+  Kernel<AccumulateArgs> accumulate;
   Kernel<CastArgs> cast;
   Kernel<RopeArgs> rope[kComputeDTypes];
   Kernel<AttentionArgs> attention[kComputeDTypes];

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu/all_reduce.h"
+#include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/update.h"
 #include "kernels/op_sequence.h"
 #include "kernels/rope_frequencies.h"
@@ -35,25 +36,26 @@ bool SameRotation(const model::RopeAttributes& a, const model::RopeAttributes& b
 
 template <typename Args>
 std::unique_ptr<Instruction> OnKernel(const Args& args, Kernel<Args> kernel, int threads,
-                                      bool first_writer = false, Kernel<Args> finish = nullptr) {
-  return std::make_unique<KernelInstruction<Args>>(args, kernel, threads, first_writer, finish);
+                                      Overwrites overwrites = Overwrites::kNever,
+                                      Kernel<Args> finish = nullptr) {
+  return std::make_unique<KernelInstruction<Args>>(args, kernel, threads, overwrites, finish);
 }
 
 class ProductInstruction : public Instruction {
  public:
   ProductInstruction(Product* product, const void* a, const void* b, void* c, char* scratch,
-                     bool accumulates, bool first_writer, int threads)
+                     bool accumulates, Overwrites overwrites, int threads)
       : product_(product),
         a_(a),
         b_(b),
         c_(c),
         scratch_(scratch),
         accumulates_(accumulates),
-        first_writer_(first_writer),
+        overwrites_(overwrites),
         threads_(threads) {}
   Status Run(const RunOptions& options) override {
     omp_set_num_threads(threads_);  // of this thread's regions: the library's
-    return product_->Run(a_, b_, c_, accumulates_ && Accumulates(first_writer_, options), scratch_);
+    return product_->Run(a_, b_, c_, accumulates_ && Accumulates(overwrites_, options), scratch_);
   }
 
  private:
@@ -63,7 +65,7 @@ class ProductInstruction : public Instruction {
   void* const c_;
   char* const scratch_;
   const bool accumulates_;
-  const bool first_writer_;
+  const Overwrites overwrites_;
   const int threads_;
 };
 
@@ -144,6 +146,9 @@ Status Preparation::MeasureOp(const Op& op) {
     }
     case OpKind::kRmsNormGrad:
       bytes = threads_ * Extent(op.inputs[1], 1) * static_cast<int64_t>(sizeof(float));
+      break;
+    case OpKind::kReduceScatter:
+      if (KeepsInput(op)) bytes = program_.value(op.inputs[0]).bytes();
       break;
     case OpKind::kSumOfSquares:
       bytes = threads_ * static_cast<int64_t>(sizeof(double));
@@ -256,6 +261,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   };
   const int64_t elements = op.outputs.empty() ? 0 : program_.value(op.outputs[0]).elements();
   const int threads = ThreadsFor(elements);
+  const Overwrites overwrites = OverwritesOf(program_, op);
   switch (op.kind) {
     case OpKind::kEmbedding: {
       const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
@@ -279,7 +285,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                    offset,
                                    false};
       return OnKernel(args, kernels_.embedding_grad[column(op.inputs[1])], threads,
-                      op.first_writer);
+                      overwrites);
     }
     case OpKind::kRmsNorm: {
       const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
@@ -309,7 +315,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                  Extent(op.inputs[1], 0),
                                  Extent(op.inputs[1], 1),
                                  false};
-      return OnKernel(args, kernels_.rms_norm_grad[column(op.inputs[1])], threads, op.first_writer,
+      return OnKernel(args, kernels_.rms_norm_grad[column(op.inputs[1])], threads, overwrites,
                       kernels_.rms_norm_grad_finish);
     }
     case OpKind::kAdd:
@@ -320,7 +326,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kMatmulGradWeight:
       return std::make_unique<ProductInstruction>(
           products_.at(ShapeOf(op)).get(), in(0), in(1), out(0), scratch(),
-          op.kind == OpKind::kMatmulGradWeight, op.first_writer, ThreadsFor(ShapeOf(op)));
+          op.kind == OpKind::kMatmulGradWeight, overwrites, ThreadsFor(ShapeOf(op)));
     case OpKind::kRope: {
       const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
       const RopeTable& table = TableOf(attributes);
@@ -404,7 +410,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const CrossEntropyArgs args{floats(in(0)),           floats(in(1)),
                                   floats(in(2)),           reinterpret_cast<double*>(out(0)),
                                   Extent(op.inputs[0], 0), false};
-      return OnKernel(args, kernels_.cross_entropy, 1, op.first_writer);
+      return OnKernel(args, kernels_.cross_entropy, 1, overwrites);
     }
     case OpKind::kCrossEntropyGrad: {
       const CrossEntropyGradArgs args{floats(in(0)), floats(in(1)), floats(out(0)),
@@ -417,6 +423,22 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(CastArgs{floats(in(0)), out(0), elements}, kernels_.cast, threads);
     case OpKind::kAllReduce:
       return MakeCollective(op, buffer);
+    case OpKind::kReduceScatter:
+      return MakeReduceScatter(op, buffer);
+    case OpKind::kAllGather: {
+      Communicator* const communicator = CommunicatorOf(op, find_communicator_);
+      const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+      const model::Value& whole = program_.value(op.outputs[0]);
+      std::vector<size_t> bytes =
+          BlockElements(whole, model::GroupSize(program_.mesh, attributes.group));
+      for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
+      return cpu::MakeAllGather(in(0), out(0), std::move(bytes), PurposeOf(attributes.purpose),
+                                communicator);
+    }
+    case OpKind::kAccumulate: {
+      const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
+      return OnKernel(args, kernels_.accumulate, threads, overwrites);
+    }
     case OpKind::kControlTotals:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:
@@ -438,6 +460,26 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op,
   return MakeAllReduce(input, output, bytes, program_.value(op.inputs[0]).dtype,
                        std::get<model::CollectiveAttributes>(op.attributes),
                        CommunicatorOf(op, find_communicator_));
+}
+
+StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& op, int buffer) {
+  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+  const model::Value& whole = program_.value(op.inputs[0]);
+  return cpu::MakeReduceScatter(
+      {.input = Address(op.inputs[0], buffer),
+       .output = Address(op.outputs[0], buffer),
+       .copy = KeepsInput(op) ? scratch() : nullptr,
+       .counts = BlockElements(whole, model::GroupSize(program_.mesh, attributes.group)),
+       .dtype = whole.dtype,
+       .purpose = PurposeOf(attributes.purpose)},
+      CommunicatorOf(op, find_communicator_));
+}
+
+// Reducing uses the input up: where it must be kept, a copy of it is.
+bool Preparation::KeepsInput(const Op& op) const {
+  if (op.consumes_input) return false;
+  int64_t offset = 0;
+  return RootOf(program_, op.inputs[0], &offset) != RootOf(program_, op.outputs[0], &offset);
 }
 
 std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {

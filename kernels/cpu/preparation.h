@@ -59,6 +59,8 @@ class Preparation {
   ProductShape ShapeOf(const model::Op& op) const;
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
+  StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
+  bool KeepsInput(const model::Op& op) const;
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
   // Small ops stay on one thread.
   int ThreadsFor(int64_t elements) const;

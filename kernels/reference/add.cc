@@ -9,4 +9,12 @@ void Add(const Operation& operation) {
   }
 }
 
+void Accumulate(const Operation& operation) {
+  const int64_t count = operation.Output(0).elements();
+  double* sum = operation.outputs[0];
+  for (int64_t i = 0; i < count; ++i) {
+    sum[i] = (operation.accumulate ? sum[i] : 0.0) + operation.inputs[0][i];
+  }
+}
+
 }  // namespace troupe::kernels::reference

@@ -59,6 +59,9 @@ void CrossEntropy(const Operation& operation);
 void CrossEntropyGrad(const Operation& operation);
 void Copy(const Operation& operation);  // copy and cast
 Status AllReduce(const Operation& operation);
+Status ReduceScatter(const Operation& operation);
+Status AllGather(const Operation& operation);
+void Accumulate(const Operation& operation);
 void ControlTotals(const Operation& operation);
 void SumOfSquares(const Operation& operation);
 Status ControlReduce(const Operation& operation);

@@ -83,6 +83,13 @@ Status RunOperation(const reference::Operation& operation) {
       return OkStatus();
     case OpKind::kAllReduce:
       return r::AllReduce(operation);
+    case OpKind::kReduceScatter:
+      return r::ReduceScatter(operation);
+    case OpKind::kAllGather:
+      return r::AllGather(operation);
+    case OpKind::kAccumulate:
+      r::Accumulate(operation);
+      return OkStatus();
     case OpKind::kCast:
       r::Copy(operation);
       return OkStatus();
@@ -163,7 +170,7 @@ class ReferenceExecutable : public Executable {
       current_.store(model::Name(op.kind), std::memory_order_relaxed);
       reference::Operation operation{.program = program_,
                                      .op = op,
-                                     .accumulate = Accumulates(op.first_writer, options),
+                                     .accumulate = Accumulates(OverwritesOf(program_, op), options),
                                      .communicator = CommunicatorOf(op, find_communicator_),
                                      .address = address};
       for (const model::ValueId id : op.inputs) operation.inputs.push_back(Numbers(id, buffer));

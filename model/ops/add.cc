@@ -1,4 +1,5 @@
 // kAdd: y = a + b. Linear, hence also a sum of two values that are Partial(sum) alike.
+// kAccumulate: y += x, over the microbatches of a step.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -30,8 +31,16 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return OkStatus();
 }
 
+StatusOr<std::vector<ValueType>> InferAccumulate(const MeshView& mesh,
+                                                 const Attributes& attributes, Inputs in) {
+  const Value& x = *in[0];
+  TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kFloat32, x.dims.size()));
+  return std::vector<ValueType>{{x.dtype, x.dims, x.placement, x.segments}};
+}
+
 }  // namespace
 
+OpRules AccumulateRules() { return {.infer = InferAccumulate, .accumulated_output = 0}; }
 OpRules AddRules() { return {.infer = Infer, .differentiate = Differentiate, .in_place_input = 0}; }
 
 }  // namespace troupe::model

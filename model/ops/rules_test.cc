@@ -300,5 +300,52 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
                    .ok());
 }
 
+TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
+  MeshView mesh;
+  mesh.degrees[Axis::kDataShard] = 2;
+  mesh.degrees[Axis::kExpert] = 2;
+  CollectiveGroup group = GroupOf(Axis::kDataShard);
+  group.axes |= GroupOf(Axis::kExpert).axes;
+  CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+  for (const int64_t rows : {int64_t{7}, int64_t{3}, int64_t{8}}) {
+    int64_t sum = 0;
+    for (int rank = 0; rank < 4; ++rank) {
+      mesh.coordinates[Axis::kDataShard] = rank / 2;
+      mesh.coordinates[Axis::kExpert] = rank % 2;
+      Value x;
+      x.name = "x";
+      x.dims = {{"rows", 2 * rows, rows}, {"columns", 3, 3}};
+      x.placement[Axis::kTensor] = Shard(0);
+      const std::vector<const Value*> inputs = {&x};
+      const auto scatter = [&] {
+        return RulesOf(OpKind::kReduceScatter).infer(mesh, attributes, inputs);
+      };
+      EXPECT_FALSE(scatter().ok()) << "nothing is Partial";
+      x.placement[Axis::kDataShard] = PartialSum();
+      EXPECT_FALSE(scatter().ok()) << "one of the two axes is not";
+      x.placement[Axis::kExpert] = PartialSum();
+      const auto scattered = scatter();
+      ASSERT_TRUE(scattered.ok()) << scattered.status();
+      EXPECT_EQ(ToText((*scattered)[0].placement), "data_shard:S(0) expert:S(0) tensor:S(0)");
+      EXPECT_EQ((*scattered)[0].dims[0].global, 2 * rows);
+      sum += (*scattered)[0].dims[0].local;
+
+      Value block = x;
+      block.dims = (*scattered)[0].dims;
+      block.placement = (*scattered)[0].placement;
+      const std::vector<const Value*> blocks = {&block};
+      attributes.extent = rows;
+      const auto gathered = RulesOf(OpKind::kAllGather).infer(mesh, attributes, blocks);
+      ASSERT_TRUE(gathered.ok()) << gathered.status();
+      EXPECT_EQ((*gathered)[0].dims, x.dims);
+      EXPECT_EQ(ToText((*gathered)[0].placement), "data_shard:C expert:C tensor:S(0)");
+      attributes.extent = rows + 4;
+      EXPECT_FALSE(RulesOf(OpKind::kAllGather).infer(mesh, attributes, blocks).ok());
+      attributes.extent = 0;
+    }
+    EXPECT_EQ(sum, rows);
+  }
+}
+
 }  // namespace
 }  // namespace troupe::model

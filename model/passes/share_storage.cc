@@ -21,6 +21,9 @@ class ChunkStorage {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const int input = RulesOf(ops_[i]->kind).in_place_input;
       if (input >= 0) TryShare(*ops_[i], position_[i], ops_[i]->inputs[input], ops_[i]->outputs[0]);
+      if (ops_[i]->kind == OpKind::kReduceScatter) {
+        ops_[i]->consumes_input = IsDeadAfter(*ops_[i], position_[i]);
+      }
     }
   }
 
@@ -35,19 +38,20 @@ class ChunkStorage {
         last = std::max(last, at);
       }
     };
-    for (const Op& op : program_.Ops(chunk_index_, Piece::kForward)) {
+    auto& pieces = program_.ops[chunk_index_];
+    for (Op& op : pieces[static_cast<int>(Piece::kForward)]) {
       ops_.push_back(&op);
       position_.push_back({next, next});
       place(op, 0, next);
       place(op, 1, next++);
     }
-    const std::vector<Op>& backward = program_.Ops(chunk_index_, Piece::kBackward);
+    std::vector<Op>& backward = pieces[static_cast<int>(Piece::kBackward)];
     const int inputs_first =
         static_cast<int>(std::count_if(backward.begin(), backward.end(), [](const Op& op) {
           return op.part != Part::kWeightGradient;
         }));
     int input_gradient = next, weight_gradient = next + inputs_first;
-    for (const Op& op : backward) {
+    for (Op& op : backward) {
       const int split = op.part == Part::kWeightGradient ? weight_gradient++ : input_gradient++;
       ops_.push_back(&op);
       position_.push_back({next, split});
@@ -77,9 +81,18 @@ class ChunkStorage {
     }
   }
 
+  // True where nothing reads the storage of the first input after `op`.
+  bool IsDeadAfter(const Op& op, const Position& at) const {
+    const ValueId root = StorageRoot(program_, op.inputs[0]);
+    const Role role = program_.value(root).role;
+    if (root == program_.chunks[chunk_index_].output) return false;
+    if (role != Role::kActivation && role != Role::kMicrobatchGradient) return false;
+    return last_read_[root][0] <= at[0] && last_read_[root][1] <= at[1];
+  }
+
   Program& program_;
   const int chunk_index_;
-  std::vector<const Op*> ops_;  // F, then B
+  std::vector<Op*> ops_;  // F, then B
   std::vector<Position> position_;
   std::vector<Position> last_read_;  // by storage root
 };

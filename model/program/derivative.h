@@ -18,6 +18,7 @@ class GradientContext {
   // The gradient of a value of F; complete when the rule of the operation that made it runs.
   // kNoValue: none.
   ValueId GradientOf(ValueId value) const;
+  const Value& ValueOf(ValueId value) const { return program_.value(value); }
   bool HasGradient(ValueId value) const { return GradientOf(value) != kNoValue; }
 
   // Appends an operation to B. Output i is the gradient (or one summand of it) of targets[i]: of a

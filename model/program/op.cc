@@ -25,6 +25,9 @@ const char* Name(OpKind kind) {
                                                       "softmax_stats_grad",
                                                       "copy",
                                                       "all_reduce",
+                                                      "reduce_scatter",
+                                                      "all_gather",
+                                                      "accumulate",
                                                       "cast",
                                                       "control_totals",
                                                       "sum_of_squares",
@@ -38,6 +41,24 @@ const char* Name(CollectivePurpose purpose) {
   static constexpr const char* kNames[] = {"tensor",  "sequence", "context", "dispatch",
                                            "unshard", "gradient", "pipe",    "control"};
   return kNames[static_cast<int>(purpose)];
+}
+
+int GroupSize(const MeshView& mesh, const CollectiveGroup& group) {
+  if (group.kind == CollectiveGroup::Kind::kOwners) return mesh.degrees[Axis::kPipe] > 1 ? 2 : 1;
+  int size = 1;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (group.kind == CollectiveGroup::Kind::kAll || (group.axes & (1u << a)))
+      size *= mesh.degrees.of[a];
+  }
+  return size;
+}
+
+int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group) {
+  int index = 0;
+  for (int a = 0; a < kNumAxes; ++a) {
+    if (group.axes & (1u << a)) index = index * mesh.degrees.of[a] + mesh.coordinates.of[a];
+  }
+  return index;
 }
 
 std::string ToText(const CollectiveGroup& group) {

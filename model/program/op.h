@@ -43,6 +43,14 @@
 //                                                                       the first to the end of the last, padding (0)
 //                                                                       included, is reduced at once. In place where y
 //                                                                       is a view of x; else x is kept and y written
+// kReduceScatter          x (Partial)                                   y (Shard of dim 0): this rank's block of the sum;
+//                                                                       blocks are balanced (BalancedRange). Where y is a
+//                                                                       view of x (its own block), or the op is
+//                                                                       `consumes_input`, x is used up; else it is kept
+// kAllGather              x (Shard of dim 0)                            y (Copied, or Replicated where `replicated`): all
+//                                                                       blocks in group order. x may be a view of y, its
+//                                                                       own block
+// kAccumulate             x f                                           y f +=, of x's shape
 // kCast                   x f                                           y bf16 (compute copies)
 // kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
 //                                                                       not finite: lane nonfinite = 1 + rank
@@ -76,10 +84,10 @@ namespace troupe::model {
 enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
-  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kCast,
+  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kAccumulate, kCast,
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
 };
-inline constexpr int kNumOpKinds = 27;
+inline constexpr int kNumOpKinds = 30;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -100,6 +108,10 @@ struct CollectiveGroup {
   uint8_t axes = 0;  // bit a set: Axis a takes part
   bool operator==(const CollectiveGroup&) const = default;
 };
+// Ranks of a group; owners are two.
+int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
+// Which of them this rank is, in group order. REQUIRES: the group is of axes.
+int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group);
 inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
 
 std::string ToText(const CollectiveGroup& group);  // "data_replicate+data_shard", "owners", "all"
@@ -129,6 +141,12 @@ struct CollectiveAttributes {
   CollectiveGroup group;
   CollectivePurpose purpose;
   ReduceKind reduce = ReduceKind::kSum;
+  // Of kAllGather: the result is Replicated on the group, not Copied.
+  bool replicated = false;
+  // Of kAllGather: extent of the result's dim 0 on this rank; 0: the input's times the ranks of the group.
+  int64_t extent = 0;
+  // Of kAllGather: the segments of the result, which its blocks do not regard.
+  std::vector<Segment> segments;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
 struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
@@ -150,6 +168,8 @@ struct Op {
   // Belongs to the derivative although it runs within F (head gradients made where the chunk's logits live): an
   // evaluation skips it.
   bool gradient_in_forward = false;
+  // The first input's contents are unspecified afterwards: no later operation reads them.
+  bool consumes_input = false;
   // Number of the row chunk of the head that the op belongs to; -1: none.
   int16_t row_chunk = -1;
 };

@@ -28,8 +28,10 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}, purpose {}", ToText(a.group),
-                       a.reduce == ReduceKind::kMax ? " max" : "", Name(a.purpose));
+    return fmt::format("{}{}{}{}, purpose {}", ToText(a.group),
+                       a.reduce == ReduceKind::kMax ? " max" : "",
+                       a.replicated ? " replicated" : "",
+                       a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", Name(a.purpose));
   }
   std::string operator()(const ControlAttributes& a) const {
     return fmt::format("rank {}", a.rank);
@@ -95,6 +97,7 @@ std::string ToText(const Op& op, const Program& program) {
   if (op.part == Part::kInputGradient) text += " I";
   if (op.part == Part::kWeightGradient) text += " W";
   if (op.first_writer) text += " first_writer";
+  if (op.consumes_input) text += " consumes_input";
   if (op.gradient_in_forward) text += " gradient_in_forward";
   if (op.row_chunk >= 0) text += fmt::format(" row_chunk {}", op.row_chunk);
   if (!op.outputs.empty() && op.outputs[0] != kNoValue)

@@ -18,6 +18,9 @@ enum class Role : uint8_t {
   kParameter,       // float32 master weights; persistent
   kComputeCopy,     // what kernels read, where it differs from the master (bf16); persistent
   kGradient,        // float32 accumulator of a parameter's gradient; persistent over a step
+  // Float32 gradient of one microbatch, whole on each rank until it is reduced and scattered into
+  // its parameter's accumulator; lives within one piece, and is written afresh by every run.
+  kMicrobatchGradient,
   kOptimizerState,  // exp_avg, exp_avg_sq; persistent
   kState,           // crosses stage or chunk boundaries besides activations (recurrences)
   kInput,           // written by the executor: tokens, targets, learning rate, control word …

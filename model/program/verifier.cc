@@ -11,7 +11,8 @@ namespace troupe::model {
 namespace {
 
 bool IsCollective(OpKind kind) {
-  return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy;
+  return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
+         kind == OpKind::kReduceScatter || kind == OpKind::kAllGather;
 }
 
 // Follows one order of a step's operations: what is made, what is overwritten, who writes
@@ -132,38 +133,48 @@ class StepChecker {
       return InvalidArgument("{} is made a second time", program_.value(output).name);
     }
     made_[output] = true;
+    if (op.consumes_input) Overwrite(op.inputs[0], op);
     // Rows that were written are part of their whole.
-    for (ValueId whole = program_.value(output).view_of;
-         whole != kNoValue &&
-         program_.value(output).dims[0].local < program_.value(whole).dims[0].local;
-         whole = program_.value(whole).view_of) {
-      made_[whole] = true;
+    for (ValueId rows = output; IsRowsOfParent(program_.value(rows));) {
+      rows = program_.value(rows).view_of;
+      made_[rows] = true;
     }
     if (op.kind == OpKind::kCopy || in_update) return OkStatus();
-    // In place: what lay there before is gone.
-    const auto [root, begin] = StorageOf(program_, output);
-    const int64_t end = begin + program_.value(output).bytes();
+    Overwrite(output, op);
+    return OkStatus();
+  }
+
+  // In place: what lay where `value` lies is gone.
+  void Overwrite(ValueId value, const Op& op) {
+    const auto [root, begin] = StorageOf(program_, value);
+    const int64_t end = begin + program_.value(value).bytes();
     for (const ValueId member : members_[root]) {
-      if (member == output || !made_[member] || IsPartOf(member, output) ||
-          IsPartOf(output, member))
+      const bool is_output = std::count(op.outputs.begin(), op.outputs.end(), member) > 0;
+      // A rank's own block stays where it is among all blocks.
+      const bool is_own_block = op.kind == OpKind::kAllGather && member == op.inputs[0];
+      if (is_output || is_own_block || !made_[member] ||
+          (member != value && (IsPartOf(member, value) || IsPartOf(value, member)))) {
         continue;
+      }
       const int64_t member_begin = StorageOf(program_, member).second;
       if (member_begin < end && begin < member_begin + program_.value(member).bytes())
         overwritten_[member] = &op;
     }
-    return OkStatus();
   }
 
-  // True if `part` is rows of `whole`, directly or not.
+  // True if `part` is rows of `whole`, directly or not: placed alike, but fewer.
   bool IsPartOf(ValueId part, ValueId whole) const {
     while (part != whole) {
-      const ValueId parent = program_.value(part).view_of;
-      if (parent == kNoValue ||
-          program_.value(part).dims[0].local >= program_.value(parent).dims[0].local)
-        return false;
-      part = parent;
+      if (!IsRowsOfParent(program_.value(part))) return false;
+      part = program_.value(part).view_of;
     }
     return true;
+  }
+
+  bool IsRowsOfParent(const Value& value) const {
+    if (value.view_of == kNoValue) return false;
+    const Value& parent = program_.value(value.view_of);
+    return value.dims[0].local < parent.dims[0].local && value.placement == parent.placement;
   }
 
   const Program& program_;

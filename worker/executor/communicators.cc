@@ -11,6 +11,12 @@ namespace {
 
 using model::Piece;
 
+CollectiveOperation OperationOf(model::OpKind kind) {
+  if (kind == model::OpKind::kReduceScatter) return CollectiveOperation::kReduceScatter;
+  if (kind == model::OpKind::kAllGather) return CollectiveOperation::kAllGather;
+  return CollectiveOperation::kAllReduce;
+}
+
 // Digests of the collectives of one group, in the order in which a step issues them.
 class GroupDigest {
  public:
@@ -22,10 +28,13 @@ class GroupDigest {
     for (const model::Op& op : ops) {
       const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
+      // Of all blocks: equal on all ranks.
       size_t bytes = 0;
-      for (model::ValueId input : op.inputs)
-        bytes += static_cast<size_t>(program_.value(input).bytes());
-      digest_.Add(CollectiveOperation::kAllReduce, bytes,
+      for (model::ValueId whole :
+           op.kind == model::OpKind::kAllGather ? op.outputs : op.inputs) {
+        bytes += static_cast<size_t>(program_.value(whole).bytes());
+      }
+      digest_.Add(OperationOf(op.kind), bytes,
                   attributes->reduce == model::ReduceKind::kSum ? "sum" : "max",
                   PurposeOf(attributes->purpose));
     }

@@ -1,0 +1,85 @@
+#include "kernels/cpu/gather_scatter.h"
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "kernels/cpu/all_reduce.h"
+
+namespace troupe::kernels::cpu {
+namespace {
+
+class ReduceScatter : public Instruction {
+ public:
+  ReduceScatter(ReduceScatterArgs args, const Reduction& reduction, Communicator* communicator)
+      : args_(std::move(args)),
+        reduction_(reduction),
+        bytes_(std::accumulate(args_.counts.begin(), args_.counts.end(), size_t{0}) *
+               reduction.element_bytes),
+        communicator_(communicator) {}
+
+  Status Run(const RunOptions&) override {
+    if (communicator_ == nullptr) {
+      if (args_.output != args_.input) std::memcpy(args_.output, args_.input, bytes_);
+      return OkStatus();
+    }
+    char* data = args_.input;
+    if (args_.copy != nullptr) {
+      std::memcpy(args_.copy, args_.input, bytes_);
+      data = args_.copy;
+    }
+    return communicator_->ReduceScatter(data, args_.output, args_.counts, reduction_,
+                                        args_.purpose);
+  }
+
+ private:
+  const ReduceScatterArgs args_;
+  const Reduction reduction_;
+  const size_t bytes_;
+  Communicator* const communicator_;
+};
+
+class AllGather : public Instruction {
+ public:
+  AllGather(const char* input, char* output, std::vector<size_t> bytes_by_rank, Purpose purpose,
+            Communicator* communicator)
+      : input_(input),
+        output_(output),
+        bytes_by_rank_(std::move(bytes_by_rank)),
+        purpose_(purpose),
+        communicator_(communicator) {}
+
+  Status Run(const RunOptions&) override {
+    if (communicator_ == nullptr) {
+      if (output_ != input_) std::memcpy(output_, input_, bytes_by_rank_[0]);
+      return OkStatus();
+    }
+    return communicator_->AllGather(input_, output_, bytes_by_rank_, purpose_);
+  }
+
+ private:
+  const char* const input_;
+  char* const output_;
+  const std::vector<size_t> bytes_by_rank_;
+  const Purpose purpose_;
+  Communicator* const communicator_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
+                                                         Communicator* communicator) {
+  const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum);
+  if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
+  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator);
+}
+
+std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
+                                           std::vector<size_t> bytes_by_rank, Purpose purpose,
+                                           Communicator* communicator) {
+  return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose,
+                                     communicator);
+}
+
+}  // namespace troupe::kernels::cpu

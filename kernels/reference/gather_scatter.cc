@@ -1,0 +1,37 @@
+#include <algorithm>
+#include <vector>
+
+#include "kernels/op_sequence.h"
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+Status ReduceScatter(const Operation& operation) {
+  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const model::Value& whole = operation.Input(0);
+  std::vector<double> data(operation.inputs[0], operation.inputs[0] + whole.elements());
+  if (operation.communicator == nullptr) {
+    std::copy(data.begin(), data.end(), operation.outputs[0]);
+    return OkStatus();
+  }
+  return operation.communicator->ReduceScatter(
+      data.data(), operation.outputs[0], BlockElements(whole, operation.communicator->size()),
+      SumFloat64(), PurposeOf(attributes.purpose));
+}
+
+Status AllGather(const Operation& operation) {
+  const auto& attributes = operation.attributes<model::CollectiveAttributes>();
+  const model::Value& whole = operation.Output(0);
+  const std::vector<double> block(operation.inputs[0],
+                                  operation.inputs[0] + operation.Input(0).elements());
+  if (operation.communicator == nullptr) {
+    std::copy(block.begin(), block.end(), operation.outputs[0]);
+    return OkStatus();
+  }
+  std::vector<size_t> bytes = BlockElements(whole, operation.communicator->size());
+  for (size_t& count : bytes) count *= sizeof(double);
+  return operation.communicator->AllGather(block.data(), operation.outputs[0], bytes,
+                                           PurposeOf(attributes.purpose));
+}
+
+}  // namespace troupe::kernels::reference

@@ -1,0 +1,89 @@
+// Conversions between whole and sharded rows (dim 0): kReduceScatter Partial(sum) → Shard and
+// kAllGather Shard → Copied are each other's derivative; kAllGather Shard → Replicated serves
+// values that carry no gradient. Blocks are balanced: sizes differ by at most one, and may be 0.
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+// The placement of `x` with every axis of the group changed from `due` to `gives`.
+StatusOr<Placement> Convert(const CollectiveGroup& group, const Value& x, AxisPlacement due,
+                            AxisPlacement gives) {
+  if (group.kind != CollectiveGroup::Kind::kAxes || group.axes == 0) {
+    return InvalidArgument("group {} has no blocks", ToText(group));
+  }
+  if (x.dims.empty()) return InvalidArgument("input {} has no dim to be cut", x.name);
+  Placement placement = x.placement;
+  for (int a = 1; a < kNumAxes; ++a) {
+    if (!(group.axes & (1u << a))) continue;
+    if (placement.axes[a] != due) {
+      return InvalidArgument("input {} is {} on axis {} where {} is due", x.name,
+                             ToText(placement.axes[a]), Name(static_cast<Axis>(a)), ToText(due));
+    }
+    placement.axes[a] = gives;
+  }
+  return placement;
+}
+
+StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
+                                                    const Attributes& attributes, Inputs in) {
+  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const Value& x = *in[0];
+  if (collective.reduce != ReduceKind::kSum) return InvalidArgument("only sums are scattered");
+  ValueType type = {x.dtype, x.dims, {}, {}};
+  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(collective.group, x, PartialSum(), Shard(0)));
+  type.dims[0].local = BalancedRange(x.dims[0].local, GroupSize(mesh, collective.group),
+                                     IndexInGroup(mesh, collective.group))
+                           .size();
+  return std::vector<ValueType>{std::move(type)};
+}
+
+StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attributes& attributes,
+                                                Inputs in) {
+  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const Value& x = *in[0];
+  ValueType type = {x.dtype, x.dims, {}, collective.segments};
+  TROUPE_ASSIGN_OR_RETURN(
+      type.placement,
+      Convert(collective.group, x, Shard(0), collective.replicated ? Replicated() : Copied()));
+  const int ranks = GroupSize(mesh, collective.group);
+  int64_t& extent = type.dims[0].local;
+  extent = collective.extent != 0 ? collective.extent : extent * ranks;
+  const Range own = BalancedRange(extent, ranks, IndexInGroup(mesh, collective.group));
+  if (own.size() != x.dims[0].local) {
+    return InvalidArgument("input {} has {} rows where this rank's block of {} has {}", x.name,
+                           x.dims[0].local, extent, own.size());
+  }
+  return std::vector<ValueType>{std::move(type)};
+}
+
+Status DifferentiateReduceScatter(const Op& op, GradientContext& context) {
+  CollectiveAttributes gather = std::get<CollectiveAttributes>(op.attributes);
+  gather.extent = context.ValueOf(op.inputs[0]).dims[0].local;
+  gather.segments = context.ValueOf(op.inputs[0]).segments;
+  return context.Emit(OpKind::kAllGather, gather, {context.GradientOf(op.outputs[0])},
+                      {op.inputs[0]});
+}
+
+Status DifferentiateAllGather(const Op& op, GradientContext& context) {
+  const auto& gather = std::get<CollectiveAttributes>(op.attributes);
+  if (gather.replicated) {
+    return Internal("the gradient of {}, gathered as Replicated, would be a slice",
+                    context.ValueOf(op.inputs[0]).name);
+  }
+  return context.Emit(OpKind::kReduceScatter, CollectiveAttributes{gather.group, gather.purpose},
+                      {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules ReduceScatterRules() {
+  return {.infer = InferReduceScatter, .differentiate = DifferentiateReduceScatter};
+}
+OpRules AllGatherRules() {
+  return {.infer = InferAllGather, .differentiate = DifferentiateAllGather};
+}
+
+}  // namespace troupe::model
