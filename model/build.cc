@@ -116,6 +116,7 @@ class StageBuilder {
     for (int c = 0; c <= builder_.chunk_index(); ++c)
       TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
     HoistHead(program);
+    Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);
     MarkFirstWriters(program);
     ShareStorage(program);
@@ -148,10 +149,12 @@ class StageBuilder {
           builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, by_rows);
     }
     for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
+      builder_.SetLayer(LayerOfBlock(model_.blocks, block));
       x = model_.blocks[block] == 'A' ? BuildAttention(builder_, model_, block,
                                                        options_.sequence_length, x, chunk.positions)
                                       : BuildMlp(builder_, model_, block, x);
     }
+    builder_.SetLayer(-1);
     if (!spec.has_head) {
       chunk.output = x;
       chunk.output_gradient =

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "model/config.h"
+#include "model/passes/passes.h"
 #include "model/program/program.h"
 
 namespace troupe::model {
@@ -32,6 +33,7 @@ struct BuildOptions {
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
   // Elements of a bucket of gradients that are reduced at once; at least one parameter each.
   int64_t bucket_elements = 40'000'000;
+  Recomputation recomputation;
   // Off in tests only: the unfused program is the reference of the fused one.
   bool fuse = true;
 };

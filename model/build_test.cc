@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/cost.h"
+#include "model/program/memory_plan.h"
 #include "model/testing.h"
 
 namespace troupe::model {
@@ -108,6 +110,50 @@ TEST(BuildProgramTest, LogitsOfALargeBatchNeverExistAtOnce) {
   // I starts from the gradient that F left.
   EXPECT_EQ(program.Ops(0, Piece::kInputGradient)[0].kind, OpKind::kAllReduce);
   EXPECT_EQ(program.value(program.Ops(0, Piece::kInputGradient)[0].inputs[0]).role, Role::kSaved);
+}
+
+std::vector<int64_t> SavedBytes(const BuildOptions& options, bool split_backward) {
+  const Program program = BuildProgram(options).value();
+  return PlanMemory(program, {1}, split_backward, 1).saved_bytes;
+}
+
+TEST(BuildProgramTest, RecomputationSavesLessTheMoreItMakesAgain) {
+  using Mode = Recomputation::Mode;
+  for (const bool split_backward : {false, true}) {
+    BuildOptions options = Small(1, 1, 2);
+    const int64_t none = SavedBytes(options, split_backward)[0];
+    options.recomputation.mode = Mode::kSelective;
+    const int64_t selective = SavedBytes(options, split_backward)[0];
+    options.recomputation.mode = Mode::kFull;
+    const int64_t full = SavedBytes(options, split_backward)[0];
+    EXPECT_LT(selective, none);
+    options.recomputation.layers = 1;
+    const int64_t first_layer = SavedBytes(options, split_backward)[0];
+    EXPECT_LT(first_layer, none);
+    if (split_backward) continue;  // what W reads of a layer made again lives until W
+    EXPECT_LT(full, selective);
+    EXPECT_LT(full, first_layer);
+  }
+}
+
+TEST(BuildProgramTest, FullRecomputationSavesWhatEntersEachLayerAlone) {
+  BuildOptions options = Small(1, 1, 2, 1);
+  options.recomputation.mode = Recomputation::Mode::kFull;
+  const Program program = BuildProgram(options).value();
+  std::vector<std::string> saved;
+  for (const Value& value : program.values) {
+    if (value.role == Role::kSaved && value.view_of == kNoValue) saved.push_back(value.name);
+  }
+  EXPECT_THAT(saved, testing::Each(testing::Not(testing::HasSubstr("qkv"))));
+  double forward = 0;
+  for (const Op& op : program.Ops(0, Piece::kForward)) {
+    if (op.layer >= 0) forward += ModelFlops(op, program);
+  }
+  const PartFlops flops = ModelFlops(program, 0);
+  EXPECT_GT(flops.recomputed, 0);
+  // The last product of each layer is made for the next alone.
+  EXPECT_LT(flops.recomputed, forward);
+  EXPECT_DOUBLE_EQ(flops.total(), ModelFlops(BuildProgram(Small(1, 1, 2, 1)).value(), 0).total());
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ PartFlops ModelFlops(const Program& program, int chunk_index) {
   PartFlops sum;
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
     for (const Op& op : program.Ops(chunk_index, piece)) {
-      double& part = op.part == Part::kForward         ? sum.forward
+      double& part = op.recomputes()                   ? sum.recomputed
+                     : op.part == Part::kForward       ? sum.forward
                      : op.part == Part::kInputGradient ? sum.input_gradient
                                                        : sum.weight_gradient;
       part += ModelFlops(op, program);

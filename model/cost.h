@@ -18,11 +18,13 @@ double ModelFlops(const Op& op, const Program& program);
 
 struct PartFlops {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
+  double recomputed =
+      0;  // forward operations made again in the backward pass; no part of the total
   double total() const { return forward + input_gradient + weight_gradient; }
 };
 // Of one microbatch of a chunk; gradients made within F count by their part.
 PartFlops ModelFlops(const Program& program, int chunk_index);
-// Of one run of a piece.
+// Of one run of a piece, recomputation included.
 double ModelFlops(const Program& program, int chunk_index, Piece piece);
 
 // A collective that sends something: groups of one rank and copies are left out.

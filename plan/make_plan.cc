@@ -93,15 +93,19 @@ Status AddSchedule(const v1::JobSpec& spec, v1::Plan* plan) {
 Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   plan->clear_memory();
   plan->clear_traffic();
+  double recomputed_flops = 0;
+  const int ranks_per_stage = Mesh(plan->mesh()).ranks() / plan->mesh().pipe();
   std::map<std::pair<std::string, std::string>, double> traffic;
   for (int pipe_rank = 0; pipe_rank < plan->mesh().pipe(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank));
     *plan->add_memory() = cost.memory;
+    recomputed_flops += ranks_per_stage * cost.recomputed_flops;
     for (const auto& entry : cost.traffic) {
       double& bytes = traffic[{entry.axis(), entry.purpose()}];
       bytes = std::max(bytes, entry.bytes_per_step());
     }
   }
+  plan->set_recomputed_flops_per_step(recomputed_flops);
   for (const auto& [key, bytes] : traffic) {
     auto* entry = plan->add_traffic();
     entry->set_axis(key.first);

@@ -124,6 +124,7 @@ std::string PlanToJson(const v1::Plan& plan) {
                      {"imbalance", plan.imbalance()},
                      {"parameters", plan.parameters()},
                      {"model_flops_per_step", plan.model_flops_per_step()},
+                     {"recomputed_flops_per_step", plan.recomputed_flops_per_step()},
                      {"traffic", std::move(traffic)},
                      {"schedule", ScheduleToJson(plan)},
                      {"data", std::move(data)},
@@ -139,6 +140,10 @@ std::string PlanToText(const v1::Plan& plan) {
   std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
   text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
                       Scaled(plan.model_flops_per_step(), "FLOP"));
+  if (plan.recomputed_flops_per_step() > 0) {
+    text += fmt::format("activation recomputation: {} a step besides\n",
+                        Scaled(plan.recomputed_flops_per_step(), "FLOP"));
+  }
   for (const auto& entry : plan.data()) {
     text += fmt::format("data: {:.4g}% of the samples from {}\n", 100 * entry.share(), entry.path());
   }

@@ -124,6 +124,10 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
   }
 
   const double microbatches = MakeBatchGeometry(spec.training(), mesh).microbatches();
+  for (size_t chunk = 0; chunk < program.chunks.size(); ++chunk) {
+    cost.recomputed_flops +=
+        microbatches * model::ModelFlops(program, static_cast<int>(chunk)).recomputed;
+  }
   for (const auto& [key, bytes] : TrafficOf(program, mesh, microbatches)) {
     auto& entry = cost.traffic.emplace_back();
     entry.set_axis(key.first);

@@ -14,6 +14,7 @@ namespace troupe {
 struct StageCost {
   v1::RankMemory memory;
   std::vector<v1::AxisTraffic> traffic;  // sent by one rank in a step; by axis and purpose
+  double recomputed_flops = 0;           // of one rank in a step, in the convention of model FLOPs
 };
 
 // Of the ranks at `pipe_rank` (built for the first of them, whose slices are the largest). INVALID_ARGUMENT where the

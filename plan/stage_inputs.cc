@@ -6,6 +6,19 @@
 #include "plan/schedules/schedule.h"
 
 namespace troupe {
+namespace {
+
+model::Recomputation MakeRecomputation(const v1::ActivationRecomputationSpec& spec) {
+  using Mode = model::Recomputation::Mode;
+  model::Recomputation recomputation;
+  recomputation.mode = spec.mode() == "full"        ? Mode::kFull
+                       : spec.mode() == "selective" ? Mode::kSelective
+                                                    : Mode::kNone;
+  if (spec.has_num_layers()) recomputation.layers = spec.num_layers();
+  return recomputation;
+}
+
+}  // namespace
 
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
   model::ModelConfig config;
@@ -64,6 +77,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
                        .eps = spec.optimizer().eps(),
                        .weight_decay = spec.optimizer().weight_decay(),
                        .max_norm = training.max_norm()};
+  options.recomputation = MakeRecomputation(spec.activation_recomputation());
   if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
   return options;
 }

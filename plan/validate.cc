@@ -442,8 +442,11 @@ class Validator {
       violations_.Add("parallelism.bucket",
                                    "is set; this build keeps to its own bucket sizes");
     }
-    Word("activation_recomputation.mode", spec_.activation_recomputation().mode(), {"none"},
-         {"selective", "full"});
+    const auto& recomputation = spec_.activation_recomputation();
+    Word("activation_recomputation.mode", recomputation.mode(), {"none", "selective", "full"});
+    if (recomputation.has_num_layers()) {
+      Within("activation_recomputation.num_layers", recomputation.num_layers(), 1, kMaxSize);
+    }
   }
 
   void Checkpoint() {

@@ -1,8 +1,10 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → fuse → first_writers → in_place → split_backward → saved_roles
+//   hoist_head → recompute → fuse → first_writers → in_place → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
+
+#include <cstdint>
 
 #include "model/program/program.h"
 
@@ -12,6 +14,21 @@ namespace troupe::model {
 // forward operations (gradient_in_forward), so that its logits die there and nothing is computed
 // twice.
 void HoistHead(Program& program);
+
+// Which activations the backward pass makes again instead of having them saved.
+struct Recomputation {
+  enum class Mode : uint8_t {
+    kNone,
+    kSelective,  // attention, norms and SwiGLU: what costs little for what it saves
+    kFull,       // whole layers, collectives among them: only what enters a layer is saved
+  };
+  Mode mode = Mode::kNone;
+  int64_t layers = -1;  // of each chunk, the first so many; -1: all
+};
+
+// Makes values of the chosen operations again in B, each right before its first reader, bit for bit
+// what F made; what only gradients of weights read is made again in W.
+void Recompute(Program& program, const Recomputation& recomputation);
 
 // add + rms_norm → add_rms_norm; rms_norm_grad + add of the residual's gradient → rms_norm_grad
 // with dres.

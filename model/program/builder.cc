@@ -144,7 +144,8 @@ std::vector<ValueId> ProgramBuilder::EmitAll(OpKind kind, Attributes attributes,
   Op op = {.kind = kind,
            .attributes = std::move(attributes),
            .inputs = std::move(inputs),
-           .row_chunk = row_chunk_};
+           .row_chunk = row_chunk_,
+           .layer = layer_};
   for (size_t i = 0; i < names.size(); ++i) {
     op.outputs.push_back(
         AppendValue(program_, names[i], Role::kActivation, chunk_index(), std::move((*types)[i])));
@@ -167,7 +168,8 @@ void ProgramBuilder::EmitInto(ValueId output, OpKind kind, Attributes attributes
        .attributes = std::move(attributes),
        .inputs = std::move(inputs),
        .outputs = {output},
-       .row_chunk = row_chunk_});
+       .row_chunk = row_chunk_,
+       .layer = layer_});
 }
 
 ValueId ProgramBuilder::Copy(ValueId x, const std::string& name) {

@@ -71,6 +71,9 @@ class ProgramBuilder {
   // Operations emitted from now on belong to this row chunk of the head; -1: none.
   void SetRowChunk(int row_chunk) { row_chunk_ = static_cast<int16_t>(row_chunk); }
 
+  // Operations emitted from now on belong to this layer; -1: none.
+  void SetLayer(int layer) { layer_ = static_cast<int16_t>(layer); }
+
   void Fail(Status status);
   const Status& status() const { return status_; }
   Program& program() { return program_; }
@@ -87,6 +90,7 @@ class ProgramBuilder {
   Program program_;
   const DType compute_dtype_;
   int16_t row_chunk_ = -1;
+  int16_t layer_ = -1;
   Status status_;
 };
 

@@ -172,6 +172,11 @@ struct Op {
   bool consumes_input = false;
   // Number of the row chunk of the head that the op belongs to; -1: none.
   int16_t row_chunk = -1;
+  // Of an operation of F, or of one that makes the same again in B: number of the layer that it belongs to; -1: none
+  // (embedding, head, derivatives).
+  int16_t layer = -1;
+
+  bool recomputes() const { return layer >= 0 && part != Part::kForward; }
 };
 
 }  // namespace troupe::model

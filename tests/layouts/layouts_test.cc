@@ -45,6 +45,35 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LayoutTable,
                                             ::testing::Bool()),
                          LayoutName);
 
+// --- What the backward pass makes again has the bits of what the forward pass made.
+
+class RecomputationTable
+    : public ::testing::TestWithParam<std::tuple<const char*, const char*, int, int>> {};
+
+TEST_P(RecomputationTable, LossesAndNormsHaveTheSameBits) {
+  const auto [mode, dtype, tensor, pipe] = GetParam();
+  v1::JobSpec spec = Job({1, tensor, pipe}, 6);
+  spec.mutable_training()->set_compute_dtype(dtype);
+  const std::vector<StepResult> kept = RunOrDie(spec);
+  spec.mutable_activation_recomputation()->set_mode(mode);
+  const std::vector<StepResult> again = RunOrDie(spec);
+  ASSERT_EQ(again.size(), kept.size());
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(again[i].loss, kept[i].loss) << i;
+    EXPECT_EQ(again[i].grad_norm, kept[i].grad_norm) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recomputation, RecomputationTable,
+                         ::testing::Combine(::testing::Values("selective", "full"),
+                                            ::testing::Values("float32", "bfloat16"),
+                                            ::testing::Values(1, 2), ::testing::Values(1, 2)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + std::get<1>(info.param) +
+                                  "Tensor" + std::to_string(std::get<2>(info.param)) + "Pipe" +
+                                  std::to_string(std::get<3>(info.param));
+                         });
+
 // --- Any number of microbatches on any number of stages.
 
 class MicrobatchTable : public ::testing::TestWithParam<std::tuple<int, int>> {};
