@@ -1,10 +1,15 @@
 // plan.
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "base/file_system.h"
 #include "cli/commands.h"
 #include "cli/job_input.h"
 #include "cli/json_text.h"
+#include "plan/device_profile.h"
 #include "plan/job_defaults.h"
+#include "plan/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/plan_text.h"
 #include "plan/validate.h"
@@ -13,7 +18,20 @@
 namespace troupe {
 namespace {
 
-StatusOr<v1::Plan> PlanOf(const CommandLine& line) {
+struct Planned {
+  v1::Plan plan;
+  std::optional<StepTime> time;
+};
+
+StatusOr<StepTime> TimeOf(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& path) {
+  PosixFileSystem files;
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, path, kMaxJobFileBytes, SymbolicLinks::kFollow));
+  TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, ParseDeviceProfile(text, path));
+  return EstimateStepTime(spec, plan, profile);
+}
+
+StatusOr<Planned> PlanOf(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 0, 1, 1 << 20));
   ApplyDefaults(&spec);
@@ -29,13 +47,22 @@ StatusOr<v1::Plan> PlanOf(const CommandLine& line) {
                    workers);
     return violations.ToStatus();
   }
-  return PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices()));
+  Planned planned;
+  TROUPE_ASSIGN_OR_RETURN(
+      planned.plan,
+      PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices())));
+  if (const std::string profile = line.GetOr("--profile", ""); !profile.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(planned.time, TimeOf(spec, planned.plan, profile));
+  }
+  return planned;
 }
 
 StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
   const auto plan = PlanOf(line);
   if (plan.ok()) {
-    fmt::print("{}\n", line.wants_json() ? PlanToJson(*plan) : PlanToText(*plan));
+    const StepTime* const time = plan->time ? &*plan->time : nullptr;
+    fmt::print("{}\n",
+               line.wants_json() ? PlanToJson(plan->plan, time) : PlanToText(plan->plan, time));
     return ExitCode::kDone;
   }
   if (line.wants_json()) {
@@ -52,15 +79,18 @@ StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
 }  // namespace
 
 std::vector<Command> PlanCommands() {
-  return {{.name = "plan",
-           .positionals = "JOB.yaml",
-           .least_positionals = 1,
-           .most_positionals = 1,
-           .summary = "What the planner makes of a job: layout, memory, traffic, schedule; or why it "
-                      "cannot be. Needs no cluster.",
-           .flags = {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
-                     {"--workers", "N", "ranks asked for; refused unless the degrees give as many"}},
-           .run = PlanCommand}};
+  return {
+      {.name = "plan",
+       .positionals = "JOB.yaml",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "What the planner makes of a job: layout, memory, traffic, schedule; or why it "
+                  "cannot be. Needs no cluster.",
+       .flags = {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
+                 {"--workers", "N", "ranks asked for; refused unless the degrees give as many"},
+                 {"--profile", "FILE",
+                  "a device profile (docs/planning.md): estimates the step's time and MFU"}},
+       .run = PlanCommand}};
 }
 
 }  // namespace troupe

@@ -55,11 +55,11 @@ void CollectKeys(const Descriptor* descriptor, const std::string& prefix,
   }
 }
 
-// The known key nearest to `path`: by its last word first, so that a key in the wrong section is found too, then by
-// the whole path.
-std::string NearestKey(std::string_view path) {
+// The key of `root` nearest to `path`: by its last word first, so that a key in the wrong section is found too, then
+// by the whole path.
+std::string NearestKey(const Descriptor* root, std::string_view path) {
   std::vector<std::string> keys;
-  CollectKeys(v1::JobSpec::descriptor(), "", &keys);
+  CollectKeys(root, "", &keys);
   const auto last_word = [](std::string_view dotted) {
     return dotted.substr(dotted.rfind('.') + 1);
   };
@@ -126,8 +126,9 @@ bool LooksNonFinite(std::string text) {
 // Writes YAML nodes into messages; errors go to `violations`.
 class Reader {
  public:
-  Reader(std::string_view source, Violations* violations)
-      : source_(source), violations_(violations) {}
+  // Of a message of type `root`, which unknown keys are compared with.
+  Reader(const Descriptor* root, std::string_view source, Violations* violations)
+      : root_(root), source_(source), violations_(violations) {}
 
   // `prefix` is the dotted path of `message`.
   void ReadMapping(const YAML::Node& node, const std::string& prefix, ProtoMessage* message) {
@@ -146,7 +147,8 @@ class Reader {
       const std::string path = Join(prefix, key);
       const FieldDescriptor* field = message->GetDescriptor()->FindFieldByName(key);
       if (field == nullptr) {
-        Add(entry.first, path, "is an unknown key; the nearest known key is {}", NearestKey(path));
+        Add(entry.first, path, "is an unknown key; the nearest known key is {}",
+            NearestKey(root_, path));
       } else if (!seen.insert(key).second) {
         Add(entry.first, path, "is a duplicate key");
       } else {
@@ -263,6 +265,7 @@ class Reader {
     }
   }
 
+  const Descriptor* root_;
   std::string source_;
   Violations* violations_;
 };
@@ -294,17 +297,22 @@ Status Guarded(std::string_view source, const auto& read) {
 
 }  // namespace
 
-StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_name) {
+Status ParseKeys(std::string_view text, std::string_view file_name, ProtoMessage* message) {
   if (text.size() > kMaxJobFileBytes) {
-    return InvalidArgument("{}: has {} bytes; a job file has at most {}", file_name, text.size(),
-                           kMaxJobFileBytes);
+    return InvalidArgument("{}: has {} bytes; a file of keys has at most {}", file_name,
+                           text.size(), kMaxJobFileBytes);
   }
   TROUPE_ASSIGN_OR_RETURN(YAML::Node root, LoadYaml(text, file_name));
-  v1::JobSpec spec;
   Violations violations;
-  TROUPE_RETURN_IF_ERROR(
-      Guarded(file_name, [&] { Reader(file_name, &violations).ReadMapping(root, "", &spec); }));
-  TROUPE_RETURN_IF_ERROR(violations.ToStatus());
+  TROUPE_RETURN_IF_ERROR(Guarded(file_name, [&] {
+    Reader(message->GetDescriptor(), file_name, &violations).ReadMapping(root, "", message);
+  }));
+  return violations.ToStatus();
+}
+
+StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_name) {
+  v1::JobSpec spec;
+  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &spec));
   return spec;
 }
 
@@ -332,12 +340,13 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
     begin = end + 1;
   }
   if (field == nullptr) {
-    violations.Add(path, "is an unknown key; the nearest known key is {} (--set)", NearestKey(path));
+    violations.Add(path, "is an unknown key; the nearest known key is {} (--set)",
+                   NearestKey(v1::JobSpec::descriptor(), path));
     return violations.ToStatus();
   }
   TROUPE_ASSIGN_OR_RETURN(YAML::Node node, LoadYaml(key_and_value.substr(equals + 1), source));
   TROUPE_RETURN_IF_ERROR(Guarded(
-      source, [&] { Reader("", &violations).ReadField(node, path, field, message); }));
+      source, [&] { Reader(spec->GetDescriptor(), "", &violations).ReadField(node, path, field, message); }));
   return violations.ToStatus();
 }
 

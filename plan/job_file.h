@@ -16,8 +16,12 @@ namespace troupe {
 // Job files larger than this are refused.
 inline constexpr size_t kMaxJobFileBytes = size_t{1} << 20;
 
-// The spec that `text` states; absent keys stay absent. `file_name` is for messages only. INVALID_ARGUMENT with
-// BadRequest details and lines "job.yaml:7: …" for every error found.
+// Writes the YAML `text` into `message`, whose fields are the keys; absent keys stay absent. `file_name` is for
+// messages only. INVALID_ARGUMENT with BadRequest details and lines "job.yaml:7: …" for every error found.
+Status ParseKeys(std::string_view text, std::string_view file_name,
+                 google::protobuf::Message* message);
+
+// The spec that `text` states; by ParseKeys.
 StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_name);
 
 // Sets one key, "training.steps=20", over what `spec` has; the value is parsed as YAML. INVALID_ARGUMENT as above.

@@ -84,7 +84,7 @@ std::string GridToText(const Grid& grid) {
 
 }  // namespace
 
-std::string PlanToJson(const v1::Plan& plan) {
+std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
   Json ranks = Json::array();
   for (const auto& rank : plan.ranks()) {
     ranks.push_back({{"rank", rank.rank()},
@@ -118,7 +118,7 @@ std::string PlanToJson(const v1::Plan& plan) {
   for (const auto& entry : plan.data()) {
     data.push_back({{"path", entry.path()}, {"weight", entry.weight()}, {"share", entry.share()}});
   }
-  const Json json = {{"mesh", GridToJson(plan.mesh())},
+  Json json = {{"mesh", GridToJson(plan.mesh())},
                      {"ranks", std::move(ranks)},
                      {"stages", std::move(stages)},
                      {"imbalance", plan.imbalance()},
@@ -133,13 +133,27 @@ std::string PlanToJson(const v1::Plan& plan) {
                      {"ownership", StringsToJson(plan.ownership())},
                      {"warnings", StringsToJson(plan.warnings())},
                      {"digest", plan.digest()}};
+  if (time != nullptr) {
+    json["estimate"] = {{"step_seconds", time->seconds},
+                        {"compute_seconds", time->compute_seconds},
+                        {"communication_seconds", time->communication_seconds},
+                        {"bubble_ratio", time->bubble_ratio},
+                        {"mfu", time->mfu}};
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string PlanToText(const v1::Plan& plan) {
+std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   std::string text = fmt::format("mesh: {} ranks = {}\n", plan.ranks_size(), GridToText(plan.mesh()));
   text += fmt::format("model: {} parameters, {} a step\n", plan.parameters(),
                       Scaled(plan.model_flops_per_step(), "FLOP"));
+  if (time != nullptr) {
+    text += fmt::format(
+        "estimate: {:.4g} s a step, MFU {:.1f}%; the busiest rank computes {:.4g} s and communicates "
+        "{:.4g} s; bubble {:.1f}%\n",
+        time->seconds, 100 * time->mfu, time->compute_seconds, time->communication_seconds,
+        100 * time->bubble_ratio);
+  }
   if (plan.recomputed_flops_per_step() > 0) {
     text += fmt::format("activation recomputation: {} a step besides\n",
                         Scaled(plan.recomputed_flops_per_step(), "FLOP"));

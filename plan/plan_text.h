@@ -4,16 +4,17 @@
 
 #include <string>
 
+#include "plan/step_time.h"
 #include "troupe/v1/plan.pb.h"
 
 namespace troupe {
 
 // One JSON object: mesh, ranks, stages, parameters, model_flops_per_step, memory, traffic, schedule, cannot_fix,
-// ownership, warnings.
-std::string PlanToJson(const v1::Plan& plan);
+// ownership, warnings; with `time`, estimate.
+std::string PlanToJson(const v1::Plan& plan, const StepTime* time = nullptr);
 
 // A page of text. Ranks beyond the first 64 are counted, not listed.
-std::string PlanToText(const v1::Plan& plan);
+std::string PlanToText(const v1::Plan& plan, const StepTime* time = nullptr);
 
 }  // namespace troupe
 

@@ -1,0 +1,171 @@
+#include "plan/step_time.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "model/build.h"
+#include "model/cost.h"
+#include "model/ops/rules.h"
+#include "plan/mesh.h"
+#include "plan/schedules/simulator.h"
+#include "plan/stage_inputs.h"
+
+namespace troupe {
+namespace {
+
+using model::Axis;
+using model::CollectiveGroup;
+using model::Op;
+using model::Piece;
+using model::Program;
+
+struct Time {
+  double compute = 0;
+  double communication = 0;
+  double total() const { return compute + communication; }
+  Time& operator+=(const Time& other) {
+    compute += other.compute;
+    communication += other.communication;
+    return *this;
+  }
+};
+
+class Clock {
+ public:
+  // `flops` of a second: what products attain.
+  Clock(const v1::DeviceProfile& profile, double flops, const Mesh& mesh, int rank)
+      : profile_(profile), flops_(flops), mesh_(mesh), rank_(rank) {}
+
+  Time Of(const Program& program, const std::vector<Op>& ops) const {
+    Time time;
+    for (const Op& op : ops) {
+      // A copy is a view.
+      if (op.kind == model::OpKind::kCopy) continue;
+      const auto collectives = model::Collectives(program, {op});
+      for (const auto& collective : collectives) time.communication += Seconds(collective);
+      if (!collectives.empty()) continue;
+      const double products = model::ModelFlops(op, program) / flops_;
+      const double memory =
+          static_cast<double>(model::BytesMoved(op, program)) / profile_.memory_bytes_per_second();
+      time.compute += std::max(products, memory) + profile_.launch_seconds();
+    }
+    return time;
+  }
+
+  // Of what a neighbouring stage waits for.
+  Time Transfer(double bytes) const {
+    const v1::LinkProfile& link = LinkOf(CollectiveGroup{
+        CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(Axis::kPipe))});
+    return {0, link.latency_seconds() + bytes / link.bytes_per_second()};
+  }
+
+ private:
+  double Seconds(const model::CollectiveCost& collective) const {
+    const v1::LinkProfile& link = LinkOf(collective.group);
+    const int ranks = model::GroupSize({mesh_.degrees(), {}}, collective.group);
+    // A ring hands each part on from rank to rank, in a reduction and in a gathering.
+    const double rounds = collective.sent_bytes > static_cast<double>(collective.payload_bytes)
+                              ? 2.0 * (ranks - 1)
+                              : ranks - 1;
+    return rounds * link.latency_seconds() + collective.sent_bytes / link.bytes_per_second();
+  }
+
+  // The slowest link that the group spans: islands hold consecutive ranks.
+  const v1::LinkProfile& LinkOf(const CollectiveGroup& group) const {
+    unsigned axes = group.axes;
+    if (group.kind == CollectiveGroup::Kind::kOwners) axes = 1u << static_cast<int>(Axis::kPipe);
+    if (group.kind == CollectiveGroup::Kind::kAll) axes = (1u << model::kNumAxes) - 1;
+    const std::vector<int> ranks = mesh_.GroupOf(rank_, axes);
+    const int islands_from = ranks.front() / profile_.devices_per_island();
+    const int islands_to = ranks.back() / profile_.devices_per_island();
+    return islands_from == islands_to ? profile_.island() : profile_.fabric();
+  }
+
+  const v1::DeviceProfile& profile_;
+  const double flops_;
+  const Mesh& mesh_;
+  const int rank_;
+};
+
+double BytesOf(const Program& program, model::ValueId id) {
+  return id == model::kNoValue ? 0 : static_cast<double>(program.value(id).bytes());
+}
+
+StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
+  Schedule schedule;
+  schedule.name = plan.schedule().name();
+  schedule.microbatches = plan.schedule().microbatches();
+  schedule.chunks.resize(static_cast<size_t>(plan.schedule().ranks_size()));
+  for (const auto& chunk : plan.chunks()) {
+    schedule.chunks[static_cast<size_t>(chunk.pipe_rank())].push_back(chunk.chunk());
+  }
+  for (const auto& rank : plan.schedule().ranks()) {
+    auto& actions = schedule.actions.emplace_back();
+    for (const std::string& text : rank.actions()) {
+      TROUPE_ASSIGN_OR_RETURN(const Action action, ParseAction(text));
+      actions.push_back(action);
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
+                                    const v1::DeviceProfile& profile) {
+  const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
+  const double peak =
+      bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
+  if (!(peak > 0)) {
+    return InvalidArgument(
+        "device profile {}: {}_flops_per_second is absent, and the job computes in {}",
+        profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
+  }
+  const Mesh mesh(plan.mesh());
+  const double microbatches = plan.schedule().microbatches();
+  std::vector<ActionCosts> costs(static_cast<size_t>(plan.chunks_size()));
+  StepTime step;
+  double outside_schedule = 0;
+  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
+    const int rank = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
+    TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
+                            MakeStageBuildOptions(spec, plan, rank));
+    TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
+    const Clock clock(profile, peak * profile.product_efficiency(), mesh, rank);
+    Time in_schedule, once = clock.Of(program, program.update);
+    for (size_t c = 0; c < program.chunks.size(); ++c) {
+      const int index = static_cast<int>(c);
+      const model::ChunkInterface& chunk = program.chunks[c];
+      Time forward = clock.Of(program, program.Ops(index, Piece::kForward));
+      Time input_gradient = clock.Of(program, program.Ops(index, Piece::kInputGradient));
+      const Time weight_gradient = clock.Of(program, program.Ops(index, Piece::kWeightGradient));
+      if (chunk.output != model::kNoValue) {
+        forward += clock.Transfer(BytesOf(program, chunk.output));
+      }
+      if (chunk.input_gradient != model::kNoValue) {
+        input_gradient += clock.Transfer(BytesOf(program, chunk.input_gradient));
+      }
+      costs[static_cast<size_t>(chunk.chunk)] = {forward.total(), input_gradient.total(),
+                                                 weight_gradient.total()};
+      for (const Time& time : {forward, input_gradient, weight_gradient}) {
+        in_schedule.compute += microbatches * time.compute;
+        in_schedule.communication += microbatches * time.communication;
+      }
+      for (const Piece piece : {Piece::kUnshard, Piece::kReduce}) {
+        once += clock.Of(program, program.Ops(index, piece));
+      }
+    }
+    outside_schedule = std::max(outside_schedule, once.total());
+    step.compute_seconds = std::max(step.compute_seconds, in_schedule.compute + once.compute);
+    step.communication_seconds =
+        std::max(step.communication_seconds, in_schedule.communication + once.communication);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(plan));
+  TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated, Simulate(schedule, costs));
+  step.seconds = simulated.makespan + outside_schedule;
+  step.bubble_ratio = simulated.bubble_ratio;
+  step.mfu = plan.model_flops_per_step() / (step.seconds * mesh.ranks() * peak);
+  return step;
+}
+
+}  // namespace troupe

@@ -1,0 +1,104 @@
+#include "plan/step_time.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/make_plan.h"
+
+namespace troupe {
+namespace {
+
+// Nothing costs but products, until a test says so.
+v1::DeviceProfile Profile() {
+  v1::DeviceProfile profile;
+  profile.set_name("imagined");
+  profile.set_memory_bytes(1 << 30);
+  profile.set_float32_flops_per_second(2e9);
+  profile.set_product_efficiency(0.5);
+  profile.set_memory_bytes_per_second(1e30);
+  profile.set_launch_seconds(0);
+  profile.set_devices_per_island(1);
+  for (v1::LinkProfile* link : {profile.mutable_island(), profile.mutable_fabric()}) {
+    link->set_bytes_per_second(1e30);
+    link->set_latency_seconds(0);
+  }
+  return profile;
+}
+
+struct Planned {
+  v1::JobSpec spec;
+  v1::Plan plan;
+};
+
+Planned PlanOf(const std::vector<std::string>& overrides) {
+  Planned planned;
+  EXPECT_TRUE(ApplyOverride("model.preset=tiny", &planned.spec).ok());
+  for (const std::string& override : overrides) {
+    EXPECT_TRUE(ApplyOverride(override, &planned.spec).ok()) << override;
+  }
+  ApplyDefaults(&planned.spec);
+  const auto plan = MakeUnplacedPlan(planned.spec);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (plan.ok()) planned.plan = *plan;
+  return planned;
+}
+
+StepTime TimeOf(const Planned& planned, const v1::DeviceProfile& profile) {
+  const auto time = EstimateStepTime(planned.spec, planned.plan, profile);
+  EXPECT_TRUE(time.ok()) << time.status();
+  return time.ok() ? *time : StepTime{};
+}
+
+TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
+  const Planned one = PlanOf({});
+  const StepTime time = TimeOf(one, Profile());
+  // Half of the peak is attained, and attention's mask is counted exactly where the plan halves the
+  // square.
+  EXPECT_NEAR(time.mfu, 0.5, 0.01);
+  EXPECT_NEAR(time.seconds, one.plan.model_flops_per_step() / 1e9, 0.02 * time.seconds);
+  EXPECT_EQ(time.communication_seconds, 0);
+  EXPECT_EQ(time.bubble_ratio, 0);
+}
+
+TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
+  const StepTime kept = TimeOf(PlanOf({}), Profile());
+  const StepTime again = TimeOf(PlanOf({"activation_recomputation.mode=full"}), Profile());
+  EXPECT_GT(again.seconds, 1.15 * kept.seconds);
+  EXPECT_LT(again.seconds, 4.0 / 3 * kept.seconds);
+  EXPECT_LT(again.mfu, kept.mfu / 1.15);
+}
+
+TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
+  const std::vector<std::string> layout = {"parallelism.pipeline_parallel_degree=2",
+                                           "parallelism.tensor_parallel_degree=2"};
+  const Planned planned = PlanOf(layout);
+  v1::DeviceProfile profile = Profile();
+  const StepTime free = TimeOf(planned, profile);
+  EXPECT_GT(free.bubble_ratio, 0);
+  profile.mutable_fabric()->set_bytes_per_second(1e8);
+  const StepTime apart = TimeOf(planned, profile);
+  profile.set_devices_per_island(2);  // tensor groups within
+  const StepTime tensor_within = TimeOf(planned, profile);
+  profile.set_devices_per_island(4);
+  const StepTime all_within = TimeOf(planned, profile);
+  EXPECT_GT(apart.seconds, tensor_within.seconds);
+  EXPECT_GT(tensor_within.seconds, all_within.seconds);
+  EXPECT_NEAR(all_within.seconds, free.seconds, 1e-6 * free.seconds);
+  EXPECT_GT(apart.communication_seconds, tensor_within.communication_seconds);
+}
+
+TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
+  const Planned planned = PlanOf({"training.compute_dtype=bfloat16"});
+  const auto time = EstimateStepTime(planned.spec, planned.plan, Profile());
+  EXPECT_EQ(time.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(time.status())),
+              testing::HasSubstr("bfloat16_flops_per_second is absent"));
+}
+
+}  // namespace
+}  // namespace troupe
