@@ -63,20 +63,22 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kTrain));
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset, OpenData(spec));
   const size_t length = static_cast<size_t>(spec.training().sequence_length());
-  std::vector<int32_t> tokens(length), targets(length), positions(length);
+  std::vector<int32_t> tokens(length), targets(length), positions(length), documents(length);
   std::vector<float> weights(length);
   Json samples = Json::array();
   for (int64_t slot = 0; slot < spec.training().global_batch_size(); ++slot) {
-    TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, {tokens, targets, weights, positions}));
+    TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, {tokens, targets, weights, positions, documents}));
     const Dataset::Origin origin = dataset.OriginOf(step, slot);
     const std::string& path = dataset.path(origin.dataset);
     if (line.wants_json()) {
-      samples.push_back({{"slot", slot},
-                         {"tokens", tokens},
-                         {"targets", targets},
-                         {"dataset", path},
-                         {"epoch", origin.epoch},
-                         {"row", origin.row}});
+      Json sample = {{"slot", slot},    {"tokens", tokens},      {"targets", targets},
+                     {"dataset", path}, {"epoch", origin.epoch}, {"row", origin.row}};
+      if (spec.data().document_mask()) {
+        sample["weights"] = weights;
+        sample["positions"] = positions;
+        sample["documents"] = documents;
+      }
+      samples.push_back(std::move(sample));
     } else {
       fmt::print("slot {} ({} epoch {} row {}): {} -> {}\n", slot, path, origin.epoch, origin.row,
                  fmt::join(tokens, " "), targets.back());

@@ -94,7 +94,8 @@ StatusOr<Dataset> Dataset::Open(FileSystem& files, const DatasetOptions& options
           options.sequence_length, options.sequence_length + 1, separate.tokens().tokens(),
           options.validation);
     }
-    dataset.held_out_.push_back({TokenStream(separate.tokens()), rows, rows});
+    dataset.held_out_.push_back(
+        {TokenStream(separate.tokens()), dataset.DocumentEndsOf(separate), rows, rows});
   }
   return dataset;
 }
@@ -102,6 +103,7 @@ StatusOr<Dataset> Dataset::Open(FileSystem& files, const DatasetOptions& options
 Status Dataset::AddSource(FileSystem& files, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const TokenDataset opened, OpenChecked(files, path, options_.vocab_size));
   const int64_t length = options_.sequence_length;
+  const DocumentEnds documents = DocumentEndsOf(opened);
   TokenStream train(opened.tokens());
   if (options_.validation_fraction > 0) {
     const std::vector<int64_t> ends = opened.SequenceEnds();
@@ -116,7 +118,7 @@ Status Dataset::AddSource(FileSystem& files, const std::string& path) {
           "tokens, there are {} ({} of {} sequences held out of \"{}\")",
           length, length + 1, split.second.tokens(), held_out, ends.size(), path);
     }
-    held_out_.push_back({std::move(split.second), rows, rows});
+    held_out_.push_back({std::move(split.second), documents, rows, rows});
   }
   const int64_t rows = RowsIn(train.tokens(), length);
   if (rows == 0) {
@@ -126,7 +128,8 @@ Status Dataset::AddSource(FileSystem& files, const std::string& path) {
         length, length + 1, options_.blend.empty() ? "data.train" : "data.blend", path,
         train.tokens());
   }
-  parts_.push_back({path, std::move(train), SampleOrder(options_.seed, rows, datasets())});
+  parts_.push_back(
+      {path, std::move(train), documents, SampleOrder(options_.seed, rows, datasets())});
   return OkStatus();
 }
 
@@ -178,15 +181,31 @@ int64_t Dataset::validation_tokens() const {
   return tokens;
 }
 
-Status Dataset::Fill(const TokenStream& from, int64_t sample, const SampleRow& row) const {
+Dataset::DocumentEnds Dataset::DocumentEndsOf(const TokenDataset& opened) const {
+  if (!options_.document_mask) return nullptr;
+  return std::make_shared<const std::vector<int64_t>>(opened.DocumentEnds());
+}
+
+Status Dataset::Fill(const TokenStream& from, const DocumentEnds& documents, int64_t sample,
+                     const SampleRow& row) const {
   const size_t length = static_cast<size_t>(options_.sequence_length);
   TROUPE_CHECK(row.tokens.size() == length && row.targets.size() == length &&
-               row.weights.size() == length && row.positions.size() == length);
+               row.weights.size() == length && row.positions.size() == length &&
+               row.documents.size() == length);
   const int64_t position = sample * options_.sequence_length;
   TROUPE_RETURN_IF_ERROR(from.Read(position, options_.vocab_size, row.tokens));
   TROUPE_RETURN_IF_ERROR(from.Read(position + 1, options_.vocab_size, row.targets));
   std::fill(row.weights.begin(), row.weights.end(), 1.0f);
   std::iota(row.positions.begin(), row.positions.end(), 0);
+  std::fill(row.documents.begin(), row.documents.end(), 0);
+  if (documents == nullptr) return OkStatus();
+  std::vector<int32_t> starts(length + 1);
+  from.DocumentStarts(position, *documents, starts);
+  for (size_t i = 0; i < length; ++i) {
+    row.documents[i] = starts[i];
+    row.positions[i] -= starts[i];
+    if (starts[i + 1] != starts[i]) row.weights[i] = 0.0f;
+  }
   return OkStatus();
 }
 
@@ -200,14 +219,17 @@ Dataset::Origin Dataset::OriginOf(int64_t step, int64_t slot) const {
 
 Status Dataset::Train(int64_t step, int64_t slot, const SampleRow& row) const {
   const Origin origin = OriginOf(step, slot);
-  return Fill(Part(origin.dataset).train, origin.row, row);
+  const Source& part = Part(origin.dataset);
+  return Fill(part.train, part.documents, origin.row, row);
 }
 
 Status Dataset::Validation(int64_t index, const SampleRow& row) const {
   TROUPE_CHECK(index >= 0 && index < validation_samples(), "validation sample {} of {}", index,
                validation_samples());
   for (const HeldOut& part : held_out_) {
-    if (index < part.rows) return Fill(part.tokens, index * part.available / part.rows, row);
+    if (index < part.rows) {
+      return Fill(part.tokens, part.documents, index * part.available / part.rows, row);
+    }
     index -= part.rows;
   }
   TROUPE_CHECK(false, "validation rows end early");

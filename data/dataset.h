@@ -10,11 +10,16 @@
 // (data/token_stream.h); training sees none of them. They are read in the order of the file; of a
 // blend as many rows of each dataset as its weight allows where none repeats, spread over its held
 // out rows, dataset by dataset. A separate validation dataset takes the place of the split.
+//
+// With a document mask the documents packed into a row do not see each other: positions count from 0
+// in each, a target of another document does not count, and each token knows where its document
+// begins.
 // Immutable, thread-safe; copies share the mapping.
 #ifndef TROUPE_DATA_DATASET_H_
 #define TROUPE_DATA_DATASET_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +29,7 @@
 #include "base/status.h"
 #include "data/blend.h"
 #include "data/sample_order.h"
+#include "data/token_dataset.h"
 #include "data/token_stream.h"
 
 namespace troupe {
@@ -42,6 +48,7 @@ struct DatasetOptions {
   int64_t global_batch_size = 0;
   int64_t vocab_size = 0;
   uint64_t seed = 0;
+  bool document_mask = false;
 };
 
 // One sample; every span has T elements.
@@ -49,7 +56,8 @@ struct SampleRow {
   std::span<int32_t> tokens;
   std::span<int32_t> targets;    // tokens shifted by one
   std::span<float> weights;      // 1: the target counts
-  std::span<int32_t> positions;  // 0 … T - 1
+  std::span<int32_t> positions;  // of the token in its document, else in the row: 0 … T - 1
+  std::span<int32_t> documents;  // where in the row the token's document begins; 0 without a mask
 };
 
 class Dataset {
@@ -86,15 +94,19 @@ class Dataset {
   int64_t validation_tokens() const;
 
  private:
+  // Where documents end in a dataset's file; null without a document mask.
+  using DocumentEnds = std::shared_ptr<const std::vector<int64_t>>;
   // One dataset that is trained on.
   struct Source {
     std::string path;
     TokenStream train;
+    DocumentEnds documents;
     SampleOrder order;
   };
   // Rows that are validated on: `rows` of the `available` ones of `tokens`.
   struct HeldOut {
     TokenStream tokens;
+    DocumentEnds documents;
     int64_t available;
     int64_t rows;
   };
@@ -104,7 +116,9 @@ class Dataset {
   const Source& Part(int64_t dataset) const { return parts_[static_cast<size_t>(dataset)]; }
   Status AddSource(FileSystem& files, const std::string& path);
   void ShareOutValidation();
-  Status Fill(const TokenStream& from, int64_t sample, const SampleRow& row) const;
+  DocumentEnds DocumentEndsOf(const TokenDataset& opened) const;
+  Status Fill(const TokenStream& from, const DocumentEnds& documents, int64_t sample,
+              const SampleRow& row) const;
 
   DatasetOptions options_;
   Blend blend_;

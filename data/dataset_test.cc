@@ -24,10 +24,11 @@ struct Row {
       : tokens(static_cast<size_t>(length)),
         targets(tokens),
         positions(tokens),
+        documents(tokens),
         weights(tokens.size()) {}
-  SampleRow View() { return {tokens, targets, weights, positions}; }
+  SampleRow View() { return {tokens, targets, weights, positions, documents}; }
   bool operator==(const Row&) const = default;
-  std::vector<int32_t> tokens, targets, positions;
+  std::vector<int32_t> tokens, targets, positions, documents;
   std::vector<float> weights;
 };
 
@@ -81,6 +82,31 @@ TEST_F(DatasetTest, ARowIsLengthPlusOneTokensAndRowsAdvanceByTheLength) {
   for (const auto& [first, count] : firsts) {
     EXPECT_EQ(first % 8, 0);
     EXPECT_EQ(count, 2);
+  }
+}
+
+TEST_F(DatasetTest, WithoutADocumentMaskARowIsOneDocument) {
+  const auto dataset = Dataset::Open(files_, Options(Write("d", 10, 3)));
+  ASSERT_TRUE(dataset.ok());
+  Row row(8);
+  ASSERT_TRUE(dataset->Train(1, 0, row.View()).ok());
+  EXPECT_EQ(row.documents, std::vector<int32_t>(8, 0));
+}
+
+TEST_F(DatasetTest, ADocumentMaskTellsWhereTheDocumentsOfARowBegin) {
+  DatasetOptions options = Options(Write("d", 20, 5));  // document of token t: t / 5
+  options.document_mask = true;
+  const auto dataset = Dataset::Open(files_, options);
+  ASSERT_TRUE(dataset.ok());
+  Row row(8);
+  for (int64_t slot = 0; slot < 4; ++slot) {
+    ASSERT_TRUE(dataset->Train(1, slot, row.View()).ok());
+    for (int32_t i = 0; i < 8; ++i) {
+      const int32_t begin = std::max(0, row.tokens[i] / 5 * 5 - row.tokens[0]);
+      EXPECT_EQ(row.documents[i], begin) << "row at " << row.tokens[0] << " token " << i;
+      EXPECT_EQ(row.positions[i], i - begin);
+      EXPECT_EQ(row.weights[i], row.targets[i] % 5 == 0 ? 0.0f : 1.0f);
+    }
   }
 }
 

@@ -29,7 +29,8 @@ DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec) {
                          .sequence_length = spec.training().sequence_length(),
                          .global_batch_size = spec.training().global_batch_size(),
                          .vocab_size = spec.model().vocab_size(),
-                         .seed = spec.training().seed()};
+                         .seed = spec.training().seed(),
+                         .document_mask = spec.data().document_mask()};
   for (const auto& entry : spec.data().blend()) {
     options.blend.push_back({entry.path(), entry.weight()});
   }

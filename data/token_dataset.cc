@@ -26,4 +26,14 @@ std::vector<int64_t> TokenDataset::SequenceEnds() const {
   return ends;
 }
 
+std::vector<int64_t> TokenDataset::DocumentEnds() const {
+  if (const auto* const file = std::get_if<LlmcTokenFile>(&source_)) return file->DocumentEnds();
+  const auto& indexed = std::get<IndexedDataset>(source_);
+  std::vector<int64_t> ends(static_cast<size_t>(indexed.documents()));
+  for (int64_t i = 0; i < indexed.documents(); ++i) {
+    ends[static_cast<size_t>(i)] = indexed.SequenceBegin(indexed.DocumentBegin(i + 1));
+  }
+  return ends;
+}
+
 }  // namespace troupe

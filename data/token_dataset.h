@@ -26,6 +26,8 @@ class TokenDataset {
   // Where each sequence ends in tokens(), ascending: the last one is their number. Sequences of an
   // llm.c file are its documents, for which the whole file is read.
   std::vector<int64_t> SequenceEnds() const;
+  // The same of documents, which may consist of several sequences.
+  std::vector<int64_t> DocumentEnds() const;
 
  private:
   using Source = std::variant<IndexedDataset, LlmcTokenFile>;

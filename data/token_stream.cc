@@ -18,22 +18,45 @@ void TokenStream::Append(int64_t position, int64_t tokens) {
   tokens_ += tokens;
 }
 
-Status TokenStream::Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
-  TROUPE_CHECK(position >= 0 && position + std::ssize(out) <= tokens_, "[{}, {}) of {} tokens",
-               position, position + std::ssize(out), tokens_);
+template <typename Part>
+Status TokenStream::ForEachPart(int64_t position, int64_t count, const Part& part) const {
+  TROUPE_CHECK(position >= 0 && position + count <= tokens_, "[{}, {}) of {} tokens", position,
+               position + count, tokens_);
   auto run = std::upper_bound(runs_.begin(), runs_.end(), position,
                               [](int64_t at, const Run& r) { return at < r.begin; });
-  while (!out.empty()) {
+  for (int64_t first = 0; first < count; ++run) {
     const int64_t end = run == runs_.end() ? tokens_ : run->begin;
     const Run& here = *std::prev(run);
-    const auto part = out.first(static_cast<size_t>(std::min(std::ssize(out), end - position)));
-    TROUPE_RETURN_IF_ERROR(
-        array_.Read(here.position + (position - here.begin), vocab_size, part));
-    out = out.subspan(part.size());
+    const int64_t tokens = std::min(count - first, end - position);
+    TROUPE_RETURN_IF_ERROR(part(first, here.position + (position - here.begin), tokens));
+    first += tokens;
     position = end;
-    ++run;
   }
   return OkStatus();
+}
+
+Status TokenStream::Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
+  return ForEachPart(position, std::ssize(out), [&](int64_t first, int64_t at, int64_t tokens) {
+    return array_.Read(at, vocab_size,
+                       out.subspan(static_cast<size_t>(first), static_cast<size_t>(tokens)));
+  });
+}
+
+void TokenStream::DocumentStarts(int64_t position, std::span<const int64_t> ends,
+                                 std::span<int32_t> out) const {
+  const auto mark = [&](int64_t first, int64_t at, int64_t tokens) {
+    auto end = std::upper_bound(ends.begin(), ends.end(), at);
+    int64_t begin = first;
+    for (int64_t i = first; i < first + tokens; ++i) {
+      while (end != ends.end() && *end <= at + (i - first)) {
+        begin = i;
+        ++end;
+      }
+      out[static_cast<size_t>(i)] = static_cast<int32_t>(begin);
+    }
+    return OkStatus();
+  };
+  TROUPE_CHECK_OK(ForEachPart(position, std::ssize(out), mark));
 }
 
 std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,

@@ -24,6 +24,12 @@ class TokenStream {
   // TokenArray::Read. REQUIRES: the range lies within [0, tokens()).
   Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const;
 
+  // Fills `out`, which stands for the tokens from `position` on, with the index in `out` at which
+  // each token's document begins; 0 for one that began before. A document ends at the `ends`,
+  // ascending, of the array, and where the stream leaves out what follows in it. REQUIRES: the range
+  // lies within [0, tokens()).
+  void DocumentStarts(int64_t position, std::span<const int64_t> ends, std::span<int32_t> out) const;
+
  private:
   friend std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
                                                      std::span<const int64_t> ends, int64_t count);
@@ -32,6 +38,11 @@ class TokenStream {
     int64_t begin;     // in the stream
     int64_t position;  // in the array
   };
+
+  // Calls part(first, position, count) for each contiguous part of the tokens [position, position +
+  // count) of the stream: tokens from `first` of these on lie at `position` of the array.
+  template <typename Part>
+  Status ForEachPart(int64_t position, int64_t count, const Part& part) const;
 
   // With no run yet.
   struct Empty {};

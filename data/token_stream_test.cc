@@ -106,5 +106,26 @@ TEST_F(TokenStreamTest, AnyRangeIsThatOfTheWhole) {
   }
 }
 
+TEST_F(TokenStreamTest, DocumentsEndAtTheirEndsAndWhereWhatFollowsIsLeftOut) {
+  const IndexedDataset dataset = Make(60);
+  const std::vector<int64_t> ends = {7, 8, 30, dataset.tokens()};
+  const auto [train, held_out] = Split(dataset, 13);
+  for (const TokenStream* stream : {&train, &held_out}) {
+    const std::vector<int32_t> all = ReadAll(*stream);  // each token is its place in the file
+    for (int64_t begin = 0; begin < stream->tokens(); begin += 3) {
+      const int64_t length = std::min<int64_t>(11, stream->tokens() - begin);
+      std::vector<int32_t> starts(static_cast<size_t>(length));
+      stream->DocumentStarts(begin, ends, starts);
+      int32_t start = 0;
+      for (int32_t i = 0; i < length; ++i) {
+        const int32_t token = all[static_cast<size_t>(begin + i)];
+        const bool follows = i > 0 && token == all[static_cast<size_t>(begin + i - 1)] + 1;
+        if (i > 0 && (!follows || std::count(ends.begin(), ends.end(), token) > 0)) start = i;
+        EXPECT_EQ(starts[static_cast<size_t>(i)], start) << "token " << token;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -54,6 +54,7 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
     microbatch.tokens.push_back(static_cast<double>(UniformBits(key, 2 * r) % vocabulary));
     microbatch.targets.push_back(static_cast<double>(UniformBits(key, 2 * r + 1) % vocabulary));
     microbatch.positions.push_back(static_cast<double>(r % tokens));
+    microbatch.documents.push_back(0.0);
     microbatch.weights.push_back(r % 5 == 4 ? 0.0 : 1.0);
   }
   return microbatch;
@@ -63,6 +64,7 @@ std::vector<double> ProgramRun::Forward(const Microbatch& microbatch, const RunO
   const model::ChunkInterface& chunk = program_.chunks[0];
   Write(chunk.tokens, microbatch.tokens);
   Write(chunk.positions, microbatch.positions);
+  if (chunk.documents != model::kNoValue) Write(chunk.documents, microbatch.documents);
   Write(chunk.targets, microbatch.targets);
   Write(chunk.weights, microbatch.weights);
   Write(program_.loss_totals, {0.0, 0.0});

@@ -15,6 +15,7 @@ namespace troupe::kernels {
 // One microbatch of a program with embedding and head in one chunk.
 struct Microbatch {
   std::vector<double> tokens, positions, targets, weights;
+  std::vector<double> documents;  // only of a program with a document mask
 };
 
 class ProgramRun {

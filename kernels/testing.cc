@@ -38,6 +38,19 @@ std::vector<double> TestRandom::Integers(int64_t count, int64_t low, int64_t hig
   return numbers;
 }
 
+std::vector<double> TestRandom::Documents(int64_t samples, int64_t tokens) {
+  std::vector<double> documents;
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    const int64_t mean = Integer(1, tokens);
+    int64_t begin = 0;
+    for (int64_t t = 0; t < tokens; ++t) {
+      if (Integer(1, mean) == 1) begin = t;
+      documents.push_back(static_cast<double>(begin));
+    }
+  }
+  return documents;
+}
+
 namespace {
 
 model::ValueId AddValue(model::Program& program, const TestValue& test, std::string name) {

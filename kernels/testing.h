@@ -23,6 +23,8 @@ class TestRandom {
   int64_t Integer(int64_t low, int64_t high);  // uniform in [low, high]
   std::vector<double> Normals(int64_t count, double scale = 1.0);
   std::vector<double> Integers(int64_t count, int64_t low, int64_t high);
+  // The documents of Mask in samples of `tokens` rows, some of one row, some of many.
+  std::vector<double> Documents(int64_t samples, int64_t tokens);
 
  private:
   uint64_t key_;

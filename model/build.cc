@@ -138,6 +138,7 @@ class StageBuilder {
     };
     ChunkInterface& chunk = builder_.chunk();
     chunk.positions = input("positions", DType::kInt32);
+    if (options_.document_mask) chunk.documents = input("documents", DType::kInt32);
     ValueId x;
     if (spec.has_embedding) {
       chunk.tokens = input("tokens", DType::kInt32);
@@ -150,9 +151,10 @@ class StageBuilder {
     }
     for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
       builder_.SetLayer(LayerOfBlock(model_.blocks, block));
-      x = model_.blocks[block] == 'A' ? BuildAttention(builder_, model_, block,
-                                                       options_.sequence_length, x, chunk.positions)
-                                      : BuildMlp(builder_, model_, block, x);
+      x = model_.blocks[block] == 'A'
+              ? BuildAttention(builder_, model_, block,
+                               {x, chunk.positions, chunk.documents, options_.sequence_length})
+              : BuildMlp(builder_, model_, block, x);
     }
     builder_.SetLayer(-1);
     if (!spec.has_head) {

@@ -29,6 +29,8 @@ struct BuildOptions {
   std::vector<ChunkSpec> chunks;  // ascending chunk numbers
   int64_t micro_batch_size = 1;   // samples
   int64_t sequence_length = 0;    // tokens
+  // Documents packed into a sample do not see each other: chunks have the input `documents`.
+  bool document_mask = false;
   DType compute_dtype = DType::kFloat32;
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
   // Elements of a bucket of gradients that are reduced at once; at least one parameter each.

@@ -1,5 +1,7 @@
 #include "plan/estimate.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace troupe {
@@ -12,6 +14,11 @@ int64_t KeyValueWidth(const model::ModelConfig& model) {
   return model.head_dim * model.num_key_value_heads;
 }
 
+// Scores and values over half of the square.
+double PairForwardFlops(const model::ModelConfig& model, double samples, double tokens) {
+  return 2 * samples * tokens * tokens * static_cast<double>(QueryWidth(model));
+}
+
 }  // namespace
 
 double BlockForwardFlops(const model::ModelConfig& model, char block, double samples,
@@ -21,9 +28,9 @@ double BlockForwardFlops(const model::ModelConfig& model, char block, double sam
   const double query = static_cast<double>(QueryWidth(model));
   const double key_value = static_cast<double>(KeyValueWidth(model));
   if (block == 'A') {
-    // Projections in and out, then scores and values over half of the square.
+    // Projections in and out.
     return 2 * all_tokens * hidden * (2 * query + 2 * key_value) +
-           2 * samples * tokens * tokens * query;
+           PairForwardFlops(model, samples, tokens);
   }
   TROUPE_CHECK(block == 'D', "block {}", block);
   return 2 * all_tokens * hidden * static_cast<double>(model.intermediate_size) * 3;
@@ -38,6 +45,11 @@ double ModelFlops(const model::ModelConfig& model, double samples, double tokens
   double forward = HeadForwardFlops(model, samples, tokens);
   for (char block : model.blocks) forward += BlockForwardFlops(model, block, samples, tokens);
   return 3 * forward;
+}
+
+double AttentionFlops(const model::ModelConfig& model, double samples, double tokens) {
+  const auto blocks = std::count(model.blocks.begin(), model.blocks.end(), 'A');
+  return 3 * static_cast<double>(blocks) * PairForwardFlops(model, samples, tokens);
 }
 
 int64_t BlockParameters(const model::ModelConfig& model, char block) {

@@ -18,6 +18,8 @@ double HeadForwardFlops(const model::ModelConfig& model, double samples, double 
 
 // Forward and backward of the whole model.
 double ModelFlops(const model::ModelConfig& model, double samples, double tokens);
+// Of these, what query-key pairs cost.
+double AttentionFlops(const model::ModelConfig& model, double samples, double tokens);
 
 // Elements, before any sharding. The block's own norm is counted with it; the final norm with the head.
 int64_t BlockParameters(const model::ModelConfig& model, char block);

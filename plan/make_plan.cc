@@ -67,6 +67,8 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, v1::P
   plan->set_parameters(ModelParameters(model));
   plan->set_model_flops_per_step(
       ModelFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
+  plan->set_attention_flops_per_step(
+      AttentionFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
   return OkStatus();
 }
 

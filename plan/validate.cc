@@ -222,10 +222,6 @@ class Validator {
   void Data() {
     const auto& data = spec_.data();
     if (data.blend_size() > 0) ValidateBlend(data, &violations_);
-    if (data.document_mask()) {
-      violations_.Add("data.document_mask",
-                                   "is true; this build has the causal mask alone");
-    }
     if (!(data.validation_fraction() >= 0 && data.validation_fraction() < 1)) {
       violations_.Add("data.validation_fraction", "is {}, not in [0, 1)",
                       data.validation_fraction());

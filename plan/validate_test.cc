@@ -109,7 +109,6 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
            {"model.num_experts=8", "model.num_experts", "is set"},
            {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
-           {"data.document_mask=true", "data.document_mask", "is true"},
            {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
            {"data.train=x", "data.train", "not an absolute path"},
            {"training.steps=0", "training.steps", "is 0, not at least 1"},

@@ -8,7 +8,8 @@
 //
 // One key-value head of one sample is the unit of work; its keys and values are packed once, and
 // all query heads of its group use them. Every unit is computed by one thread in one order, so
-// results do not depend on the number of threads.
+// results do not depend on the number of threads. With a document mask, blocks of keys before the
+// document of a block's first query are passed over.
 #include "kernels/cpu/level_target.h"
 #include "kernels/cpu/tile.h"
 
@@ -180,10 +181,18 @@ void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_r
   }
 }
 
-// The causal mask of one row of scores: keys after the query become -inf.
-TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, int64_t query) {
-  const I32 ahead = Iota() + static_cast<int32_t>(first_key - query);
-  return ahead > 0 ? Set(-__builtin_inff()) : scores;
+// The mask of one row of scores: keys after the query and before the row's document become -inf.
+TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, int64_t query, int64_t document) {
+  const I32 keys = Iota();
+  const F32 causal =
+      keys > static_cast<int32_t>(query - first_key) ? Set(-__builtin_inff()) : scores;
+  return keys < static_cast<int32_t>(document - first_key) ? Set(-__builtin_inff()) : causal;
+}
+
+// Where the document of a row of the sample begins; the sample is one document where there are
+// none.
+TROUPE_INLINE int64_t DocumentOf(const int32_t* documents, int64_t row) {
+  return documents == nullptr ? 0 : documents[row];
 }
 
 struct Heads {
@@ -200,7 +209,8 @@ TROUPE_INLINE Heads HeadsOf(const Args& args, int64_t key_value_head) {
 // One block of queries of one head; keys and values are packed in `s`.
 template <typename T>
 void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
-                 const T* queries, int64_t stride, int64_t first_query, T* o, float* lse) {
+                 const T* queries, int64_t stride, int64_t first_query, const int32_t* documents,
+                 T* o, float* lse) {
   constexpr bool kPairs = UsesPairs<T>::value;
   const int64_t rows = args.tokens - first_query < kQueries ? args.tokens - first_query : kQueries;
   const int64_t width = e.width();
@@ -211,19 +221,26 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
     s.max[r] = -__builtin_inff();
     s.sum[r] = 0.0f;
   }
-  for (int64_t key = 0; key < first_query + rows; key += kKeys) {
+  const int64_t first_key = DocumentOf(documents, first_query) / kKeys * kKeys;
+  for (int64_t key = first_key; key < first_query + rows; key += kKeys) {
     Multiply<kPairs>(
         {s.queries, e.depth(), 1, s.keys + key * e.depth(), kKeys, s.scores, kKeys, e.depth()},
         rows, kKeys, false);
     for (int64_t r = 0; r < rows; ++r) {
       F32 scores[kKeyVectors];
       const int64_t query = first_query + r;
-      const bool masked = key + kKeys - 1 > query;
+      const int64_t document = DocumentOf(documents, query);
+      if (document >= key + kKeys) {
+        // Nothing here is of the row's document.
+        std::memset(s.probabilities + r * kKeys / e.pack, 0, kKeys / e.pack * sizeof(uint32_t));
+        continue;
+      }
+      const bool masked = key + kKeys - 1 > query || document > key;
       F32 largest = Set(-__builtin_inff());
 #pragma GCC unroll 16
       for (int v = 0; v < kKeyVectors; ++v) {
         scores[v] = Load(s.scores + r * kKeys + v * kLanes) * scale;
-        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, query);
+        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, query, document);
         largest = Max(scores[v], largest);
       }
       const float block_max = ReduceMax(largest);
@@ -282,6 +299,7 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
     const int64_t key_value_head = task / deals % args.key_value_heads;
     const Heads heads = HeadsOf(args, key_value_head);
     const int64_t row = sample * args.tokens;
+    const int32_t* documents = args.documents == nullptr ? nullptr : args.documents + row;
     const T* qkv = static_cast<const T*>(args.qkv) + row * heads.stride;
     PackTransposed(qkv + heads.key_at, heads.stride, args.tokens, e, s.keys);
     PackNatural(qkv + heads.value_at, heads.stride, args.tokens, e.padded_tokens(), e, s.values);
@@ -291,7 +309,7 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
       float* lse = args.lse + row * args.query_heads + head;
       for (int64_t first = task % deals * kQueries; first < args.tokens;
            first += deals * kQueries) {
-        AttendBlock(args, e, s, qkv + head * args.head_dim, heads.stride, first, o, lse);
+        AttendBlock(args, e, s, qkv + head * args.head_dim, heads.stride, first, documents, o, lse);
       }
     }
   }
@@ -313,7 +331,8 @@ TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
 // read.
 template <bool kPairs>
 TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_t first_query,
-                                  int64_t key, float scale, const float* lse, int64_t lse_stride) {
+                                  int64_t key, float scale, const float* lse, int64_t lse_stride,
+                                  const int32_t* documents) {
   constexpr int64_t kStep = kPairs ? 2 : 1;
   const int64_t padded = kPairs ? RoundUp(rows, 2) : rows;
   for (int64_t r = 0; r < padded; r += kStep) {
@@ -325,7 +344,10 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_
         const int64_t query = first_query + r + i;
         const int64_t at = (r + i) * kKeys + v * kLanes;
         F32 score = Load(s.scores + at) * scale;
-        if (key + kKeys - 1 > query) score = Masked(score, key + v * kLanes, query);
+        const int64_t document = DocumentOf(documents, query);
+        if (key + kKeys - 1 > query || document > key) {
+          score = Masked(score, key + v * kLanes, query, document);
+        }
         p[i] = Exp(score - lse[query * lse_stride]);
         ds[i] = p[i] * (Load(s.products + at) - s.delta[r + i]) * scale;
         if constexpr (kPairs) {
@@ -344,7 +366,8 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_
 template <typename T>
 void GradientBlock(const AttentionGradArgs& args, const Extents& e, const BackwardScratch& s,
                    const T* queries, const T* output_gradient, const T* o, int64_t stride,
-                   int64_t first_query, const float* lse, T* query_gradient) {
+                   int64_t first_query, const float* lse, const int32_t* documents,
+                   T* query_gradient) {
   constexpr bool kPairs = UsesPairs<T>::value;
   const int64_t rows = args.tokens - first_query < kQueries ? args.tokens - first_query : kQueries;
   const int64_t width = e.width();
@@ -366,18 +389,19 @@ void GradientBlock(const AttentionGradArgs& args, const Extents& e, const Backwa
     s.delta[r] = ReduceAdd(sum);
   }
   const int64_t row_words = (rows + e.pack - 1) / e.pack;
-  for (int64_t key = 0; key < first_query + rows; key += kKeys) {
+  const int64_t first_key = DocumentOf(documents, first_query) / kKeys * kKeys;
+  for (int64_t key = first_key; key < first_query + rows; key += kKeys) {
     Multiply<kPairs>({s.queries, e.depth(), 1, s.keys_transposed + key * e.depth(), kKeys, s.scores,
                       kKeys, e.depth()},
                      rows, kKeys, false);
     Multiply<kPairs>({s.output_gradient, e.depth(), 1, s.values_transposed + key * e.depth(), kKeys,
                       s.products, kKeys, e.depth()},
                      rows, kKeys, false);
-    ScoreGradients<kPairs>(s, rows, first_query, key, scale, lse, args.query_heads);
+    ScoreGradients<kPairs>(s, rows, first_query, key, scale, lse, args.query_heads, documents);
     const uint32_t* ds_rows = kPairs ? s.score_gradient_rows : s.score_gradient;
     Multiply<kPairs>({ds_rows, kKeys / e.pack, 1, s.keys + key / e.pack * width, width,
                       s.query_gradient, width, kKeys / e.pack},
-                     rows, width, key > 0);
+                     rows, width, key > first_key);
     Multiply<kPairs>({s.score_gradient, 1, kKeys, s.query_rows, width, s.key_gradient + key * width,
                       width, row_words},
                      kKeys, width, true);
@@ -406,6 +430,7 @@ void AttentionGrad(const AttentionGradArgs& args, int thread, int threads) {
     const int64_t key_value_head = task % args.key_value_heads;
     const Heads heads = HeadsOf(args, key_value_head);
     const int64_t row = task / args.key_value_heads * args.tokens;
+    const int32_t* documents = args.documents == nullptr ? nullptr : args.documents + row;
     const T* qkv = static_cast<const T*>(args.qkv) + row * heads.stride;
     T* dqkv = static_cast<T*>(args.dqkv) + row * heads.stride;
     PackTransposed(qkv + heads.key_at, heads.stride, args.tokens, e, s.keys_transposed);
@@ -420,7 +445,8 @@ void AttentionGrad(const AttentionGradArgs& args, int thread, int threads) {
         GradientBlock(args, e, s, qkv + head * args.head_dim,
                       static_cast<const T*>(args.output_gradient) + out_at,
                       static_cast<const T*>(args.o) + out_at, heads.stride, first,
-                      args.lse + row * args.query_heads + head, dqkv + head * args.head_dim);
+                      args.lse + row * args.query_heads + head, documents,
+                      dqkv + head * args.head_dim);
       }
     }
     for (int64_t t = 0; t < args.tokens; ++t) {

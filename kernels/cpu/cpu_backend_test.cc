@@ -256,6 +256,31 @@ TEST_P(CpuKernel, AttentionGradMatches) {
   }
 }
 
+TEST_P(CpuKernel, AttentionWithinDocumentsMatches) {
+  for (const auto& [samples, tokens, q, g, d] : kAttention) {
+    const int64_t rows = samples * tokens;
+    model::AttentionAttributes attributes{q, g, d, tokens, {}};
+    attributes.mask.kind = model::Mask::Kind::kDocument;
+    const TestValue qkv = Compute({rows, (q + 2 * g) * d});
+    const TestValue documents{DType::kInt32, {rows}, random_.Documents(samples, tokens)};
+    const TestOp op{OpKind::kAttention,
+                    attributes,
+                    {qkv, documents},
+                    {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}};
+    ExpectEqual(op, 16);
+    const TestResult forward = RunOp(*backend_, op);
+    ExpectEqual({OpKind::kAttentionGrad,
+                 attributes,
+                 {Compute({rows, q * d}),
+                  qkv,
+                  {compute(), {rows, q * d}, forward.outputs[0]},
+                  {DType::kFloat32, {rows, q}, forward.outputs[1]},
+                  documents},
+                 {Empty(compute(), {rows, (q + 2 * g) * d})}},
+                32);
+  }
+}
+
 TEST_P(CpuKernel, SwiGluMatchesAlsoFarFromZero) {
   for (const auto& [rows, ffn] : kShapes) {
     ExpectEqual(

@@ -85,6 +85,7 @@ struct AttentionArgs {
   float* lse;       // f[R,Q]
   char* scratch;    // AttentionScratchBytes a thread, one after the other
   int64_t samples, tokens, query_heads, key_value_heads, head_dim;
+  const int32_t* documents;  // i[R] of a document mask, else null
 };
 struct AttentionGradArgs {
   const void* output_gradient;  // c[R,QD]
@@ -94,6 +95,7 @@ struct AttentionGradArgs {
   void* dqkv;                   // c[R,(Q+2G)D]
   char* scratch;
   int64_t samples, tokens, query_heads, key_value_heads, head_dim;
+  const int32_t* documents;  // i[R] of a document mask, else null
 };
 struct SwiGluArgs {
   const void* gu;  // c[R,2F]

@@ -349,7 +349,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const auto& a = std::get<model::AttentionAttributes>(op.attributes);
       const AttentionArgs args{
           in(0),    out(0),        floats(out(1)),    scratch(), Extent(op.inputs[0], 0) / a.tokens,
-          a.tokens, a.query_heads, a.key_value_heads, a.head_dim};
+          a.tokens, a.query_heads, a.key_value_heads, a.head_dim,
+          op.inputs.size() > 1 ? ints(in(1)) : nullptr};
       return OnKernel(args, kernels_.attention[column(op.inputs[0])], threads);
     }
     case OpKind::kAttentionGrad: {
@@ -364,7 +365,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                    a.tokens,
                                    a.query_heads,
                                    a.key_value_heads,
-                                   a.head_dim};
+                                   a.head_dim,
+                                   op.inputs.size() > 4 ? ints(in(4)) : nullptr};
       return OnKernel(args, kernels_.attention_grad[column(op.inputs[1])], threads);
     }
     case OpKind::kSwiGlu: {

@@ -92,6 +92,30 @@ INSTANTIATE_TEST_SUITE_P(EveryLevel, WholeProgram,
                                                           model::DType::kBFloat16),
                                           testing::Bool()));
 
+TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
+  auto backend = CpuBackend::Make({2, std::nullopt}).value();
+  model::BuildOptions options = SmallOptions(model::DType::kFloat32);
+  ProgramRun samples(*backend, options, 3);  // three samples of 11 tokens
+  options.document_mask = true;
+  options.sequence_length = 33;
+  options.micro_batch_size = 1;
+  ProgramRun packed(*backend, options, 3);
+  Microbatch microbatch = samples.MakeMicrobatch(1);
+  const std::vector<double> loss = samples.Train(microbatch, true);
+  for (int64_t r = 0; r < 33; ++r) microbatch.documents[r] = static_cast<double>(r / 11 * 11);
+  EXPECT_LE(RelativeError(packed.Train(microbatch, true), loss), 1e-6);
+  for (size_t p = 0; p < packed.program().parameters.size(); ++p) {
+    const model::ParameterEntry& entry = packed.program().parameters[p];
+    EXPECT_LE(RelativeError(packed.Read(entry.gradient),
+                            samples.Read(samples.program().parameters[p].gradient)),
+              1e-5)
+        << packed.program().value(entry.value).name;
+  }
+  // Documents that see each other are others.
+  microbatch.documents.assign(33, 0.0);
+  EXPECT_GT(RelativeError(packed.Evaluate(microbatch), loss), 1e-5);
+}
+
 TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {
   auto backend = CpuBackend::Make({2, std::nullopt}).value();
   ProgramRun run(*backend, SmallOptions(model::DType::kFloat32), 3);

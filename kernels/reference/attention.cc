@@ -1,5 +1,5 @@
-// Causal grouped-query attention of samples of T rows: o = softmax(q kᵀ / sqrt(D)) v, one query row
-// at a time.
+// Causal grouped-query attention of samples of T rows, or of their documents: o = softmax(q kᵀ /
+// sqrt(D)) v, one query row at a time.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -33,6 +33,13 @@ Layout LayoutOf(const Operation& operation, int qkv) {
           attributes.tokens, operation.Extent(qkv, 0)};
 }
 
+// The first row that `row` sees; `documents`: the number of the input of that name, if any.
+int64_t FirstSeen(const Operation& operation, const Layout& layout, int64_t row, size_t documents) {
+  const int64_t sample = row / layout.tokens * layout.tokens;
+  if (operation.inputs.size() <= documents) return sample;
+  return sample + static_cast<int64_t>(operation.inputs[documents][row]);
+}
+
 double Dot(const double* a, const double* b, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
@@ -46,7 +53,7 @@ void Attention(const Operation& operation) {
   const double* qkv = operation.inputs[0];
   std::vector<double> scores(layout.tokens);
   for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t first = row / layout.tokens * layout.tokens;
+    const int64_t first = FirstSeen(operation, layout, row, 1);
     for (int64_t head = 0; head < layout.query_heads; ++head) {
       double largest = -INFINITY;
       for (int64_t key = first; key <= row; ++key) {
@@ -77,7 +84,7 @@ void AttentionGrad(const Operation& operation) {
   double* dqkv = operation.outputs[0];
   std::fill_n(dqkv, layout.rows * layout.stride(), 0.0);
   for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t first = row / layout.tokens * layout.tokens;
+    const int64_t first = FirstSeen(operation, layout, row, 4);
     for (int64_t head = 0; head < layout.query_heads; ++head) {
       const double* output_gradient = operation.inputs[0] + layout.OutputAt(row, head);
       const double delta =

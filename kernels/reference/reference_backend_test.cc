@@ -190,6 +190,52 @@ TEST_F(ReferenceGradient, OfAttention) {
   }
 }
 
+TEST_F(ReferenceGradient, OfAttentionWithinDocuments) {
+  struct Shape {
+    int64_t samples, tokens, q, g, d;
+  };
+  for (const auto& [samples, tokens, q, g, d] :
+       std::vector<Shape>{{1, 1, 1, 1, 1}, {2, 5, 2, 1, 3}, {1, 7, 4, 2, 2}}) {
+    const int64_t rows = samples * tokens, width = (q + 2 * g) * d;
+    model::AttentionAttributes attributes{q, g, d, tokens, {}};
+    attributes.mask.kind = model::Mask::Kind::kDocument;
+    const TestValue qkv = Doubles({rows, width}, random_.Normals(rows * width));
+    const TestValue documents{DType::kInt32, {rows}, random_.Documents(samples, tokens)};
+    const TestOp op{OpKind::kAttention,
+                    attributes,
+                    {qkv, documents},
+                    {Empty({rows, q * d}), Empty({rows, q})}};
+    const TestResult forward = Run(op);
+    // Each document by itself, as a sample of its own.
+    for (int64_t begin = 0; begin < rows;) {
+      int64_t end = begin + 1;
+      while (end < rows && end % tokens != 0 &&
+             documents.numbers[end] == documents.numbers[begin]) {
+        ++end;
+      }
+      const auto part = [&](const std::vector<double>& of, int64_t columns) {
+        return std::vector<double>(of.begin() + begin * columns, of.begin() + end * columns);
+      };
+      const int64_t count = end - begin;
+      const TestResult alone = Run({OpKind::kAttention,
+                                    model::AttentionAttributes{q, g, d, count, {}},
+                                    {Doubles({count, width}, part(qkv.numbers, width))},
+                                    {Empty({count, q * d}), Empty({count, q})}});
+      EXPECT_EQ(part(forward.outputs[0], q * d), alone.outputs[0]);
+      EXPECT_EQ(part(forward.outputs[1], q), alone.outputs[1]);
+      begin = end;
+    }
+    const std::vector<double> dy = random_.Normals(rows * q * d);
+    const TestResult gradient =
+        Run({OpKind::kAttentionGrad,
+             attributes,
+             {Doubles({rows, q * d}, dy), qkv, Doubles({rows, q * d}, forward.outputs[0]),
+              Doubles({rows, q}, forward.outputs[1]), documents},
+             {Empty({rows, width})}});
+    EXPECT_LE(RelativeError(gradient.outputs[0], OfInput(op, 0, dy)), kTolerance);
+  }
+}
+
 TEST_F(ReferenceGradient, OfSwiGlu) {
   for (const auto& [rows, ffn] : kShapes) {
     const TestValue gu = Doubles({rows, 2 * ffn}, random_.Normals(2 * rows * ffn));

@@ -5,7 +5,8 @@
 namespace troupe::model {
 
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
-                       int64_t tokens, ValueId x, ValueId positions) {
+                       const AttentionInputs& inputs) {
+  const auto [x, positions, documents, tokens] = inputs;
   const std::string name = fmt::format("block{}.attention.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const int64_t head = config.head_dim, hidden = config.hidden_size;
@@ -32,10 +33,14 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
                    RopeAttributes{queries / tensor, keys / tensor, head, config.rope_theta,
                                   config.rope_scaling, false},
                    {qkv, positions}, name + "rotated");
-  const ValueId attention =
-      builder.EmitAll(OpKind::kAttention,
-                      AttentionAttributes{queries / tensor, keys / tensor, head, tokens, Mask()},
-                      {rotated}, {name + "output", name + "lse"})[0];
+  AttentionAttributes attributes = {queries / tensor, keys / tensor, head, tokens, Mask()};
+  std::vector<ValueId> seen = {rotated};
+  if (documents != kNoValue) {
+    attributes.mask.kind = Mask::Kind::kDocument;
+    seen.push_back(documents);
+  }
+  const ValueId attention = builder.EmitAll(OpKind::kAttention, attributes, seen,
+                                            {name + "output", name + "lse"})[0];
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
                                        name + "projected.partial");
   const ValueId projected = builder.AllReduce(partial, ReduceKind::kSum, name + "projected");

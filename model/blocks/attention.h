@@ -1,4 +1,5 @@
-// Block A: pre-norm causal grouped-query attention with RoPE and a residual.
+// Block A: pre-norm causal grouped-query attention, within documents where they are given, with RoPE
+// and a residual.
 //
 //   y = x + AllReduce(o_proj(attention(rope(qkv_proj(Copy(norm(x)))))))
 //
@@ -12,10 +13,15 @@
 
 namespace troupe::model {
 
-// x: c[R,H]; positions: i[R]. Returns y c[R,H]. `tokens` of each sample. REQUIRES: heads divisible
-// by the tensor degree.
+struct AttentionInputs {
+  ValueId x;          // c[R,H]
+  ValueId positions;  // i[R]
+  ValueId documents;  // i[R] (see Mask), or kNoValue: a sample is one document
+  int64_t tokens;     // of each sample
+};
+// Returns y c[R,H]. REQUIRES: heads divisible by the tensor degree.
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
-                       int64_t tokens, ValueId x, ValueId positions);
+                       const AttentionInputs& inputs);
 
 }  // namespace troupe::model
 

@@ -1,5 +1,5 @@
-// kAttention, kAttentionGrad: causal grouped-query attention within each sample. Heads may be
-// sharded (q, k and v each by itself), rows only by whole samples.
+// kAttention, kAttentionGrad: causal grouped-query attention within each sample, or within each
+// document of it. Heads may be sharded (q, k and v each by itself), rows only by whole samples.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -24,6 +24,18 @@ Status CheckHeads(const AttentionAttributes& a, const Value& qkv) {
   return OkStatus();
 }
 
+// The documents of the mask, input number `index`, lie as the rows of `qkv`.
+Status CheckDocuments(const AttentionAttributes& a, const Value& qkv, Inputs in, size_t index) {
+  const size_t due = a.mask.kind == Mask::Kind::kDocument ? index + 1 : index;
+  if (in.size() != due) return InvalidArgument("{} inputs where {} are due", in.size(), due);
+  if (due == index) return OkStatus();
+  const Value& documents = *in[index];
+  TROUPE_RETURN_IF_ERROR(ExpectType(documents, DType::kInt32, 1));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(qkv, 0, documents, 0));
+  return ShardedLetters::Of({{&qkv, "rn", true, ShardHow::kSegments}, {&documents, "r", false}})
+      .status();
+}
+
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
   const Value& qkv = *in[0];
@@ -31,6 +43,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&qkv, "rn", true, ShardHow::kSegments}}));
   TROUPE_RETURN_IF_ERROR(CheckHeads(a, qkv));
+  TROUPE_RETURN_IF_ERROR(CheckDocuments(a, qkv, in, 1));
   if (qkv.placement[Axis::kContext].kind == PlacementKind::kShard) {
     return InvalidArgument("input {} is {} on axis context, but attention needs whole samples",
                            qkv.name, ToText(qkv.placement[Axis::kContext]));
@@ -58,6 +71,7 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
                                               {&output, "rn", true, ShardHow::kContiguous},
                                               {&lse, "rn", true, ShardHow::kContiguous}}));
   TROUPE_RETURN_IF_ERROR(CheckHeads(a, qkv));
+  TROUPE_RETURN_IF_ERROR(CheckDocuments(a, qkv, in, 4));
   for (const int dim : {0, 1}) TROUPE_RETURN_IF_ERROR(ExpectSameExtent(d_output, dim, output, dim));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(qkv, 0, output, 0));
   return std::vector<ValueType>{
@@ -66,11 +80,13 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
 
 Status Differentiate(const Op& op, GradientContext& context) {
   const ValueId qkv = op.inputs[0], output = op.outputs[0], lse = op.outputs[1];
-  return context.Emit(OpKind::kAttentionGrad, op.attributes,
-                      {context.GradientOf(output), qkv, output, lse}, {qkv});
+  std::vector<ValueId> inputs = {context.GradientOf(output), qkv, output, lse};
+  if (op.inputs.size() > 1) inputs.push_back(op.inputs[1]);
+  return context.Emit(OpKind::kAttentionGrad, op.attributes, inputs, {qkv});
 }
 
-// Two products of 2·pairs·D a head; model FLOPs count T²/2 pairs a sample.
+// Two products of 2·pairs·D a head; model FLOPs count T²/2 pairs a sample (of documents, whose
+// pairs only the data know, the same; a step's report counts the real ones).
 double ForwardFlops(const Op& op, const Program& program) {
   const auto& a = std::get<AttentionAttributes>(op.attributes);
   const Value& qkv = program.value(op.inputs[op.kind == OpKind::kAttention ? 0 : 1]);

@@ -11,7 +11,8 @@ enum ControlLane : int {
   kLaneLoss,               // Σ weight·nll
   kLaneWeight,             // Σ weight
   kLaneTokens,
-  kLastSum = kLaneTokens,
+  kLanePairs,              // query-key pairs that attention sees in all samples
+  kLastSum = kLanePairs,
   kLaneStop,               // 1: some rank asks to stop
   kLaneNonfinite,          // 1 + rank of a non-finite loss or gradient (the highest such rank), 0: none
   kLastMax = kLaneNonfinite,

@@ -21,9 +21,10 @@
 // kMatmulGradWeight       dy c[R,N], x c[R,K]                           dw f[N,K] += dyᵀ x
 // kRope                   qkv c[R,(Q+2G)D], positions i[R]              y like qkv: q and k heads rotated (rotate_half
 //                                                                       pairs i, i+D/2), v copied; `inverse` rotates back
-// kAttention              qkv c[R,(Q+2G)D]                              o c[R,QD], lse f[R,Q] (natural log); samples of T
-//                                                                       rows do not see each other; scale 1/sqrt(D)
-// kAttentionGrad          do c[R,QD], qkv, o, lse                       dqkv c[R,(Q+2G)D]
+// kAttention              qkv c[R,(Q+2G)D], with the document mask      o c[R,QD], lse f[R,Q] (natural log); samples of T
+//                         also documents i[R]                           rows do not see each other; scale 1/sqrt(D)
+// kAttentionGrad          do c[R,QD], qkv, o, lse, with the document    dqkv c[R,(Q+2G)D]
+//                         mask also documents
 // kSwiGlu                 gu c[R,2F] (gate|up)                          y c[R,F] = silu(gate)·up
 // kSwiGluGrad             dy c[R,F], gu                                 dgu c[R,2F]
 // kSoftmaxStats           logits c[R,V], targets i[R]                   max f[R], sums f[2,R]: Σ exp(l - max) and the
@@ -91,9 +92,13 @@ inline constexpr int kNumOpKinds = 30;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
+//
+// kDocument is causal within each document packed into a sample. It reads documents i[R]: of each row the row of its
+// sample at which its document begins, hence 0 <= documents[t] <= t, not descending within a sample.
 struct Mask {
-  enum class Kind : uint8_t { kCausal } kind = Kind::kCausal;
-  // Query-key pairs seen in one sample of `tokens` tokens: causal T(T+1)/2.
+  enum class Kind : uint8_t { kCausal, kDocument } kind = Kind::kCausal;
+  // Query-key pairs seen in one sample of `tokens` tokens, causal T(T+1)/2; of kDocument the most, as if a sample were
+  // one document: how many there are only the data know.
   int64_t Pairs(int64_t tokens) const { return tokens * (tokens + 1) / 2; }
 };
 

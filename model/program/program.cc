@@ -14,8 +14,9 @@ struct AttributesText {
     return fmt::format("vocab_offset {}", a.vocab_offset);
   }
   std::string operator()(const AttentionAttributes& a) const {
-    return fmt::format("heads {}/{} of {}, tokens {}, mask causal", a.query_heads,
-                       a.key_value_heads, a.head_dim, a.tokens);
+    return fmt::format("heads {}/{} of {}, tokens {}, mask {}", a.query_heads, a.key_value_heads,
+                       a.head_dim, a.tokens,
+                       a.mask.kind == Mask::Kind::kDocument ? "document" : "causal");
   }
   std::string operator()(const RopeAttributes& a) const {
     std::string text = fmt::format("heads {}/{} of {}, theta {:g}", a.query_heads,

@@ -53,6 +53,7 @@ struct ChunkInterface {
   int chunk = 0;                      // global chunk number
   ValueId tokens = kNoValue;          // i[R]; first chunk only
   ValueId positions = kNoValue;       // i[R]
+  ValueId documents = kNoValue;       // i[R], see Mask; only with a document mask
   ValueId targets = kNoValue;         // i[R]; last chunk only
   ValueId weights = kNoValue;         // f[R]; last chunk only
   ValueId input = kNoValue;           // boundary activation received; none on the first chunk

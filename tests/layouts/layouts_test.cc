@@ -127,6 +127,51 @@ TEST(Layouts, ABlendOfDatasetsIsTheSameUnderEveryLayout) {
   ExpectClose(RunOrDie(blended({2, 2, 2})), expected);
 }
 
+// --- Documents packed into rows.
+
+v1::JobSpec PackedJob(const Layout& layout) {
+  static const TemporaryDirectory folder;
+  static const std::string prefix = [] {
+    std::string path = folder.Child("documents");
+    WriteSmallDataset(path, 6);
+    return path;
+  }();
+  v1::JobSpec spec = SmallJob(layout, prefix, 20);
+  spec.mutable_data()->set_document_mask(true);
+  return spec;
+}
+
+class PackedLayouts : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(PackedLayouts, LossesAndSeenPairsAreThoseOfTheSingleRank) {
+  const std::vector<StepResult> expected = RunOrDie(PackedJob({}));
+  const std::vector<StepResult> actual = RunOrDie(PackedJob(GetParam()));
+  ExpectClose(actual, expected);
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_EQ(actual[i].seen_pairs, expected[i].seen_pairs);
+    EXPECT_LT(actual[i].seen_pairs, 0.7);
+    EXPECT_GT(actual[i].seen_pairs, 0.1);
+    EXPECT_LT(actual[i].tokens, 12 * 16) << "the last token of a document has no target";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, PackedLayouts,
+                         ::testing::Values(Layout{3, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 4},
+                                           Layout{2, 2, 2}),
+                         [](const auto& info) {
+                           return "Data" + std::to_string(info.param.data) + "Tensor" +
+                                  std::to_string(info.param.tensor) + "Pipe" +
+                                  std::to_string(info.param.pipe);
+                         });
+
+TEST(PackedLayouts, TheMaskIsSeen) {
+  v1::JobSpec without = PackedJob({});
+  without.mutable_data()->set_document_mask(false);
+  const std::vector<StepResult> unmasked = RunOrDie(without);
+  EXPECT_EQ(unmasked.front().seen_pairs, 1.0);
+  EXPECT_NE(unmasked.front().loss, RunOrDie(PackedJob({})).front().loss);
+}
+
 // --- bfloat16: the same within what its 8 bits of mantissa allow.
 
 constexpr double kBfloat16Tolerance = 2e-2;  // of losses, relative

@@ -139,15 +139,17 @@ v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64
   return spec;
 }
 
-void WriteSmallDataset(const std::string& prefix) {
+void WriteSmallDataset(const std::string& prefix, int document_tokens) {
   PosixFileSystem files;
   auto writer = IndexedDatasetWriter::Create(files, {.prefix = prefix});
   TROUPE_CHECK_OK(writer.status());
   uint32_t state = 1;
-  for (int document = 0; document < 40; ++document) {
+  const int documents = 40 * 250 / document_tokens;
+  for (int document = 0; document < documents; ++document) {
     std::vector<int32_t> tokens;
-    int32_t token = document;
-    for (int i = 0; i < 250; ++i) {
+    int32_t token = document % 259;
+    const int length = document_tokens == 250 ? 250 : 1 + (document * 7) % (2 * document_tokens);
+    for (int i = 0; i < length; ++i) {
       state = state * 1664525u + 1013904223u;
       // Mostly a walk that can be learnt, now and then a jump.
       token = (state >> 24) < 40 ? static_cast<int32_t>((state >> 8) % 259) : (token * 7 + 3) % 259;

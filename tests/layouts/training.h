@@ -26,8 +26,8 @@ struct Layout {
 v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64_t steps);
 
 // Writes PREFIX.bin and PREFIX.idx of a stream with structure to learn, the same whenever it is
-// called.
-void WriteSmallDataset(const std::string& prefix);
+// called. Of documents of 250 tokens, or of about `document_tokens`.
+void WriteSmallDataset(const std::string& prefix, int document_tokens = 250);
 
 struct TrainOptions {
   int64_t steps = 20;        // how many to run, from the restored one on

@@ -13,13 +13,15 @@ void Batch::Resize(int64_t rows, int64_t sequence_length) {
   targets.resize(size);
   weights.resize(size);
   positions.resize(size);
+  documents.resize(size);
 }
 
 SampleRow Batch::Row(int64_t row, int64_t sequence_length) {
   const size_t begin = static_cast<size_t>(row * sequence_length);
   const size_t length = static_cast<size_t>(sequence_length);
   return {std::span(tokens).subspan(begin, length), std::span(targets).subspan(begin, length),
-          std::span(weights).subspan(begin, length), std::span(positions).subspan(begin, length)};
+          std::span(weights).subspan(begin, length), std::span(positions).subspan(begin, length),
+          std::span(documents).subspan(begin, length)};
 }
 
 BatchReader::BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot,

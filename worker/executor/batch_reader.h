@@ -23,6 +23,7 @@ struct Batch {
   std::vector<int32_t> targets;    // [rows·T]
   std::vector<float> weights;      // [rows·T]
   std::vector<int32_t> positions;  // [rows·T]
+  std::vector<int32_t> documents;  // [rows·T]
 
   void Resize(int64_t rows, int64_t sequence_length);
   SampleRow Row(int64_t row, int64_t sequence_length);

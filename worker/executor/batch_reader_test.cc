@@ -52,6 +52,7 @@ TEST_F(BatchReaderTest, GivesTheRowsOfItsSlotsForEachStepAlsoAfterAJump) {
     EXPECT_EQ((*batch)->targets, expected.targets);
     EXPECT_EQ((*batch)->weights, expected.weights);
     EXPECT_EQ((*batch)->positions, expected.positions);
+    EXPECT_EQ((*batch)->documents, expected.documents);
   }
 }
 

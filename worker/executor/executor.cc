@@ -42,6 +42,15 @@ void CombineMinimum(const void*, void* accumulator, const void* other, size_t co
   for (size_t i = 0; i < count; ++i) a[i] = std::min(a[i], b[i]);
 }
 
+// Query-key pairs of rows [rows·T], by the convention of model FLOPs: L²/2 of a document of L rows.
+double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length) {
+  double pairs = 0;
+  for (size_t row = 0; row < documents.size(); ++row) {
+    pairs += static_cast<double>(static_cast<int64_t>(row) % sequence_length - documents[row]) + 0.5;
+  }
+  return pairs;
+}
+
 constexpr model::CollectiveGroup kAllRanks{model::CollectiveGroup::Kind::kAll, 0};
 
 }  // namespace
@@ -80,7 +89,9 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
     executor->positions_[r] = static_cast<int32_t>(r % made.batch.sequence_length);
   const bool needs_rows = std::any_of(
       program.chunks.begin(), program.chunks.end(),
-      [](const auto& chunk) { return chunk.tokens != kNoValue || chunk.targets != kNoValue; });
+      [](const auto& chunk) {
+        return chunk.tokens != kNoValue || chunk.targets != kNoValue || chunk.documents != kNoValue;
+      });
   if (needs_rows) {
     executor->reader_ = std::make_unique<BatchReader>(
         dataset, made.batch.sequence_length, made.batch.FirstSlot(executor->data_rank(), 0),
@@ -149,6 +160,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   if (counts_loss()) {
     control[model::kLaneTokens] = static_cast<double>(std::count_if(
         batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
+    control[model::kLanePairs] = SeenPairs(batch->documents, options_.batch.sequence_length);
   }
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
@@ -166,6 +178,9 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   result.loss = control[model::kLaneLoss] / weight;
   result.grad_norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;
   result.tokens = static_cast<int64_t>(control[model::kLaneTokens]);
+  const double length = static_cast<double>(options_.batch.sequence_length);
+  result.seen_pairs = control[model::kLanePairs] /
+                      (static_cast<double>(options_.batch.global_batch_size) * length * length / 2);
   result.stop = control[model::kLaneStop] != 0;
   result.ticket_end = static_cast<int64_t>(control[model::kLaneTicketEnd]);
   result.request_attempt = static_cast<int64_t>(control[model::kLaneRequestAttempt]);
@@ -247,8 +262,9 @@ Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
     return executable_->Write(value, action.buffer,
                               std::as_bytes(std::span(data, positions_.size())));
   };
-  TROUPE_RETURN_IF_ERROR(write(chunk.positions, positions_.data()));
-  if (rows.batch == nullptr) return OkStatus();
+  if (rows.batch == nullptr) return write(chunk.positions, positions_.data());
+  TROUPE_RETURN_IF_ERROR(write(chunk.positions, rows.batch->positions.data() + rows.first_row));
+  TROUPE_RETURN_IF_ERROR(write(chunk.documents, rows.batch->documents.data() + rows.first_row));
   TROUPE_RETURN_IF_ERROR(write(chunk.tokens, rows.batch->tokens.data() + rows.first_row));
   TROUPE_RETURN_IF_ERROR(write(chunk.targets, rows.batch->targets.data() + rows.first_row));
   return write(chunk.weights, rows.batch->weights.data() + rows.first_row);

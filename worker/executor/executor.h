@@ -69,6 +69,9 @@ struct StepResult {
   double grad_norm = 0;  // before clipping
   double learning_rate = 0;
   int64_t tokens = 0;    // targets that count, of the global batch
+  // Query-key pairs seen over those of samples that are one document each: below 1 where a document
+  // mask hides some.
+  double seen_pairs = 1;
   bool skipped = false;  // not finite and on_nonfinite = skip_step
   double step_seconds = 0;
   double data_wait_seconds = 0;
@@ -155,7 +158,7 @@ class Executor {
   std::unique_ptr<BatchReader> reader_;                          // null on ranks that need no rows
   std::vector<std::vector<CollectiveHandle>> activation_sends_;  // [chunk index][buffer]
   std::vector<std::vector<CollectiveHandle>> gradient_sends_;
-  std::vector<int32_t> positions_;  // of one microbatch
+  std::vector<int32_t> positions_;  // of one microbatch of samples that are one document each
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;

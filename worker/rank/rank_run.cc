@@ -65,7 +65,8 @@ RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
     : begin_(std::move(begin)),
       around_(std::move(surroundings)),
       reports_(begin_.start().job(), begin_.start().group_epoch(), begin_.rank(),
-               begin_.start().plan().model_flops_per_step()),
+               {begin_.start().plan().model_flops_per_step(),
+                begin_.start().plan().attention_flops_per_step()}),
       thread_([this] { Run(); }) {}
 
 RankRun::~RankRun() { thread_.join(); }

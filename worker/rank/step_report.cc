@@ -16,7 +16,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result, int64_t checkpoin
     report.set_grad_norm(result.grad_norm);
     report.set_learning_rate(result.learning_rate);
     report.set_tokens(result.tokens);
-    report.set_model_flops(model_flops_);
+    report.set_model_flops(flops_.all - flops_.attention * (1 - result.seen_pairs));
     report.set_skipped(result.skipped);
     report.set_checkpoint_attempt(checkpoint_attempt);
     report.set_has_validation(result.validation_loss.has_value());

@@ -13,9 +13,13 @@ namespace troupe {
 
 class StepReportMaker {
  public:
-  // `model_flops`: of a step of the whole job.
-  StepReportMaker(std::string job, uint64_t group_epoch, int rank, double model_flops)
-      : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), model_flops_(model_flops) {}
+  // Model FLOPs of a step of the whole job with samples of one document each.
+  struct StepFlops {
+    double all = 0;
+    double attention = 0;  // of these, of query-key pairs
+  };
+  StepReportMaker(std::string job, uint64_t group_epoch, int rank, const StepFlops& flops)
+      : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), flops_(flops) {}
 
   // Only rank 0's has the job's numbers, and the checkpoint attempt that begins after the step (0:
   // none); the others' their own times.
@@ -25,7 +29,7 @@ class StepReportMaker {
   const std::string job_;
   const uint64_t group_epoch_;
   const int rank_;
-  const double model_flops_;
+  const StepFlops flops_;
 };
 
 // Cumulative. `fallbacks`: lines "OPERATION WHERE: WHY", counted by their first word.

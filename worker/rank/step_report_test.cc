@@ -5,6 +5,8 @@
 namespace troupe {
 namespace {
 
+constexpr StepReportMaker::StepFlops kFlops{1e9, 2e8};
+
 CollectiveStatistics Statistics(uint64_t count) {
   CollectiveStatistics entry;
   entry.operation = CollectiveOperation::kAllReduce;
@@ -27,20 +29,27 @@ StepResult Result() {
 }
 
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
-  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result());
+  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result());
   EXPECT_EQ(first.loss(), 2.5);
   EXPECT_EQ(first.model_flops(), 1e9);
   EXPECT_TRUE(first.has_validation());
-  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result());
+  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result());
   EXPECT_EQ(other.loss(), 0);
   EXPECT_EQ(other.model_flops(), 0);
   EXPECT_FALSE(other.has_validation());
   EXPECT_EQ(other.step_seconds(), 0.5);
 }
 
+TEST(StepReport, FlopsCountThePairsThatAreSeen) {
+  StepResult result = Result();
+  result.seen_pairs = 0.25;
+  EXPECT_DOUBLE_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(result).model_flops(),
+                   8e8 + 0.25 * 2e8);
+}
+
 TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, 1e9).Make(Result(), 4).checkpoint_attempt(), 4);
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, 1e9).Make(Result(), 4).checkpoint_attempt(), 0);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), 4).checkpoint_attempt(), 4);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), 4).checkpoint_attempt(), 0);
 }
 
 TEST(RankMetrics, FallbacksAreCountedByOperation) {
