@@ -28,12 +28,10 @@ inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
 
 // Elements of each rank's block of `whole`, cut along dim 0 over `ranks`, in group order.
 inline std::vector<size_t> BlockElements(const model::Value& whole, int ranks) {
-  int64_t row_elements = 1;
-  for (size_t d = 1; d < whole.dims.size(); ++d) row_elements *= whole.dims[d].local;
   std::vector<size_t> counts;
   for (int rank = 0; rank < ranks; ++rank) {
     const model::Range rows = model::BalancedRange(whole.dims[0].local, ranks, rank);
-    counts.push_back(static_cast<size_t>(rows.size() * row_elements));
+    counts.push_back(static_cast<size_t>(rows.size() * whole.row_elements()));
   }
   return counts;
 }

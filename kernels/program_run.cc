@@ -21,8 +21,7 @@ ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uin
   TROUPE_CHECK_OK(executable.status());
   executable_ = std::move(*executable);
   for (const model::ParameterEntry& entry : program_.parameters) {
-    const int64_t width =
-        program_.value(entry.value).elements() / program_.value(entry.value).dims[0].local;
+    const int64_t width = program_.value(entry.value).row_elements();
     std::vector<double> numbers(program_.value(entry.value).elements());
     for (const model::ParameterPart& part : entry.parts) {
       int64_t count = 1;

@@ -59,13 +59,16 @@ Status CheckPlace(const BuildOptions& options) {
                              mesh.degrees.of[a]);
     }
   }
-  for (const Axis axis : {Axis::kDataShard, Axis::kContext, Axis::kExpert}) {
+  for (const Axis axis : {Axis::kContext, Axis::kExpert}) {
     if (mesh.degrees[axis] != 1) {
       return InvalidArgument(
-          "axis {} has degree {}; programs are spread over pipe, data_replicate and tensor only",
+          "axis {} has degree {}; programs are spread over pipe, data_replicate, data_shard and "
+          "tensor only",
           Name(axis), mesh.degrees[axis]);
     }
   }
+  if (options.zero_stage < 0 || options.zero_stage > 1)
+    return InvalidArgument("zero_stage {} is not from 0 to 1", options.zero_stage);
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
                            options.micro_batch_size, options.sequence_length);
@@ -98,7 +101,7 @@ Status CheckPlace(const BuildOptions& options) {
 class StageBuilder {
  public:
   explicit StageBuilder(const BuildOptions& options)
-      : options_(options), model_(options.model), builder_(options.mesh, options.compute_dtype) {
+      : options_(options), model_(options.model), builder_(options.mesh, options.compute_dtype, options.zero_stage) {
     const int64_t rows = options.micro_batch_size * options.sequence_length;
     int64_t data_ranks = 1;
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
@@ -199,8 +202,27 @@ class StageBuilder {
     return view;
   }
 
-  // Buckets from the chunk's last parameter to its first, as backward finishes them; then tied
-  // gradients over owners.
+  // This rank's block of a gradient after its sum was scattered, where it lies in the whole.
+  StatusOr<ValueId> ScatteredView(const ParameterEntry& entry,
+                                  const CollectiveAttributes& attributes) {
+    Program& program = builder_.program();
+    TROUPE_ASSIGN_OR_RETURN(
+        std::vector<ValueType> types,
+        InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));
+    const Value whole = program.value(entry.gradient);
+    const ValueId view = AppendValue(program, whole.name + ".scattered", Role::kGradient,
+                                     whole.chunk, std::move(types[0]));
+    const Range rows =
+        BalancedRange(whole.dims[0].local, GroupSize(program.mesh, attributes.group),
+                      IndexInGroup(program.mesh, attributes.group));
+    program.values[view].view_of = entry.gradient;
+    program.values[view].view_offset = rows.begin * whole.row_elements();
+    return view;
+  }
+
+  // Buckets from the chunk's last parameter to its first, as backward finishes them: where the optimizer
+  // is sharded, each rank is left with its block of the sum, and blocks are summed over replicas.
+  // Then tied gradients over owners.
   Status BuildReduce(int chunk_index) {
     Program& program = builder_.program();
     std::vector<Op>& reduce = program.ops[chunk_index][static_cast<int>(Piece::kReduce)];
@@ -208,19 +230,30 @@ class StageBuilder {
     for (ParameterEntry& entry : program.parameters) {
       if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
     }
-    const CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kGradient};
+    const bool sharded = options_.zero_stage > 0;
+    const CollectiveAttributes attributes = {sharded ? ReplicateGroup() : DataGroup(),
+                                             CollectivePurpose::kGradient};
     for (auto end = parameters.end(); end != parameters.begin();) {
       auto begin = end;
       int64_t elements = 0;
       while (begin != parameters.begin() &&
-             (begin == end || elements + program.value((*(begin - 1))->value).elements() <=
+             (begin == end || elements + program.value((*(begin - 1))->gradient).elements() <=
                                   options_.bucket_elements)) {
-        elements += program.value((*--begin)->value).elements();
+        elements += program.value((*--begin)->gradient).elements();
       }
       Op op = {.kind = OpKind::kAllReduce, .attributes = attributes};
       for (auto entry = begin; entry != end; ++entry) {
-        (*entry)->reduced_gradient = ReducedView((*entry)->gradient, ".reduced", attributes);
-        op.inputs.push_back((*entry)->gradient);
+        ValueId sum = (*entry)->gradient;
+        if (sharded) {
+          const CollectiveAttributes scatter = {ShardGroup(), CollectivePurpose::kGradient};
+          TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
+          reduce.push_back({.kind = OpKind::kReduceScatter,
+                            .attributes = scatter,
+                            .inputs = {(*entry)->gradient},
+                            .outputs = {sum}});
+        }
+        (*entry)->reduced_gradient = ReducedView(sum, ".reduced", attributes);
+        op.inputs.push_back(sum);
         op.outputs.push_back((*entry)->reduced_gradient);
       }
       reduce.push_back(std::move(op));

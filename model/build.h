@@ -36,6 +36,9 @@ struct BuildOptions {
   // Elements of a bucket of gradients that are reduced at once; at least one parameter each.
   int64_t bucket_elements = 40'000'000;
   Recomputation recomputation;
+  // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
+  // 1 the optimizer and its float32 masters.
+  int zero_stage = 0;
   // Off in tests only: the unfused program is the reference of the fused one.
   bool fuse = true;
 };

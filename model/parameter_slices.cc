@@ -12,9 +12,8 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
         if (value.placement.axes[a] == Replicated()) replicated |= static_cast<uint8_t>(1u << a);
       }
       for (const ParameterPart& part : entry.parts) {
-        const int64_t row_elements = value.elements() / value.dims[0].local;
         slices.push_back({prefix + part.name, part.global_shape, part.global_offset,
-                          part.local_shape, value.id, part.row_begin * row_elements, replicated,
+                          part.local_shape, value.id, part.row_begin * value.row_elements(), replicated,
                           entry.tied});
       }
     }

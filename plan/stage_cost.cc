@@ -100,8 +100,14 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
 
   StageCost cost;
   auto& memory = cost.memory;
-  memory.set_parameter_bytes(BytesOfRole(program, Role::kParameter));
-  memory.set_compute_copy_bytes(BytesOfRole(program, Role::kComputeCopy));
+  // A sharded float32 master may lie within the compute copy that it is a block of.
+  int64_t within_copies = 0;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    const model::Value& master = program.value(entry.value);
+    if (master.view_of != model::kNoValue) within_copies += master.bytes();
+  }
+  memory.set_parameter_bytes(BytesOfRole(program, Role::kParameter) + within_copies);
+  memory.set_compute_copy_bytes(BytesOfRole(program, Role::kComputeCopy) - within_copies);
   memory.set_gradient_bytes(BytesOfRole(program, Role::kGradient));
   memory.set_optimizer_bytes(BytesOfRole(program, Role::kOptimizerState));
   int64_t saved = 0;

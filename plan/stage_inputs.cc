@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/program/builder.h"
 #include "plan/schedules/schedule.h"
 
 namespace troupe {
@@ -79,6 +80,9 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
                        .weight_decay = spec.optimizer().weight_decay(),
                        .max_norm = training.max_norm()};
   options.recomputation = MakeRecomputation(spec.activation_recomputation());
+  // A group of one has nothing to shard over.
+  const int shards = model::GroupSize(options.mesh, model::ShardGroup());
+  if (shards > 1) options.zero_stage = static_cast<int>(spec.parallelism().zero_stage());
   if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
   return options;
 }

@@ -30,6 +30,7 @@ class Validator {
     Training();
     OptimizerAndSchedule();
     Degrees();
+    Sharding();
     DegreesAgainstModel();
     Pipeline();
     Unfinished();
@@ -285,14 +286,18 @@ class Validator {
 
   void BatchSplit() {
     const auto& parallelism = spec_.parallelism();
-    const int64_t data_ranks = parallelism.data_parallel_replicate_degree();
-    if (data_ranks < 1 || data_ranks > kMaxRanks) return;
-    const int64_t unit = data_ranks * spec_.training().micro_batch_size();
+    const int64_t replicas = parallelism.data_parallel_replicate_degree();
+    const int64_t shards = parallelism.data_parallel_shard_degree();
+    for (const int64_t degree : {replicas, shards}) {
+      if (degree < 1 || degree > kMaxRanks) return;
+    }
+    const int64_t unit = replicas * shards * spec_.training().micro_batch_size();
     if (spec_.training().global_batch_size() % unit != 0) {
       violations_.Add("training.global_batch_size",
-                      "is {}, not a multiple of data_parallel_replicate_degree = {} times "
+                      "is {}, not a multiple of data_parallel_replicate_degree = {} times {}"
                       "micro_batch_size = {}",
-                      spec_.training().global_batch_size(), data_ranks,
+                      spec_.training().global_batch_size(), replicas,
+                      shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
                       spec_.training().micro_batch_size());
     }
   }
@@ -330,13 +335,15 @@ class Validator {
     Within("parallelism.tensor_parallel_degree", parallelism.tensor_parallel_degree(), 1, kMaxRanks);
     Within("parallelism.pipeline_parallel_degree", parallelism.pipeline_parallel_degree(), 1,
            kMaxRanks);
+    Within("parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree(), 1,
+           kMaxRanks);
     const auto one_only = [&](const char* field, int64_t degree) {
       if (Within(field, degree, 1, kMaxRanks) && degree > 1) {
         violations_.Add(
-            field, "is {}; this build has the axes data_replicate, tensor and pipe", degree);
+            field, "is {}; this build has the axes data_replicate, data_shard, tensor and pipe",
+            degree);
       }
     };
-    one_only("parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree());
     one_only("parallelism.context_parallel_degree", parallelism.context_parallel_degree());
     one_only("parallelism.expert_parallel_degree", parallelism.expert_parallel_degree());
     int64_t ranks = 1;
@@ -350,6 +357,18 @@ class Validator {
         violations_.Add("parallelism", "has degrees whose product is above {} ranks", kMaxRanks);
         return;
       }
+    }
+  }
+
+  void Sharding() {
+    const auto& parallelism = spec_.parallelism();
+    if (!parallelism.has_zero_stage()) return;
+    const bool is_stage = Within("parallelism.zero_stage", parallelism.zero_stage(), 1, 3);
+    if (is_stage && parallelism.data_parallel_shard_degree() == 1) {
+      violations_.Add("parallelism.zero_stage",
+                      "is {}, and parallelism.data_parallel_shard_degree is 1: there are no ranks "
+                      "to shard over",
+                      parallelism.zero_stage());
     }
   }
 
@@ -419,11 +438,6 @@ class Validator {
          {"ring", "all_to_all"});
     Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
          {"all_to_all", "all_gather"});
-    if (parallelism.has_zero_stage()) {
-      violations_.Add("parallelism.zero_stage",
-                                   "is {}; this build does not shard over data",
-                                   parallelism.zero_stage());
-    }
     if (parallelism.has_expert_tensor_parallel_degree()) {
       violations_.Add("parallelism.expert_tensor_parallel_degree",
                                    "is {}; this build does not have block E",

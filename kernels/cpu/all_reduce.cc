@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace troupe::kernels::cpu {
 
@@ -27,26 +29,25 @@ namespace {
 
 class AllReduce : public Instruction {
  public:
-  AllReduce(const char* input, char* output, int64_t bytes, const Reduction& reduction,
-            Purpose purpose, Communicator* communicator)
-      : input_(input),
-        output_(output),
-        bytes_(bytes),
+  AllReduce(std::vector<ReducedRange> ranges, const Reduction& reduction, Purpose purpose,
+            Communicator* communicator)
+      : ranges_(std::move(ranges)),
         reduction_(reduction),
         purpose_(purpose),
         communicator_(communicator) {}
 
   Status Run(const RunOptions&) override {
-    if (input_ != output_) std::memcpy(output_, input_, bytes_);
-    if (communicator_ == nullptr) return OkStatus();
-    return communicator_->AllReduce(output_, bytes_ / reduction_.element_bytes, reduction_,
-                                    purpose_);
+    for (const ReducedRange& range : ranges_) {
+      if (range.input != range.output) std::memcpy(range.output, range.input, range.bytes);
+      if (communicator_ == nullptr) continue;
+      TROUPE_RETURN_IF_ERROR(communicator_->AllReduce(
+          range.output, range.bytes / reduction_.element_bytes, reduction_, purpose_));
+    }
+    return OkStatus();
   }
 
  private:
-  const char* const input_;
-  char* const output_;
-  const int64_t bytes_;
+  const std::vector<ReducedRange> ranges_;
   const Reduction reduction_;
   const Purpose purpose_;
   Communicator* const communicator_;
@@ -54,14 +55,14 @@ class AllReduce : public Instruction {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(const char* input, char* output, int64_t bytes,
+StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,
                                                      Communicator* communicator) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce);
   if (!reduction) return InvalidArgument("no such reduction of {}", model::Name(dtype));
-  return std::make_unique<AllReduce>(input, output, bytes, *reduction,
-                                     PurposeOf(attributes.purpose), communicator);
+  return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
+                                     communicator);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/status.h"
 #include "collective/communicator.h"
@@ -18,10 +19,16 @@ namespace troupe::kernels::cpu {
 // Absent where there is no such reduction of the dtype.
 std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind);
 
-// [input, input + bytes) is copied to output where the two differ, then reduced there over
-// `communicator` (null: a group of one). INVALID_ARGUMENT where there is no such reduction for the
-// dtype.
-StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(const char* input, char* output, int64_t bytes,
+struct ReducedRange {
+  const char* input;
+  char* output;
+  int64_t bytes;
+};
+
+// Of each range, [input, input + bytes) is copied to output where the two differ, then reduced there
+// over `communicator` (null: a group of one). INVALID_ARGUMENT where there is no such reduction for
+// the dtype.
+StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,
                                                      Communicator* communicator);

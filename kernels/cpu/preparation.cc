@@ -21,6 +21,7 @@ using model::OpKind;
 using model::ValueId;
 
 constexpr int64_t kPage = 4096;
+constexpr int64_t kAlignment = 64;  // of values in the memory plan, bytes
 // Below these the hand-over between threads costs more than it saves.
 constexpr int64_t kSmallElements = 4096;
 constexpr int64_t kSmallProduct = 1 << 19;  // multiply-adds
@@ -451,15 +452,23 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
 }
 
 StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op, int buffer) {
-  const char* input = Address(op.inputs.front(), buffer);
-  char* output = Address(op.outputs.front(), buffer);
-  // A bucket: from the first value to the end of the last, padding included.
-  const int64_t bytes =
-      Address(op.inputs.back(), buffer) + program_.value(op.inputs.back()).bytes() - input;
-  if (Address(op.outputs.back(), buffer) - output != Address(op.inputs.back(), buffer) - input) {
-    return Internal("inputs and outputs are laid out differently");
+  // Members of a bucket that lie one after the other are one range, padding (0) included.
+  std::vector<ReducedRange> ranges;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const ReducedRange next = {Address(op.inputs[i], buffer), Address(op.outputs[i], buffer),
+                               program_.value(op.inputs[i]).bytes()};
+    if (next.bytes == 0) continue;
+    if (!ranges.empty()) {
+      ReducedRange& last = ranges.back();
+      const int64_t distance = next.input - last.input;
+      if (next.output - last.output == distance && distance == RoundUp(last.bytes, kAlignment)) {
+        last.bytes = distance + next.bytes;
+        continue;
+      }
+    }
+    ranges.push_back(next);
   }
-  return MakeAllReduce(input, output, bytes, program_.value(op.inputs[0]).dtype,
+  return MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
                        std::get<model::CollectiveAttributes>(op.attributes),
                        CommunicatorOf(op, find_communicator_));
 }

@@ -20,7 +20,8 @@ void MarkSaved(Program& program) {
     }
   }
   for (Value& value : program.values) {
-    if (value.view_of != kNoValue) value.role = program.value(StorageRoot(program, value.id)).role;
+    if (value.view_of != kNoValue && value.role == Role::kActivation)
+      value.role = program.value(StorageRoot(program, value.id)).role;
   }
 }
 

@@ -1,12 +1,44 @@
 #include "model/program/builder.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace troupe::model {
+namespace {
+
+// What of `parts` lies in `rows` of the value.
+std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, const Range& rows) {
+  std::vector<ParameterPart> inside;
+  for (ParameterPart part : parts) {
+    const int64_t begin = std::max(part.row_begin, rows.begin);
+    const int64_t end = std::min(part.row_begin + part.local_shape[0], rows.end);
+    if (begin >= end) continue;
+    part.global_offset[0] += begin - part.row_begin;
+    part.local_shape[0] = end - begin;
+    part.row_begin = begin - rows.begin;
+    inside.push_back(std::move(part));
+  }
+  return inside;
+}
+
+}  // namespace
 
 CollectiveGroup DataGroup() {
   CollectiveGroup group;
   for (const Axis axis : kDataAxes) group.axes |= GroupOf(axis).axes;
+  return group;
+}
+
+CollectiveGroup ShardGroup() {
+  CollectiveGroup group;
+  for (const Axis axis : kShardAxes) group.axes |= GroupOf(axis).axes;
+  return group;
+}
+
+CollectiveGroup ReplicateGroup() {
+  CollectiveGroup group = DataGroup();
+  group.axes &= static_cast<uint8_t>(~ShardGroup().axes);
   return group;
 }
 
@@ -47,8 +79,8 @@ StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
   return types;
 }
 
-ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype)
-    : compute_dtype_(compute_dtype) {
+ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage)
+    : compute_dtype_(compute_dtype), zero_stage_(zero_stage) {
   program_.mesh = mesh;
 }
 
@@ -68,45 +100,82 @@ void ProgramBuilder::Fail(Status status) {
 int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   const int index = static_cast<int>(program_.parameters.size());
   const int chunk = chunk_index();
-  ValueType type = {DType::kFloat32, spec.dims, {}, spec.segments};
-  type.placement[Axis::kTensor] = spec.tensor;
+  const ValueType whole = [&] {
+    ValueType type = {DType::kFloat32, spec.dims, {}, spec.segments};
+    type.placement[Axis::kTensor] = spec.tensor;
+    return type;
+  }();
+  ValueType stored = whole;
+  Range rows = {0, whole.dims[0].local};
+  if (zero_stage_ > 0) {
+    rows = BalancedRange(rows.end, GroupSize(mesh(), ShardGroup()),
+                         IndexInGroup(mesh(), ShardGroup()));
+    stored.dims[0].local = rows.size();
+    stored.segments.clear();
+    for (const Axis axis : kShardAxes) stored.placement[axis] = Shard(0);
+  }
   ParameterEntry entry;
-  entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, type);
+  entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
   entry.compute_copy = entry.value;
   if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2) {
-    ValueType copy = type;
+    ValueType copy = stored;
     copy.dtype = DType::kBFloat16;
     entry.compute_copy =
         AppendValue(program_, spec.name + ".bf16", Role::kComputeCopy, chunk, copy);
     program_.initialize.push_back(
         {.kind = OpKind::kCast, .inputs = {entry.value}, .outputs = {entry.compute_copy}});
   }
-  // Unshard: each data rank uses the whole parameter for its own rows.
-  const CollectiveAttributes unshard = {DataGroup(), CollectivePurpose::kUnshard};
-  auto copied = InferTypes(program_, OpKind::kCopy, unshard, {&entry.compute_copy, 1});
-  TROUPE_CHECK_OK(copied.status());
-  const Placement gradient_placement = GradientPlacement((*copied)[0].placement);
-  entry.unsharded =
-      AppendValue(program_, spec.name + ".unsharded", program_.values[entry.compute_copy].role,
-                  chunk, std::move((*copied)[0]));
-  program_.values[entry.unsharded].view_of = entry.compute_copy;
-  program_.ops[chunk][static_cast<int>(Piece::kUnshard)].push_back({.kind = OpKind::kCopy,
-                                                                    .attributes = unshard,
-                                                                    .inputs = {entry.compute_copy},
-                                                                    .outputs = {entry.unsharded}});
-  ValueType gradient = type;
-  gradient.placement = gradient_placement;
+  AddUnshard(spec, rows, &entry);
+  ValueType gradient = whole;
+  gradient.placement = GradientPlacement(program_.value(entry.unsharded).placement);
   entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
-  entry.exp_avg = AppendValue(program_, spec.name + ".exp_avg", Role::kOptimizerState, chunk, type);
+  entry.exp_avg =
+      AppendValue(program_, spec.name + ".exp_avg", Role::kOptimizerState, chunk, stored);
   entry.exp_avg_sq =
-      AppendValue(program_, spec.name + ".exp_avg_sq", Role::kOptimizerState, chunk, type);
-  entry.parts = spec.parts;
+      AppendValue(program_, spec.name + ".exp_avg_sq", Role::kOptimizerState, chunk, stored);
+  entry.parts = PartsOfRows(spec.parts, rows);
   entry.weight_decay = spec.dims.size() >= 2;
   entry.init = spec.init;
   entry.init_std = spec.init_std;
   entry.tied = spec.tied;
   program_.parameters.push_back(std::move(entry));
   return index;
+}
+
+void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const Range& rows,
+                                ParameterEntry* entry) {
+  const int chunk = chunk_index();
+  std::vector<Op>& unshard = program_.ops[chunk][static_cast<int>(Piece::kUnshard)];
+  CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kUnshard};
+  ValueId copy = entry->compute_copy;
+  if (zero_stage_ > 0) {
+    CollectiveAttributes gather = {ShardGroup(), CollectivePurpose::kUnshard};
+    gather.extent = spec.dims[0].local;
+    gather.segments = spec.segments;
+    auto gathered = InferTypes(program_, OpKind::kAllGather, gather, {&copy, 1});
+    TROUPE_CHECK_OK(gathered.status());
+    entry->gathered = AppendValue(program_, spec.name + ".gathered", Role::kComputeCopy, chunk,
+                                  std::move((*gathered)[0]));
+    // This rank's block lies in its place among all.
+    Value& block = program_.values[copy];
+    block.view_of = entry->gathered;
+    block.view_offset = rows.begin * program_.value(entry->gathered).row_elements();
+    unshard.push_back({.kind = OpKind::kAllGather,
+                       .attributes = gather,
+                       .inputs = {copy},
+                       .outputs = {entry->gathered}});
+    copy = entry->gathered;
+    attributes.group = ReplicateGroup();
+  }
+  auto copied = InferTypes(program_, OpKind::kCopy, attributes, {&copy, 1});
+  TROUPE_CHECK_OK(copied.status());
+  entry->unsharded = AppendValue(program_, spec.name + ".unsharded", program_.values[copy].role,
+                                 chunk, std::move((*copied)[0]));
+  program_.values[entry->unsharded].view_of = copy;
+  unshard.push_back({.kind = OpKind::kCopy,
+                     .attributes = attributes,
+                     .inputs = {copy},
+                     .outputs = {entry->unsharded}});
 }
 
 ValueId ProgramBuilder::AddValue(std::string name, DType dtype, Role role, std::vector<Dim> dims,

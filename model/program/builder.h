@@ -21,6 +21,12 @@ namespace troupe::model {
 inline constexpr Axis kDataAxes[] = {Axis::kDataReplicate, Axis::kDataShard, Axis::kExpert};
 CollectiveGroup DataGroup();
 
+// Of these, the axes over which the optimizer (and by stage gradients and parameters) of dense
+// parameters may be sharded, and the rest.
+inline constexpr Axis kShardAxes[] = {Axis::kDataShard, Axis::kExpert};
+CollectiveGroup ShardGroup();
+CollectiveGroup ReplicateGroup();
+
 // Rows sharded over the data axes, the rest Replicated.
 Placement RowsPlacement();
 
@@ -38,13 +44,15 @@ struct ParameterSpec {
 class ProgramBuilder {
  public:
   // Matrices are computed with, and activations held, in `compute_dtype` (float32 or bfloat16).
-  ProgramBuilder(const MeshView& mesh, DType compute_dtype);
+  // `zero_stage`: model/build.h.
+  ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage = 0);
 
   // Chunks in order; `chunk` is the global number. Operations go to the chunk begun last.
   void BeginChunk(int chunk);
 
-  // A parameter of this chunk with copy, gradient and optimizer states, and its Unshard. Returns
-  // the index in program().parameters.
+  // A parameter of this chunk, given whole within this rank's tensor slice; where parameters are
+  // sharded the rank keeps its block of the slice's rows (segments not regarded). With copy, gradient
+  // and optimizer states, and its Unshard. Returns the index in program().parameters.
   int AddParameter(const ParameterSpec& spec);
   // What F, I and W read of parameter `index`.
   ValueId Unsharded(int index) const { return program_.parameters[index].unsharded; }
@@ -87,8 +95,13 @@ class ProgramBuilder {
   ChunkInterface& chunk() { return program_.chunks.back(); }
 
  private:
+  // Unshard of `entry`: its compute copy, gathered where it is sharded, as every data rank uses it
+  // for its own rows.
+  void AddUnshard(const ParameterSpec& spec, const Range& rows, ParameterEntry* entry);
+
   Program program_;
   const DType compute_dtype_;
+  const int zero_stage_;
   int16_t row_chunk_ = -1;
   int16_t layer_ = -1;
   Status status_;

@@ -108,11 +108,13 @@ class Planner {
       plan_.persistent_bytes += Align(program_.value(id).bytes());
     };
     for (const auto member :
-         {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gradient,
-          &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
+         {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gathered,
+          &ParameterEntry::gradient, &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
       for (const ParameterEntry& entry : program_.parameters) {
         if (member == &ParameterEntry::compute_copy && entry.compute_copy == entry.value) continue;
-        place(entry.*member);
+        const ValueId id = entry.*member;
+        if (id == kNoValue || program_.value(id).view_of != kNoValue) continue;
+        place(id);
       }
     }
     for (const ValueId id : {program_.loss_totals, program_.control_word, program_.scalars}) {

@@ -39,10 +39,9 @@
 //                                                                       gradient: the combined loss does not depend on it
 // kCopy                   x                                             y: a view of x (Replicated → Copied; no traffic)
 // kAllReduce              x… (Partial)                                  y… (Replicated), one for each x. With several
-//                                                                       inputs (a bucket of gradients) they lie one
-//                                                                       after the other in memory, and the range from
-//                                                                       the first to the end of the last, padding (0)
-//                                                                       included, is reduced at once. In place where y
+//                                                                       inputs (a bucket of gradients) those that lie one
+//                                                                       after the other in memory are one range, padding
+//                                                                       (0) included, and reduced at once. In place where y
 //                                                                       is a view of x; else x is kept and y written
 // kReduceScatter          x (Partial)                                   y (Shard of dim 0): this rank's block of the sum;
 //                                                                       blocks are balanced (BalancedRange). Where y is a

@@ -31,13 +31,15 @@ struct ParameterPart {
   int64_t row_begin = 0;
 };
 
-// A parameter with its companions, all of the same local shape.
+// A parameter with its companions. Where it is sharded over data axes, master, compute copy, reduced
+// gradient and optimizer states are this rank's block of rows; the rest are whole.
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
   ValueId compute_copy = kNoValue;  // == value where kernels read the master itself
-  ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output); a view of compute_copy
+  ValueId gathered = kNoValue;      // where it is sharded: all blocks of the compute copy
+  ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output)
   ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
-  ValueId reduced_gradient = kNoValue;  // the same storage after Reduce: what the optimizer reads
+  ValueId reduced_gradient = kNoValue;  // in the same storage after Reduce: what the optimizer reads
   ValueId exp_avg = kNoValue;
   ValueId exp_avg_sq = kNoValue;
   std::vector<ParameterPart> parts;

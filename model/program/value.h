@@ -68,6 +68,12 @@ struct Value {
     for (const Dim& dim : dims) product *= dim.local;
     return product;
   }
+  // Of one index of dim 0.
+  int64_t row_elements() const {
+    int64_t product = 1;
+    for (size_t d = 1; d < dims.size(); ++d) product *= dims[d].local;
+    return product;
+  }
   int64_t bytes() const { return elements() * SizeOf(dtype); }
 };
 

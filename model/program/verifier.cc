@@ -38,6 +38,8 @@ class StepChecker {
       }
       members_[StorageRoot(program, value.id)].push_back(value.id);
     }
+    // A sharded master may lie within the gathered copy.
+    for (const ParameterEntry& entry : program.parameters) made_[entry.value] = true;
     for (const ChunkInterface& chunk : program.chunks) {
       if (chunk.input != kNoValue) made_[chunk.input] = true;
       if (chunk.output_gradient != kNoValue) made_[chunk.output_gradient] = true;
@@ -233,7 +235,7 @@ Status CheckOptimizer(const Program& program) {
           "update: adamw: the gradient of {} reaches the optimizer {} where the parameter is {}",
           master.name, ToText(gradient.placement), ToText(master.placement));
     }
-    if (StorageOf(program, updated[p]) != StorageOf(program, entry.gradient)) {
+    if (StorageRoot(program, updated[p]) != StorageRoot(program, entry.gradient)) {
       return Internal("update: adamw: gradient {} of {} is not what backward made", gradient.name,
                       master.name);
     }
@@ -263,7 +265,7 @@ Status CheckOwners(const Program& program) {
           continue;
         }
         for (const ValueId output : op.outputs) {
-          if (StorageOf(program, output) == StorageOf(program, entry.gradient)) ++sums;
+          if (StorageRoot(program, output) == StorageRoot(program, entry.gradient)) ++sums;
         }
       }
     }

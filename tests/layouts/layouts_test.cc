@@ -74,6 +74,44 @@ INSTANTIATE_TEST_SUITE_P(Recomputation, RecomputationTable,
                                   std::to_string(std::get<3>(info.param));
                          });
 
+// --- The optimizer, gradients and parameters sharded over data ranks.
+
+std::string ShardedName(const Layout& layout) {
+  return fmt::format("Zero{}Shard{}Data{}Tensor{}Pipe{}", layout.zero_stage, layout.shard,
+                     layout.data, layout.tensor, layout.pipe);
+}
+
+std::vector<Layout> ShardedLayouts() {
+  std::vector<Layout> layouts;
+  for (const int zero_stage : {1}) {
+    for (const Layout& layout : {Layout{1, 1, 1, 2}, Layout{1, 1, 1, 3}, Layout{1, 1, 1, 4},
+                                 Layout{2, 1, 1, 2}, Layout{1, 2, 1, 2}, Layout{1, 1, 2, 2},
+                                 Layout{1, 2, 2, 2}, Layout{2, 2, 1, 2}, Layout{2, 1, 2, 2}}) {
+      layouts.push_back(layout);
+      layouts.back().zero_stage = zero_stage;
+    }
+  }
+  return layouts;
+}
+
+class ShardedTable : public ::testing::TestWithParam<std::tuple<Layout, bool>> {};
+
+TEST_P(ShardedTable, FirstTwentyLossesEqualTheSingleRanks) {
+  const auto [layout, tied] = GetParam();
+  v1::JobSpec single = Job({});
+  v1::JobSpec spread = Job(layout);
+  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(tied);
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ShardedTable,
+                         ::testing::Combine(::testing::ValuesIn(ShardedLayouts()),
+                                            ::testing::Bool()),
+                         [](const auto& info) {
+                           return ShardedName(std::get<0>(info.param)) +
+                                  (std::get<1>(info.param) ? "Tied" : "");
+                         });
+
 // --- Any number of microbatches on any number of stages.
 
 class MicrobatchTable : public ::testing::TestWithParam<std::tuple<int, int>> {};
@@ -213,12 +251,9 @@ TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Bfloat16Layouts,
                          ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2},
-                                           Layout{2, 2, 2}),
-                         [](const auto& info) {
-                           return "Data" + std::to_string(info.param.data) + "Tensor" +
-                                  std::to_string(info.param.tensor) + "Pipe" +
-                                  std::to_string(info.param.pipe);
-                         });
+                                           Layout{2, 2, 2}, Layout{1, 1, 1, 2, 1},
+                                           Layout{1, 1, 2, 2, 1}),
+                         [](const auto& info) { return ShardedName(info.param); });
 
 TEST(Bfloat16, TheSingleRankIsCloseToFloat32) {
   ExpectCloseInBfloat16(RunOrDie(Bfloat16Job({})), RunOrDie(Job({})));

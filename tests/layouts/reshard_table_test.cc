@@ -16,10 +16,13 @@ constexpr int64_t kStepsAfter = 3;
 // Every degree, alone and mixed; under data 3 the twelve microbatches are cut otherwise than under 2
 // or 4, so that a position that is not the sample's own would show.
 constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1},
-                               {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2}};
+                               {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2},
+                               {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {2, 1, 2, 2, 1}, {1, 2, 2, 2, 1}};
 
 std::string NameOf(const Layout& layout) {
-  return fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);
+  std::string name = fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);
+  if (layout.shard > 1) name += fmt::format("Shard{}Zero{}", layout.shard, layout.zero_stage);
+  return name;
 }
 
 class ReshardTable : public ::testing::TestWithParam<std::tuple<Layout, bool>> {};

@@ -133,6 +133,8 @@ v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64
   spec.mutable_lr_schedule()->set_warmup_steps(5);
   v1::ParallelismSpec& parallelism = *spec.mutable_parallelism();
   parallelism.set_data_parallel_replicate_degree(layout.data);
+  parallelism.set_data_parallel_shard_degree(layout.shard);
+  if (layout.shard > 1) parallelism.set_zero_stage(layout.zero_stage);
   parallelism.set_tensor_parallel_degree(layout.tensor);
   parallelism.set_pipeline_parallel_degree(layout.pipe);
   ApplyDefaults(&spec);

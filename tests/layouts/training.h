@@ -18,6 +18,8 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipe = 1;
+  int shard = 1;
+  int zero_stage = 1;  // of shard > 1
 };
 
 // Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a

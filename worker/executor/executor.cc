@@ -348,6 +348,10 @@ StatusOr<std::optional<double>> Executor::Validate() {
       static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;
   RunOptions run;
   run.evaluate = true;
+  // The last update changed each rank's own block of sharded parameters alone.
+  for (size_t c = 0; c < program_.chunks.size(); ++c) {
+    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
+  }
   for (int64_t round = 0; round < rows / options_.batch.micro_batch_size; ++round) {
     for (size_t c = 0; c < program_.chunks.size(); ++c) {
       RankAction action;

@@ -71,8 +71,7 @@ void InitializeState(const model::Program& program, uint64_t seed,
     FillZero(program, entry.exp_avg, executable);
     FillZero(program, entry.exp_avg_sq, executable);
     auto* const base = static_cast<float*>(executable.Address(entry.value, 0));
-    const int64_t row_elements =
-        program.value(entry.value).elements() / program.value(entry.value).dims[0].local;
+    const int64_t row_elements = program.value(entry.value).row_elements();
     for (const model::ParameterPart& part : entry.parts) {
       const int64_t elements = ElementsOf(part.local_shape);
       float* const begin = base + part.row_begin * row_elements;
