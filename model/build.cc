@@ -67,8 +67,8 @@ Status CheckPlace(const BuildOptions& options) {
           Name(axis), mesh.degrees[axis]);
     }
   }
-  if (options.zero_stage < 0 || options.zero_stage > 1)
-    return InvalidArgument("zero_stage {} is not from 0 to 1", options.zero_stage);
+  if (options.zero_stage < 0 || options.zero_stage > 3)
+    return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
                            options.micro_batch_size, options.sequence_length);
@@ -121,6 +121,8 @@ class StageBuilder {
     HoistHead(program);
     Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);
+    TROUPE_RETURN_IF_ERROR(
+        ShardParameters(program, options_.zero_stage, options_.bucket_elements));
     MarkFirstWriters(program);
     ShareStorage(program);
     SplitBackward(program);
@@ -221,7 +223,8 @@ class StageBuilder {
   }
 
   // Buckets from the chunk's last parameter to its first, as backward finishes them: where the optimizer
-  // is sharded, each rank is left with its block of the sum, and blocks are summed over replicas.
+  // is sharded, each rank is left with its block of the sum (from ZeRO-2 on since each microbatch),
+  // and blocks are summed over replicas.
   // Then tied gradients over owners.
   Status BuildReduce(int chunk_index) {
     Program& program = builder_.program();
@@ -244,7 +247,7 @@ class StageBuilder {
       Op op = {.kind = OpKind::kAllReduce, .attributes = attributes};
       for (auto entry = begin; entry != end; ++entry) {
         ValueId sum = (*entry)->gradient;
-        if (sharded) {
+        if (options_.zero_stage == 1) {
           const CollectiveAttributes scatter = {ShardGroup(), CollectivePurpose::kGradient};
           TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
           reduce.push_back({.kind = OpKind::kReduceScatter,

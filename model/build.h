@@ -37,7 +37,7 @@ struct BuildOptions {
   int64_t bucket_elements = 40'000'000;
   Recomputation recomputation;
   // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
-  // 1 the optimizer and its float32 masters.
+  // 1 the optimizer and its float32 masters, 2 gradients too, 3 parameters too.
   int zero_stage = 0;
   // Off in tests only: the unfused program is the reference of the fused one.
   bool fuse = true;

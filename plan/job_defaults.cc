@@ -122,7 +122,10 @@ void ApplyDefaults(v1::JobSpec* spec) {
   auto* parallelism = spec->mutable_parallelism();
   TROUPE_DEFAULT(parallelism, data_parallel_replicate_degree, 1);
   TROUPE_DEFAULT(parallelism, data_parallel_shard_degree, 1);
-  if (parallelism->data_parallel_shard_degree() > 1) TROUPE_DEFAULT(parallelism, zero_stage, 1);
+  if (parallelism->data_parallel_shard_degree() > 1) {
+    TROUPE_DEFAULT(parallelism, zero_stage, 3);
+    if (parallelism->zero_stage() == 3) TROUPE_DEFAULT(parallelism, reshard_after_forward, "true");
+  }
   TROUPE_DEFAULT(parallelism, tensor_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, sequence_parallel, false);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_degree, 1);

@@ -82,7 +82,12 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.recomputation = MakeRecomputation(spec.activation_recomputation());
   // A group of one has nothing to shard over.
   const int shards = model::GroupSize(options.mesh, model::ShardGroup());
-  if (shards > 1) options.zero_stage = static_cast<int>(spec.parallelism().zero_stage());
+  if (shards > 1) {
+    options.zero_stage = static_cast<int>(spec.parallelism().zero_stage());
+    // Parameters that are kept once gathered are gathered once a step, as under ZeRO-2.
+    if (spec.parallelism().reshard_after_forward() == "false")
+      options.zero_stage = std::min(options.zero_stage, 2);
+  }
   if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
   return options;
 }

@@ -362,6 +362,14 @@ class Validator {
 
   void Sharding() {
     const auto& parallelism = spec_.parallelism();
+    if (parallelism.has_reshard_after_forward()) {
+      const char* const field = "parallelism.reshard_after_forward";
+      Word(field, parallelism.reshard_after_forward(), {"true", "false"});
+      if (parallelism.zero_stage() != 3) {
+        violations_.Add(field, "is {}, and parallelism.zero_stage is {}: parameters are not sharded",
+                        parallelism.reshard_after_forward(), parallelism.zero_stage());
+      }
+    }
     if (!parallelism.has_zero_stage()) return;
     const bool is_stage = Within("parallelism.zero_stage", parallelism.zero_stage(), 1, 3);
     if (is_stage && parallelism.data_parallel_shard_degree() == 1) {
@@ -442,11 +450,6 @@ class Validator {
       violations_.Add("parallelism.expert_tensor_parallel_degree",
                                    "is {}; this build does not have block E",
                                    parallelism.expert_tensor_parallel_degree());
-    }
-    if (parallelism.has_reshard_after_forward()) {
-      violations_.Add("parallelism.reshard_after_forward",
-                                   "is {}; this build does not shard over data",
-                                   parallelism.reshard_after_forward());
     }
     if (parallelism.has_bucket()) {
       violations_.Add("parallelism.bucket",

@@ -142,6 +142,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"parallelism.sequence_parallel=true", "parallelism.sequence_parallel", "is true"},
            {"parallelism.zero_stage=1", "parallelism.zero_stage",
             "is 1, and parallelism.data_parallel_shard_degree is 1"},
+           {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
+            "is true, and parallelism.zero_stage is 0"},
            {"parallelism.bucket.elements=5", "parallelism.bucket", ""},
            {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
             "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},

@@ -12,7 +12,8 @@ void MarkFirstWriters(Program& program) {
         if (accumulated < 0) continue;
         const ValueId gradient = op.outputs[accumulated];
         // The loss totals are no gradient: the executor zeroes them.
-        if (program.value(gradient).role != Role::kGradient) continue;
+        const Role role = program.value(gradient).role;
+        if (role != Role::kGradient && role != Role::kMicrobatchGradient) continue;
         op.first_writer = !written[gradient];
         written[gradient] = true;
       }

@@ -1,11 +1,12 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → recompute → fuse → first_writers → in_place → split_backward → saved_roles
+//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
 
 #include <cstdint>
 
+#include "base/status.h"
 #include "model/program/program.h"
 
 namespace troupe::model {
@@ -34,8 +35,15 @@ void Recompute(Program& program, const Recomputation& recomputation);
 // with dres.
 void Fuse(Program& program);
 
-// Marks the operation that writes each gradient first in a step: chunks run backward from last to
-// first, and the head's hoisted operations before B.
+// What of the chunk's parameters is sharded over data_shard × expert, by `zero_stage`
+// (model/build.h). From 2 on the gradients of a microbatch are scattered, bucket by bucket, in the
+// piece that makes them, and this rank's block of the sum is added to an accumulator of its size.
+// From 3 on parameters are gathered right before their first use in F, and again in B, instead of
+// in Unshard. A bucket has at most `bucket_elements`, or one gradient.
+Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements);
+
+// Marks the operation that writes each gradient first in a step (of a microbatch's gradient: in a run):
+// chunks run backward from last to first, and the head's hoisted operations before B.
 void MarkFirstWriters(Program& program);
 
 // Makes outputs views of inputs where the kind allows it and nothing reads the input's storage

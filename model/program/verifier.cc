@@ -56,6 +56,7 @@ class StepChecker {
   }
 
   bool Made(ValueId value) const { return made_[value]; }
+  bool Overwritten(ValueId value) const { return overwritten_[value] != nullptr; }
 
  private:
   Status Check(const Op& op) {
@@ -125,7 +126,8 @@ class StepChecker {
                                  program_.value(output).name);
         }
       }
-      const bool is_gradient = program_.value(output).role == Role::kGradient;
+      const Role role = program_.value(output).role;
+      const bool is_gradient = role == Role::kGradient || role == Role::kMicrobatchGradient;
       if (is_gradient && op.first_writer != writers.empty()) {
         return InvalidArgument("{} must be overwritten by its first writer and by no other",
                                program_.value(output).name);
@@ -186,13 +188,25 @@ class StepChecker {
   std::vector<std::vector<const Op*>> writers_;  // of each accumulator
 };
 
-// F, I and W hold no conversions of parameters or gradients; those are Unshard's and Reduce's.
+std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
+  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  return {attributes.group, attributes.purpose};
+}
+
+// F, I and W hold no conversions of parameters or gradients but those that are sharded within a
+// step; the others are Unshard's and Reduce's.
 Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
         if (!IsCollective(op.kind)) continue;
-        const auto& group = std::get<CollectiveAttributes>(op.attributes).group;
+        const auto& [group, purpose] = GroupAndPurpose(op);
+        // Those of what is sharded even within a step.
+        const bool is_of_shards =
+            purpose == CollectivePurpose::kUnshard ||
+            (op.kind == OpKind::kReduceScatter &&
+             program.value(op.inputs[0]).role == Role::kMicrobatchGradient);
+        if (is_of_shards) continue;
         if (group.kind != CollectiveGroup::Kind::kAxes || (group.axes & DataGroup().axes)) {
           return Internal("{}: {}: conversions on {} belong to unshard and reduce", Name(piece),
                           ToText(op, program), ToText(group));
@@ -311,6 +325,12 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
         return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
                         program.value(made).name);
       }
+    }
+  }
+  for (const Value& value : program.values) {
+    if (value.role == Role::kMicrobatchGradient && checker.Made(value.id) &&
+        value.view_of == kNoValue && !checker.Overwritten(value.id)) {
+      return Internal("{}, {}, is never scattered", value.name, ToText(value.placement));
     }
   }
   for (int c = chunks - 1; c >= 0; --c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kReduce));

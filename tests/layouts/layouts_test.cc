@@ -83,7 +83,7 @@ std::string ShardedName(const Layout& layout) {
 
 std::vector<Layout> ShardedLayouts() {
   std::vector<Layout> layouts;
-  for (const int zero_stage : {1}) {
+  for (const int zero_stage : {1, 2, 3}) {
     for (const Layout& layout : {Layout{1, 1, 1, 2}, Layout{1, 1, 1, 3}, Layout{1, 1, 1, 4},
                                  Layout{2, 1, 1, 2}, Layout{1, 2, 1, 2}, Layout{1, 1, 2, 2},
                                  Layout{1, 2, 2, 2}, Layout{2, 2, 1, 2}, Layout{2, 1, 2, 2}}) {
@@ -111,6 +111,48 @@ INSTANTIATE_TEST_SUITE_P(Layouts, ShardedTable,
                            return ShardedName(std::get<0>(info.param)) +
                                   (std::get<1>(info.param) ? "Tied" : "");
                          });
+
+TEST(Sharded, ParametersKeptAfterForwardChangeNothing) {
+  v1::JobSpec kept = Job({1, 1, 2, 2, 3});
+  kept.mutable_parallelism()->set_reshard_after_forward("false");
+  ExpectClose(RunOrDie(kept), RunOrDie(Job({})));
+}
+
+TEST(Sharded, HeldOutLossIsThatOfTheUpdatedParameters) {
+  const auto with_validation = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout, 4);
+    spec.mutable_data()->set_validation_fraction(0.1);
+    spec.mutable_training()->set_validation_interval(2);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(with_validation({}), {.steps = 4});
+  for (const int zero_stage : {1, 2, 3}) {
+    const std::vector<StepResult> actual =
+        RunOrDie(with_validation({1, 1, 1, 2, zero_stage}), {.steps = 4});
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(actual[i].validation_loss.has_value(), expected[i].validation_loss.has_value());
+      if (!actual[i].validation_loss.has_value()) continue;
+      EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+    }
+  }
+}
+
+TEST(Sharded, ARankWithoutRowsOfATensorStillTakesPart) {
+  // Five ranks share tensors of as few as four rows.
+  const auto narrow = [](const Layout& layout) {
+    v1::JobSpec spec = Job(layout);
+    spec.mutable_training()->set_global_batch_size(15);
+    spec.mutable_model()->set_hidden_size(4);
+    spec.mutable_model()->set_num_attention_heads(1);
+    spec.mutable_model()->set_num_key_value_heads(1);
+    spec.mutable_model()->set_head_dim(4);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(narrow({}));
+  for (const int zero_stage : {1, 2, 3})
+    ExpectClose(RunOrDie(narrow({1, 1, 1, 5, zero_stage})), expected);
+}
 
 // --- Any number of microbatches on any number of stages.
 
@@ -252,7 +294,8 @@ TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
 INSTANTIATE_TEST_SUITE_P(Layouts, Bfloat16Layouts,
                          ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2},
                                            Layout{2, 2, 2}, Layout{1, 1, 1, 2, 1},
-                                           Layout{1, 1, 2, 2, 1}),
+                                           Layout{1, 1, 2, 2, 1}, Layout{1, 1, 1, 2, 2},
+                                           Layout{1, 1, 1, 2, 3}, Layout{1, 2, 2, 2, 3}),
                          [](const auto& info) { return ShardedName(info.param); });
 
 TEST(Bfloat16, TheSingleRankIsCloseToFloat32) {

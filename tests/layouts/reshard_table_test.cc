@@ -17,7 +17,8 @@ constexpr int64_t kStepsAfter = 3;
 // or 4, so that a position that is not the sample's own would show.
 constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1},
                                {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2},
-                               {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {2, 1, 2, 2, 1}, {1, 2, 2, 2, 1}};
+                               {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {1, 2, 2, 2, 1},
+                               {1, 1, 1, 2, 2}, {2, 1, 1, 2, 3}, {1, 2, 2, 2, 3}};
 
 std::string NameOf(const Layout& layout) {
   std::string name = fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);

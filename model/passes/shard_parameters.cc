@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "model/ops/rules.h"
+#include "model/passes/passes.h"
+#include "model/program/builder.h"
+
+namespace troupe::model {
+namespace {
+
+// Operations to be put into a list: before the one that has this index now.
+using Insertions = std::multimap<size_t, Op>;
+
+void Insert(std::vector<Op>& ops, Insertions insertions) {
+  std::vector<Op> merged;
+  merged.reserve(ops.size() + insertions.size());
+  auto next = insertions.begin();
+  for (size_t i = 0; i <= ops.size(); ++i) {
+    for (; next != insertions.end() && next->first == i; ++next)
+      merged.push_back(std::move(next->second));
+    if (i < ops.size()) merged.push_back(std::move(ops[i]));
+  }
+  ops = std::move(merged);
+}
+
+bool IsOfChunk(const Program& program, const ParameterEntry& entry, int chunk_index) {
+  return program.value(entry.value).chunk == chunk_index;
+}
+
+// A gradient as one list of operations makes it for one microbatch.
+struct MicrobatchGradient {
+  ParameterEntry* entry;
+  ValueId whole;
+  size_t last_writer;  // index in the list
+  Part part;
+  bool gradient_in_forward;
+};
+
+// The gradients that `ops` make, each given a value of its own to be made in, by last writer.
+std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std::vector<Op>& ops,
+                                         const char* suffix) {
+  std::vector<MicrobatchGradient> gradients;
+  for (ParameterEntry& entry : program.parameters) {
+    if (!IsOfChunk(program, entry, chunk_index)) continue;
+    MicrobatchGradient made = {&entry, kNoValue, 0, Part::kInputGradient, false};
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const int accumulated = RulesOf(ops[i].kind).accumulated_output;
+      if (accumulated < 0 || ops[i].outputs[accumulated] != entry.gradient) continue;
+      if (made.whole == kNoValue) {
+        const Value& gradient = program.value(entry.gradient);
+        ValueType type = {gradient.dtype, gradient.dims, gradient.placement, gradient.segments};
+        made.whole = AppendValue(program, gradient.name + suffix, Role::kMicrobatchGradient,
+                                 chunk_index, std::move(type));
+      }
+      ops[i].outputs[accumulated] = made.whole;
+      made.last_writer = i;
+      // What W makes anything of is there after W.
+      if (ops[i].part == Part::kWeightGradient) made.part = Part::kWeightGradient;
+      made.gradient_in_forward = ops[i].gradient_in_forward;
+    }
+    if (made.whole != kNoValue) gradients.push_back(made);
+  }
+  std::stable_sort(gradients.begin(), gradients.end(),
+                   [](const MicrobatchGradient& a, const MicrobatchGradient& b) {
+                     return a.last_writer < b.last_writer;
+                   });
+  return gradients;
+}
+
+// The sum of `gradient` over the shard group, this rank's block of it added to the accumulator.
+Status Scatter(Program& program, const MicrobatchGradient& gradient, size_t before,
+               Insertions* insertions) {
+  const CollectiveAttributes attributes = {ShardGroup(), CollectivePurpose::kGradient};
+  TROUPE_ASSIGN_OR_RETURN(
+      std::vector<ValueType> types,
+      InferTypes(program, OpKind::kReduceScatter, attributes, {&gradient.whole, 1}));
+  const Value whole = program.value(gradient.whole);
+  const ValueId block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient,
+                                    whole.chunk, std::move(types[0]));
+  const Range rows = BalancedRange(whole.dims[0].local, GroupSize(program.mesh, ShardGroup()),
+                                   IndexInGroup(program.mesh, ShardGroup()));
+  program.values[block].view_of = gradient.whole;
+  program.values[block].view_offset = rows.begin * whole.row_elements();
+  Op scatter = {.kind = OpKind::kReduceScatter,
+                .attributes = attributes,
+                .inputs = {gradient.whole},
+                .outputs = {block},
+                .part = gradient.part};
+  scatter.consumes_input = true;
+  scatter.gradient_in_forward = gradient.gradient_in_forward;
+  insertions->emplace(before, std::move(scatter));
+  Op accumulate = {.kind = OpKind::kAccumulate,
+                   .inputs = {block},
+                   .outputs = {gradient.entry->gradient},
+                   .part = gradient.part};
+  accumulate.gradient_in_forward = gradient.gradient_in_forward;
+  insertions->emplace(before, std::move(accumulate));
+  return OkStatus();
+}
+
+// ZeRO-2: each bucket is scattered as soon as its last gradient is made.
+Status ShardGradients(Program& program, int chunk_index, int64_t bucket_elements) {
+  std::vector<std::vector<MicrobatchGradient>> made;
+  const Piece pieces[] = {Piece::kForward, Piece::kBackward};
+  for (const Piece piece : pieces) {
+    made.push_back(SplitOff(program, chunk_index,
+                            program.ops[chunk_index][static_cast<int>(piece)],
+                            piece == Piece::kForward ? ".forward" : ".backward"));
+  }
+  for (const ParameterEntry& entry : program.parameters) {
+    if (!IsOfChunk(program, entry, chunk_index)) continue;
+    const CollectiveAttributes attributes = {ShardGroup(), CollectivePurpose::kGradient};
+    TROUPE_ASSIGN_OR_RETURN(
+        std::vector<ValueType> types,
+        InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));
+    Value& accumulator = program.values[entry.gradient];
+    accumulator.dims = std::move(types[0].dims);
+    accumulator.placement = types[0].placement;
+    accumulator.segments.clear();
+  }
+  for (size_t p = 0; p < made.size(); ++p) {
+    std::vector<Op>& ops = program.ops[chunk_index][static_cast<int>(pieces[p])];
+    Insertions insertions;
+    for (auto begin = made[p].begin(); begin != made[p].end();) {
+      auto end = begin;
+      int64_t elements = 0;
+      while (end != made[p].end() &&
+             (end == begin ||
+              elements + program.value(end->whole).elements() <= bucket_elements)) {
+        elements += program.value(end++->whole).elements();
+      }
+      for (auto gradient = begin; gradient != end; ++gradient) {
+        TROUPE_RETURN_IF_ERROR(
+            Scatter(program, *gradient, std::prev(end)->last_writer + 1, &insertions));
+      }
+      begin = end;
+    }
+    Insert(ops, std::move(insertions));
+  }
+  return OkStatus();
+}
+
+// The operations that gather `entry` for one list, and the value that its operations read.
+struct Gather {
+  Op all_gather, copy;
+  ValueId unsharded;
+};
+
+// `unshard`: the chunk's Unshard, with which `entry` was built.
+Gather GatherOf(Program& program, const ParameterEntry& entry, ValueId gathered,
+                const std::vector<Op>& unshard, bool again) {
+  Gather gather;
+  for (const Op& op : unshard) {
+    if (op.outputs[0] == gathered) gather.all_gather = op;
+    if (op.outputs[0] == entry.unsharded) gather.copy = op;
+  }
+  gather.unsharded = entry.unsharded;
+  if (!again) return gather;
+  const auto append = [&](ValueId like) {
+    const Value& value = program.value(like);
+    ValueType type = {value.dtype, value.dims, value.placement, value.segments};
+    return AppendValue(program, value.name + ".again", Role::kActivation, value.chunk,
+                       std::move(type));
+  };
+  const ValueId all = append(gathered);
+  gather.unsharded = append(entry.unsharded);
+  program.values[gather.unsharded].view_of = all;
+  gather.all_gather.outputs = {all};
+  gather.copy.inputs = {all};
+  gather.copy.outputs = {gather.unsharded};
+  return gather;
+}
+
+// ZeRO-3: parameters are gathered right before their first use in F, and again in B; what was
+// gathered dies after its last use there.
+void ShardUnsharded(Program& program, int chunk_index) {
+  auto& pieces = program.ops[chunk_index];
+  const std::vector<Op> unshard = std::move(pieces[static_cast<int>(Piece::kUnshard)]);
+  pieces[static_cast<int>(Piece::kUnshard)].clear();
+  std::vector<ValueId> gathered;
+  for (ParameterEntry& entry : program.parameters) {
+    if (!IsOfChunk(program, entry, chunk_index)) continue;
+    Value& block = program.values[entry.compute_copy];
+    block.view_of = kNoValue;
+    block.view_offset = 0;
+    gathered.push_back(entry.gathered);
+    for (const ValueId id : {entry.gathered, entry.unsharded})
+      program.values[id].role = Role::kActivation;
+    entry.gathered = kNoValue;
+  }
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    std::vector<Op>& ops = pieces[static_cast<int>(piece)];
+    Insertions insertions;
+    auto whole = gathered.begin();
+    for (const ParameterEntry& entry : program.parameters) {
+      if (!IsOfChunk(program, entry, chunk_index)) continue;
+      const ValueId all = *whole++;
+      const auto reads = [&](const Op& op) {
+        return std::find(op.inputs.begin(), op.inputs.end(), entry.unsharded) != op.inputs.end();
+      };
+      const auto first = std::find_if(ops.begin(), ops.end(), reads);
+      if (first == ops.end()) continue;
+      const bool again = piece == Piece::kBackward;
+      Gather gather = GatherOf(program, entry, all, unshard, again);
+      // W alone needs it only where I does not.
+      const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
+        return reads(op) && op.part != Part::kWeightGradient;
+      });
+      for (Op* op : {&gather.all_gather, &gather.copy}) {
+        if (again) {
+          op->part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
+        }
+        insertions.emplace(static_cast<size_t>(first - ops.begin()), *op);
+      }
+      if (!again) continue;
+      for (auto op = first; op != ops.end(); ++op) {
+        std::replace(op->inputs.begin(), op->inputs.end(), entry.unsharded, gather.unsharded);
+      }
+    }
+    Insert(ops, std::move(insertions));
+  }
+}
+
+}  // namespace
+
+Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements) {
+  for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
+    if (zero_stage >= 2) TROUPE_RETURN_IF_ERROR(ShardGradients(program, c, bucket_elements));
+    if (zero_stage >= 3) ShardUnsharded(program, c);
+  }
+  return OkStatus();
+}
+
+}  // namespace troupe::model
