@@ -237,6 +237,13 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
       overrides.parallelism().has_pipeline_parallel_chunks()) {
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
   }
+  // Nor has another schedule the former one's number of chunks.
+  if (overrides.parallelism().has_pipeline_parallel_schedule() &&
+      overrides.parallelism().pipeline_parallel_schedule() !=
+          merged.parallelism().pipeline_parallel_schedule()) {
+    merged.mutable_parallelism()->clear_pipeline_parallel_chunks();
+    merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
+  }
   if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
   // A decay over all of the former steps was not asked for as a number: it goes with the steps.
   if (overrides.training().has_steps() &&

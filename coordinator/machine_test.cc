@@ -348,6 +348,24 @@ TEST(Machine, ResumeKeepsTheModelAndMayTakeMoreSteps) {
   EXPECT_EQ(cluster.job("a").steps(), 20);
 }
 
+TEST(Machine, AResumedJobsOtherScheduleDoesNotKeepTheFormerOnesChunks) {
+  TestCluster cluster;
+  ConnectWorkers(cluster, 1);
+  v1::JobSpec spec = TestSpec("a", 1, 10);
+  spec.mutable_parallelism()->set_pipeline_parallel_schedule("ZBV");
+  spec.mutable_parallelism()->set_pipeline_parallel_chunks(2);
+  cluster.Submit(spec);
+  v1::JobSpec overrides;
+  overrides.mutable_parallelism()->set_pipeline_parallel_schedule("ZBV");
+  Cancel(cluster, "a", false);
+  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
+  EXPECT_EQ(cluster.job("a").spec.parallelism().pipeline_parallel_chunks(), 2);
+  overrides.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
+  Cancel(cluster, "a", false);
+  EXPECT_TRUE(Resume(cluster, "a", overrides).replies[0].status.ok());
+  EXPECT_NE(cluster.job("a").spec.parallelism().pipeline_parallel_chunks(), 2);
+}
+
 TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
   TestCluster cluster;
   ConnectWorkers(cluster, 2);

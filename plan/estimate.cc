@@ -41,6 +41,18 @@ double HeadForwardFlops(const model::ModelConfig& model, double samples, double 
          static_cast<double>(model.vocab_size);
 }
 
+PassFlops BlockPassFlops(const model::ModelConfig& model, char block, double samples,
+                         double tokens) {
+  const double forward = BlockForwardFlops(model, block, samples, tokens);
+  const double scores =
+      block == 'A' ? 2 * samples * tokens * tokens * static_cast<double>(QueryWidth(model)) : 0;
+  return {forward, forward + scores, forward - scores};
+}
+
+PassFlops HeadPassFlops(const model::ModelConfig& model, double samples, double tokens) {
+  return {3 * HeadForwardFlops(model, samples, tokens), 0, 0};
+}
+
 double ModelFlops(const model::ModelConfig& model, double samples, double tokens) {
   double forward = HeadForwardFlops(model, samples, tokens);
   for (char block : model.blocks) forward += BlockForwardFlops(model, block, samples, tokens);

@@ -16,6 +16,17 @@ namespace troupe {
 double BlockForwardFlops(const model::ModelConfig& model, char block, double samples, double tokens);
 double HeadForwardFlops(const model::ModelConfig& model, double samples, double tokens);
 
+// FLOPs of one pass over a block, or the head, by the part of it in which they are done: products have as many for the
+// gradient of the inputs, and of the weights, as forward; attention scores have no weights and twice as many backward;
+// the head makes its gradients in its forward, while the logits are there.
+struct PassFlops {
+  double forward = 0;
+  double input_gradient = 0;
+  double weight_gradient = 0;
+};
+PassFlops BlockPassFlops(const model::ModelConfig& model, char block, double samples, double tokens);
+PassFlops HeadPassFlops(const model::ModelConfig& model, double samples, double tokens);
+
 // Forward and backward of the whole model.
 double ModelFlops(const model::ModelConfig& model, double samples, double tokens);
 // Of these, what query-key pairs cost.

@@ -3,6 +3,8 @@
 #include <optional>
 #include <string_view>
 
+#include "plan/schedules/schedules.h"
+
 namespace troupe {
 namespace {
 
@@ -130,7 +132,10 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(parallelism, sequence_parallel, false);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_schedule, "1F1B");
-  TROUPE_DEFAULT(parallelism, pipeline_parallel_chunks, 1);
+  // None for auto, which chooses their number too, nor for a name that is refused.
+  if (const auto named = FindSchedule(parallelism->pipeline_parallel_schedule())) {
+    TROUPE_DEFAULT(parallelism, pipeline_parallel_chunks, named->default_chunks_per_stage);
+  }
   TROUPE_DEFAULT(parallelism, context_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, context_parallel_method, "ring");
   TROUPE_DEFAULT(parallelism, expert_parallel_degree, 1);

@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "model/config.h"
+#include "plan/choose_schedule.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/mesh.h"
 #include "plan/partition.h"
 #include "plan/plan_words.h"
-#include "plan/schedules/one_forward_one_backward.h"
+#include "plan/schedules/schedules.h"
 #include "plan/schedules/simulator.h"
 #include "plan/stage_cost.h"
 #include "plan/stage_inputs.h"
@@ -24,7 +25,7 @@ namespace {
 
 using model::Axis;
 
-Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, v1::Plan* plan) {
+StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces) {
   const double samples = static_cast<double>(spec.training().micro_batch_size());
   const double tokens = static_cast<double>(spec.training().sequence_length());
   PartitionCosts costs;
@@ -32,39 +33,105 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, v1::P
     costs.blocks.push_back(BlockForwardFlops(model, block, samples, tokens));
   }
   costs.head = HeadForwardFlops(model, samples, tokens);
+  const auto& split_points = spec.parallelism().pipeline_parallel_split_points();
+  if (split_points.empty()) return PartitionByCost(costs, pieces);
+  if (split_points.size() != pieces - 1) {
+    return InvalidArgument("{} split points do not make {} chunks", split_points.size(), pieces);
+  }
+  return PartitionAt(costs, std::vector<int64_t>(split_points.begin(), split_points.end()));
+}
+
+// F, I and W of each chunk of the cut, in FLOPs.
+std::vector<ActionCosts> CostsOf(const Partition& partition, const v1::JobSpec& spec,
+                                 const model::ModelConfig& model) {
+  const double samples = static_cast<double>(spec.training().micro_batch_size());
+  const double tokens = static_cast<double>(spec.training().sequence_length());
+  std::vector<ActionCosts> costs;
+  const auto add = [&costs](const PassFlops& flops) {
+    costs.back().forward += flops.forward;
+    costs.back().input_gradient += flops.input_gradient;
+    costs.back().weight_gradient += flops.weight_gradient;
+  };
+  for (size_t piece = 0; piece < partition.first_block.size(); ++piece) {
+    const bool last = piece + 1 == partition.first_block.size();
+    costs.push_back({0, 0, 0});
+    const int end = last ? model.num_blocks() : partition.first_block[piece + 1];
+    for (int block = partition.first_block[piece]; block < end; ++block) {
+      add(BlockPassFlops(model, model.blocks[block], samples, tokens));
+    }
+    if (last) add(HeadPassFlops(model, samples, tokens));
+  }
+  return costs;
+}
+
+// The job's own schedule, or the one that `auto` takes, which the plan then gives reasons for.
+StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model, v1::Plan* plan) {
   const auto& parallelism = spec.parallelism();
-  const auto& split_points = parallelism.pipeline_parallel_split_points();
-  const int stages = static_cast<int>(parallelism.pipeline_parallel_degree());
-  TROUPE_ASSIGN_OR_RETURN(
-      const Partition partition,
-      split_points.empty()
-          ? PartitionByCost(costs, stages)
-          : PartitionAt(costs, std::vector<int64_t>(split_points.begin(), split_points.end())));
-  for (int stage = 0; stage < stages; ++stage) {
-    const int first = partition.first_block[stage];
-    const int end = stage + 1 < stages ? partition.first_block[stage + 1] : model.num_blocks();
+  const int stages = plan->mesh().pipe();
+  const int microbatches = MakeBatchGeometry(spec.training(), Mesh(plan->mesh())).microbatches();
+  std::optional<int> chunks;
+  if (parallelism.has_pipeline_parallel_chunks()) {
+    chunks = static_cast<int>(parallelism.pipeline_parallel_chunks());
+  }
+  if (parallelism.pipeline_parallel_schedule() == kAutoSchedule) {
+    TROUPE_ASSIGN_OR_RETURN(
+        ScheduleChoice choice,
+        ChooseSchedule(stages, chunks, microbatches,
+                       [&](int pieces) -> StatusOr<std::vector<ActionCosts>> {
+                         TROUPE_ASSIGN_OR_RETURN(const Partition partition,
+                                                 CutModel(spec, model, pieces));
+                         return CostsOf(partition, spec, model);
+                       }));
+    for (std::string& line : choice.reasons) plan->add_schedule_choice(std::move(line));
+    return MakeSchedule(choice.kind, choice.shape);
+  }
+  const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
+  if (!named) {
+    return InvalidArgument("parallelism.pipeline_parallel_schedule is \"{}\", not one of {}",
+                           parallelism.pipeline_parallel_schedule(), KnownSchedules());
+  }
+  const PipelineShape shape{stages, chunks.value_or(named->default_chunks_per_stage), microbatches};
+  TROUPE_RETURN_IF_ERROR(CheckShape(named->kind, shape));
+  return MakeSchedule(named->kind, shape);
+}
+
+Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const Schedule& schedule,
+                 v1::Plan* plan) {
+  std::vector<int> pipe_rank_of_chunk;
+  for (size_t rank = 0; rank < schedule.chunks.size(); ++rank) {
+    for (const int chunk : schedule.chunks[rank]) {
+      if (static_cast<size_t>(chunk) >= pipe_rank_of_chunk.size()) pipe_rank_of_chunk.resize(chunk + 1);
+      pipe_rank_of_chunk[chunk] = static_cast<int>(rank);
+    }
+  }
+  const int pieces = static_cast<int>(pipe_rank_of_chunk.size());
+  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, pieces));
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int first = partition.first_block[piece];
+    const int end = piece + 1 < pieces ? partition.first_block[piece + 1] : model.num_blocks();
     auto* chunk = plan->add_chunks();
-    chunk->set_chunk(stage);
-    chunk->set_pipe_rank(stage);
+    chunk->set_chunk(piece);
+    chunk->set_pipe_rank(pipe_rank_of_chunk[piece]);
     chunk->set_first_block(first);
     chunk->set_block_count(end - first);
     chunk->set_blocks(model.blocks.substr(first, end - first));
-    chunk->set_has_embedding(stage == 0);
-    chunk->set_has_head(stage == stages - 1);
+    chunk->set_has_embedding(piece == 0);
+    chunk->set_has_head(piece == pieces - 1);
     int64_t parameters = 0;
     for (char block : chunk->blocks()) parameters += BlockParameters(model, block);
     if (chunk->has_embedding()) parameters += EmbeddingParameters(model);
     if (chunk->has_head()) {
       parameters += HeadParameters(model);
-      if (chunk->has_embedding() && model.tie_word_embeddings) {
-        parameters -= EmbeddingParameters(model);
-      }
+      // A tied matrix counts once where one rank has both ends of the model.
+      const bool has_both = pipe_rank_of_chunk.front() == pipe_rank_of_chunk.back();
+      if (has_both && model.tie_word_embeddings) parameters -= EmbeddingParameters(model);
     }
     chunk->set_parameters(parameters);
-    chunk->set_forward_flops(partition.piece_cost[stage]);
+    chunk->set_forward_flops(partition.piece_cost[piece]);
   }
   plan->set_imbalance(partition.imbalance());
   plan->set_parameters(ModelParameters(model));
+  const double tokens = static_cast<double>(spec.training().sequence_length());
   plan->set_model_flops_per_step(
       ModelFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
   plan->set_attention_flops_per_step(
@@ -72,9 +139,7 @@ Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, v1::P
   return OkStatus();
 }
 
-Status AddSchedule(const v1::JobSpec& spec, v1::Plan* plan) {
-  const BatchGeometry batch = MakeBatchGeometry(spec.training(), Mesh(plan->mesh()));
-  const Schedule schedule = OneForwardOneBackward(plan->mesh().pipe(), batch.microbatches());
+Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
   // At equal costs of all chunks, so that the figure is the schedule's own; what the cut adds is `imbalance`.
   TROUPE_ASSIGN_OR_RETURN(
       const SimulationResult simulated,
@@ -85,7 +150,7 @@ Status AddSchedule(const v1::JobSpec& spec, v1::Plan* plan) {
   proto->set_bubble_ratio(simulated.bubble_ratio);
   for (size_t rank = 0; rank < schedule.actions.size(); ++rank) {
     auto* actions = proto->add_ranks();
-    for (const Action& action : schedule.actions[rank]) actions->add_actions(ToText(action));
+    for (std::string& text : ToTexts(schedule.actions[rank])) actions->add_actions(std::move(text));
     actions->set_peak_live_activations(simulated.peak_live_activations[rank]);
   }
   return OkStatus();
@@ -216,8 +281,9 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
     placement->set_rank(rank);
     *placement->mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
   }
-  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, &plan));
-  TROUPE_RETURN_IF_ERROR(AddSchedule(spec, &plan));
+  TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(spec, model, &plan));
+  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &plan));
+  TROUPE_RETURN_IF_ERROR(AddSchedule(schedule, &plan));
   *plan.mutable_bucket() = DefaultBucketPolicy(mesh.data_ranks());
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);

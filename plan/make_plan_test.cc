@@ -173,26 +173,85 @@ TEST(MakePlanTest, EveryDegreeAppearsInMeshRanksAndTraffic) {
 
 TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
   for (const char* tied : {"true", "false"}) {
-    const v1::JobSpec spec = JobWith({"model={preset: tiny, num_key_value_heads: 2, tie_word_embeddings: " + std::string(tied) + "}",
-                                      "parallelism.pipeline_parallel_degree=2",
-                                      "training={micro_batch_size: 2, sequence_length: 24}"});
-    const auto plan = MakeUnplacedPlan(spec);
-    ASSERT_TRUE(plan.ok()) << plan.status();
-    double flops = 0;
-    for (int stage = 0; stage < 2; ++stage) {
-      const auto options = MakeStageBuildOptions(spec, *plan, stage);
-      const auto program = model::BuildProgram(*options);
-      ASSERT_TRUE(program.ok()) << program.status();
-      const model::PartFlops part = model::ModelFlops(*program, 0);
-      EXPECT_DOUBLE_EQ(part.forward, plan->chunks(stage).forward_flops());
-      flops += part.total() * plan->schedule().microbatches();
-      int64_t parameters = 0;
-      for (const auto& entry : program->parameters) parameters += program->value(entry.value).elements();
-      EXPECT_EQ(parameters, plan->chunks(stage).parameters());
-      EXPECT_EQ(plan->memory(stage).parameter_bytes(), 4 * parameters);
+    for (const char* schedule : {"1F1B", "Interleaved1F1B", "ZBV"}) {
+      SCOPED_TRACE(schedule);
+      const v1::JobSpec spec = JobWith(
+          {"model={preset: tiny, num_key_value_heads: 2, tie_word_embeddings: " + std::string(tied) + "}",
+           "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: " +
+               std::string(schedule) + "}",
+           "training={micro_batch_size: 2, sequence_length: 24}"});
+      const auto plan = MakeUnplacedPlan(spec);
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      double flops = 0;
+      for (int stage = 0; stage < 2; ++stage) {
+        const auto options = MakeStageBuildOptions(spec, *plan, stage);
+        const auto program = model::BuildProgram(*options);
+        ASSERT_TRUE(program.ok()) << program.status();
+        int64_t planned = 0;
+        for (size_t index = 0; index < program->chunks.size(); ++index) {
+          const auto& chunk = plan->chunks(program->chunks[index].chunk);
+          EXPECT_EQ(chunk.pipe_rank(), stage);
+          const model::PartFlops part = model::ModelFlops(*program, static_cast<int>(index));
+          EXPECT_DOUBLE_EQ(part.forward, chunk.forward_flops());
+          flops += part.total() * plan->schedule().microbatches();
+          planned += chunk.parameters();
+        }
+        int64_t parameters = 0;
+        for (const auto& entry : program->parameters) parameters += program->value(entry.value).elements();
+        EXPECT_EQ(parameters, planned);
+        EXPECT_EQ(plan->memory(stage).parameter_bytes(), 4 * parameters);
+      }
+      EXPECT_DOUBLE_EQ(flops, plan->model_flops_per_step());
     }
-    EXPECT_DOUBLE_EQ(flops, plan->model_flops_per_step());
   }
+}
+
+TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheLast) {
+  const auto plan_of = [](const char* schedule) {
+    return PlanWith({"model={preset: tiny, tie_word_embeddings: true}", "training.global_batch_size=16",
+                     std::string("parallelism={pipeline_parallel_degree: 2, "
+                                 "pipeline_parallel_schedule: ") + schedule + "}"});
+  };
+  const auto plan = plan_of("DualPipeV");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Json json = Json::parse(PlanToJson(*plan));
+  EXPECT_EQ(json["schedule"]["name"], "DualPipeV");
+  EXPECT_EQ(json["schedule"]["stages"].dump(), "[[0,3],[1,2]]");
+  EXPECT_EQ(json["schedule"]["ranks"][0][7], "F0.3|B3.1");
+  EXPECT_EQ(json["schedule"]["peak_live_activations"].dump(), "[5,5]");
+  EXPECT_TRUE(json["schedule"]["choice"].empty());
+  EXPECT_THAT(plan->ownership(1), HasSubstr("tied to the head of the same stage"));
+  // Two of the three edges cross, each both ways. Under 1F1B there is one, so that each rank sends over it one way:
+  // here a rank sends one activation and one gradient.
+  const auto sent = [](const v1::Plan& plan) {
+    double bytes = 0;
+    for (const auto& entry : plan.traffic()) bytes += entry.axis() == "pipe" ? entry.bytes_per_step() : 0;
+    return bytes;
+  };
+  EXPECT_DOUBLE_EQ(sent(*plan), 2 * 16.0 * 256 * 256 * 4);
+  // The gradients of a tied matrix on two stages cross too.
+  EXPECT_DOUBLE_EQ(sent(*plan_of("GPipe")) - sent(*plan_of("1F1B")), 0);
+  // I and W run apart: what W needs of a microbatch outlives I.
+  EXPECT_GT(plan->memory(0).saved_bytes(), plan_of("1F1B")->memory(0).saved_bytes());
+}
+
+TEST(MakePlanTest, AutoChoosesOnceAndSaysWhy) {
+  const auto plan = PlanWith({"model.preset=tiny", "training.global_batch_size=16",
+                              "parallelism={pipeline_parallel_degree: 2, "
+                              "pipeline_parallel_schedule: auto}"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_NE(plan->schedule().name(), "auto");
+  ASSERT_EQ(plan->schedule_choice_size(), 6);
+  EXPECT_THAT(plan->schedule_choice(0), ::testing::StartsWith("chosen: " + plan->schedule().name()));
+  EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + plan->schedule_choice(5) + "\n"));
+  const auto one = PlanWith({"parallelism.pipeline_parallel_schedule=auto"});
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->schedule().name(), "1F1B");
+  const auto split = PlanWith({"model.preset=tiny",
+                               "parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: "
+                               "auto, pipeline_parallel_split_points: [2, 4, 6]}"});
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_EQ(split->chunks_size(), 4);
 }
 
 TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {

@@ -60,7 +60,8 @@ Json ScheduleToJson(const v1::Plan& plan) {
           {"bubble_ratio", plan.schedule().bubble_ratio()},
           {"peak_live_activations", std::move(peaks)},
           {"stages", std::move(stages)},
-          {"ranks", std::move(actions)}};
+          {"ranks", std::move(actions)},
+          {"choice", StringsToJson(plan.schedule_choice())}};
 }
 
 // 1234567 "B" as "1.23 MB".
@@ -195,6 +196,7 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   if (plan.traffic_size() == 0) text += "  none\n";
   text += fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),
                       plan.schedule().microbatches(), 100 * plan.schedule().bubble_ratio());
+  for (const auto& line : plan.schedule_choice()) text += fmt::format("  {}\n", line);
   for (int rank = 0; rank < plan.schedule().ranks_size(); ++rank) {
     const auto& actions = plan.schedule().ranks(rank).actions();
     text += fmt::format("  stage {} (peak {} alive):", rank,

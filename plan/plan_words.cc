@@ -39,7 +39,7 @@ std::vector<std::string> CannotFixLines() {
 
 std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan) {
   const int tensor = plan.mesh().tensor();
-  const int last = plan.mesh().pipe() - 1;
+  const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();
   const std::string rows = RowsOverTensor(model.vocab_size, tensor);
   const char* whole = tensor == 1 ? "whole" : "a copy on every tensor rank";
   std::vector<std::string> lines = {"ownership is established in the order tensor, pipe, "
@@ -68,8 +68,8 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
   std::vector<std::string> lines;
   if (plan.imbalance() > kImbalanceToMention) {
     lines.push_back(fmt::format(
-        "the heaviest stage costs {:.2f} times the mean: the others wait for it",
-        plan.imbalance()));
+        "the heaviest {} costs {:.2f} times the mean: the others wait for it",
+        plan.chunks_size() > plan.mesh().pipe() ? "chunk" : "stage", plan.imbalance()));
   }
   if (plan.schedule().microbatches() < plan.mesh().pipe()) {
     lines.push_back(fmt::format("{} microbatches are fewer than {} stages: at most {} stages work at once",

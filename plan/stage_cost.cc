@@ -47,7 +47,8 @@ void AddCollectives(const Program& program, const std::vector<model::Op>& ops, c
   }
 }
 
-Traffic TrafficOf(const Program& program, const Mesh& mesh, double microbatches) {
+Traffic TrafficOf(const Program& program, const v1::Plan& plan, const Mesh& mesh,
+                  double microbatches) {
   Traffic traffic;
   for (size_t index = 0; index < program.chunks.size(); ++index) {
     const int chunk = static_cast<int>(index);
@@ -58,8 +59,13 @@ Traffic TrafficOf(const Program& program, const Mesh& mesh, double microbatches)
       AddCollectives(program, program.Ops(chunk, piece), mesh, 1, &traffic);
     }
     const auto& interface = program.chunks[index];
+    // Neighbouring chunks of one rank hand over in its memory.
+    const auto shares_rank = [&](int other) {
+      return plan.chunks(other).pipe_rank() == plan.chunks(interface.chunk).pipe_rank();
+    };
     for (model::ValueId sent : {interface.output, interface.input_gradient}) {
       if (sent == model::kNoValue) continue;
+      if (shares_rank(sent == interface.output ? interface.chunk + 1 : interface.chunk - 1)) continue;
       traffic[{Name(Axis::kPipe), Name(model::CollectivePurpose::kPipe)}] +=
           microbatches * static_cast<double>(program.value(sent).bytes());
     }
@@ -93,10 +99,11 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
                           MakeStageBuildOptions(spec, plan, mesh.RankOf(first)));
   TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<int> buffers, LiveMicrobatches(plan, pipe_rank));
+  TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(plan, pipe_rank));
+  const std::vector<int>& buffers = live.of_chunk;
   const int threads = std::max(1, plan.threads_per_rank());
   const model::MemoryPlan memory_plan =
-      model::PlanMemory(program, buffers, /*split_backward=*/false, threads);
+      model::PlanMemory(program, buffers, live.split_backward, threads);
 
   StageCost cost;
   auto& memory = cost.memory;
@@ -134,7 +141,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
     cost.recomputed_flops +=
         microbatches * model::ModelFlops(program, static_cast<int>(chunk)).recomputed;
   }
-  for (const auto& [key, bytes] : TrafficOf(program, mesh, microbatches)) {
+  for (const auto& [key, bytes] : TrafficOf(program, plan, mesh, microbatches)) {
     auto& entry = cost.traffic.emplace_back();
     entry.set_axis(key.first);
     entry.set_purpose(key.second);

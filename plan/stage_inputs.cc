@@ -92,28 +92,31 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   return options;
 }
 
-StatusOr<std::vector<int>> LiveMicrobatches(const v1::Plan& plan, int pipe_rank) {
+StatusOr<LiveMicrobatches> CountLiveMicrobatches(const v1::Plan& plan, int pipe_rank) {
   if (pipe_rank < 0 || pipe_rank >= plan.schedule().ranks_size()) {
     return InvalidArgument("the plan's schedule has {} pipe ranks, not one numbered {}",
                            plan.schedule().ranks_size(), pipe_rank);
   }
-  struct Live {
+  struct Count {
     int now = 0;
     int most = 0;
   };
-  std::map<int, Live> live;
+  std::map<int, Count> counts;
+  LiveMicrobatches live;
   for (const std::string& text : plan.schedule().ranks(pipe_rank).actions()) {
-    TROUPE_ASSIGN_OR_RETURN(const Action action, ParseAction(text));
-    Live& chunk = live[action.chunk];
-    if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
-    // A microbatch lives until the gradients of its weights are made.
-    if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
-      --chunk.now;
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> actions, ParseActions(text));
+    for (const Action& action : actions) {
+      Count& chunk = counts[action.chunk];
+      if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
+      // A microbatch lives until the gradients of its weights are made.
+      if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
+        --chunk.now;
+      }
+      live.split_backward |= action.kind == ActionKind::kInputGradient;
     }
   }
-  std::vector<int> most;
-  for (const auto& [chunk, entry] : live) most.push_back(entry.most);
-  return most;
+  for (const auto& [chunk, count] : counts) live.of_chunk.push_back(count.most);
+  return live;
 }
 
 }  // namespace troupe

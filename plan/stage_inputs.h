@@ -25,9 +25,14 @@ BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& me
 StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
                                                     int rank);
 
-// Microbatches of each of the pipe rank's chunks, ascending, that are alive at once: the buffers of its memory plan.
+// What a pipe rank's memory plan is made for.
+struct LiveMicrobatches {
+  std::vector<int> of_chunk;    // of each of its chunks, ascending: alive at once
+  bool split_backward = false;  // its schedule runs I and W apart somewhere
+};
+
 // INVALID_ARGUMENT where the plan's schedule does not parse.
-StatusOr<std::vector<int>> LiveMicrobatches(const v1::Plan& plan, int pipe_rank);
+StatusOr<LiveMicrobatches> CountLiveMicrobatches(const v1::Plan& plan, int pipe_rank);
 
 }  // namespace troupe
 

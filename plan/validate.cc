@@ -1,5 +1,6 @@
 #include "plan/validate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 
 #include "model/config.h"
 #include "plan/job_defaults.h"
+#include "plan/schedules/schedules.h"
 #include "plan/validate_blend.h"
 #include "plan/violation.h"
 
@@ -394,26 +396,63 @@ class Validator {
   }
 
   void Pipeline() {
+    const char* field = "parallelism.pipeline_parallel_schedule";
     const auto& parallelism = spec_.parallelism();
     const int64_t stages = parallelism.pipeline_parallel_degree();
-    const int64_t chunks = parallelism.pipeline_parallel_chunks();
-    const bool is_1f1b =
-        Word("parallelism.pipeline_parallel_schedule", parallelism.pipeline_parallel_schedule(),
-             {"1F1B"}, {"GPipe", "Interleaved1F1B", "ZBH1", "ZBV", "DualPipeV", "auto"});
-    if (Within("parallelism.pipeline_parallel_chunks", chunks, 1, 4096) && is_1f1b && chunks != 1) {
-      violations_.Add("parallelism.pipeline_parallel_chunks",
-                      "is {}; pipeline_parallel_schedule 1F1B has 1 chunk a stage", chunks);
+    const int64_t points = parallelism.pipeline_parallel_split_points_size();
+    const bool automatic = parallelism.pipeline_parallel_schedule() == kAutoSchedule;
+    const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
+    if (!named && !automatic) {
+      violations_.Add(field, "is \"{}\", not one of {}", parallelism.pipeline_parallel_schedule(),
+                      KnownSchedules());
+    }
+    if (stages < 1 || stages > kMaxRanks) return;
+    // What auto may take at least, unless the user says how many.
+    int64_t chunks = points > 0 ? (points + 1) / stages : 1;
+    if (parallelism.has_pipeline_parallel_chunks()) {
+      chunks = parallelism.pipeline_parallel_chunks();
+      if (!Within("parallelism.pipeline_parallel_chunks", chunks, 1, 4096)) return;
     }
     const auto blocks = model::ExpandPattern(spec_.model().pattern());
-    if (!blocks.ok() || stages < 1 || stages > kMaxRanks || chunks < 1 || chunks > 4096) return;
+    if (!blocks.ok()) return;
     const int64_t count = static_cast<int64_t>(blocks->size());
     if (stages * chunks > count) {
       violations_.Add("parallelism.pipeline_parallel_degree",
                       "is {}, and {} stages × {} chunks are more than the {} blocks of "
                       "model.pattern = \"{}\"",
                       stages, stages, chunks, count, spec_.model().pattern());
+      return;
     }
-    SplitPoints(stages * chunks, count);
+    SplitPoints(stages * std::max<int64_t>(chunks, 1), count);
+    const int64_t microbatches = Microbatches();
+    if (microbatches < 1) return;
+    const PipelineShape shape{static_cast<int>(stages), static_cast<int>(chunks),
+                              static_cast<int>(microbatches)};
+    if (named) {
+      if (const Status fits = CheckShape(named->kind, shape); !fits.ok()) {
+        violations_.Add(field, "is {}, which does not fit: {}",
+                        parallelism.pipeline_parallel_schedule(), Message(fits));
+      }
+    } else if (automatic && parallelism.has_pipeline_parallel_chunks()) {
+      if (const Status fits = CheckAnyShape(shape); !fits.ok()) {
+        violations_.Add(field, "is auto, but none fits: {}", Message(fits));
+      }
+    }
+  }
+
+  // Of a step on each pipeline; 0 where the numbers that make them are refused.
+  int64_t Microbatches() const {
+    const auto& parallelism = spec_.parallelism();
+    const auto& training = spec_.training();
+    int64_t unit = 1;
+    for (const int64_t factor :
+         {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
+          parallelism.expert_parallel_degree(), training.micro_batch_size()}) {
+      if (factor < 1 || factor > kMaxSize || unit > kMaxSize) return 0;
+      unit *= factor;
+    }
+    const int64_t batch = training.global_batch_size();
+    return batch >= 1 && batch <= kMaxSize && batch % unit == 0 ? batch / unit : 0;
   }
 
   void SplitPoints(int64_t pieces, int64_t blocks) {

@@ -147,12 +147,19 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"parallelism.bucket.elements=5", "parallelism.bucket", ""},
            {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
             "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
-           {"parallelism.pipeline_parallel_schedule=ZBV", "parallelism.pipeline_parallel_schedule",
-            "ZBV"},
+           {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "
+            "pipeline_parallel_chunks: 3}",
+            "parallelism.pipeline_parallel_schedule", "ZBV has 2 chunks a stage, not 3"},
+           {"parallelism={pipeline_parallel_degree: 8, pipeline_parallel_schedule: ZBV}",
+            "parallelism.pipeline_parallel_degree", "8 stages × 2 chunks are more than the 8 blocks"},
+           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_schedule: Interleaved1F1B}",
+            "parallelism.pipeline_parallel_schedule", "16 mod floor(16 / 3) = 16 mod 5 = 1, not 0"},
            {"parallelism.pipeline_parallel_schedule=2F2B",
             "parallelism.pipeline_parallel_schedule", "\"2F2B\""},
-           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_chunks",
-            "is 2"},
+           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_schedule",
+            "1F1B has 1 chunk a stage, not 2"},
+           {"parallelism.pipeline_parallel_chunks=0", "parallelism.pipeline_parallel_chunks",
+            "is 0"},
            {"parallelism.pipeline_parallel_split_points=[2]",
             "parallelism.pipeline_parallel_split_points", "has 1 entries"},
            {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
@@ -181,6 +188,23 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
     }
     EXPECT_TRUE(found) << c.override << ": " << status;
   }
+}
+
+TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
+  const auto refusal = [](const char* schedule, const char* batch) {
+    return std::string(Message(ValidateWith(
+        {fmt::format("parallelism={{pipeline_parallel_degree: 2, pipeline_parallel_schedule: {}}}",
+                     schedule),
+         "model.pattern=(AD)x4", fmt::format("training.global_batch_size={}", batch)})));
+  };
+  EXPECT_EQ(refusal("DualPipeV", "4"), "");
+  EXPECT_THAT(refusal("DualPipeV", "3"), HasSubstr("3 is below 2 × 2 = 4"));
+  EXPECT_EQ(refusal("ZBV", "3"), "");
+  EXPECT_EQ(refusal("ZBVZeroBubble", "1"), "");
+  EXPECT_EQ(refusal("auto", "7"), "");
+  EXPECT_EQ(refusal("auto, pipeline_parallel_chunks: 2", "7"), "");
+  EXPECT_THAT(refusal("auto, pipeline_parallel_chunks: 3", "7"),
+              HasSubstr("is auto, but none fits: GPipe has 1 chunk a stage, not 3"));
 }
 
 TEST(ValidateTest, AllViolationsAreReported) {

@@ -8,6 +8,20 @@ std::string ToText(const Action& action) {
   return fmt::format("{}{}.{}", static_cast<char>(action.kind), action.chunk, action.microbatch);
 }
 
+std::vector<std::string> ToTexts(const std::vector<Action>& actions) {
+  std::vector<std::string> texts;
+  bool joins = false;
+  for (const Action& action : actions) {
+    if (joins) {
+      texts.back() += "|" + ToText(action);
+    } else {
+      texts.push_back(ToText(action));
+    }
+    joins = action.overlaps_next;
+  }
+  return texts;
+}
+
 StatusOr<Action> ParseAction(std::string_view text) {
   Action action;
   const char* end = text.data() + text.size();
@@ -23,6 +37,32 @@ StatusOr<Action> ParseAction(std::string_view text) {
     }
   }
   return InvalidArgument("action \"{}\" is not of the form F0.1", text.substr(0, 40));
+}
+
+StatusOr<std::vector<Action>> ParseActions(std::string_view text) {
+  const size_t bar = text.find('|');
+  TROUPE_ASSIGN_OR_RETURN(Action first, ParseAction(text.substr(0, bar)));
+  if (bar == std::string_view::npos) return std::vector<Action>{first};
+  TROUPE_ASSIGN_OR_RETURN(const Action second, ParseAction(text.substr(bar + 1)));
+  if (first.kind != ActionKind::kForward || second.kind == ActionKind::kForward) {
+    return InvalidArgument("actions \"{}\" are not a forward and a backward", text.substr(0, 40));
+  }
+  first.overlaps_next = true;
+  return std::vector<Action>{first, second};
+}
+
+std::vector<std::vector<int>> LoopedChunks(const PipelineShape& shape) {
+  std::vector<std::vector<int>> chunks(shape.stages);
+  for (int chunk = 0; chunk < shape.chunks(); ++chunk) {
+    chunks[chunk % shape.stages].push_back(chunk);
+  }
+  return chunks;
+}
+
+std::vector<std::vector<int>> VShapedChunks(int stages) {
+  std::vector<std::vector<int>> chunks;
+  for (int rank = 0; rank < stages; ++rank) chunks.push_back({rank, 2 * stages - 1 - rank});
+  return chunks;
 }
 
 }  // namespace troupe

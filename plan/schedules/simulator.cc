@@ -17,14 +17,17 @@ struct Done {
 
 class Simulation {
  public:
-  Simulation(const Schedule& schedule, const std::vector<ActionCosts>& costs)
+  Simulation(const Schedule& schedule, const std::vector<ActionCosts>& costs,
+             const SimulateOptions& options)
       : schedule_(schedule),
         costs_(costs),
+        options_(options),
         done_(costs.size() * static_cast<size_t>(schedule.microbatches)),
         owner_(costs.size(), -1) {}
 
   StatusOr<SimulationResult> Run() {
     TROUPE_RETURN_IF_ERROR(CheckOwners());
+    TROUPE_RETURN_IF_ERROR(CheckEdges());
     const size_t ranks = schedule_.actions.size();
     std::vector<size_t> next(ranks, 0);
     std::vector<double> now(ranks, 0);
@@ -38,16 +41,26 @@ class Simulation {
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t rank = 0; rank < ranks; ++rank) {
-        while (next[rank] < schedule_.actions[rank].size()) {
-          const Action& action = schedule_.actions[rank][next[rank]];
-          TROUPE_RETURN_IF_ERROR(Check(action, static_cast<int>(rank)));
-          const double ready = ReadyTime(action);
+        const std::vector<Action>& actions = schedule_.actions[rank];
+        while (next[rank] < actions.size()) {
+          // One action, or the two of a pair that nothing divides.
+          const size_t begin = next[rank];
+          const bool pair = options_.indivisible_pairs && actions[begin].overlaps_next &&
+                            begin + 1 < actions.size();
+          const size_t end = begin + (pair ? 2 : 1);
+          double ready = 0;
+          double cost = 0;
+          for (size_t i = begin; i < end; ++i) {
+            TROUPE_RETURN_IF_ERROR(Check(actions[i], static_cast<int>(rank)));
+            const double own = ReadyTime(actions[i]);
+            ready = own < 0 || ready < 0 ? kNotYet : std::max(ready, own);
+            cost += CostOf(actions[i]);
+          }
           if (ready < 0) break;
-          const double cost = CostOf(action);
           now[rank] = std::max(now[rank], ready) + cost;
           busy[rank] += cost;
-          Finish(action, rank, now[rank]);
-          ++next[rank];
+          for (size_t i = begin; i < end; ++i) Finish(actions[i], rank, now[rank]);
+          next[rank] = end;
           moved = true;
         }
       }
@@ -88,6 +101,36 @@ class Simulation {
     for (size_t chunk = 0; chunk < owner_.size(); ++chunk) {
       if (owner_[chunk] < 0) {
         return InvalidArgument("{}: chunk {} has no owner", schedule_.name, chunk);
+      }
+    }
+    return OkStatus();
+  }
+
+  // Microbatches pass each edge in the order in which the one chunk sends and the other receives them, or posts the
+  // receives of their gradients: one order for all.
+  Status CheckEdges() {
+    const std::vector<int>* first = nullptr;
+    std::vector<std::vector<int>> orders[2];
+    for (auto& of_kind : orders) of_kind.resize(owner_.size());
+    for (const auto& actions : schedule_.actions) {
+      for (const Action& action : actions) {
+        if (action.kind == ActionKind::kWeightGradient || action.chunk < 0 ||
+            static_cast<size_t>(action.chunk) >= owner_.size()) {
+          continue;
+        }
+        orders[action.kind == ActionKind::kForward ? 0 : 1][action.chunk].push_back(action.microbatch);
+      }
+    }
+    for (const auto& of_kind : orders) {
+      for (size_t chunk = 0; chunk < owner_.size(); ++chunk) {
+        const std::vector<int>& order = of_kind[chunk];
+        if (first == nullptr) first = &order;
+        // Another number of them is refused for what is missing or doubled.
+        if (order.size() == first->size() && order != *first) {
+          return InvalidArgument("{}: chunk {} takes the {} of its microbatches in another order than "
+                                 "chunk 0 the forwards",
+                                 schedule_.name, chunk, &of_kind == orders ? "forwards" : "backwards");
+        }
       }
     }
     return OkStatus();
@@ -193,6 +236,7 @@ class Simulation {
 
   const Schedule& schedule_;
   const std::vector<ActionCosts>& costs_;
+  const SimulateOptions options_;
   std::vector<Done> done_;
   std::vector<int> owner_;  // rank of each chunk
   std::vector<std::vector<int>> live_;  // per rank and its chunk
@@ -202,8 +246,9 @@ class Simulation {
 }  // namespace
 
 StatusOr<SimulationResult> Simulate(const Schedule& schedule,
-                                    const std::vector<ActionCosts>& costs) {
-  return Simulation(schedule, costs).Run();
+                                    const std::vector<ActionCosts>& costs,
+                                    const SimulateOptions& options) {
+  return Simulation(schedule, costs, options).Run();
 }
 
 }  // namespace troupe

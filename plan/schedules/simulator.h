@@ -26,10 +26,17 @@ struct SimulationResult {
   std::vector<std::vector<int>> peak_live_by_chunk;
 };
 
+struct SimulateOptions {
+  // An overlapped pair is one action: it begins when both of its parts can, and what it makes leaves at its end. Else
+  // the forward runs first and sends its output at its own end.
+  bool indivisible_pairs = false;
+};
+
 // `costs` has one entry a global chunk; transfers take no time. INVALID_ARGUMENT naming the action where one is
-// missing, doubled, out of place (on a rank without the chunk; backward before forward), or where ranks wait for each
-// other for ever.
-StatusOr<SimulationResult> Simulate(const Schedule& schedule, const std::vector<ActionCosts>& costs);
+// missing, doubled, out of place (on a rank without the chunk; backward before forward), where chunks take their
+// microbatches in unlike orders (edges keep them), or where ranks wait for each other for ever.
+StatusOr<SimulationResult> Simulate(const Schedule& schedule, const std::vector<ActionCosts>& costs,
+                                    const SimulateOptions& options = {});
 
 }  // namespace troupe
 

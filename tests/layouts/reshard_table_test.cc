@@ -13,16 +13,19 @@ namespace {
 constexpr int64_t kStepsBefore = 3;
 constexpr int64_t kStepsAfter = 3;
 
-// Every degree, alone and mixed; under data 3 the twelve microbatches are cut otherwise than under 2
+// Every degree, alone and mixed, and several chunks a stage; under data 3 the twelve microbatches are cut otherwise than under 2
 // or 4, so that a position that is not the sample's own would show.
 constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1},
                                {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2},
                                {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {1, 2, 2, 2, 1},
-                               {1, 1, 1, 2, 2}, {2, 1, 1, 2, 3}, {1, 2, 2, 2, 3}};
+                               {1, 1, 1, 2, 2}, {2, 1, 1, 2, 3}, {1, 2, 2, 2, 3},
+                               {1, 1, 2, 2, 3, "ZBV"}, {2, 1, 2, 1, 1, "Interleaved1F1B"},
+                               {1, 2, 2, 1, 1, "DualPipeV"}};
 
 std::string NameOf(const Layout& layout) {
   std::string name = fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);
   if (layout.shard > 1) name += fmt::format("Shard{}Zero{}", layout.shard, layout.zero_stage);
+  if (layout.schedule != std::string_view("1F1B")) name += layout.schedule;
   return name;
 }
 

@@ -137,6 +137,7 @@ v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64
   if (layout.shard > 1) parallelism.set_zero_stage(layout.zero_stage);
   parallelism.set_tensor_parallel_degree(layout.tensor);
   parallelism.set_pipeline_parallel_degree(layout.pipe);
+  parallelism.set_pipeline_parallel_schedule(layout.schedule);
   ApplyDefaults(&spec);
   return spec;
 }

@@ -20,6 +20,7 @@ struct Layout {
   int pipe = 1;
   int shard = 1;
   int zero_stage = 1;  // of shard > 1
+  const char* schedule = "1F1B";
 };
 
 // Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a

@@ -85,10 +85,8 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
   for (size_t chunk = 0; chunk + 1 < pipe_rank_of_chunk.size(); ++chunk) {
     const int below = peer(pipe_rank_of_chunk[chunk]);
     const int above = peer(pipe_rank_of_chunk[chunk + 1]);
-    if (below == above) {
-      return Unimplemented("chunks {} and {} share pipe rank {}", chunk, chunk + 1,
-                           pipe_rank_of_chunk[chunk]);
-    }
+    // What crosses from a rank to itself stays in its memory.
+    if (below == above) continue;
     if (rank != below && rank != above) continue;
     for (const EdgeDirection direction : {EdgeDirection::kActivation, EdgeDirection::kGradient}) {
       const bool up = direction == EdgeDirection::kActivation;

@@ -19,8 +19,7 @@ enum class EdgeDirection { kActivation, kGradient };
 
 class Communicators {
  public:
-  // `pipe_rank_of_chunk`: of the whole model. Before the network is connected. UNIMPLEMENTED where
-  // neighbouring chunks share a pipe rank.
+  // `pipe_rank_of_chunk`: of the whole model. Before the network is connected.
   static StatusOr<Communicators> Make(const model::Program& program, const GroupMesh& mesh,
                                       int rank, const std::vector<int>& pipe_rank_of_chunk,
                                       CollectiveNetwork& network);
@@ -29,7 +28,7 @@ class Communicators {
   Communicator* Find(const model::CollectiveGroup& group) const;
 
   // Between `chunk` and `chunk + 1`; activations go up, gradients down. Null if this rank owns
-  // neither.
+  // neither, or both.
   Communicator* Edge(int chunk, EdgeDirection direction) const;
 
   // On every group: do all ranks have the same ordered collectives in a step? FAILED_PRECONDITION

@@ -82,6 +82,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     executor->activation_sends_.emplace_back(made.actions.buffers[c]);
     executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
+    executor->gradient_receives_.emplace_back(made.actions.buffers[c]);
   }
   const int64_t rows = made.batch.tokens_per_microbatch();
   executor->positions_.resize(rows);
@@ -238,13 +239,33 @@ Status Executor::RunAction(const RankAction& action, const RowSource& rows, cons
       TROUPE_RETURN_IF_ERROR(Receive(
           action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
     }
+    if (action.buffer_below >= 0) {
+      const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
+      TROUPE_RETURN_IF_ERROR(
+          CopyValue(below.output, action.buffer_below, chunk.input, action.buffer));
+    }
+    if (action.sends && options_.actions.posts_gradient_receives && !run.evaluate) {
+      gradient_receives_[action.chunk_index][action.buffer] =
+          communicators_->Edge(action.chunk, EdgeDirection::kGradient)
+              ->StartReceive(executable_->Address(chunk.output_gradient, action.buffer),
+                             program_.value(chunk.output_gradient).bytes(), 0);
+    }
   } else if (action.receives) {
     TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
-    TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
-                                   communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+    TROUPE_RETURN_IF_ERROR(
+        options_.actions.posts_gradient_receives
+            ? WaitGradient(action)
+            : Receive(action, chunk.output_gradient,
+                      communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
   }
   progress_->Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
   TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
+  if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
+    // Now, for this chunk's buffer may have another microbatch before the chunk below wants it.
+    const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
+    TROUPE_RETURN_IF_ERROR(CopyValue(chunk.input_gradient, action.buffer, below.output_gradient,
+                                     action.buffer_below));
+  }
   if (!action.sends) return OkStatus();
   const bool up = action.piece == Piece::kForward;
   const EdgeDirection direction = up ? EdgeDirection::kActivation : EdgeDirection::kGradient;
@@ -253,6 +274,13 @@ Status Executor::RunAction(const RankAction& action, const RowSource& rows, cons
   SendOf(action, direction) =
       edge->StartSend(executable_->Address(value, action.buffer), program_.value(value).bytes(), 1);
   return OkStatus();
+}
+
+Status Executor::CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
+  const auto* const begin =
+      static_cast<const std::byte*>(executable_->Address(from, from_buffer));
+  return executable_->Write(to, to_buffer,
+                            {begin, static_cast<size_t>(program_.value(from).bytes())});
 }
 
 Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
@@ -275,6 +303,14 @@ Status Executor::Receive(const RankAction& action, model::ValueId value, Communi
   const auto begin = std::chrono::steady_clock::now();
   const Status status =
       edge->Receive(executable_->Address(value, action.buffer), program_.value(value).bytes(), 0);
+  receive_wait_seconds_ += SecondsSince(begin);
+  return status;
+}
+
+Status Executor::WaitGradient(const RankAction& action) {
+  progress_->Enter(Phase::kReceive, action.chunk, action.microbatch);
+  const auto begin = std::chrono::steady_clock::now();
+  const Status status = gradient_receives_[action.chunk_index][action.buffer].Wait();
   receive_wait_seconds_ += SecondsSince(begin);
   return status;
 }
@@ -359,8 +395,16 @@ StatusOr<std::optional<double>> Executor::Validate() {
       action.chunk_index = static_cast<int>(c);
       action.microbatch = static_cast<int>(round);
       action.buffer = static_cast<int>(round % options_.actions.buffers[c]);
-      action.receives = program_.chunks[c].input != kNoValue;
-      action.sends = program_.chunks[c].output != kNoValue;
+      // Neighbouring chunks of this rank hand over in its memory.
+      const auto is_own = [&](size_t other, int chunk) {
+        return other < program_.chunks.size() && program_.chunks[other].chunk == chunk;
+      };
+      const bool has_below = c > 0 && is_own(c - 1, action.chunk - 1);
+      if (has_below) {
+        action.buffer_below = static_cast<int>(round % options_.actions.buffers[c - 1]);
+      }
+      action.receives = program_.chunks[c].input != kNoValue && !has_below;
+      action.sends = program_.chunks[c].output != kNoValue && !is_own(c + 1, action.chunk + 1);
       TROUPE_RETURN_IF_ERROR(RunAction(
           action, {&*validation_batch_, round * options_.batch.tokens_per_microbatch()}, run));
     }

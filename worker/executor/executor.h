@@ -137,8 +137,12 @@ class Executor {
 
   Status RunActions(const Batch* batch);
   Status RunAction(const RankAction& action, const RowSource& rows, const kernels::RunOptions& run);
+  // Within this rank's memory.
+  Status CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer);
   Status WriteInputs(const RankAction& action, const RowSource& rows);
   Status Receive(const RankAction& action, model::ValueId value, Communicator* edge);
+  // Of the receive that the action's F posted.
+  Status WaitGradient(const RankAction& action);
   Status WaitSends();
   CollectiveHandle& SendOf(const RankAction& action, EdgeDirection direction);
   Status ZeroLossTotals();
@@ -158,6 +162,7 @@ class Executor {
   std::unique_ptr<BatchReader> reader_;                          // null on ranks that need no rows
   std::vector<std::vector<CollectiveHandle>> activation_sends_;  // [chunk index][buffer]
   std::vector<std::vector<CollectiveHandle>> gradient_sends_;
+  std::vector<std::vector<CollectiveHandle>> gradient_receives_;  // those that an F has posted
   std::vector<int32_t> positions_;  // of one microbatch of samples that are one document each
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0

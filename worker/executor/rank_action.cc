@@ -30,50 +30,86 @@ struct ChunkProgress {
   }
 };
 
+// The schedule's actions, with B as I and W where any I and W are apart.
+StatusOr<std::vector<Action>> ParseSchedule(const std::vector<std::string>& schedule, bool* split) {
+  std::vector<Action> parsed;
+  *split = false;
+  for (const std::string& text : schedule) {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> actions, ParseActions(text));
+    for (const Action& action : actions) {
+      parsed.push_back(action);
+      *split |= action.kind == ActionKind::kInputGradient;
+    }
+  }
+  if (!*split) return parsed;
+  std::vector<Action> apart;
+  for (const Action& action : parsed) {
+    apart.push_back(action);
+    if (action.kind != ActionKind::kBackward) continue;
+    apart.back().kind = ActionKind::kInputGradient;
+    apart.push_back(action);
+    apart.back().kind = ActionKind::kWeightGradient;
+  }
+  return apart;
+}
+
 }  // namespace
 
 StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
                                  const std::vector<int>& chunks, int chunk_count,
                                  int microbatches) {
   ActionList list;
+  list.posts_gradient_receives = chunks.size() > 1;
   std::vector<ChunkProgress> progress(chunks.size());
   for (ChunkProgress& chunk : progress) {
     chunk.microbatches.assign(microbatches, Progress::kNothing);
     chunk.buffer_of.assign(microbatches, 0);
   }
-  for (const std::string& text : schedule) {
-    TROUPE_ASSIGN_OR_RETURN(const Action parsed, ParseAction(text));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> parsed_schedule,
+                          ParseSchedule(schedule, &list.split_backward));
+  for (const Action& parsed : parsed_schedule) {
     const auto found = std::find(chunks.begin(), chunks.end(), parsed.chunk);
-    if (found == chunks.end())
-      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's", text);
+    if (found == chunks.end()) {
+      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
+                             ToText(parsed));
+    }
     if (parsed.microbatch >= microbatches) {
-      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}", text,
-                             parsed.microbatch, microbatches);
+      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}",
+                             ToText(parsed), parsed.microbatch, microbatches);
     }
     RankAction action;
     action.chunk = parsed.chunk;
     action.chunk_index = static_cast<int>(found - chunks.begin());
     action.microbatch = parsed.microbatch;
     ChunkProgress& chunk = progress[action.chunk_index];
+    // Neighbouring chunks of this rank.
+    const ChunkProgress* below = nullptr;
+    const ChunkProgress* above = nullptr;
+    if (found != chunks.begin() && *(found - 1) == parsed.chunk - 1) below = &chunk - 1;
+    if (found + 1 != chunks.end() && *(found + 1) == parsed.chunk + 1) above = &chunk + 1;
     Progress& state = chunk.microbatches[action.microbatch];
     Progress wanted = Progress::kNothing;
     Progress reached = Progress::kForwardDone;
+    bool neighbour_done = true;
     switch (parsed.kind) {
       case ActionKind::kForward:
         action.piece = Piece::kForward;
-        action.receives = action.chunk > 0;
-        action.sends = action.chunk + 1 < chunk_count;
+        action.receives = action.chunk > 0 && below == nullptr;
+        action.sends = action.chunk + 1 < chunk_count && above == nullptr;
+        neighbour_done =
+            below == nullptr || below->microbatches[action.microbatch] >= Progress::kForwardDone;
         break;
       case ActionKind::kBackward:
       case ActionKind::kInputGradient:
         action.piece =
             parsed.kind == ActionKind::kBackward ? Piece::kBackward : Piece::kInputGradient;
-        action.receives = action.chunk + 1 < chunk_count;
-        action.sends = action.chunk > 0;
+        action.receives = action.chunk + 1 < chunk_count && above == nullptr;
+        action.sends = action.chunk > 0 && below == nullptr;
         wanted = Progress::kForwardDone;
         reached =
             parsed.kind == ActionKind::kBackward ? Progress::kDone : Progress::kInputGradientDone;
-        list.split_backward |= parsed.kind == ActionKind::kInputGradient;
+        neighbour_done = above == nullptr ||
+                         above->microbatches[action.microbatch] >= Progress::kInputGradientDone;
         break;
       case ActionKind::kWeightGradient:
         action.piece = Piece::kWeightGradient;
@@ -81,11 +117,20 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
         reached = Progress::kDone;
         break;
     }
-    if (state != wanted)
-      return InvalidArgument("schedule action \"{}\" is out of order or doubled", text);
+    if (state != wanted) {
+      return InvalidArgument("schedule action \"{}\" is out of order or doubled", ToText(parsed));
+    }
+    if (!neighbour_done) {
+      return InvalidArgument("schedule action \"{}\" is out of order: it comes before that of the "
+                             "neighbouring chunk on this rank",
+                             ToText(parsed));
+    }
     state = reached;
     if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
     action.buffer = chunk.buffer_of[action.microbatch];
+    if (below != nullptr && action.piece != Piece::kWeightGradient) {
+      action.buffer_below = below->buffer_of[action.microbatch];
+    }
     if (reached == Progress::kDone) chunk.in_use[action.buffer] = false;
     bool& seen = chunk.piece_seen[static_cast<int>(action.piece)];
     action.first_microbatch = !seen;
@@ -108,7 +153,9 @@ std::string ToText(const RankAction& action) {
                       : action.piece == Piece::kBackward      ? 'B'
                       : action.piece == Piece::kInputGradient ? 'I'
                                                               : 'W';
-  return fmt::format("{}{}{}.{} b{}{}", action.receives ? "R " : "", letter, action.chunk,
+  const std::string below =
+      action.buffer_below < 0 ? "" : fmt::format("L{} ", action.buffer_below);
+  return fmt::format("{}{}{}{}.{} b{}{}", action.receives ? "R " : "", below, letter, action.chunk,
                      action.microbatch, action.buffer, action.sends ? " S" : "");
 }
 

@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "plan/schedules/schedules.h"
+
 namespace troupe {
 namespace {
 
@@ -69,6 +75,128 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
   refused({"F0.0", "W0.0"}, "out of order");
   refused({"F0.0", "B0.0", "F0.1"}, "microbatch 1 unfinished");
 }
+
+TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
+  // The last rank of a V of two stages: chunks 1 and 2 of 4.
+  const auto list =
+      MakeActions({"F1.0", "F1.1", "F2.0", "I2.0", "W2.0", "F2.1", "I1.0", "I2.1", "W2.1", "I1.1",
+                   "W1.0", "W1.1"},
+                  {1, 2}, 4, 2);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_THAT(Texts(*list),
+              ElementsAre("R F1.0 b0", "R F1.1 b1", "L0 F2.0 b0 S", "R L0 I2.0 b0", "W2.0 b0",
+                          "L1 F2.1 b0 S", "I1.0 b0 S", "R L1 I2.1 b0", "W2.1 b0", "I1.1 b1 S",
+                          "W1.0 b0", "W1.1 b1"));
+  EXPECT_THAT(list->buffers, ElementsAre(2, 1));
+  const auto refused = [](std::vector<std::string> schedule) {
+    return std::string(Message(MakeActions(schedule, {1, 2}, 4, 1).status()));
+  };
+  EXPECT_THAT(refused({"F2.0"}), HasSubstr("before that of the neighbouring chunk"));
+  EXPECT_THAT(refused({"F1.0", "F2.0", "B1.0"}), HasSubstr("before that of the neighbouring chunk"));
+}
+
+TEST(Actions, AnOverlappedPairIsTheForwardThenTheBackward) {
+  const auto list = MakeActions({"F0.0", "F0.1|B0.0", "B0.1"}, {0}, 2, 2);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S", "R B0.0 b0", "R B0.1 b1"));
+}
+
+TEST(Actions, WhereIAndWAreApartAWholeBackwardIsBothOfThem) {
+  const auto list = MakeActions({"F0.0", "F0.1", "B0.0", "I0.1", "W0.1"}, {0}, 1, 2);
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0", "F0.1 b1", "I0.0 b0", "W0.0 b0", "I0.1 b1",
+                                        "W0.1 b1"));
+}
+
+// --- No schedule deadlocks on a transport that completes a send only once its receive is posted, although a forward
+// --- waits for what its buffer's former microbatch still sends.
+
+// Which way, chunk index and buffer: one send at a time.
+using SendSlot = std::tuple<bool, int, int>;
+
+struct RankRun {
+  ActionList list;
+  size_t next = 0;
+  std::set<SendSlot> pending;
+};
+
+// Runs all ranks as far as they come; returns the ranks that are stuck.
+std::vector<int> RunOnSynchronousTransport(std::vector<RankRun>& ranks,
+                                           const std::vector<int>& rank_of_chunk,
+                                           const std::vector<std::vector<int>>& chunks) {
+  // What has been sent and not yet received, by direction, receiving chunk and microbatch.
+  std::map<std::tuple<bool, int, int>, std::pair<int, SendSlot>> sent;
+  std::set<std::pair<int, int>> posted;  // receives of gradients, by chunk and microbatch
+  const auto receive = [&](bool up, const RankAction& action) {
+    const auto found = sent.find({up, action.chunk, action.microbatch});
+    if (found == sent.end()) return false;
+    const auto& [rank, slot] = found->second;
+    if (up || !ranks[rank_of_chunk[action.chunk]].list.posts_gradient_receives) {
+      ranks[rank].pending.erase(slot);
+    }
+    sent.erase(found);
+    return true;
+  };
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      RankRun& run = ranks[r];
+      while (run.next < run.list.actions.size()) {
+        const RankAction& action = run.list.actions[run.next];
+        const bool up = action.piece == model::Piece::kForward;
+        const SendSlot slots[] = {{true, action.chunk_index, action.buffer},
+                                  {false, action.chunk_index, action.buffer}};
+        if (up && (run.pending.contains(slots[0]) || run.pending.contains(slots[1]))) break;
+        if (!up && action.receives && run.pending.contains(slots[0])) break;
+        if (action.receives && !receive(up, action)) break;
+        if (action.sends) {
+          const int to = up ? action.chunk + 1 : action.chunk - 1;
+          sent[{up, to, action.microbatch}] = {static_cast<int>(r), slots[up ? 0 : 1]};
+          if (up || !posted.contains({to, action.microbatch})) run.pending.insert(slots[up ? 0 : 1]);
+          if (up && run.list.posts_gradient_receives) posted.insert({action.chunk, action.microbatch});
+          EXPECT_NE(rank_of_chunk[to], static_cast<int>(r));
+        }
+        ++run.next;
+        moved = true;
+      }
+    }
+  }
+  std::vector<int> stuck;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const bool ended = ranks[r].next == ranks[r].list.actions.size() && ranks[r].pending.empty();
+    if (!ended) stuck.push_back(chunks[r].front());
+  }
+  return stuck;
+}
+
+class ScheduleActions : public ::testing::TestWithParam<ScheduleKind> {};
+
+TEST_P(ScheduleActions, NeverDeadlockAndKeepAsManyBuffersAsAreAlive) {
+  for (int stages = 1; stages <= 6; ++stages) {
+    for (int chunks = 1; chunks <= 3; ++chunks) {
+      for (int microbatches = 1; microbatches <= 18; ++microbatches) {
+        const PipelineShape shape{stages, chunks, microbatches};
+        if (!CheckShape(GetParam(), shape).ok()) continue;
+        SCOPED_TRACE(fmt::format("P={} V={} M={}", stages, chunks, microbatches));
+        const Schedule schedule = MakeSchedule(GetParam(), shape);
+        std::vector<int> rank_of_chunk(shape.chunks());
+        std::vector<RankRun> ranks;
+        for (int rank = 0; rank < stages; ++rank) {
+          for (const int chunk : schedule.chunks[rank]) rank_of_chunk[chunk] = rank;
+          auto list = MakeActions(ToTexts(schedule.actions[rank]), schedule.chunks[rank],
+                                  shape.chunks(), microbatches);
+          ASSERT_TRUE(list.ok()) << list.status();
+          ranks.push_back({*std::move(list), 0, {}});
+        }
+        ASSERT_THAT(RunOnSynchronousTransport(ranks, rank_of_chunk, schedule.chunks),
+                    ::testing::IsEmpty());
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, ScheduleActions, ::testing::ValuesIn(kScheduleKinds),
+                         [](const auto& info) { return std::string(Name(info.param)); });
 
 }  // namespace
 }  // namespace troupe

@@ -1,0 +1,98 @@
+#include "plan/schedules/dual_pipe_v.h"
+
+#include <deque>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+// Appends actions of a rank's two chunks. Forwards and backwards of a chunk go through the microbatches in order; the
+// gradients of weights that were put off are made up for in the order in which they were, whichever their chunk.
+class RankActions {
+ public:
+  RankActions(int stages, int rank, std::vector<Action>* actions)
+      : chunks_{rank, 2 * stages - 1 - rank}, actions_(*actions) {}
+
+  void F(int index) {
+    actions_.push_back({ActionKind::kForward, chunks_[index], forwards_[index]++});
+  }
+  void B(int index) {
+    actions_.push_back({ActionKind::kBackward, chunks_[index], backwards_[index]++});
+  }
+  void I(int index) {
+    put_off_.push_back({ActionKind::kWeightGradient, chunks_[index], backwards_[index]});
+    actions_.push_back({ActionKind::kInputGradient, chunks_[index], backwards_[index]++});
+  }
+  void W() {
+    actions_.push_back(put_off_.front());
+    put_off_.pop_front();
+  }
+  void OverlappedFB(int forward, int backward) {
+    F(forward);
+    actions_.back().overlaps_next = true;
+    B(backward);
+  }
+
+ private:
+  const int chunks_[2];
+  std::vector<Action>& actions_;
+  std::deque<Action> put_off_;
+  int forwards_[2] = {};
+  int backwards_[2] = {};
+};
+
+}  // namespace
+
+Schedule DualPipeV(int stages, int microbatches) {
+  TROUPE_CHECK(stages >= 1 && microbatches >= 2 * stages);
+  Schedule schedule{.name = "DualPipeV",
+                    .microbatches = microbatches,
+                    .chunks = VShapedChunks(stages),
+                    .actions = {}};
+  for (int rank = 0; rank < stages; ++rank) {
+    RankActions add(stages, rank, &schedule.actions.emplace_back());
+    const int after = stages - 1 - rank;  // ranks after this one
+    for (int i = 0; i < 2 * after; ++i) add.F(0);
+    for (int i = 0; i < rank + 1; ++i) {
+      add.F(0);
+      add.F(1);
+    }
+    for (int i = 0; i < after; ++i) {
+      add.I(1);
+      add.W();
+      add.F(1);
+    }
+    for (int i = 0; i < microbatches - 2 * stages + rank + 1; ++i) {
+      if (i == 0 && after == 0) {
+        // Its output is wanted by this very rank, so that nothing is to be hidden.
+        add.F(0);
+        add.B(1);
+      } else {
+        add.OverlappedFB(0, 1);
+      }
+      add.OverlappedFB(1, 0);
+    }
+    for (int i = 0; i < after; ++i) {
+      add.B(1);
+      add.OverlappedFB(1, 0);
+    }
+    // In the second half of the last backwards the gradients of weights wait.
+    for (int i = 0; i < 2 * (rank + 1); ++i) {
+      const int index = i % 2 == 0 ? 1 : 0;
+      if (i <= rank) {
+        add.B(index);
+      } else {
+        add.I(index);
+      }
+    }
+    for (int i = 0; i < after; ++i) {
+      add.W();
+      add.I(0);
+    }
+    for (int i = 0; i < rank + 1; ++i) add.W();
+  }
+  return schedule;
+}
+
+}  // namespace troupe

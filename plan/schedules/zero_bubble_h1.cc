@@ -1,0 +1,38 @@
+#include "plan/schedules/zero_bubble_h1.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "plan/schedules/interleaved_order.h"
+
+namespace troupe {
+
+Schedule ZeroBubbleH1(const PipelineShape& shape) {
+  TROUPE_CHECK(shape.microbatches >= 1 && InterleavedOrder::HoldsFor(shape));
+  Schedule schedule{.name = "ZBH1",
+                    .microbatches = shape.microbatches,
+                    .chunks = LoopedChunks(shape),
+                    .actions = {}};
+  for (int rank = 0; rank < shape.stages; ++rank) {
+    const InterleavedOrder order(shape, rank);
+    const int warm_up =
+        std::min(order.count(), (shape.chunks_per_stage - 1) * InterleavedOrder::RoundOf(shape) +
+                                    shape.stages - 1 - rank);
+    std::vector<Action>& actions = schedule.actions.emplace_back();
+    int weights = 0;  // gradients of weights made so far, in the order of those of inputs
+    for (int k = 0; k < order.count() + warm_up; ++k) {
+      if (k < order.count()) actions.push_back(order.Forward(k));
+      if (k < warm_up) continue;
+      actions.push_back(order.Backward(k - warm_up, ActionKind::kInputGradient));
+      if (k - warm_up >= rank) {
+        actions.push_back(order.Backward(weights++, ActionKind::kWeightGradient));
+      }
+    }
+    while (weights < order.count()) {
+      actions.push_back(order.Backward(weights++, ActionKind::kWeightGradient));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace troupe

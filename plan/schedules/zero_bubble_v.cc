@@ -1,0 +1,81 @@
+#include "plan/schedules/zero_bubble_v.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe {
+namespace {
+
+// Appends actions of a rank's two chunks; each kind of action of a chunk goes through the microbatches in order.
+class RankActions {
+ public:
+  RankActions(int stages, int rank, std::vector<Action>* actions)
+      : chunks_{rank, 2 * stages - 1 - rank}, actions_(*actions) {}
+
+  void F(int index) { Add(ActionKind::kForward, index, &forwards_[index]); }
+  void I(int index) { Add(ActionKind::kInputGradient, index, &inputs_[index]); }
+  void W(int index) { Add(ActionKind::kWeightGradient, index, &weights_[index]); }
+
+  int forwards(int index) const { return forwards_[index]; }
+  int inputs(int index) const { return inputs_[index]; }
+  int weights(int index) const { return weights_[index]; }
+
+ private:
+  void Add(ActionKind kind, int index, int* microbatch) {
+    actions_.push_back({kind, chunks_[index], (*microbatch)++});
+  }
+
+  const int chunks_[2];
+  std::vector<Action>& actions_;
+  int forwards_[2] = {};
+  int inputs_[2] = {};
+  int weights_[2] = {};
+};
+
+}  // namespace
+
+Schedule ZeroBubbleV(int stages, int microbatches) {
+  TROUPE_CHECK(stages >= 1 && microbatches >= 1);
+  Schedule schedule{.name = "ZBV",
+                    .microbatches = microbatches,
+                    .chunks = VShapedChunks(stages),
+                    .actions = {}};
+  const int generated = std::max(microbatches, 2 * stages - 1);
+  for (int rank = 0; rank < stages; ++rank) {
+    std::vector<Action>& actions = schedule.actions.emplace_back();
+    RankActions add(stages, rank, &actions);
+    for (int i = 0; i < 2 * (stages - rank) - 1; ++i) add.F(0);
+    for (int i = 0; i < rank; ++i) {
+      add.F(1);
+      add.F(0);
+    }
+    for (int i = 0; i < stages - rank; ++i) {
+      add.F(1);
+      add.I(1);
+      add.W(1);
+    }
+    while (add.forwards(0) < generated || add.forwards(1) < add.forwards(0)) {
+      if (add.forwards(0) < generated) add.F(0);
+      add.I(0);
+      add.W(0);
+      add.F(1);
+      add.I(1);
+      add.W(1);
+    }
+    for (int i = 0; i < rank; ++i) {
+      add.I(0);
+      add.I(1);
+    }
+    for (int i = 0; i < stages - rank; ++i) {
+      add.I(0);
+      add.W(0);
+    }
+    while (add.weights(1) < add.inputs(1)) add.W(1);
+    while (add.weights(0) < add.inputs(0)) add.W(0);
+    std::erase_if(actions, [&](const Action& action) { return action.microbatch >= microbatches; });
+  }
+  return schedule;
+}
+
+}  // namespace troupe
