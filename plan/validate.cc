@@ -1,6 +1,5 @@
 #include "plan/validate.h"
 
-#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -8,8 +7,8 @@
 
 #include "model/config.h"
 #include "plan/job_defaults.h"
-#include "plan/schedules/schedules.h"
 #include "plan/validate_blend.h"
+#include "plan/validate_pipeline.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -34,7 +33,7 @@ class Validator {
     Degrees();
     Sharding();
     DegreesAgainstModel();
-    Pipeline();
+    ValidatePipeline(spec_, &violations_);
     Unfinished();
     Checkpoint();
     Devices();
@@ -392,85 +391,6 @@ class Validator {
     Divides(field, tensor, "model.intermediate_size", model.intermediate_size());
     if (tensor > model.vocab_size() && model.vocab_size() > 0) {
       violations_.Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());
-    }
-  }
-
-  void Pipeline() {
-    const char* field = "parallelism.pipeline_parallel_schedule";
-    const auto& parallelism = spec_.parallelism();
-    const int64_t stages = parallelism.pipeline_parallel_degree();
-    const int64_t points = parallelism.pipeline_parallel_split_points_size();
-    const bool automatic = parallelism.pipeline_parallel_schedule() == kAutoSchedule;
-    const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
-    if (!named && !automatic) {
-      violations_.Add(field, "is \"{}\", not one of {}", parallelism.pipeline_parallel_schedule(),
-                      KnownSchedules());
-    }
-    if (stages < 1 || stages > kMaxRanks) return;
-    // What auto may take at least, unless the user says how many.
-    int64_t chunks = points > 0 ? (points + 1) / stages : 1;
-    if (parallelism.has_pipeline_parallel_chunks()) {
-      chunks = parallelism.pipeline_parallel_chunks();
-      if (!Within("parallelism.pipeline_parallel_chunks", chunks, 1, 4096)) return;
-    }
-    const auto blocks = model::ExpandPattern(spec_.model().pattern());
-    if (!blocks.ok()) return;
-    const int64_t count = static_cast<int64_t>(blocks->size());
-    if (stages * chunks > count) {
-      violations_.Add("parallelism.pipeline_parallel_degree",
-                      "is {}, and {} stages × {} chunks are more than the {} blocks of "
-                      "model.pattern = \"{}\"",
-                      stages, stages, chunks, count, spec_.model().pattern());
-      return;
-    }
-    SplitPoints(stages * std::max<int64_t>(chunks, 1), count);
-    const int64_t microbatches = Microbatches();
-    if (microbatches < 1) return;
-    const PipelineShape shape{static_cast<int>(stages), static_cast<int>(chunks),
-                              static_cast<int>(microbatches)};
-    if (named) {
-      if (const Status fits = CheckShape(named->kind, shape); !fits.ok()) {
-        violations_.Add(field, "is {}, which does not fit: {}",
-                        parallelism.pipeline_parallel_schedule(), Message(fits));
-      }
-    } else if (automatic && parallelism.has_pipeline_parallel_chunks()) {
-      if (const Status fits = CheckAnyShape(shape); !fits.ok()) {
-        violations_.Add(field, "is auto, but none fits: {}", Message(fits));
-      }
-    }
-  }
-
-  // Of a step on each pipeline; 0 where the numbers that make them are refused.
-  int64_t Microbatches() const {
-    const auto& parallelism = spec_.parallelism();
-    const auto& training = spec_.training();
-    int64_t unit = 1;
-    for (const int64_t factor :
-         {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
-          parallelism.expert_parallel_degree(), training.micro_batch_size()}) {
-      if (factor < 1 || factor > kMaxSize || unit > kMaxSize) return 0;
-      unit *= factor;
-    }
-    const int64_t batch = training.global_batch_size();
-    return batch >= 1 && batch <= kMaxSize && batch % unit == 0 ? batch / unit : 0;
-  }
-
-  void SplitPoints(int64_t pieces, int64_t blocks) {
-    const char* field = "parallelism.pipeline_parallel_split_points";
-    const auto& points = spec_.parallelism().pipeline_parallel_split_points();
-    if (points.empty()) return;
-    if (points.size() != pieces - 1) {
-      violations_.Add(field, "has {} entries; {} stages × chunks need {}", points.size(), pieces,
-                      pieces - 1);
-    }
-    int64_t before = 0;
-    for (int64_t point : points) {
-      if (point <= before || point >= blocks) {
-        violations_.Add(field, "has {}, not above {} and below the {} blocks", point, before,
-                        blocks);
-        return;
-      }
-      before = point;
     }
   }
 
