@@ -46,6 +46,9 @@ std::vector<ActionCosts> CostsOf(const Partition& partition, const v1::JobSpec& 
                                  const model::ModelConfig& model) {
   const double samples = static_cast<double>(spec.training().micro_batch_size());
   const double tokens = static_cast<double>(spec.training().sequence_length());
+  // A block that is computed again is so when the gradient of its inputs begins.
+  const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
+                              !spec.activation_recomputation().has_num_layers();
   std::vector<ActionCosts> costs;
   const auto add = [&costs](const PassFlops& flops) {
     costs.back().forward += flops.forward;
@@ -57,7 +60,9 @@ std::vector<ActionCosts> CostsOf(const Partition& partition, const v1::JobSpec& 
     costs.push_back({0, 0, 0});
     const int end = last ? model.num_blocks() : partition.first_block[piece + 1];
     for (int block = partition.first_block[piece]; block < end; ++block) {
-      add(BlockPassFlops(model, model.blocks[block], samples, tokens));
+      const PassFlops flops = BlockPassFlops(model, model.blocks[block], samples, tokens);
+      add(flops);
+      if (recomputes_all) costs.back().input_gradient += flops.forward;
     }
     if (last) add(HeadPassFlops(model, samples, tokens));
   }

@@ -102,8 +102,8 @@ StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
   for (const auto& rank : plan.schedule().ranks()) {
     auto& actions = schedule.actions.emplace_back();
     for (const std::string& text : rank.actions()) {
-      TROUPE_ASSIGN_OR_RETURN(const Action action, ParseAction(text));
-      actions.push_back(action);
+      TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> joined, ParseActions(text));
+      actions.insert(actions.end(), joined.begin(), joined.end());
     }
   }
   return schedule;
@@ -139,10 +139,12 @@ StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& pla
       Time forward = clock.Of(program, program.Ops(index, Piece::kForward));
       Time input_gradient = clock.Of(program, program.Ops(index, Piece::kInputGradient));
       const Time weight_gradient = clock.Of(program, program.Ops(index, Piece::kWeightGradient));
-      if (chunk.output != model::kNoValue) {
+      // Neighbouring chunks of one rank hand over in its memory.
+      const auto is_elsewhere = [&](int other) { return plan.chunks(other).pipe_rank() != pipe_rank; };
+      if (chunk.output != model::kNoValue && is_elsewhere(chunk.chunk + 1)) {
         forward += clock.Transfer(BytesOf(program, chunk.output));
       }
-      if (chunk.input_gradient != model::kNoValue) {
+      if (chunk.input_gradient != model::kNoValue && is_elsewhere(chunk.chunk - 1)) {
         input_gradient += clock.Transfer(BytesOf(program, chunk.input_gradient));
       }
       costs[static_cast<size_t>(chunk.chunk)] = {forward.total(), input_gradient.total(),

@@ -73,6 +73,24 @@ TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
   EXPECT_LT(again.mfu, kept.mfu / 1.15);
 }
 
+TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
+  const auto plan_of = [](const char* schedule) {
+    return PlanOf({"parallelism.pipeline_parallel_degree=2",
+                   std::string("parallelism.pipeline_parallel_schedule=") + schedule});
+  };
+  const StepTime plain = TimeOf(plan_of("1F1B"), Profile());
+  for (const char* schedule : {"ZBV", "DualPipeV"}) {
+    EXPECT_LT(TimeOf(plan_of(schedule), Profile()).bubble_ratio, plain.bubble_ratio) << schedule;
+  }
+  // Each of two stages sends an activation and a gradient for each of 16 microbatches; a transfer within the last one
+  // would add half as many.
+  v1::DeviceProfile slow = Profile();
+  slow.mutable_fabric()->set_latency_seconds(1);
+  const double seconds = TimeOf(plan_of("ZBV"), slow).communication_seconds;
+  EXPECT_GE(seconds, 2 * 16);
+  EXPECT_LT(seconds, 2.5 * 16);
+}
+
 TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
   const std::vector<std::string> layout = {"parallelism.pipeline_parallel_degree=2",
                                            "parallelism.tensor_parallel_degree=2"};
