@@ -231,19 +231,14 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
   }
   const Planner& planner = turn.options.planner;
   v1::JobSpec merged = job.spec;
-  // Points that cut the model into the former number of stages mean nothing for another.
-  if (overrides.parallelism().pipeline_parallel_split_points_size() > 0 ||
-      overrides.parallelism().has_pipeline_parallel_degree() ||
-      overrides.parallelism().has_pipeline_parallel_chunks()) {
+  // Points that cut the model into the former number of chunks mean nothing for another number.
+  const auto& asked = overrides.parallelism();
+  const bool reschedules = asked.has_pipeline_parallel_schedule() &&
+      asked.pipeline_parallel_schedule() != merged.parallelism().pipeline_parallel_schedule();
+  if (reschedules) merged.mutable_parallelism()->clear_pipeline_parallel_chunks();
+  if (reschedules || asked.pipeline_parallel_split_points_size() > 0 ||
+      asked.has_pipeline_parallel_degree() || asked.has_pipeline_parallel_chunks())
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
-  }
-  // Nor has another schedule the former one's number of chunks.
-  if (overrides.parallelism().has_pipeline_parallel_schedule() &&
-      overrides.parallelism().pipeline_parallel_schedule() !=
-          merged.parallelism().pipeline_parallel_schedule()) {
-    merged.mutable_parallelism()->clear_pipeline_parallel_chunks();
-    merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
-  }
   if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
   // A decay over all of the former steps was not asked for as a number: it goes with the steps.
   if (overrides.training().has_steps() &&
