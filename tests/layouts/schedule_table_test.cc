@@ -103,6 +103,16 @@ TEST_P(MixedSchedules, ComposeWithDataAndTensor) {
   ExpectClose(RunOrDie(spec, {.steps = kSteps}), SingleRank(8, true, kSteps));
 }
 
+TEST_P(MixedSchedules, ComposeWithShardedData) {
+  for (const int zero_stage : {1, 2, 3}) {
+    SCOPED_TRACE(zero_stage);
+    v1::JobSpec spec = Job(2, GetParam(), 8, false);
+    spec.mutable_parallelism()->set_data_parallel_shard_degree(2);
+    spec.mutable_parallelism()->set_zero_stage(zero_stage);
+    ExpectClose(RunOrDie(spec, {.steps = kSteps}), SingleRank(8, false, kSteps));
+  }
+}
+
 TEST_P(MixedSchedules, MessagesThatAwaitTheirReceiverEndToo) {
   // Boundaries of 16 KiB are more than loopback copies when they are sent.
   const auto job = [](int stages, const Pipeline& pipeline) {
