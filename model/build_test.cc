@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "model/cost.h"
+#include "model/program/memory_plan.h"
 #include "model/program/memory_plan.h"
 #include "model/testing.h"
 
@@ -42,6 +46,74 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfEveryLayout) {
       }
     }
   }
+}
+
+TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfZero) {
+  for (const int zero_stage : {1, 2, 3}) {
+    for (const int shards : {2, 3, 40}) {  // 40: more than any dim has rows
+      for (const int rank : {0, 1, shards - 1}) {
+        for (const int pipe : {1, 2}) {
+          for (const bool fuse : {false, true}) {
+            BuildOptions options = Small(2, 2, pipe, pipe - 1, fuse);
+            options.mesh.degrees[Axis::kDataShard] = shards;
+            options.mesh.coordinates[Axis::kDataShard] = rank;
+            options.zero_stage = zero_stage;
+            options.bucket_elements = 600;
+            options.compute_dtype = fuse ? DType::kBFloat16 : DType::kFloat32;
+            const auto program = BuildProgram(options);
+            EXPECT_TRUE(program.ok()) << program.status();
+          }
+        }
+      }
+    }
+  }
+}
+
+// Elements that the ranks of a shard group hold of each tensor are those of the tensor.
+TEST(BuildProgramTest, ShardsOfAParameterAreAllOfItOnce) {
+  constexpr int kShards = 3;
+  std::map<std::string, int64_t> held, whole;
+  for (int rank = 0; rank < kShards; ++rank) {
+    BuildOptions options = Small(1, 1, 1);
+    options.mesh.degrees[Axis::kDataShard] = kShards;
+    options.mesh.coordinates[Axis::kDataShard] = rank;
+    options.zero_stage = 3;
+    const Program program = BuildProgram(options).value();
+    for (const ParameterEntry& entry : program.parameters) {
+      int64_t rows = 0;
+      for (const ParameterPart& part : entry.parts) {
+        EXPECT_EQ(part.row_begin, rows) << "parts lie one after the other";
+        rows += part.local_shape[0];
+        held[part.name] += part.local_shape[0];
+        whole[part.name] = part.global_shape[0];
+        EXPECT_LE(part.global_offset[0] + part.local_shape[0], part.global_shape[0]);
+      }
+      EXPECT_EQ(rows, program.value(entry.value).dims[0].local);
+      EXPECT_EQ(program.value(entry.exp_avg).dims, program.value(entry.value).dims);
+      EXPECT_EQ(program.value(entry.gradient).dims, program.value(entry.value).dims);
+    }
+  }
+  EXPECT_EQ(held, whole);
+}
+
+TEST(BuildProgramTest, ZeroThreeKeepsNeitherGradientsNorParametersWhole) {
+  BuildOptions options = Small(1, 1, 1);
+  options.mesh.degrees[Axis::kDataShard] = 4;
+  options.bucket_elements = 1;
+  int64_t persistent[4], temporary[4];
+  for (int zero_stage = 0; zero_stage < 4; ++zero_stage) {
+    options.zero_stage = zero_stage;
+    const Program program = BuildProgram(options).value();
+    const MemoryPlan plan = PlanMemory(program, {2}, false, 1);
+    persistent[zero_stage] = plan.persistent_bytes;
+    temporary[zero_stage] = plan.temporary_bytes;
+  }
+  // Of 16 bytes a parameter: 8 + 8/4, 4 + 12/4, 16/4; the rest is alignment.
+  EXPECT_NEAR(static_cast<double>(persistent[1]) / persistent[0], 10.0 / 16, 0.05);
+  EXPECT_NEAR(static_cast<double>(persistent[2]) / persistent[0], 7.0 / 16, 0.05);
+  EXPECT_NEAR(static_cast<double>(persistent[3]) / persistent[0], 4.0 / 16, 0.05);
+  // What is gathered and made of one microbatch dies at once.
+  EXPECT_LT(temporary[3] - temporary[0], (persistent[0] - persistent[3]) / 3);
 }
 
 TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "model/build.h"
@@ -34,6 +35,53 @@ v1::JobSpec JobWith(const std::vector<std::string>& overrides) {
 StatusOr<v1::Plan> PlanWith(const std::vector<std::string>& overrides) {
   const v1::JobSpec spec = JobWith(overrides);
   return MakePlan(spec, ImaginedCluster(static_cast<int>(RankCount(spec.parallelism())), "cpu"));
+}
+
+TEST(MakePlanTest, MemoryAndTrafficFollowTheZeroStage) {
+  const int64_t layer = 256 * (2 * 256 + 2 * 128) + 3 * 256 * 704 + 2 * 256;
+  const int64_t table = 259 * 256;
+  const int64_t parameters = 4 * layer + 2 * table + 256;
+  // The first of two ranks has the larger block of the odd vocabulary, twice.
+  const int64_t block = (parameters + 2 * 256) / 2;
+  constexpr double kMicrobatches = 4;
+  for (const int64_t zero_stage : {1, 2, 3}) {
+    SCOPED_TRACE(zero_stage);
+    const auto plan =
+        PlanWith({"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+                  "parallelism.data_parallel_shard_degree=2",
+                  "parallelism.zero_stage=" + std::to_string(zero_stage)});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const auto& memory = plan->memory(0);
+    EXPECT_EQ(memory.parameter_bytes(), 4 * block);
+    EXPECT_EQ(memory.optimizer_bytes(), 8 * block);
+    EXPECT_EQ(memory.gradient_bytes(), 4 * (zero_stage == 1 ? parameters : block));
+    EXPECT_EQ(memory.compute_copy_bytes(), zero_stage == 3 ? 0 : 4 * (parameters - block));
+    std::map<std::string, double> sent;
+    for (const auto& entry : plan->traffic()) {
+      if (entry.axis() == "data_shard") sent[entry.purpose()] = entry.bytes_per_step();
+    }
+    // Half of four bytes a parameter crosses in each gather and each scatter.
+    const double all = 2.0 * static_cast<double>(parameters);
+    EXPECT_EQ(sent["gradient"], zero_stage == 1 ? all : kMicrobatches * all);
+    // The embedding's derivative does not read its table.
+    const double again = all - 2.0 * static_cast<double>(table);
+    EXPECT_EQ(sent["unshard"], zero_stage == 3 ? kMicrobatches * (all + again) : all);
+  }
+}
+
+TEST(MakePlanTest, ReplicasOfShardsReduceTheirBlocksAlone) {
+  const auto plan =
+      PlanWith({"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
+                "parallelism.data_parallel_shard_degree=2",
+                "parallelism.data_parallel_replicate_degree=2"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  double sent = 0;
+  for (const auto& entry : plan->traffic()) {
+    if (entry.axis() == "data_replicate" && entry.purpose() == "gradient")
+      sent = entry.bytes_per_step();
+  }
+  EXPECT_NEAR(sent, static_cast<double>(plan->memory(0).gradient_bytes()), 1e-3 * sent);
+  EXPECT_GT(sent, 0);
 }
 
 TEST(MakePlanTest, TheQuickstartPlanIsGolden) {

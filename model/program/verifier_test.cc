@@ -25,12 +25,35 @@ Program Valid(int pipe, int stage, bool tied) {
   return BuildProgram(StageOptions(model, mesh, 2, 8)).value();
 }
 
+// As Valid with data_shard 2 as well.
+Program ValidSharded(int zero_stage, int pipe, bool tied, int64_t samples = 2,
+                     int64_t tokens = 8) {
+  ModelConfig model = SmallModel("ADAD");
+  model.tie_word_embeddings = tied;
+  MeshView mesh;
+  mesh.degrees[Axis::kPipe] = pipe;
+  mesh.degrees[Axis::kTensor] = 2;
+  mesh.degrees[Axis::kDataReplicate] = 2;
+  mesh.degrees[Axis::kDataShard] = 2;
+  BuildOptions options = StageOptions(model, mesh, samples, tokens);
+  options.zero_stage = zero_stage;
+  options.bucket_elements = 500;
+  return BuildProgram(options).value();
+}
+
 std::vector<Program> AllValid() {
-  return {Valid(1, 0, false), Valid(2, 0, true), Valid(2, 1, true), Valid(3, 1, false)};
+  std::vector<Program> programs = {Valid(1, 0, false), Valid(2, 0, true), Valid(2, 1, true),
+                                   Valid(3, 1, false)};
+  for (const int zero_stage : {1, 2, 3}) {
+    programs.push_back(ValidSharded(zero_stage, 1, true));
+    programs.push_back(ValidSharded(zero_stage, 2, true));
+  }
+  return programs;
 }
 
 bool IsConversion(const Op& op) {
   return op.kind == OpKind::kAllReduce || op.kind == OpKind::kCopy ||
+         op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather ||
          op.kind == OpKind::kControlReduce;
 }
 
@@ -147,6 +170,36 @@ TEST(VerifyProgramTest, FindsEveryConversionAppliedToItsOwnResult) {
           }
           EXPECT_EQ(VerifyProgram(mutant).code(), StatusCode::kInternal) << ToText(op, mutant);
         });
+  }
+}
+
+TEST(VerifyProgramTest, FindsAMicrobatchesGradientThatIsNeverScattered) {
+  for (const int zero_stage : {2, 3}) {
+    // Tied on one rank: the head of a large batch makes its part of the gradient in F, the
+    // embedding in B.
+    const Program valid = ValidSharded(zero_stage, 1, true, 3, 1100);
+    const ValueId table = valid.parameters[0].gradient;
+    int parts = 0;
+    for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+      Program program = valid;
+      std::vector<ValueId> dropped;
+      for (const Piece list : {piece, Piece::kWeightGradient}) {
+        std::vector<Op>& ops = program.ops[0][static_cast<int>(list)];
+        if (list != piece && piece == Piece::kForward) continue;
+        std::erase_if(ops, [&](const Op& op) {
+          if (op.kind != OpKind::kAccumulate || op.outputs[0] != table) return false;
+          dropped.push_back(op.inputs[0]);
+          return true;
+        });
+        std::erase_if(ops, [&](const Op& op) {
+          return op.kind == OpKind::kReduceScatter &&
+                 std::count(dropped.begin(), dropped.end(), op.outputs[0]) > 0;
+        });
+      }
+      parts += dropped.empty() ? 0 : 1;
+      EXPECT_EQ(VerifyProgram(program).code(), StatusCode::kInternal) << Name(piece);
+    }
+    EXPECT_EQ(parts, 2);
   }
 }
 
