@@ -141,7 +141,7 @@ TEST(Sharded, HeldOutLossIsThatOfTheUpdatedParameters) {
 TEST(Sharded, AHeadThatMakesItsGradientsInForwardIsReducedThere) {
   const auto long_rows = [](const Layout& layout, bool tied) {
     v1::JobSpec spec = Job(layout);
-    spec.mutable_training()->set_sequence_length(600);
+    spec.mutable_training()->set_sequence_length(1030);
     spec.mutable_training()->set_micro_batch_size(2);
     spec.mutable_training()->set_global_batch_size(8);
     spec.mutable_model()->set_tie_word_embeddings(tied);
@@ -149,7 +149,7 @@ TEST(Sharded, AHeadThatMakesItsGradientsInForwardIsReducedThere) {
   };
   for (const bool tied : {false, true}) {
     const std::vector<StepResult> expected = RunOrDie(long_rows({}, tied), {.steps = 2});
-    for (const int zero_stage : {2, 3}) {
+    for (const int zero_stage : tied ? std::vector{2, 3} : std::vector{3}) {
       ExpectClose(RunOrDie(long_rows({1, 1, 1, 2, zero_stage}, tied), {.steps = 2}), expected);
     }
   }
