@@ -188,9 +188,10 @@ Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
 }
 
 // Megatron's constants (facts: formulas, "Distributed optimizer").
-v1::BucketPolicy DefaultBucketPolicy(int data_ranks) {
+v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   v1::BucketPolicy policy;
   policy.set_elements(std::max<int64_t>(40'000'000, int64_t{1'000'000} * data_ranks));
+  if (spec.has_elements()) policy.set_elements(spec.elements());
   policy.set_alignment(64);
   policy.set_padding(std::lcm<int64_t>(data_ranks, 128));
   return policy;
@@ -289,11 +290,13 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
   TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(spec, model, &plan));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &plan));
   TROUPE_RETURN_IF_ERROR(AddSchedule(schedule, &plan));
-  *plan.mutable_bucket() = DefaultBucketPolicy(mesh.data_ranks());
+  *plan.mutable_bucket() =
+      MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
   for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan)) plan.add_ownership(std::move(line));
+  for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
   plan.set_digest(DigestOf(plan));
   return plan;

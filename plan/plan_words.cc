@@ -37,6 +37,24 @@ std::vector<std::string> CannotFixLines() {
   };
 }
 
+std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
+  const int64_t shards = parallelism.data_parallel_shard_degree();
+  if (shards == 1) return {};
+  const int64_t stage = parallelism.zero_stage();
+  const char* what = stage == 1   ? "the optimizer's state and its masters"
+                     : stage == 2 ? "the optimizer's state, masters and gradients"
+                                  : "the optimizer's state, masters, gradients and parameters";
+  std::string line = fmt::format(
+      "of every parameter each of {} data_shard ranks keeps a block of rows of {} (ZeRO-{})", shards,
+      what, stage);
+  if (stage == 3) {
+    line += parallelism.reshard_after_forward() == "false"
+                ? "; parameters are gathered once a step and kept until its end"
+                : "; parameters are gathered for each forward and each backward of a microbatch";
+  }
+  return {std::move(line)};
+}
+
 std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan) {
   const int tensor = plan.mesh().tensor();
   const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();

@@ -15,6 +15,9 @@ namespace troupe {
 std::vector<std::string> CannotFixLines();
 
 // Owners of embedding, head, norms and tied weights, in the order in which ownership is established.
+// What of every parameter is a block of rows on each rank of data_shard; none on one rank.
+std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism);
+
 std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan);
 
 std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan);

@@ -371,6 +371,15 @@ class Validator {
                         parallelism.reshard_after_forward(), parallelism.zero_stage());
       }
     }
+    const auto& bucket = parallelism.bucket();
+    if (bucket.has_elements())
+      Within("parallelism.bucket.elements", bucket.elements(), 1, int64_t{1} << 40);
+    // Blocks of rows are reduced where they lie: there is nothing to align or to pad.
+    const auto refuse = [&](const char* field, int64_t value) {
+      violations_.Add(field, "is {}; this build sets parallelism.bucket.elements alone", value);
+    };
+    if (bucket.has_alignment()) refuse("parallelism.bucket.alignment", bucket.alignment());
+    if (bucket.has_padding()) refuse("parallelism.bucket.padding", bucket.padding());
     if (!parallelism.has_zero_stage()) return;
     const bool is_stage = Within("parallelism.zero_stage", parallelism.zero_stage(), 1, 3);
     if (is_stage && parallelism.data_parallel_shard_degree() == 1) {
@@ -409,10 +418,6 @@ class Validator {
       violations_.Add("parallelism.expert_tensor_parallel_degree",
                                    "is {}; this build does not have block E",
                                    parallelism.expert_tensor_parallel_degree());
-    }
-    if (parallelism.has_bucket()) {
-      violations_.Add("parallelism.bucket",
-                                   "is set; this build keeps to its own bucket sizes");
     }
     const auto& recomputation = spec_.activation_recomputation();
     Word("activation_recomputation.mode", recomputation.mode(), {"none", "selective", "full"});

@@ -144,7 +144,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
             "is 1, and parallelism.data_parallel_shard_degree is 1"},
            {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
             "is true, and parallelism.zero_stage is 0"},
-           {"parallelism.bucket.elements=5", "parallelism.bucket", ""},
+           {"parallelism.bucket.elements=0", "parallelism.bucket.elements", "is 0"},
+           {"parallelism.bucket.padding=5", "parallelism.bucket.padding", "is 5"},
            {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
             "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
            {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "

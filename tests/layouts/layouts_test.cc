@@ -144,7 +144,13 @@ TEST(Sharded, AHeadThatMakesItsGradientsInForwardIsReducedThere) {
     spec.mutable_training()->set_sequence_length(1030);
     spec.mutable_training()->set_micro_batch_size(2);
     spec.mutable_training()->set_global_batch_size(8);
-    spec.mutable_model()->set_tie_word_embeddings(tied);
+    v1::ModelSpec& model = *spec.mutable_model();
+    model.set_tie_word_embeddings(tied);
+    model.set_pattern("AD");
+    model.set_hidden_size(16);
+    model.set_num_attention_heads(1);
+    model.set_num_key_value_heads(1);
+    model.set_intermediate_size(16);
     return spec;
   };
   for (const bool tied : {false, true}) {
