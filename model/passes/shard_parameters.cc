@@ -24,10 +24,6 @@ void Insert(std::vector<Op>& ops, Insertions insertions) {
   ops = std::move(merged);
 }
 
-bool IsOfChunk(const Program& program, const ParameterEntry& entry, int chunk_index) {
-  return program.value(entry.value).chunk == chunk_index;
-}
-
 // A gradient as one list of operations makes it for one microbatch.
 struct MicrobatchGradient {
   ParameterEntry* entry;
@@ -41,8 +37,8 @@ struct MicrobatchGradient {
 std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std::vector<Op>& ops,
                                          const char* suffix) {
   std::vector<MicrobatchGradient> gradients;
+  // A tied parameter's are made in two chunks where the rank has both ends of the model.
   for (ParameterEntry& entry : program.parameters) {
-    if (!IsOfChunk(program, entry, chunk_index)) continue;
     MicrobatchGradient made = {&entry, kNoValue, 0, Part::kInputGradient, false};
     for (size_t i = 0; i < ops.size(); ++i) {
       const int accumulated = RulesOf(ops[i].kind).accumulated_output;
@@ -100,16 +96,20 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, size_t befo
 }
 
 // ZeRO-2: each bucket is scattered as soon as its last gradient is made.
-Status ShardGradients(Program& program, int chunk_index, int64_t bucket_elements) {
-  std::vector<std::vector<MicrobatchGradient>> made;
-  const Piece pieces[] = {Piece::kForward, Piece::kBackward};
-  for (const Piece piece : pieces) {
-    made.push_back(SplitOff(program, chunk_index,
-                            program.ops[chunk_index][static_cast<int>(piece)],
-                            piece == Piece::kForward ? ".forward" : ".backward"));
+Status ShardGradients(Program& program, int64_t bucket_elements) {
+  struct List {
+    std::vector<Op>* ops;
+    std::vector<MicrobatchGradient> made;
+  };
+  std::vector<List> lists;
+  for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
+    for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+      std::vector<Op>& ops = program.ops[c][static_cast<int>(piece)];
+      lists.push_back(
+          {&ops, SplitOff(program, c, ops, piece == Piece::kForward ? ".forward" : ".backward")});
+    }
   }
   for (const ParameterEntry& entry : program.parameters) {
-    if (!IsOfChunk(program, entry, chunk_index)) continue;
     const CollectiveAttributes attributes = {ShardGroup(), CollectivePurpose::kGradient};
     TROUPE_ASSIGN_OR_RETURN(
         std::vector<ValueType> types,
@@ -119,13 +119,12 @@ Status ShardGradients(Program& program, int chunk_index, int64_t bucket_elements
     accumulator.placement = types[0].placement;
     accumulator.segments.clear();
   }
-  for (size_t p = 0; p < made.size(); ++p) {
-    std::vector<Op>& ops = program.ops[chunk_index][static_cast<int>(pieces[p])];
+  for (List& list : lists) {
     Insertions insertions;
-    for (auto begin = made[p].begin(); begin != made[p].end();) {
+    for (auto begin = list.made.begin(); begin != list.made.end();) {
       auto end = begin;
       int64_t elements = 0;
-      while (end != made[p].end() &&
+      while (end != list.made.end() &&
              (end == begin ||
               elements + program.value(end->whole).elements() <= bucket_elements)) {
         elements += program.value(end++->whole).elements();
@@ -136,7 +135,7 @@ Status ShardGradients(Program& program, int chunk_index, int64_t bucket_elements
       }
       begin = end;
     }
-    Insert(ops, std::move(insertions));
+    Insert(*list.ops, std::move(insertions));
   }
   return OkStatus();
 }
@@ -147,20 +146,21 @@ struct Gather {
   ValueId unsharded;
 };
 
-// `unshard`: the chunk's Unshard, with which `entry` was built.
+// `unshard`: the Unshard with which `entry` was built. `chunk_index`: where it is gathered, with
+// values of its own if `anew`.
 Gather GatherOf(Program& program, const ParameterEntry& entry, ValueId gathered,
-                const std::vector<Op>& unshard, bool again) {
+                const std::vector<Op>& unshard, int chunk_index, bool anew) {
   Gather gather;
   for (const Op& op : unshard) {
     if (op.outputs[0] == gathered) gather.all_gather = op;
     if (op.outputs[0] == entry.unsharded) gather.copy = op;
   }
   gather.unsharded = entry.unsharded;
-  if (!again) return gather;
+  if (!anew) return gather;
   const auto append = [&](ValueId like) {
     const Value& value = program.value(like);
     ValueType type = {value.dtype, value.dims, value.placement, value.segments};
-    return AppendValue(program, value.name + ".again", Role::kActivation, value.chunk,
+    return AppendValue(program, value.name + ".again", Role::kActivation, chunk_index,
                        std::move(type));
   };
   const ValueId all = append(gathered);
@@ -174,13 +174,14 @@ Gather GatherOf(Program& program, const ParameterEntry& entry, ValueId gathered,
 
 // ZeRO-3: parameters are gathered right before their first use in F, and again in B; what was
 // gathered dies after its last use there.
-void ShardUnsharded(Program& program, int chunk_index) {
-  auto& pieces = program.ops[chunk_index];
-  const std::vector<Op> unshard = std::move(pieces[static_cast<int>(Piece::kUnshard)]);
-  pieces[static_cast<int>(Piece::kUnshard)].clear();
+void ShardUnsharded(Program& program) {
+  std::vector<std::vector<Op>> unshards;  // by chunk index
+  for (auto& pieces : program.ops) {
+    unshards.push_back(std::move(pieces[static_cast<int>(Piece::kUnshard)]));
+    pieces[static_cast<int>(Piece::kUnshard)].clear();
+  }
   std::vector<ValueId> gathered;
   for (ParameterEntry& entry : program.parameters) {
-    if (!IsOfChunk(program, entry, chunk_index)) continue;
     Value& block = program.values[entry.compute_copy];
     block.view_of = kNoValue;
     block.view_offset = 0;
@@ -189,46 +190,46 @@ void ShardUnsharded(Program& program, int chunk_index) {
       program.values[id].role = Role::kActivation;
     entry.gathered = kNoValue;
   }
-  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-    std::vector<Op>& ops = pieces[static_cast<int>(piece)];
-    Insertions insertions;
-    auto whole = gathered.begin();
-    for (const ParameterEntry& entry : program.parameters) {
-      if (!IsOfChunk(program, entry, chunk_index)) continue;
-      const ValueId all = *whole++;
-      const auto reads = [&](const Op& op) {
-        return std::find(op.inputs.begin(), op.inputs.end(), entry.unsharded) != op.inputs.end();
-      };
-      const auto first = std::find_if(ops.begin(), ops.end(), reads);
-      if (first == ops.end()) continue;
-      const bool again = piece == Piece::kBackward;
-      Gather gather = GatherOf(program, entry, all, unshard, again);
-      // W alone needs it only where I does not.
-      const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
-        return reads(op) && op.part != Part::kWeightGradient;
-      });
-      for (Op* op : {&gather.all_gather, &gather.copy}) {
-        if (again) {
-          op->part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
+  for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
+    for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+      std::vector<Op>& ops = program.ops[c][static_cast<int>(piece)];
+      Insertions insertions;
+      auto whole = gathered.begin();
+      for (const ParameterEntry& entry : program.parameters) {
+        const ValueId all = *whole++;
+        const auto reads = [&](const Op& op) {
+          return std::find(op.inputs.begin(), op.inputs.end(), entry.unsharded) != op.inputs.end();
+        };
+        const auto first = std::find_if(ops.begin(), ops.end(), reads);
+        if (first == ops.end()) continue;
+        const int home = program.value(entry.value).chunk;
+        const bool anew = piece == Piece::kBackward || home != c;
+        Gather gather = GatherOf(program, entry, all, unshards[home], c, anew);
+        // W alone needs it only where I does not.
+        const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
+          return reads(op) && op.part != Part::kWeightGradient;
+        });
+        for (Op* op : {&gather.all_gather, &gather.copy}) {
+          if (piece == Piece::kBackward) {
+            op->part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
+          }
+          insertions.emplace(static_cast<size_t>(first - ops.begin()), *op);
         }
-        insertions.emplace(static_cast<size_t>(first - ops.begin()), *op);
+        if (!anew) continue;
+        for (auto op = first; op != ops.end(); ++op) {
+          std::replace(op->inputs.begin(), op->inputs.end(), entry.unsharded, gather.unsharded);
+        }
       }
-      if (!again) continue;
-      for (auto op = first; op != ops.end(); ++op) {
-        std::replace(op->inputs.begin(), op->inputs.end(), entry.unsharded, gather.unsharded);
-      }
+      Insert(ops, std::move(insertions));
     }
-    Insert(ops, std::move(insertions));
   }
 }
 
 }  // namespace
 
 Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements) {
-  for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
-    if (zero_stage >= 2) TROUPE_RETURN_IF_ERROR(ShardGradients(program, c, bucket_elements));
-    if (zero_stage >= 3) ShardUnsharded(program, c);
-  }
+  if (zero_stage >= 2) TROUPE_RETURN_IF_ERROR(ShardGradients(program, bucket_elements));
+  if (zero_stage >= 3) ShardUnsharded(program);
   return OkStatus();
 }
 

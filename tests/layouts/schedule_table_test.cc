@@ -105,11 +105,13 @@ TEST_P(MixedSchedules, ComposeWithDataAndTensor) {
 
 TEST_P(MixedSchedules, ComposeWithShardedData) {
   for (const int zero_stage : {1, 2, 3}) {
-    SCOPED_TRACE(zero_stage);
-    v1::JobSpec spec = Job(2, GetParam(), 8, false);
-    spec.mutable_parallelism()->set_data_parallel_shard_degree(2);
-    spec.mutable_parallelism()->set_zero_stage(zero_stage);
-    ExpectClose(RunOrDie(spec, {.steps = kSteps}), SingleRank(8, false, kSteps));
+    for (const bool tied : {false, true}) {
+      SCOPED_TRACE(fmt::format("ZeRO-{}{}", zero_stage, tied ? ", tied" : ""));
+      v1::JobSpec spec = Job(2, GetParam(), 8, tied);
+      spec.mutable_parallelism()->set_data_parallel_shard_degree(2);
+      spec.mutable_parallelism()->set_zero_stage(zero_stage);
+      ExpectClose(RunOrDie(spec, {.steps = kSteps}), SingleRank(8, tied, kSteps));
+    }
   }
 }
 
