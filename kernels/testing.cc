@@ -32,6 +32,18 @@ std::vector<double> TestRandom::Normals(int64_t count, double scale) {
   return numbers;
 }
 
+std::vector<double> TestRandom::Logits(int64_t rows, int64_t experts) {
+  std::vector<double> logits(rows * experts);
+  for (int64_t r = 0; r < rows; ++r) {
+    double* row = logits.data() + r * experts;
+    for (int64_t e = 0; e < experts; ++e) {
+      row[e] = 0.3 * static_cast<double>(e - experts / 2) + 0.1 * static_cast<double>(Integer(0, 9)) / 5;
+    }
+    for (int64_t e = experts - 1; e > 0; --e) std::swap(row[e], row[Integer(0, e)]);
+  }
+  return logits;
+}
+
 std::vector<double> TestRandom::Integers(int64_t count, int64_t low, int64_t high) {
   std::vector<double> numbers(count);
   for (double& number : numbers) number = static_cast<double>(Integer(low, high));

@@ -22,6 +22,8 @@ class TestRandom {
   double Normal();                             // standard normal
   int64_t Integer(int64_t low, int64_t high);  // uniform in [low, high]
   std::vector<double> Normals(int64_t count, double scale = 1.0);
+  // Rows of `experts` router logits, no two of a row within 0.1: far from ties.
+  std::vector<double> Logits(int64_t rows, int64_t experts);
   std::vector<double> Integers(int64_t count, int64_t low, int64_t high);
   // The documents of Mask in samples of `tokens` rows, some of one row, some of many.
   std::vector<double> Documents(int64_t samples, int64_t tokens);

@@ -2,6 +2,7 @@
 
 #include "model/blocks/attention.h"
 #include "model/blocks/embedding.h"
+#include "model/blocks/experts.h"
 #include "model/blocks/head.h"
 #include "model/blocks/mlp.h"
 #include "model/blocks/parameters.h"
@@ -41,10 +42,48 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
       return InvalidArgument("{} {} is below tensor_parallel_degree {}", name, value, tensor);
   }
   for (size_t b = 0; b < model.blocks.size(); ++b) {
-    if (model.blocks[b] != 'A' && model.blocks[b] != 'D') {
-      return InvalidArgument("block {} is '{}'; blocks that can be built are A and D", b,
+    if (model.blocks[b] != 'A' && model.blocks[b] != 'D' && model.blocks[b] != 'E') {
+      return InvalidArgument("block {} is '{}'; blocks that can be built are A, D and E", b,
                              model.blocks[b]);
     }
+  }
+  return OkStatus();
+}
+
+bool HasExperts(const ModelConfig& model) { return model.blocks.find('E') != std::string::npos; }
+
+Status CheckExperts(const ModelConfig& model, const PerAxis& degrees, int zero_stage) {
+  const int expert = degrees[Axis::kExpert];
+  if (!HasExperts(model)) {
+    if (expert == 1) return OkStatus();
+    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
+  }
+  const ExpertConfig& e = model.experts;
+  if (e.num_experts < 1 || e.num_experts_per_tok < 1 || e.moe_intermediate_size < 1 ||
+      e.num_shared_experts < 0) {
+    return InvalidArgument(
+        "num_experts {}, num_experts_per_tok {} and moe_intermediate_size {} must be positive and "
+        "num_shared_experts {} not negative",
+        e.num_experts, e.num_experts_per_tok, e.moe_intermediate_size, e.num_shared_experts);
+  }
+  if (e.num_experts_per_tok > e.num_experts) {
+    return InvalidArgument("num_experts_per_tok {} is above num_experts {}", e.num_experts_per_tok,
+                           e.num_experts);
+  }
+  if (e.num_experts % expert != 0) {
+    return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
+                           e.num_experts, expert);
+  }
+  if (!(e.capacity_factor >= 0) || !(e.aux_loss_coef >= 0) || !(e.z_loss_coef >= 0)) {
+    return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
+                           e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
+  }
+  if (zero_stage > 0)
+    return InvalidArgument("zero_stage {}: block E is not sharded over data", zero_stage);
+  for (const Axis axis : {Axis::kTensor, Axis::kContext}) {
+    if (degrees[axis] == 1) continue;
+    return InvalidArgument("axis {} has degree {}; block E is not spread over it", Name(axis),
+                           degrees[axis]);
   }
   return OkStatus();
 }
@@ -59,11 +98,11 @@ Status CheckPlace(const BuildOptions& options) {
                              mesh.degrees.of[a]);
     }
   }
-  for (const Axis axis : {Axis::kContext, Axis::kExpert}) {
+  for (const Axis axis : {Axis::kContext}) {
     if (mesh.degrees[axis] != 1) {
       return InvalidArgument(
-          "axis {} has degree {}; programs are spread over pipe, data_replicate, data_shard and "
-          "tensor only",
+          "axis {} has degree {}; programs are spread over pipe, data_replicate, data_shard, expert "
+          "and tensor only",
           Name(axis), mesh.degrees[axis]);
     }
   }
@@ -156,10 +195,20 @@ class StageBuilder {
     }
     for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
       builder_.SetLayer(LayerOfBlock(model_.blocks, block));
-      x = model_.blocks[block] == 'A'
-              ? BuildAttention(builder_, model_, block,
-                               {x, chunk.positions, chunk.documents, options_.sequence_length})
-              : BuildMlp(builder_, model_, block, x);
+      const int64_t tokens = options_.sequence_length;
+      switch (model_.blocks[block]) {
+        case 'A':
+          x = BuildAttention(builder_, model_, block,
+                             {x, chunk.positions, chunk.documents, tokens});
+          break;
+        case 'E':
+          if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
+          x = BuildExperts(builder_, model_, block, tokens, x, chunk.weights);
+          break;
+        default:
+          x = BuildMlp(builder_, model_, block, x);
+          break;
+      }
     }
     builder_.SetLayer(-1);
     if (!spec.has_head) {
@@ -170,7 +219,7 @@ class StageBuilder {
       return;
     }
     chunk.targets = input("targets", DType::kInt32);
-    chunk.weights = input("weights", DType::kFloat32);
+    if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
     const ValueId norm = AddNorm(builder_, model_, "head.norm", "model.norm.weight");
     const bool shared = model_.tie_word_embeddings && has_embedding_;
     const int table =
@@ -233,13 +282,16 @@ class StageBuilder {
     for (ParameterEntry& entry : program.parameters) {
       if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
     }
-    const bool sharded = options_.zero_stage > 0;
-    const CollectiveAttributes attributes = {sharded ? ReplicateGroup() : DataGroup(),
-                                             CollectivePurpose::kGradient};
     for (auto end = parameters.end(); end != parameters.begin();) {
+      // Parameters whose gradients are summed over the same ranks.
+      const auto group = [&](const ParameterEntry* entry) {
+        return options_.zero_stage > 0 ? ReplicateGroup()
+                                       : SharingGroup(program.value(entry->gradient).placement);
+      };
+      const CollectiveAttributes attributes = {group(*(end - 1)), CollectivePurpose::kGradient};
       auto begin = end;
       int64_t elements = 0;
-      while (begin != parameters.begin() &&
+      while (begin != parameters.begin() && group(*(begin - 1)) == attributes.group &&
              (begin == end || elements + program.value((*(begin - 1))->gradient).elements() <=
                                   options_.bucket_elements)) {
         elements += program.value((*--begin)->gradient).elements();
@@ -333,6 +385,7 @@ class StageBuilder {
 StatusOr<Program> BuildProgram(const BuildOptions& options) {
   TROUPE_RETURN_IF_ERROR(CheckPlace(options));
   TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
+  TROUPE_RETURN_IF_ERROR(CheckExperts(options.model, options.mesh.degrees, options.zero_stage));
   return StageBuilder(options).Build();
 }
 

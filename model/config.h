@@ -1,4 +1,4 @@
-// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP; later M, E, R).
+// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP, "E" experts; later M, R).
 //
 // A value: made by MakeModelConfig-like callers (plan/stage_inputs), validated there. Thread-safe
 // (immutable use).
@@ -21,6 +21,22 @@ struct RopeScaling {
   int64_t original_max_position_embeddings = 8192;
 };
 
+// How a router makes scores of its logits.
+enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
+
+// Block E.
+struct ExpertConfig {
+  int64_t num_experts = 0;
+  int64_t num_experts_per_tok = 0;
+  int64_t moe_intermediate_size = 0;
+  int64_t num_shared_experts = 0;  // every token passes them; together one MLP of their summed size
+  RouterScore score = RouterScore::kSoftmax;
+  bool norm_topk_prob = true;
+  double aux_loss_coef = 0;
+  double z_loss_coef = 0;
+  double capacity_factor = 0;  // 0: dropless
+};
+
 struct ModelConfig {
   std::string blocks;  // expanded pattern, one letter a block: "ADADADAD"
   int64_t hidden_size = 0;
@@ -33,6 +49,7 @@ struct ModelConfig {
   double rope_theta = 10000.0;
   RopeScaling rope_scaling;
   double norm_eps = 1e-5;
+  ExpertConfig experts;
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };

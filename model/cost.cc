@@ -1,5 +1,7 @@
 #include "model/cost.h"
 
+#include <algorithm>
+
 #include "model/ops/rules.h"
 
 namespace troupe::model {
@@ -22,7 +24,8 @@ bool HalvesTraffic(const Op& op) {
 }
 
 bool Communicates(const Op& op) {
-  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce || HalvesTraffic(op);
+  return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce ||
+         op.kind == OpKind::kAllToAll || HalvesTraffic(op);
 }
 
 }  // namespace
@@ -59,9 +62,14 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
     const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
     const int ranks = GroupSize(program.mesh, attributes.group);
     if (ranks == 1) continue;
-    const int64_t bytes = PayloadBytes(op, program);
+    // What routing is expected to send: the lesser of the two buffers holds it all.
+    const bool exchange = op.kind == OpKind::kAllToAll;
+    const int64_t bytes = exchange ? std::min(program.value(op.inputs[0]).bytes(),
+                                              program.value(op.outputs[0]).bytes())
+                                   : PayloadBytes(op, program);
     costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
-                     (HalvesTraffic(op) ? 1.0 : 2.0) * (ranks - 1) / ranks * static_cast<double>(bytes)});
+                     (HalvesTraffic(op) || exchange ? 1.0 : 2.0) * (ranks - 1) / ranks *
+                         static_cast<double>(bytes)});
   }
   return costs;
 }

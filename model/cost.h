@@ -33,7 +33,8 @@ struct CollectiveCost {
   CollectiveGroup group;
   CollectivePurpose purpose;
   int64_t payload_bytes = 0;  // reduced, scattered or gathered: the whole on each rank
-  // Sent by one rank with the ring algorithm: (n-1)/n of the payload, twice in an all-reduce.
+  // Sent by one rank with the ring algorithm: (n-1)/n of the payload, twice in an all-reduce; of an
+  // all_to_all that much of what is expected to be routed.
   double sent_bytes = 0;
 };
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);

@@ -14,6 +14,17 @@ ModelConfig SmallModel(std::string blocks) {
   return model;
 }
 
+ModelConfig SmallMixture(std::string blocks) {
+  ModelConfig model = SmallModel(std::move(blocks));
+  model.experts.num_experts = 4;
+  model.experts.num_experts_per_tok = 2;
+  model.experts.moe_intermediate_size = 10;
+  model.experts.num_shared_experts = 1;
+  model.experts.aux_loss_coef = 0.1;
+  model.experts.z_loss_coef = 0.05;
+  return model;
+}
+
 ModelConfig Llama124m() {
   ModelConfig model;
   model.blocks = ExpandPattern("(AD)x12").value();

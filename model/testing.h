@@ -12,6 +12,8 @@ namespace troupe::model {
 // Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2 cuts
 // unevenly.
 ModelConfig SmallModel(std::string blocks);
+// The same with 4 experts of ffn 10 a block E, 2 a token, one shared, auxiliary and z losses.
+ModelConfig SmallMixture(std::string blocks);
 // The published numbers of the preset llama-124m.
 ModelConfig Llama124m();
 

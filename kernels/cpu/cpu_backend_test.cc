@@ -51,6 +51,9 @@ class CpuKernel : public testing::TestWithParam<Setting> {
   TestValue Ints(int64_t count, int64_t low, int64_t high) {
     return {DType::kInt32, {count}, random_.Integers(count, low, high)};
   }
+  TestValue Random64(std::vector<int64_t> extents) {
+    return Random(DType::kFloat64, std::move(extents), 1.0);
+  }
   static TestValue Empty(DType dtype, std::vector<int64_t> extents) {
     return {dtype, std::move(extents), {}};
   }
@@ -347,6 +350,164 @@ TEST_P(CpuKernel, CrossEntropyMatches) {
                       true};
     ExpectEqual(loss, 4);
     ExpectEqual(loss, 4, {.first_microbatch = true});
+  }
+}
+
+// --- Mixture of experts.
+
+TEST_P(CpuKernel, RouterProductsMatch) {
+  for (const int64_t experts : {1, 4, 9}) {
+    for (const auto& [rows, hidden] : kShapes) {
+      model::RouterAttributes router;
+      router.compute = compute();
+      ExpectEqual({OpKind::kRouterLogits,
+                   router,
+                   {Compute({rows, hidden}), Floats({experts, hidden})},
+                   {Empty(DType::kFloat32, {rows, experts})}},
+                  32);
+      ExpectEqual({OpKind::kRouterLogitsGradInput,
+                   router,
+                   {Floats({rows, experts}), Floats({experts, hidden})},
+                   {Empty(compute(), {rows, hidden})}},
+                  16);
+      for (const bool first : {false, true}) {
+        ExpectEqual({OpKind::kRouterLogitsGradWeight,
+                     router,
+                     {Floats({rows, experts}), Compute({rows, hidden})},
+                     {Floats({experts, hidden})},
+                     first},
+                    64, {.first_microbatch = true});
+      }
+    }
+  }
+}
+
+TEST_P(CpuKernel, RoutersMatch) {
+  if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
+  for (const auto& [experts, top_k] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {4, 2}, {9, 3}, {16, 16}}) {
+    for (const int variant : {0, 1, 2, 3}) {
+      model::RouterAttributes router;
+      router.score = variant % 2 ? model::RouterScore::kSigmoid : model::RouterScore::kSoftmax;
+      router.normalise = variant >= 2;
+      router.experts = experts;
+      router.top_k = top_k;
+      router.tokens = 7;
+      router.capacity = variant == 3 ? 2 : 0;
+      router.aux_loss_coef = 0.3;
+      router.z_loss_coef = 0.2;
+      const int64_t rows = 21;
+      const TestValue logits{DType::kFloat32, {rows, experts}, random_.Logits(rows, experts)};
+      TestOp op{OpKind::kRouterTopK,
+                router,
+                {logits},
+                {Empty(DType::kFloat32, {rows, top_k}), Empty(DType::kInt32, {rows, top_k}),
+                 Empty(DType::kInt32, {rows, top_k}), Empty(DType::kInt32, {experts}),
+                 Empty(DType::kFloat32, {3, experts})}};
+      ExpectEqual(op, 16);
+      ReferenceBackend reference;
+      const TestResult choice = RunOp(reference, op);
+      for (int i : {1, 2, 3, 4}) {
+        EXPECT_EQ(RunOp(*backend_, op).outputs[i], choice.outputs[i]) << "output " << i;
+      }
+      const TestValue weights = Floats({rows});
+      const TestValue routed{DType::kFloat32, {3, experts}, choice.outputs[4]};
+      ExpectEqual({OpKind::kRouterTopKGrad,
+                   router,
+                   {Floats({rows, top_k}), logits,
+                    {DType::kInt32, {rows, top_k}, choice.outputs[1]}},
+                   {Empty(DType::kFloat32, {rows, experts})}},
+                  experts == 1 ? INFINITY : 256);
+      for (const bool first : {false, true}) {
+        ExpectEqual({OpKind::kRouterLoss,
+                     router,
+                     {logits, routed, {DType::kInt32, {experts}, choice.outputs[3]}, weights},
+                     {Random64({model::kRouterLanes + experts})},
+                     first},
+                    64, {.first_microbatch = true});
+      }
+      ExpectEqual({OpKind::kRouterLossGrad,
+                   router,
+                   {logits, routed, weights},
+                   {Empty(DType::kFloat32, {rows, experts})}},
+                  256);
+      op.inputs.push_back({DType::kFloat32, {experts}, random_.Normals(experts)});
+      EXPECT_EQ(RunOp(*backend_, op).outputs[1], RunOp(reference, op).outputs[1]) << "with a bias";
+    }
+  }
+}
+
+TEST_P(CpuKernel, PermuteAndCombineMatchWithDroppedChoices) {
+  constexpr int64_t kChoices = 3;
+  for (const auto& [rows, hidden] : kShapes) {
+    // A random permutation of the kept choices.
+    std::vector<double> slots(rows * kChoices);
+    int64_t kept = 0;
+    for (double& slot : slots) slot = random_.Integer(0, 3) == 0 ? -1 : static_cast<double>(kept++);
+    for (size_t i = slots.size(); i-- > 1;) std::swap(slots[i], slots[random_.Integer(0, i)]);
+    const TestValue slot_value{DType::kInt32, {rows, kChoices}, slots};
+    const int64_t buffer = rows * kChoices;
+    ExpectEqual({OpKind::kPermute,
+                 {},
+                 {Compute({rows, hidden}), slot_value},
+                 {Empty(compute(), {buffer, hidden})}},
+                0);
+    ExpectEqual({OpKind::kPermuteGrad,
+                 {},
+                 {Compute({buffer, hidden}), slot_value},
+                 {Empty(compute(), {rows, hidden})}},
+                4);
+    ExpectEqual({OpKind::kCombine,
+                 {},
+                 {Compute({buffer, hidden}), slot_value, Floats({rows, kChoices})},
+                 {Empty(compute(), {rows, hidden})}},
+                8);
+    ExpectEqual({OpKind::kCombineGrad,
+                 {},
+                 {Compute({rows, hidden}), Compute({buffer, hidden}), slot_value,
+                  Floats({rows, kChoices})},
+                 {Empty(compute(), {buffer, hidden}), Empty(DType::kFloat32, {rows, kChoices})}},
+                64);
+  }
+}
+
+TEST_P(CpuKernel, GroupedProductsMatchAlsoOfExpertsWithoutRows) {
+  constexpr int64_t kExperts = 3;
+  for (const std::vector<double>& counts :
+       {std::vector<double>{0, 1, 0}, {5, 0, 17, 0, 0, 83}, {0, 0, 0}, {300, 0, 3}}) {
+    int64_t rows = 2;  // and some that are not used
+    for (const double count : counts) rows += static_cast<int64_t>(count);
+    const int64_t k = 33, n = 18;
+    const model::GroupedAttributes grouped{2 * kExperts, kExperts, rows, true};
+    const TestValue count_value{DType::kInt32, {static_cast<int64_t>(counts.size())}, counts};
+    ExpectEqual({OpKind::kGroupedMatmul,
+                 grouped,
+                 {Compute({rows, k}), Compute({kExperts * n, k}), count_value},
+                 {Empty(compute(), {rows, n})}},
+                16);
+    ExpectEqual({OpKind::kGroupedMatmulGradInput,
+                 grouped,
+                 {Compute({rows, n}), Compute({kExperts * n, k}), count_value},
+                 {Empty(compute(), {rows, k})}},
+                16);
+    for (const bool first : {false, true}) {
+      ExpectEqual({OpKind::kGroupedMatmulGradWeight,
+                   grouped,
+                   {Compute({rows, n}), Compute({rows, k}), count_value},
+                   {Floats({kExperts * n, k})},
+                   first},
+                  64, {.first_microbatch = true});
+    }
+    ExpectEqual({OpKind::kSwiGlu,
+                 {},
+                 {Compute({rows, n}), count_value},
+                 {Empty(compute(), {rows, n / 2})}},
+                16);
+    ExpectEqual({OpKind::kSwiGluGrad,
+                 {},
+                 {Compute({rows, n / 2}), Compute({rows, n}), count_value},
+                 {Empty(compute(), {rows, n})}},
+                32);
   }
 }
 

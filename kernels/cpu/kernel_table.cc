@@ -29,6 +29,18 @@ void SwiGlu(const SwiGluArgs&, int, int);
 template <typename T>
 void SwiGluGrad(const SwiGluGradArgs&, int, int);
 template <typename T>
+void RouterLogits(const RouterLogitsArgs&, int, int);
+template <typename T>
+void RouterLogitsGradInput(const RouterLogitsGradInputArgs&, int, int);
+template <typename T>
+void RouterLogitsGradWeight(const RouterLogitsGradWeightArgs&, int, int);
+template <typename T>
+void Permute(const PermuteArgs&, int, int);
+template <typename T>
+void Combine(const CombineArgs&, int, int);
+template <typename T>
+void CombineGrad(const CombineGradArgs&, int, int);
+template <typename T>
 void SoftmaxStats(const SoftmaxStatsArgs&, int, int);
 template <typename T>
 void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
@@ -55,6 +67,12 @@ const KernelTable& Kernels() {
       .attention_scratch_bytes = &AttentionScratchBytes,
       .swiglu = {&SwiGlu<float>, &SwiGlu<BFloat16>},
       .swiglu_grad = {&SwiGluGrad<float>, &SwiGluGrad<BFloat16>},
+      .router_logits = {&RouterLogits<float>, &RouterLogits<BFloat16>},
+      .router_logits_grad_input = {&RouterLogitsGradInput<float>, &RouterLogitsGradInput<BFloat16>},
+      .router_logits_grad_weight = {&RouterLogitsGradWeight<float>, &RouterLogitsGradWeight<BFloat16>},
+      .permute = {&Permute<float>, &Permute<BFloat16>},
+      .combine = {&Combine<float>, &Combine<BFloat16>},
+      .combine_grad = {&CombineGrad<float>, &CombineGrad<BFloat16>},
       .softmax_stats = {&SoftmaxStats<float>, &SoftmaxStats<BFloat16>},
       .softmax_stats_grad = {&SoftmaxStatsGrad<float>, &SoftmaxStatsGrad<BFloat16>},
       .softmax_rescale = &SoftmaxRescale,

@@ -101,12 +101,57 @@ struct SwiGluArgs {
   const void* gu;  // c[R,2F]
   void* y;         // c[R,F]
   int64_t rows, ffn;
+  const int32_t* counts;  // i[C], their sum replaces rows; or null
+  int64_t num_counts;
 };
 struct SwiGluGradArgs {
   const void* dy;  // c[R,F]
   const void* gu;  // c[R,2F]
   void* dgu;       // c[R,2F], may be gu
   int64_t rows, ffn;
+  const int32_t* counts;  // as of SwiGluArgs
+  int64_t num_counts;
+};
+struct RouterLogitsArgs {
+  const void* x;   // c[R,H]
+  const float* w;  // f[E,H]
+  float* logits;   // f[R,E]
+  int64_t rows, hidden, experts;
+};
+struct RouterLogitsGradInputArgs {
+  const float* dlogits;  // f[R,E]
+  const float* w;        // f[E,H]
+  void* dx;              // c[R,H]
+  int64_t rows, hidden, experts;
+};
+struct RouterLogitsGradWeightArgs {
+  const float* dlogits;  // f[R,E]
+  const void* x;         // c[R,H]
+  float* dw;             // f[E,H]
+  int64_t rows, hidden, experts;
+  bool accumulate;
+};
+struct PermuteArgs {
+  const void* x;         // c[R,H]
+  const int32_t* slots;  // i[R,k]
+  void* y;               // c[S,H]
+  int64_t rows, choices, hidden;
+};
+struct CombineArgs {
+  const void* x;         // c[S,H]
+  const int32_t* slots;  // i[R,k]
+  const float* weights;  // f[R,k], or null: 1 each (kPermuteGrad)
+  void* y;               // c[R,H]
+  int64_t rows, choices, hidden;
+};
+struct CombineGradArgs {
+  const void* dy;        // c[R,H]
+  const void* x;         // c[S,H]
+  const int32_t* slots;  // i[R,k]
+  const float* weights;  // f[R,k]
+  void* dx;              // c[S,H]
+  float* dweights;       // f[R,k]
+  int64_t rows, choices, hidden;
 };
 struct SoftmaxStatsArgs {
   const void* logits;      // c[R,V]
@@ -197,6 +242,12 @@ struct KernelTable {
   int64_t (*attention_scratch_bytes)(const AttentionShape& shape);
   Kernel<SwiGluArgs> swiglu[kComputeDTypes];
   Kernel<SwiGluGradArgs> swiglu_grad[kComputeDTypes];
+  Kernel<RouterLogitsArgs> router_logits[kComputeDTypes];
+  Kernel<RouterLogitsGradInputArgs> router_logits_grad_input[kComputeDTypes];
+  Kernel<RouterLogitsGradWeightArgs> router_logits_grad_weight[kComputeDTypes];
+  Kernel<PermuteArgs> permute[kComputeDTypes];
+  Kernel<CombineArgs> combine[kComputeDTypes];
+  Kernel<CombineGradArgs> combine_grad[kComputeDTypes];
   Kernel<SoftmaxStatsArgs> softmax_stats[kComputeDTypes];
   Kernel<SoftmaxStatsGradArgs> softmax_stats_grad[kComputeDTypes];
   Kernel<SoftmaxRescaleArgs> softmax_rescale;

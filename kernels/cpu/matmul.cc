@@ -21,7 +21,31 @@ Status LibraryStatus(dnnl_status_t status, const char* what) {
   return Internal("oneDNN {} failed with status {}", what, static_cast<int>(status));
 }
 
-// float32 through sgemm (row-major, as the library's is).
+}  // namespace
+
+// Through sgemm (row-major, as the library's is).
+Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
+                   bool accumulate) {
+  const auto* x = static_cast<const float*>(a);
+  const auto* y = static_cast<const float*>(b);
+  auto* z = static_cast<float*>(c);
+  const int64_t rows = shape.rows;
+  const int64_t k = shape.k;
+  const int64_t n = shape.n;
+  const float beta = accumulate ? 1.0f : 0.0f;
+  switch (shape.kind) {
+    case ProductKind::kForward:
+      return LibraryStatus(dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x, k, y, k, beta, z, n), "sgemm");
+    case ProductKind::kInputGradient:
+      return LibraryStatus(dnnl_sgemm('N', 'N', rows, k, n, 1.0f, x, n, y, k, beta, z, k), "sgemm");
+    case ProductKind::kWeightGradient:
+      return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k), "sgemm");
+  }
+  return Internal("product kind is unknown");
+}
+
+namespace {
+
 class Float32Product : public Product {
  public:
   explicit Float32Product(const ProductShape& shape) : shape_(shape) {}
@@ -30,25 +54,7 @@ class Float32Product : public Product {
   std::string implementation() const override { return "sgemm"; }
 
   Status Run(const void* a, const void* b, void* c, bool accumulate, char*) override {
-    const auto* x = static_cast<const float*>(a);
-    const auto* y = static_cast<const float*>(b);
-    auto* z = static_cast<float*>(c);
-    const int64_t rows = shape_.rows;
-    const int64_t k = shape_.k;
-    const int64_t n = shape_.n;
-    const float beta = accumulate ? 1.0f : 0.0f;
-    switch (shape_.kind) {
-      case ProductKind::kForward:
-        return LibraryStatus(dnnl_sgemm('N', 'T', rows, n, k, 1.0f, x, k, y, k, beta, z, n),
-                             "sgemm");
-      case ProductKind::kInputGradient:
-        return LibraryStatus(dnnl_sgemm('N', 'N', rows, k, n, 1.0f, x, n, y, k, beta, z, k),
-                             "sgemm");
-      case ProductKind::kWeightGradient:
-        return LibraryStatus(dnnl_sgemm('T', 'N', n, k, rows, 1.0f, x, n, y, k, beta, z, k),
-                             "sgemm");
-    }
-    return Internal("product kind is unknown");
+    return Float32Rows(shape_, a, b, c, accumulate);
   }
 
  private:

@@ -43,6 +43,10 @@ class Product {
   virtual Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) = 0;
 };
 
+// The float32 product of `shape`, which need not be prepared.
+Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
+                   bool accumulate);
+
 // INTERNAL names the shape that the library refuses.
 StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Level level,
                                                   int threads);

@@ -9,6 +9,9 @@
 #include "base/check.h"
 #include "kernels/cpu/all_reduce.h"
 #include "kernels/cpu/gather_scatter.h"
+#include "kernels/cpu/all_to_all.h"
+#include "kernels/cpu/grouped_matmul.h"
+#include "kernels/cpu/router.h"
 #include "kernels/cpu/update.h"
 #include "kernels/op_sequence.h"
 #include "kernels/rope_frequencies.h"
@@ -135,7 +138,15 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return MeasureProduct(op);
+      return MeasureProduct(op, ShapeOf(op));
+    case OpKind::kGroupedMatmul:
+    case OpKind::kGroupedMatmulGradInput:
+    case OpKind::kGroupedMatmulGradWeight:
+      if (program_.value(op.inputs[0]).dtype != model::DType::kBFloat16) break;
+      for (const int64_t rows : kRowTiles) {
+        TROUPE_RETURN_IF_ERROR(MeasureProduct(op, TileOf(op, rows)));
+      }
+      break;
     case OpKind::kAttention:
     case OpKind::kAttentionGrad: {
       const auto& attributes = std::get<model::AttentionAttributes>(op.attributes);
@@ -178,8 +189,17 @@ ProductShape Preparation::ShapeOf(const Op& op) const {
   return {kind, bfloat16, rows, Extent(op.inputs[1], 1), Extent(op.inputs[1], 0)};
 }
 
-Status Preparation::MeasureProduct(const Op& op) {
-  const ProductShape shape = ShapeOf(op);
+ProductShape Preparation::TileOf(const Op& op, int64_t rows) const {
+  const bool bfloat16 = program_.value(op.inputs[0]).dtype == model::DType::kBFloat16;
+  const int64_t a = Extent(op.inputs[0], 1), other = Extent(op.outputs[0], 1);
+  if (op.kind == OpKind::kGroupedMatmul) return {ProductKind::kForward, bfloat16, rows, a, other};
+  const ProductKind kind = op.kind == OpKind::kGroupedMatmulGradInput
+                               ? ProductKind::kInputGradient
+                               : ProductKind::kWeightGradient;
+  return {kind, bfloat16, rows, other, a};
+}
+
+Status Preparation::MeasureProduct(const Op& op, const ProductShape& shape) {
   std::unique_ptr<Product>& product = products_[shape];
   if (product == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(product, PrepareProduct(shape, level_, ThreadsFor(shape)));
@@ -371,12 +391,16 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(args, kernels_.attention_grad[column(op.inputs[1])], threads);
     }
     case OpKind::kSwiGlu: {
-      const SwiGluArgs args{in(0), out(0), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1) / 2};
+      const SwiGluArgs args{in(0), out(0), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1) / 2,
+                            op.inputs.size() > 1 ? ints(in(1)) : nullptr,
+                            op.inputs.size() > 1 ? Extent(op.inputs[1], 0) : 0};
       return OnKernel(args, kernels_.swiglu[column(op.inputs[0])], threads);
     }
     case OpKind::kSwiGluGrad: {
       const SwiGluGradArgs args{in(0), in(1), out(0), Extent(op.inputs[1], 0),
-                                Extent(op.inputs[1], 1) / 2};
+                                Extent(op.inputs[1], 1) / 2,
+                                op.inputs.size() > 2 ? ints(in(2)) : nullptr,
+                                op.inputs.size() > 2 ? Extent(op.inputs[2], 0) : 0};
       return OnKernel(args, kernels_.swiglu_grad[column(op.inputs[1])], threads);
     }
     case OpKind::kSoftmaxStats: {
@@ -442,6 +466,115 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
       return OnKernel(args, kernels_.accumulate, threads, overwrites);
     }
+    case OpKind::kAllToAll:
+      return MakeExchange(op, buffer);
+    case OpKind::kGroupedMatmul:
+    case OpKind::kGroupedMatmulGradInput:
+    case OpKind::kGroupedMatmulGradWeight:
+      return MakeGrouped(op, buffer);
+    case OpKind::kRouterLogits: {
+      const RouterLogitsArgs args{in(0),
+                                  floats(in(1)),
+                                  floats(out(0)),
+                                  Extent(op.inputs[0], 0),
+                                  Extent(op.inputs[0], 1),
+                                  Extent(op.inputs[1], 0)};
+      return OnKernel(args, kernels_.router_logits[column(op.inputs[0])],
+                      ThreadsFor(program_.value(op.inputs[0]).elements()));
+    }
+    case OpKind::kRouterLogitsGradInput: {
+      const RouterLogitsGradInputArgs args{floats(in(0)),
+                                           floats(in(1)),
+                                           out(0),
+                                           Extent(op.inputs[0], 0),
+                                           Extent(op.inputs[1], 1),
+                                           Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.router_logits_grad_input[column(op.outputs[0])], threads);
+    }
+    case OpKind::kRouterLogitsGradWeight: {
+      const RouterLogitsGradWeightArgs args{floats(in(0)),
+                                            in(1),
+                                            floats(out(0)),
+                                            Extent(op.inputs[0], 0),
+                                            Extent(op.inputs[1], 1),
+                                            Extent(op.inputs[0], 1),
+                                            false};
+      return OnKernel(args, kernels_.router_logits_grad_weight[column(op.inputs[1])],
+                      ThreadsFor(program_.value(op.inputs[1]).elements()), overwrites);
+    }
+    case OpKind::kRouterTopK: {
+      const RouterTopKArgs args{floats(in(0)),
+                                op.inputs.size() > 1 ? floats(in(1)) : nullptr,
+                                floats(out(0)),
+                                ints(out(1)),
+                                ints(out(2)),
+                                ints(out(3)),
+                                floats(out(4)),
+                                Extent(op.inputs[0], 0),
+                                std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterTopK, 1);
+    }
+    case OpKind::kRouterTopKGrad: {
+      const RouterTopKGradArgs args{floats(in(0)),
+                                    floats(in(1)),
+                                    ints(in(2)),
+                                    floats(out(0)),
+                                    Extent(op.inputs[1], 0),
+                                    std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterTopKGrad, 1);
+    }
+    case OpKind::kRouterLoss: {
+      const RouterLossArgs args{floats(in(0)),
+                                floats(in(1)),
+                                ints(in(2)),
+                                floats(in(3)),
+                                reinterpret_cast<double*>(out(0)),
+                                Extent(op.inputs[1], 0),
+                                std::get<model::RouterAttributes>(op.attributes),
+                                false};
+      return OnKernel(args, &RouterLoss, 1, overwrites);
+    }
+    case OpKind::kRouterLossGrad: {
+      const RouterLossGradArgs args{floats(in(0)),
+                                    floats(in(1)),
+                                    floats(in(2)),
+                                    floats(out(0)),
+                                    Extent(op.inputs[1], 0),
+                                    std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterLossGrad, 1);
+    }
+    case OpKind::kPermute: {
+      const PermuteArgs args{in(0),
+                             ints(in(1)),
+                             out(0),
+                             Extent(op.inputs[1], 0),
+                             Extent(op.inputs[1], 1),
+                             Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.permute[column(op.inputs[0])], threads);
+    }
+    case OpKind::kPermuteGrad:
+    case OpKind::kCombine: {
+      const CombineArgs args{in(0),
+                             ints(in(1)),
+                             op.inputs.size() > 2 ? floats(in(2)) : nullptr,
+                             out(0),
+                             Extent(op.inputs[1], 0),
+                             Extent(op.inputs[1], 1),
+                             Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.combine[column(op.inputs[0])], threads);
+    }
+    case OpKind::kCombineGrad: {
+      const CombineGradArgs args{in(0),
+                                 in(1),
+                                 ints(in(2)),
+                                 floats(in(3)),
+                                 out(0),
+                                 floats(out(1)),
+                                 Extent(op.inputs[2], 0),
+                                 Extent(op.inputs[2], 1),
+                                 Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.combine_grad[column(op.inputs[0])], threads);
+    }
     case OpKind::kControlTotals:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:
@@ -491,6 +624,45 @@ bool Preparation::KeepsInput(const Op& op) const {
   if (op.consumes_input) return false;
   int64_t offset = 0;
   return RootOf(program_, op.inputs[0], &offset) != RootOf(program_, op.outputs[0], &offset);
+}
+
+std::unique_ptr<Instruction> Preparation::MakeGrouped(const Op& op, int buffer) {
+  const ProductShape shape = TileOf(op, 1);
+  GroupedProductArgs args{shape.kind,
+                          shape.bfloat16,
+                          Address(op.inputs[0], buffer),
+                          Address(op.inputs[1], buffer),
+                          Address(op.outputs[0], buffer),
+                          reinterpret_cast<const int32_t*>(Address(op.inputs[2], buffer)),
+                          Extent(op.inputs[2], 0),
+                          std::get<model::GroupedAttributes>(op.attributes).local_experts,
+                          shape.k,
+                          shape.n,
+                          scratch(),
+                          {}};
+  if (shape.bfloat16) {
+    for (size_t tile = 0; tile < kRowTiles.size(); ++tile) {
+      args.tiles[tile] = products_.at(TileOf(op, kRowTiles[tile])).get();
+    }
+  }
+  const int64_t rows_of_one = Extent(op.inputs[0], 0) / args.experts;
+  return MakeGroupedProduct(args, OverwritesOf(program_, op),
+                            ThreadsFor(TileOf(op, std::max<int64_t>(1, rows_of_one))));
+}
+
+std::unique_ptr<Instruction> Preparation::MakeExchange(const Op& op, int buffer) {
+  const model::Value& x = program_.value(op.inputs[0]);
+  AllToAllArgs args{Address(op.inputs[0], buffer), Address(op.outputs[0], buffer), nullptr, nullptr,
+                    x.dims[0].local, model::SizeOf(x.dtype)};
+  if (op.inputs.size() > 1) {
+    args.sent = reinterpret_cast<const int32_t*>(Address(op.inputs[1], buffer));
+    args.received = reinterpret_cast<const int32_t*>(Address(op.inputs[2], buffer));
+    args.num_counts = Extent(op.inputs[1], 0);
+    args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
+  }
+  return MakeAllToAll(args,
+                      PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose),
+                      CommunicatorOf(op, find_communicator_));
 }
 
 std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {

@@ -53,7 +53,11 @@ class Preparation {
   };
 
   Status MeasureOp(const model::Op& op);
-  Status MeasureProduct(const model::Op& op);
+  Status MeasureProduct(const model::Op& op, const ProductShape& shape);
+  // The product of each tile of a grouped one.
+  ProductShape TileOf(const model::Op& op, int64_t rows) const;
+  std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
+  std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
   void FillTable(const RopeTable& table);
   RopeTable& TableOf(const model::RopeAttributes& attributes);
   ProductShape ShapeOf(const model::Op& op) const;

@@ -86,6 +86,54 @@ TEST_P(WholeProgram, GivesTheSameBitsTwice) {
   EXPECT_EQ(seen[0], seen[1]);
 }
 
+// Two microbatches of a mixture model; the reference may choose otherwise in bfloat16 only.
+TEST(ProgramWithExperts, HasTheReferencesLossGradientsAndTotals) {
+  for (const bool split : {false, true}) {
+    for (const double capacity_factor : {0.0, 1.0}) {
+      model::ModelConfig config = model::SmallMixture("AEAE");
+      config.experts.capacity_factor = capacity_factor;
+      const model::BuildOptions options = model::StageOptions(config, {}, 3, 11);
+      ReferenceBackend reference_backend;
+      auto backend = CpuBackend::Make({2, std::nullopt}).value();
+      ProgramRun run(*backend, options, 5, split);
+      ProgramRun expected(reference_backend, options, 5, split);
+      for (int m = 0; m < 2; ++m) {
+        const Microbatch microbatch = run.MakeMicrobatch(5 + m);
+        EXPECT_LE(RelativeError(run.Train(microbatch, m == 0), expected.Train(microbatch, m == 0)),
+                  2e-6);
+        run.Evaluate(microbatch);  // leaves the router's totals alone
+      }
+      for (const model::ParameterEntry& entry : run.program().parameters) {
+        EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), 2e-5)
+            << run.program().value(entry.value).name;
+      }
+      for (const model::ValueId totals : run.program().router_totals) {
+        const std::vector<double> lanes = run.Read(totals);
+        EXPECT_LE(RelativeError(lanes, expected.Read(totals)), 2e-5);
+        double routed = 0;
+        for (size_t e = model::kRouterLanes; e < lanes.size(); ++e) routed += lanes[e];
+        EXPECT_EQ(routed, 2 * 2 * 3 * 11);
+      }
+    }
+  }
+}
+
+TEST(ProgramWithExperts, LearnsInBfloat16) {
+  model::BuildOptions options =
+      model::StageOptions(model::SmallMixture("AEAE"), {}, 3, 11);
+  options.compute_dtype = model::DType::kBFloat16;
+  auto backend = CpuBackend::Make({2, std::nullopt}).value();
+  ProgramRun run(*backend, options, 3);
+  const Microbatch microbatch = run.MakeMicrobatch(1);
+  const double before = run.Train(microbatch, true)[0];
+  run.Update(1e-2, 1);
+  for (int step = 2; step <= 20; ++step) {
+    run.Train(microbatch, true);
+    run.Update(1e-2, step);
+  }
+  EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
+}
+
 INSTANTIATE_TEST_SUITE_P(EveryLevel, WholeProgram,
                          testing::Combine(testing::Range(0, cpu::kLevels),
                                           testing::Values(model::DType::kFloat32,

@@ -3,11 +3,24 @@
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
+namespace {
+
+// Rows that are computed: all, or as many as the counts sum to.
+template <typename Args>
+TROUPE_INLINE int64_t RowsOf(const Args& args) {
+  if (args.counts == nullptr) return args.rows;
+  int64_t rows = 0;
+  for (int64_t c = 0; c < args.num_counts; ++c) rows += args.counts[c];
+  return rows;
+}
+
+}  // namespace
+
 TROUPE_INLINE F32 Sigmoid(F32 x) { return 1.0f / (1.0f + Exp(-x)); }
 
 template <typename T>
 void SwiGlu(const SwiGluArgs& args, int thread, int threads) {
-  const Part part = PartOf(args.rows, thread, threads);
+  const Part part = PartOf(RowsOf(args), thread, threads);
   for (int64_t r = part.begin; r < part.end; ++r) {
     const T* gate = static_cast<const T*>(args.gu) + r * 2 * args.ffn;
     const T* up = gate + args.ffn;
@@ -22,7 +35,7 @@ void SwiGlu(const SwiGluArgs& args, int thread, int threads) {
 
 template <typename T>
 void SwiGluGrad(const SwiGluGradArgs& args, int thread, int threads) {
-  const Part part = PartOf(args.rows, thread, threads);
+  const Part part = PartOf(RowsOf(args), thread, threads);
   for (int64_t r = part.begin; r < part.end; ++r) {
     const T* dy = static_cast<const T*>(args.dy) + r * args.ffn;
     const T* gate = static_cast<const T*>(args.gu) + r * 2 * args.ffn;

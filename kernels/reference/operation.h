@@ -31,6 +31,13 @@ struct Operation {
   const model::Value& Output(int index) const { return program.value(op.outputs[index]); }
   // Extent of dim `dim` of input `index`.
   int64_t Extent(int index, int dim) const { return Input(index).dims[dim].local; }
+  // Counts (int32 held as numbers) of input `index`, and their sum.
+  int64_t Count(int index, int64_t i) const { return static_cast<int64_t>(inputs[index][i]); }
+  int64_t SumOfCounts(int index) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < Input(index).elements(); ++i) sum += Count(index, i);
+    return sum;
+  }
   template <typename T>
   const T& attributes() const {
     return std::get<T>(op.attributes);
@@ -62,6 +69,21 @@ Status AllReduce(const Operation& operation);
 Status ReduceScatter(const Operation& operation);
 Status AllGather(const Operation& operation);
 void Accumulate(const Operation& operation);
+void RouterLogits(const Operation& operation);
+void RouterLogitsGradInput(const Operation& operation);
+void RouterLogitsGradWeight(const Operation& operation);
+void RouterTopK(const Operation& operation);
+void RouterTopKGrad(const Operation& operation);
+void RouterLoss(const Operation& operation);
+void RouterLossGrad(const Operation& operation);
+void Permute(const Operation& operation);
+void PermuteGrad(const Operation& operation);
+void GroupedMatmul(const Operation& operation);
+void GroupedMatmulGradInput(const Operation& operation);
+void GroupedMatmulGradWeight(const Operation& operation);
+void Combine(const Operation& operation);
+void CombineGrad(const Operation& operation);
+Status AllToAll(const Operation& operation);
 void ControlTotals(const Operation& operation);
 void SumOfSquares(const Operation& operation);
 Status ControlReduce(const Operation& operation);

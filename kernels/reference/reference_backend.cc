@@ -93,6 +93,50 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kCast:
       r::Copy(operation);
       return OkStatus();
+    case OpKind::kRouterLogits:
+      r::RouterLogits(operation);
+      return OkStatus();
+    case OpKind::kRouterLogitsGradInput:
+      r::RouterLogitsGradInput(operation);
+      return OkStatus();
+    case OpKind::kRouterLogitsGradWeight:
+      r::RouterLogitsGradWeight(operation);
+      return OkStatus();
+    case OpKind::kRouterTopK:
+      r::RouterTopK(operation);
+      return OkStatus();
+    case OpKind::kRouterTopKGrad:
+      r::RouterTopKGrad(operation);
+      return OkStatus();
+    case OpKind::kRouterLoss:
+      r::RouterLoss(operation);
+      return OkStatus();
+    case OpKind::kRouterLossGrad:
+      r::RouterLossGrad(operation);
+      return OkStatus();
+    case OpKind::kPermute:
+      r::Permute(operation);
+      return OkStatus();
+    case OpKind::kPermuteGrad:
+      r::PermuteGrad(operation);
+      return OkStatus();
+    case OpKind::kGroupedMatmul:
+      r::GroupedMatmul(operation);
+      return OkStatus();
+    case OpKind::kGroupedMatmulGradInput:
+      r::GroupedMatmulGradInput(operation);
+      return OkStatus();
+    case OpKind::kGroupedMatmulGradWeight:
+      r::GroupedMatmulGradWeight(operation);
+      return OkStatus();
+    case OpKind::kCombine:
+      r::Combine(operation);
+      return OkStatus();
+    case OpKind::kCombineGrad:
+      r::CombineGrad(operation);
+      return OkStatus();
+    case OpKind::kAllToAll:
+      return r::AllToAll(operation);
     case OpKind::kControlTotals:
       r::ControlTotals(operation);
       return OkStatus();

@@ -319,6 +319,224 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
   }
 }
 
+// --- Mixture of experts.
+
+model::RouterAttributes Router(int64_t experts, int64_t top_k, int64_t tokens) {
+  model::RouterAttributes router;
+  router.experts = experts;
+  router.top_k = top_k;
+  router.tokens = tokens;
+  router.compute = DType::kFloat64;
+  return router;
+}
+
+// Every kind of router.
+std::vector<model::RouterAttributes> Routers() {
+  std::vector<model::RouterAttributes> routers;
+  for (const auto score : {model::RouterScore::kSoftmax, model::RouterScore::kSigmoid}) {
+    for (const bool normalise : {false, true}) {
+      for (const int64_t top_k : {1, 2, 5}) {
+        model::RouterAttributes router = Router(5, top_k, 3);
+        router.score = score;
+        router.normalise = normalise;
+        router.capacity = normalise ? 2 : 0;
+        router.aux_loss_coef = 0.3;
+        router.z_loss_coef = normalise ? 0 : 0.2;
+        routers.push_back(router);
+      }
+    }
+  }
+  return routers;
+}
+
+constexpr int64_t kTokens = 6;
+
+TestOp TopK(const model::RouterAttributes& router, std::vector<double> logits) {
+  const int64_t samples = kTokens / router.tokens;
+  return {OpKind::kRouterTopK,
+          router,
+          {Doubles({kTokens, router.experts}, std::move(logits))},
+          {Empty({kTokens, router.top_k}), Empty({kTokens, router.top_k}),
+           Empty({kTokens, router.top_k}), Empty({router.experts}),
+           Empty({samples, router.experts})}};
+}
+
+TEST_F(ReferenceGradient, OfRouterTopK) {
+  for (const model::RouterAttributes& router : Routers()) {
+    const TestOp op = TopK(router, random_.Logits(kTokens, router.experts));
+    const std::vector<double> dy = random_.Normals(kTokens * router.top_k);
+    const TestResult gradient = Run({OpKind::kRouterTopKGrad,
+                                     router,
+                                     {Doubles({kTokens, router.top_k}, dy), op.inputs[0],
+                                      Doubles({kTokens, router.top_k}, Run(op).outputs[1])},
+                                     {Empty({kTokens, router.experts})}});
+    const std::vector<double> differences = OfInput(op, 0, dy);
+    for (size_t i = 0; i < differences.size(); ++i)
+      EXPECT_NEAR(gradient.outputs[0][i], differences[i], 1e-8);
+  }
+}
+
+TEST_F(ReferenceGradient, OfRouterLoss) {
+  for (const model::RouterAttributes& router : Routers()) {
+    const TestResult choice = Run(TopK(router, random_.Logits(kTokens, router.experts)));
+    const TestValue logits = Doubles({kTokens, router.experts}, choice.inputs[0]);
+    const TestValue routed = Doubles({2, router.experts}, choice.outputs[4]);
+    const TestValue weights = Doubles({kTokens}, {1, 0, 0.5, 2, 1, 1});
+    const int64_t lanes = model::kRouterLanes + router.experts;
+    const TestOp op{OpKind::kRouterLoss,
+                    router,
+                    {logits, routed, Doubles({router.experts}, choice.outputs[3]), weights},
+                    {Empty({lanes})}};
+    std::vector<double> dy(lanes, 0.0);
+    dy[0] = dy[1] = 1;
+    const TestResult gradient = Run({OpKind::kRouterLossGrad,
+                                     router,
+                                     {logits, routed, weights},
+                                     {Empty({kTokens, router.experts})}});
+    // Where every expert is chosen the auxiliary loss is constant.
+    const std::vector<double> differences = OfInput(op, 0, dy);
+    for (size_t i = 0; i < differences.size(); ++i)
+      EXPECT_NEAR(gradient.outputs[0][i], differences[i], 1e-8);
+  }
+}
+
+TEST(RouterLoss, IsTheFormulaOfEachRowTimesItsWeight) {
+  ReferenceBackend backend;
+  model::RouterAttributes router = Router(2, 1, 2);
+  router.aux_loss_coef = 0.5;
+  router.z_loss_coef = 0.25;
+  // One row of two tokens with p = (3/4, 1/4) and (1/2, 1/2), both routed to expert 0, one dropped.
+  const TestResult result =
+      RunOp(backend, {OpKind::kRouterLoss,
+                      router,
+                      {Doubles({2, 2}, {std::log(3.0), 0, 0, 0}), Doubles({1, 2}, {2, 0}),
+                       Doubles({2}, {1, 0}), Doubles({2}, {1, 2})},
+                      {Empty({5})}});
+  const double aux = 0.5 * 2 / (1 * 4.0) * ((0.75 + 0.5) * 2);
+  const double z = 0.25 * (std::log(4.0) * std::log(4.0) + std::log(2.0) * std::log(2.0)) / 2;
+  EXPECT_NEAR(result.outputs[0][0], 3 * aux, 1e-12);
+  EXPECT_NEAR(result.outputs[0][1], 3 * z, 1e-12);
+  EXPECT_EQ(result.outputs[0][2], 1);
+  EXPECT_EQ(result.outputs[0][3], 2);
+  EXPECT_EQ(result.outputs[0][4], 0);
+}
+
+TEST(RouterTopK, TiesGoToTheLowestExpertAndABiasMovesTheChoiceAlone) {
+  ReferenceBackend backend;
+  model::RouterAttributes router = Router(4, 2, 1);
+  router.normalise = false;
+  TestOp op{OpKind::kRouterTopK,
+            router,
+            {Doubles({1, 4}, {0, 1, 1, 1})},
+            {Empty({1, 2}), Empty({1, 2}), Empty({1, 2}), Empty({4}), Empty({1, 4})}};
+  EXPECT_EQ(RunOp(backend, op).outputs[1], (std::vector<double>{1, 2}));
+  op.inputs.push_back(Doubles({4}, {1, 0, 0, 0}));
+  const TestResult biased = RunOp(backend, op);
+  EXPECT_EQ(biased.outputs[1], (std::vector<double>{0, 1}));
+  EXPECT_NEAR(biased.outputs[0][0], 1 / (1 + 3 * std::exp(1.0)), 1e-12);
+}
+
+TEST_F(ReferenceGradient, OfPermuteAndCombineWithDroppedChoices) {
+  for (const model::RouterAttributes& router : Routers()) {
+    const int64_t hidden = 3, choices = kTokens * router.top_k;
+    const TestResult choice = Run(TopK(router, random_.Logits(kTokens, router.experts)));
+    const TestValue slots{DType::kInt32, {kTokens, router.top_k}, choice.outputs[2]};
+    const TestOp permute{
+        OpKind::kPermute,
+        router,
+        {Doubles({kTokens, hidden}, random_.Normals(kTokens * hidden)), slots},
+        {Empty({choices, hidden})}};
+    std::vector<double> dy = random_.Normals(choices * hidden);
+    const TestResult dx = Run({OpKind::kPermuteGrad,
+                               router,
+                               {Doubles({choices, hidden}, dy), slots},
+                               {Empty({kTokens, hidden})}});
+    EXPECT_LE(RelativeError(dx.outputs[0], OfInput(permute, 0, dy)), kTolerance);
+    const TestOp combine{OpKind::kCombine,
+                         router,
+                         {Doubles({choices, hidden}, random_.Normals(choices * hidden)), slots,
+                          Doubles({kTokens, router.top_k}, random_.Normals(choices))},
+                         {Empty({kTokens, hidden})}};
+    dy = random_.Normals(kTokens * hidden);
+    const TestResult gradient = Run({OpKind::kCombineGrad,
+                                     router,
+                                     {Doubles({kTokens, hidden}, dy), combine.inputs[0], slots,
+                                      combine.inputs[2]},
+                                     {Empty({choices, hidden}), Empty({kTokens, router.top_k})}});
+    EXPECT_LE(RelativeError(gradient.outputs[0], OfInput(combine, 0, dy)), kTolerance);
+    EXPECT_LE(RelativeError(gradient.outputs[1], OfInput(combine, 2, dy)), kTolerance);
+  }
+}
+
+TEST_F(ReferenceGradient, OfGroupedMatmulWithExpertsWithoutRows) {
+  // Two senders, three experts: one without any row, one with rows of one sender alone; the last
+  // row of the buffer is not used.
+  const model::GroupedAttributes grouped{6, 3, 7, false};
+  const TestValue counts{DType::kInt32, {6}, {2, 0, 3, 1, 0, 0}};
+  const int64_t rows = 7, k = 4, n = 3;
+  const TestOp op{OpKind::kGroupedMatmul,
+                  grouped,
+                  {Doubles({rows, k}, random_.Normals(rows * k)),
+                   Doubles({3 * n, k}, random_.Normals(3 * n * k)), counts},
+                  {Empty({rows, n})}};
+  const std::vector<double> dy = random_.Normals(rows * n);
+  const TestValue dy_value = Doubles({rows, n}, dy);
+  const TestResult dx = Run({OpKind::kGroupedMatmulGradInput,
+                             grouped,
+                             {dy_value, op.inputs[1], counts},
+                             {Empty({rows, k})}});
+  const TestResult dw = Run({OpKind::kGroupedMatmulGradWeight,
+                             grouped,
+                             {dy_value, op.inputs[0], counts},
+                             {Empty({3 * n, k})}});
+  EXPECT_LE(RelativeError(dx.outputs[0], OfInput(op, 0, dy)), kTolerance);
+  EXPECT_LE(RelativeError(dw.outputs[0], OfInput(op, 1, dy)), kTolerance);
+  for (int64_t i = n * k; i < 2 * n * k; ++i) EXPECT_EQ(dw.outputs[0][i], 0);
+}
+
+// The objective with auxiliary losses, through routers, experts, shared experts and norms.
+TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
+  for (const bool sigmoid : {false, true}) {
+    for (const double capacity_factor : {0.0, 1.0}) {
+      model::ModelConfig config = model::SmallMixture("AEAE");
+      config.experts.score = sigmoid ? model::RouterScore::kSigmoid : model::RouterScore::kSoftmax;
+      config.experts.capacity_factor = capacity_factor;
+      const uint64_t seed = static_cast<uint64_t>(random_.Integer(1, 1 << 30));
+      ProgramRun run(backend_, model::StageOptions(config, {}, 2, 7), seed);
+      const Microbatch microbatch = run.MakeMicrobatch(seed);
+      const auto objective = [&] {
+        double sum = run.Train(microbatch, true)[0];
+        for (const model::ValueId totals : run.program().router_totals) {
+          const std::vector<double> lanes = run.Read(totals);
+          EXPECT_GT(lanes[0], 0);
+          EXPECT_GT(lanes[1], 0);
+          EXPECT_EQ(capacity_factor == 0, lanes[2] == 0) << lanes[2] << " dropped";
+          sum += lanes[0] + lanes[1];
+        }
+        return sum;
+      };
+      objective();
+      for (const model::ParameterEntry& entry : run.program().parameters) {
+        auto* parameter = static_cast<double*>(run.executable().Address(entry.value, 0));
+        const std::vector<double> gradient = run.Read(entry.gradient);
+        const int64_t count = run.program().value(entry.value).elements();
+        for (int trial = 0; trial < 3; ++trial) {
+          const int64_t i = random_.Integer(0, count - 1);
+          const double before = parameter[i];
+          // Small, so that no token comes to another expert between the two.
+          parameter[i] = before + 1e-6;
+          const double above = objective();
+          parameter[i] = before - 1e-6;
+          const double below = objective();
+          parameter[i] = before;
+          EXPECT_NEAR((above - below) / 2e-6, gradient[i], 1e-5 * (1 + std::abs(gradient[i])))
+              << run.program().value(entry.value).name << " element " << i;
+        }
+      }
+    }
+  }
+}
+
 // Every parameter of a small model, tied and not: a few random elements each, moved in float64
 // behind the executable.
 TEST_F(ReferenceGradient, OfAWholeProgramIsThatOfItsLoss) {

@@ -6,7 +6,8 @@
 namespace troupe::kernels::reference {
 
 void SwiGlu(const Operation& operation) {
-  const int64_t rows = operation.Extent(0, 0);
+  const int64_t rows =
+      operation.inputs.size() > 1 ? operation.SumOfCounts(1) : operation.Extent(0, 0);
   const int64_t ffn = operation.Extent(0, 1) / 2;
   for (int64_t r = 0; r < rows; ++r) {
     const double* gate = operation.inputs[0] + r * 2 * ffn;
@@ -17,7 +18,8 @@ void SwiGlu(const Operation& operation) {
 }
 
 void SwiGluGrad(const Operation& operation) {
-  const int64_t rows = operation.Extent(1, 0);
+  const int64_t rows =
+      operation.inputs.size() > 2 ? operation.SumOfCounts(2) : operation.Extent(1, 0);
   const int64_t ffn = operation.Extent(1, 1) / 2;
   for (int64_t r = 0; r < rows; ++r) {
     const double* gate = operation.inputs[1] + r * 2 * ffn;

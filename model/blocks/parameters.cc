@@ -6,8 +6,6 @@
 namespace troupe::model {
 namespace {
 
-constexpr double kInitStd = 0.02;
-
 // This rank's part of `extent`, cut in whole units.
 Range UnitRange(const ProgramBuilder& builder, int64_t extent, int64_t unit) {
   const Range units = builder.TensorRange(extent / unit);

@@ -9,6 +9,9 @@
 
 namespace troupe::model {
 
+// Standard deviation of initial weights, unless they end in a residual.
+inline constexpr double kInitStd = 0.02;
+
 // Weights of an RMSNorm over hidden: f[H], all 1 at first, Replicated on tensor. Returns what F
 // reads of it.
 ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,

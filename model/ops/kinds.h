@@ -36,6 +36,21 @@ OpRules ControlTotalsRules();
 OpRules SumOfSquaresRules();
 OpRules ControlReduceRules();
 OpRules AdamWRules();
+OpRules RouterLogitsRules();
+OpRules RouterLogitsGradInputRules();
+OpRules RouterLogitsGradWeightRules();
+OpRules RouterTopKRules();
+OpRules RouterTopKGradRules();
+OpRules RouterLossRules();
+OpRules RouterLossGradRules();
+OpRules PermuteRules();
+OpRules PermuteGradRules();
+OpRules AllToAllRules();
+OpRules GroupedMatmulRules();
+OpRules GroupedMatmulGradInputRules();
+OpRules GroupedMatmulGradWeightRules();
+OpRules CombineRules();
+OpRules CombineGradRules();
 
 }  // namespace troupe::model
 

@@ -36,7 +36,22 @@ const OpRules& RulesOf(OpKind kind) {
                                                           ControlTotalsRules(),
                                                           SumOfSquaresRules(),
                                                           ControlReduceRules(),
-                                                          AdamWRules()};
+                                                          AdamWRules(),
+                                                          RouterLogitsRules(),
+                                                          RouterLogitsGradInputRules(),
+                                                          RouterLogitsGradWeightRules(),
+                                                          RouterTopKRules(),
+                                                          RouterTopKGradRules(),
+                                                          RouterLossRules(),
+                                                          RouterLossGradRules(),
+                                                          PermuteRules(),
+                                                          PermuteGradRules(),
+                                                          AllToAllRules(),
+                                                          GroupedMatmulRules(),
+                                                          GroupedMatmulGradInputRules(),
+                                                          GroupedMatmulGradWeightRules(),
+                                                          CombineRules(),
+                                                          CombineGradRules()};
   return kRules[static_cast<int>(kind)];
 }
 

@@ -1,4 +1,5 @@
-// kSwiGlu, kSwiGluGrad: y = silu(gate)·up of gu = gate|up, each segment sharded by itself.
+// kSwiGlu, kSwiGluGrad: y = silu(gate)·up of gu = gate|up, each segment sharded by itself. With
+// counts (of experts' rows) as a last input only the rows up to their sum are computed.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -20,6 +21,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&gu, "rn", true, ShardHow::kSegments}}));
   TROUPE_RETURN_IF_ERROR(CheckSegments(gu));
+  if (in.size() > 1) TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kInt32, 1));
   const Segment& gate = gu.segments[0];
   return std::vector<ValueType>{{gu.dtype,
                                  {gu.dims[0], {"ffn", gate.global, gate.local}},
@@ -45,8 +47,9 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  return context.Emit(OpKind::kSwiGluGrad, NoAttributes(),
-                      {context.GradientOf(op.outputs[0]), op.inputs[0]}, {op.inputs[0]});
+  std::vector<ValueId> inputs = {context.GradientOf(op.outputs[0])};
+  inputs.insert(inputs.end(), op.inputs.begin(), op.inputs.end());
+  return context.Emit(OpKind::kSwiGluGrad, NoAttributes(), inputs, {op.inputs[0]});
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ class ChunkStorage {
     if (output.view_of != kNoValue || output.bytes() != program_.value(x).bytes()) return;
     const ChunkInterface& chunk = program_.chunks[chunk_index_];
     if (y == chunk.output || y == chunk.input_gradient) return;
+    if (op.kind == OpKind::kAllToAll && program_.mesh.degrees[Axis::kExpert] > 1) return;
     if (op.kind != OpKind::kCopy) {
       if (program_.value(root).role != Role::kActivation || root == chunk.output) return;
       for (int order = 0; order < kOrders; ++order) {

@@ -42,6 +42,15 @@ CollectiveGroup ReplicateGroup() {
   return group;
 }
 
+CollectiveGroup SharingGroup(const Placement& placement) {
+  CollectiveGroup group;
+  for (const Axis axis : kDataAxes) {
+    if (placement[axis] == Replicated() || placement[axis] == PartialSum())
+      group.axes |= GroupOf(axis).axes;
+  }
+  return group;
+}
+
 Placement RowsPlacement() {
   Placement placement;
   for (const Axis axis : kDataAxes) placement[axis] = Shard(0);
@@ -103,6 +112,7 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   const ValueType whole = [&] {
     ValueType type = {DType::kFloat32, spec.dims, {}, spec.segments};
     type.placement[Axis::kTensor] = spec.tensor;
+    type.placement[Axis::kExpert] = spec.expert;
     return type;
   }();
   ValueType stored = whole;
@@ -117,7 +127,7 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   ParameterEntry entry;
   entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
   entry.compute_copy = entry.value;
-  if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2) {
+  if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2 && !spec.full_precision) {
     ValueType copy = stored;
     copy.dtype = DType::kBFloat16;
     entry.compute_copy =
@@ -146,7 +156,8 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const Range& rows,
                                 ParameterEntry* entry) {
   const int chunk = chunk_index();
   std::vector<Op>& unshard = program_.ops[chunk][static_cast<int>(Piece::kUnshard)];
-  CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kUnshard};
+  CollectiveAttributes attributes = {SharingGroup(program_.value(entry->compute_copy).placement),
+                                     CollectivePurpose::kUnshard};
   ValueId copy = entry->compute_copy;
   if (zero_stage_ > 0) {
     CollectiveAttributes gather = {ShardGroup(), CollectivePurpose::kUnshard};
@@ -238,6 +249,23 @@ void ProgramBuilder::EmitInto(ValueId output, OpKind kind, Attributes attributes
        .inputs = std::move(inputs),
        .outputs = {output},
        .row_chunk = row_chunk_,
+       .layer = layer_});
+}
+
+void ProgramBuilder::AddRouterLoss(const std::string& name, const RouterAttributes& router,
+                                   std::vector<ValueId> inputs) {
+  if (!status_.ok()) return;
+  auto types = InferTypes(program_, OpKind::kRouterLoss, router, inputs);
+  if (!types.ok()) return Fail(Annotate(types.status(), name));
+  const ValueId totals = AppendValue(program_, name, Role::kInput, -1, std::move((*types)[0]));
+  program_.router_totals.push_back(totals);
+  program_.ops.back()[static_cast<int>(Piece::kForward)].push_back(
+      {.kind = OpKind::kRouterLoss,
+       .attributes = router,
+       .inputs = std::move(inputs),
+       .outputs = {totals},
+       .first_writer = true,
+       .gradient_in_forward = true,
        .layer = layer_});
 }
 

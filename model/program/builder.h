@@ -20,6 +20,9 @@ namespace troupe::model {
 // their gradients reduce over them.
 inline constexpr Axis kDataAxes[] = {Axis::kDataReplicate, Axis::kDataShard, Axis::kExpert};
 CollectiveGroup DataGroup();
+// Those of them along which a value of this placement is Replicated (a parameter: the ranks that
+// share it) or Partial(sum) (its gradient: the ranks that it is summed over).
+CollectiveGroup SharingGroup(const Placement& placement);
 
 // Of these, the axes over which the optimizer (and by stage gradients and parameters) of dense
 // parameters may be sharded, and the rest.
@@ -35,6 +38,8 @@ struct ParameterSpec {
   std::vector<Dim> dims;
   std::vector<Segment> segments;  // along dim 0
   AxisPlacement tensor;           // on the tensor axis
+  AxisPlacement expert;           // on the expert axis: Shard(0) of a bank of experts
+  bool full_precision = false;    // kernels read the float32 master whatever the compute dtype
   std::vector<ParameterPart> parts;
   ParameterEntry::Init init = ParameterEntry::Init::kNormal;
   double init_std = 0.02;
@@ -71,6 +76,11 @@ class ProgramBuilder {
                const std::string& name);
   // Appends to F an operation that accumulates into `output`.
   void EmitInto(ValueId output, OpKind kind, Attributes attributes, std::vector<ValueId> inputs);
+
+  // Appends kRouterLoss, which an evaluation skips, and a new value of router_totals that it
+  // accumulates in.
+  void AddRouterLoss(const std::string& name, const RouterAttributes& router,
+                     std::vector<ValueId> inputs);
 
   // Conversions on the tensor axis.
   ValueId Copy(ValueId x, const std::string& name);

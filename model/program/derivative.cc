@@ -102,7 +102,8 @@ Status Differentiate(Program& program, int chunk_index) {
   const std::vector<Op> forward = program.Ops(chunk_index, Piece::kForward);
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
     const OpRules& rules = RulesOf(op->kind);
-    const bool is_loss = op->kind == OpKind::kCrossEntropy;
+    const bool is_loss =
+        op->kind == OpKind::kCrossEntropy || op->kind == OpKind::kRouterLoss;
     const bool reached = std::any_of(op->outputs.begin(), op->outputs.end(),
                                      [&](ValueId output) { return context.HasGradient(output); });
     if (!is_loss && !reached) continue;

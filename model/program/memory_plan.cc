@@ -117,6 +117,7 @@ class Planner {
         place(id);
       }
     }
+    for (const ValueId id : program_.router_totals) place(id);
     for (const ValueId id : {program_.loss_totals, program_.control_word, program_.scalars}) {
       if (id != kNoValue) place(id);
     }

@@ -32,8 +32,23 @@ const char* Name(OpKind kind) {
                                                       "control_totals",
                                                       "sum_of_squares",
                                                       "control_reduce",
-                                                      "adamw"};
-  static_assert(static_cast<int>(OpKind::kAdamW) + 1 == kNumOpKinds);
+                                                      "adamw",
+                                                      "router_logits",
+                                                      "router_logits_grad_input",
+                                                      "router_logits_grad_weight",
+                                                      "router_top_k",
+                                                      "router_top_k_grad",
+                                                      "router_loss",
+                                                      "router_loss_grad",
+                                                      "permute",
+                                                      "permute_grad",
+                                                      "all_to_all",
+                                                      "grouped_matmul",
+                                                      "grouped_matmul_grad_input",
+                                                      "grouped_matmul_grad_weight",
+                                                      "combine",
+                                                      "combine_grad"};
+  static_assert(static_cast<int>(OpKind::kCombineGrad) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

@@ -64,8 +64,37 @@
 //                                                                       factor = min(1, max_norm/(norm + 1e-6)), 1 if max_norm
 //                                                                       is 0. Nothing changes if lane nonfinite is not 0
 //
+// Mixture of experts. E experts, k experts a token, S slots (rows of the permuted buffer: at most R·k), M rows that
+// this rank's experts may receive, L local experts, C counts (one for each pair of sending rank and local expert,
+// ranks outermost; the expert of count c is c mod L). Rows beyond the sum of counts are unspecified and never read.
+// kRouterLogits           x c[R,H], w f[E,H]                            logits f[R,E] = x wᵀ, products and sums in f
+// kRouterLogitsGradInput  dlogits f[R,E], w f[E,H]                      dx c[R,H] = dlogits w
+// kRouterLogitsGradWeight dlogits f[R,E], x c[R,H]                      dw f[E,H] += dlogitsᵀ x
+// kRouterTopK             logits f[R,E], optionally bias f[E]           weights f[R,k]: scores of the chosen, over their sum
+//                                                                       where so asked; experts i[R,k], best first, ties
+//                                                                       to the lowest; slots i[R,k]: row in the buffer
+//                                                                       sorted by expert, then token; -1 dropped (beyond
+//                                                                       the capacity); counts i[E] kept; routed f[B,E] of
+//                                                                       each of the B samples, dropped ones included. The
+//                                                                       bias moves the choice, never the weights
+// kRouterTopKGrad         dweights f[R,k], logits, experts              dlogits f[R,E]
+// kRouterLoss             logits, routed, counts, weights f[R]          totals d[3+E] +=: {Σ W·auxiliary, Σ W·z, dropped,
+//                                                                       routed to each expert}, W: a sample's sum of
+//                                                                       weights (formulas: model/ops/router_loss.cc)
+// kRouterLossGrad         logits, routed, weights f[R]                  dlogits f[R,E]
+// kPermute                x c[R,H], slots i[R,k]                        y c[S,H]: y[slots[r,j]] = x[r]
+// kPermuteGrad            dy c[S,H], slots                              dx c[R,H] = Σ_j dy[slots[r,j]]
+// kAllToAll               x c[S,H], sent i[C], received i[C]            y c[M,H]: rows to each rank, as many as its counts
+//                         or counts i[C] alone                          in `sent` sum to; or equal blocks of the counts
+// kGroupedMatmul          x c[M,K], w c[L·N,K], counts i[C]             y c[M,N]: each count's rows times its expert's wᵀ
+// kGroupedMatmulGradInput dy c[M,N], w, counts                          dx c[M,K]
+// kGroupedMatmulGradWeight dy c[M,N], x c[M,K], counts                  dw f[L·N,K] +=; an expert without rows adds 0
+// kSwiGlu, kSwiGluGrad    … and counts as a last input                  rows up to the sum of counts alone
+// kCombine                x c[S,H], slots, weights f[R,k]               y c[R,H] = Σ_j weights[r,j]·x[slots[r,j]]
+// kCombineGrad            dy c[R,H], x, slots, weights                  dx c[S,H], dweights f[R,k] (0 of dropped ones)
+//
 // Storage: an output may be a view of an input (Value::view_of): kRope, kAdd (of a), kSwiGluGrad (of gu),
-// kSoftmaxStatsGrad (of logits), kAllReduce, kCopy. Kernels of these kinds must allow it; for all other kinds outputs
+// kSoftmaxStatsGrad (of logits), kAllReduce, kCopy, and kAllToAll in a group of one rank. Kernels of these kinds must allow it; for all other kinds outputs
 // never overlap inputs.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
@@ -86,8 +115,11 @@ enum class OpKind : uint8_t {
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kAccumulate, kCast,
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
+  kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
+  kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
+  kGroupedMatmulGradWeight, kCombine, kCombineGrad,
 };
-inline constexpr int kNumOpKinds = 30;
+inline constexpr int kNumOpKinds = 45;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -151,12 +183,36 @@ struct CollectiveAttributes {
   int64_t extent = 0;
   // Of kAllGather: the segments of the result, which its blocks do not regard.
   std::vector<Segment> segments;
+  // Of kAllToAll with counts: bounds of the rows that go in and come out.
+  int64_t rows_in = 0, rows_out = 0;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
+struct RouterAttributes {
+  RouterScore score = RouterScore::kSoftmax;
+  bool normalise = true;     // weights over their sum
+  int64_t experts = 0;       // E
+  int64_t top_k = 0;         // k
+  int64_t tokens = 0;        // T
+  int64_t capacity = 0;      // rows that an expert takes of this rank's tokens; 0: all
+  int64_t slots = 0;         // S
+  double aux_loss_coef = 0;  // of the auxiliary loss
+  double z_loss_coef = 0;
+  DType compute = DType::kFloat32;  // c
+};
+// Most experts of a router: kernels keep one token's scores on the stack.
+inline constexpr int64_t kMaxExperts = 1024;
+// Lanes of a router's totals before those of the experts.
+inline constexpr int kRouterLanes = 3;
+struct GroupedAttributes {
+  int64_t experts = 0;        // E
+  int64_t local_experts = 0;  // L
+  int64_t expected_rows = 0;  // if tokens spread evenly: for costs
+  bool gate_up = false;       // the output is gate|up
+};
 struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
-                                CollectiveAttributes, ControlAttributes, AdamWAttributes>;
+                                CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };

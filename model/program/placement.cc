@@ -29,7 +29,8 @@ std::string ToText(const AxisPlacement& placement) {
   }
   const char* how = placement.how == ShardHow::kContiguous ? ""
                     : placement.how == ShardHow::kHeadTail ? ",head_tail"
-                                                           : ",segments";
+                    : placement.how == ShardHow::kSegments ? ",segments"
+                                                           : ",experts";
   return fmt::format("S({}{})", static_cast<int>(placement.dim), how);
 }
 

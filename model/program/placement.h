@@ -38,9 +38,9 @@ struct MeshView {
 enum class PlacementKind : uint8_t { kReplicated, kCopied, kShard, kPartialSum, kPartialMax };
 
 // How a sharded dim is cut: contiguous blocks, a head and a tail chunk each (balanced causal context), or every
-// segment of a fused tensor (gate|up, q|k|v) by itself. Blocks are balanced: sizes differ by at most one, the larger
+// segment of a fused tensor (gate|up, q|k|v) by itself; or, of routed rows, by the experts that ranks own. Blocks are balanced: sizes differ by at most one, the larger
 // first.
-enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments };
+enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments, kExperts };
 
 struct AxisPlacement {
   PlacementKind kind = PlacementKind::kReplicated;

@@ -34,6 +34,19 @@ struct AttributesText {
                        a.replicated ? " replicated" : "",
                        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", Name(a.purpose));
   }
+  std::string operator()(const RouterAttributes& a) const {
+    std::string text = fmt::format("{}{}, {} of {} experts, tokens {}",
+                                   a.score == RouterScore::kSoftmax ? "softmax" : "sigmoid",
+                                   a.normalise ? " normalised" : "", a.top_k, a.experts, a.tokens);
+    if (a.capacity > 0) text += fmt::format(", capacity {}", a.capacity);
+    if (a.aux_loss_coef > 0) text += fmt::format(", aux {:g}", a.aux_loss_coef);
+    if (a.z_loss_coef > 0) text += fmt::format(", z {:g}", a.z_loss_coef);
+    return text;
+  }
+  std::string operator()(const GroupedAttributes& a) const {
+    return fmt::format("{} of {} experts, {} rows expected", a.local_experts, a.experts,
+                       a.expected_rows);
+  }
   std::string operator()(const ControlAttributes& a) const {
     return fmt::format("rank {}", a.rank);
   }

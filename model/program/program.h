@@ -75,6 +75,7 @@ struct Program {
   std::vector<Op> initialize;         // after parameters are filled: compute copies
 
   ValueId loss_totals = kNoValue;     // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor
+  std::vector<ValueId> router_totals; // d[3+E] of each block E of this rank, in order, of the step so far
   ValueId control_word = kNoValue;    // d[kControlLanes]
   ValueId scalars = kNoValue;         // f[2]: {learning rate, step} of this update, inputs
 

@@ -91,7 +91,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   const bool needs_rows = std::any_of(
       program.chunks.begin(), program.chunks.end(),
       [](const auto& chunk) {
-        return chunk.tokens != kNoValue || chunk.targets != kNoValue || chunk.documents != kNoValue;
+        return chunk.tokens != kNoValue || chunk.targets != kNoValue ||
+               chunk.documents != kNoValue || chunk.weights != kNoValue;
       });
   if (needs_rows) {
     executor->reader_ = std::make_unique<BatchReader>(

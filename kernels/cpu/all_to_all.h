@@ -1,0 +1,29 @@
+// kAllToAll as an instruction.
+#ifndef TROUPE_KERNELS_CPU_ALL_TO_ALL_H_
+#define TROUPE_KERNELS_CPU_ALL_TO_ALL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "collective/communicator.h"
+#include "kernels/cpu/instruction.h"
+
+namespace troupe::kernels::cpu {
+
+struct AllToAllArgs {
+  const char* input;
+  char* output;
+  // i[num_counts] rows to and from each pair of rank and expert; null: equal blocks of one element.
+  const int32_t* sent;
+  const int32_t* received;
+  int64_t num_counts;
+  int64_t row_bytes;
+};
+
+// A null communicator is a group of one: rows stay where they are or are copied.
+std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
+                                          Communicator* communicator);
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_ALL_TO_ALL_H_

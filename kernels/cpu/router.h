@@ -1,0 +1,63 @@
+// What a router does with logits: scalar code in float32, since it has one number for each token and
+// expert where the products beside it have thousands. On one thread: a choice's slot depends on all
+// choices before it.
+#ifndef TROUPE_KERNELS_CPU_ROUTER_H_
+#define TROUPE_KERNELS_CPU_ROUTER_H_
+
+#include <cstdint>
+
+#include "model/program/op.h"
+
+namespace troupe::kernels::cpu {
+
+struct RouterTopKArgs {
+  const float* logits;  // f[R,E]
+  const float* bias;    // f[E] or null
+  float* weights;       // f[R,k]
+  int32_t* chosen;      // i[R,k]
+  int32_t* slots;       // i[R,k]
+  int32_t* counts;      // i[E]
+  float* routed;        // f[B,E]
+  int64_t rows;
+  model::RouterAttributes router;
+};
+void RouterTopK(const RouterTopKArgs& args, int thread, int threads);
+
+struct RouterTopKGradArgs {
+  const float* dweights;  // f[R,k]
+  const float* logits;    // f[R,E]
+  const int32_t* chosen;  // i[R,k]
+  float* dlogits;         // f[R,E]
+  int64_t rows;
+  model::RouterAttributes router;
+};
+void RouterTopKGrad(const RouterTopKGradArgs& args, int thread, int threads);
+
+struct RouterLossArgs {
+  const float* logits;    // f[R,E]
+  const float* routed;    // f[B,E]
+  const int32_t* counts;  // i[E]
+  const float* weights;   // f[R]
+  double* totals;         // d[3+E]
+  int64_t samples;
+  model::RouterAttributes router;
+  bool accumulate;
+};
+void RouterLoss(const RouterLossArgs& args, int thread, int threads);
+
+struct RouterLossGradArgs {
+  const float* logits;   // f[R,E]
+  const float* routed;   // f[B,E]
+  const float* weights;  // f[R]
+  float* dlogits;        // f[R,E]
+  int64_t samples;
+  model::RouterAttributes router;
+};
+void RouterLossGrad(const RouterLossGradArgs& args, int thread, int threads);
+
+// Scores of a token's logits: scores[E]; returns log Σ exp(logits).
+float RouterScores(const float* logits, const model::RouterAttributes& router, float* scores);
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_ROUTER_H_

@@ -1,0 +1,128 @@
+// kGroupedMatmul, kGroupedMatmulGradInput, kGroupedMatmulGradWeight: one product for each expert over
+// its rows. A bank is the experts' matrices one below the other, [L·N, K], Shard(0) over expert;
+// rows are Shard(0) by expert there. On every other axis the letters are those of kMatmul.
+#include <algorithm>
+
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+const AxisPlacement kByExpert = Shard(0, ShardHow::kExperts);
+
+// Checks the expert axis of rows or a bank and returns the value without it, for the common rule.
+StatusOr<Value> Apart(const Value& value, AxisPlacement due) {
+  if (value.placement[Axis::kExpert] != due) {
+    return InvalidArgument("input {} is {} on axis expert where {} is due", value.name,
+                           ToText(value.placement[Axis::kExpert]), ToText(due));
+  }
+  Value apart = value;
+  apart.placement[Axis::kExpert] = Replicated();
+  return apart;
+}
+
+Status CheckCounts(const Value& counts, const Value& rows) {
+  TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
+  if (counts.placement[Axis::kExpert] == kByExpert) return OkStatus();
+  return InvalidArgument("input {} is {} on axis expert where {}, as {} is, is due", counts.name,
+                         ToText(counts.placement[Axis::kExpert]), ToText(kByExpert), rows.name);
+}
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const auto& grouped = std::get<GroupedAttributes>(attributes);
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
+  TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
+  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[0], kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], Shard(0)));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&x, "rk"}, {&w, "nk"}}));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(x, 1, w, 1));
+  const int64_t local = w.dims[0].local / grouped.local_experts;
+  const int64_t global = w.dims[0].global / grouped.experts;
+  ValueType type = {x.dtype, {x.dims[0], {w.dims[0].name, global, local}}, letters.Output("rn"), {}};
+  type.placement[Axis::kExpert] = kByExpert;
+  if (grouped.gate_up) {
+    type.segments = {{"gate", global / 2, local / 2}, {"up", global / 2, local / 2}};
+  }
+  return std::vector<ValueType>{std::move(type)};
+}
+
+StatusOr<std::vector<ValueType>> InferGradInput(const MeshView& mesh, const Attributes& attributes,
+                                                Inputs in) {
+  const auto& grouped = std::get<GroupedAttributes>(attributes);
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
+  TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
+  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], Shard(0)));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&dy, "rn"}, {&w, "nk"}}));
+  if (dy.dims[1].local * grouped.local_experts != w.dims[0].local) {
+    return InvalidArgument("input {} has {} columns where {} experts of {} have {} rows", dy.name,
+                           dy.dims[1].local, grouped.local_experts, w.name, w.dims[0].local);
+  }
+  ValueType type = {dy.dtype, {dy.dims[0], w.dims[1]}, letters.Output("rk"), {}};
+  type.placement[Axis::kExpert] = kByExpert;
+  return std::vector<ValueType>{std::move(type)};
+}
+
+StatusOr<std::vector<ValueType>> InferGradWeight(const MeshView& mesh, const Attributes& attributes,
+                                                 Inputs in) {
+  const auto& grouped = std::get<GroupedAttributes>(attributes);
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
+  TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
+  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[1], kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&dy, "rn"}, {&x, "rk"}}));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(dy, 0, x, 0));
+  const Dim rows = {dy.dims[1].name, dy.dims[1].global * grouped.experts,
+                    dy.dims[1].local * grouped.local_experts};
+  ValueType type = {DType::kFloat32, {rows, x.dims[1]}, letters.Output("nk"), {}};
+  type.placement[Axis::kExpert] = Shard(0);
+  return std::vector<ValueType>{std::move(type)};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  const ValueId x = op.inputs[0], w = op.inputs[1], counts = op.inputs[2];
+  const ValueId dy = context.GradientOf(op.outputs[0]);
+  TROUPE_RETURN_IF_ERROR(
+      context.Emit(OpKind::kGroupedMatmulGradInput, op.attributes, {dy, w, counts}, {x}));
+  return context.Emit(OpKind::kGroupedMatmulGradWeight, op.attributes, {dy, x, counts}, {w});
+}
+
+// 2·K·N for each row that is expected, whatever the buffers hold.
+double Flops(const Op& op, const Program& program) {
+  const auto& grouped = std::get<GroupedAttributes>(op.attributes);
+  const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
+  const bool weight = op.kind == OpKind::kGroupedMatmulGradWeight;
+  const int64_t other = weight                               ? b.dims[1].local
+                        : op.kind == OpKind::kGroupedMatmul ? b.dims[0].local / grouped.local_experts
+                                                             : b.dims[1].local;
+  return 2.0 * static_cast<double>(grouped.expected_rows) * static_cast<double>(a.dims[1].local) *
+         static_cast<double>(other);
+}
+
+// Tiles of at most this many rows in bfloat16, each as kMatmulGradWeight's.
+constexpr int64_t kTileRows = 256;
+
+int64_t Scratch(const Op& op, const Program& program, int threads) {
+  const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
+  if (a.dtype != DType::kBFloat16) return 0;
+  const int64_t rows = std::min(kTileRows, a.dims[0].local);
+  return 2 * rows * (a.dims[1].local + b.dims[1].local) * SizeOf(a.dtype);
+}
+
+}  // namespace
+
+OpRules GroupedMatmulRules() {
+  return {.infer = Infer, .differentiate = Differentiate, .model_flops = Flops};
+}
+OpRules GroupedMatmulGradInputRules() { return {.infer = InferGradInput, .model_flops = Flops}; }
+OpRules GroupedMatmulGradWeightRules() {
+  return {.infer = InferGradWeight, .model_flops = Flops, .scratch_bytes = Scratch, .accumulated_output = 0};
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,44 @@
+// kPermute, kPermuteGrad: rows of tokens into a buffer sorted by expert, one for each choice that is
+// not dropped, and the sum of their gradients back.
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const Value &x = *in[0], &slots = *in[1];
+  TROUPE_RETURN_IF_ERROR(ExpectType(slots, DType::kInt32, 2));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&x, "rh"}, {&slots, "rk", false}}, "hk"));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(x, 0, slots, 0));
+  const int64_t rows = std::get<RouterAttributes>(attributes).slots;
+  return std::vector<ValueType>{{x.dtype,
+                                 {{"slots", rows * (x.dims[0].global / x.dims[0].local), rows},
+                                  x.dims[1]},
+                                 letters.Output("rh"),
+                                 {}}};
+}
+
+StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
+                                           Inputs in) {
+  const Value &dy = *in[0], &slots = *in[1];
+  TROUPE_RETURN_IF_ERROR(ExpectType(slots, DType::kInt32, 2));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          ShardedLetters::Of({{&dy, "rh"}, {&slots, "rk", false}}, "hk"));
+  return std::vector<ValueType>{{dy.dtype, {slots.dims[0], dy.dims[1]}, letters.Output("rh"), {}}};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  return context.Emit(OpKind::kPermuteGrad, op.attributes,
+                      {context.GradientOf(op.outputs[0]), op.inputs[1]}, {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules PermuteRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+OpRules PermuteGradRules() { return {.infer = InferGrad}; }
+
+}  // namespace troupe::model
