@@ -12,6 +12,7 @@
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
 #include "plan/plan_text.h"
+#include "plan/search.h"
 #include "plan/validate.h"
 #include "plan/violation.h"
 
@@ -23,12 +24,25 @@ struct Planned {
   std::optional<StepTime> time;
 };
 
-StatusOr<StepTime> TimeOf(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& path) {
+StatusOr<v1::DeviceProfile> LoadProfile(const std::string& path) {
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
                           ReadFile(files, path, kMaxJobFileBytes, SymbolicLinks::kFollow));
-  TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, ParseDeviceProfile(text, path));
-  return EstimateStepTime(spec, plan, profile);
+  return ParseDeviceProfile(text, path);
+}
+
+StatusOr<ExitCode> SearchCommand(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, LoadJob(line));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t devices, line.Integer("--workers", 0, 1, 1 << 16));
+  const std::string path = line.GetOr("--profile", "");
+  if (devices == 0 || path.empty()) {
+    return InvalidArgument("--search wants --workers N and --profile FILE");
+  }
+  TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile, LoadProfile(path));
+  TROUPE_ASSIGN_OR_RETURN(const SearchResult result,
+                          SearchLayouts(spec, profile, {.devices = static_cast<int>(devices)}));
+  fmt::print("{}", line.wants_json() ? SearchToJson(result) + "\n" : SearchToText(result));
+  return result.best.empty() ? ExitCode::kFailed : ExitCode::kDone;
 }
 
 StatusOr<Planned> PlanOf(const CommandLine& line) {
@@ -52,12 +66,14 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
       planned.plan,
       PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices())));
   if (const std::string profile = line.GetOr("--profile", ""); !profile.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(planned.time, TimeOf(spec, planned.plan, profile));
+    TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile loaded, LoadProfile(profile));
+    TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, loaded));
   }
   return planned;
 }
 
 StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
+  if (line.Has("--search")) return SearchCommand(line);
   const auto plan = PlanOf(line);
   if (plan.ok()) {
     const StepTime* const time = plan->time ? &*plan->time : nullptr;
@@ -88,6 +104,9 @@ std::vector<Command> PlanCommands() {
                   "cannot be. Needs no cluster.",
        .flags = {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
                  {"--workers", "N", "ranks asked for; refused unless the degrees give as many"},
+                 {"--search", "",
+                  "proposes the fastest layouts for --workers devices of --profile, and says "
+                  "why the others are not"},
                  {"--profile", "FILE",
                   "a device profile (docs/planning.md): estimates the step's time and MFU"}},
        .run = PlanCommand}};

@@ -1,0 +1,121 @@
+#include "plan/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plan/job_defaults.h"
+#include "plan/job_file.h"
+#include "plan/make_plan.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+v1::DeviceProfile Profile() {
+  v1::DeviceProfile profile;
+  profile.set_name("imagined");
+  profile.set_memory_bytes(int64_t{80} << 30);
+  profile.set_float32_flops_per_second(60e12);
+  profile.set_bfloat16_flops_per_second(989e12);
+  profile.set_product_efficiency(0.7);
+  profile.set_memory_bytes_per_second(3.35e12);
+  profile.set_launch_seconds(2e-6);
+  profile.set_devices_per_island(8);
+  profile.mutable_island()->set_bytes_per_second(450e9);
+  profile.mutable_island()->set_latency_seconds(3e-6);
+  profile.mutable_fabric()->set_bytes_per_second(50e9);
+  profile.mutable_fabric()->set_latency_seconds(6e-6);
+  return profile;
+}
+
+v1::JobSpec Job(const std::vector<std::string>& overrides) {
+  v1::JobSpec spec;
+  for (const std::string& override : overrides) {
+    EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
+  }
+  return spec;
+}
+
+const std::vector<std::string> kTiny = {"model.preset=tiny",
+                                        "training={global_batch_size: 16, sequence_length: 64}"};
+
+TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
+  v1::DeviceProfile profile = Profile();
+  profile.set_devices_per_island(2);
+  const v1::JobSpec spec = Job(kTiny);
+  const auto searched = SearchLayouts(spec, profile, {.devices = 4, .best = 1, .plans_max = 1000});
+  ASSERT_TRUE(searched.ok()) << searched.status();
+  ASSERT_EQ(searched->best.size(), 1u);
+  double shortest = 1e30;
+  const auto all = SearchLayouts(spec, profile, {.devices = 4, .best = 1000, .plans_max = 1000});
+  for (const FoundLayout& found : all->best) {
+    const auto plan = MakeUnplacedPlan(found.spec);
+    ASSERT_TRUE(plan.ok());
+    EXPECT_EQ(plan->ranks_size(), 4);
+    shortest = std::min(shortest, EstimateStepTime(found.spec, *plan, profile)->seconds);
+  }
+  EXPECT_GT(all->best.size(), 10u);
+  EXPECT_EQ(searched->best[0].time.seconds, shortest);
+  EXPECT_LT(searched->rejected.size(), all->best.size() + all->rejected.size());
+}
+
+TEST(SearchLayouts, WhatItFindsIsSetByItsKeys) {
+  const auto found = SearchLayouts(Job(kTiny), Profile(), {.devices = 4});
+  ASSERT_TRUE(found.ok());
+  ASSERT_FALSE(found->best.empty());
+  std::vector<std::string> overrides = kTiny;
+  const FoundLayout& best = found->best[0];
+  overrides.insert(overrides.end(), best.keys.begin(), best.keys.end());
+  v1::JobSpec stated = Job(overrides);
+  ApplyDefaults(&stated);
+  EXPECT_EQ(stated.SerializeAsString(), best.spec.SerializeAsString());
+}
+
+TEST(SearchLayouts, RejectsByNameAndNumbers) {
+  v1::DeviceProfile profile = Profile();
+  profile.set_memory_bytes(20 << 20);
+  const auto found = SearchLayouts(Job(kTiny), profile, {.devices = 6, .plans_max = 1000});
+  ASSERT_TRUE(found.ok());
+  const auto reasons = [&] {
+    std::vector<std::string> texts;
+    for (const RejectedLayout& rejected : found->rejected) texts.push_back(rejected.reason);
+    return texts;
+  }();
+  EXPECT_THAT(reasons, Contains(HasSubstr("global_batch_size 16 is no multiple of 6 data ranks")));
+  EXPECT_THAT(reasons, Contains(HasSubstr("of a device's 0.02 GB")));
+  EXPECT_THAT(SearchToText(*found), HasSubstr("rejected:"));
+  EXPECT_EQ(SearchLayouts(Job({"model.preset=tiny", "training.compute_dtype=bfloat16"}),
+                          [] {
+                            v1::DeviceProfile float32 = Profile();
+                            float32.clear_bfloat16_flops_per_second();
+                            return float32;
+                          }(),
+                          {})
+                .status()
+                .code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(SearchLayouts, KeepsTensorGroupsInsideIslands) {
+  // A model that one device cannot hold, islands of eight.
+  const auto found = SearchLayouts(Job({"model.preset=llama-8b",
+                                        "training={global_batch_size: 64, sequence_length: 4096, "
+                                        "compute_dtype: bfloat16}"}),
+                                   Profile(), {.devices = 16, .best = 3, .plans_max = 48});
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_FALSE(found->best.empty()) << SearchToText(*found);
+  for (const FoundLayout& layout : found->best) {
+    EXPECT_LE(layout.spec.parallelism().tensor_parallel_degree(), 8);
+    EXPECT_LE(layout.memory_bytes, Profile().memory_bytes());
+  }
+}
+
+}  // namespace
+}  // namespace troupe
