@@ -296,6 +296,25 @@ def bench_layouts():
               "times_the_single_rank": round(rates["pipe 2 x tensor 2"] / rates["single"], 2)})
 
 
+def bench_sharding():
+    """Two ranks of one thread: what sharding over data_shard costs beside plain data parallelism."""
+    layouts = {"data_replicate 2": "{data_parallel_replicate_degree: 2}",
+               "data_shard 2, ZeRO-1": "{data_parallel_shard_degree: 2, zero_stage: 1}",
+               "data_shard 2, ZeRO-3": "{data_parallel_shard_degree: 2, zero_stage: 3}"}
+    rates = {}
+    with LocalCluster(2) as cluster:
+        for index, (name, parallelism) in enumerate(layouts.items()):
+            _, steps = cluster.train(f"bench-{index}", "{preset: llama-124m}",
+                                     "{steps: 6, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256, "
+                                     "compute_dtype: bfloat16}", parallelism)
+            rates[name] = statistics.median(step["tokens_per_second"] for step in steps[2:])
+            show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16", "layout": name,
+                  "ranks": 2, "tokens_per_second": round(rates[name], 1)})
+    plain = rates["data_replicate 2"]
+    show({"comparison": "sharding", "zero_1_times_plain": round(rates["data_shard 2, ZeRO-1"] / plain, 2),
+          "zero_3_times_plain": round(rates["data_shard 2, ZeRO-3"] / plain, 2)})
+
+
 def bench_data():
     """`data prepare` with a tokenizer.json beside the PyPI package `tokenizers`, on this machine's C++ headers."""
     sys.path.insert(0, str(ROOT / "tests/interop"))
@@ -401,7 +420,7 @@ def bench_checkpoint():
 
 
 BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts,
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "sharding": bench_sharding,
            "data": bench_data, "checkpoint": bench_checkpoint}
 
 

@@ -332,12 +332,24 @@ StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const ClusterView& cluster)
 }
 
 std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices) {
-  const int64_t degree = spec.parallelism().data_parallel_replicate_degree();
-  const int64_t ranks_per_replica = RankCount(spec.parallelism()) / degree;
-  for (int64_t smaller = std::min(degree - 1, devices / ranks_per_replica); smaller >= 1;
-       --smaller) {
-    v1::JobSpec candidate = spec;
-    candidate.mutable_parallelism()->set_data_parallel_replicate_degree(smaller);
+  const int64_t replicas = spec.parallelism().data_parallel_replicate_degree();
+  const int64_t ranks_per_replica = RankCount(spec.parallelism()) / replicas;
+  v1::JobSpec candidate = spec;
+  auto* const parallelism = candidate.mutable_parallelism();
+  for (int64_t fewer = std::min(replicas - 1, devices / ranks_per_replica); fewer >= 1; --fewer) {
+    parallelism->set_data_parallel_replicate_degree(fewer);
+    if (ValidateJobSpec(candidate, JobPurpose::kPlan).ok()) return candidate;
+  }
+  // Not one replica fits: its parameters are spread over fewer ranks, which each keep more.
+  parallelism->set_data_parallel_replicate_degree(1);
+  const int64_t shards = parallelism->data_parallel_shard_degree();
+  const int64_t ranks_per_shard = ranks_per_replica / shards;
+  for (int64_t fewer = std::min(shards - 1, devices / ranks_per_shard); fewer >= 1; --fewer) {
+    parallelism->set_data_parallel_shard_degree(fewer);
+    if (fewer == 1) {
+      parallelism->clear_zero_stage();
+      parallelism->clear_reshard_after_forward();
+    }
     if (ValidateJobSpec(candidate, JobPurpose::kPlan).ok()) return candidate;
   }
   return std::nullopt;

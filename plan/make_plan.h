@@ -29,7 +29,8 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
 StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const ClusterView& cluster);
 
 // `spec` on the largest data_parallel_replicate_degree that is smaller than its own, fits `devices` devices and
-// validates; none where there is no such layout. For fault_tolerance.allow_layout_change.
+// validates; where not even 1 fits, with 1 and such a data_parallel_shard_degree; none where there is no such layout.
+// For fault_tolerance.allow_layout_change.
 std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices);
 
 }  // namespace troupe

@@ -382,6 +382,24 @@ TEST(MakePlanTest, ASmallerLayoutKeepsTheBatchAndTheModelAxes) {
   EXPECT_FALSE(SmallerLayout(JobWith({}), 5).has_value());
 }
 
+TEST(MakePlanTest, ASmallerLayoutGivesUpReplicasBeforeItShardsOverFewerRanks) {
+  const v1::JobSpec spec = JobWith({"training.global_batch_size=12",
+                                    "parallelism={data_parallel_replicate_degree: 2, "
+                                    "data_parallel_shard_degree: 3, tensor_parallel_degree: 2}"});
+  const auto degrees = [&spec](int devices) -> std::string {
+    const auto smaller = SmallerLayout(spec, devices);
+    if (!smaller) return "none";
+    const auto& parallelism = smaller->parallelism();
+    EXPECT_EQ(parallelism.has_zero_stage(), parallelism.data_parallel_shard_degree() > 1);
+    return fmt::format("{} x {}", parallelism.data_parallel_replicate_degree(),
+                       parallelism.data_parallel_shard_degree());
+  };
+  EXPECT_EQ(degrees(11), "1 x 3");
+  EXPECT_EQ(degrees(5), "1 x 2");
+  EXPECT_EQ(degrees(3), "1 x 1");
+  EXPECT_EQ(degrees(1), "none");
+}
+
 TEST(MakePlanTest, AThousandRanksArePlanned) {
   const auto plan = PlanWith({"model.preset=llama-8b",
                               "training={global_batch_size: 1024, sequence_length: 4096}",
