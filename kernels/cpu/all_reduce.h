@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
-#include "collective/reduction.h"
 #include "kernels/cpu/instruction.h"
 #include "model/program/op.h"
 #include "model/program/value.h"
