@@ -32,6 +32,12 @@ double BlockForwardFlops(const model::ModelConfig& model, char block, double sam
     return 2 * all_tokens * hidden * (2 * query + 2 * key_value) +
            PairForwardFlops(model, samples, tokens);
   }
+  if (block == 'E') {
+    // Active parameters: the experts that a token passes.
+    const model::ExpertConfig& e = model.experts;
+    return 2 * all_tokens * hidden * 3 * static_cast<double>(e.moe_intermediate_size) *
+           static_cast<double>(e.num_experts_per_tok + e.num_shared_experts);
+  }
   TROUPE_CHECK(block == 'D', "block {}", block);
   return 2 * all_tokens * hidden * static_cast<double>(model.intermediate_size) * 3;
 }
@@ -67,6 +73,11 @@ double AttentionFlops(const model::ModelConfig& model, double samples, double to
 int64_t BlockParameters(const model::ModelConfig& model, char block) {
   const int64_t hidden = model.hidden_size;
   if (block == 'A') return hidden * (2 * QueryWidth(model) + 2 * KeyValueWidth(model)) + hidden;
+  if (block == 'E') {
+    const model::ExpertConfig& e = model.experts;
+    return hidden * (3 * e.moe_intermediate_size * (e.num_experts + e.num_shared_experts) +
+                     e.num_experts + 1);
+  }
   TROUPE_CHECK(block == 'D', "block {}", block);
   return hidden * model.intermediate_size * 3 + hidden;
 }

@@ -1,5 +1,6 @@
 #include "plan/job_defaults.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -42,6 +43,19 @@ const Preset* FindPreset(std::string_view name) {
     if (!(message)->has_##field()) (message)->set_##field(value);  \
   } while (false)
 
+// What the schema says of block E after "else".
+void ApplyExpertDefaults(v1::ModelSpec* model) {
+  if (model->pattern().find('E') == std::string::npos) return;
+  TROUPE_DEFAULT(model, num_experts_per_tok,
+                 std::clamp<int64_t>(model->num_experts(), 1, 2));
+  TROUPE_DEFAULT(model, moe_intermediate_size, model->intermediate_size());
+  TROUPE_DEFAULT(model, num_shared_experts, 0);
+  TROUPE_DEFAULT(model, router_score, "softmax");
+  TROUPE_DEFAULT(model, norm_topk_prob, true);
+  TROUPE_DEFAULT(model, router_aux_loss_coef, 0.0);
+  TROUPE_DEFAULT(model, router_z_loss_coef, 0.0);
+}
+
 void ApplyModelDefaults(v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, export_dtype, "float32");
   // An imported model is stated in full, or refused: a default could contradict its directory.
@@ -67,6 +81,7 @@ void ApplyModelDefaults(v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, tie_word_embeddings, base.tied);
   TROUPE_DEFAULT(model, rope_theta, base.rope_theta);
   TROUPE_DEFAULT(model, norm_eps, 1e-5);
+  ApplyExpertDefaults(model);
   if (base.rope_factor > 0 && !model->has_rope_scaling()) {
     model->mutable_rope_scaling()->set_rope_type("llama3");
   }

@@ -104,6 +104,21 @@ TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
   EXPECT_GT(compared, 45);
 }
 
+TEST(JobDefaultsTest, ExpertsHaveDefaultsBesideTheirBlockAlone) {
+  v1::JobSpec dense;
+  ApplyDefaults(&dense);
+  EXPECT_FALSE(dense.model().has_num_experts_per_tok());
+  v1::JobSpec spec;
+  spec.mutable_model()->set_pattern("(AE)x2");
+  spec.mutable_model()->set_num_experts(8);
+  ApplyDefaults(&spec);
+  EXPECT_EQ(spec.model().num_experts_per_tok(), 2);
+  EXPECT_EQ(spec.model().moe_intermediate_size(), spec.model().intermediate_size());
+  EXPECT_EQ(spec.model().router_score(), "softmax");
+  EXPECT_TRUE(spec.model().norm_topk_prob());
+  EXPECT_FALSE(spec.model().has_capacity_factor());
+}
+
 TEST(JobDefaultsTest, SizesFollowFromThoseGiven) {
   v1::JobSpec spec;
   spec.mutable_model()->set_hidden_size(96);

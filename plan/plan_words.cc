@@ -79,6 +79,13 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
   lines.push_back(fmt::format(
       "input_layernorm.weight, post_attention_layernorm.weight: the stage of their block, {}",
       whole));
+  if (model.blocks.find('E') != std::string::npos) {
+    const int64_t experts = model.experts.num_experts;
+    lines.push_back(fmt::format(
+        "mlp.experts.*: the stage of their block, {} of {} experts on each expert rank; "
+        "mlp.gate.weight and mlp.shared_experts.*: a copy on each",
+        experts / plan.mesh().expert(), experts));
+  }
   return lines;
 }
 

@@ -40,6 +40,16 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
         .original_max_position_embeddings = spec.rope_scaling().original_max_position_embeddings()};
   }
   config.norm_eps = spec.norm_eps();
+  config.experts = {.num_experts = spec.num_experts(),
+                    .num_experts_per_tok = spec.num_experts_per_tok(),
+                    .moe_intermediate_size = spec.moe_intermediate_size(),
+                    .num_shared_experts = spec.num_shared_experts(),
+                    .score = spec.router_score() == "sigmoid" ? model::RouterScore::kSigmoid
+                                                              : model::RouterScore::kSoftmax,
+                    .norm_topk_prob = spec.norm_topk_prob(),
+                    .aux_loss_coef = spec.router_aux_loss_coef(),
+                    .z_loss_coef = spec.router_z_loss_coef(),
+                    .capacity_factor = spec.capacity_factor()};
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "model/config.h"
+#include "model/program/op.h"
 #include "plan/job_defaults.h"
 #include "plan/validate_blend.h"
 #include "plan/validate_pipeline.h"
@@ -33,6 +34,7 @@ class Validator {
     Degrees();
     Sharding();
     DegreesAgainstModel();
+    DegreesAgainstExperts();
     ValidatePipeline(spec_, &violations_);
     Unfinished();
     Checkpoint();
@@ -121,10 +123,10 @@ class Validator {
       violations_.Add("model.pattern", "is \"{}\", which {}", model.pattern().substr(0, 200),
                       Message(blocks.status()));
     } else {
-      for (char letter : std::string_view("MER")) {
+      for (char letter : std::string_view("MR")) {
         if (blocks->find(letter) != std::string::npos) {
           violations_.Add(
-              "model.pattern", "is \"{}\" with block {}; this build has blocks A and D",
+              "model.pattern", "is \"{}\" with block {}; this build has blocks A, D and E",
               model.pattern(), letter);
         }
       }
@@ -207,8 +209,40 @@ class Validator {
            scaling.original_max_position_embeddings(), 1, kMaxSteps);
   }
 
-  // Keys of block E mean nothing without it: each is refused by name.
+  bool HasExperts() const {
+    return spec_.model().pattern().find('E') != std::string::npos;
+  }
+
   void Experts() {
+    if (!HasExperts()) {
+      ExpertKeysWithoutBlock();
+      return;
+    }
+    const auto& model = spec_.model();
+    const int64_t experts = model.num_experts(), top_k = model.num_experts_per_tok();
+    if (!model.has_num_experts()) {
+      violations_.Add("model.num_experts", "is required beside block E of model.pattern = \"{}\"",
+                      model.pattern().substr(0, 200));
+    } else if (Within("model.num_experts", experts, 1, model::kMaxExperts) &&
+               Within("model.num_experts_per_tok", top_k, 1, kMaxSize) && top_k > experts) {
+      violations_.Add("model.num_experts_per_tok", "is {}, above model.num_experts = {}", top_k,
+                      experts);
+    }
+    Within("model.moe_intermediate_size", model.moe_intermediate_size(), 1, kMaxSize);
+    if (Within("model.num_shared_experts", model.num_shared_experts(), 0, model::kMaxExperts) &&
+        model.num_shared_experts() * model.moe_intermediate_size() > kMaxSize) {
+      violations_.Add("model.num_shared_experts",
+                      "is {}, and times model.moe_intermediate_size = {} above {}",
+                      model.num_shared_experts(), model.moe_intermediate_size(), kMaxSize);
+    }
+    if (model.has_capacity_factor()) Positive("model.capacity_factor", model.capacity_factor());
+    Word("model.router_score", model.router_score(), {"softmax", "sigmoid"});
+    NotNegative("model.router_aux_loss_coef", model.router_aux_loss_coef());
+    NotNegative("model.router_z_loss_coef", model.router_z_loss_coef());
+  }
+
+  // Keys of block E mean nothing without it: each is refused by name.
+  void ExpertKeysWithoutBlock() {
     const auto& model = spec_.model();
     const auto* descriptor = v1::ModelSpec::descriptor();
     for (int number = v1::ModelSpec::kNumExpertsFieldNumber;
@@ -216,7 +250,8 @@ class Validator {
       const auto* field = descriptor->FindFieldByNumber(number);
       if (model.GetReflection()->HasField(model, field)) {
         violations_.Add("model." + field->name(),
-                                     "is set; this build does not have block E");
+                                     "is set where model.pattern = \"{}\" has no block E",
+                        model.pattern().substr(0, 200));
       }
     }
   }
@@ -289,16 +324,18 @@ class Validator {
     const auto& parallelism = spec_.parallelism();
     const int64_t replicas = parallelism.data_parallel_replicate_degree();
     const int64_t shards = parallelism.data_parallel_shard_degree();
-    for (const int64_t degree : {replicas, shards}) {
+    const int64_t experts = parallelism.expert_parallel_degree();
+    for (const int64_t degree : {replicas, shards, experts}) {
       if (degree < 1 || degree > kMaxRanks) return;
     }
-    const int64_t unit = replicas * shards * spec_.training().micro_batch_size();
+    const int64_t unit = replicas * shards * experts * spec_.training().micro_batch_size();
     if (spec_.training().global_batch_size() % unit != 0) {
       violations_.Add("training.global_batch_size",
-                      "is {}, not a multiple of data_parallel_replicate_degree = {} times {}"
+                      "is {}, not a multiple of data_parallel_replicate_degree = {} times {}{}"
                       "micro_batch_size = {}",
                       spec_.training().global_batch_size(), replicas,
                       shards == 1 ? "" : fmt::format("data_parallel_shard_degree = {} times ", shards),
+                      experts == 1 ? "" : fmt::format("expert_parallel_degree = {} times ", experts),
                       spec_.training().micro_batch_size());
     }
   }
@@ -341,12 +378,13 @@ class Validator {
     const auto one_only = [&](const char* field, int64_t degree) {
       if (Within(field, degree, 1, kMaxRanks) && degree > 1) {
         violations_.Add(
-            field, "is {}; this build has the axes data_replicate, data_shard, tensor and pipe",
+            field, "is {}; this build has the axes data_replicate, data_shard, expert, tensor and pipe",
             degree);
       }
     };
     one_only("parallelism.context_parallel_degree", parallelism.context_parallel_degree());
-    one_only("parallelism.expert_parallel_degree", parallelism.expert_parallel_degree());
+    Within("parallelism.expert_parallel_degree", parallelism.expert_parallel_degree(), 1,
+           kMaxRanks);
     int64_t ranks = 1;
     for (int64_t degree :
          {parallelism.data_parallel_replicate_degree(), parallelism.data_parallel_shard_degree(),
@@ -403,6 +441,40 @@ class Validator {
     }
   }
 
+  void DegreesAgainstExperts() {
+    const char* field = "parallelism.expert_parallel_degree";
+    const int64_t expert = spec_.parallelism().expert_parallel_degree();
+    const int64_t tensor = spec_.parallelism().tensor_parallel_degree();
+    if (!HasExperts()) {
+      if (expert > 1) {
+        violations_.Add(field, "is {} where model.pattern = \"{}\" has no block E", expert,
+                        spec_.model().pattern().substr(0, 200));
+      }
+      return;
+    }
+    Divides(field, expert, "model.num_experts", spec_.model().num_experts());
+    if (tensor > 1 && expert > 1) {
+      violations_.Add("parallelism.sequence_parallel",
+                      "is {}, and tensor_parallel_degree = {} beside expert_parallel_degree = {} "
+                      "needs it",
+                      spec_.parallelism().sequence_parallel(), tensor, expert);
+    }
+    if (tensor > 1) {
+      violations_.Add("parallelism.tensor_parallel_degree",
+                      "is {}; this build does not spread block E over tensor", tensor);
+    }
+    if (spec_.parallelism().data_parallel_shard_degree() > 1) {
+      violations_.Add("parallelism.data_parallel_shard_degree",
+                      "is {}; this build does not shard models with block E",
+                      spec_.parallelism().data_parallel_shard_degree());
+    }
+    if (spec_.parallelism().context_parallel_degree() > 1) {
+      violations_.Add("parallelism.context_parallel_degree",
+                      "is {}; this build does not spread block E over context",
+                      spec_.parallelism().context_parallel_degree());
+    }
+  }
+
   // Features of the schema that this build lacks.
   void Unfinished() {
     const auto& parallelism = spec_.parallelism();
@@ -414,9 +486,14 @@ class Validator {
          {"ring", "all_to_all"});
     Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
          {"all_to_all", "all_gather"});
+    if (parallelism.expert_parallel_degree() > 1 && parallelism.expert_dispatch() == "all_gather") {
+      violations_.Add("parallelism.expert_dispatch",
+                      "is all_gather beside expert_parallel_degree = {}; this build has all_to_all",
+                      parallelism.expert_parallel_degree());
+    }
     if (parallelism.has_expert_tensor_parallel_degree()) {
       violations_.Add("parallelism.expert_tensor_parallel_degree",
-                                   "is {}; this build does not have block E",
+                                   "is {}; this build does not split the weights of an expert",
                                    parallelism.expert_tensor_parallel_degree());
     }
     const auto& recomputation = spec_.activation_recomputation();

@@ -90,7 +90,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"name=../x", "name", "does not match"},
            {"model.preset=llama-9b", "model.preset", "not one of tiny"},
            {"model.pattern=AZ", "model.pattern", "'Z' at position 2"},
-           {"model.pattern=(AE)x2", "model.pattern", "block E"},
+           {"model.pattern=(AM)x2", "model.pattern", "block M"},
+           {"model.pattern=(AE)x2", "model.num_experts", "is required"},
            {"model.from=/x", "model.from", "model.pattern is absent"},
            {"model.export_dtype=float8", "model.export_dtype", "\"float8\""},
            {"model.export_config=[1]", "model.export_config", ""},
@@ -107,7 +108,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"model.head_dim=31", "model.head_dim", "is 31, not even"},
            {"model.norm_eps=0", "model.norm_eps", "is 0"},
            {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
-           {"model.num_experts=8", "model.num_experts", "is set"},
+           {"model.num_experts=8", "model.num_experts", "has no block E"},
            {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
            {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
            {"data.train=x", "data.train", "not an absolute path"},
@@ -138,7 +139,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"parallelism.data_parallel_shard_degree=3", "training.global_batch_size",
             "data_parallel_shard_degree = 3"},
            {"parallelism.context_parallel_degree=2", "parallelism.context_parallel_degree", "is 2"},
-           {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree", "is 2"},
+           {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree",
+            "is 2 where model.pattern = \"(AD)x4\" has no block E"},
            {"parallelism.sequence_parallel=true", "parallelism.sequence_parallel", "is true"},
            {"parallelism.zero_stage=1", "parallelism.zero_stage",
             "is 1, and parallelism.data_parallel_shard_degree is 1"},
@@ -228,6 +230,38 @@ TEST(ValidateTest, DegreesWhoseProductOverflowsAreRefused) {
   EXPECT_FALSE(ValidateWith({"parallelism={data_parallel_replicate_degree: 65536, "
                              "tensor_parallel_degree: 65536, pipeline_parallel_degree: 65536}"})
                    .ok());
+}
+
+TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
+  const std::vector<std::string> good = {"model.pattern=(AE)x2", "model.num_experts=8",
+                                         "parallelism.expert_parallel_degree=4"};
+  EXPECT_TRUE(ValidateWith(good).ok()) << ValidateWith(good);
+  for (const Case& c : std::initializer_list<Case>{
+           {"model.num_experts_per_tok=9", "model.num_experts_per_tok",
+            "is 9, above model.num_experts = 8"},
+           {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
+           {"model.num_experts=6", "parallelism.expert_parallel_degree",
+            "is 4, which does not divide model.num_experts = 6"},
+           {"model.num_experts=1025", "model.num_experts", "above the limit of 1024"},
+           {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
+           {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
+           {"model.router_score=tanh", "model.router_score", "\"tanh\""},
+           {"model.router_aux_loss_coef=-1", "model.router_aux_loss_coef", "is -1"},
+           {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
+           {"training.micro_batch_size=8", "training.global_batch_size",
+            "times expert_parallel_degree = 4 times micro_batch_size = 8"},
+           {"parallelism.expert_dispatch=all_gather", "parallelism.expert_dispatch",
+            "beside expert_parallel_degree = 4"},
+           {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
+            "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"}}) {
+    std::vector<std::string> overrides = good;
+    overrides.push_back(c.override);
+    const auto violations = ViolationsOf(ValidateWith(overrides));
+    EXPECT_THAT(violations, ::testing::Contains(::testing::AllOf(
+                                ::testing::Field(&Violation::field, c.field),
+                                ::testing::Field(&Violation::description, HasSubstr(c.words)))))
+        << c.override;
+  }
 }
 
 }  // namespace

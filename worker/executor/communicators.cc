@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "collective/digest.h"
@@ -72,7 +73,12 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
     const std::vector<int> ranks = RanksOfGroup(mesh, rank, used.group);
     if (ranks.size() < 2) continue;
     const std::string axis = AxisText(mesh, used.group);
-    const std::string name = fmt::format("{}[{}]", axis, fmt::join(ranks, ","));
+    std::string name = fmt::format("{}[{}]", axis, fmt::join(ranks, ","));
+    // Groups that differ in axes of one rank alone have the same ranks: expert's own, and that of
+    // all data axes with expert among them.
+    const bool taken = std::any_of(made.groups_.begin(), made.groups_.end(),
+                                   [&](const NamedGroup& named) { return named.name == name; });
+    if (taken) name = fmt::format("{}[{}]", ToText(used.group), fmt::join(ranks, ","));
     TROUPE_ASSIGN_OR_RETURN(Communicator * communicator,
                             network.MakeCommunicator(axis, PurposeOf(used.purpose), ranks, name));
     made.groups_.push_back({used.group, name, communicator});
