@@ -86,7 +86,8 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
     return find ? find({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
   }
   if (op.kind != model::OpKind::kAllReduce && op.kind != model::OpKind::kReduceScatter &&
-      op.kind != model::OpKind::kAllGather && op.kind != model::OpKind::kAllToAll) {
+      op.kind != model::OpKind::kAllGather && op.kind != model::OpKind::kAllToAll &&
+      op.kind != model::OpKind::kExchangeHeads) {
     return nullptr;
   }
   return find ? find(std::get<model::CollectiveAttributes>(op.attributes).group) : nullptr;

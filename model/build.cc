@@ -98,19 +98,42 @@ Status CheckPlace(const BuildOptions& options) {
                              mesh.degrees.of[a]);
     }
   }
-  for (const Axis axis : {Axis::kContext}) {
-    if (mesh.degrees[axis] != 1) {
-      return InvalidArgument(
-          "axis {} has degree {}; programs are spread over pipe, data_replicate, data_shard, expert "
-          "and tensor only",
-          Name(axis), mesh.degrees[axis]);
-    }
+  const bool has_experts = options.model.blocks.find('E') != std::string::npos;
+  if (has_experts && (mesh.degrees[Axis::kContext] > 1 || options.sequence_parallel)) {
+    return InvalidArgument(
+        "block E is built without sequence parallelism and with context degree 1, not {}",
+        mesh.degrees[Axis::kContext]);
   }
   if (options.zero_stage < 0 || options.zero_stage > 3)
     return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
                            options.micro_batch_size, options.sequence_length);
+  }
+  const int64_t context = mesh.degrees[Axis::kContext];
+  if (options.sequence_length % (2 * context) != 0 && context > 1) {
+    return InvalidArgument(
+        "sequence_length {} must be a multiple of 2 · context_parallel_degree {}: every rank has a "
+        "head and a tail chunk",
+        options.sequence_length, context);
+  }
+  for (const auto& [name, heads] :
+       {std::pair("num_attention_heads", options.model.num_attention_heads),
+        std::pair("num_key_value_heads", options.model.num_key_value_heads)}) {
+    const int64_t tensor = mesh.degrees[Axis::kTensor];
+    if (context > 1 && heads % (tensor * context) != 0) {
+      return InvalidArgument(
+          "{} {} must be a multiple of tensor_parallel_degree {} × context_parallel_degree {}: "
+          "all_to_all gives each rank whole heads",
+          name, heads, tensor, context);
+    }
+  }
+  const int64_t rows = options.micro_batch_size * options.sequence_length / context;
+  if (options.sequence_parallel && rows < mesh.degrees[Axis::kTensor]) {
+    return InvalidArgument(
+        "{} rows (micro_batch_size {} · sequence_length {}) are below tensor_parallel_degree {}, "
+        "over which sequence_parallel shards them",
+        rows, options.micro_batch_size, options.sequence_length, mesh.degrees[Axis::kTensor]);
   }
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
@@ -140,11 +163,15 @@ Status CheckPlace(const BuildOptions& options) {
 class StageBuilder {
  public:
   explicit StageBuilder(const BuildOptions& options)
-      : options_(options), model_(options.model), builder_(options.mesh, options.compute_dtype, options.zero_stage) {
-    const int64_t rows = options.micro_batch_size * options.sequence_length;
-    int64_t data_ranks = 1;
+      : options_(options),
+        model_(options.model),
+        builder_(options.mesh, options.compute_dtype, options.zero_stage) {
+    const int64_t rows = options.micro_batch_size * options.sequence_length /
+                         options.mesh.degrees[Axis::kContext];
+    int64_t data_ranks = 1;  // and context ranks
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
     rows_ = {"rows", rows * data_ranks, rows};
+    if (options.sequence_parallel) builder_.ShardRowsOverTensor(rows);
     for (const ChunkSpec& chunk : options.chunks) {
       has_embedding_ |= chunk.has_embedding;
       has_head_ |= chunk.has_head;
@@ -176,13 +203,25 @@ class StageBuilder {
   void BuildForward(const ChunkSpec& spec) {
     builder_.BeginChunk(spec.chunk);
     const Placement by_rows = RowsPlacement();
-    const std::vector<Dim> activation = {rows_, {"hidden", model_.hidden_size, model_.hidden_size}};
+    std::vector<Dim> activation = {rows_, {"hidden", model_.hidden_size, model_.hidden_size}};
+    Placement boundary = by_rows;
+    if (options_.sequence_parallel) {
+      activation[0].local = builder_.TensorRange(rows_.local).size();
+      boundary[Axis::kTensor] = Shard(0);
+    }
     const auto input = [&](const char* name, DType dtype) {
       return builder_.AddValue(name, dtype, Role::kInput, {rows_}, by_rows);
     };
     ChunkInterface& chunk = builder_.chunk();
     chunk.positions = input("positions", DType::kInt32);
-    if (options_.document_mask) chunk.documents = input("documents", DType::kInt32);
+    if (options_.document_mask) {
+      // Of whole samples on every context rank.
+      const Dim whole = {"rows", rows_.global, rows_.local * options_.mesh.degrees[Axis::kContext]};
+      Placement replicated = by_rows;
+      if (whole.local != rows_.local) replicated[Axis::kContext] = Replicated();
+      chunk.documents =
+          builder_.AddValue("documents", DType::kInt32, Role::kInput, {whole}, replicated);
+    }
     ValueId x;
     if (spec.has_embedding) {
       chunk.tokens = input("tokens", DType::kInt32);
@@ -191,7 +230,7 @@ class StageBuilder {
       x = BuildEmbedding(builder_, model_, chunk.tokens, builder_.Unsharded(table_));
     } else {
       x = chunk.input =
-          builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, by_rows);
+          builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, boundary);
     }
     for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
       builder_.SetLayer(LayerOfBlock(model_.blocks, block));
@@ -199,7 +238,7 @@ class StageBuilder {
       switch (model_.blocks[block]) {
         case 'A':
           x = BuildAttention(builder_, model_, block,
-                             {x, chunk.positions, chunk.documents, tokens});
+                             {x, chunk.positions, chunk.documents, options_.micro_batch_size, tokens});
           break;
         case 'E':
           if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
@@ -215,7 +254,7 @@ class StageBuilder {
       chunk.output = x;
       chunk.output_gradient =
           builder_.AddValue("output_gradient", options_.compute_dtype, Role::kBoundary, activation,
-                            GradientPlacement(by_rows));
+                            GradientPlacement(boundary));
       return;
     }
     chunk.targets = input("targets", DType::kInt32);
@@ -313,6 +352,17 @@ class StageBuilder {
       }
       reduce.push_back(std::move(op));
       end = begin;
+    }
+    // Each tensor rank has used these for its own rows.
+    for (ParameterEntry* entry : parameters) {
+      if (program.value(entry->reduced_gradient).placement[Axis::kTensor] != PartialSum()) continue;
+      const CollectiveAttributes tensor = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+      const ValueId sum = ReducedView(entry->reduced_gradient, ".tensor", tensor);
+      reduce.push_back({.kind = OpKind::kAllReduce,
+                        .attributes = tensor,
+                        .inputs = {entry->reduced_gradient},
+                        .outputs = {sum}});
+      entry->reduced_gradient = sum;
     }
     for (ParameterEntry* entry : parameters) {
       if (!entry->tied) continue;

@@ -29,6 +29,9 @@ struct BuildOptions {
   std::vector<ChunkSpec> chunks;  // ascending chunk numbers
   int64_t micro_batch_size = 1;   // samples
   int64_t sequence_length = 0;    // tokens
+  // Between products the rows of activations are sharded over tensor, whose sums are then scattered
+  // and gathered instead of reduced whole: the same traffic, norms and residuals by parts.
+  bool sequence_parallel = false;
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;
@@ -48,7 +51,8 @@ struct BuildOptions {
 // decision.
 //
 // INVALID_ARGUMENT names the number and the relation that fails: heads or key-value heads not
-// divisible by the tensor degree, intermediate_size or vocab_size below it, an odd head_dim, chunks
+// divisible by the tensor degree, intermediate_size or vocab_size (with sequence parallelism the rows of
+// a microbatch) below it, an odd head_dim, chunks
 // that are not consecutive, axes that this builder does not spread over.
 StatusOr<Program> BuildProgram(const BuildOptions& options);
 

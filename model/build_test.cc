@@ -32,8 +32,11 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfEveryLayout) {
         for (const int pipe : {1, 2, 3}) {
           for (int stage = 0; stage < pipe; ++stage) {
             for (int coordinate = 0; coordinate < tensor; ++coordinate) {
-              for (const bool fuse : {false, true}) {
+              for (const int variant : {0, 1, 2, 3}) {
+                const bool fuse = variant % 2 == 1;
                 BuildOptions options = Small(data, tensor, pipe, stage, tied);
+                options.sequence_parallel = variant >= 2;
+                options.document_mask = variant >= 2;
                 options.mesh.coordinates[Axis::kTensor] = coordinate;
                 options.compute_dtype = fuse ? DType::kBFloat16 : DType::kFloat32;
                 options.fuse = fuse;
@@ -116,6 +119,24 @@ TEST(BuildProgramTest, ZeroThreeKeepsNeitherGradientsNorParametersWhole) {
   EXPECT_LT(temporary[3] - temporary[0], (persistent[0] - persistent[3]) / 3);
 }
 
+TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOverContext) {
+  for (const bool sequence_parallel : {false, true}) {
+    for (const int pipe : {1, 2}) {
+      for (int rank = 0; rank < 2 * 2 * pipe; ++rank) {
+        BuildOptions options = Small(1, 2, pipe, rank / 4, true);
+        options.model.num_key_value_heads = 4;
+        options.mesh.degrees[Axis::kContext] = 2;
+        options.mesh.coordinates[Axis::kContext] = rank / 2 % 2;
+        options.mesh.coordinates[Axis::kTensor] = rank % 2;
+        options.sequence_parallel = sequence_parallel;
+        options.document_mask = true;
+        const auto program = BuildProgram(options);
+        EXPECT_TRUE(program.ok()) << program.status();
+      }
+    }
+  }
+}
+
 TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   const auto refuse = [](BuildOptions options, const char* words) {
     const auto program = BuildProgram(options);
@@ -137,8 +158,16 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   options.model.head_dim = 5;
   refuse(options, "head_dim 5 must be even");
   options = Small(1, 1, 1);
-  options.mesh.degrees[Axis::kContext] = 2;
-  refuse(options, "axis context has degree 2");
+  options.mesh.degrees[Axis::kContext] = 3;
+  refuse(options, "sequence_length 8 must be a multiple of 2 · context_parallel_degree 3");
+  options.mesh.degrees[Axis::kContext] = 4;
+  refuse(options,
+         "num_key_value_heads 2 must be a multiple of tensor_parallel_degree 1 × "
+         "context_parallel_degree 4");
+  options = Small(1, 2, 1);
+  options.sequence_parallel = true;
+  options.micro_batch_size = options.sequence_length = 1;
+  refuse(options, "1 rows (micro_batch_size 1 · sequence_length 1) are below");
   options = Small(1, 1, 1);
   options.chunks[0].block_count = 7;
   refuse(options, "blocks [0, 7)");

@@ -20,7 +20,8 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
 
 // One of the two halves of an all-reduce.
 bool HalvesTraffic(const Op& op) {
-  return op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather;
+  return op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather ||
+         op.kind == OpKind::kExchangeHeads;
 }
 
 bool Communicates(const Op& op) {

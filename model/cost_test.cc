@@ -73,5 +73,54 @@ TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
   EXPECT_TRUE(Collectives(program, program.Ops(0, Piece::kReduce)).empty());
 }
 
+// Bytes that one rank sends in F and B, by purpose.
+double SentBytes(const Program& program, CollectivePurpose purpose) {
+  double bytes = 0;
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    for (const CollectiveCost& cost : Collectives(program, program.Ops(0, piece))) {
+      if (cost.purpose == purpose) bytes += cost.sent_bytes;
+    }
+  }
+  return bytes;
+}
+
+TEST(CollectivesTest, SequenceParallelismSendsTheSameBytesAndShrinksWhatCrossesStages) {
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = 2;
+  BuildOptions options = StageOptions(SmallModel("ADAD"), mesh, 2, 8);
+  const Program whole = BuildProgram(options).value();
+  options.sequence_parallel = true;
+  const Program by_rows = BuildProgram(options).value();
+  EXPECT_EQ(SentBytes(whole, CollectivePurpose::kSequence), 0);
+  EXPECT_GT(SentBytes(by_rows, CollectivePurpose::kSequence), 0);
+  EXPECT_DOUBLE_EQ(SentBytes(by_rows, CollectivePurpose::kSequence) +
+                       SentBytes(by_rows, CollectivePurpose::kTensor),
+                   SentBytes(whole, CollectivePurpose::kTensor));
+  EXPECT_DOUBLE_EQ(ModelFlops(by_rows, 0).total(), ModelFlops(whole, 0).total());
+  options.mesh.degrees[Axis::kPipe] = 2;
+  options.chunks[0].has_head = false;
+  options.chunks[0].block_count = 2;
+  const Program stage = BuildProgram(options).value();
+  EXPECT_EQ(stage.value(stage.chunks[0].output).dims[0].local, 8);
+  EXPECT_EQ(stage.value(stage.chunks[0].output).dims[0].global, 16);
+}
+
+TEST(ModelFlopsTest, OfContextRanksAddUpToTheWhole) {
+  ModelConfig model = SmallModel("ADAD");
+  const double whole = ModelFlops(BuildProgram(StageOptions(model, {}, 2, 8)).value(), 0).total();
+  MeshView mesh;
+  mesh.degrees[Axis::kContext] = 2;
+  double sum = 0;
+  for (int rank = 0; rank < 2; ++rank) {
+    mesh.coordinates[Axis::kContext] = rank;
+    const Program program = BuildProgram(StageOptions(model, mesh, 2, 8)).value();
+    sum += ModelFlops(program, 0).total();
+    // qkv [8, (4+2·2)·4] and o [8, 16] there and back, half of it sent; two blocks.
+    EXPECT_DOUBLE_EQ(SentBytes(program, CollectivePurpose::kContext),
+                     2 * 2 * 0.5 * 4 * (8 * 32 + 8 * 16));
+  }
+  EXPECT_DOUBLE_EQ(sum, whole);
+}
+
 }  // namespace
 }  // namespace troupe::model

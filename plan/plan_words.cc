@@ -107,7 +107,11 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
         "training.sequence_length is {}, above the {} positions of model.max_position_embeddings",
         spec.training().sequence_length(), spec.model().max_position_embeddings()));
   }
-  if (spec.parallelism().context_parallel_method() == "all_to_all") {
+  if (spec.parallelism().sequence_parallel() && plan.mesh().tensor() == 1) {
+    lines.push_back(
+        "parallelism.sequence_parallel is true: without a tensor axis it changes nothing");
+  }
+  if (spec.parallelism().context_parallel_method() == "all_to_all" && plan.mesh().context() == 1) {
     lines.push_back(
         "parallelism.context_parallel_method is all_to_all: without a context axis it changes "
         "nothing");

@@ -81,6 +81,8 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   const v1::TrainingSpec& training = spec.training();
   options.micro_batch_size = training.micro_batch_size();
   options.sequence_length = training.sequence_length();
+  options.sequence_parallel =
+      spec.parallelism().sequence_parallel() && mesh.degrees()[model::Axis::kTensor] > 1;
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;

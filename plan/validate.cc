@@ -375,14 +375,8 @@ class Validator {
            kMaxRanks);
     Within("parallelism.data_parallel_shard_degree", parallelism.data_parallel_shard_degree(), 1,
            kMaxRanks);
-    const auto one_only = [&](const char* field, int64_t degree) {
-      if (Within(field, degree, 1, kMaxRanks) && degree > 1) {
-        violations_.Add(
-            field, "is {}; this build has the axes data_replicate, data_shard, expert, tensor and pipe",
-            degree);
-      }
-    };
-    one_only("parallelism.context_parallel_degree", parallelism.context_parallel_degree());
+    Within("parallelism.context_parallel_degree", parallelism.context_parallel_degree(), 1,
+           kMaxRanks);
     Within("parallelism.expert_parallel_degree", parallelism.expert_parallel_degree(), 1,
            kMaxRanks);
     int64_t ranks = 1;
@@ -436,6 +430,15 @@ class Validator {
     Divides(field, tensor, "model.num_key_value_heads", model.num_key_value_heads());
     Divides(field, tensor, "model.hidden_size", model.hidden_size());
     Divides(field, tensor, "model.intermediate_size", model.intermediate_size());
+    Context();
+    const auto& training = spec_.training();
+    const int64_t rows = training.micro_batch_size() * training.sequence_length();
+    if (spec_.parallelism().sequence_parallel() && rows > 0 && rows < tensor) {
+      violations_.Add("parallelism.sequence_parallel",
+                      "is true, but the {} rows of a microbatch (training.micro_batch_size {} × "
+                      "training.sequence_length {}) are below {} = {}",
+                      rows, training.micro_batch_size(), training.sequence_length(), field, tensor);
+    }
     if (tensor > model.vocab_size() && model.vocab_size() > 0) {
       violations_.Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());
     }
@@ -475,13 +478,37 @@ class Validator {
     }
   }
 
+  void Context() {
+    const auto& parallelism = spec_.parallelism();
+    const char* field = "parallelism.context_parallel_degree";
+    const int64_t context = parallelism.context_parallel_degree();
+    const int64_t tensor = parallelism.tensor_parallel_degree();
+    if (context <= 1 || tensor < 1) return;
+    if (parallelism.context_parallel_method() == "ring") {
+      violations_.Add("parallelism.context_parallel_method",
+                      "is ring, with {} = {}; this build has all_to_all", field, context);
+    }
+    const int64_t tokens = spec_.training().sequence_length();
+    if (tokens % (2 * context) != 0) {
+      violations_.Add(field,
+                      "is {}, and training.sequence_length = {} is no multiple of 2 × {}: every "
+                      "rank has a head and a tail chunk",
+                      context, tokens, context);
+    }
+    for (const auto& [name, heads] :
+         {std::pair("model.num_attention_heads", spec_.model().num_attention_heads()),
+          std::pair("model.num_key_value_heads", spec_.model().num_key_value_heads())}) {
+      if (heads % (tensor * context) == 0) continue;
+      violations_.Add(field,
+                      "is {}, and {} = {} is no multiple of tensor {} × context {}: all_to_all "
+                      "gives each rank whole heads",
+                      context, name, heads, tensor, context);
+    }
+  }
+
   // Features of the schema that this build lacks.
   void Unfinished() {
     const auto& parallelism = spec_.parallelism();
-    if (parallelism.sequence_parallel()) {
-      violations_.Add("parallelism.sequence_parallel",
-                                   "is true, which this build does not have");
-    }
     Word("parallelism.context_parallel_method", parallelism.context_parallel_method(),
          {"ring", "all_to_all"});
     Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),

@@ -66,6 +66,28 @@ class AllGather : public Instruction {
   Communicator* const communicator_;
 };
 
+class HeadExchange : public Instruction {
+ public:
+  HeadExchange(RowExchange exchange, const char* input, char* output, char* scratch,
+           Communicator* communicator)
+      : exchange_(std::move(exchange)),
+        input_(input),
+        output_(output),
+        scratch_(scratch),
+        communicator_(communicator) {}
+
+  Status Run(const RunOptions&) override {
+    return exchange_.Run(input_, output_, scratch_, scratch_ + exchange_.bytes(), communicator_);
+  }
+
+ private:
+  const RowExchange exchange_;
+  const char* const input_;
+  char* const output_;
+  char* const scratch_;
+  Communicator* const communicator_;
+};
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
@@ -80,6 +102,11 @@ std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            Communicator* communicator) {
   return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose,
                                      communicator);
+}
+
+std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,
+                                          char* scratch, Communicator* communicator) {
+  return std::make_unique<HeadExchange>(std::move(exchange), input, output, scratch, communicator);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -1,5 +1,5 @@
-// Reduce-scatter and all-gather of a program as instructions: blocks of rows (dim 0) over the ranks
-// of a group.
+// Reduce-scatter, all-gather and the exchange of heads of a program as instructions: blocks of rows (dim 0)
+// over the ranks of a group.
 #ifndef TROUPE_KERNELS_CPU_GATHER_SCATTER_H_
 #define TROUPE_KERNELS_CPU_GATHER_SCATTER_H_
 
@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
+#include "kernels/row_exchange.h"
 #include "model/program/value.h"
 
 namespace troupe::kernels::cpu {
@@ -31,6 +32,10 @@ StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
                                            Communicator* communicator);
+
+// `scratch`: twice exchange.bytes().
+std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,
+                                          char* scratch, Communicator* communicator);
 
 }  // namespace troupe::kernels::cpu
 

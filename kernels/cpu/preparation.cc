@@ -104,8 +104,7 @@ Status Preparation::Measure() {
   TROUPE_RETURN_IF_ERROR(each([this](const Op& op) {
     if (op.kind == OpKind::kAttention) {
       longest_sample_ =
-          std::max(longest_sample_, std::get<model::AttentionAttributes>(op.attributes).tokens *
-                                        program_.mesh.degrees[model::Axis::kContext]);
+          std::max(longest_sample_, std::get<model::AttentionAttributes>(op.attributes).tokens);
     }
     return OkStatus();
   }));
@@ -161,6 +160,9 @@ Status Preparation::MeasureOp(const Op& op) {
       break;
     case OpKind::kReduceScatter:
       if (KeepsInput(op)) bytes = program_.value(op.inputs[0]).bytes();
+      break;
+    case OpKind::kExchangeHeads:
+      bytes = 2 * static_cast<int64_t>(ExchangeOf(op).bytes());
       break;
     case OpKind::kSumOfSquares:
       bytes = threads_ * static_cast<int64_t>(sizeof(double));
@@ -462,6 +464,9 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return cpu::MakeAllGather(in(0), out(0), std::move(bytes), PurposeOf(attributes.purpose),
                                 communicator);
     }
+    case OpKind::kExchangeHeads:
+      return MakeExchangeHeads(ExchangeOf(op), in(0), out(0), scratch(),
+                          CommunicatorOf(op, find_communicator_));
     case OpKind::kAccumulate: {
       const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
       return OnKernel(args, kernels_.accumulate, threads, overwrites);
@@ -617,6 +622,11 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& 
        .dtype = whole.dtype,
        .purpose = PurposeOf(attributes.purpose)},
       CommunicatorOf(op, find_communicator_));
+}
+
+RowExchange Preparation::ExchangeOf(const Op& op) const {
+  return RowExchange(program_, op,
+                     static_cast<size_t>(SizeOf(program_.value(op.inputs[0]).dtype)));
 }
 
 // Reducing uses the input up: where it must be kept, a copy of it is.

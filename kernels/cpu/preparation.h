@@ -13,6 +13,7 @@
 #include "kernels/cpu/arena.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/row_exchange.h"
 
 namespace troupe::kernels::cpu {
 
@@ -64,6 +65,7 @@ class Preparation {
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
+  RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
   // Small ops stay on one thread.
@@ -84,7 +86,7 @@ class Preparation {
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<RopeTable> tables_;
   std::vector<std::string> fallbacks_;
-  int64_t longest_sample_ = 0;  // tokens, over the context axis
+  int64_t longest_sample_ = 0;  // tokens
   int64_t tables_bytes_ = 0;
   int64_t working_bytes_ = 0;  // the largest scratch of one op
   std::vector<int64_t> saved_offsets_;

@@ -3,6 +3,7 @@
 
 #include "kernels/op_sequence.h"
 #include "kernels/reference/operation.h"
+#include "kernels/row_exchange.h"
 
 namespace troupe::kernels::reference {
 
@@ -32,6 +33,14 @@ Status AllGather(const Operation& operation) {
   for (size_t& count : bytes) count *= sizeof(double);
   return operation.communicator->AllGather(block.data(), operation.outputs[0], bytes,
                                            PurposeOf(attributes.purpose));
+}
+
+Status ExchangeHeads(const Operation& operation) {
+  const RowExchange exchange(operation.program, operation.op, sizeof(double));
+  std::vector<char> send(exchange.bytes()), receive(exchange.bytes());
+  return exchange.Run(reinterpret_cast<const char*>(operation.inputs[0]),
+                      reinterpret_cast<char*>(operation.outputs[0]), send.data(), receive.data(),
+                      operation.communicator);
 }
 
 }  // namespace troupe::kernels::reference

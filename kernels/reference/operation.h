@@ -68,6 +68,7 @@ void Copy(const Operation& operation);  // copy and cast
 Status AllReduce(const Operation& operation);
 Status ReduceScatter(const Operation& operation);
 Status AllGather(const Operation& operation);
+Status ExchangeHeads(const Operation& operation);
 void Accumulate(const Operation& operation);
 void RouterLogits(const Operation& operation);
 void RouterLogitsGradInput(const Operation& operation);

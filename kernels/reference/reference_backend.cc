@@ -87,6 +87,8 @@ Status RunOperation(const reference::Operation& operation) {
       return r::ReduceScatter(operation);
     case OpKind::kAllGather:
       return r::AllGather(operation);
+    case OpKind::kExchangeHeads:
+      return r::ExchangeHeads(operation);
     case OpKind::kAccumulate:
       r::Accumulate(operation);
       return OkStatus();

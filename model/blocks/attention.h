@@ -1,7 +1,7 @@
 // Block A: pre-norm causal grouped-query attention, within documents where they are given, with RoPE
 // and a residual.
 //
-//   y = x + AllReduce(o_proj(attention(rope(qkv_proj(Copy(norm(x)))))))
+//   y = x + ReduceRows(o_proj(attention(rope(qkv_proj(CopyRows(norm(x)))))))
 //
 // qkv_proj is column-parallel over tensor, its segments q, k, v each sharded by itself (whole
 // heads); o_proj is row-parallel and gives Partial(sum).
@@ -16,10 +16,12 @@ namespace troupe::model {
 struct AttentionInputs {
   ValueId x;          // c[R,H]
   ValueId positions;  // i[R]
-  ValueId documents;  // i[R] (see Mask), or kNoValue: a sample is one document
-  int64_t tokens;     // of each sample
+  ValueId documents;  // i[R] of whole samples (see Mask), or kNoValue: a sample is one document
+  int64_t samples;    // of a microbatch
+  int64_t tokens;     // of each sample, over all context ranks
 };
-// Returns y c[R,H]. REQUIRES: heads divisible by the tensor degree.
+// Returns y c[R,H]. REQUIRES: heads divisible by the degrees of
+// tensor × context.
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
                        const AttentionInputs& inputs);
 

@@ -8,7 +8,7 @@ ValueId BuildEmbedding(ProgramBuilder& builder, const ModelConfig& config, Value
                        ValueId table) {
   const ValueId partial = builder.Emit(OpKind::kEmbedding, VocabularySlice(builder, config),
                                        {tokens, table}, "embedding.partial");
-  return builder.AllReduce(partial, ReduceKind::kSum, "embedding.output");
+  return builder.ReduceRows(partial, "embedding.output");
 }
 
 }  // namespace troupe::model

@@ -149,7 +149,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   const ValueId shared_down_proj =
       AddRowParallel(builder, name + "shared.down_proj", shared_layer + "down_proj.weight", "ffn",
                      hidden, shared, 1, ResidualInitStd(config));
-  const ValueId copied = builder.Copy(normed, name + "shared.copied");
+  const ValueId copied = builder.CopyRows(normed, name + "shared.copied");
   const ValueId shared_gate_up = builder.Emit(OpKind::kMatmul, NoAttributes(),
                                               {copied, shared_gate_up_proj}, name + "shared.gate_up");
   const ValueId shared_activated =

@@ -12,7 +12,7 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
   const VocabAttributes vocab = VocabularySlice(builder, config);
   const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
                                          {inputs.x, inputs.norm}, {"head.normed", "head.rstd"})[0];
-  const ValueId copied = builder.Copy(normed, "head.copied");
+  const ValueId copied = builder.CopyRows(normed, "head.copied");
   if (!builder.status().ok()) return;
   const int64_t rows = builder.program().value(copied).dims[0].local;
   const int chunks = NumHeadChunks(rows);

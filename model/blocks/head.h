@@ -2,7 +2,7 @@
 // logits exist for one chunk at a time.
 //
 //   for each chunk of rows:
-//     logits = matmul(Copy(norm(x))[rows], table)           Shard over vocabulary
+//     logits = matmul(CopyRows(norm(x))[rows], table)           Shard over vocabulary
 //     max, sums = softmax_stats(logits)                      local statistics
 //     totals += cross_entropy(AllReduce(max), AllReduce(softmax_rescale(sums)), weights)
 //

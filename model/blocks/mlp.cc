@@ -20,14 +20,14 @@ ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, 
 
   const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
                                          {x, norm}, {name + "normed", name + "rstd"})[0];
-  const ValueId copied = builder.Copy(normed, name + "copied");
+  const ValueId copied = builder.CopyRows(normed, name + "copied");
   const ValueId gate_up =
       builder.Emit(OpKind::kMatmul, NoAttributes(), {copied, gate_up_proj}, name + "gate_up");
   const ValueId activated =
       builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up}, name + "activated");
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {activated, down_proj},
                                        name + "projected.partial");
-  const ValueId projected = builder.AllReduce(partial, ReduceKind::kSum, name + "projected");
+  const ValueId projected = builder.ReduceRows(partial, name + "projected");
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
 }
 

@@ -1,6 +1,6 @@
 // Block D: pre-norm SwiGLU MLP with a residual.
 //
-//   y = x + AllReduce(down_proj(swiglu(gate_up_proj(Copy(norm(x))))))
+//   y = x + ReduceRows(down_proj(swiglu(gate_up_proj(CopyRows(norm(x))))))
 //
 // gate|up is column-parallel over tensor, each segment sharded by itself; down_proj is
 // row-parallel.

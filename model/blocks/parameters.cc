@@ -27,7 +27,9 @@ ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::s
   spec.tensor = Replicated();
   spec.parts = {{tensor_name, {hidden}, {0}, {hidden}, 0}};
   spec.init = ParameterEntry::Init::kOnes;
-  return builder.Unsharded(builder.AddParameter(spec));
+  const int index = builder.AddParameter(spec);
+  builder.UseForRows(index);
+  return builder.Unsharded(index);
 }
 
 ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,

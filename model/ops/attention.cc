@@ -44,9 +44,11 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
                           ShardedLetters::Of({{&qkv, "rn", true, ShardHow::kSegments}}));
   TROUPE_RETURN_IF_ERROR(CheckHeads(a, qkv));
   TROUPE_RETURN_IF_ERROR(CheckDocuments(a, qkv, in, 1));
-  if (qkv.placement[Axis::kContext].kind == PlacementKind::kShard) {
+  const AxisPlacement& context = qkv.placement[Axis::kContext];
+  if (mesh.degrees[Axis::kContext] > 1 && context.kind == PlacementKind::kShard &&
+      context.dim == 0) {
     return InvalidArgument("input {} is {} on axis context, but attention needs whole samples",
-                           qkv.name, ToText(qkv.placement[Axis::kContext]));
+                           qkv.name, ToText(context));
   }
   if (qkv.segments.empty()) return InvalidArgument("input {} has no segments q, k, v", qkv.name);
   const int64_t global_width = qkv.segments[0].global;

@@ -30,6 +30,7 @@ OpRules CopyRules();
 OpRules AllReduceRules();
 OpRules ReduceScatterRules();
 OpRules AllGatherRules();
+OpRules ExchangeHeadsRules();
 OpRules AccumulateRules();
 OpRules CastRules();
 OpRules ControlTotalsRules();

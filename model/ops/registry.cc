@@ -31,6 +31,7 @@ const OpRules& RulesOf(OpKind kind) {
                                                           AllReduceRules(),
                                                           ReduceScatterRules(),
                                                           AllGatherRules(),
+                                                          ExchangeHeadsRules(),
                                                           AccumulateRules(),
                                                           CastRules(),
                                                           ControlTotalsRules(),

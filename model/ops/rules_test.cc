@@ -347,5 +347,50 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
   }
 }
 
+// Rows against columns over two ranks, by index: what each holds before and after is its slice of
+// the same tensor.
+TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
+  MeshView mesh;
+  mesh.degrees[Axis::kContext] = 2;
+  CollectiveAttributes attributes = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  attributes.exchange = {3, 4, false};
+  Value x;
+  x.name = "x";
+  x.dims = {{"rows", 24, 12}, {"qkv", 32, 32}};
+  x.segments = {{"q", 16, 16}, {"k", 8, 8}, {"v", 8, 8}};
+  x.placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
+  const std::vector<const Value*> inputs = {&x};
+  const auto infer = [&] { return RulesOf(OpKind::kExchangeHeads).infer(mesh, attributes, inputs); };
+  const auto columns = infer();
+  ASSERT_TRUE(columns.ok()) << columns.status();
+  EXPECT_EQ((*columns)[0].dims[0].local, 24);
+  EXPECT_EQ((*columns)[0].dims[1].local, 16);
+  EXPECT_EQ((*columns)[0].segments[2].local, 4);
+  EXPECT_EQ((*columns)[0].placement[Axis::kContext], Shard(1, ShardHow::kSegments));
+  // Half a head of k.
+  attributes.exchange.head_dim = 8;
+  EXPECT_FALSE(infer().ok());
+  attributes.exchange = {5, 4, false};  // 12 rows are no samples of two chunks each
+  EXPECT_FALSE(infer().ok());
+  for (const AxisPlacement& placement :
+       {Replicated(), Copied(), PartialSum(), Shard(0), Shard(1, ShardHow::kSegments)}) {
+    attributes.exchange = {3, 4, false};
+    x.placement[Axis::kContext] = placement;
+    EXPECT_FALSE(infer().ok()) << ToText(placement);
+  }
+  Value y = x;
+  y.dims = (*columns)[0].dims;
+  y.segments = (*columns)[0].segments;
+  y.placement = (*columns)[0].placement;
+  attributes.exchange = {3, 4, true};
+  const std::vector<const Value*> back = {&y};
+  const auto rows = RulesOf(OpKind::kExchangeHeads).infer(mesh, attributes, back);
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ((*rows)[0].placement[Axis::kContext], Shard(0, ShardHow::kHeadTail));
+  EXPECT_EQ((*rows)[0].dims[0].local, 12);
+  EXPECT_EQ((*rows)[0].dims[1].local, 32);
+  EXPECT_EQ((*rows)[0].segments, x.segments);
+}
+
 }  // namespace
 }  // namespace troupe::model

@@ -54,6 +54,7 @@ CollectiveGroup SharingGroup(const Placement& placement) {
 Placement RowsPlacement() {
   Placement placement;
   for (const Axis axis : kDataAxes) placement[axis] = Shard(0);
+  placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
   return placement;
 }
 
@@ -269,9 +270,37 @@ void ProgramBuilder::AddRouterLoss(const std::string& name, const RouterAttribut
        .layer = layer_});
 }
 
-ValueId ProgramBuilder::Copy(ValueId x, const std::string& name) {
-  return Emit(OpKind::kCopy,
-              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, {x}, name);
+ValueId ProgramBuilder::CopyRows(ValueId x, const std::string& name) {
+  if (!shards_rows_over_tensor()) {
+    return Emit(OpKind::kCopy,
+                CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kTensor}, {x},
+                name);
+  }
+  CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  gather.extent = sequence_rows_;
+  return Emit(OpKind::kAllGather, gather, {x}, name);
+}
+
+ValueId ProgramBuilder::ReduceRows(ValueId x, const std::string& name) {
+  if (!shards_rows_over_tensor()) return AllReduce(x, ReduceKind::kSum, name);
+  return Emit(OpKind::kReduceScatter,
+              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kSequence}, {x},
+              name);
+}
+
+void ProgramBuilder::UseForRows(int index) {
+  if (!shards_rows_over_tensor()) return;
+  const ParameterEntry& entry = program_.parameters[index];
+  Value& unsharded = program_.values[entry.unsharded];
+  for (Op& op : program_.ops[unsharded.chunk][static_cast<int>(Piece::kUnshard)]) {
+    if (op.outputs[0] != entry.unsharded) continue;
+    auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+    attributes.group.axes |= GroupOf(Axis::kTensor).axes;
+    const auto types = InferTypes(program_, op.kind, op.attributes, op.inputs);
+    TROUPE_CHECK_OK(types.status());
+    unsharded.placement = (*types)[0].placement;
+  }
+  program_.values[entry.gradient].placement = GradientPlacement(unsharded.placement);
 }
 
 ValueId ProgramBuilder::AllReduce(ValueId x, ReduceKind reduce, const std::string& name) {

@@ -18,7 +18,8 @@ namespace troupe::model {
 
 // The axes along which rows of activations are sharded; dense parameters are Replicated on them and
 // their gradients reduce over them.
-inline constexpr Axis kDataAxes[] = {Axis::kDataReplicate, Axis::kDataShard, Axis::kExpert};
+inline constexpr Axis kDataAxes[] = {Axis::kDataReplicate, Axis::kDataShard, Axis::kContext,
+                                     Axis::kExpert};
 CollectiveGroup DataGroup();
 // Those of them along which a value of this placement is Replicated (a parameter: the ranks that
 // share it) or Partial(sum) (its gradient: the ranks that it is summed over).
@@ -30,7 +31,7 @@ inline constexpr Axis kShardAxes[] = {Axis::kDataShard, Axis::kExpert};
 CollectiveGroup ShardGroup();
 CollectiveGroup ReplicateGroup();
 
-// Rows sharded over the data axes, the rest Replicated.
+// Rows sharded over the data axes (over context each sample's tokens), the rest Replicated.
 Placement RowsPlacement();
 
 struct ParameterSpec {
@@ -83,8 +84,21 @@ class ProgramBuilder {
                      std::vector<ValueId> inputs);
 
   // Conversions on the tensor axis.
-  ValueId Copy(ValueId x, const std::string& name);
   ValueId AllReduce(ValueId x, ReduceKind reduce, const std::string& name);
+
+  // Sequence parallelism: between products the `rows` rows of activations on this rank's data ranks
+  // are Shard(0) over tensor instead of Replicated.
+  void ShardRowsOverTensor(int64_t rows) { sequence_rows_ = rows; }
+  bool shards_rows_over_tensor() const { return sequence_rows_ > 0; }
+  // Activations as between products → Copied, each rank's for its own part of a product: a copy, or
+  // all rows gathered.
+  ValueId CopyRows(ValueId x, const std::string& name);
+  // What such a product made, Partial(sum) → as between products: summed, each rank left with its
+  // own rows where they are sharded.
+  ValueId ReduceRows(ValueId x, const std::string& name);
+  // Parameter `index`, Replicated over tensor, is used for rows: where these are sharded it becomes
+  // Copied, and its gradient Partial(sum). REQUIRES: nothing has used it yet.
+  void UseForRows(int index);
 
   // Operations emitted from now on belong to this row chunk of the head; -1: none.
   void SetRowChunk(int row_chunk) { row_chunk_ = static_cast<int16_t>(row_chunk); }
@@ -97,6 +111,7 @@ class ProgramBuilder {
   Program& program() { return program_; }
   DType compute_dtype() const { return compute_dtype_; }
   const MeshView& mesh() const { return program_.mesh; }
+  int64_t context_degree() const { return mesh().degrees[Axis::kContext]; }
   int64_t tensor_degree() const { return mesh().degrees[Axis::kTensor]; }
   // This rank's part of an extent over the tensor axis.
   Range TensorRange(int64_t extent) const;
@@ -112,6 +127,7 @@ class ProgramBuilder {
   Program program_;
   const DType compute_dtype_;
   const int zero_stage_;
+  int64_t sequence_rows_ = 0;  // 0: without sequence parallelism
   int16_t row_chunk_ = -1;
   int16_t layer_ = -1;
   Status status_;

@@ -27,6 +27,7 @@ const char* Name(OpKind kind) {
                                                       "all_reduce",
                                                       "reduce_scatter",
                                                       "all_gather",
+                                                      "exchange_heads",
                                                       "accumulate",
                                                       "cast",
                                                       "control_totals",

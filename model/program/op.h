@@ -50,6 +50,8 @@
 // kAllGather              x (Shard of dim 0)                            y (Copied, or Replicated where `replicated`): all
 //                                                                       blocks in group order. x may be a view of y, its
 //                                                                       own block
+// kExchangeHeads          x c[R/n,N], Shard of dim 0 (head and tail      y c[R,N/n], Shard of dim 1 by whole heads of every
+//                         chunk of each sample)                         segment: all tokens of some heads; `to_rows`: back
 // kAccumulate             x f                                           y f +=, of x's shape
 // kCast                   x f                                           y bf16 (compute copies)
 // kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
@@ -113,13 +115,14 @@ namespace troupe::model {
 enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
-  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kAccumulate, kCast,
+  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
+  kAccumulate, kCast,
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad,
 };
-inline constexpr int kNumOpKinds = 45;
+inline constexpr int kNumOpKinds = 46;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -173,6 +176,12 @@ struct RopeAttributes {
   bool inverse;
 };
 enum class ReduceKind : uint8_t { kSum, kMax };
+// Of kExchangeHeads.
+struct ExchangeAttributes {
+  int64_t samples = 0;   // in the rows
+  int64_t head_dim = 0;  // columns that stay together
+  bool to_rows = false;  // columns → rows, else rows → columns
+};
 struct CollectiveAttributes {
   CollectiveGroup group;
   CollectivePurpose purpose;
@@ -185,6 +194,7 @@ struct CollectiveAttributes {
   std::vector<Segment> segments;
   // Of kAllToAll with counts: bounds of the rows that go in and come out.
   int64_t rows_in = 0, rows_out = 0;
+  ExchangeAttributes exchange;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
 struct RouterAttributes {

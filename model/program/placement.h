@@ -37,7 +37,8 @@ struct MeshView {
 
 enum class PlacementKind : uint8_t { kReplicated, kCopied, kShard, kPartialSum, kPartialMax };
 
-// How a sharded dim is cut: contiguous blocks, a head and a tail chunk each (balanced causal context), or every
+// How a sharded dim is cut: contiguous blocks, a head and a tail chunk each of every sample (balanced causal context: of
+// a sample's 2n chunks rank i of n has chunks i and 2n - 1 - i), or every
 // segment of a fused tensor (gate|up, q|k|v) by itself; or, of routed rows, by the experts that ranks own. Blocks are balanced: sizes differ by at most one, the larger
 // first.
 enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments, kExperts };

@@ -12,7 +12,8 @@ namespace {
 
 bool IsCollective(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
-         kind == OpKind::kReduceScatter || kind == OpKind::kAllGather;
+         kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
+         kind == OpKind::kExchangeHeads;
 }
 
 // Follows one order of a step's operations: what is made, what is overwritten, who writes
@@ -199,7 +200,8 @@ Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
-        if (!IsCollective(op.kind)) continue;
+        // Tokens meet over context within F and its derivative, but no parameters.
+        if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads) continue;
         const auto& [group, purpose] = GroupAndPurpose(op);
         // Those of what is sharded even within a step.
         const bool is_of_shards =
@@ -297,7 +299,10 @@ Status CheckBoundaries(const Program& program) {
                                           std::pair(chunk.output, chunk.output_gradient)}) {
       if (value == kNoValue) continue;
       const Placement& due = program.value(value).placement;
-      if (due != RowsPlacement() || program.value(gradient).placement != GradientPlacement(due)) {
+      Placement by_rows = RowsPlacement();
+      // With sequence parallelism.
+      if (due[Axis::kTensor] == Shard(0)) by_rows[Axis::kTensor] = Shard(0);
+      if (due != by_rows || program.value(gradient).placement != GradientPlacement(due)) {
         return Internal("chunk {}: boundary {} is {} and its gradient {}", chunk.chunk,
                         program.value(value).name, ToText(due),
                         ToText(program.value(gradient).placement));

@@ -177,6 +177,115 @@ TEST(Sharded, ARankWithoutRowsOfATensorStillTakesPart) {
     ExpectClose(RunOrDie(narrow({1, 1, 1, 5, zero_stage})), expected);
 }
 
+v1::JobSpec PackedJob(const Layout& layout) {
+  static const TemporaryDirectory folder;
+  static const std::string prefix = [] {
+    std::string path = folder.Child("documents");
+    WriteSmallDataset(path, 6);
+    return path;
+  }();
+  v1::JobSpec spec = SmallJob(layout, prefix, 20);
+  spec.mutable_data()->set_document_mask(true);
+  return spec;
+}
+
+// --- Sequence parallelism: rows between products are sharded over tensor.
+
+v1::JobSpec SequenceJob(const Layout& layout) {
+  v1::JobSpec spec = Job(layout);
+  spec.mutable_parallelism()->set_sequence_parallel(true);
+  return spec;
+}
+
+class SequenceLayouts : public ::testing::TestWithParam<std::tuple<int, int, int, bool>> {};
+
+TEST_P(SequenceLayouts, FirstTwentyLossesEqualTheSingleRanks) {
+  const auto [data, tensor, pipe, tied] = GetParam();
+  v1::JobSpec single = Job({});
+  v1::JobSpec spread = SequenceJob({data, tensor, pipe});
+  for (v1::JobSpec* spec : {&single, &spread}) {
+    // 17 rows are no multiple of any degree.
+    spec->mutable_training()->set_sequence_length(17);
+    spec->mutable_model()->set_tie_word_embeddings(tied);
+  }
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, SequenceLayouts,
+                         ::testing::Combine(::testing::Values(1, 2), ::testing::Values(2, 4),
+                                            ::testing::Values(1, 2), ::testing::Bool()),
+                         LayoutName);
+
+TEST(SequenceLayouts, PackedRowsAndLargerMicrobatchesChangeNothing) {
+  v1::JobSpec single = PackedJob({});
+  v1::JobSpec spread = PackedJob({1, 2, 2});
+  spread.mutable_parallelism()->set_sequence_parallel(true);
+  spread.mutable_training()->set_micro_batch_size(3);
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+TEST(SequenceLayouts, ShardedParametersChangeNothing) {
+  for (const int zero_stage : {1, 2, 3})
+    ExpectClose(RunOrDie(SequenceJob({1, 2, 1, 2, zero_stage})), RunOrDie(Job({})));
+}
+
+// --- Context parallelism: ranks share samples, each has a head and a tail chunk of their tokens.
+
+v1::JobSpec OverContext(v1::JobSpec spec, int64_t degree) {
+  spec.mutable_parallelism()->set_context_parallel_degree(degree);
+  spec.mutable_parallelism()->set_context_parallel_method("all_to_all");
+  return spec;
+}
+
+class ContextLayouts : public ::testing::TestWithParam<std::tuple<int, Layout>> {};
+
+TEST_P(ContextLayouts, FirstTwentyLossesEqualTheSingleRanks) {
+  const auto& [context, layout] = GetParam();
+  v1::JobSpec spread = OverContext(Job(layout), context);
+  spread.mutable_training()->set_micro_batch_size(2);
+  ExpectClose(RunOrDie(spread), RunOrDie(Job({})));
+}
+
+TEST_P(ContextLayouts, DocumentsOfPackedRowsAreSeenWhole) {
+  const auto& [context, layout] = GetParam();
+  ExpectClose(RunOrDie(OverContext(PackedJob(layout), context)), RunOrDie(PackedJob({})));
+}
+
+std::string ContextName(const ::testing::TestParamInfo<ContextLayouts::ParamType>& info) {
+  const auto& [context, layout] = info.param;
+  return fmt::format("Context{}Data{}Tensor{}Pipe{}", context, layout.data, layout.tensor,
+                     layout.pipe);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, ContextLayouts,
+                         ::testing::Values(std::tuple(2, Layout{1, 1, 1}),
+                                           std::tuple(4, Layout{1, 1, 1}),
+                                           std::tuple(2, Layout{2, 1, 1}),
+                                           std::tuple(2, Layout{1, 2, 1}),
+                                           std::tuple(2, Layout{1, 1, 2}),
+                                           std::tuple(4, Layout{1, 1, 2})),
+                         ContextName);
+
+TEST(ContextLayouts, WithSequenceParallelismAndTiedTablesNothingChanges) {
+  v1::JobSpec single = Job({});
+  v1::JobSpec spread = OverContext(SequenceJob({1, 2, 2}), 2);
+  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(true);
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+TEST(ContextLayouts, ShardedParametersChangeNothing) {
+  for (const int zero_stage : {1, 2, 3})
+    ExpectClose(RunOrDie(OverContext(Job({1, 1, 1, 2, zero_stage}), 2)), RunOrDie(Job({})));
+}
+
+TEST(ContextLayouts, HeldOutLossIsTheSingleRanks) {
+  v1::JobSpec single = Job({}, 4);
+  single.mutable_data()->set_validation_fraction(0.1);
+  const std::vector<StepResult> expected = RunOrDie(single, {.steps = 4});
+  const std::vector<StepResult> actual = RunOrDie(OverContext(single, 2), {.steps = 4});
+  EXPECT_NEAR(*actual.back().validation_loss, *expected.back().validation_loss, 1e-5);
+}
+
 // --- Any number of microbatches on any number of stages.
 
 class MicrobatchTable : public ::testing::TestWithParam<std::tuple<int, int>> {};
@@ -231,18 +340,6 @@ TEST(Layouts, ABlendOfDatasetsIsTheSameUnderEveryLayout) {
 }
 
 // --- Documents packed into rows.
-
-v1::JobSpec PackedJob(const Layout& layout) {
-  static const TemporaryDirectory folder;
-  static const std::string prefix = [] {
-    std::string path = folder.Child("documents");
-    WriteSmallDataset(path, 6);
-    return path;
-  }();
-  v1::JobSpec spec = SmallJob(layout, prefix, 20);
-  spec.mutable_data()->set_document_mask(true);
-  return spec;
-}
 
 class PackedLayouts : public ::testing::TestWithParam<Layout> {};
 

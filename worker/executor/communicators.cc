@@ -15,7 +15,9 @@ using model::Piece;
 CollectiveOperation OperationOf(model::OpKind kind) {
   if (kind == model::OpKind::kReduceScatter) return CollectiveOperation::kReduceScatter;
   if (kind == model::OpKind::kAllGather) return CollectiveOperation::kAllGather;
-  if (kind == model::OpKind::kAllToAll) return CollectiveOperation::kAllToAll;
+  if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads) {
+    return CollectiveOperation::kAllToAll;
+  }
   return CollectiveOperation::kAllReduce;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -51,6 +52,26 @@ double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length)
   return pairs;
 }
 
+// The rows, among those of `samples` samples of `tokens` tokens, of rank `rank` of `ranks`: a head and
+// a tail chunk of each sample (model/program/placement.h, kHeadTail).
+std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks,
+                                       int64_t rank) {
+  std::vector<int32_t> rows;
+  const int64_t chunk_rows = tokens / (2 * ranks);
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    if (ranks == 1) {
+      for (int64_t t = 0; t < tokens; ++t) rows.push_back(static_cast<int32_t>(sample * tokens + t));
+      continue;
+    }
+    for (const int64_t chunk : {rank, 2 * ranks - 1 - rank}) {
+      for (int64_t t = chunk * chunk_rows; t < (chunk + 1) * chunk_rows; ++t) {
+        rows.push_back(static_cast<int32_t>(sample * tokens + t));
+      }
+    }
+  }
+  return rows;
+}
+
 constexpr model::CollectiveGroup kAllRanks{model::CollectiveGroup::Kind::kAll, 0};
 
 }  // namespace
@@ -84,10 +105,13 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
     executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
     executor->gradient_receives_.emplace_back(made.actions.buffers[c]);
   }
-  const int64_t rows = made.batch.tokens_per_microbatch();
-  executor->positions_.resize(rows);
-  for (int64_t r = 0; r < rows; ++r)
-    executor->positions_[r] = static_cast<int32_t>(r % made.batch.sequence_length);
+  executor->rows_of_samples_ =
+      RowsOfContextRank(made.batch.micro_batch_size, made.batch.sequence_length,
+                        program.mesh.degrees[Axis::kContext], program.mesh.coordinates[Axis::kContext]);
+  executor->picked_.resize(executor->rows_of_samples_.size() * sizeof(int32_t));
+  for (const int32_t row : executor->rows_of_samples_) {
+    executor->positions_.push_back(static_cast<int32_t>(row % made.batch.sequence_length));
+  }
   const bool needs_rows = std::any_of(
       program.chunks.begin(), program.chunks.end(),
       [](const auto& chunk) {
@@ -159,7 +183,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals,
   // sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
-  if (counts_loss()) {
+  if (counts_samples()) {
     control[model::kLaneTokens] = static_cast<double>(std::count_if(
         batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
     control[model::kLanePairs] = SeenPairs(batch->documents, options_.batch.sequence_length);
@@ -286,14 +310,29 @@ Status Executor::CopyValue(model::ValueId from, int from_buffer, model::ValueId 
 
 Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
-  const auto write = [&](model::ValueId value, const auto* data) {
+  const auto whole = [&](model::ValueId value, const std::vector<int32_t>& channel) {
     if (value == kNoValue) return OkStatus();
-    return executable_->Write(value, action.buffer,
-                              std::as_bytes(std::span(data, positions_.size())));
+    const auto samples = std::span(channel).subspan(
+        rows.first_row, static_cast<size_t>(options_.batch.tokens_per_microbatch()));
+    return executable_->Write(value, action.buffer, std::as_bytes(samples));
   };
-  if (rows.batch == nullptr) return write(chunk.positions, positions_.data());
+  // This rank's rows of a channel, whose elements have four bytes each.
+  const auto write = [&](model::ValueId value, const auto* channel) {
+    if (value == kNoValue) return OkStatus();
+    static_assert(sizeof(*channel) == sizeof(int32_t));
+    std::byte* const picked = picked_.data();
+    for (size_t r = 0; r < rows_of_samples_.size(); ++r) {
+      std::memcpy(picked + r * sizeof(int32_t), channel + rows_of_samples_[r], sizeof(int32_t));
+    }
+    return executable_->Write(value, action.buffer, picked_);
+  };
+  if (rows.batch == nullptr) {
+    if (chunk.positions == kNoValue) return OkStatus();
+    return executable_->Write(chunk.positions, action.buffer,
+                              std::as_bytes(std::span(positions_)));
+  }
   TROUPE_RETURN_IF_ERROR(write(chunk.positions, rows.batch->positions.data() + rows.first_row));
-  TROUPE_RETURN_IF_ERROR(write(chunk.documents, rows.batch->documents.data() + rows.first_row));
+  TROUPE_RETURN_IF_ERROR(whole(chunk.documents, rows.batch->documents));
   TROUPE_RETURN_IF_ERROR(write(chunk.tokens, rows.batch->tokens.data() + rows.first_row));
   TROUPE_RETURN_IF_ERROR(write(chunk.targets, rows.batch->targets.data() + rows.first_row));
   return write(chunk.weights, rows.batch->weights.data() + rows.first_row);
@@ -348,6 +387,11 @@ bool Executor::counts_loss() const {
   return program_.mesh.coordinates[Axis::kTensor] == 0 &&
          std::any_of(program_.chunks.begin(), program_.chunks.end(),
                      [](const auto& chunk) { return chunk.targets != kNoValue; });
+}
+
+// Context ranks have the same samples, and each the loss of its own rows.
+bool Executor::counts_samples() const {
+  return counts_loss() && program_.mesh.coordinates[Axis::kContext] == 0;
 }
 
 StatusOr<std::array<double, 2>> Executor::LossTotals() {

@@ -150,6 +150,7 @@ class Executor {
   // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
   StatusOr<std::array<double, 2>> LossTotals();
   bool counts_loss() const;
+  bool counts_samples() const;
   int data_rank() const { return options_.mesh.mesh.DataRankOf(options_.rank); }
   Status ReadValidationBatch();
 
@@ -164,6 +165,10 @@ class Executor {
   std::vector<std::vector<CollectiveHandle>> gradient_sends_;
   std::vector<std::vector<CollectiveHandle>> gradient_receives_;  // those that an F has posted
   std::vector<int32_t> positions_;  // of one microbatch of samples that are one document each
+  // Of each of this rank's rows of a microbatch, its row among those of whole samples: context ranks
+  // share samples.
+  std::vector<int32_t> rows_of_samples_;
+  std::vector<std::byte> picked_;  // those rows of one channel
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;

@@ -43,6 +43,7 @@ std::vector<UsedGroup> GroupsOf(const model::Program& program) {
   std::map<std::tuple<CollectiveGroup::Kind, uint8_t>, UsedGroup> used;
   const auto add = [&used](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
+      if (op.kind == model::OpKind::kCopy) continue;  // moves nothing
       if (const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes)) {
         const auto key = std::make_tuple(attributes->group.kind, attributes->group.axes);
         used.emplace(key, UsedGroup{attributes->group, attributes->purpose});
