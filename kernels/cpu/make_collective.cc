@@ -1,0 +1,86 @@
+// The instructions of collectives.
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/cpu/all_reduce.h"
+#include "kernels/cpu/all_to_all.h"
+#include "kernels/cpu/gather_scatter.h"
+#include "kernels/cpu/preparation.h"
+#include "kernels/op_sequence.h"
+
+namespace troupe::kernels::cpu {
+namespace {
+
+using model::Op;
+using model::OpKind;
+using model::ValueId;
+
+constexpr int64_t kAlignment = 64;  // of values in the memory plan, bytes
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op, int buffer) {
+  // Members of a bucket that lie one after the other are one range, padding (0) included.
+  std::vector<ReducedRange> ranges;
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    const ReducedRange next = {Address(op.inputs[i], buffer), Address(op.outputs[i], buffer),
+                               program_.value(op.inputs[i]).bytes()};
+    if (next.bytes == 0) continue;
+    if (!ranges.empty()) {
+      ReducedRange& last = ranges.back();
+      const int64_t distance = next.input - last.input;
+      if (next.output - last.output == distance && distance == RoundUp(last.bytes, kAlignment)) {
+        last.bytes = distance + next.bytes;
+        continue;
+      }
+    }
+    ranges.push_back(next);
+  }
+  return MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
+                       std::get<model::CollectiveAttributes>(op.attributes),
+                       CommunicatorOf(op, find_communicator_));
+}
+
+StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& op, int buffer) {
+  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+  const model::Value& whole = program_.value(op.inputs[0]);
+  return cpu::MakeReduceScatter(
+      {.input = Address(op.inputs[0], buffer),
+       .output = Address(op.outputs[0], buffer),
+       .copy = KeepsInput(op) ? scratch() : nullptr,
+       .counts = BlockElements(whole, model::GroupSize(program_.mesh, attributes.group)),
+       .dtype = whole.dtype,
+       .purpose = PurposeOf(attributes.purpose)},
+      CommunicatorOf(op, find_communicator_));
+}
+
+RowExchange Preparation::ExchangeOf(const Op& op) const {
+  return RowExchange(program_, op, static_cast<size_t>(SizeOf(program_.value(op.inputs[0]).dtype)));
+}
+
+// Reducing uses the input up: where it must be kept, a copy of it is.
+bool Preparation::KeepsInput(const Op& op) const {
+  if (op.consumes_input) return false;
+  int64_t offset = 0;
+  return RootOf(program_, op.inputs[0], &offset) != RootOf(program_, op.outputs[0], &offset);
+}
+
+std::unique_ptr<Instruction> Preparation::MakeExchange(const Op& op, int buffer) {
+  const model::Value& x = program_.value(op.inputs[0]);
+  AllToAllArgs args{Address(op.inputs[0], buffer),
+                    Address(op.outputs[0], buffer),
+                    nullptr,
+                    nullptr,
+                    x.dims[0].local,
+                    model::SizeOf(x.dtype)};
+  if (op.inputs.size() > 1) {
+    args.sent = reinterpret_cast<const int32_t*>(Address(op.inputs[1], buffer));
+    args.received = reinterpret_cast<const int32_t*>(Address(op.inputs[2], buffer));
+    args.num_counts = Extent(op.inputs[1], 0);
+    args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
+  }
+  return MakeAllToAll(args, PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose),
+                      CommunicatorOf(op, find_communicator_));
+}
+
+}  // namespace troupe::kernels::cpu

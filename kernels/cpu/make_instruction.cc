@@ -1,0 +1,461 @@
+// The instruction of each operation kind: one switch, and what its longer cases need. Every kind of
+// the model has its line here, so that a kind without a kernel does not compile.
+#include <omp.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/cpu/all_reduce.h"
+#include "kernels/cpu/all_to_all.h"
+#include "kernels/cpu/gather_scatter.h"
+#include "kernels/cpu/grouped_matmul.h"
+#include "kernels/cpu/preparation.h"
+#include "kernels/cpu/router.h"
+#include "kernels/cpu/update.h"
+#include "kernels/op_sequence.h"
+
+namespace troupe::kernels::cpu {
+namespace {
+
+using model::Op;
+using model::OpKind;
+using model::ValueId;
+
+template <typename Args>
+std::unique_ptr<Instruction> OnKernel(const Args& args, Kernel<Args> kernel, int threads,
+                                      Overwrites overwrites = Overwrites::kNever,
+                                      Kernel<Args> finish = nullptr) {
+  return std::make_unique<KernelInstruction<Args>>(args, kernel, threads, overwrites, finish);
+}
+
+class ProductInstruction : public Instruction {
+ public:
+  ProductInstruction(Product* product, const void* a, const void* b, void* c, char* scratch,
+                     bool accumulates, Overwrites overwrites, int threads)
+      : product_(product),
+        a_(a),
+        b_(b),
+        c_(c),
+        scratch_(scratch),
+        accumulates_(accumulates),
+        overwrites_(overwrites),
+        threads_(threads) {}
+  Status Run(const RunOptions& options) override {
+    omp_set_num_threads(threads_);  // of this thread's regions: the library's
+    return product_->Run(a_, b_, c_, accumulates_ && Accumulates(overwrites_, options), scratch_);
+  }
+
+ private:
+  Product* const product_;
+  const void* const a_;
+  const void* const b_;
+  void* const c_;
+  char* const scratch_;
+  const bool accumulates_;
+  const Overwrites overwrites_;
+  const int threads_;
+};
+
+class CopyInstruction : public Instruction {
+ public:
+  CopyInstruction(const void* from, void* to, int64_t bytes)
+      : from_(from), to_(to), bytes_(bytes) {}
+  Status Run(const RunOptions&) override {
+    if (from_ != to_) std::memcpy(to_, from_, bytes_);
+    return OkStatus();
+  }
+
+ private:
+  const void* const from_;
+  void* const to_;
+  const int64_t bytes_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int buffer) {
+  const auto in = [&](int i) { return Address(op.inputs[i], buffer); };
+  const auto out = [&](int i) { return Address(op.outputs[i], buffer); };
+  const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
+  const auto ints = [](char* address) { return reinterpret_cast<int32_t*>(address); };
+  // The compute dtype's column of the kernel table, by the value that has that dtype.
+  const auto column = [&](ValueId value) {
+    return program_.value(value).dtype == model::DType::kBFloat16 ? 1 : 0;
+  };
+  const int64_t elements = op.outputs.empty() ? 0 : program_.value(op.outputs[0]).elements();
+  const int threads = ThreadsFor(elements);
+  const Overwrites overwrites = OverwritesOf(program_, op);
+  switch (op.kind) {
+    case OpKind::kEmbedding: {
+      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
+      const EmbeddingArgs args{ints(in(0)),
+                               in(1),
+                               out(0),
+                               Extent(op.inputs[0], 0),
+                               Extent(op.inputs[1], 0),
+                               Extent(op.inputs[1], 1),
+                               offset};
+      return OnKernel(args, kernels_.embedding[column(op.inputs[1])], threads);
+    }
+    case OpKind::kEmbeddingGrad: {
+      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
+      const EmbeddingGradArgs args{ints(in(0)),
+                                   in(1),
+                                   floats(out(0)),
+                                   Extent(op.inputs[0], 0),
+                                   Extent(op.outputs[0], 0),
+                                   Extent(op.outputs[0], 1),
+                                   offset,
+                                   false};
+      return OnKernel(args, kernels_.embedding_grad[column(op.inputs[1])], threads, overwrites);
+    }
+    case OpKind::kRmsNorm: {
+      const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
+      const RmsNormArgs args{
+          in(0),  nullptr,        floats(in(1)),           nullptr,
+          out(0), floats(out(1)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
+          eps};
+      return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
+    }
+    case OpKind::kAddRmsNorm: {
+      const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
+      const RmsNormArgs args{
+          in(0),  in(1),          floats(in(2)),           out(0),
+          out(1), floats(out(2)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
+          eps};
+      return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
+    }
+    case OpKind::kRmsNormGrad: {
+      const RmsNormGradArgs args{in(0),
+                                 in(1),
+                                 floats(in(2)),
+                                 floats(in(3)),
+                                 op.inputs.size() > 4 ? in(4) : nullptr,
+                                 out(0),
+                                 floats(out(1)),
+                                 floats(scratch()),
+                                 Extent(op.inputs[1], 0),
+                                 Extent(op.inputs[1], 1),
+                                 false};
+      return OnKernel(args, kernels_.rms_norm_grad[column(op.inputs[1])], threads, overwrites,
+                      kernels_.rms_norm_grad_finish);
+    }
+    case OpKind::kAdd:
+      return OnKernel(AddArgs{in(0), in(1), out(0), elements}, kernels_.add[column(op.inputs[0])],
+                      threads);
+    case OpKind::kMatmul:
+    case OpKind::kMatmulGradInput:
+    case OpKind::kMatmulGradWeight:
+      return std::make_unique<ProductInstruction>(
+          products_.at(ShapeOf(op)).get(), in(0), in(1), out(0), scratch(),
+          op.kind == OpKind::kMatmulGradWeight, overwrites, ThreadsFor(ShapeOf(op)));
+    case OpKind::kRope: {
+      const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
+      const RopeTable& table = TableOf(attributes);
+      const char* base = arena_->base() + scratch_offset_ + table.offset;
+      const RopeArgs args{
+          in(0),
+          ints(in(1)),
+          out(0),
+          reinterpret_cast<const float*>(base),
+          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4),
+          Extent(op.inputs[0], 0),
+          attributes.query_heads + attributes.key_value_heads,
+          attributes.key_value_heads,
+          attributes.head_dim,
+          table.rows,
+          attributes.inverse};
+      return OnKernel(args, kernels_.rope[column(op.inputs[0])], threads);
+    }
+    case OpKind::kAttention: {
+      const auto& a = std::get<model::AttentionAttributes>(op.attributes);
+      const AttentionArgs args{in(0),
+                               out(0),
+                               floats(out(1)),
+                               scratch(),
+                               Extent(op.inputs[0], 0) / a.tokens,
+                               a.tokens,
+                               a.query_heads,
+                               a.key_value_heads,
+                               a.head_dim,
+                               op.inputs.size() > 1 ? ints(in(1)) : nullptr};
+      return OnKernel(args, kernels_.attention[column(op.inputs[0])], threads);
+    }
+    case OpKind::kAttentionGrad: {
+      const auto& a = std::get<model::AttentionAttributes>(op.attributes);
+      const AttentionGradArgs args{in(0),
+                                   in(1),
+                                   in(2),
+                                   floats(in(3)),
+                                   out(0),
+                                   scratch(),
+                                   Extent(op.inputs[1], 0) / a.tokens,
+                                   a.tokens,
+                                   a.query_heads,
+                                   a.key_value_heads,
+                                   a.head_dim,
+                                   op.inputs.size() > 4 ? ints(in(4)) : nullptr};
+      return OnKernel(args, kernels_.attention_grad[column(op.inputs[1])], threads);
+    }
+    case OpKind::kSwiGlu: {
+      const SwiGluArgs args{in(0),
+                            out(0),
+                            Extent(op.inputs[0], 0),
+                            Extent(op.inputs[0], 1) / 2,
+                            op.inputs.size() > 1 ? ints(in(1)) : nullptr,
+                            op.inputs.size() > 1 ? Extent(op.inputs[1], 0) : 0};
+      return OnKernel(args, kernels_.swiglu[column(op.inputs[0])], threads);
+    }
+    case OpKind::kSwiGluGrad: {
+      const SwiGluGradArgs args{in(0),
+                                in(1),
+                                out(0),
+                                Extent(op.inputs[1], 0),
+                                Extent(op.inputs[1], 1) / 2,
+                                op.inputs.size() > 2 ? ints(in(2)) : nullptr,
+                                op.inputs.size() > 2 ? Extent(op.inputs[2], 0) : 0};
+      return OnKernel(args, kernels_.swiglu_grad[column(op.inputs[1])], threads);
+    }
+    case OpKind::kSoftmaxStats: {
+      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
+      const SoftmaxStatsArgs args{in(0),
+                                  ints(in(1)),
+                                  floats(out(0)),
+                                  floats(out(1)),
+                                  Extent(op.inputs[0], 0),
+                                  Extent(op.inputs[0], 1),
+                                  offset};
+      return OnKernel(args, kernels_.softmax_stats[column(op.inputs[0])],
+                      ThreadsFor(program_.value(op.inputs[0]).elements()));
+    }
+    case OpKind::kSoftmaxStatsGrad: {
+      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
+      const SoftmaxStatsGradArgs args{in(0),
+                                      ints(in(1)),
+                                      floats(in(2)),
+                                      floats(in(3)),
+                                      out(0),
+                                      Extent(op.inputs[0], 0),
+                                      Extent(op.inputs[0], 1),
+                                      offset};
+      return OnKernel(args, kernels_.softmax_stats_grad[column(op.inputs[0])], threads);
+    }
+    case OpKind::kSoftmaxRescale:
+    case OpKind::kSoftmaxRescaleGrad: {
+      const SoftmaxRescaleArgs args{floats(in(0)), floats(in(1)), floats(in(2)), floats(out(0)),
+                                    Extent(op.inputs[1], 0)};
+      return OnKernel(args, kernels_.softmax_rescale, threads);
+    }
+    case OpKind::kCrossEntropy: {
+      const CrossEntropyArgs args{floats(in(0)),           floats(in(1)),
+                                  floats(in(2)),           reinterpret_cast<double*>(out(0)),
+                                  Extent(op.inputs[0], 0), false};
+      return OnKernel(args, kernels_.cross_entropy, 1, overwrites);
+    }
+    case OpKind::kCrossEntropyGrad: {
+      const CrossEntropyGradArgs args{floats(in(0)), floats(in(1)), floats(out(0)),
+                                      Extent(op.inputs[1], 0)};
+      return OnKernel(args, kernels_.cross_entropy_grad, threads);
+    }
+    case OpKind::kCopy:
+      return std::make_unique<CopyInstruction>(in(0), out(0), program_.value(op.inputs[0]).bytes());
+    case OpKind::kCast:
+      return OnKernel(CastArgs{floats(in(0)), out(0), elements}, kernels_.cast, threads);
+    case OpKind::kAllReduce:
+      return MakeCollective(op, buffer);
+    case OpKind::kReduceScatter:
+      return MakeReduceScatter(op, buffer);
+    case OpKind::kAllGather: {
+      Communicator* const communicator = CommunicatorOf(op, find_communicator_);
+      const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+      const model::Value& whole = program_.value(op.outputs[0]);
+      std::vector<size_t> bytes =
+          BlockElements(whole, model::GroupSize(program_.mesh, attributes.group));
+      for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
+      return cpu::MakeAllGather(in(0), out(0), std::move(bytes), PurposeOf(attributes.purpose),
+                                communicator);
+    }
+    case OpKind::kExchangeHeads:
+      return MakeExchangeHeads(ExchangeOf(op), in(0), out(0), scratch(),
+                               CommunicatorOf(op, find_communicator_));
+    case OpKind::kAccumulate: {
+      const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
+      return OnKernel(args, kernels_.accumulate, threads, overwrites);
+    }
+    case OpKind::kAllToAll:
+      return MakeExchange(op, buffer);
+    case OpKind::kGroupedMatmul:
+    case OpKind::kGroupedMatmulGradInput:
+    case OpKind::kGroupedMatmulGradWeight:
+      return MakeGrouped(op, buffer);
+    case OpKind::kRouterLogits: {
+      const RouterLogitsArgs args{in(0),
+                                  floats(in(1)),
+                                  floats(out(0)),
+                                  Extent(op.inputs[0], 0),
+                                  Extent(op.inputs[0], 1),
+                                  Extent(op.inputs[1], 0)};
+      return OnKernel(args, kernels_.router_logits[column(op.inputs[0])],
+                      ThreadsFor(program_.value(op.inputs[0]).elements()));
+    }
+    case OpKind::kRouterLogitsGradInput: {
+      const RouterLogitsGradInputArgs args{
+          floats(in(0)),           floats(in(1)),           out(0),
+          Extent(op.inputs[0], 0), Extent(op.inputs[1], 1), Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.router_logits_grad_input[column(op.outputs[0])], threads);
+    }
+    case OpKind::kRouterLogitsGradWeight: {
+      const RouterLogitsGradWeightArgs args{floats(in(0)),
+                                            in(1),
+                                            floats(out(0)),
+                                            Extent(op.inputs[0], 0),
+                                            Extent(op.inputs[1], 1),
+                                            Extent(op.inputs[0], 1),
+                                            false};
+      return OnKernel(args, kernels_.router_logits_grad_weight[column(op.inputs[1])],
+                      ThreadsFor(program_.value(op.inputs[1]).elements()), overwrites);
+    }
+    case OpKind::kRouterTopK: {
+      const RouterTopKArgs args{floats(in(0)),
+                                op.inputs.size() > 1 ? floats(in(1)) : nullptr,
+                                floats(out(0)),
+                                ints(out(1)),
+                                ints(out(2)),
+                                ints(out(3)),
+                                floats(out(4)),
+                                Extent(op.inputs[0], 0),
+                                std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterTopK, 1);
+    }
+    case OpKind::kRouterTopKGrad: {
+      const RouterTopKGradArgs args{floats(in(0)),
+                                    floats(in(1)),
+                                    ints(in(2)),
+                                    floats(out(0)),
+                                    Extent(op.inputs[1], 0),
+                                    std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterTopKGrad, 1);
+    }
+    case OpKind::kRouterLoss: {
+      const RouterLossArgs args{floats(in(0)),
+                                floats(in(1)),
+                                ints(in(2)),
+                                floats(in(3)),
+                                reinterpret_cast<double*>(out(0)),
+                                Extent(op.inputs[1], 0),
+                                std::get<model::RouterAttributes>(op.attributes),
+                                false};
+      return OnKernel(args, &RouterLoss, 1, overwrites);
+    }
+    case OpKind::kRouterLossGrad: {
+      const RouterLossGradArgs args{
+          floats(in(0)),           floats(in(1)),
+          floats(in(2)),           floats(out(0)),
+          Extent(op.inputs[1], 0), std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterLossGrad, 1);
+    }
+    case OpKind::kPermute: {
+      const PermuteArgs args{in(0),
+                             ints(in(1)),
+                             out(0),
+                             Extent(op.inputs[1], 0),
+                             Extent(op.inputs[1], 1),
+                             Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.permute[column(op.inputs[0])], threads);
+    }
+    case OpKind::kPermuteGrad:
+    case OpKind::kCombine: {
+      const CombineArgs args{in(0),
+                             ints(in(1)),
+                             op.inputs.size() > 2 ? floats(in(2)) : nullptr,
+                             out(0),
+                             Extent(op.inputs[1], 0),
+                             Extent(op.inputs[1], 1),
+                             Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.combine[column(op.inputs[0])], threads);
+    }
+    case OpKind::kCombineGrad: {
+      const CombineGradArgs args{in(0),
+                                 in(1),
+                                 ints(in(2)),
+                                 floats(in(3)),
+                                 out(0),
+                                 floats(out(1)),
+                                 Extent(op.inputs[2], 0),
+                                 Extent(op.inputs[2], 1),
+                                 Extent(op.inputs[0], 1)};
+      return OnKernel(args, kernels_.combine_grad[column(op.inputs[0])], threads);
+    }
+    case OpKind::kControlTotals:
+    case OpKind::kSumOfSquares:
+    case OpKind::kControlReduce:
+    case OpKind::kAdamW:
+      return MakeUpdate(op);
+  }
+  return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
+}
+
+std::unique_ptr<Instruction> Preparation::MakeGrouped(const Op& op, int buffer) {
+  const ProductShape shape = TileOf(op, 1);
+  GroupedProductArgs args{shape.kind,
+                          shape.bfloat16,
+                          Address(op.inputs[0], buffer),
+                          Address(op.inputs[1], buffer),
+                          Address(op.outputs[0], buffer),
+                          reinterpret_cast<const int32_t*>(Address(op.inputs[2], buffer)),
+                          Extent(op.inputs[2], 0),
+                          std::get<model::GroupedAttributes>(op.attributes).local_experts,
+                          shape.k,
+                          shape.n,
+                          scratch(),
+                          {}};
+  if (shape.bfloat16) {
+    for (size_t tile = 0; tile < kRowTiles.size(); ++tile) {
+      args.tiles[tile] = products_.at(TileOf(op, kRowTiles[tile])).get();
+    }
+  }
+  const int64_t rows_of_one = Extent(op.inputs[0], 0) / args.experts;
+  return MakeGroupedProduct(args, OverwritesOf(program_, op),
+                            ThreadsFor(TileOf(op, std::max<int64_t>(1, rows_of_one))));
+}
+
+std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {
+  auto* control = reinterpret_cast<double*>(Address(op.inputs[0], 0));
+  if (op.kind == OpKind::kControlReduce) {
+    return MakeControlReduce(CommunicatorOf(op, find_communicator_), control);
+  }
+  if (op.kind == OpKind::kControlTotals) {
+    return MakeControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
+                             reinterpret_cast<const double*>(Address(op.inputs[1], 0)), control);
+  }
+  if (op.kind == OpKind::kSumOfSquares) {
+    std::vector<FloatRange> gradients;
+    for (size_t i = 1; i < op.inputs.size(); ++i) {
+      gradients.push_back({reinterpret_cast<const float*>(Address(op.inputs[i], 0)),
+                           program_.value(op.inputs[i]).elements()});
+    }
+    return MakeSumOfSquares(std::get<model::ControlAttributes>(op.attributes).rank,
+                            std::move(gradients), reinterpret_cast<double*>(scratch()), control,
+                            kernels_, threads_);
+  }
+  const auto floats = [this](ValueId value) { return reinterpret_cast<float*>(Address(value, 0)); };
+  std::vector<AdamWEntry> entries;
+  for (size_t p = 0; p < program_.parameters.size(); ++p) {
+    const model::ParameterEntry& parameter = program_.parameters[p];
+    AdamWEntry entry{};
+    entry.args.parameter = floats(parameter.value);
+    entry.args.exp_avg = floats(parameter.exp_avg);
+    entry.args.exp_avg_sq = floats(parameter.exp_avg_sq);
+    entry.args.gradient = floats(op.inputs[2 + p]);
+    entry.args.copy =
+        parameter.compute_copy == parameter.value ? nullptr : Address(parameter.compute_copy, 0);
+    entry.args.count = program_.value(parameter.value).elements();
+    entry.weight_decay = parameter.weight_decay;
+    entries.push_back(entry);
+  }
+  return MakeAdamW(std::get<model::AdamWAttributes>(op.attributes), control, floats(op.inputs[1]),
+                   std::move(entries), kernels_, threads_);
+}
+
+}  // namespace troupe::kernels::cpu
