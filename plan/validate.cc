@@ -9,6 +9,7 @@
 #include "model/program/op.h"
 #include "plan/job_defaults.h"
 #include "plan/validate_blend.h"
+#include "plan/validate_axes.h"
 #include "plan/validate_pipeline.h"
 #include "plan/violation.h"
 
@@ -33,8 +34,7 @@ class Validator {
     OptimizerAndSchedule();
     Degrees();
     Sharding();
-    DegreesAgainstModel();
-    DegreesAgainstExperts();
+    ValidateAxes(spec_, &violations_);
     ValidatePipeline(spec_, &violations_);
     Unfinished();
     Checkpoint();
@@ -86,12 +86,6 @@ class Validator {
     violations_.Add(field, "is \"{}\", not one of {}", value, words);
     return false;
   }
-  void Divides(const char* field, int64_t degree, const char* other, int64_t value) {
-    if (degree > 0 && value > 0 && value % degree != 0) {
-      violations_.Add(field, "is {}, which does not divide {} = {}", degree, other, value);
-    }
-  }
-
   void Name() {
     const std::string& name = spec_.name();
     if (!spec_.has_name() || name.empty()) {
@@ -138,7 +132,7 @@ class Validator {
     const int64_t key_value_heads = model.num_key_value_heads();
     const bool good_heads = Within("model.num_attention_heads", heads, 1, kMaxSize);
     if (Within("model.num_key_value_heads", key_value_heads, 1, kMaxSize) && good_heads) {
-      Divides("model.num_key_value_heads", key_value_heads, "model.num_attention_heads", heads);
+      violations_.AddUnlessDivides("model.num_key_value_heads", key_value_heads, "model.num_attention_heads", heads);
     }
     if (good_heads) HeadDim(heads);
     Positive("model.rope_theta", model.rope_theta());
@@ -419,90 +413,6 @@ class Validator {
                       "is {}, and parallelism.data_parallel_shard_degree is 1: there are no ranks "
                       "to shard over",
                       parallelism.zero_stage());
-    }
-  }
-
-  void DegreesAgainstModel() {
-    const auto& model = spec_.model();
-    const char* field = "parallelism.tensor_parallel_degree";
-    const int64_t tensor = spec_.parallelism().tensor_parallel_degree();
-    Divides(field, tensor, "model.num_attention_heads", model.num_attention_heads());
-    Divides(field, tensor, "model.num_key_value_heads", model.num_key_value_heads());
-    Divides(field, tensor, "model.hidden_size", model.hidden_size());
-    Divides(field, tensor, "model.intermediate_size", model.intermediate_size());
-    Context();
-    const auto& training = spec_.training();
-    const int64_t rows = training.micro_batch_size() * training.sequence_length();
-    if (spec_.parallelism().sequence_parallel() && rows > 0 && rows < tensor) {
-      violations_.Add("parallelism.sequence_parallel",
-                      "is true, but the {} rows of a microbatch (training.micro_batch_size {} × "
-                      "training.sequence_length {}) are below {} = {}",
-                      rows, training.micro_batch_size(), training.sequence_length(), field, tensor);
-    }
-    if (tensor > model.vocab_size() && model.vocab_size() > 0) {
-      violations_.Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());
-    }
-  }
-
-  void DegreesAgainstExperts() {
-    const char* field = "parallelism.expert_parallel_degree";
-    const int64_t expert = spec_.parallelism().expert_parallel_degree();
-    const int64_t tensor = spec_.parallelism().tensor_parallel_degree();
-    if (!HasExperts()) {
-      if (expert > 1) {
-        violations_.Add(field, "is {} where model.pattern = \"{}\" has no block E", expert,
-                        spec_.model().pattern().substr(0, 200));
-      }
-      return;
-    }
-    Divides(field, expert, "model.num_experts", spec_.model().num_experts());
-    if (tensor > 1 && expert > 1) {
-      violations_.Add("parallelism.sequence_parallel",
-                      "is {}, and tensor_parallel_degree = {} beside expert_parallel_degree = {} "
-                      "needs it",
-                      spec_.parallelism().sequence_parallel(), tensor, expert);
-    }
-    if (tensor > 1) {
-      violations_.Add("parallelism.tensor_parallel_degree",
-                      "is {}; this build does not spread block E over tensor", tensor);
-    }
-    if (spec_.parallelism().data_parallel_shard_degree() > 1) {
-      violations_.Add("parallelism.data_parallel_shard_degree",
-                      "is {}; this build does not shard models with block E",
-                      spec_.parallelism().data_parallel_shard_degree());
-    }
-    if (spec_.parallelism().context_parallel_degree() > 1) {
-      violations_.Add("parallelism.context_parallel_degree",
-                      "is {}; this build does not spread block E over context",
-                      spec_.parallelism().context_parallel_degree());
-    }
-  }
-
-  void Context() {
-    const auto& parallelism = spec_.parallelism();
-    const char* field = "parallelism.context_parallel_degree";
-    const int64_t context = parallelism.context_parallel_degree();
-    const int64_t tensor = parallelism.tensor_parallel_degree();
-    if (context <= 1 || tensor < 1) return;
-    if (parallelism.context_parallel_method() == "ring") {
-      violations_.Add("parallelism.context_parallel_method",
-                      "is ring, with {} = {}; this build has all_to_all", field, context);
-    }
-    const int64_t tokens = spec_.training().sequence_length();
-    if (tokens % (2 * context) != 0) {
-      violations_.Add(field,
-                      "is {}, and training.sequence_length = {} is no multiple of 2 × {}: every "
-                      "rank has a head and a tail chunk",
-                      context, tokens, context);
-    }
-    for (const auto& [name, heads] :
-         {std::pair("model.num_attention_heads", spec_.model().num_attention_heads()),
-          std::pair("model.num_key_value_heads", spec_.model().num_key_value_heads())}) {
-      if (heads % (tensor * context) == 0) continue;
-      violations_.Add(field,
-                      "is {}, and {} = {} is no multiple of tensor {} × context {}: all_to_all "
-                      "gives each rank whole heads",
-                      context, name, heads, tensor, context);
     }
   }
 

@@ -3,6 +3,7 @@
 #ifndef TROUPE_PLAN_VIOLATION_H_
 #define TROUPE_PLAN_VIOLATION_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,13 @@ class Violations {
   template <typename... Args>
   void Add(std::string field, fmt::format_string<Args...> format, Args&&... args) {
     list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...)});
+  }
+
+  // Where both are above 0 and `degree` does not divide `value`, that of `other`.
+  void AddUnlessDivides(const char* field, int64_t degree, const char* other, int64_t value) {
+    if (degree > 0 && value > 0 && value % degree != 0) {
+      Add(field, "is {}, which does not divide {} = {}", degree, other, value);
+    }
   }
 
   bool empty() const { return list_.empty(); }

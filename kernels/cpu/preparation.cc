@@ -1,6 +1,5 @@
 #include "kernels/cpu/preparation.h"
 
-
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,0 +1,17 @@
+// What the axes may touch of a model: the relations between degrees and heads, widths, vocabulary, tokens and experts.
+// Pure.
+#ifndef TROUPE_PLAN_VALIDATE_AXES_H_
+#define TROUPE_PLAN_VALIDATE_AXES_H_
+
+#include "plan/violation.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+// Adds every relation that fails. Degrees below 1 are refused by their own names elsewhere. REQUIRES: the spec's
+// defaults are filled in.
+void ValidateAxes(const v1::JobSpec& spec, Violations* violations);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_VALIDATE_AXES_H_
