@@ -47,7 +47,9 @@ TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
   EXPECT_GT(rows, 20 * kSeedsPerShard);
   EXPECT_GT(commits, kSeedsPerShard);
   // In two seeds alone every deletion may still wait for its read-back.
-  if (kSeedsPerShard >= 100) EXPECT_GT(deletions, kSeedsPerShard / 2);
+  if (kSeedsPerShard >= 100) {
+    EXPECT_GT(deletions, kSeedsPerShard / 2);
+  }
   EXPECT_GT(starts, kSeedsPerShard);
 }
 
