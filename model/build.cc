@@ -74,6 +74,9 @@ Status CheckExperts(const ModelConfig& model, const PerAxis& degrees, int zero_s
     return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
                            e.num_experts, expert);
   }
+  if (!(e.bias_update_rate >= 0)) {
+    return InvalidArgument("bias_update_rate {} is negative", e.bias_update_rate);
+  }
   if (!(e.capacity_factor >= 0) || !(e.aux_loss_coef >= 0) || !(e.z_loss_coef >= 0)) {
     return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
                            e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
@@ -419,7 +422,30 @@ class StageBuilder {
                               .inputs = {program.control_word},
                               .outputs = {reduced}});
     program.update.push_back(std::move(adamw));
+    BuildRouterUpdate(reduced);
     return OkStatus();
+  }
+
+  // Totals of routers over all ranks that share them, and the biases that follow from them.
+  void BuildRouterUpdate(ValueId control) {
+    Program& program = builder_.program();
+    if (program.router_totals.empty()) return;
+    const CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kControl};
+    Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
+    for (const ValueId totals : program.router_totals) {
+      const ValueId view = ReducedView(totals, ".reduced", attributes);
+      program.values[view].role = Role::kInput;
+      reduce.inputs.push_back(totals);
+      reduce.outputs.push_back(view);
+    }
+    const std::vector<ValueId> reduced = reduce.outputs;
+    program.update.push_back(std::move(reduce));
+    for (size_t i = 0; i < program.router_biases.size(); ++i) {
+      program.update.push_back(
+          {.kind = OpKind::kRouterBias,
+           .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
+           .inputs = {control, reduced[i], program.router_biases[i].bias}});
+    }
   }
 
   const BuildOptions& options_;

@@ -34,7 +34,8 @@ struct ExpertConfig {
   bool norm_topk_prob = true;
   double aux_loss_coef = 0;
   double z_loss_coef = 0;
-  double capacity_factor = 0;  // 0: dropless
+  double capacity_factor = 0;   // 0: dropless
+  double bias_update_rate = 0;  // 0: no bias
 };
 
 struct ModelConfig {

@@ -21,6 +21,12 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
   append("", &ParameterEntry::value);
   append("exp_avg.", &ParameterEntry::exp_avg);
   append("exp_avg_sq.", &ParameterEntry::exp_avg_sq);
+  for (const RouterBias& entry : program.router_biases) {
+    uint8_t replicated = 0;
+    for (int a = 1; a < kNumAxes; ++a) replicated |= static_cast<uint8_t>(1u << a);
+    slices.push_back({entry.part.name, entry.part.global_shape, entry.part.global_offset,
+                      entry.part.local_shape, entry.bias, 0, replicated, false});
+  }
   return slices;
 }
 

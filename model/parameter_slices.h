@@ -25,7 +25,8 @@ struct ParameterSlice {
   bool tied = false;
 };
 
-// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters.
+// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, then the biases
+// of routers.
 std::vector<ParameterSlice> ParameterSlices(const Program& program);
 
 }  // namespace troupe::model

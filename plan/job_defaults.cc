@@ -54,6 +54,7 @@ void ApplyExpertDefaults(v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, norm_topk_prob, true);
   TROUPE_DEFAULT(model, router_aux_loss_coef, 0.0);
   TROUPE_DEFAULT(model, router_z_loss_coef, 0.0);
+  TROUPE_DEFAULT(model, router_bias_update_rate, 0.0);
 }
 
 void ApplyModelDefaults(v1::ModelSpec* model) {

@@ -49,7 +49,8 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
                     .norm_topk_prob = spec.norm_topk_prob(),
                     .aux_loss_coef = spec.router_aux_loss_coef(),
                     .z_loss_coef = spec.router_z_loss_coef(),
-                    .capacity_factor = spec.capacity_factor()};
+                    .capacity_factor = spec.capacity_factor(),
+                    .bias_update_rate = spec.router_bias_update_rate()};
   return config;
 }
 

@@ -233,15 +233,18 @@ class Validator {
     Word("model.router_score", model.router_score(), {"softmax", "sigmoid"});
     NotNegative("model.router_aux_loss_coef", model.router_aux_loss_coef());
     NotNegative("model.router_z_loss_coef", model.router_z_loss_coef());
+    NotNegative("model.router_bias_update_rate", model.router_bias_update_rate());
   }
 
   // Keys of block E mean nothing without it: each is refused by name.
   void ExpertKeysWithoutBlock() {
     const auto& model = spec_.model();
     const auto* descriptor = v1::ModelSpec::descriptor();
-    for (int number = v1::ModelSpec::kNumExpertsFieldNumber;
-         number <= v1::ModelSpec::kRouterZLossCoefFieldNumber; ++number) {
-      const auto* field = descriptor->FindFieldByNumber(number);
+    for (const char* name :
+         {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "num_shared_experts",
+          "capacity_factor", "router_score", "norm_topk_prob", "router_aux_loss_coef",
+          "router_z_loss_coef", "router_bias_update_rate"}) {
+      const auto* field = descriptor->FindFieldByName(name);
       if (model.GetReflection()->HasField(model, field)) {
         violations_.Add("model." + field->name(),
                                      "is set where model.pattern = \"{}\" has no block E",

@@ -355,6 +355,12 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
           Extent(op.inputs[1], 0), std::get<model::RouterAttributes>(op.attributes)};
       return OnKernel(args, &RouterLossGrad, 1);
     }
+    case OpKind::kRouterBias:
+      return MakeRouterBias(reinterpret_cast<const double*>(in(0)),
+                            reinterpret_cast<const double*>(in(1)) + model::kRouterLanes,
+                            Extent(op.inputs[2], 0),
+                            std::get<model::RouterBiasAttributes>(op.attributes).rate,
+                            floats(in(2)));
     case OpKind::kPermute: {
       const PermuteArgs args{in(0),
                              ints(in(1)),

@@ -77,6 +77,7 @@ void RouterTopK(const Operation& operation);
 void RouterTopKGrad(const Operation& operation);
 void RouterLoss(const Operation& operation);
 void RouterLossGrad(const Operation& operation);
+void RouterBias(const Operation& operation);
 void Permute(const Operation& operation);
 void PermuteGrad(const Operation& operation);
 void GroupedMatmul(const Operation& operation);

@@ -116,6 +116,9 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kRouterLossGrad:
       r::RouterLossGrad(operation);
       return OkStatus();
+    case OpKind::kRouterBias:
+      r::RouterBias(operation);
+      return OkStatus();
     case OpKind::kPermute:
       r::Permute(operation);
       return OkStatus();

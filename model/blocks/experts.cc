@@ -103,8 +103,13 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   }
   const ValueId logits =
       builder.Emit(OpKind::kRouterLogits, router, {normed, router_proj}, name + "logits");
+  std::vector<ValueId> choose_by = {logits};
+  if (e.bias_update_rate > 0) {
+    choose_by.push_back(builder.AddRouterBias(
+        name + "router_bias", layer + "mlp.gate.e_score_correction_bias", e.num_experts));
+  }
   const std::vector<ValueId> choice =
-      builder.EmitAll(OpKind::kRouterTopK, router, {logits},
+      builder.EmitAll(OpKind::kRouterTopK, router, choose_by,
                       {name + "weights", name + "choices", name + "slots", name + "counts",
                        name + "routed"});
   const ValueId choice_weights = choice[0], slots = choice[2], counts = choice[3];

@@ -5,7 +5,8 @@
 //
 // The router is float32. Banks are Shard(0) over the expert axis; to all else that axis is one more
 // data axis. Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
-// mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight.
+// mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight; a bias that
+// balances is mlp.gate.e_score_correction_bias.
 #ifndef TROUPE_MODEL_BLOCKS_EXPERTS_H_
 #define TROUPE_MODEL_BLOCKS_EXPERTS_H_
 

@@ -52,6 +52,7 @@ OpRules GroupedMatmulGradInputRules();
 OpRules GroupedMatmulGradWeightRules();
 OpRules CombineRules();
 OpRules CombineGradRules();
+OpRules RouterBiasRules();
 
 }  // namespace troupe::model
 

@@ -52,7 +52,8 @@ const OpRules& RulesOf(OpKind kind) {
                                                           GroupedMatmulGradInputRules(),
                                                           GroupedMatmulGradWeightRules(),
                                                           CombineRules(),
-                                                          CombineGradRules()};
+                                                          CombineGradRules(),
+                                                          RouterBiasRules()};
   return kRules[static_cast<int>(kind)];
 }
 

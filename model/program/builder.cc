@@ -253,6 +253,14 @@ void ProgramBuilder::EmitInto(ValueId output, OpKind kind, Attributes attributes
        .layer = layer_});
 }
 
+ValueId ProgramBuilder::AddRouterBias(const std::string& name, const std::string& tensor_name,
+                                      int64_t experts) {
+  const ValueId bias = AppendValue(program_, name, Role::kParameter, chunk_index(),
+                                   {DType::kFloat32, {{"experts", experts, experts}}, {}, {}});
+  program_.router_biases.push_back({bias, {tensor_name, {experts}, {0}, {experts}, 0}});
+  return bias;
+}
+
 void ProgramBuilder::AddRouterLoss(const std::string& name, const RouterAttributes& router,
                                    std::vector<ValueId> inputs) {
   if (!status_.ok()) return;

@@ -78,6 +78,8 @@ class ProgramBuilder {
   // Appends to F an operation that accumulates into `output`.
   void EmitInto(ValueId output, OpKind kind, Attributes attributes, std::vector<ValueId> inputs);
 
+  // The bias of a router of `experts`, kept as `tensor_name`.
+  ValueId AddRouterBias(const std::string& name, const std::string& tensor_name, int64_t experts);
   // Appends kRouterLoss, which an evaluation skips, and a new value of router_totals that it
   // accumulates in.
   void AddRouterLoss(const std::string& name, const RouterAttributes& router,

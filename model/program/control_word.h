@@ -11,6 +11,8 @@ enum ControlLane : int {
   kLaneLoss,               // Σ weight·nll
   kLaneWeight,             // Σ weight
   kLaneTokens,
+  kLaneRouted,             // choices of experts, of all blocks E
+  kLaneDropped,            // those of them that were beyond a capacity
   kLanePairs,              // query-key pairs that attention sees in all samples
   kLastSum = kLanePairs,
   kLaneStop,               // 1: some rank asks to stop

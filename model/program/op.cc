@@ -48,8 +48,9 @@ const char* Name(OpKind kind) {
                                                       "grouped_matmul_grad_input",
                                                       "grouped_matmul_grad_weight",
                                                       "combine",
-                                                      "combine_grad"};
-  static_assert(static_cast<int>(OpKind::kCombineGrad) + 1 == kNumOpKinds);
+                                                      "combine_grad",
+                                                      "router_bias"};
+  static_assert(static_cast<int>(OpKind::kRouterBias) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

@@ -84,6 +84,8 @@
 //                                                                       routed to each expert}, W: a sample's sum of
 //                                                                       weights (formulas: model/ops/router_loss.cc)
 // kRouterLossGrad         logits, routed, weights f[R]                  dlogits f[R,E]
+// kRouterBias             control d[lanes], totals d[3+E], bias f[E]    none: bias_e += rate · sign(mean - routed_e) in place.
+//                                                                       Nothing changes if lane nonfinite is not 0
 // kPermute                x c[R,H], slots i[R,k]                        y c[S,H]: y[slots[r,j]] = x[r]
 // kPermuteGrad            dy c[S,H], slots                              dx c[R,H] = Σ_j dy[slots[r,j]]
 // kAllToAll               x c[S,H], sent i[C], received i[C]            y c[M,H]: rows to each rank, as many as its counts
@@ -120,9 +122,9 @@ enum class OpKind : uint8_t {
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
-  kGroupedMatmulGradWeight, kCombine, kCombineGrad,
+  kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias,
 };
-inline constexpr int kNumOpKinds = 46;
+inline constexpr int kNumOpKinds = 47;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -219,10 +221,12 @@ struct GroupedAttributes {
   int64_t expected_rows = 0;  // if tokens spread evenly: for costs
   bool gate_up = false;       // the output is gate|up
 };
+struct RouterBiasAttributes { double rate; };
 struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
-                                CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes>;
+                                CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes,
+                                RouterBiasAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };

@@ -43,6 +43,9 @@ struct AttributesText {
     if (a.z_loss_coef > 0) text += fmt::format(", z {:g}", a.z_loss_coef);
     return text;
   }
+  std::string operator()(const RouterBiasAttributes& a) const {
+    return fmt::format("rate {:g}", a.rate);
+  }
   std::string operator()(const GroupedAttributes& a) const {
     return fmt::format("{} of {} experts, {} rows expected", a.local_experts, a.experts,
                        a.expected_rows);

@@ -64,6 +64,12 @@ struct ChunkInterface {
   ValueId input_gradient = kNoValue;  // sent in B; none on the first chunk
 };
 
+// The bias of a block E that balances without a loss: state beside the parameters, kept in checkpoints.
+struct RouterBias {
+  ValueId bias = kNoValue;  // f[E]
+  ParameterPart part;
+};
+
 struct Program {
   MeshView mesh;
   std::vector<Value> values;          // index = ValueId
@@ -76,6 +82,7 @@ struct Program {
 
   ValueId loss_totals = kNoValue;     // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor
   std::vector<ValueId> router_totals; // d[3+E] of each block E of this rank, in order, of the step so far
+  std::vector<RouterBias> router_biases; // of the blocks of router_totals, in order; empty: no bias
   ValueId control_word = kNoValue;    // d[kControlLanes]
   ValueId scalars = kNoValue;         // f[2]: {learning rate, step} of this update, inputs
 

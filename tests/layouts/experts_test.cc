@@ -101,6 +101,53 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
   ExpectClose(RunOrDie(job({2, 1, 2})), expected);
 }
 
+TEST(Experts, DroppedChoicesAreCountedOverAllRanksAndLayers) {
+  for (const Spread& spread : {Spread{1, 1, 1}, Spread{2, 1, 2}, Spread{2, 2, 1}}) {
+    v1::JobSpec spec = Mixture(spread, 2);
+    const std::vector<StepResult> whole = RunOrDie(spec, {.steps = 2});
+    spec.mutable_model()->set_capacity_factor(0.5);
+    const std::vector<StepResult> limited = RunOrDie(spec, {.steps = 2});
+    // 12 samples of 16 tokens with 2 choices in 2 layers; 8 experts that take 2 of each sample.
+    EXPECT_EQ(whole[0].routed, 12 * 16 * 2 * 2);
+    EXPECT_EQ(whole[0].dropped, 0);
+    EXPECT_EQ(limited[0].routed, whole[0].routed);
+    EXPECT_GE(limited[0].dropped, 12 * (16 * 2 - 8 * 2) * 2);
+    EXPECT_LT(limited[0].dropped, limited[0].routed);
+  }
+}
+
+// Balancing without a loss: the same biases under every layout, kept in checkpoints.
+TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
+  const auto job = [](const Spread& spread) {
+    v1::JobSpec spec = Mixture(spread, 12);
+    spec.mutable_model()->set_router_aux_loss_coef(0);
+    spec.mutable_model()->set_router_bias_update_rate(0.01);
+    return spec;
+  };
+  std::vector<std::vector<float>> biases;
+  const auto keep_bias = [&biases](int rank, Executor& executor) {
+    if (rank != 0) return;
+    const auto* bias = static_cast<const float*>(
+        executor.executable().Address(executor.program().router_biases[0].bias, 0));
+    biases.emplace_back(bias, bias + 8);
+  };
+  const std::vector<StepResult> expected =
+      RunOrDie(job({}), {.steps = 12, .after_steps = keep_bias});
+  v1::JobSpec without = job({});
+  without.mutable_model()->set_router_bias_update_rate(0);
+  EXPECT_NE(RunOrDie(without, {.steps = 12}).back().loss, expected.back().loss);
+  for (const Spread& spread : {Spread{2, 1, 1}, Spread{2, 2, 1}, Spread{2, 1, 2}}) {
+    ExpectClose(RunOrDie(job(spread), {.steps = 12, .after_steps = keep_bias}), expected);
+    EXPECT_EQ(biases.back(), biases.front());
+  }
+  EXPECT_NE(biases.front(), std::vector<float>(8, 0.0f));
+  const TemporaryDirectory folder;
+  const std::string attempt = folder.Child("step-00000006-epoch-1-attempt-1");
+  RunOrDie(job({2, 1, 1}), {.steps = 6, .save_path = attempt});
+  std::vector<StepResult> rest(expected.begin() + 6, expected.end());
+  ExpectClose(RunOrDie(job({4, 1, 1}), {.steps = 6, .restore_path = attempt}), rest);
+}
+
 TEST(Experts, ARepeatIsBitIdentical) {
   ExpectIdentical(RunOrDie(Mixture({2, 1, 2})), RunOrDie(Mixture({2, 1, 2})));
 }

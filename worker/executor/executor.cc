@@ -188,6 +188,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
         batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
     control[model::kLanePairs] = SeenPairs(batch->documents, options_.batch.sequence_length);
   }
+  TROUPE_RETURN_IF_ERROR(CountRouted(control));
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
@@ -207,6 +208,8 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   const double length = static_cast<double>(options_.batch.sequence_length);
   result.seen_pairs = control[model::kLanePairs] /
                       (static_cast<double>(options_.batch.global_batch_size) * length * length / 2);
+  result.routed = static_cast<int64_t>(control[model::kLaneRouted]);
+  result.dropped = static_cast<int64_t>(control[model::kLaneDropped]);
   result.stop = control[model::kLaneStop] != 0;
   result.ticket_end = static_cast<int64_t>(control[model::kLaneTicketEnd]);
   result.request_attempt = static_cast<int64_t>(control[model::kLaneRequestAttempt]);
@@ -380,6 +383,21 @@ Status Executor::WriteScalars(int64_t step, double learning_rate) {
   const std::array<float, 2> scalars = {static_cast<float>(learning_rate),
                                         static_cast<float>(step)};
   return executable_->Write(program_.scalars, 0, std::as_bytes(std::span(scalars)));
+}
+
+Status Executor::CountRouted(std::span<double> control) {
+  if (program_.mesh.coordinates[Axis::kTensor] != 0) return OkStatus();
+  std::vector<double>& lanes = router_lanes_;
+  for (const model::ValueId totals : program_.router_totals) {
+    lanes.resize(program_.value(totals).elements());
+    TROUPE_RETURN_IF_ERROR(
+        executable_->Read(totals, 0, std::as_writable_bytes(std::span(lanes))));
+    control[model::kLaneDropped] += lanes[2];
+    for (size_t e = model::kRouterLanes; e < lanes.size(); ++e) {
+      control[model::kLaneRouted] += lanes[e];
+    }
+  }
+  return OkStatus();
 }
 
 bool Executor::counts_loss() const {

@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -75,6 +76,8 @@ struct StepResult {
   bool skipped = false;  // not finite and on_nonfinite = skip_step
   double step_seconds = 0;
   double data_wait_seconds = 0;
+  // Choices of experts in all blocks E, and those beyond a capacity.
+  int64_t routed = 0, dropped = 0;
   double receive_wait_seconds = 0;  // in pipeline receives
   std::optional<double> validation_loss;
   // What all ranks know together after this step.
@@ -146,6 +149,8 @@ class Executor {
   Status WaitSends();
   CollectiveHandle& SendOf(const RankAction& action, EdgeDirection direction);
   Status ZeroLossTotals();
+  // Adds this rank's choices of experts to the lanes that count them.
+  Status CountRouted(std::span<double> control);
   Status WriteScalars(int64_t step, double learning_rate);
   // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
   StatusOr<std::array<double, 2>> LossTotals();
@@ -172,6 +177,7 @@ class Executor {
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;
+  std::vector<double> router_lanes_;  // CountRouted's
   int64_t applied_step_ = 0;
 };
 

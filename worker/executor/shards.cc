@@ -66,6 +66,9 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
 void InitializeState(const model::Program& program, uint64_t seed,
                      kernels::Executable& executable) {
   constexpr int64_t kBlock = 1 << 15;  // elements of one unit of work
+  for (const model::RouterBias& entry : program.router_biases) {
+    FillZero(program, entry.bias, executable);
+  }
   for (const model::ParameterEntry& entry : program.parameters) {
     FillZero(program, entry.value, executable);
     FillZero(program, entry.exp_avg, executable);
@@ -90,6 +93,9 @@ Status LoadState(FileSystem& files, const std::string& directory,
   for (const model::ParameterEntry& entry : program.parameters) {
     for (model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq})
       FillZero(program, value, executable);
+  }
+  for (const model::RouterBias& entry : program.router_biases) {
+    FillZero(program, entry.bias, executable);
   }
   std::vector<LoadTarget> targets;
   for (const model::ParameterSlice& slice : model::ParameterSlices(program)) {

@@ -1,0 +1,19 @@
+// bias_e += rate · sign(mean - routed_e).
+#include "kernels/control_word.h"
+#include "kernels/reference/operation.h"
+
+namespace troupe::kernels::reference {
+
+void RouterBias(const Operation& operation) {
+  if (!DecideUpdate(operation.inputs[0], 0).apply) return;
+  const double rate = operation.attributes<model::RouterBiasAttributes>().rate;
+  const int64_t experts = operation.Extent(2, 0);
+  const double* routed = operation.inputs[1] + model::kRouterLanes;
+  double mean = 0;
+  for (int64_t e = 0; e < experts; ++e) mean += routed[e] / static_cast<double>(experts);
+  for (int64_t e = 0; e < experts; ++e) {
+    operation.inputs[2][e] += rate * static_cast<double>((mean > routed[e]) - (mean < routed[e]));
+  }
+}
+
+}  // namespace troupe::kernels::reference
