@@ -9,6 +9,7 @@
 
 #include "kernels/reference/reference_backend.h"
 #include "kernels/testing.h"
+#include "model/program/control_word.h"
 
 namespace troupe::kernels {
 namespace {
@@ -435,6 +436,39 @@ TEST_P(CpuKernel, RoutersMatch) {
                   256);
       op.inputs.push_back({DType::kFloat32, {experts}, random_.Normals(experts)});
       EXPECT_EQ(RunOp(*backend_, op).outputs[1], RunOp(reference, op).outputs[1]) << "with a bias";
+    }
+  }
+}
+
+TEST_P(CpuKernel, RouterBiasesMatchAndAreTheFormula) {
+  if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
+  constexpr double kRate = 0x1.0p-7;  // exact in both dtypes
+  ReferenceBackend reference;
+  for (const int64_t experts : {1, 3, 64, 129}) {
+    for (const double nonfinite : {0.0, 3.0}) {
+      std::vector<double> control(model::kControlLanes, 0.0), totals = random_.Normals(3);
+      control[model::kLaneWeight] = 2;
+      control[model::kLaneNonfinite] = nonfinite;
+      const std::vector<double> routed = random_.Integers(experts, 0, 4);
+      totals.insert(totals.end(), routed.begin(), routed.end());
+      // Multiples of the rate: what is added to them is not rounded.
+      std::vector<double> bias = random_.Integers(experts, -50, 50), expected;
+      double mean = 0;
+      for (const double count : routed) mean += count;
+      mean /= static_cast<double>(experts);
+      for (int64_t e = 0; e < experts; ++e) {
+        bias[e] *= kRate;
+        const double sign = mean > routed[e] ? 1 : mean < routed[e] ? -1 : 0;
+        expected.push_back(nonfinite != 0 ? bias[e] : bias[e] + kRate * sign);
+      }
+      const TestOp op{OpKind::kRouterBias,
+                      model::RouterBiasAttributes{kRate},
+                      {{DType::kFloat64, {model::kControlLanes}, control},
+                       {DType::kFloat64, {model::kRouterLanes + experts}, totals},
+                       {DType::kFloat32, {experts}, bias}},
+                      {}};
+      EXPECT_EQ(RunOp(*backend_, op).inputs[2], expected) << experts << " experts";
+      EXPECT_EQ(RunOp(reference, op).inputs[2], expected) << experts << " experts";
     }
   }
 }

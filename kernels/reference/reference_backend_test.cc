@@ -9,6 +9,7 @@
 
 #include "kernels/program_run.h"
 #include "kernels/testing.h"
+#include "model/program/control_word.h"
 #include "model/testing.h"
 
 namespace troupe::kernels {
@@ -434,6 +435,21 @@ TEST(RouterTopK, TiesGoToTheLowestExpertAndABiasMovesTheChoiceAlone) {
   const TestResult biased = RunOp(backend, op);
   EXPECT_EQ(biased.outputs[1], (std::vector<double>{0, 1}));
   EXPECT_NEAR(biased.outputs[0][0], 1 / (1 + 3 * std::exp(1.0)), 1e-12);
+}
+
+TEST(RouterBias, MovesByTheRateTowardsTheMeanUnlessTheStepIsNotFinite) {
+  ReferenceBackend backend;
+  std::vector<double> control(model::kControlLanes, 0.0);
+  control[model::kLaneWeight] = 1;
+  // Lanes of losses and drops first; then 2, 5, 8 choices with a mean of 5.
+  TestOp op{OpKind::kRouterBias,
+            model::RouterBiasAttributes{0.25},
+            {Doubles({model::kControlLanes}, control), Doubles({6}, {100, 200, 300, 2, 5, 8}),
+             Doubles({3}, {0.5, -1, 2})},
+            {}};
+  EXPECT_EQ(RunOp(backend, op).inputs[2], (std::vector<double>{0.75, -1, 1.75}));
+  op.inputs[0].numbers[model::kLaneNonfinite] = 1;
+  EXPECT_EQ(RunOp(backend, op).inputs[2], op.inputs[2].numbers);
 }
 
 TEST_F(ReferenceGradient, OfPermuteAndCombineWithDroppedChoices) {

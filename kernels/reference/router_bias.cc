@@ -9,10 +9,12 @@ void RouterBias(const Operation& operation) {
   const double rate = operation.attributes<model::RouterBiasAttributes>().rate;
   const int64_t experts = operation.Extent(2, 0);
   const double* routed = operation.inputs[1] + model::kRouterLanes;
-  double mean = 0;
-  for (int64_t e = 0; e < experts; ++e) mean += routed[e] / static_cast<double>(experts);
+  double sum = 0;
+  for (int64_t e = 0; e < experts; ++e) sum += routed[e];
   for (int64_t e = 0; e < experts; ++e) {
-    operation.inputs[2][e] += rate * static_cast<double>((mean > routed[e]) - (mean < routed[e]));
+    // Whole numbers: equal to the mean where it is.
+    const double all = routed[e] * static_cast<double>(experts);
+    operation.inputs[2][e] += rate * static_cast<double>((sum > all) - (sum < all));
   }
 }
 
