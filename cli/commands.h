@@ -9,6 +9,7 @@
 namespace troupe {
 
 std::vector<Command> JobCommands();         // submit list describe watch cancel resume logs workers
+std::vector<Command> MeasureCommands();     // receipt trace
 std::vector<Command> PlanCommands();        // plan
 std::vector<Command> DataCommands();        // data prepare, data show
 std::vector<Command> CheckpointCommands();  // checkpoints list create show verify

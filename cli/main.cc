@@ -8,8 +8,8 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
-  for (auto list : {ClusterCommands, JobCommands, PlanCommands, DataCommands, CheckpointCommands,
-                    CatalogCommands, InteropCommands}) {
+  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, DataCommands,
+                    CheckpointCommands, CatalogCommands, InteropCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;

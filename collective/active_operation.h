@@ -62,6 +62,8 @@ struct ActiveOperation {
   size_t bytes = 0;
   MonotonicTime issued;
   uint64_t record = 0;  // in the flight recorder
+  // The caller stands in it: all of its time is exposed. An asynchronous one only until it is issued.
+  bool held_by_caller = true;
   bool finished = false;
   Status status;
   // Of the thread that is blocked until this finishes; null if none is.

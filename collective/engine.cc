@@ -115,6 +115,7 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
   *operation = started;
   started->sequence = group->next_sequence++;
   started->issued = Now();
+  started->held_by_caller = true;
   ++group->pending;
   const bool extent_at_run_time =
       request.operation == CollectiveOperation::kAllToAll && request.has_counts;
@@ -137,6 +138,8 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
                                started->sequence)));
     FailAll();
   } else if (request.asynchronous) {
+    AddExposed(*started, Now() - started->issued);
+    started->held_by_caller = false;
     StartProgressThread();
   }
   return OkStatus();
@@ -165,10 +168,17 @@ void Engine::Complete(ActiveOperation* operation, std::vector<int> awaited) {
   totals.bytes += operation->bytes;
   totals.nanoseconds += nanoseconds;
   ++totals.duration_counts[DurationBucket(nanoseconds)];
+  total_by_purpose_[static_cast<size_t>(operation->purpose)] += now - operation->issued;
+  if (operation->held_by_caller) AddExposed(*operation, now - operation->issued);
   recorder_.Finish(operation->record, now,
                    operation->status.ok() ? RecordState::kFinished : RecordState::kFailed,
                    std::move(awaited));
   if (operation->sleeper != nullptr) operation->sleeper->Signal();
+}
+
+void Engine::AddExposed(const ActiveOperation& operation, Duration time) {
+  exposed_by_purpose_[static_cast<size_t>(operation.purpose)] += time;
+  recorder_.AddExposed(operation.record, time);
 }
 
 void Engine::AdvanceAll() {
@@ -290,8 +300,11 @@ Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> dea
                     bool* finished) {
   Lock lock = TakeMutex();
   if (!operation->finished) {
+    const bool asynchronous = !operation->held_by_caller;
+    const MonotonicTime begin = asynchronous ? Now() : MonotonicTime();
     WaitUntil(
         lock, [operation] { return operation->finished; }, deadline, &operation->sleeper);
+    if (asynchronous) AddExposed(*operation, Now() - begin);
   }
   *finished = operation->finished;
   if (!operation->finished) {
@@ -431,6 +444,32 @@ void Engine::AddStatistics(const Group& group,
       }
     }
   }
+}
+
+std::array<PurposeSeconds, kPurposes> Engine::SecondsByPurpose() const {
+  const Lock lock = TakeMutex();
+  std::array<PurposeSeconds, kPurposes> seconds;
+  for (size_t p = 0; p < seconds.size(); ++p) {
+    seconds[p] = {ToSeconds(total_by_purpose_[p]), ToSeconds(exposed_by_purpose_[p])};
+  }
+  return seconds;
+}
+
+std::vector<RecordedOperation> Engine::RecordedOperations(bool* complete) const {
+  const Lock lock = TakeMutex();
+  *complete = !recorder_.has_forgotten();
+  std::vector<RecordedOperation> operations;
+  recorder_.ForEach([&](const Record& record) {
+    if (record.state != RecordState::kFinished) return;
+    operations.push_back({.operation = record.operation,
+                          .purpose = record.purpose,
+                          .axis = record.group->axis,
+                          .bytes = record.bytes,
+                          .issued = record.issued,
+                          .finished = record.finished,
+                          .exposed = record.exposed});
+  });
+  return operations;
 }
 
 }  // namespace troupe::collective_internal

@@ -10,6 +10,7 @@
 #ifndef TROUPE_COLLECTIVE_ENGINE_H_
 #define TROUPE_COLLECTIVE_ENGINE_H_
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -67,6 +68,8 @@ class Engine {
   std::string FlightRecorderJson() const;
   // Adds the totals of `group`.
   void AddStatistics(const Group& group, std::vector<CollectiveStatistics>* statistics) const;
+  std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
+  std::vector<RecordedOperation> RecordedOperations(bool* complete) const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -75,6 +78,7 @@ class Engine {
   Lock TakeMutex() const;
   void AdvanceAll();
   void Complete(ActiveOperation* operation, std::vector<int> awaited = {});
+  void AddExposed(const ActiveOperation& operation, Duration time);
   static std::vector<int> AwaitedGlobalRanks(const ActiveOperation& operation);
   void FailAll();
   // Aborts the network if its oldest operation is past the hang limit.
@@ -99,6 +103,8 @@ class Engine {
   std::vector<ActiveOperation*> free_;
   std::vector<ActiveOperation*> active_;  // in the order of issue
   FlightRecorder recorder_;
+  std::array<Duration, kPurposes> total_by_purpose_{};
+  std::array<Duration, kPurposes> exposed_by_purpose_{};
   int waiting_ = 0;  // threads inside WaitUntil
   bool open_ = false;
   bool closed_ = false;

@@ -9,6 +9,9 @@
 namespace troupe::collective_internal {
 namespace {
 
+// As many as tell how it came to the failure; the rest is for traces.
+constexpr uint64_t kWrittenOperations = 1024;
+
 std::string_view Name(RecordState state) {
   switch (state) {
     case RecordState::kPending:
@@ -38,11 +41,18 @@ std::string JsonString(std::string_view text) {
   return json + '"';
 }
 
+void FlightRecorder::ForEach(const std::function<void(const Record&)>& visit) const {
+  const uint64_t kept = std::min<uint64_t>(next_, records_.size());
+  for (uint64_t number = next_ - kept; number < next_; ++number) {
+    visit(records_[number % records_.size()]);
+  }
+}
+
 std::string FlightRecorder::ToJson(MonotonicTime start,
                                    const std::function<std::vector<int>(uint64_t)>& awaited) const {
   std::string json = "[";
   auto out = std::back_inserter(json);
-  const uint64_t kept = std::min<uint64_t>(next_, records_.size());
+  const uint64_t kept = std::min<uint64_t>({next_, records_.size(), kWrittenOperations});
   for (uint64_t number = next_ - kept; number < next_; ++number) {
     const Record& record = records_[number % records_.size()];
     fmt::format_to(out,

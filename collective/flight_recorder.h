@@ -28,6 +28,7 @@ struct Record {
   Purpose purpose = Purpose::kControl;
   RecordState state = RecordState::kPending;
   std::vector<int> awaited;  // global ranks that a failed operation waited for
+  Duration exposed{};        // for which the caller stood in it
 };
 
 class FlightRecorder {
@@ -51,7 +52,17 @@ class FlightRecorder {
     record.awaited = std::move(awaited);
   }
 
-  // "operations" of CollectiveNetwork::FlightRecorderJson: a JSON array, oldest first. `awaited`
+  // Likewise.
+  void AddExposed(uint64_t number, Duration time) {
+    if (next_ - number <= records_.size()) records_[number % records_.size()].exposed += time;
+  }
+
+  // Calls `visit` with the kept records, oldest first.
+  void ForEach(const std::function<void(const Record&)>& visit) const;
+  // Whether older records than those kept were overwritten.
+  bool has_forgotten() const { return next_ > records_.size(); }
+
+  // The newest of "operations" of CollectiveNetwork::FlightRecorderJson: a JSON array, oldest first. `awaited`
   // gives the global ranks that a pending record waits for.
   std::string ToJson(MonotonicTime start,
                      const std::function<std::vector<int>(uint64_t number)>& awaited) const;

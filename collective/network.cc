@@ -158,4 +158,12 @@ std::vector<CollectiveStatistics> CollectiveNetwork::Statistics() const {
   return statistics;
 }
 
+std::array<PurposeSeconds, kPurposes> CollectiveNetwork::SecondsByPurpose() const {
+  return engine_->SecondsByPurpose();
+}
+
+std::vector<RecordedOperation> CollectiveNetwork::RecordedOperations(bool* complete) const {
+  return engine_->RecordedOperations(complete);
+}
+
 }  // namespace troupe

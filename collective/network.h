@@ -6,9 +6,9 @@
 // this one and proves to each, and has it prove, knowledge of the epoch's key
 // (collective/handshake.h).
 //
-// Thread-safety: Abort, aborted and FlightRecorderJson may be called from any thread at any time
-// between Make and destruction, Statistics once the communicators are made. The rest belongs to one
-// thread. Communicators: see there.
+// Thread-safety: Abort, aborted, FlightRecorderJson, SecondsByPurpose and RecordedOperations may be
+// called from any thread at any time between Make and destruction, Statistics once the communicators
+// are made. The rest belongs to one thread. Communicators: see there.
 #ifndef TROUPE_COLLECTIVE_NETWORK_H_
 #define TROUPE_COLLECTIVE_NETWORK_H_
 
@@ -92,6 +92,12 @@ class CollectiveNetwork {
 
   // One entry for each (operation, axis, purpose) that was used.
   std::vector<CollectiveStatistics> Statistics() const;
+
+  // By purpose, of all finished operations; exposed time of pending ones too.
+  std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
+
+  // The last finished operations in the order of issue. `complete`: none was forgotten.
+  std::vector<RecordedOperation> RecordedOperations(bool* complete) const;
 
  private:
   explicit CollectiveNetwork(const NetworkOptions& options);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "collective/operation.h"
 
 namespace troupe {
@@ -25,6 +26,25 @@ struct CollectiveStatistics {
   uint64_t bytes = 0;
   double seconds = 0;  // from issue to completion, summed
   std::array<uint64_t, kCollectiveDurationBounds.size() + 1> duration_counts{};
+};
+
+// Of all operations of one purpose so far.
+struct PurposeSeconds {
+  double total = 0;    // from issue to completion of each, summed
+  // For which callers stood in them: whole synchronous operations; of asynchronous ones their issue
+  // and what waiting for them took.
+  double exposed = 0;
+};
+
+// One of the last operations, as the flight recorder has it.
+struct RecordedOperation {
+  CollectiveOperation operation = CollectiveOperation::kBarrier;
+  Purpose purpose = Purpose::kControl;
+  std::string axis;
+  uint64_t bytes = 0;
+  MonotonicTime issued;
+  MonotonicTime finished;
+  Duration exposed{};
 };
 
 }  // namespace troupe

@@ -197,6 +197,12 @@ grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
   return new LogReactor(engine_, *request);
 }
 
+grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(
+    grpc::CallbackServerContext* context, const v1::GetJobReceiptRequest* request,
+    v1::GetJobReceiptResponse* response) {
+  return Read(engine_, ViewReceipt, request, response);
+}
+
 grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext* context,
                                                     const v1::PlanJobRequest* request,
                                                     v1::PlanJobResponse* response) {

@@ -37,6 +37,9 @@ class JobServiceShell final : public v1::JobService::CallbackService {
                                       v1::ResumeJobResponse* response) override;
   grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* ReadJobLogs(
       grpc::CallbackServerContext* context, const v1::ReadJobLogsRequest* request) override;
+  grpc::ServerUnaryReactor* GetJobReceipt(grpc::CallbackServerContext* context,
+                                          const v1::GetJobReceiptRequest* request,
+                                          v1::GetJobReceiptResponse* response) override;
 
  private:
   Engine& engine_;

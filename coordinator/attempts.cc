@@ -10,6 +10,7 @@
 #include "checkpoint/manifest.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
+#include "coordinator/receipt.h"
 #include "coordinator/recovery.h"
 #include "coordinator/settled.h"
 #include "plan/checkpoint_write.h"
@@ -302,7 +303,9 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   for (const auto& [rank, vote] : attempt.votes) {
     measured.stall_seconds = std::max(measured.stall_seconds, vote.stall_seconds());
     ++measured.writes[vote.write_method()];
+    TallyWrite(vote.write_method(), &job.tally);
   }
+  turn.effects.writes.PutTally(job.id(), job.tally);
   turn.effects.measurements.push_back(std::move(measured));
   for (const CallId call : attempt.callers)
     turn.effects.replies.push_back({call, OkStatus(), record});

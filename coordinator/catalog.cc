@@ -104,6 +104,9 @@ void CatalogBatch::PutPlan(const std::string& id, const v1::Plan& plan) {
 void CatalogBatch::PutGroup(const std::string& id, const v1::GroupRecord& group) {
   batch_.Put("group/" + id, Encode(group));
 }
+void CatalogBatch::PutTally(const std::string& id, const v1::ReceiptTally& tally) {
+  batch_.Put("receipt/" + id, Encode(tally));
+}
 void CatalogBatch::PutLease(const std::string& worker, int32_t device,
                             const v1::LeaseRecord& lease) {
   batch_.Put(LeaseKeyText(worker, device), Encode(lease));
@@ -148,6 +151,10 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
                                                    [&](const KeyParts& key, v1::GroupRecord value) {
                                                      image.jobs[key.id].group = std::move(value);
                                                    }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::ReceiptTally>(store, "receipt/", false,
+                                                    [&](const KeyParts& key, v1::ReceiptTally value) {
+                                                      image.jobs[key.id].tally = std::move(value);
+                                                    }));
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::CheckpointRecord>(
       store, "checkpoint/", true, [&](const KeyParts& key, v1::CheckpointRecord value) {
         image.jobs[key.id].checkpoints[static_cast<int64_t>(key.number)] = std::move(value);

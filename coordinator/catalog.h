@@ -5,6 +5,7 @@
 //   spec/ID                            JobSpec, defaults applied
 //   plan/ID                            Plan, frozen
 //   group/ID                           GroupRecord of the newest group
+//   receipt/ID                         ReceiptTally, as of the history
 //   lease/WORKER/DEVICE                LeaseRecord
 //   history/ID/STEP                    StepEvent, the last one of that step
 //   event/ID/NUMBER                    JobEvent
@@ -29,6 +30,7 @@
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
+#include "troupe/v1/receipt.pb.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -41,6 +43,7 @@ class CatalogBatch {
   void PutSpec(const std::string& id, const v1::JobSpec& spec);
   void PutPlan(const std::string& id, const v1::Plan& plan);
   void PutGroup(const std::string& id, const v1::GroupRecord& group);
+  void PutTally(const std::string& id, const v1::ReceiptTally& tally);
   void PutLease(const std::string& worker, int32_t device, const v1::LeaseRecord& lease);
   void DeleteLease(const std::string& worker, int32_t device);
   void PutStep(const std::string& id, const v1::StepEvent& step);
@@ -64,6 +67,7 @@ struct CatalogJob {
   v1::JobSpec spec;
   v1::Plan plan;
   v1::GroupRecord group;
+  v1::ReceiptTally tally;
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
 };
 

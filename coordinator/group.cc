@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "coordinator/attempts.h"
 #include "coordinator/progress.h"
+#include "coordinator/receipt.h"
 #include "coordinator/recovery.h"
 #include "coordinator/settled.h"
 
@@ -257,6 +258,9 @@ void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn) {
   RankState& rank = group.ranks[static_cast<size_t>(message.rank())];
   rank.ready = true;
   rank.ready_step = message.step();
+  if (message.has_environment()) {
+    TallyReady(group.epoch, message.rank(), message.environment(), &job.tally);
+  }
   if (AllReady(group)) BeginRunning(job, turn);
 }
 

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "coordinator/turn.h"
 #include "troupe/v1/catalog.pb.h"
+#include "troupe/v1/receipt.pb.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
@@ -84,6 +85,7 @@ struct Job {
   v1::JobSpec spec;
   v1::Plan plan;  // ranks placed as in the newest group
   v1::GroupRecord last_group;
+  v1::ReceiptTally tally;  // of reports so far; in the catalog with those that are durable
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // settled, by attempt
   std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // under way, by attempt

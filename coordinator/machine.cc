@@ -152,6 +152,7 @@ class Stepper {
       case v1::WorkerMessage::kLogLines:
         OnLogLines(message.log_lines());
         return;
+      case v1::WorkerMessage::kRankTrace:
       case v1::WorkerMessage::kHello:
       case v1::WorkerMessage::MESSAGE_NOT_SET:
         return;
@@ -464,6 +465,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
   for (const auto& [id, stored] : image.jobs) {
     Job job = RecoverJob(stored.record, stored.spec, stored.plan, stored.group, stored.checkpoints,
                          state.options.limits, now);
+    job.tally = stored.tally;
     state.last_sequence = std::max(state.last_sequence, job.record.sequence());
     if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
     if (NextJobDeadline(job, state.options)) state.active.insert(id);

@@ -7,6 +7,7 @@
 
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
+#include "coordinator/receipt.h"
 #include "plan/slowest_step.h"
 
 namespace troupe {
@@ -32,6 +33,10 @@ v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, doub
   if (report.has_validation()) step.set_validation_loss(report.validation_loss());
   step.set_skipped(report.skipped());
   return step;
+}
+
+double ModelFlops(const Job& job, const v1::StepReport& report) {
+  return report.model_flops() > 0 ? report.model_flops() : job.plan.model_flops_per_step();
 }
 
 void Acknowledge(const Job& job, Turn& turn) {
@@ -66,8 +71,7 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
     job.record.set_highest_step(report.step());
     job.record.set_barren_restarts(0);
   }
-  const double model_flops =
-      report.model_flops() > 0 ? report.model_flops() : job.plan.model_flops_per_step();
+  const double model_flops = ModelFlops(job, report);
   const double peak_flops =
       report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
   v1::StepEvent step = StepEventOf(report, model_flops, peak_flops);
@@ -102,6 +106,7 @@ void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
   NoteWriting(job, report.writing_attempt(), turn);
   group.last_progress = turn.now;
   turn.effects.measurements.push_back(RankMeasured{job.id(), report});
+  TallyStep(report, job.plan.digest(), ModelFlops(job, report), group.peak_flops, &job.tally);
   if (report.rank() == 0) OnGlobalReport(job, report, turn);
 }
 
@@ -109,6 +114,7 @@ void FlushReports(Job& job, Turn& turn) {
   if (job.unflushed.empty()) return;
   job.record.set_median_step_seconds(MedianStepSeconds(job));
   for (const v1::StepEvent& step : job.unflushed) turn.effects.writes.PutStep(job.id(), step);
+  turn.effects.writes.PutTally(job.id(), job.tally);
   turn.effects.writes.PutJob(job.record);
   job.durable_step = job.unflushed.back().step();
   job.unflushed.clear();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/receipt.h"
 #include "plan/job_defaults.h"
 #include "plan/violation.h"
 
@@ -77,6 +78,13 @@ Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
                v1::GetJobResponse* response) {
   TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "name", request.name()));
   *response->mutable_job() = DescribeJob(*job, true);
+  return OkStatus();
+}
+
+Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest& request,
+                   v1::GetJobReceiptResponse* response) {
+  TROUPE_ASSIGN_OR_RETURN(const Job* job, JobNamed(state, "name", request.name()));
+  *response->mutable_receipt() = MakeReceipt(*job);
   return OkStatus();
 }
 

@@ -13,6 +13,8 @@ namespace troupe {
 
 Status ViewJob(const CoordinatorState& state, const v1::GetJobRequest& request,
                v1::GetJobResponse* response);
+Status ViewReceipt(const CoordinatorState& state, const v1::GetJobReceiptRequest& request,
+                   v1::GetJobReceiptResponse* response);
 // In order of creation.
 Status ViewJobs(const CoordinatorState& state, const v1::ListJobsRequest& request,
                 v1::ListJobsResponse* response);

@@ -120,6 +120,7 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(training, validation_interval, 0);
   TROUPE_DEFAULT(training, on_nonfinite, "fail");
   TROUPE_DEFAULT(training, validation_samples, 64);
+  TROUPE_DEFAULT(training, norms_interval, 0);
   TROUPE_DEFAULT(training->mutable_float8(), recipe, "none");
 
   auto* optimizer = spec->mutable_optimizer();

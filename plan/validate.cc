@@ -308,6 +308,7 @@ class Validator {
          {"delayed", "current", "blockwise"});
     Word("training.on_nonfinite", training.on_nonfinite(), {"fail", "skip_step"});
     Within("training.validation_samples", training.validation_samples(), 1, kMaxSize);
+    Within("training.norms_interval", training.norms_interval(), 0, kMaxSteps);
     if (Within("training.validation_interval", training.validation_interval(), 0, kMaxSteps) &&
         training.validation_interval() > 0 && spec_.data().validation().empty() &&
         !(spec_.data().validation_fraction() > 0)) {

@@ -265,6 +265,12 @@ class UcxTransport final : public Transport {
 
 }  // namespace
 
+std::string UcxTransportName() {
+  unsigned major = 0, minor = 0, release = 0;
+  ::ucp_get_version(&major, &minor, &release);
+  return fmt::format("ucx {}.{}.{}", major, minor, release);
+}
+
 void SizeUcxQueues() {
   for (const char* const name : {"UCX_POSIX_FIFO_SIZE", "UCX_SYSV_FIFO_SIZE"}) {
     ::setenv(name, kQueueSlots, /*overwrite=*/0);

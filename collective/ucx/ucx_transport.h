@@ -31,6 +31,9 @@ struct UcxOptions {
 // already stays), so this is called before the process starts a thread.
 void SizeUcxQueues();
 
+// "ucx 1.13.1": the library that is loaded.
+std::string UcxTransportName();
+
 // UNAVAILABLE with UCX's reason if no worker can be made.
 StatusOr<std::unique_ptr<Transport>> MakeUcxTransport(const UcxOptions& options = {});
 

@@ -116,6 +116,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       .clock = &clock,
       .progress = progress,
       .make_transport = [] { return MakeUcxTransport(); },
+      .transport = UcxTransportName(),
       // A daemon that is gone is noticed by the control thread.
       .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
       .note_executable =

@@ -19,11 +19,14 @@
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
+#include "worker/rank/rank_environment.h"
 
 namespace troupe {
 namespace {
 
 constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
+// Operations that a trace can tell of: some dozen steps of a large model over several axes.
+constexpr int kRecordedOperations = 16384;
 
 // Such errors come from another rank's end or from an abort: they are not what went wrong first.
 bool FollowsFromAnother(const Status& status) {
@@ -50,6 +53,7 @@ StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int core
   options.hang_limit = FromSeconds(begin.hang_seconds());
   options.ranks_on_host = std::max(1, begin.ranks_on_host());
   options.cores_on_host = cores;
+  options.recorded_operations = kRecordedOperations;
   return options;
 }
 
@@ -153,7 +157,9 @@ Status RankRun::RunSteps() {
       CoresOfRank(cores, std::max(1, begin_.ranks_on_host()), begin_.index_on_host(), threads)));
   omp_set_num_threads(threads);
 
+  MonotonicTime begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
+  Duration built = around_.clock->Now() - begin;
   TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options,
                           MakeNetworkOptions(begin_, static_cast<int>(cores.size())));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
@@ -167,9 +173,11 @@ Status RankRun::RunSteps() {
   TROUPE_ASSIGN_OR_RETURN(dataset_,
                           Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
   TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
+  begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
                                 *backend_, *network_, *dataset_, &progress));
+  built += around_.clock->Now() - begin;
   around_.note_executable(&executor_->executable());
 
   v1::WorkerMessage address;
@@ -181,7 +189,22 @@ Status RankRun::RunSteps() {
   Send(std::move(address));
 
   progress.Enter(Phase::kLoad);
+  begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(const int64_t applied, Load());
+  loaded_step_ = applied;
+  environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
+  environment_.set_build_seconds(ToSeconds(built));
+  environment_.set_programs(1);
+  environment_.set_transport(around_.transport);
+  for (std::string& flag : ComputeFlags(environ)) environment_.add_flags(std::move(flag));
+  for (v1::OperationCount& count : CountFallbacks(backend_->fallbacks())) {
+    *environment_.add_fallbacks() = std::move(count);
+  }
+  environment_.set_executed_precision(ProductPrecision(built_->program));
+  environment_.set_kernel_level(backend_->kernel_level());
+  environment_.set_ranks_on_host(begin_.ranks_on_host());
+  environment_.set_cores_on_host(static_cast<int>(cores.size()));
+  environment_.set_threads(threads);
   TROUPE_RETURN_IF_ERROR(MakeSaver(cores));
   progress.Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
@@ -197,8 +220,10 @@ Status RankRun::RunSteps() {
   ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
   ready.mutable_rank_ready()->set_rank(begin_.rank());
   ready.mutable_rank_ready()->set_step(applied);
+  *ready.mutable_rank_ready()->mutable_environment() = environment_;
   Send(std::move(ready));
   ready_ = true;
+  (void)core_wait_.TakeSeconds();
 
   int64_t agreed_end = 0;
   int64_t last_attempt = 0;
@@ -262,6 +287,8 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
 }
 
 StatusOr<StepResult> RankRun::RunStep() {
+  saving_ = saver_->busy();
+  (void)TakeCommunication();
   return executor_->RunStep({}, [this](ControlInputs& inputs) -> Status {
     around_.progress->Enter(Phase::kCheckpoint);
     saver_->WaitForCopy();
@@ -354,13 +381,29 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
 
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
   v1::WorkerMessage message;
-  *message.mutable_step_report() = reports_.Make(result, checkpoint_attempt);
-  message.mutable_step_report()->set_writing_attempt(saver_->attempt_in_flight());
+  *message.mutable_step_report() =
+      reports_.Make(result, {.checkpoint_attempt = checkpoint_attempt,
+                             .writing_attempt = saver_->attempt_in_flight(),
+                             .epoch_step = result.step - loaded_step_,
+                             .saving = saving_,
+                             .communication = TakeCommunication(),
+                             .core_wait_seconds = core_wait_.TakeSeconds()});
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
   }
   Send(std::move(message));
   if (around_.clock->Now() >= metrics_due_) ReportMetrics();
+}
+
+std::array<PurposeSeconds, kPurposes> RankRun::TakeCommunication() {
+  const std::array<PurposeSeconds, kPurposes> now = network_->SecondsByPurpose();
+  std::array<PurposeSeconds, kPurposes> since;
+  for (size_t p = 0; p < since.size(); ++p) {
+    since[p] = {now[p].total - communication_before_[p].total,
+                now[p].exposed - communication_before_[p].exposed};
+  }
+  communication_before_ = now;
+  return since;
 }
 
 void RankRun::ReportMetrics() {

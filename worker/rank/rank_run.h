@@ -6,6 +6,7 @@
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
 #define TROUPE_WORKER_RANK_RANK_RUN_H_
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@
 #include "worker/executor/rank_program.h"
 #include "worker/executor/step_progress.h"
 #include "worker/rank/checkpoint_saver.h"
+#include "worker/rank/core_wait.h"
 #include "worker/rank/directives.h"
 #include "worker/rank/step_report.h"
 
@@ -35,6 +37,7 @@ struct RankSurroundings {
   const Clock* clock = nullptr;
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
+  std::string transport;  // what it is, for the receipt
   // To the daemon; from any thread.
   std::function<void(const v1::RankReport&)> send;
   // Whose operation a crash is to name; null: nobody's.
@@ -73,6 +76,8 @@ class RankRun {
   void WriteManifestFile(const v1::WriteManifest& request);
   // `checkpoint_attempt`: what begins after the step; 0: nothing.
   void Report(const StepResult& result, int64_t checkpoint_attempt);
+  // What collectives took since the call before.
+  std::array<PurposeSeconds, kPurposes> TakeCommunication();
   void ReportMetrics();
   void ReportFailure(const Status& status);
   void Abort(const Status& cause);
@@ -91,6 +96,11 @@ class RankRun {
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
+  v1::RankEnvironment environment_;
+  int64_t loaded_step_ = 0;  // the step after which the parameters were taken
+  bool saving_ = false;      // a save was in flight when the step began
+  std::array<PurposeSeconds, kPurposes> communication_before_{};  // up to the step at hand
+  CoreWait core_wait_;
   std::mutex parts_mutex_;  // of these pointers: Abort comes from the control thread
   std::unique_ptr<CollectiveNetwork> network_;
   std::unique_ptr<CheckpointSaver> saver_;

@@ -2,7 +2,8 @@
 
 namespace troupe {
 
-v1::StepReport StepReportMaker::Make(const StepResult& result, int64_t checkpoint_attempt) const {
+v1::StepReport StepReportMaker::Make(const StepResult& result,
+                                     const StepConditions& conditions) const {
   v1::StepReport report;
   report.set_job(job_);
   report.set_group_epoch(group_epoch_);
@@ -11,6 +12,19 @@ v1::StepReport StepReportMaker::Make(const StepResult& result, int64_t checkpoin
   report.set_step_seconds(result.step_seconds);
   report.set_data_wait_seconds(result.data_wait_seconds);
   report.set_bubble_seconds(result.receive_wait_seconds);
+  report.set_writing_attempt(conditions.writing_attempt);
+  report.set_epoch_step(conditions.epoch_step);
+  report.set_disturbed(conditions.saving || conditions.writing_attempt != 0 || result.skipped ||
+                       result.validation_loss.has_value());
+  report.set_core_wait_seconds(conditions.core_wait_seconds);
+  for (int p = 0; p < kPurposes; ++p) {
+    const PurposeSeconds& seconds = conditions.communication[static_cast<size_t>(p)];
+    if (!(seconds.total > 0) && !(seconds.exposed > 0)) continue;
+    v1::StepCommunication* const communication = report.add_communication();
+    communication->set_purpose(std::string(Name(static_cast<Purpose>(p))));
+    communication->set_exposed_seconds(seconds.exposed);
+    communication->set_total_seconds(seconds.total);
+  }
   if (rank_ == 0) {
     report.set_loss(result.loss);
     report.set_grad_norm(result.grad_norm);
@@ -18,7 +32,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result, int64_t checkpoin
     report.set_tokens(result.tokens);
     report.set_model_flops(flops_.all - flops_.attention * (1 - result.seen_pairs));
     report.set_skipped(result.skipped);
-    report.set_checkpoint_attempt(checkpoint_attempt);
+    report.set_checkpoint_attempt(conditions.checkpoint_attempt);
     report.set_has_validation(result.validation_loss.has_value());
     report.set_validation_loss(result.validation_loss.value_or(0));
   }

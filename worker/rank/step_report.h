@@ -2,6 +2,7 @@
 #ifndef TROUPE_WORKER_RANK_STEP_REPORT_H_
 #define TROUPE_WORKER_RANK_STEP_REPORT_H_
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,19 @@ class StepReportMaker {
   StepReportMaker(std::string job, uint64_t group_epoch, int rank, const StepFlops& flops)
       : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), flops_(flops) {}
 
-  // Only rank 0's has the job's numbers, and the checkpoint attempt that begins after the step (0:
-  // none); the others' their own times.
-  v1::StepReport Make(const StepResult& result, int64_t checkpoint_attempt = 0) const;
+  // What one step of this rank was like, beside its result.
+  struct StepConditions {
+    int64_t checkpoint_attempt = 0;  // that begins after the step; 0: none
+    int64_t writing_attempt = 0;     // still written in the background; 0: none
+    int64_t epoch_step = 0;          // 1 for the first step of the group epoch
+    bool saving = false;             // a checkpoint was copied or written while it ran
+    std::array<PurposeSeconds, kPurposes> communication{};  // by purpose, of this step
+    double core_wait_seconds = 0;
+  };
+
+  // Only rank 0's has the job's numbers, and the checkpoint attempt that begins after the step; the
+  // others' their own times.
+  v1::StepReport Make(const StepResult& result, const StepConditions& conditions) const;
 
  private:
   const std::string job_;

@@ -29,11 +29,11 @@ StepResult Result() {
 }
 
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
-  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result());
+  const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), {});
   EXPECT_EQ(first.loss(), 2.5);
   EXPECT_EQ(first.model_flops(), 1e9);
   EXPECT_TRUE(first.has_validation());
-  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result());
+  const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {});
   EXPECT_EQ(other.loss(), 0);
   EXPECT_EQ(other.model_flops(), 0);
   EXPECT_FALSE(other.has_validation());
@@ -43,13 +43,13 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
 TEST(StepReport, FlopsCountThePairsThatAreSeen) {
   StepResult result = Result();
   result.seen_pairs = 0.25;
-  EXPECT_DOUBLE_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(result).model_flops(),
+  EXPECT_DOUBLE_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(result, {}).model_flops(),
                    8e8 + 0.25 * 2e8);
 }
 
 TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), 4).checkpoint_attempt(), 4);
-  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), 4).checkpoint_attempt(), 0);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), {.checkpoint_attempt = 4}).checkpoint_attempt(), 4);
+  EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {.checkpoint_attempt = 4}).checkpoint_attempt(), 0);
 }
 
 TEST(RankMetrics, FallbacksAreCountedByOperation) {
@@ -59,6 +59,36 @@ TEST(RankMetrics, FallbacksAreCountedByOperation) {
   EXPECT_EQ(metrics.collectives(0).bytes(), 20u);
   EXPECT_EQ(metrics.collectives(0).duration_counts_size(),
             static_cast<int>(kCollectiveDurationBounds.size()) + 1);
+}
+
+TEST(StepReportTest, EveryRankReportsItsCommunicationByPurpose) {
+  StepReportMaker::StepConditions conditions;
+  conditions.communication[static_cast<size_t>(Purpose::kGradient)] = {.total = 0.5, .exposed = 0.2};
+  conditions.epoch_step = 7;
+  const v1::StepReport report =
+      StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), conditions);
+  ASSERT_EQ(report.communication_size(), 1);
+  EXPECT_EQ(report.communication(0).purpose(), "gradient");
+  EXPECT_EQ(report.communication(0).total_seconds(), 0.5);
+  EXPECT_EQ(report.communication(0).exposed_seconds(), 0.2);
+  EXPECT_EQ(report.epoch_step(), 7);
+}
+
+TEST(StepReportTest, AStepBesideACheckpointOrValidationOrOneThatIsSkippedIsDisturbed) {
+  const StepReportMaker maker("jobs/a", 1, 3, kFlops);
+  StepResult plain = Result();
+  plain.skipped = false;
+  plain.validation_loss.reset();
+  EXPECT_FALSE(maker.Make(plain, {}).disturbed());
+  EXPECT_FALSE(maker.Make(plain, {.checkpoint_attempt = 2}).disturbed());
+  EXPECT_TRUE(maker.Make(plain, {.saving = true}).disturbed());
+  EXPECT_TRUE(maker.Make(plain, {.writing_attempt = 2}).disturbed());
+  StepResult skipped = plain;
+  skipped.skipped = true;
+  EXPECT_TRUE(maker.Make(skipped, {}).disturbed());
+  StepResult validated = plain;
+  validated.validation_loss = 3.0;
+  EXPECT_TRUE(maker.Make(validated, {}).disturbed());
 }
 
 }  // namespace

@@ -125,6 +125,7 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kReadLogs:
       effects.push_back(ReadRankLogs{message.read_logs()});
       return;
+    case CoordinatorMessage::kTraceRequest:
     case CoordinatorMessage::kHeartbeatAck:
     case CoordinatorMessage::kWelcome:
     case CoordinatorMessage::kRefused:

@@ -1,0 +1,91 @@
+#include "cli/receipt_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+v1::Receipt Measured() {
+  v1::Receipt receipt;
+  receipt.set_job("jobs/a");
+  receipt.set_plan_digest("sha256:a");
+  receipt.set_sequence_length(256);
+  receipt.set_ready(true);
+  receipt.mutable_topology()->set_tensor(2);
+  receipt.mutable_environment()->add_devices("2 x EPYC");
+  receipt.mutable_compile()->set_count(2);
+  auto* const steady = receipt.mutable_steady();
+  steady->set_steps(12);
+  steady->set_tokens_per_second(1000);
+  steady->set_data_wait_seconds(0.5);
+  steady->set_bubble_planned(0);
+  auto* const communication = steady->add_communication();
+  communication->set_purpose("tensor");
+  communication->set_exposed(0.25);
+  communication->set_total(0.5);
+  return receipt;
+}
+
+TEST(ReceiptTextTest, AReceiptHasTheFieldsOfTheContract) {
+  const Json json = ReceiptToJson(Measured());
+  for (const char* field :
+       {"job", "plan_digest", "environment", "model_mix", "batch_geometry", "sequence_length",
+        "workload", "precision", "compile", "overlap_policy", "steady", "fallbacks", "target_shape",
+        "suspect"}) {
+    EXPECT_TRUE(json.contains(field)) << field;
+  }
+  for (const char* field : {"devices", "driver", "libraries", "flags", "transports"}) {
+    EXPECT_TRUE(json["environment"].contains(field)) << field;
+  }
+  for (const char* field :
+       {"steps", "tokens_per_second", "mfu", "mfu_convention", "exposed_communication_seconds",
+        "bubble", "data_wait_seconds", "host_syncs_per_step"}) {
+    EXPECT_TRUE(json["steady"].contains(field)) << field;
+  }
+  EXPECT_EQ(json["steady"]["exposed_communication_seconds"]["tensor"], 0.25);
+  EXPECT_TRUE(json["fallbacks"].is_object());
+}
+
+TEST(ReceiptTextTest, WhatWasNotMeasuredIsNull) {
+  const Json json = ReceiptToJson(v1::Receipt());
+  EXPECT_TRUE(json["steady"]["tokens_per_second"].is_null());
+  EXPECT_TRUE(json["steady"]["mfu"].is_null());
+  EXPECT_TRUE(json["steady"]["exposed_communication_seconds"].is_null());
+  EXPECT_TRUE(json["steady"]["bubble"]["measured"].is_null());
+  EXPECT_TRUE(json["compile"].is_null());
+  EXPECT_TRUE(json["fallbacks"].is_null());
+  EXPECT_THAT(ReceiptToText(json), HasSubstr("not measured"));
+}
+
+TEST(ReceiptTextTest, HeadersThatDifferNameTheirFields) {
+  const v1::Receipt a = Measured();
+  v1::Receipt b = a;
+  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)), IsEmpty());
+  b.mutable_steady()->set_tokens_per_second(2000);
+  b.set_job("jobs/b");
+  b.set_schedule("GPipe");
+  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)), IsEmpty());
+  b.mutable_topology()->set_tensor(4);
+  b.set_sequence_length(512);
+  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
+              ElementsAre("topology.tensor: 2 here, 4 there",
+                          "sequence_length: 256 here, 512 there"));
+  b.mutable_environment()->add_flags("UCX_TLS=tcp");
+  EXPECT_THAT(UnlikeFields(ReceiptToJson(a), ReceiptToJson(b)),
+              Contains(HasSubstr("environment.flags")));
+}
+
+TEST(ReceiptTextTest, TextHasALineForEachField) {
+  const std::string text = ReceiptToText(ReceiptToJson(Measured()));
+  EXPECT_THAT(text, HasSubstr("steady.exposed_communication_seconds.tensor"));
+  EXPECT_THAT(text, HasSubstr("2 x EPYC"));
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,196 @@
+#include "coordinator/receipt.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "coordinator/test_cluster.h"
+
+namespace troupe {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kDigest[] = "sha256:a";
+
+v1::StepReport ReportOf(int32_t rank, int64_t step, double seconds = 0.5) {
+  v1::StepReport report;
+  report.set_rank(rank);
+  report.set_step(step);
+  report.set_epoch_step(step);
+  report.set_tokens(rank == 0 ? 100 : 0);
+  report.set_step_seconds(seconds);
+  return report;
+}
+
+void Tally(const v1::StepReport& report, v1::ReceiptTally* tally, double peak_flops = 0) {
+  TallyStep(report, kDigest, 10.0, peak_flops, tally);
+}
+
+Job JobWith(v1::ReceiptTally tally) {
+  Job job;
+  job.record.set_id("a");
+  job.record.set_state(v1::JOB_STATE_RUNNING);
+  job.spec = TestSpec("a", 2, 100);
+  job.spec.mutable_training()->set_compute_dtype("float32");
+  v1::ParallelismSpec& asked = *job.spec.mutable_parallelism();
+  asked.set_data_parallel_shard_degree(1);
+  asked.set_tensor_parallel_degree(1);
+  asked.set_pipeline_parallel_degree(1);
+  asked.set_context_parallel_degree(1);
+  asked.set_expert_parallel_degree(1);
+  job.plan.set_digest(kDigest);
+  for (const auto set : {&v1::MeshDegrees::set_pipe, &v1::MeshDegrees::set_data_shard,
+                         &v1::MeshDegrees::set_context, &v1::MeshDegrees::set_expert,
+                         &v1::MeshDegrees::set_tensor}) {
+    (job.plan.mutable_mesh()->*set)(1);
+  }
+  job.plan.mutable_mesh()->set_data_replicate(2);
+  job.plan.mutable_device()->set_kind("cpu");
+  job.tally = std::move(tally);
+  return job;
+}
+
+std::vector<std::string> Suspect(const v1::Receipt& receipt) {
+  return {receipt.suspect().begin(), receipt.suspect().end()};
+}
+
+TEST(ReceiptTest, WarmUpAndDisturbedStepsAreApartFromSteadyOnes) {
+  v1::ReceiptTally tally;
+  for (int64_t step = 1; step <= kWarmUpSteps; ++step) Tally(ReportOf(0, step, 9.0), &tally);
+  v1::StepReport disturbed = ReportOf(0, 4, 7.0);
+  disturbed.set_disturbed(true);
+  Tally(disturbed, &tally);
+  Tally(ReportOf(0, 5, 0.5), &tally);
+  Tally(ReportOf(0, 6, 1.5), &tally);
+  const v1::Receipt receipt = MakeReceipt(JobWith(tally));
+  EXPECT_EQ(receipt.warm_up().steps(), kWarmUpSteps);
+  EXPECT_DOUBLE_EQ(receipt.warm_up().seconds(), 9.0 * kWarmUpSteps);
+  EXPECT_EQ(receipt.steps_apart(), 1);
+  EXPECT_EQ(receipt.steady().steps(), 2);
+  EXPECT_DOUBLE_EQ(receipt.steady().tokens_per_second(), 100.0);
+  EXPECT_DOUBLE_EQ(receipt.steady().fastest_step_seconds(), 0.5);
+  EXPECT_DOUBLE_EQ(receipt.steady().slowest_step_seconds(), 1.5);
+  EXPECT_THAT(Suspect(receipt), Contains(HasSubstr("2 steady steps, fewer than 10")));
+  EXPECT_THAT(Suspect(receipt), Contains(HasSubstr("3.00 times the fastest")));
+  EXPECT_TRUE(receipt.target_reached()) << receipt.target_missed();
+}
+
+TEST(ReceiptTest, AReceiptWithoutStepsHasNoFigures) {
+  const v1::Receipt receipt = MakeReceipt(JobWith({}));
+  EXPECT_FALSE(receipt.steady().has_tokens_per_second());
+  EXPECT_FALSE(receipt.steady().has_mfu());
+  EXPECT_FALSE(receipt.steady().has_bubble_measured());
+  EXPECT_FALSE(receipt.steady().has_data_wait_seconds());
+  EXPECT_FALSE(receipt.has_compile());
+  EXPECT_FALSE(receipt.ready());
+  EXPECT_FALSE(receipt.target_reached());
+}
+
+TEST(ReceiptTest, FiguresOfRanksAreMeansOverRanksAndSteps) {
+  v1::ReceiptTally tally;
+  for (int32_t rank = 0; rank < 2; ++rank) {
+    v1::StepReport report = ReportOf(rank, 10, 1.0);
+    report.set_bubble_seconds(rank == 0 ? 0.2 : 0.4);
+    report.set_data_wait_seconds(rank == 0 ? 0.1 : 0.0);
+    v1::StepCommunication* const gradient = report.add_communication();
+    gradient->set_purpose("gradient");
+    gradient->set_exposed_seconds(rank == 0 ? 0.1 : 0.3);
+    gradient->set_total_seconds(0.5);
+    Tally(report, &tally);
+  }
+  const v1::Receipt receipt = MakeReceipt(JobWith(tally));
+  EXPECT_DOUBLE_EQ(receipt.steady().bubble_measured(), 0.3);
+  EXPECT_DOUBLE_EQ(receipt.steady().data_wait_seconds(), 0.05);
+  ASSERT_EQ(receipt.steady().communication_size(), 1);
+  EXPECT_DOUBLE_EQ(receipt.steady().communication(0).exposed(), 0.2);
+  EXPECT_DOUBLE_EQ(receipt.steady().communication(0).total(), 0.5);
+  EXPECT_EQ(receipt.steady().steps(), 1);
+}
+
+TEST(ReceiptTest, MfuIsThatOfStepsWhoseDevicesPeakIsKnown) {
+  v1::ReceiptTally tally;
+  Tally(ReportOf(0, 10, 2.0), &tally, /*peak_flops=*/20.0);
+  EXPECT_DOUBLE_EQ(MakeReceipt(JobWith(tally)).steady().mfu(), 10.0 / 40.0);
+  Tally(ReportOf(0, 11, 2.0), &tally);
+  EXPECT_FALSE(MakeReceipt(JobWith(tally)).steady().has_mfu());
+}
+
+TEST(ReceiptTest, FiguresBeginAnewUnderAnotherPlan) {
+  v1::ReceiptTally tally;
+  for (int64_t step = 1; step <= 20; ++step) Tally(ReportOf(0, step), &tally);
+  TallyWrite("io_uring", &tally);
+  TallyStep(ReportOf(0, 21), "sha256:b", 10.0, 0, &tally);
+  EXPECT_EQ(tally.steady_steps(), 1);
+  EXPECT_EQ(tally.steps_of_other_plans(), 20);
+  ASSERT_EQ(tally.checkpoint_writes_size(), 1);
+  EXPECT_THAT(Suspect(MakeReceipt(JobWith(tally))),
+              Contains("20 steps ran under another plan and are left out"));
+}
+
+v1::RankEnvironment Environment(double build_seconds) {
+  v1::RankEnvironment environment;
+  environment.set_programs(1);
+  environment.set_build_seconds(build_seconds);
+  environment.set_executed_precision("float32");
+  environment.set_transport("ucx 1.13.1");
+  environment.set_ranks_on_host(2);
+  environment.set_cores_on_host(2);
+  environment.set_threads(1);
+  return environment;
+}
+
+TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
+  v1::ReceiptTally tally;
+  TallyReady(1, 0, Environment(2.0), &tally);
+  TallyReady(1, 1, Environment(3.0), &tally);
+  TallyReady(1, 1, Environment(3.0), &tally);  // said again
+  TallyReady(2, 0, Environment(1.0), &tally);
+  TallyReady(2, 1, Environment(0.5), &tally);
+  const v1::Receipt receipt = MakeReceipt(JobWith(tally));
+  EXPECT_EQ(receipt.compile().count(), 4);
+  EXPECT_DOUBLE_EQ(receipt.compile().seconds(), 4.0);
+  EXPECT_EQ(receipt.compile().recaptures(), 0);
+  EXPECT_EQ(receipt.environment().transports(0), "ucx 1.13.1");
+  EXPECT_EQ(receipt.precision_executed(), "float32");
+  EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("share"))));
+}
+
+TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
+  v1::ReceiptTally tally;
+  v1::RankEnvironment environment = Environment(1);
+  environment.set_cores_on_host(1);
+  environment.add_flags("TROUPE_FAILPOINTS=step.begin=delay:20");
+  v1::OperationCount* const fallback = environment.add_fallbacks();
+  fallback->set_operation("matmul");
+  fallback->set_count(3);
+  environment.set_executed_precision("bfloat16 products, float32 sums");
+  TallyReady(1, 0, environment, &tally);
+  v1::StepReport report = ReportOf(0, 10, 1.0);
+  report.set_core_wait_seconds(0.25);
+  Tally(report, &tally);
+  const v1::Receipt receipt = MakeReceipt(JobWith(tally));
+  ASSERT_EQ(receipt.fallbacks_size(), 1);
+  EXPECT_EQ(receipt.fallbacks(0).count(), 3);
+  const std::vector<std::string> suspect = Suspect(receipt);
+  EXPECT_THAT(suspect, Contains("2 ranks of 1 threads share 1 cores of a host"));
+  EXPECT_THAT(suspect, Contains("3 matmul operations run on slow reference code"));
+  EXPECT_THAT(suspect, Contains(HasSubstr("waited 25.0% of the time for a core")));
+  EXPECT_THAT(suspect, Contains(HasSubstr("float32 was intended and bfloat16")));
+  EXPECT_THAT(suspect, Contains(HasSubstr("faults are injected")));
+}
+
+TEST(ReceiptTest, ATallyOutlivesTheCoordinator) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  for (int64_t step = 1; step <= 5; ++step) cluster.Report("a", step);
+  cluster.Pass(std::chrono::seconds(1));
+  const v1::ReceiptTally before = cluster.job("a").tally;
+  EXPECT_GT(before.warm_up_steps(), 0);
+  cluster.Restart();
+  EXPECT_EQ(cluster.job("a").tally.SerializeAsString(), before.SerializeAsString());
+}
+
+}  // namespace
+}  // namespace troupe

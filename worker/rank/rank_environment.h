@@ -1,0 +1,27 @@
+// What a rank computes with, for its job's receipt. Pure but for reading what it is given.
+#ifndef TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
+#define TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/program/program.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+// The settings of `environment` (as of a process: strings NAME=VALUE, the last one null) that change
+// how kernels compute or collectives run, sorted.
+std::vector<std::string> ComputeFlags(const char* const* environment);
+
+// In which types the program's matrix products are done: "float32", "bfloat16 products, float32
+// sums", or both with their numbers.
+std::string ProductPrecision(const model::Program& program);
+
+// `lines`: "OPERATION WHERE: WHY" each. Counted by the first word, sorted.
+std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_

@@ -1,0 +1,70 @@
+#include "worker/rank/rank_environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "worker/rank/core_wait.h"
+
+namespace troupe {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthers) {
+  const char* const environment[] = {"HOME=/root", "UCX_TLS=tcp", "PATH=/bin",
+                                     "TROUPE_KERNEL_LEVEL=avx2", "OMP_WAIT_POLICY=active",
+                                     "TROUPE_COORDINATOR=127.0.0.1:1", nullptr};
+  EXPECT_THAT(ComputeFlags(environment),
+              ElementsAre("OMP_WAIT_POLICY=active", "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
+  EXPECT_TRUE(ComputeFlags(nullptr).empty());
+}
+
+model::Program ProgramOfProducts(const std::vector<model::DType>& dtypes) {
+  model::Program program;
+  program.ops.resize(1);
+  program.ops[0].resize(model::kNumPieces);
+  for (const model::DType dtype : dtypes) {
+    model::Value value;
+    value.dtype = dtype;
+    program.values.push_back(value);
+    model::Op op;
+    op.kind = model::OpKind::kMatmul;
+    op.inputs = {static_cast<model::ValueId>(program.values.size() - 1)};
+    program.ops[0][0].push_back(op);
+  }
+  return program;
+}
+
+TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProgramsProducts) {
+  using model::DType;
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kFloat32, DType::kFloat32})), "float32");
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16})),
+            "bfloat16 products, float32 sums");
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16, DType::kFloat32})),
+            "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
+}
+
+TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {
+  const auto counts = CountFallbacks({"matmul a: ref:any", "attention b: ref", "matmul c: ref:any"});
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0].operation(), "attention");
+  EXPECT_EQ(counts[0].count(), 1);
+  EXPECT_EQ(counts[1].operation(), "matmul");
+  EXPECT_EQ(counts[1].count(), 2);
+}
+
+TEST(CoreWaitTest, TheSecondNumberOfSchedstatIsTheWait) {
+  EXPECT_EQ(WaitOfSchedstat("100090 2948479 2\n"), 2948479);
+  EXPECT_EQ(WaitOfSchedstat("100090"), std::nullopt);
+  EXPECT_EQ(WaitOfSchedstat("1 x 2"), std::nullopt);
+  EXPECT_EQ(WaitOfSchedstat("1 23"), std::nullopt);
+}
+
+TEST(CoreWaitTest, WhatWasTakenIsNotTakenAgain) {
+  CoreWait wait;
+  EXPECT_GE(wait.TakeSeconds(), 0);
+  EXPECT_LT(wait.TakeSeconds(), 5);
+}
+
+}  // namespace
+}  // namespace troupe
