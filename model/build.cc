@@ -52,8 +52,10 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
 
 bool HasExperts(const ModelConfig& model) { return model.blocks.find('E') != std::string::npos; }
 
-Status CheckExperts(const ModelConfig& model, const PerAxis& degrees, int zero_stage) {
-  const int expert = degrees[Axis::kExpert];
+Status CheckExperts(const BuildOptions& options) {
+  const ModelConfig& model = options.model;
+  const int expert = options.mesh.degrees[Axis::kExpert];
+  const int tensor = options.mesh.degrees[Axis::kTensor];
   if (!HasExperts(model)) {
     if (expert == 1) return OkStatus();
     return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
@@ -74,6 +76,12 @@ Status CheckExperts(const ModelConfig& model, const PerAxis& degrees, int zero_s
     return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
                            e.num_experts, expert);
   }
+  if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
+    return InvalidArgument(
+        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree {}, "
+        "over which experts are spread",
+        e.num_experts, expert, tensor);
+  }
   if (!(e.bias_update_rate >= 0)) {
     return InvalidArgument("bias_update_rate {} is negative", e.bias_update_rate);
   }
@@ -81,12 +89,16 @@ Status CheckExperts(const ModelConfig& model, const PerAxis& degrees, int zero_s
     return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
                            e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
   }
-  if (zero_stage > 0)
-    return InvalidArgument("zero_stage {}: block E is not sharded over data", zero_stage);
-  for (const Axis axis : {Axis::kTensor, Axis::kContext}) {
-    if (degrees[axis] == 1) continue;
-    return InvalidArgument("axis {} has degree {}; block E is not spread over it", Name(axis),
-                           degrees[axis]);
+  if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
+      !options.sequence_parallel) {
+    return InvalidArgument(
+        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
+        "rank routes its own rows",
+        tensor, expert);
+  }
+  if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {
+    return InvalidArgument("moe_intermediate_size {} is below tensor_parallel_degree {}",
+                           e.moe_intermediate_size, tensor);
   }
   return OkStatus();
 }
@@ -100,12 +112,6 @@ Status CheckPlace(const BuildOptions& options) {
                              mesh.coordinates.of[a], Name(static_cast<Axis>(a)),
                              mesh.degrees.of[a]);
     }
-  }
-  const bool has_experts = options.model.blocks.find('E') != std::string::npos;
-  if (has_experts && (mesh.degrees[Axis::kContext] > 1 || options.sequence_parallel)) {
-    return InvalidArgument(
-        "block E is built without sequence parallelism and with context degree 1, not {}",
-        mesh.degrees[Axis::kContext]);
   }
   if (options.zero_stage < 0 || options.zero_stage > 3)
     return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
@@ -245,7 +251,8 @@ class StageBuilder {
           break;
         case 'E':
           if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
-          x = BuildExperts(builder_, model_, block, tokens, x, chunk.weights);
+          x = BuildExperts(builder_, model_, block,
+                           {x, chunk.weights, tokens, options_.spread_experts_over_tensor});
           break;
         default:
           x = BuildMlp(builder_, model_, block, x);
@@ -342,7 +349,7 @@ class StageBuilder {
       for (auto entry = begin; entry != end; ++entry) {
         ValueId sum = (*entry)->gradient;
         if (options_.zero_stage == 1) {
-          const CollectiveAttributes scatter = {ShardGroup(), CollectivePurpose::kGradient};
+          const CollectiveAttributes scatter = {(*entry)->shard_group, CollectivePurpose::kGradient};
           TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
           reduce.push_back({.kind = OpKind::kReduceScatter,
                             .attributes = scatter,
@@ -430,7 +437,9 @@ class StageBuilder {
   void BuildRouterUpdate(ValueId control) {
     Program& program = builder_.program();
     if (program.router_totals.empty()) return;
-    const CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kControl};
+    CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kControl};
+    // Where each tensor rank has routed its own rows.
+    if (options_.sequence_parallel) attributes.group.axes |= GroupOf(Axis::kTensor).axes;
     Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
     for (const ValueId totals : program.router_totals) {
       const ValueId view = ReducedView(totals, ".reduced", attributes);
@@ -461,7 +470,7 @@ class StageBuilder {
 StatusOr<Program> BuildProgram(const BuildOptions& options) {
   TROUPE_RETURN_IF_ERROR(CheckPlace(options));
   TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
-  TROUPE_RETURN_IF_ERROR(CheckExperts(options.model, options.mesh.degrees, options.zero_stage));
+  TROUPE_RETURN_IF_ERROR(CheckExperts(options));
   return StageBuilder(options).Build();
 }
 

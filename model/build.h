@@ -32,6 +32,9 @@ struct BuildOptions {
   // Between products the rows of activations are sharded over tensor, whose sums are then scattered
   // and gathered instead of reduced whole: the same traffic, norms and residuals by parts.
   bool sequence_parallel = false;
+  // Experts are spread over expert × tensor, nothing of them is split; else the weights of each are split
+  // over tensor. Needs sequence_parallel.
+  bool spread_experts_over_tensor = false;
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;

@@ -18,10 +18,15 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   return bytes;
 }
 
+// Whose rows are as many as run-time counts tell.
+bool IsRouted(const Op& op) {
+  return op.kind == OpKind::kGatherRouted || op.kind == OpKind::kScatterRouted;
+}
+
 // One of the two halves of an all-reduce.
 bool HalvesTraffic(const Op& op) {
   return op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather ||
-         op.kind == OpKind::kExchangeHeads;
+         op.kind == OpKind::kExchangeHeads || IsRouted(op);
 }
 
 bool Communicates(const Op& op) {
@@ -67,7 +72,10 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
     const bool exchange = op.kind == OpKind::kAllToAll;
     const int64_t bytes = exchange ? std::min(program.value(op.inputs[0]).bytes(),
                                               program.value(op.outputs[0]).bytes())
-                                   : PayloadBytes(op, program);
+                          : IsRouted(op)
+                              ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
+                                    SizeOf(program.value(op.inputs[0]).dtype)
+                              : PayloadBytes(op, program);
     costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
                      (HalvesTraffic(op) || exchange ? 1.0 : 2.0) * (ranks - 1) / ranks *
                          static_cast<double>(bytes)});

@@ -295,7 +295,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
   for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
-  for (auto& line : OwnershipLines(model, plan)) plan.add_ownership(std::move(line));
+  for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism()))) plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
   plan.set_digest(DigestOf(plan));

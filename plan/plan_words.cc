@@ -55,7 +55,8 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   return {std::move(line)};
 }
 
-std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan) {
+std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
+                                        bool spreads_experts_over_tensor) {
   const int tensor = plan.mesh().tensor();
   const int last = plan.chunks().empty() ? 0 : plan.chunks(plan.chunks_size() - 1).pipe_rank();
   const std::string rows = RowsOverTensor(model.vocab_size, tensor);
@@ -81,10 +82,13 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
       whole));
   if (model.blocks.find('E') != std::string::npos) {
     const int64_t experts = model.experts.num_experts;
+    const int64_t ranks = plan.mesh().expert() * (spreads_experts_over_tensor ? tensor : 1);
     lines.push_back(fmt::format(
-        "mlp.experts.*: the stage of their block, {} of {} experts on each expert rank; "
-        "mlp.gate.weight and mlp.shared_experts.*: a copy on each",
-        experts / plan.mesh().expert(), experts));
+        "mlp.experts.*: the stage of their block, {} of {} experts on each {} rank{}; "
+        "mlp.gate.weight: a copy on each; mlp.shared_experts.*: a copy on each expert rank{}",
+        experts / ranks, experts, spreads_experts_over_tensor ? "expert × tensor" : "expert",
+        spreads_experts_over_tensor || tensor == 1 ? "" : ", the weights of each cut over tensor",
+        tensor == 1 ? "" : ", cut over tensor"));
   }
   return lines;
 }

@@ -18,7 +18,8 @@ std::vector<std::string> CannotFixLines();
 // What of every parameter is a block of rows on each rank of data_shard; none on one rank.
 std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism);
 
-std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan);
+std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
+                                        bool spreads_experts_over_tensor);
 
 std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& plan);
 

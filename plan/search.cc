@@ -108,6 +108,11 @@ class Search {
       parallelism.set_data_parallel_shard_degree(degrees[4]);
       parallelism.set_data_parallel_replicate_degree(degrees[5]);
       std::vector<std::string> keys;
+      // These two together need it.
+      if (degrees[2] > 1 && degrees[3] > 1 && !parallelism.sequence_parallel()) {
+        parallelism.set_sequence_parallel(true);
+        keys.push_back("parallelism.sequence_parallel=true");
+      }
       const auto state = [&](const char* key, int degree) {
         if (degree > 1) keys.push_back(fmt::format("parallelism.{}={}", key, degree));
       };

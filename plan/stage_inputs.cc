@@ -54,6 +54,12 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
   return config;
 }
 
+bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism) {
+  return parallelism.tensor_parallel_degree() > 1 &&
+         parallelism.has_expert_tensor_parallel_degree() &&
+         parallelism.expert_tensor_parallel_degree() == 1;
+}
+
 BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh) {
   return {.global_batch_size = training.global_batch_size(),
           .micro_batch_size = training.micro_batch_size(),
@@ -84,6 +90,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.sequence_length = training.sequence_length();
   options.sequence_parallel =
       spec.parallelism().sequence_parallel() && mesh.degrees()[model::Axis::kTensor] > 1;
+  options.spread_experts_over_tensor = SpreadsExpertsOverTensor(spec.parallelism());
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;

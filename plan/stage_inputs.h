@@ -18,6 +18,9 @@ namespace troupe {
 // INVALID_ARGUMENT where the pattern does not parse. REQUIRES: defaults are filled in.
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
 
+// True where experts are spread over expert × tensor, and not each expert's weights over tensor.
+bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism);
+
 BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh);
 
 // What the program of `rank` is built from. INVALID_ARGUMENT for a rank that the plan does not have. REQUIRES: `spec`

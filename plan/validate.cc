@@ -432,11 +432,6 @@ class Validator {
                       "is all_gather beside expert_parallel_degree = {}; this build has all_to_all",
                       parallelism.expert_parallel_degree());
     }
-    if (parallelism.has_expert_tensor_parallel_degree()) {
-      violations_.Add("parallelism.expert_tensor_parallel_degree",
-                                   "is {}; this build does not split the weights of an expert",
-                                   parallelism.expert_tensor_parallel_degree());
-    }
     const auto& recomputation = spec_.activation_recomputation();
     Word("activation_recomputation.mode", recomputation.mode(), {"none", "selective", "full"});
     if (recomputation.has_num_layers()) {

@@ -49,28 +49,48 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
       violations->Add(field, "is {} where model.pattern = \"{}\" has no block E", expert,
                       spec.model().pattern().substr(0, 200));
     }
+    if (spec.parallelism().has_expert_tensor_parallel_degree()) {
+      violations->Add("parallelism.expert_tensor_parallel_degree",
+                      "is {} where model.pattern = \"{}\" has no block E",
+                      spec.parallelism().expert_tensor_parallel_degree(),
+                      spec.model().pattern().substr(0, 200));
+    }
     return;
   }
   violations->AddUnlessDivides(field, expert, "model.num_experts", spec.model().num_experts());
-  if (tensor > 1 && expert > 1) {
+  if (tensor < 1) return;
+  const bool by_rows = spec.parallelism().sequence_parallel();
+  if (tensor > 1 && expert > 1 && !by_rows) {
     violations->Add("parallelism.sequence_parallel",
-                    "is {}, and tensor_parallel_degree = {} beside expert_parallel_degree = {} "
-                    "needs it",
-                    spec.parallelism().sequence_parallel(), tensor, expert);
+                    "is false, and tensor_parallel_degree = {} beside expert_parallel_degree = {} "
+                    "needs it: each tensor rank routes its own rows",
+                    tensor, expert);
   }
-  if (tensor > 1) {
+  const char* split = "parallelism.expert_tensor_parallel_degree";
+  const bool is_set = spec.parallelism().has_expert_tensor_parallel_degree();
+  const int64_t parts = spec.parallelism().expert_tensor_parallel_degree();
+  if (is_set && parts != 1 && parts != tensor) {
+    violations->Add(split,
+                    "is {}, neither 1 (experts are spread over expert × tensor) nor "
+                    "parallelism.tensor_parallel_degree = {} (the weights of each are split)",
+                    parts, tensor);
+  } else if (is_set && parts == 1 && tensor > 1) {
+    if (expert == 1 && !by_rows) {
+      violations->Add("parallelism.sequence_parallel",
+                      "is false, and {} = 1 beside tensor_parallel_degree = {} needs it: each "
+                      "tensor rank routes its own rows",
+                      split, tensor);
+    }
+    if (expert >= 1 && spec.model().num_experts() % (expert * tensor) != 0) {
+      violations->Add(split,
+                      "is 1, and model.num_experts = {} is no multiple of expert_parallel_degree {} "
+                      "× tensor_parallel_degree {}, over which experts are spread",
+                      spec.model().num_experts(), expert, tensor);
+    }
+  } else if (spec.model().moe_intermediate_size() < tensor) {
     violations->Add("parallelism.tensor_parallel_degree",
-                    "is {}; this build does not spread block E over tensor", tensor);
-  }
-  if (spec.parallelism().data_parallel_shard_degree() > 1) {
-    violations->Add("parallelism.data_parallel_shard_degree",
-                    "is {}; this build does not shard models with block E",
-                    spec.parallelism().data_parallel_shard_degree());
-  }
-  if (spec.parallelism().context_parallel_degree() > 1) {
-    violations->Add("parallelism.context_parallel_degree",
-                    "is {}; this build does not spread block E over context",
-                    spec.parallelism().context_parallel_degree());
+                    "is {}, above model.moe_intermediate_size = {}", tensor,
+                    spec.model().moe_intermediate_size());
   }
 }
 

@@ -236,6 +236,7 @@ TEST(ValidateTest, DegreesWhoseProductOverflowsAreRefused) {
 
 TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
   const std::vector<std::string> good = {"model.pattern=(AE)x2", "model.num_experts=8",
+                                         "model.moe_intermediate_size=2",
                                          "parallelism.expert_parallel_degree=4"};
   EXPECT_TRUE(ValidateWith(good).ok()) << ValidateWith(good);
   for (const Case& c : std::initializer_list<Case>{
@@ -255,7 +256,19 @@ TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
            {"parallelism.expert_dispatch=all_gather", "parallelism.expert_dispatch",
             "beside expert_parallel_degree = 4"},
            {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
-            "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"}}) {
+            "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"},
+           {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "
+            "true, expert_tensor_parallel_degree: 2}",
+            "parallelism.expert_tensor_parallel_degree", "is 2, neither 1"},
+           {"parallelism={expert_parallel_degree: 4, tensor_parallel_degree: 4, sequence_parallel: "
+            "true, expert_tensor_parallel_degree: 1}",
+            "parallelism.expert_tensor_parallel_degree",
+            "num_experts = 8 is no multiple of expert_parallel_degree 4 × tensor_parallel_degree 4"},
+           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 2, "
+            "expert_tensor_parallel_degree: 1}",
+            "parallelism.sequence_parallel", "= 1 beside tensor_parallel_degree = 2 needs it"},
+           {"parallelism={expert_parallel_degree: 1, tensor_parallel_degree: 4}",
+            "parallelism.tensor_parallel_degree", "above model.moe_intermediate_size = 2"}}) {
     std::vector<std::string> overrides = good;
     overrides.push_back(c.override);
     const auto violations = ViolationsOf(ValidateWith(overrides));

@@ -395,43 +395,53 @@ TEST_P(CpuKernel, RoutersMatch) {
       router.normalise = variant >= 2;
       router.experts = experts;
       router.top_k = top_k;
-      router.tokens = 7;
+      // Rows [4, 25) of the 35 rows of five samples, of which this rank has 7 of 14 tokens each.
+      router.tokens = 14;
+      router.local_tokens = 7;
+      router.first_row = 4;
       router.capacity = variant == 3 ? 2 : 0;
       router.aux_loss_coef = 0.3;
       router.z_loss_coef = 0.2;
-      const int64_t rows = 21;
+      const int64_t rows = 21, samples = 5, lanes = experts + 1;
       const TestValue logits{DType::kFloat32, {rows, experts}, random_.Logits(rows, experts)};
       TestOp op{OpKind::kRouterTopK,
                 router,
                 {logits},
                 {Empty(DType::kFloat32, {rows, top_k}), Empty(DType::kInt32, {rows, top_k}),
-                 Empty(DType::kInt32, {rows, top_k}), Empty(DType::kInt32, {experts}),
-                 Empty(DType::kFloat32, {3, experts})}};
+                 Empty(DType::kInt32, {rows, top_k}), Empty(DType::kInt32, {experts})}};
       ExpectEqual(op, 16);
       ReferenceBackend reference;
       const TestResult choice = RunOp(reference, op);
-      for (int i : {1, 2, 3, 4}) {
+      for (int i : {1, 2, 3}) {
         EXPECT_EQ(RunOp(*backend_, op).outputs[i], choice.outputs[i]) << "output " << i;
       }
-      const TestValue weights = Floats({rows});
-      const TestValue routed{DType::kFloat32, {3, experts}, choice.outputs[4]};
+      const TestValue chosen{DType::kInt32, {rows, top_k}, choice.outputs[1]};
       ExpectEqual({OpKind::kRouterTopKGrad,
                    router,
-                   {Floats({rows, top_k}), logits,
-                    {DType::kInt32, {rows, top_k}, choice.outputs[1]}},
+                   {Floats({rows, top_k}), logits, chosen},
                    {Empty(DType::kFloat32, {rows, experts})}},
                   experts == 1 ? INFINITY : 256);
+      // Weights that are exact, so that their sums are.
+      const TestOp load{
+          OpKind::kRouterLoad,
+          router,
+          {chosen, {DType::kFloat32, {35}, random_.Integers(35, 0, 3)}},
+          {Empty(DType::kFloat32, {samples, lanes})}};
+      const TestValue own{DType::kFloat32, {samples, lanes}, RunOp(reference, load).outputs[0]};
+      EXPECT_EQ(RunOp(*backend_, load).outputs[0], own.numbers);
+      TestValue whole = own;
+      for (double& number : whole.numbers) number += static_cast<double>(random_.Integer(0, 9));
       for (const bool first : {false, true}) {
         ExpectEqual({OpKind::kRouterLoss,
                      router,
-                     {logits, routed, {DType::kInt32, {experts}, choice.outputs[3]}, weights},
+                     {logits, own, whole, {DType::kInt32, {experts}, choice.outputs[3]}},
                      {Random64({model::kRouterLanes + experts})},
                      first},
                     64, {.first_microbatch = true});
       }
       ExpectEqual({OpKind::kRouterLossGrad,
                    router,
-                   {logits, routed, weights},
+                   {logits, whole},
                    {Empty(DType::kFloat32, {rows, experts})}},
                   256);
       op.inputs.push_back({DType::kFloat32, {experts}, random_.Normals(experts)});
@@ -469,6 +479,23 @@ TEST_P(CpuKernel, RouterBiasesMatchAndAreTheFormula) {
                       {}};
       EXPECT_EQ(RunOp(*backend_, op).inputs[2], expected) << experts << " experts";
       EXPECT_EQ(RunOp(reference, op).inputs[2], expected) << experts << " experts";
+    }
+  }
+}
+
+TEST_P(CpuKernel, RoutedRowsOfAGroupOfOneAreCopiedAsFarAsCountsTell) {
+  for (const OpKind kind : {OpKind::kGatherRouted, OpKind::kScatterRouted}) {
+    model::CollectiveAttributes attributes{model::GroupOf(model::Axis::kTensor),
+                                           model::CollectivePurpose::kSequence};
+    TestOp op{kind,
+              attributes,
+              {Compute({9, 5}), {DType::kInt32, {4}, {2, 0, 3, 1}}},
+              {Empty(compute(), {9, 5})}};
+    op.outputs[0].numbers = random_.Integers(45, 0, 9);
+    const TestResult result = RunOp(*backend_, op);
+    for (size_t i = 0; i < 45; ++i) {
+      EXPECT_EQ(result.outputs[0][i], i < 30 ? result.inputs[0][i] : op.outputs[0].numbers[i])
+          << "element " << i << " of " << model::Name(kind);
     }
   }
 }

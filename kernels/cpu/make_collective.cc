@@ -65,6 +65,19 @@ bool Preparation::KeepsInput(const Op& op) const {
   return RootOf(program_, op.inputs[0], &offset) != RootOf(program_, op.outputs[0], &offset);
 }
 
+RoutedRowsArgs Preparation::RoutedOf(const Op& op, int buffer) const {
+  const model::Value& x = program_.value(op.inputs[0]);
+  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+  return {.input = Address(op.inputs[0], buffer),
+          .output = Address(op.outputs[0], buffer),
+          .copy = op.kind == OpKind::kScatterRouted && KeepsInput(op) ? scratch() : nullptr,
+          .counts = reinterpret_cast<const int32_t*>(Address(op.inputs[1], buffer)),
+          .num_counts = Extent(op.inputs[1], 0),
+          .row_elements = x.row_elements(),
+          .dtype = x.dtype,
+          .purpose = PurposeOf(attributes.purpose)};
+}
+
 std::unique_ptr<Instruction> Preparation::MakeExchange(const Op& op, int buffer) {
   const model::Value& x = program_.value(op.inputs[0]);
   AllToAllArgs args{Address(op.inputs[0], buffer),

@@ -11,6 +11,7 @@
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/grouped_matmul.h"
 #include "kernels/cpu/preparation.h"
+#include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/router.h"
 #include "kernels/cpu/update.h"
 #include "kernels/op_sequence.h"
@@ -285,6 +286,10 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     }
     case OpKind::kAllToAll:
       return MakeExchange(op, buffer);
+    case OpKind::kGatherRouted:
+      return MakeGatherRouted(RoutedOf(op, buffer), CommunicatorOf(op, find_communicator_));
+    case OpKind::kScatterRouted:
+      return MakeScatterRouted(RoutedOf(op, buffer), CommunicatorOf(op, find_communicator_));
     case OpKind::kGroupedMatmul:
     case OpKind::kGroupedMatmulGradInput:
     case OpKind::kGroupedMatmulGradWeight:
@@ -323,7 +328,6 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                 ints(out(1)),
                                 ints(out(2)),
                                 ints(out(3)),
-                                floats(out(4)),
                                 Extent(op.inputs[0], 0),
                                 std::get<model::RouterAttributes>(op.attributes)};
       return OnKernel(args, &RouterTopK, 1);
@@ -337,22 +341,31 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                     std::get<model::RouterAttributes>(op.attributes)};
       return OnKernel(args, &RouterTopKGrad, 1);
     }
+    case OpKind::kRouterLoad: {
+      const RouterLoadArgs args{ints(in(0)),
+                                floats(in(1)),
+                                floats(out(0)),
+                                Extent(op.inputs[0], 0),
+                                Extent(op.outputs[0], 0),
+                                std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterLoad, 1);
+    }
     case OpKind::kRouterLoss: {
       const RouterLossArgs args{floats(in(0)),
                                 floats(in(1)),
-                                ints(in(2)),
-                                floats(in(3)),
+                                floats(in(2)),
+                                ints(in(3)),
                                 reinterpret_cast<double*>(out(0)),
+                                Extent(op.inputs[0], 0),
                                 Extent(op.inputs[1], 0),
                                 std::get<model::RouterAttributes>(op.attributes),
                                 false};
       return OnKernel(args, &RouterLoss, 1, overwrites);
     }
     case OpKind::kRouterLossGrad: {
-      const RouterLossGradArgs args{
-          floats(in(0)),           floats(in(1)),
-          floats(in(2)),           floats(out(0)),
-          Extent(op.inputs[1], 0), std::get<model::RouterAttributes>(op.attributes)};
+      const RouterLossGradArgs args{floats(in(0)), floats(in(1)), floats(out(0)),
+                                    Extent(op.inputs[0], 0),
+                                    std::get<model::RouterAttributes>(op.attributes)};
       return OnKernel(args, &RouterLossGrad, 1);
     }
     case OpKind::kRouterBias:

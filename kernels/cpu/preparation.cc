@@ -100,6 +100,7 @@ Status Preparation::MeasureOp(const Op& op) {
       bytes = threads_ * Extent(op.inputs[1], 1) * static_cast<int64_t>(sizeof(float));
       break;
     case OpKind::kReduceScatter:
+    case OpKind::kScatterRouted:
       if (KeepsInput(op)) bytes = program_.value(op.inputs[0]).bytes();
       break;
     case OpKind::kExchangeHeads:

@@ -13,6 +13,7 @@
 #include "kernels/cpu/arena.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/routed_rows.h"
 #include "kernels/row_exchange.h"
 
 namespace troupe::kernels::cpu {
@@ -59,6 +60,7 @@ class Preparation {
   ProductShape TileOf(const model::Op& op, int64_t rows) const;
   std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
+  RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
   void FillTable(const RopeTable& table);
   RopeTable& TableOf(const model::RopeAttributes& attributes);
   ProductShape ShapeOf(const model::Op& op) const;

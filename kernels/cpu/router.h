@@ -17,7 +17,6 @@ struct RouterTopKArgs {
   int32_t* chosen;      // i[R,k]
   int32_t* slots;       // i[R,k]
   int32_t* counts;      // i[E]
-  float* routed;        // f[B,E]
   int64_t rows;
   model::RouterAttributes router;
 };
@@ -33,12 +32,23 @@ struct RouterTopKGradArgs {
 };
 void RouterTopKGrad(const RouterTopKGradArgs& args, int thread, int threads);
 
+struct RouterLoadArgs {
+  const int32_t* chosen;  // i[R,k]
+  const float* weights;   // f[all rows of the tensor ranks]
+  float* load;            // f[B,E+1]
+  int64_t rows;           // R
+  int64_t samples;        // B
+  model::RouterAttributes router;
+};
+void RouterLoad(const RouterLoadArgs& args, int thread, int threads);
+
 struct RouterLossArgs {
-  const float* logits;    // f[R,E]
-  const float* routed;    // f[B,E]
-  const int32_t* counts;  // i[E]
-  const float* weights;   // f[R]
-  double* totals;         // d[3+E]
+  const float* logits;      // f[R,E]
+  const float* own_load;    // f[B,E+1] of this rank's rows
+  const float* whole_load;  // f[B,E+1]
+  const int32_t* counts;    // i[E]
+  double* totals;           // d[3+E]
+  int64_t rows;
   int64_t samples;
   model::RouterAttributes router;
   bool accumulate;
@@ -46,11 +56,10 @@ struct RouterLossArgs {
 void RouterLoss(const RouterLossArgs& args, int thread, int threads);
 
 struct RouterLossGradArgs {
-  const float* logits;   // f[R,E]
-  const float* routed;   // f[B,E]
-  const float* weights;  // f[R]
-  float* dlogits;        // f[R,E]
-  int64_t samples;
+  const float* logits;      // f[R,E]
+  const float* whole_load;  // f[B,E+1]
+  float* dlogits;           // f[R,E]
+  int64_t rows;
   model::RouterAttributes router;
 };
 void RouterLossGrad(const RouterLossGradArgs& args, int thread, int threads);

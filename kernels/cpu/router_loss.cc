@@ -7,10 +7,9 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-double RowWeight(const float* weights, int64_t tokens) {
-  double sum = 0;
-  for (int64_t t = 0; t < tokens; ++t) sum += weights[t];
-  return sum;
+// The load of the sample of a row of this rank.
+const float* LoadOf(const float* load, const model::RouterAttributes& router, int64_t row) {
+  return load + (router.first_row + row) / router.local_tokens * (router.experts + 1);
 }
 
 // coef · E / (k·T²)
@@ -31,53 +30,52 @@ float Normalise(float* scores, int64_t experts) {
 }  // namespace
 
 void RouterLoss(const RouterLossArgs& args, int, int) {
-  const int64_t experts = args.router.experts, tokens = args.router.tokens;
+  const int64_t experts = args.router.experts;
   double* totals = args.totals;
   if (!args.accumulate) std::fill_n(totals, model::kRouterLanes + experts, 0.0);
+  const double aux_scale = AuxScale(args.router);
+  const double z_scale = args.router.z_loss_coef / static_cast<double>(args.router.tokens);
   float p[model::kMaxExperts];
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const float* load = LoadOf(args.whole_load, args.router, r);
+    const double log_sum = RouterScores(args.logits + r * experts, args.router, p);
+    Normalise(p, experts);
+    double aux = 0;
+    for (int64_t e = 0; e < experts; ++e) aux += static_cast<double>(p[e]) * load[e];
+    totals[0] += load[experts] * aux_scale * aux;
+    totals[1] += load[experts] * z_scale * log_sum * log_sum;
+  }
   for (int64_t b = 0; b < args.samples; ++b) {
-    const float* routed = args.routed + b * experts;
-    double aux = 0, z = 0;
-    for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
-      const double log_sum = RouterScores(args.logits + t * experts, args.router, p);
-      Normalise(p, experts);
-      for (int64_t e = 0; e < experts; ++e) aux += static_cast<double>(p[e]) * routed[e];
-      z += log_sum * log_sum;
-    }
-    const double weight = RowWeight(args.weights + b * tokens, tokens);
-    totals[0] += weight * AuxScale(args.router) * aux;
-    totals[1] += weight * args.router.z_loss_coef * z / static_cast<double>(tokens);
     for (int64_t e = 0; e < experts; ++e) {
-      totals[2] += routed[e];
-      totals[model::kRouterLanes + e] += routed[e];
+      const double routed = args.own_load[b * (experts + 1) + e];
+      totals[2] += routed;
+      totals[model::kRouterLanes + e] += routed;
     }
   }
   for (int64_t e = 0; e < experts; ++e) totals[2] -= args.counts[e];
 }
 
 void RouterLossGrad(const RouterLossGradArgs& args, int, int) {
-  const int64_t experts = args.router.experts, tokens = args.router.tokens;
+  const int64_t experts = args.router.experts;
   float p[model::kMaxExperts];
-  for (int64_t b = 0; b < args.samples; ++b) {
-    const double weight = RowWeight(args.weights + b * tokens, tokens);
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const float* routed = LoadOf(args.whole_load, args.router, r);
+    const double weight = routed[experts];
     const auto aux = static_cast<float>(weight * AuxScale(args.router));
-    const auto z_scale =
-        static_cast<float>(weight * args.router.z_loss_coef * 2 / static_cast<double>(tokens));
-    const float* routed = args.routed + b * experts;
-    for (int64_t t = b * tokens; t < (b + 1) * tokens; ++t) {
-      const float* logits = args.logits + t * experts;
-      float* dlogits = args.dlogits + t * experts;
-      const float log_sum = RouterScores(logits, args.router, p);
-      const float sum = Normalise(p, experts);
-      float mean = 0;
-      for (int64_t e = 0; e < experts; ++e) mean += p[e] * routed[e];
-      for (int64_t e = 0; e < experts; ++e) {
-        // A softmax's scores are p; a sigmoid's s = p·sum, and ds/dl = s·(1-s).
-        const float slope =
-            args.router.score == model::RouterScore::kSoftmax ? p[e] : p[e] * (1 - p[e] * sum);
-        dlogits[e] = aux * slope * (routed[e] - mean) +
-                     z_scale * log_sum * std::exp(logits[e] - log_sum);
-      }
+    const auto z_scale = static_cast<float>(weight * args.router.z_loss_coef * 2 /
+                                            static_cast<double>(args.router.tokens));
+    const float* logits = args.logits + r * experts;
+    float* dlogits = args.dlogits + r * experts;
+    const float log_sum = RouterScores(logits, args.router, p);
+    const float sum = Normalise(p, experts);
+    float mean = 0;
+    for (int64_t e = 0; e < experts; ++e) mean += p[e] * routed[e];
+    for (int64_t e = 0; e < experts; ++e) {
+      // A softmax's scores are p; a sigmoid's s = p·sum, and ds/dl = s·(1-s).
+      const float slope =
+          args.router.score == model::RouterScore::kSoftmax ? p[e] : p[e] * (1 - p[e] * sum);
+      dlogits[e] = aux * slope * (routed[e] - mean) +
+                   z_scale * log_sum * std::exp(logits[e] - log_sum);
     }
   }
 }

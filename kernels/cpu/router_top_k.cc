@@ -24,13 +24,11 @@ float RouterScores(const float* logits, const model::RouterAttributes& router, f
 void RouterTopK(const RouterTopKArgs& args, int, int) {
   const int64_t experts = args.router.experts, k = args.router.top_k;
   std::fill_n(args.counts, experts, 0);
-  std::fill_n(args.routed, args.rows / args.router.tokens * experts, 0.0f);
   float scores[model::kMaxExperts];
   for (int64_t r = 0; r < args.rows; ++r) {
     RouterScores(args.logits + r * experts, args.router, scores);
     int32_t* chosen = args.chosen + r * k;
     float* weights = args.weights + r * k;
-    float* routed = args.routed + r / args.router.tokens * experts;
     float sum = 0;
     for (int64_t j = 0; j < k; ++j) {
       int32_t best = -1;
@@ -46,7 +44,6 @@ void RouterTopK(const RouterTopKArgs& args, int, int) {
       chosen[j] = best;
       weights[j] = scores[best];
       sum += scores[best];
-      routed[best] += 1;
       if (args.router.capacity == 0 || args.counts[best] < args.router.capacity) {
         ++args.counts[best];
       }

@@ -116,6 +116,13 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kRouterLossGrad:
       r::RouterLossGrad(operation);
       return OkStatus();
+    case OpKind::kRouterLoad:
+      r::RouterLoad(operation);
+      return OkStatus();
+    case OpKind::kGatherRouted:
+      return r::GatherRouted(operation);
+    case OpKind::kScatterRouted:
+      return r::ScatterRouted(operation);
     case OpKind::kRouterBias:
       r::RouterBias(operation);
       return OkStatus();

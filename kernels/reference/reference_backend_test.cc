@@ -327,6 +327,7 @@ model::RouterAttributes Router(int64_t experts, int64_t top_k, int64_t tokens) {
   router.experts = experts;
   router.top_k = top_k;
   router.tokens = tokens;
+  router.local_tokens = tokens;
   router.compute = DType::kFloat64;
   return router;
 }
@@ -353,13 +354,11 @@ std::vector<model::RouterAttributes> Routers() {
 constexpr int64_t kTokens = 6;
 
 TestOp TopK(const model::RouterAttributes& router, std::vector<double> logits) {
-  const int64_t samples = kTokens / router.tokens;
   return {OpKind::kRouterTopK,
           router,
           {Doubles({kTokens, router.experts}, std::move(logits))},
           {Empty({kTokens, router.top_k}), Empty({kTokens, router.top_k}),
-           Empty({kTokens, router.top_k}), Empty({router.experts}),
-           Empty({samples, router.experts})}};
+           Empty({kTokens, router.top_k}), Empty({router.experts})}};
 }
 
 TEST_F(ReferenceGradient, OfRouterTopK) {
@@ -381,19 +380,23 @@ TEST_F(ReferenceGradient, OfRouterLoss) {
   for (const model::RouterAttributes& router : Routers()) {
     const TestResult choice = Run(TopK(router, random_.Logits(kTokens, router.experts)));
     const TestValue logits = Doubles({kTokens, router.experts}, choice.inputs[0]);
-    const TestValue routed = Doubles({2, router.experts}, choice.outputs[4]);
-    const TestValue weights = Doubles({kTokens}, {1, 0, 0.5, 2, 1, 1});
+    const TestOp load{OpKind::kRouterLoad,
+                      router,
+                      {Doubles({kTokens, router.top_k}, choice.outputs[1]),
+                       Doubles({kTokens}, {1, 0, 0.5, 2, 1, 1})},
+                      {Empty({2, router.experts + 1})}};
+    const TestValue whole = Doubles({2, router.experts + 1}, Run(load).outputs[0]);
+    EXPECT_EQ(whole.numbers[router.experts], 1.5);
+    EXPECT_EQ(whole.numbers[2 * router.experts + 1], 4);
     const int64_t lanes = model::kRouterLanes + router.experts;
     const TestOp op{OpKind::kRouterLoss,
                     router,
-                    {logits, routed, Doubles({router.experts}, choice.outputs[3]), weights},
+                    {logits, whole, whole, Doubles({router.experts}, choice.outputs[3])},
                     {Empty({lanes})}};
     std::vector<double> dy(lanes, 0.0);
     dy[0] = dy[1] = 1;
-    const TestResult gradient = Run({OpKind::kRouterLossGrad,
-                                     router,
-                                     {logits, routed, weights},
-                                     {Empty({kTokens, router.experts})}});
+    const TestResult gradient = Run(
+        {OpKind::kRouterLossGrad, router, {logits, whole}, {Empty({kTokens, router.experts})}});
     // Where every expert is chosen the auxiliary loss is constant.
     const std::vector<double> differences = OfInput(op, 0, dy);
     for (size_t i = 0; i < differences.size(); ++i)
@@ -410,8 +413,8 @@ TEST(RouterLoss, IsTheFormulaOfEachRowTimesItsWeight) {
   const TestResult result =
       RunOp(backend, {OpKind::kRouterLoss,
                       router,
-                      {Doubles({2, 2}, {std::log(3.0), 0, 0, 0}), Doubles({1, 2}, {2, 0}),
-                       Doubles({2}, {1, 0}), Doubles({2}, {1, 2})},
+                      {Doubles({2, 2}, {std::log(3.0), 0, 0, 0}), Doubles({1, 3}, {2, 0, 3}),
+                       Doubles({1, 3}, {2, 0, 3}), Doubles({2}, {1, 0})},
                       {Empty({5})}});
   const double aux = 0.5 * 2 / (1 * 4.0) * ((0.75 + 0.5) * 2);
   const double z = 0.25 * (std::log(4.0) * std::log(4.0) + std::log(2.0) * std::log(2.0)) / 2;
@@ -422,6 +425,62 @@ TEST(RouterLoss, IsTheFormulaOfEachRowTimesItsWeight) {
   EXPECT_EQ(result.outputs[0][4], 0);
 }
 
+// Rows of two samples on three ranks, as sequence parallelism cuts them: what each makes of the load
+// of whole samples adds up to what one rank makes.
+TEST(RouterLoss, OfPartsOfSamplesAddsUpToThatOfTheWhole) {
+  ReferenceBackend backend;
+  TestRandom random;
+  for (model::RouterAttributes router : Routers()) {
+    router.capacity = 0;
+    const int64_t experts = router.experts, k = router.top_k, lanes = experts + 1;
+    const std::vector<double> logits = random.Logits(kTokens, experts);
+    const std::vector<double> weights = {1, 0, 0.5, 2, 1, 1};
+    const auto rows = [](const std::vector<double>& all, int64_t begin, int64_t end, int64_t row) {
+      return std::vector<double>(all.begin() + begin * row, all.begin() + end * row);
+    };
+    const std::vector<double> chosen = RunOp(backend, TopK(router, logits)).outputs[1];
+    const auto load_of = [&](int64_t begin, int64_t end) {
+      router.first_row = begin;
+      return RunOp(backend, {OpKind::kRouterLoad,
+                             router,
+                             {Doubles({end - begin, k}, rows(chosen, begin, end, k)),
+                              Doubles({kTokens}, weights)},
+                             {Empty({2, lanes})}})
+          .outputs[0];
+    };
+    const std::vector<double> whole = load_of(0, kTokens);
+    const auto loss_of = [&](int64_t begin, int64_t end) {
+      const TestValue own = Doubles({2, lanes}, load_of(begin, end));
+      std::vector<double> kept(experts, 0.0);
+      for (int64_t i = begin * k; i < end * k; ++i) kept[static_cast<int64_t>(chosen[i])] += 1;
+      const TestValue part =
+          Doubles({end - begin, experts}, rows(logits, begin, end, experts));
+      std::vector<double> numbers =
+          RunOp(backend, {OpKind::kRouterLoss,
+                          router,
+                          {part, own, Doubles({2, lanes}, whole), Doubles({experts}, kept)},
+                          {Empty({model::kRouterLanes + experts})}})
+              .outputs[0];
+      const std::vector<double> gradient =
+          RunOp(backend, {OpKind::kRouterLossGrad,
+                          router,
+                          {part, Doubles({2, lanes}, whole)},
+                          {Empty({end - begin, experts})}})
+              .outputs[0];
+      return std::pair(std::move(numbers), gradient);
+    };
+    const auto [totals, gradient] = loss_of(0, kTokens);
+    std::vector<double> sums(totals.size(), 0.0), gradients;
+    for (const auto& [begin, end] : {std::pair(0, 2), std::pair(2, 5), std::pair(5, 6)}) {
+      const auto [part, of_rows] = loss_of(begin, end);
+      for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
+      gradients.insert(gradients.end(), of_rows.begin(), of_rows.end());
+    }
+    EXPECT_LE(RelativeError(sums, totals), 1e-12);
+    EXPECT_LE(RelativeError(gradients, gradient), 1e-12);
+  }
+}
+
 TEST(RouterTopK, TiesGoToTheLowestExpertAndABiasMovesTheChoiceAlone) {
   ReferenceBackend backend;
   model::RouterAttributes router = Router(4, 2, 1);
@@ -429,7 +488,7 @@ TEST(RouterTopK, TiesGoToTheLowestExpertAndABiasMovesTheChoiceAlone) {
   TestOp op{OpKind::kRouterTopK,
             router,
             {Doubles({1, 4}, {0, 1, 1, 1})},
-            {Empty({1, 2}), Empty({1, 2}), Empty({1, 2}), Empty({4}), Empty({1, 4})}};
+            {Empty({1, 2}), Empty({1, 2}), Empty({1, 2}), Empty({4})}};
   EXPECT_EQ(RunOp(backend, op).outputs[1], (std::vector<double>{1, 2}));
   op.inputs.push_back(Doubles({4}, {1, 0, 0, 0}));
   const TestResult biased = RunOp(backend, op);

@@ -11,10 +11,8 @@ void RouterTopK(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t rows = operation.Extent(0, 0), experts = router.experts, k = router.top_k;
   double *const weights = operation.outputs[0], *const chosen = operation.outputs[1],
-                *const slots = operation.outputs[2], *const counts = operation.outputs[3],
-                *const routed = operation.outputs[4];
+                *const slots = operation.outputs[2], *const counts = operation.outputs[3];
   std::fill_n(counts, experts, 0.0);
-  std::fill_n(routed, rows / router.tokens * experts, 0.0);
   for (int64_t r = 0; r < rows; ++r) {
     const std::vector<double> scores =
         Scores(operation.inputs[0] + r * experts, experts, router.score);
@@ -29,7 +27,6 @@ void RouterTopK(const Operation& operation) {
       chosen[r * k + j] = static_cast<double>(best);
       weights[r * k + j] = scores[best];
       sum += scores[best];
-      routed[r / router.tokens * experts + best] += 1;
     }
     if (!router.normalise) continue;
     for (int64_t j = 0; j < k; ++j) weights[r * k + j] /= sum;

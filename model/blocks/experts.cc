@@ -8,34 +8,53 @@
 namespace troupe::model {
 namespace {
 
-// The experts' matrices of this rank one below the other. `parts` of each are one below the other
-// too, [rows, columns] each.
-struct BankPart {
-  std::string name;  // "gate_proj"
-  int64_t rows = 0;
+// How experts lie on the mesh.
+struct Spread {
+  CollectiveGroup group;      // over which whole experts are spread, and tokens dispatched
+  bool over_tensor = false;   // `group` is expert × tensor
+  int ranks = 1;              // of the group
+  Range experts;              // of this rank
+};
+
+Spread SpreadOf(const ProgramBuilder& builder, int64_t experts, bool over_tensor) {
+  Spread spread = {.group = GroupOf(Axis::kExpert), .over_tensor = over_tensor};
+  if (over_tensor) spread.group.axes |= GroupOf(Axis::kTensor).axes;
+  spread.ranks = GroupSize(builder.mesh(), spread.group);
+  spread.experts = BalancedRange(experts, spread.ranks, IndexInGroup(builder.mesh(), spread.group));
+  return spread;
+}
+
+// The experts' matrices of this rank one below the other, the `tensors` of each one below the other
+// too: all of them [rows, columns], of which the rank has `row_range` × `column_range`.
+struct BankShape {
+  std::vector<std::string> tensors;  // "gate_proj"
+  int64_t rows = 0, columns = 0;
+  Range row_range, column_range;
+  std::string column_name;
 };
 
 ValueId AddBank(ProgramBuilder& builder, const std::string& name, const std::string& layer,
-                const std::vector<BankPart>& parts, const Dim& columns, int64_t experts,
-                double init_std) {
-  const Range mine = BalancedRange(experts, builder.mesh().degrees[Axis::kExpert],
-                                   builder.mesh().coordinates[Axis::kExpert]);
+                const BankShape& shape, const Spread& spread, int64_t experts,
+                AxisPlacement tensor, double init_std) {
   ParameterSpec spec;
   spec.name = name;
+  spec.tensor = spread.over_tensor ? Shard(0) : tensor;
   spec.expert = Shard(0);
   spec.init_std = init_std;
+  const std::vector<int64_t> local = {shape.row_range.size(), shape.column_range.size()};
   int64_t rows = 0;
-  for (int64_t expert = mine.begin; expert < mine.end; ++expert) {
-    for (const BankPart& part : parts) {
-      spec.parts.push_back({fmt::format("{}mlp.experts.{}.{}.weight", layer, expert, part.name),
-                            {part.rows, columns.local},
-                            {0, 0},
-                            {part.rows, columns.local},
+  for (int64_t expert = spread.experts.begin; expert < spread.experts.end; ++expert) {
+    for (const std::string& tensor_name : shape.tensors) {
+      spec.parts.push_back({fmt::format("{}mlp.experts.{}.{}.weight", layer, expert, tensor_name),
+                            {shape.rows, shape.columns},
+                            {shape.row_range.begin, shape.column_range.begin},
+                            local,
                             rows});
-      rows += part.rows;
+      rows += local[0];
     }
   }
-  spec.dims = {{"experts", rows / mine.size() * experts, rows}, columns};
+  const int64_t all_rows = shape.rows * static_cast<int64_t>(shape.tensors.size()) * experts;
+  spec.dims = {{"experts", all_rows, rows}, {shape.column_name, shape.columns, local[1]}};
   return builder.Unsharded(builder.AddParameter(spec));
 }
 
@@ -48,7 +67,9 @@ ValueId AddRouter(ProgramBuilder& builder, const ModelConfig& config, const std:
   spec.full_precision = true;
   spec.parts = {
       {layer + "mlp.gate.weight", {experts, hidden}, {0, 0}, {experts, hidden}, 0}};
-  return builder.Unsharded(builder.AddParameter(spec));
+  const int index = builder.AddParameter(spec);
+  builder.UseForRows(index);
+  return builder.Unsharded(index);
 }
 
 }  // namespace
@@ -61,45 +82,59 @@ int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
                              rows);
 }
 
-ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block, int64_t tokens,
-                     ValueId x, ValueId weights) {
+ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block,
+                     const ExpertInputs& inputs) {
+  const auto [x, weights, tokens, spread_over_tensor] = inputs;
   const std::string name = fmt::format("block{}.experts.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const ExpertConfig& e = config.experts;
   const int64_t hidden = config.hidden_size, ffn = e.moe_intermediate_size;
-  const int64_t degree = builder.mesh().degrees[Axis::kExpert];
-  const Dim hidden_dim = {"hidden", hidden, hidden};
+  const Spread spread = SpreadOf(builder, e.num_experts, spread_over_tensor);
+  const Range columns = spread.over_tensor ? Range{0, ffn} : builder.TensorRange(ffn);
 
   const ValueId norm =
       AddNorm(builder, config, name + "norm", layer + "post_attention_layernorm.weight");
   const ValueId router_proj = AddRouter(builder, config, name, layer);
   const ValueId gate_up_proj =
-      AddBank(builder, name + "gate_up_proj", layer, {{"gate_proj", ffn}, {"up_proj", ffn}},
-              hidden_dim, e.num_experts, kInitStd);
-  const ValueId down_proj = AddBank(builder, name + "down_proj", layer, {{"down_proj", hidden}},
-                                    {"ffn", ffn, ffn}, e.num_experts, ResidualInitStd(config));
+      AddBank(builder, name + "gate_up_proj", layer,
+              {{"gate_proj", "up_proj"}, ffn, hidden, columns, {0, hidden}, "hidden"}, spread,
+              e.num_experts, Shard(0, ShardHow::kSegments), kInitStd);
+  const ValueId down_proj =
+      AddBank(builder, name + "down_proj", layer,
+              {{"down_proj"}, hidden, ffn, {0, hidden}, columns, "ffn"}, spread, e.num_experts,
+              Shard(1), ResidualInitStd(config));
 
   const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
                                          {x, norm}, {name + "normed", name + "rstd"})[0];
   if (!builder.status().ok()) return kNoValue;
 
+  const bool by_rows = builder.shards_rows_over_tensor();
   const int64_t rows = builder.program().value(normed).dims[0].local;
-  RouterAttributes router = {.score = e.score,
-                             .normalise = e.norm_topk_prob,
-                             .experts = e.num_experts,
-                             .top_k = e.num_experts_per_tok,
-                             .tokens = tokens,
-                             .capacity = ExpertCapacity(e, rows),
-                             .slots = rows * e.num_experts_per_tok,
-                             .aux_loss_coef = e.aux_loss_coef,
-                             .z_loss_coef = e.z_loss_coef,
-                             .compute = builder.compute_dtype()};
-  const int64_t local_experts = e.num_experts / degree;
+  // Of the tensor rank that has the most: buffers are equal on all.
+  const int64_t most_rows =
+      by_rows ? BalancedRange(builder.sequence_rows(), static_cast<int>(builder.tensor_degree()), 0)
+                    .size()
+              : rows;
+  const int64_t local_experts = spread.experts.size();
+  RouterAttributes router = {
+      .score = e.score,
+      .normalise = e.norm_topk_prob,
+      .experts = e.num_experts,
+      .top_k = e.num_experts_per_tok,
+      .tokens = tokens,
+      .local_tokens = tokens / builder.context_degree(),
+      .first_row = by_rows ? builder.TensorRange(builder.sequence_rows()).begin : 0,
+      .capacity = ExpertCapacity(e, rows),
+      .slots = most_rows * e.num_experts_per_tok,
+      .aux_loss_coef = e.aux_loss_coef,
+      .z_loss_coef = e.z_loss_coef,
+      .compute = builder.compute_dtype()};
   // A token's choices are distinct, so that at most this many of them go to one rank.
-  int64_t bound = degree * rows * std::min(e.num_experts_per_tok, local_experts);
+  int64_t bound = spread.ranks * most_rows * std::min(e.num_experts_per_tok, local_experts);
   if (router.capacity > 0) {
-    router.slots = std::min(router.slots, e.num_experts * router.capacity);
-    bound = std::min(bound, degree * local_experts * router.capacity);
+    const int64_t most = ExpertCapacity(e, most_rows);
+    router.slots = std::min(router.slots, e.num_experts * most);
+    bound = std::min(bound, spread.ranks * local_experts * most);
   }
   const ValueId logits =
       builder.Emit(OpKind::kRouterLogits, router, {normed, router_proj}, name + "logits");
@@ -110,12 +145,17 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   }
   const std::vector<ValueId> choice =
       builder.EmitAll(OpKind::kRouterTopK, router, choose_by,
-                      {name + "weights", name + "choices", name + "slots", name + "counts",
-                       name + "routed"});
+                      {name + "weights", name + "choices", name + "slots", name + "counts"});
   const ValueId choice_weights = choice[0], slots = choice[2], counts = choice[3];
-  builder.AddRouterLoss(name + "router_totals", router, {logits, choice[4], counts, weights});
+  const ValueId load =
+      builder.Emit(OpKind::kRouterLoad, router, {choice[1], weights}, name + "load");
+  CollectiveAttributes samples = {GroupOf(Axis::kContext), CollectivePurpose::kDispatch};
+  if (by_rows) samples.group.axes |= GroupOf(Axis::kTensor).axes;
+  const ValueId whole_load =
+      builder.Emit(OpKind::kAllReduce, samples, {load}, name + "load.samples");
+  builder.AddRouterLoss(name + "router_totals", router, {logits, load, whole_load, counts});
 
-  const CollectiveAttributes exchange = {.group = GroupOf(Axis::kExpert),
+  const CollectiveAttributes exchange = {.group = spread.group,
                                          .purpose = CollectivePurpose::kDispatch,
                                          .rows_in = router.slots,
                                          .rows_out = bound};
@@ -127,17 +167,42 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
       builder.Emit(OpKind::kPermute, router, {normed, slots}, name + "permuted");
   const ValueId dispatched = builder.Emit(OpKind::kAllToAll, exchange,
                                           {permuted, counts, received}, name + "dispatched");
+  const bool splits = !spread.over_tensor;
+  CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  gather.rows_in = bound;
+  gather.rows_out = bound * builder.tensor_degree();
+  gather.expected_rows = builder.sequence_rows() * e.num_experts_per_tok;
+  CollectiveAttributes gather_counts = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  gather_counts.replicated = true;
+  CollectiveAttributes scatter = gather;
+  std::swap(scatter.rows_in, scatter.rows_out);
+  // What this rank's experts, or its part of their weights, work on.
+  ValueId owned = dispatched, owned_counts = received;
+  if (splits && by_rows) {
+    owned_counts = builder.Emit(OpKind::kAllGather, gather_counts, {received},
+                                name + "counts.gathered");
+    owned = builder.Emit(OpKind::kGatherRouted, gather, {dispatched, owned_counts},
+                         name + "gathered");
+  } else if (splits) {
+    owned = builder.CopyRows(dispatched, name + "copied");
+  }
+  const int64_t worked_rows = splits && by_rows ? builder.sequence_rows() : rows;
   GroupedAttributes grouped = {.experts = e.num_experts,
                                .local_experts = local_experts,
-                               .expected_rows = rows * e.num_experts_per_tok,
+                               .expected_rows = worked_rows * e.num_experts_per_tok,
                                .gate_up = true};
   const ValueId gate_up = builder.Emit(OpKind::kGroupedMatmul, grouped,
-                                       {dispatched, gate_up_proj, received}, name + "gate_up");
+                                       {owned, gate_up_proj, owned_counts}, name + "gate_up");
   const ValueId activated =
-      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up, received}, name + "activated");
+      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up, owned_counts}, name + "activated");
   grouped.gate_up = false;
-  const ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped,
-                                    {activated, down_proj, received}, name + "made");
+  ValueId made = builder.Emit(OpKind::kGroupedMatmul, grouped,
+                              {activated, down_proj, owned_counts}, name + "made");
+  if (splits && by_rows) {
+    made = builder.Emit(OpKind::kScatterRouted, scatter, {made, owned_counts}, name + "made.sum");
+  } else if (splits) {
+    made = builder.AllReduce(made, ReduceKind::kSum, name + "made.sum");
+  }
   const ValueId returned = builder.Emit(OpKind::kAllToAll, inverse, {made, received, counts},
                                         name + "returned");
   const ValueId combined = builder.Emit(OpKind::kCombine, router, {returned, slots, choice_weights},
@@ -162,8 +227,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   const ValueId partial =
       builder.Emit(OpKind::kMatmul, NoAttributes(), {shared_activated, shared_down_proj},
                    name + "shared.projected.partial");
-  const ValueId projected =
-      builder.AllReduce(partial, ReduceKind::kSum, name + "shared.projected");
+  const ValueId projected = builder.ReduceRows(partial, name + "shared.projected");
   return builder.Emit(OpKind::kAdd, NoAttributes(), {sum, projected}, name + "shared.sum");
 }
 

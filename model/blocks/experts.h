@@ -4,7 +4,14 @@
 //   y = x + combine(all_to_all⁻¹(experts(all_to_all(permute(n)))), weights) [+ shared(n)]
 //
 // The router is float32. Banks are Shard(0) over the expert axis; to all else that axis is one more
-// data axis. Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
+// data axis. Over tensor either each expert's weights are split (gate|up by rows, down by columns):
+// with sequence parallelism each rank routes its own rows, which are gathered behind the dispatch and
+// scattered before the combination,
+//
+//   experts' rows = gather_routed(all_to_all(…));  … = all_to_all⁻¹(scatter_routed(partial sums))
+//
+// and without it all ranks route the same rows; or experts are spread over expert × tensor, and
+// the all_to_all is of these ranks together. Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
 // mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight; a bias that
 // balances is mlp.gate.e_score_correction_bias.
 #ifndef TROUPE_MODEL_BLOCKS_EXPERTS_H_
@@ -19,10 +26,17 @@ namespace troupe::model {
 // factor is 0.
 int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows);
 
-// x: c[R,H]; weights f[R]: of the loss. `tokens` of each sample. Returns y c[R,H] and appends the
-// router's totals to program().router_totals. REQUIRES: the expert degree divides num_experts.
-ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block, int64_t tokens,
-                     ValueId x, ValueId weights);
+struct ExpertInputs {
+  ValueId x;           // c[R,H]
+  ValueId weights;     // f[rows of all tensor ranks], of the loss
+  int64_t tokens;      // of a whole sample
+  bool spread_over_tensor;  // experts over expert × tensor; needs sequence parallelism
+};
+
+// Returns y c[R,H] and appends the router's totals to program().router_totals. REQUIRES: the degrees
+// over which experts are spread divide num_experts.
+ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block,
+                     const ExpertInputs& inputs);
 
 }  // namespace troupe::model
 

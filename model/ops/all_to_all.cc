@@ -1,4 +1,5 @@
-// kAllToAll: rows between the ranks of an axis, Shard(0) by token ↔ Shard(0) by expert. Its
+// kAllToAll: rows between the ranks of `expert`, or of `expert` and `tensor` together where experts are
+// spread over both, Shard(0) by token ↔ Shard(0) by expert on each of these axes. Its
 // derivative is its inverse. With counts only what is routed travels; the counts themselves are
 // exchanged in equal blocks first.
 #include "model/ops/kinds.h"
@@ -8,26 +9,41 @@
 namespace troupe::model {
 namespace {
 
+const AxisPlacement kByToken = Shard(0), kByExpert = Shard(0, ShardHow::kExperts);
+
+// The placement on every axis of the group, which must be the same of all.
+Status ExpectOnGroup(const CollectiveGroup& group, const Value& value, AxisPlacement due) {
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (!(group.axes & GroupOf(axis).axes) || value.placement[axis] == due) continue;
+    return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+                           ToText(value.placement[axis]), Name(axis), ToText(due));
+  }
+  return OkStatus();
+}
+
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
   const auto& collective = std::get<CollectiveAttributes>(attributes);
-  if (collective.group != GroupOf(Axis::kExpert)) {
-    return InvalidArgument("group {} is not the expert axis", ToText(collective.group));
+  const CollectiveGroup& group = collective.group;
+  const auto both =
+      static_cast<uint8_t>(GroupOf(Axis::kExpert).axes | GroupOf(Axis::kTensor).axes);
+  if (group != GroupOf(Axis::kExpert) &&
+      group != CollectiveGroup{CollectiveGroup::Kind::kAxes, both}) {
+    return InvalidArgument("group {} is neither expert nor expert+tensor", ToText(group));
   }
   const Value& x = *in[0];
-  const AxisPlacement before = x.placement[Axis::kExpert];
-  const AxisPlacement by_token = Shard(0), by_expert = Shard(0, ShardHow::kExperts);
-  if (before != by_token && before != by_expert) {
-    return InvalidArgument("input {} is {} on axis expert where {} or {} is due", x.name,
-                           ToText(before), ToText(by_token), ToText(by_expert));
-  }
-  const AxisPlacement after = before == by_token ? by_expert : by_token;
+  const bool leaves_token = x.placement[Axis::kExpert] == kByToken;
+  const AxisPlacement before = leaves_token ? kByToken : kByExpert;
+  const AxisPlacement after = leaves_token ? kByExpert : kByToken;
+  TROUPE_RETURN_IF_ERROR(ExpectOnGroup(group, x, before));
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
-  type.placement[Axis::kExpert] = after;
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (group.axes & GroupOf(axis).axes) type.placement[axis] = after;
+  }
   if (in.size() == 1) {
-    if (x.dims.size() != 1 || x.dims[0].local % mesh.degrees[Axis::kExpert] != 0) {
+    if (x.dims.size() != 1 || x.dims[0].local % GroupSize(mesh, group) != 0) {
       return InvalidArgument("input {} is not cut into {} equal blocks", x.name,
-                             mesh.degrees[Axis::kExpert]);
+                             GroupSize(mesh, group));
     }
     return std::vector<ValueType>{std::move(type)};
   }
@@ -35,12 +51,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   TROUPE_RETURN_IF_ERROR(ExpectType(sent, DType::kInt32, 1));
   TROUPE_RETURN_IF_ERROR(ExpectType(received, DType::kInt32, 1));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(sent, 0, received, 0));
-  if (sent.placement[Axis::kExpert] != before || received.placement[Axis::kExpert] != after) {
-    return InvalidArgument("counts {} and {} are {} and {} on axis expert where {} and {} are due",
-                           sent.name, received.name, ToText(sent.placement[Axis::kExpert]),
-                           ToText(received.placement[Axis::kExpert]), ToText(before),
-                           ToText(after));
-  }
+  TROUPE_RETURN_IF_ERROR(ExpectOnGroup(group, sent, before));
+  TROUPE_RETURN_IF_ERROR(ExpectOnGroup(group, received, after));
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in) {
     return InvalidArgument("input {} has {} rows where {} are due", x.name, x.dims[0].local,
                            collective.rows_in);

@@ -1,6 +1,7 @@
 // Conversions between whole and sharded rows (dim 0): kReduceScatter Partial(sum) → Shard and
 // kAllGather Shard → Copied are each other's derivative; kAllGather Shard → Replicated serves
 // values that carry no gradient. Blocks are balanced: sizes differ by at most one, and may be 0.
+// kGatherRouted and kScatterRouted are the same of routed rows, whose numbers run-time counts tell.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -59,6 +60,47 @@ StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attr
   return std::vector<ValueType>{std::move(type)};
 }
 
+StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
+                                             const CollectiveAttributes& collective, Inputs in,
+                                             AxisPlacement due, AxisPlacement gives) {
+  const Value &x = *in[0], &counts = *in[1];
+  TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
+  ValueType type = {x.dtype, x.dims, {}, {}};
+  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(collective.group, x, due, gives));
+  TROUPE_RETURN_IF_ERROR(
+      Convert(collective.group, counts, Replicated(), Replicated()).status());
+  const int ranks = GroupSize(mesh, collective.group);
+  if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in ||
+      counts.dims[0].local % ranks != 0) {
+    return InvalidArgument("input {} has {} rows and {} has {} counts where {} rows and counts of {} "
+                           "ranks are due",
+                           x.name, x.dims[0].local, counts.name, counts.dims[0].local,
+                           collective.rows_in, ranks);
+  }
+  type.dims[0] = {"slots", collective.rows_out * (x.dims[0].global / x.dims[0].local),
+                  collective.rows_out};
+  return std::vector<ValueType>{std::move(type)};
+}
+
+StatusOr<std::vector<ValueType>> InferGatherRouted(const MeshView& mesh,
+                                                   const Attributes& attributes, Inputs in) {
+  return InferRouted(mesh, std::get<CollectiveAttributes>(attributes), in, Shard(0), Copied());
+}
+
+StatusOr<std::vector<ValueType>> InferScatterRouted(const MeshView& mesh,
+                                                    const Attributes& attributes, Inputs in) {
+  return InferRouted(mesh, std::get<CollectiveAttributes>(attributes), in, PartialSum(), Shard(0));
+}
+
+Status DifferentiateRouted(const Op& op, GradientContext& context) {
+  CollectiveAttributes inverse = std::get<CollectiveAttributes>(op.attributes);
+  std::swap(inverse.rows_in, inverse.rows_out);
+  const OpKind kind =
+      op.kind == OpKind::kGatherRouted ? OpKind::kScatterRouted : OpKind::kGatherRouted;
+  return context.Emit(kind, inverse, {context.GradientOf(op.outputs[0]), op.inputs[1]},
+                      {op.inputs[0]});
+}
+
 Status DifferentiateReduceScatter(const Op& op, GradientContext& context) {
   CollectiveAttributes gather = std::get<CollectiveAttributes>(op.attributes);
   gather.extent = context.ValueOf(op.inputs[0]).dims[0].local;
@@ -84,6 +126,13 @@ OpRules ReduceScatterRules() {
 }
 OpRules AllGatherRules() {
   return {.infer = InferAllGather, .differentiate = DifferentiateAllGather};
+}
+
+OpRules GatherRoutedRules() {
+  return {.infer = InferGatherRouted, .differentiate = DifferentiateRouted};
+}
+OpRules ScatterRoutedRules() {
+  return {.infer = InferScatterRouted, .differentiate = DifferentiateRouted};
 }
 
 }  // namespace troupe::model

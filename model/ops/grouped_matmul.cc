@@ -1,6 +1,7 @@
 // kGroupedMatmul, kGroupedMatmulGradInput, kGroupedMatmulGradWeight: one product for each expert over
 // its rows. A bank is the experts' matrices one below the other, [L·N, K], Shard(0) over expert;
-// rows are Shard(0) by expert there. On every other axis the letters are those of kMatmul.
+// rows are Shard(0) by expert there. So are both over tensor where experts are spread over it too. On
+// every other axis the letters are those of kMatmul.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -12,22 +13,38 @@ namespace {
 
 const AxisPlacement kByExpert = Shard(0, ShardHow::kExperts);
 
-// Checks the expert axis of rows or a bank and returns the value without it, for the common rule.
-StatusOr<Value> Apart(const Value& value, AxisPlacement due) {
-  if (value.placement[Axis::kExpert] != due) {
-    return InvalidArgument("input {} is {} on axis expert where {} is due", value.name,
-                           ToText(value.placement[Axis::kExpert]), ToText(due));
-  }
+// The axes over which experts are spread, as rows tell.
+uint8_t ExpertAxes(const Value& rows) {
+  CollectiveGroup group = GroupOf(Axis::kExpert);
+  if (rows.placement[Axis::kTensor] == kByExpert) group.axes |= GroupOf(Axis::kTensor).axes;
+  return group.axes;
+}
+
+// Checks rows or a bank on these axes and returns the value without them, for the common rule.
+StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due) {
   Value apart = value;
-  apart.placement[Axis::kExpert] = Replicated();
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (!(axes & GroupOf(axis).axes)) continue;
+    if (value.placement[axis] != due) {
+      return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+                             ToText(value.placement[axis]), Name(axis), ToText(due));
+    }
+    apart.placement[axis] = Replicated();
+  }
   return apart;
+}
+
+// The common rule's placement with these axes.
+Placement With(Placement placement, uint8_t axes, AxisPlacement of_experts) {
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (axes & GroupOf(axis).axes) placement[axis] = of_experts;
+  }
+  return placement;
 }
 
 Status CheckCounts(const Value& counts, const Value& rows) {
   TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
-  if (counts.placement[Axis::kExpert] == kByExpert) return OkStatus();
-  return InvalidArgument("input {} is {} on axis expert where {}, as {} is, is due", counts.name,
-                         ToText(counts.placement[Axis::kExpert]), ToText(kByExpert), rows.name);
+  return Apart(counts, ExpertAxes(rows), kByExpert).status();
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
@@ -35,15 +52,18 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const auto& grouped = std::get<GroupedAttributes>(attributes);
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
   TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
-  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[0], kByExpert));
-  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], Shard(0)));
+  const uint8_t axes = ExpertAxes(*in[0]);
+  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[0], axes, kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], axes, Shard(0)));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&x, "rk"}, {&w, "nk"}}));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(x, 1, w, 1));
   const int64_t local = w.dims[0].local / grouped.local_experts;
   const int64_t global = w.dims[0].global / grouped.experts;
-  ValueType type = {x.dtype, {x.dims[0], {w.dims[0].name, global, local}}, letters.Output("rn"), {}};
-  type.placement[Axis::kExpert] = kByExpert;
+  ValueType type = {x.dtype,
+                    {x.dims[0], {w.dims[0].name, global, local}},
+                    With(letters.Output("rn"), axes, kByExpert),
+                    {}};
   if (grouped.gate_up) {
     type.segments = {{"gate", global / 2, local / 2}, {"up", global / 2, local / 2}};
   }
@@ -55,16 +75,19 @@ StatusOr<std::vector<ValueType>> InferGradInput(const MeshView& mesh, const Attr
   const auto& grouped = std::get<GroupedAttributes>(attributes);
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
   TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
-  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], kByExpert));
-  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], Shard(0)));
+  const uint8_t axes = ExpertAxes(*in[0]);
+  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], axes, kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value w, Apart(*in[1], axes, Shard(0)));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&dy, "rn"}, {&w, "nk"}}));
   if (dy.dims[1].local * grouped.local_experts != w.dims[0].local) {
     return InvalidArgument("input {} has {} columns where {} experts of {} have {} rows", dy.name,
                            dy.dims[1].local, grouped.local_experts, w.name, w.dims[0].local);
   }
-  ValueType type = {dy.dtype, {dy.dims[0], w.dims[1]}, letters.Output("rk"), {}};
-  type.placement[Axis::kExpert] = kByExpert;
+  ValueType type = {dy.dtype,
+                    {dy.dims[0], w.dims[1]},
+                    With(letters.Output("rk"), axes, kByExpert),
+                    {}};
   return std::vector<ValueType>{std::move(type)};
 }
 
@@ -73,15 +96,18 @@ StatusOr<std::vector<ValueType>> InferGradWeight(const MeshView& mesh, const Att
   const auto& grouped = std::get<GroupedAttributes>(attributes);
   TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], in[0]->dtype, 2));
   TROUPE_RETURN_IF_ERROR(CheckCounts(*in[2], *in[0]));
-  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], kByExpert));
-  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[1], kByExpert));
+  const uint8_t axes = ExpertAxes(*in[0]);
+  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], axes, kByExpert));
+  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[1], axes, kByExpert));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&dy, "rn"}, {&x, "rk"}}));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(dy, 0, x, 0));
   const Dim rows = {dy.dims[1].name, dy.dims[1].global * grouped.experts,
                     dy.dims[1].local * grouped.local_experts};
-  ValueType type = {DType::kFloat32, {rows, x.dims[1]}, letters.Output("nk"), {}};
-  type.placement[Axis::kExpert] = Shard(0);
+  ValueType type = {DType::kFloat32,
+                    {rows, x.dims[1]},
+                    With(letters.Output("nk"), axes, Shard(0)),
+                    {}};
   return std::vector<ValueType>{std::move(type)};
 }
 

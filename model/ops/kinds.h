@@ -53,6 +53,9 @@ OpRules GroupedMatmulGradWeightRules();
 OpRules CombineRules();
 OpRules CombineGradRules();
 OpRules RouterBiasRules();
+OpRules RouterLoadRules();
+OpRules GatherRoutedRules();
+OpRules ScatterRoutedRules();
 
 }  // namespace troupe::model
 

@@ -46,6 +46,10 @@ class ShardedLetters {
   std::array<ShardHow, kNumAxes> how_{};
 };
 
+// Where the load that a router's choices put on each sample lies, of rows of this placement: axes that
+// cut samples leave parts of a sum.
+Placement LoadPlacement(const Placement& rows);
+
 // INVALID_ARGUMENT unless `value` has this dtype and this many dims.
 Status ExpectType(const Value& value, DType dtype, size_t dims);
 // INVALID_ARGUMENT unless dim `a_dim` of `a` and dim `b_dim` of `b` have the same extents.

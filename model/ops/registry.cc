@@ -53,7 +53,10 @@ const OpRules& RulesOf(OpKind kind) {
                                                           GroupedMatmulGradWeightRules(),
                                                           CombineRules(),
                                                           CombineGradRules(),
-                                                          RouterBiasRules()};
+                                                          RouterBiasRules(),
+                                                          RouterLoadRules(),
+                                                          GatherRoutedRules(),
+                                                          ScatterRoutedRules()};
   return kRules[static_cast<int>(kind)];
 }
 

@@ -6,7 +6,8 @@
 //                                                          row's choices of e, without gradient
 //   z         = coef · mean_t logsumexp(logits_t)²
 //
-// (Megatron-LM moe_utils.py, with the sums over one row.) The objective is Σ weight·nll +
+// (Megatron-LM moe_utils.py, with the sums over one row.) n_e and W are those of whole samples; p and
+// logits those of this rank's rows, so that totals are parts of a sum. The objective is Σ weight·nll +
 // Σ_rows W·(auxiliary + z): gradients are sums, scaled once in Update.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
@@ -15,26 +16,50 @@
 namespace troupe::model {
 namespace {
 
-StatusOr<ShardedLetters> Letters(const Value& logits, const Value& routed, const Value& weights) {
+// Of logits and the load of whole samples.
+StatusOr<ShardedLetters> Letters(const RouterAttributes& router, const Value& logits,
+                                 const Value& load) {
   TROUPE_RETURN_IF_ERROR(ExpectType(logits, DType::kFloat32, 2));
-  TROUPE_RETURN_IF_ERROR(ExpectType(routed, DType::kFloat32, 2));
-  TROUPE_RETURN_IF_ERROR(ExpectType(weights, DType::kFloat32, 1));
-  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, weights, 0));
-  return ShardedLetters::Of({{&logits, "re"}, {&routed, "re", false}, {&weights, "r", false}}, "e");
+  TROUPE_RETURN_IF_ERROR(ExpectType(load, DType::kFloat32, 2));
+  Placement due = LoadPlacement(logits.placement);
+  for (AxisPlacement& axis : due.axes) {
+    if (axis == PartialSum()) axis = Replicated();
+  }
+  if (load.placement != due) {
+    return InvalidArgument("input {} is {} where {}, of whole samples, is due", load.name,
+                           ToText(load.placement), ToText(due));
+  }
+  if (load.dims[1].local != router.experts + 1 || router.tokens < 1 || router.local_tokens < 1 ||
+      router.first_row + logits.dims[0].local > load.dims[0].local * router.local_tokens) {
+    return InvalidArgument("input {} has {} samples of {} lanes where {} are {} rows from {} on, {} "
+                           "of a sample",
+                           load.name, load.dims[0].local, load.dims[1].local, logits.name,
+                           logits.dims[0].local, router.first_row, router.local_tokens);
+  }
+  return ShardedLetters::Of({{&logits, "re"}}, "e");
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, Letters(*in[0], *in[1], *in[3]));
-  TROUPE_RETURN_IF_ERROR(ExpectType(*in[2], DType::kInt32, 1));
-  const int64_t lanes = kRouterLanes + std::get<RouterAttributes>(attributes).experts;
+  const auto& router = std::get<RouterAttributes>(attributes);
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, Letters(router, *in[0], *in[2]));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 2));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(*in[1], 0, *in[2], 0));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(*in[1], 1, *in[2], 1));
+  if (in[1]->placement != LoadPlacement(in[0]->placement)) {
+    return InvalidArgument("input {} is {} where {}, of this rank's rows, is due", in[1]->name,
+                           ToText(in[1]->placement), ToText(LoadPlacement(in[0]->placement)));
+  }
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[3], DType::kInt32, 1));
+  const int64_t lanes = kRouterLanes + router.experts;
   return std::vector<ValueType>{
       {DType::kFloat64, {{"totals", lanes, lanes}}, letters.Output("t"), {}}};
 }
 
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
-  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, Letters(*in[0], *in[1], *in[2]));
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
+                          Letters(std::get<RouterAttributes>(attributes), *in[0], *in[1]));
   return std::vector<ValueType>{{DType::kFloat32, in[0]->dims, letters.Output("re"), {}}};
 }
 
@@ -42,7 +67,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
   const auto& router = std::get<RouterAttributes>(op.attributes);
   if (router.aux_loss_coef == 0 && router.z_loss_coef == 0) return OkStatus();
   return context.Emit(OpKind::kRouterLossGrad, op.attributes,
-                      {op.inputs[0], op.inputs[1], op.inputs[3]}, {op.inputs[0]});
+                      {op.inputs[0], op.inputs[2]}, {op.inputs[0]});
 }
 
 }  // namespace

@@ -25,10 +25,9 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   }
   const Dim& rows = logits.dims[0];
   if (logits.dims[1].local != router.experts || router.top_k < 1 ||
-      router.top_k > router.experts || router.tokens < 1 || rows.local % router.tokens != 0) {
-    return InvalidArgument("input {} has {} rows of {} where {} of {} experts and samples of {} are due",
-                           logits.name, rows.local, logits.dims[1].local, router.top_k,
-                           router.experts, router.tokens);
+      router.top_k > router.experts) {
+    return InvalidArgument("input {} has rows of {} where {} of {} experts are due", logits.name,
+                           logits.dims[1].local, router.top_k, router.experts);
   }
   const int64_t data_ranks = rows.global / rows.local;
   const Placement by_rows = letters.Output("r");
@@ -37,11 +36,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
       {DType::kFloat32, choices, by_rows, {}},
       {DType::kInt32, choices, by_rows, {}},
       {DType::kInt32, choices, by_rows, {}},
-      {DType::kInt32, {{"counts", router.experts * data_ranks, router.experts}}, by_rows, {}},
-      {DType::kFloat32,
-       {{"samples", rows.global / router.tokens, rows.local / router.tokens}, logits.dims[1]},
-       by_rows,
-       {}}};
+      {DType::kInt32, {{"counts", router.experts * data_ranks, router.experts}}, by_rows, {}}};
 }
 
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,

@@ -64,18 +64,19 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
   return gradients;
 }
 
-// The sum of `gradient` over the shard group, this rank's block of it added to the accumulator.
+// The sum of `gradient` over the parameter's shard group, this rank's block of it added to the accumulator.
 Status Scatter(Program& program, const MicrobatchGradient& gradient, size_t before,
                Insertions* insertions) {
-  const CollectiveAttributes attributes = {ShardGroup(), CollectivePurpose::kGradient};
+  const CollectiveGroup& group = gradient.entry->shard_group;
+  const CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
   TROUPE_ASSIGN_OR_RETURN(
       std::vector<ValueType> types,
       InferTypes(program, OpKind::kReduceScatter, attributes, {&gradient.whole, 1}));
   const Value whole = program.value(gradient.whole);
   const ValueId block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient,
                                     whole.chunk, std::move(types[0]));
-  const Range rows = BalancedRange(whole.dims[0].local, GroupSize(program.mesh, ShardGroup()),
-                                   IndexInGroup(program.mesh, ShardGroup()));
+  const Range rows = BalancedRange(whole.dims[0].local, GroupSize(program.mesh, group),
+                                   IndexInGroup(program.mesh, group));
   program.values[block].view_of = gradient.whole;
   program.values[block].view_offset = rows.begin * whole.row_elements();
   Op scatter = {.kind = OpKind::kReduceScatter,
@@ -110,7 +111,7 @@ Status ShardGradients(Program& program, int64_t bucket_elements) {
     }
   }
   for (const ParameterEntry& entry : program.parameters) {
-    const CollectiveAttributes attributes = {ShardGroup(), CollectivePurpose::kGradient};
+    const CollectiveAttributes attributes = {entry.shard_group, CollectivePurpose::kGradient};
     TROUPE_ASSIGN_OR_RETURN(
         std::vector<ValueType> types,
         InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));

@@ -21,7 +21,9 @@ class ChunkStorage {
     for (size_t i = 0; i < ops_.size(); ++i) {
       const int input = RulesOf(ops_[i]->kind).in_place_input;
       if (input >= 0) TryShare(*ops_[i], position_[i], ops_[i]->inputs[input], ops_[i]->outputs[0]);
-      if (ops_[i]->kind == OpKind::kReduceScatter && !ops_[i]->consumes_input) {
+      const bool scatters = ops_[i]->kind == OpKind::kReduceScatter ||
+                            ops_[i]->kind == OpKind::kScatterRouted;
+      if (scatters && !ops_[i]->consumes_input) {
         ops_[i]->consumes_input = IsDeadAfter(*ops_[i], position_[i]);
       }
     }
@@ -66,7 +68,10 @@ class ChunkStorage {
     if (output.view_of != kNoValue || output.bytes() != program_.value(x).bytes()) return;
     const ChunkInterface& chunk = program_.chunks[chunk_index_];
     if (y == chunk.output || y == chunk.input_gradient) return;
-    if (op.kind == OpKind::kAllToAll && program_.mesh.degrees[Axis::kExpert] > 1) return;
+    if (op.kind == OpKind::kAllToAll &&
+        GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1) {
+      return;
+    }
     if (op.kind != OpKind::kCopy) {
       if (program_.value(root).role != Role::kActivation || root == chunk.output) return;
       for (int order = 0; order < kOrders; ++order) {

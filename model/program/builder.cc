@@ -118,14 +118,19 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   }();
   ValueType stored = whole;
   Range rows = {0, whole.dims[0].local};
+  ParameterEntry entry;
   if (zero_stage_ > 0) {
-    rows = BalancedRange(rows.end, GroupSize(mesh(), ShardGroup()),
-                         IndexInGroup(mesh(), ShardGroup()));
+    // A bank is cut over expert already, and each rank's experts over data_shard.
+    entry.shard_group = ShardGroup();
+    if (spec.expert != Replicated()) {
+      entry.shard_group.axes &= static_cast<uint8_t>(~GroupOf(Axis::kExpert).axes);
+    }
+    rows = BalancedRange(rows.end, GroupSize(mesh(), entry.shard_group),
+                         IndexInGroup(mesh(), entry.shard_group));
     stored.dims[0].local = rows.size();
     stored.segments.clear();
     for (const Axis axis : kShardAxes) stored.placement[axis] = Shard(0);
   }
-  ParameterEntry entry;
   entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
   entry.compute_copy = entry.value;
   if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2 && !spec.full_precision) {
@@ -161,7 +166,7 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const Range& rows,
                                      CollectivePurpose::kUnshard};
   ValueId copy = entry->compute_copy;
   if (zero_stage_ > 0) {
-    CollectiveAttributes gather = {ShardGroup(), CollectivePurpose::kUnshard};
+    CollectiveAttributes gather = {entry->shard_group, CollectivePurpose::kUnshard};
     gather.extent = spec.dims[0].local;
     gather.segments = spec.segments;
     auto gathered = InferTypes(program_, OpKind::kAllGather, gather, {&copy, 1});

@@ -92,6 +92,8 @@ class ProgramBuilder {
   // are Shard(0) over tensor instead of Replicated.
   void ShardRowsOverTensor(int64_t rows) { sequence_rows_ = rows; }
   bool shards_rows_over_tensor() const { return sequence_rows_ > 0; }
+  // Those rows; 0 without sequence parallelism.
+  int64_t sequence_rows() const { return sequence_rows_; }
   // Activations as between products → Copied, each rank's for its own part of a product: a copy, or
   // all rows gathered.
   ValueId CopyRows(ValueId x, const std::string& name);

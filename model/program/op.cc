@@ -49,8 +49,11 @@ const char* Name(OpKind kind) {
                                                       "grouped_matmul_grad_weight",
                                                       "combine",
                                                       "combine_grad",
-                                                      "router_bias"};
-  static_assert(static_cast<int>(OpKind::kRouterBias) + 1 == kNumOpKinds);
+                                                      "router_bias",
+                                                      "router_load",
+                                                      "gather_routed",
+                                                      "scatter_routed"};
+  static_assert(static_cast<int>(OpKind::kScatterRouted) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

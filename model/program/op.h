@@ -76,20 +76,26 @@
 //                                                                       where so asked; experts i[R,k], best first, ties
 //                                                                       to the lowest; slots i[R,k]: row in the buffer
 //                                                                       sorted by expert, then token; -1 dropped (beyond
-//                                                                       the capacity); counts i[E] kept; routed f[B,E] of
-//                                                                       each of the B samples, dropped ones included. The
-//                                                                       bias moves the choice, never the weights
+//                                                                       the capacity); counts i[E] kept. The bias moves the
+//                                                                       choice, never the weights
 // kRouterTopKGrad         dweights f[R,k], logits, experts              dlogits f[R,E]
-// kRouterLoss             logits, routed, counts, weights f[R]          totals d[3+E] +=: {Σ W·auxiliary, Σ W·z, dropped,
+// kRouterLoad             experts i[R,k], weights f[all rows of the      load f[B,E+1] of each of the B samples: choices of each
+//                         tensor ranks]                                 expert by this rank's rows, dropped ones included, and
+//                                                                       the sum W of their weights
+// kRouterLoss             logits, load, load of whole samples, counts   totals d[3+E] +=: {Σ W·auxiliary, Σ W·z, dropped,
 //                                                                       routed to each expert}, W: a sample's sum of
 //                                                                       weights (formulas: model/ops/router_loss.cc)
-// kRouterLossGrad         logits, routed, weights f[R]                  dlogits f[R,E]
+// kRouterLossGrad         logits, load of whole samples                 dlogits f[R,E]
 // kRouterBias             control d[lanes], totals d[3+E], bias f[E]    none: bias_e += rate · sign(mean - routed_e) in place.
 //                                                                       Nothing changes if lane nonfinite is not 0
 // kPermute                x c[R,H], slots i[R,k]                        y c[S,H]: y[slots[r,j]] = x[r]
 // kPermuteGrad            dy c[S,H], slots                              dx c[R,H] = Σ_j dy[slots[r,j]]
 // kAllToAll               x c[S,H], sent i[C], received i[C]            y c[M,H]: rows to each rank, as many as its counts
 //                         or counts i[C] alone                          in `sent` sum to; or equal blocks of the counts
+// kGatherRouted           x c[S,H], counts i[n·C] of all n ranks        y c[M,H] (Copied): the rows of all ranks of the group one
+//                                                                       after the other, of each as many as its counts sum to
+// kScatterRouted          x c[M,H] (Partial), counts i[n·C]             y c[S,H]: this rank's rows of the sum. Where the op is
+//                                                                       `consumes_input` x is used up; else it is kept
 // kGroupedMatmul          x c[M,K], w c[L·N,K], counts i[C]             y c[M,N]: each count's rows times its expert's wᵀ
 // kGroupedMatmulGradInput dy c[M,N], w, counts                          dx c[M,K]
 // kGroupedMatmulGradWeight dy c[M,N], x c[M,K], counts                  dw f[L·N,K] +=; an expert without rows adds 0
@@ -122,9 +128,9 @@ enum class OpKind : uint8_t {
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
-  kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias,
+  kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted,
 };
-inline constexpr int kNumOpKinds = 47;
+inline constexpr int kNumOpKinds = 50;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -194,8 +200,10 @@ struct CollectiveAttributes {
   int64_t extent = 0;
   // Of kAllGather: the segments of the result, which its blocks do not regard.
   std::vector<Segment> segments;
-  // Of kAllToAll with counts: bounds of the rows that go in and come out.
+  // Of kAllToAll with counts, kGatherRouted and kScatterRouted: bounds of the rows that go in and come out.
   int64_t rows_in = 0, rows_out = 0;
+  // Of kGatherRouted and kScatterRouted: rows of all ranks together if tokens spread evenly, for costs.
+  int64_t expected_rows = 0;
   ExchangeAttributes exchange;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
@@ -204,7 +212,9 @@ struct RouterAttributes {
   bool normalise = true;     // weights over their sum
   int64_t experts = 0;       // E
   int64_t top_k = 0;         // k
-  int64_t tokens = 0;        // T
+  int64_t tokens = 0;        // T of a whole sample
+  int64_t local_tokens = 0;  // of them those whose rows this rank has, or shares with its tensor ranks
+  int64_t first_row = 0;     // of this rank among the rows of its tensor ranks
   int64_t capacity = 0;      // rows that an expert takes of this rank's tokens; 0: all
   int64_t slots = 0;         // S
   double aux_loss_coef = 0;  // of the auxiliary loss

@@ -43,6 +43,8 @@ struct ParameterEntry {
   ValueId exp_avg = kNoValue;
   ValueId exp_avg_sq = kNoValue;
   std::vector<ParameterPart> parts;
+  // Where it is sharded: the ranks over which its blocks lie (of a bank of experts not those of expert).
+  CollectiveGroup shard_group;
   bool weight_decay = false;        // tensors of two or more dimensions
   bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
   bool tied = false;                // owned by first and last stage

@@ -13,7 +13,8 @@ namespace {
 bool IsCollective(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
          kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
-         kind == OpKind::kExchangeHeads;
+         kind == OpKind::kExchangeHeads || kind == OpKind::kGatherRouted ||
+         kind == OpKind::kScatterRouted;
 }
 
 // Follows one order of a step's operations: what is made, what is overwritten, who writes
@@ -194,6 +195,14 @@ std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
   return {attributes.group, attributes.purpose};
 }
 
+bool MovesParameters(const Program& program, const Op& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+    const Role role = program.value(id).role;
+    return role == Role::kParameter || role == Role::kComputeCopy || role == Role::kGradient ||
+           role == Role::kMicrobatchGradient;
+  });
+}
+
 // F, I and W hold no conversions of parameters or gradients but those that are sharded within a
 // step; the others are Unshard's and Reduce's.
 Status CheckPieceContents(const Program& program) {
@@ -203,6 +212,8 @@ Status CheckPieceContents(const Program& program) {
         // Tokens meet over context within F and its derivative, but no parameters.
         if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads) continue;
         const auto& [group, purpose] = GroupAndPurpose(op);
+        // Routed tokens and the load of routers too.
+        if (purpose == CollectivePurpose::kDispatch && !MovesParameters(program, op)) continue;
         // Those of what is sharded even within a step.
         const bool is_of_shards =
             purpose == CollectivePurpose::kUnshard ||

@@ -6,53 +6,90 @@
 #include <tuple>
 
 #include "base/temporary_directory.h"
-#include "plan/job_defaults.h"
 #include "tests/layouts/expect_steps.h"
+#include "tests/layouts/experts_job.h"
 
 namespace troupe {
 namespace {
 
-struct Spread {
-  int expert = 1;
-  int data = 1;
-  int pipe = 1;
-};
-
-std::string NameOf(const Spread& spread) {
-  return fmt::format("Expert{}Data{}Pipe{}", spread.expert, spread.data, spread.pipe);
-}
-
-// Eight experts of 48, two a token and one shared, with auxiliary and z losses.
-v1::JobSpec Mixture(const Spread& spread, int64_t steps = 20) {
-  v1::JobSpec spec =
-      SmallJob({.data = spread.data, .tensor = 1, .pipe = spread.pipe}, SmallDataPrefix(), steps);
-  v1::ModelSpec& model = *spec.mutable_model();
-  model.set_pattern("(AE)x2");
-  model.set_num_experts(8);
-  model.set_num_experts_per_tok(2);
-  model.set_moe_intermediate_size(48);
-  model.set_num_shared_experts(1);
-  model.set_router_aux_loss_coef(0.05);
-  model.set_router_z_loss_coef(0.01);
-  spec.mutable_parallelism()->set_expert_parallel_degree(spread.expert);
-  ApplyDefaults(&spec);
-  return spec;
+// Of one rank, run once in a process.
+const std::vector<StepResult>& SingleRank() {
+  static const std::vector<StepResult> steps = RunOrDie(Mixture({}));
+  return steps;
 }
 
 class ExpertLayouts : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(ExpertLayouts, FirstTwentyLossesEqualTheSingleRanks) {
-  const std::vector<StepResult> expected = RunOrDie(Mixture({}));
+  const std::vector<StepResult>& expected = SingleRank();
   ExpectClose(RunOrDie(Mixture(GetParam())), expected);
   EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, ExpertLayouts,
-                         ::testing::Values(Spread{2, 1, 1}, Spread{4, 1, 1}, Spread{1, 2, 1},
-                                           Spread{1, 1, 2}, Spread{2, 1, 2}, Spread{2, 2, 1},
-                                           Spread{2, 3, 2}, Spread{4, 1, 2}),
-                         [](const auto& info) { return NameOf(info.param); });
+const auto kName = [](const auto& info) { return NameOf(info.param); };
+
+INSTANTIATE_TEST_SUITE_P(
+    OneAxis, ExpertLayouts,
+    ::testing::Values(Spread{.expert = 2}, Spread{.expert = 4}, Spread{.data = 2},
+                      Spread{.data = 4}, Spread{.pipe = 2}, Spread{.pipe = 4},
+                      Spread{.tensor = 2}, Spread{.tensor = 4},
+                      Spread{.tensor = 2, .by_rows = true}, Spread{.tensor = 4, .by_rows = true},
+                      Spread{.tensor = 2, .over_tensor = true, .by_rows = true},
+                      Spread{.tensor = 4, .over_tensor = true, .by_rows = true},
+                      Spread{.context = 2}, Spread{.context = 4},
+                      Spread{.shard = 2, .zero_stage = 1}, Spread{.shard = 2, .zero_stage = 2},
+                      Spread{.shard = 2}, Spread{.shard = 4, .zero_stage = 1},
+                      Spread{.shard = 4, .zero_stage = 2}, Spread{.shard = 4}),
+    kName);
+
+INSTANTIATE_TEST_SUITE_P(
+    TwoAxes, ExpertLayouts,
+    ::testing::Values(Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
+                      Spread{.expert = 4, .pipe = 2}, Spread{.expert = 2, .tensor = 2},
+                      Spread{.expert = 2, .tensor = 2, .over_tensor = true},
+                      Spread{.expert = 4, .tensor = 2},
+                      Spread{.expert = 2, .tensor = 4, .over_tensor = true},
+                      Spread{.expert = 2, .context = 2},
+                      Spread{.expert = 2, .shard = 2, .zero_stage = 1},
+                      Spread{.expert = 2, .shard = 2, .zero_stage = 2},
+                      Spread{.expert = 2, .shard = 2}, Spread{.expert = 4, .shard = 3},
+                      Spread{.data = 2, .pipe = 2}, Spread{.data = 2, .tensor = 2},
+                      Spread{.data = 2, .context = 2}, Spread{.data = 2, .shard = 2},
+                      Spread{.pipe = 2, .tensor = 2},
+                      Spread{.pipe = 2, .tensor = 2, .by_rows = true},
+                      Spread{.pipe = 2, .context = 2}, Spread{.pipe = 2, .shard = 2},
+                      Spread{.tensor = 2, .context = 2},
+                      Spread{.tensor = 2, .context = 2, .by_rows = true},
+                      Spread{.tensor = 2, .shard = 2},
+                      Spread{.tensor = 2, .shard = 2, .by_rows = true},
+                      Spread{.context = 2, .shard = 2}),
+    kName);
+
+INSTANTIATE_TEST_SUITE_P(
+    EightRanks, ExpertLayouts,
+    ::testing::Values(Spread{.expert = 2, .pipe = 2, .tensor = 2},
+                      Spread{.tensor = 2, .context = 2, .shard = 2, .by_rows = true},
+                      Spread{.expert = 2, .pipe = 2, .shard = 2},
+                      Spread{.expert = 2, .tensor = 2, .context = 2},
+                      Spread{.expert = 2, .tensor = 2, .shard = 2, .over_tensor = true},
+                      Spread{.expert = 2, .data = 2, .tensor = 2},
+                      Spread{.data = 2, .pipe = 2, .shard = 2, .zero_stage = 2},
+                      Spread{.pipe = 2, .tensor = 2, .shard = 2, .over_tensor = true,
+                             .by_rows = true},
+                      Spread{.expert = 2, .context = 2, .shard = 2}),
+    kName);
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, ExpertLayouts,
+    ::testing::Values(Spread{.expert = 2, .pipe = 2, .schedule = "GPipe"},
+                      Spread{.expert = 2, .pipe = 2, .schedule = "Interleaved1F1B"},
+                      Spread{.expert = 2, .pipe = 2, .schedule = "ZBH1"},
+                      Spread{.expert = 2, .pipe = 2, .schedule = "ZBV"},
+                      Spread{.expert = 2, .pipe = 2, .schedule = "DualPipeV"},
+                      Spread{.expert = 2, .pipe = 2, .tensor = 2, .schedule = "ZBH1"},
+                      Spread{.expert = 2, .pipe = 2, .shard = 2, .schedule = "ZBV"}),
+    kName);
 
 TEST(Experts, SigmoidRoutersWithoutSharedExpertsAreSpreadAlike) {
   const auto job = [](const Spread& spread) {
@@ -66,15 +103,15 @@ TEST(Experts, SigmoidRoutersWithoutSharedExpertsAreSpreadAlike) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(job({}));
-  EXPECT_NE(expected.back().loss, RunOrDie(Mixture({})).back().loss);
-  ExpectClose(RunOrDie(job({2, 1, 1})), expected);
-  ExpectClose(RunOrDie(job({4, 1, 1})), expected);
+  EXPECT_NE(expected.back().loss, SingleRank().back().loss);
+  ExpectClose(RunOrDie(job({.expert = 2})), expected);
+  ExpectClose(RunOrDie(job({.expert = 4})), expected);
 }
 
 TEST(Experts, LargerMicrobatchesChangeNothingButWhatCapacityDrops) {
-  v1::JobSpec larger = Mixture({2, 1, 1});
+  v1::JobSpec larger = Mixture({.expert = 2});
   larger.mutable_training()->set_micro_batch_size(3);
-  ExpectClose(RunOrDie(larger), RunOrDie(Mixture({})));
+  ExpectClose(RunOrDie(larger), SingleRank());
 }
 
 TEST(Experts, AuxiliaryLossesAreNoPartOfTheReportedLossButMoveTheGradient) {
@@ -95,14 +132,14 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(job({}));
-  EXPECT_NE(expected.front().loss, RunOrDie(Mixture({})).front().loss) << "nothing was dropped";
-  ExpectClose(RunOrDie(job({2, 1, 1})), expected);
-  ExpectClose(RunOrDie(job({2, 2, 1})), expected);
-  ExpectClose(RunOrDie(job({2, 1, 2})), expected);
+  EXPECT_NE(expected.front().loss, SingleRank().front().loss) << "nothing was dropped";
+  ExpectClose(RunOrDie(job({.expert = 2})), expected);
+  ExpectClose(RunOrDie(job({.expert = 2, .data = 2})), expected);
+  ExpectClose(RunOrDie(job({.expert = 2, .pipe = 2})), expected);
 }
 
 TEST(Experts, DroppedChoicesAreCountedOverAllRanksAndLayers) {
-  for (const Spread& spread : {Spread{1, 1, 1}, Spread{2, 1, 2}, Spread{2, 2, 1}}) {
+  for (const Spread& spread : {Spread{}, Spread{.expert = 2, .pipe = 2}, Spread{.expert = 2, .data = 2}}) {
     v1::JobSpec spec = Mixture(spread, 2);
     const std::vector<StepResult> whole = RunOrDie(spec, {.steps = 2});
     spec.mutable_model()->set_capacity_factor(0.5);
@@ -136,27 +173,27 @@ TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
   v1::JobSpec without = job({});
   without.mutable_model()->set_router_bias_update_rate(0);
   EXPECT_NE(RunOrDie(without, {.steps = 12}).back().loss, expected.back().loss);
-  for (const Spread& spread : {Spread{2, 1, 1}, Spread{2, 2, 1}, Spread{2, 1, 2}}) {
+  for (const Spread& spread : {Spread{.expert = 2}, Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2}}) {
     ExpectClose(RunOrDie(job(spread), {.steps = 12, .after_steps = keep_bias}), expected);
     EXPECT_EQ(biases.back(), biases.front());
   }
   EXPECT_NE(biases.front(), std::vector<float>(8, 0.0f));
   const TemporaryDirectory folder;
   const std::string attempt = folder.Child("step-00000006-epoch-1-attempt-1");
-  RunOrDie(job({2, 1, 1}), {.steps = 6, .save_path = attempt});
+  RunOrDie(job({.expert = 2}), {.steps = 6, .save_path = attempt});
   std::vector<StepResult> rest(expected.begin() + 6, expected.end());
-  ExpectClose(RunOrDie(job({4, 1, 1}), {.steps = 6, .restore_path = attempt}), rest);
+  ExpectClose(RunOrDie(job({.expert = 4}), {.steps = 6, .restore_path = attempt}), rest);
 }
 
 TEST(Experts, ARepeatIsBitIdentical) {
-  ExpectIdentical(RunOrDie(Mixture({2, 1, 2})), RunOrDie(Mixture({2, 1, 2})));
+  ExpectIdentical(RunOrDie(Mixture({.expert = 2, .pipe = 2})), RunOrDie(Mixture({.expert = 2, .pipe = 2})));
 }
 
 TEST(Experts, Bfloat16IsCloseToFloat32AndTrains) {
-  v1::JobSpec spec = Mixture({2, 1, 1});
+  v1::JobSpec spec = Mixture({.expert = 2});
   spec.mutable_training()->set_compute_dtype("bfloat16");
   const std::vector<StepResult> actual = RunOrDie(spec);
-  const std::vector<StepResult> expected = RunOrDie(Mixture({}));
+  const std::vector<StepResult>& expected = SingleRank();
   for (size_t i = 0; i < actual.size(); ++i) {
     EXPECT_NEAR(actual[i].loss, expected[i].loss, 3e-2 * expected[i].loss)
         << "step " << actual[i].step;
@@ -165,7 +202,7 @@ TEST(Experts, Bfloat16IsCloseToFloat32AndTrains) {
 
 TEST(Experts, RecomputationChangesNothing) {
   for (const char* mode : {"selective", "full"}) {
-    v1::JobSpec spec = Mixture({2, 1, 1}, 4);
+    v1::JobSpec spec = Mixture({.expert = 2}, 4);
     const std::vector<StepResult> expected = RunOrDie(spec, {.steps = 4});
     spec.mutable_activation_recomputation()->set_mode(mode);
     ExpectIdentical(RunOrDie(spec, {.steps = 4}), expected);
@@ -181,8 +218,11 @@ TEST_P(ExpertReshards, GoesOnUnderEveryLayout) {
   std::vector<StepResult> uninterrupted = RunOrDie(Mixture(GetParam(), 6), {.steps = 6});
   RunOrDie(Mixture(GetParam(), 6), {.steps = 3, .save_path = attempt});
   uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + 3);
-  for (const Spread& target : {Spread{1, 1, 1}, Spread{2, 1, 1}, Spread{4, 1, 1}, Spread{2, 1, 2},
-                               Spread{2, 2, 1}, Spread{1, 1, 2}}) {
+  for (const Spread& target :
+       {Spread{}, Spread{.expert = 4}, Spread{.expert = 2, .pipe = 2},
+        Spread{.expert = 2, .tensor = 2}, Spread{.expert = 2, .tensor = 2, .over_tensor = true},
+        Spread{.expert = 2, .shard = 2}, Spread{.tensor = 2, .context = 2},
+        Spread{.expert = 2, .pipe = 2, .shard = 2, .zero_stage = 1}}) {
     SCOPED_TRACE(NameOf(target));
     const std::vector<StepResult> resumed =
         RunOrDie(Mixture(target, 6), {.steps = 3, .restore_path = attempt});
@@ -194,9 +234,13 @@ TEST_P(ExpertReshards, GoesOnUnderEveryLayout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(From, ExpertReshards,
-                         ::testing::Values(Spread{1, 1, 1}, Spread{4, 1, 1}, Spread{2, 2, 2}),
-                         [](const auto& info) { return NameOf(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    From, ExpertReshards,
+    ::testing::Values(Spread{}, Spread{.expert = 4}, Spread{.expert = 2, .data = 2, .pipe = 2},
+                      Spread{.expert = 2, .tensor = 2},
+                      Spread{.expert = 2, .tensor = 2, .shard = 2, .over_tensor = true},
+                      Spread{.context = 2, .shard = 2}),
+    kName);
 
 }  // namespace
 }  // namespace troupe

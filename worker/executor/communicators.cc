@@ -13,8 +13,12 @@ namespace {
 using model::Piece;
 
 CollectiveOperation OperationOf(model::OpKind kind) {
-  if (kind == model::OpKind::kReduceScatter) return CollectiveOperation::kReduceScatter;
-  if (kind == model::OpKind::kAllGather) return CollectiveOperation::kAllGather;
+  if (kind == model::OpKind::kReduceScatter || kind == model::OpKind::kScatterRouted) {
+    return CollectiveOperation::kReduceScatter;
+  }
+  if (kind == model::OpKind::kAllGather || kind == model::OpKind::kGatherRouted) {
+    return CollectiveOperation::kAllGather;
+  }
   if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads) {
     return CollectiveOperation::kAllToAll;
   }

@@ -386,9 +386,13 @@ Status Executor::WriteScalars(int64_t step, double learning_rate) {
 }
 
 Status Executor::CountRouted(std::span<double> control) {
-  if (program_.mesh.coordinates[Axis::kTensor] != 0) return OkStatus();
   std::vector<double>& lanes = router_lanes_;
   for (const model::ValueId totals : program_.router_totals) {
+    // Equal on all tensor ranks where these have the same rows.
+    if (program_.value(totals).placement[Axis::kTensor] == model::Replicated() &&
+        program_.mesh.coordinates[Axis::kTensor] != 0) {
+      continue;
+    }
     lanes.resize(program_.value(totals).elements());
     TROUPE_RETURN_IF_ERROR(
         executable_->Read(totals, 0, std::as_writable_bytes(std::span(lanes))));

@@ -1,0 +1,56 @@
+#include "tests/layouts/experts_job.h"
+
+#include <fmt/format.h>
+
+#include "plan/job_defaults.h"
+#include "tests/layouts/expect_steps.h"
+
+namespace troupe {
+
+std::string NameOf(const Spread& spread) {
+  std::string name;
+  const auto add = [&name](const char* axis, int degree) {
+    if (degree > 1) name += fmt::format("{}{}", axis, degree);
+  };
+  add("Expert", spread.expert);
+  add("Tensor", spread.tensor);
+  add("Context", spread.context);
+  add("Data", spread.data);
+  add("Shard", spread.shard);
+  if (spread.shard > 1) name += fmt::format("Zero{}", spread.zero_stage);
+  add("Pipe", spread.pipe);
+  if (spread.over_tensor) name += "Spread";
+  if (spread.by_rows) name += "Rows";
+  if (spread.schedule != std::string("1F1B")) name += spread.schedule;
+  return name.empty() ? "One" : name;
+}
+
+void PrintTo(const Spread& spread, std::ostream* out) { *out << NameOf(spread); }
+
+v1::JobSpec Mixture(const Spread& spread, int64_t steps) {
+  v1::JobSpec spec = SmallJob({.data = spread.data,
+                               .tensor = spread.tensor,
+                               .pipe = spread.pipe,
+                               .shard = spread.shard,
+                               .zero_stage = spread.zero_stage,
+                               .schedule = spread.schedule},
+                              SmallDataPrefix(), steps);
+  v1::ModelSpec& model = *spec.mutable_model();
+  model.set_pattern("(AE)x2");
+  model.set_num_experts(8);
+  model.set_num_experts_per_tok(2);
+  model.set_moe_intermediate_size(48);
+  model.set_num_shared_experts(1);
+  model.set_router_aux_loss_coef(0.05);
+  model.set_router_z_loss_coef(0.01);
+  v1::ParallelismSpec& parallelism = *spec.mutable_parallelism();
+  parallelism.set_expert_parallel_degree(spread.expert);
+  parallelism.set_context_parallel_degree(spread.context);
+  if (spread.context > 1) parallelism.set_context_parallel_method("all_to_all");
+  parallelism.set_sequence_parallel(spread.by_rows || (spread.tensor > 1 && spread.expert > 1));
+  if (spread.over_tensor) parallelism.set_expert_tensor_parallel_degree(1);
+  ApplyDefaults(&spec);
+  return spec;
+}
+
+}  // namespace troupe
