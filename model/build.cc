@@ -200,6 +200,7 @@ class StageBuilder {
         ShardParameters(program, options_.zero_stage, options_.bucket_elements));
     MarkFirstWriters(program);
     ShareStorage(program);
+    if (options_.overlap) Overlap(program);
     SplitBackward(program);
     MarkSaved(program);
     for (int c = 0; c <= builder_.chunk_index(); ++c) TROUPE_RETURN_IF_ERROR(BuildReduce(c));

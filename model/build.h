@@ -45,6 +45,8 @@ struct BuildOptions {
   // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
   // 1 the optimizer and its float32 masters, 2 gradients too, 3 parameters too.
   int zero_stage = 0;
+  // Off in tests and benchmarks only: every collective is waited for where it is begun.
+  bool overlap = true;
   // Off in tests only: the unfused program is the reference of the fused one.
   bool fuse = true;
 };

@@ -30,18 +30,24 @@ namespace {
 class AllReduce : public Instruction {
  public:
   AllReduce(std::vector<ReducedRange> ranges, const Reduction& reduction, Purpose purpose,
-            Communicator* communicator)
+            Communicator* communicator, std::shared_ptr<UnderWay> under_way)
       : ranges_(std::move(ranges)),
         reduction_(reduction),
         purpose_(purpose),
-        communicator_(communicator) {}
+        communicator_(communicator),
+        under_way_(std::move(under_way)) {}
 
   Status Run(const RunOptions&) override {
     for (const ReducedRange& range : ranges_) {
       if (range.input != range.output) std::memcpy(range.output, range.input, range.bytes);
       if (communicator_ == nullptr) continue;
-      TROUPE_RETURN_IF_ERROR(communicator_->AllReduce(
-          range.output, range.bytes / reduction_.element_bytes, reduction_, purpose_));
+      const size_t count = range.bytes / reduction_.element_bytes;
+      if (under_way_ != nullptr) {
+        under_way_->push_back(
+            communicator_->StartAllReduce(range.output, count, reduction_, purpose_));
+        continue;
+      }
+      TROUPE_RETURN_IF_ERROR(communicator_->AllReduce(range.output, count, reduction_, purpose_));
     }
     return OkStatus();
   }
@@ -51,6 +57,7 @@ class AllReduce : public Instruction {
   const Reduction reduction_;
   const Purpose purpose_;
   Communicator* const communicator_;
+  const std::shared_ptr<UnderWay> under_way_;  // null: the sum is made by Run
 };
 
 }  // namespace
@@ -58,11 +65,12 @@ class AllReduce : public Instruction {
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,
-                                                     Communicator* communicator) {
+                                                     Communicator* communicator,
+                                                     std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce);
   if (!reduction) return InvalidArgument("no such reduction of {}", model::Name(dtype));
   return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
-                                     communicator);
+                                     communicator, std::move(under_way));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
+#include "kernels/cpu/wait.h"
 #include "model/program/op.h"
 #include "model/program/value.h"
 
@@ -25,12 +26,13 @@ struct ReducedRange {
 };
 
 // Of each range, [input, input + bytes) is copied to output where the two differ, then reduced there
-// over `communicator` (null: a group of one). INVALID_ARGUMENT where there is no such reduction for
+// over `communicator` (null: a group of one): begun only and put to `under_way` where that is given. INVALID_ARGUMENT where there is no such reduction for
 // the dtype.
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,
-                                                     Communicator* communicator);
+                                                     Communicator* communicator,
+                                                     std::shared_ptr<UnderWay> under_way);
 
 }  // namespace troupe::kernels::cpu
 

@@ -12,12 +12,14 @@ namespace {
 
 class ReduceScatter : public Instruction {
  public:
-  ReduceScatter(ReduceScatterArgs args, const Reduction& reduction, Communicator* communicator)
+  ReduceScatter(ReduceScatterArgs args, const Reduction& reduction, Communicator* communicator,
+                std::shared_ptr<UnderWay> under_way)
       : args_(std::move(args)),
         reduction_(reduction),
         bytes_(std::accumulate(args_.counts.begin(), args_.counts.end(), size_t{0}) *
                reduction.element_bytes),
-        communicator_(communicator) {}
+        communicator_(communicator),
+        under_way_(std::move(under_way)) {}
 
   Status Run(const RunOptions&) override {
     if (communicator_ == nullptr) {
@@ -29,6 +31,11 @@ class ReduceScatter : public Instruction {
       std::memcpy(args_.copy, args_.input, bytes_);
       data = args_.copy;
     }
+    if (under_way_ != nullptr) {
+      under_way_->push_back(communicator_->StartReduceScatter(data, args_.output, args_.counts,
+                                                              reduction_, args_.purpose));
+      return OkStatus();
+    }
     return communicator_->ReduceScatter(data, args_.output, args_.counts, reduction_,
                                         args_.purpose);
   }
@@ -38,21 +45,28 @@ class ReduceScatter : public Instruction {
   const Reduction reduction_;
   const size_t bytes_;
   Communicator* const communicator_;
+  const std::shared_ptr<UnderWay> under_way_;
 };
 
 class AllGather : public Instruction {
  public:
   AllGather(const char* input, char* output, std::vector<size_t> bytes_by_rank, Purpose purpose,
-            Communicator* communicator)
+            Communicator* communicator, std::shared_ptr<UnderWay> under_way)
       : input_(input),
         output_(output),
         bytes_by_rank_(std::move(bytes_by_rank)),
         purpose_(purpose),
-        communicator_(communicator) {}
+        communicator_(communicator),
+        under_way_(std::move(under_way)) {}
 
   Status Run(const RunOptions&) override {
     if (communicator_ == nullptr) {
       if (output_ != input_) std::memcpy(output_, input_, bytes_by_rank_[0]);
+      return OkStatus();
+    }
+    if (under_way_ != nullptr) {
+      under_way_->push_back(
+          communicator_->StartAllGather(input_, output_, bytes_by_rank_, purpose_));
       return OkStatus();
     }
     return communicator_->AllGather(input_, output_, bytes_by_rank_, purpose_);
@@ -64,6 +78,7 @@ class AllGather : public Instruction {
   const std::vector<size_t> bytes_by_rank_;
   const Purpose purpose_;
   Communicator* const communicator_;
+  const std::shared_ptr<UnderWay> under_way_;
 };
 
 class HeadExchange : public Instruction {
@@ -91,17 +106,20 @@ class HeadExchange : public Instruction {
 }  // namespace
 
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
-                                                         Communicator* communicator) {
+                                                         Communicator* communicator,
+                                                         std::shared_ptr<UnderWay> under_way) {
   const std::optional<Reduction> sum = ReductionOf(args.dtype, model::ReduceKind::kSum);
   if (!sum) return InvalidArgument("no sum of {}", model::Name(args.dtype));
-  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator);
+  return std::make_unique<ReduceScatter>(std::move(args), *sum, communicator,
+                                         std::move(under_way));
 }
 
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
-                                           Communicator* communicator) {
+                                           Communicator* communicator,
+                                           std::shared_ptr<UnderWay> under_way) {
   return std::make_unique<AllGather>(input, output, std::move(bytes_by_rank), purpose,
-                                     communicator);
+                                     communicator, std::move(under_way));
 }
 
 std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
+#include "kernels/cpu/wait.h"
 #include "kernels/row_exchange.h"
 #include "model/program/value.h"
 
@@ -24,14 +25,17 @@ struct ReduceScatterArgs {
   Purpose purpose;
 };
 
-// A null communicator is a group of one. INVALID_ARGUMENT where there is no sum of the dtype.
+// A null communicator is a group of one. Where `under_way` is given, the operation is only begun and put
+// there. INVALID_ARGUMENT where there is no sum of the dtype.
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
-                                                         Communicator* communicator);
+                                                         Communicator* communicator,
+                                                         std::shared_ptr<UnderWay> under_way);
 
 // `input`: this rank's block, within `output` at its own place or apart from it.
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
-                                           Communicator* communicator);
+                                           Communicator* communicator,
+                                           std::shared_ptr<UnderWay> under_way);
 
 // `scratch`: twice exchange.bytes().
 std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,

@@ -38,7 +38,12 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op,
   }
   return MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
                        std::get<model::CollectiveAttributes>(op.attributes),
-                       CommunicatorOf(op, find_communicator_));
+                       CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+}
+
+std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
+  if (!op.asynchronous) return nullptr;
+  return under_way_[op.outputs[0]] = std::make_shared<UnderWay>();
 }
 
 StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& op, int buffer) {
@@ -51,7 +56,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& 
        .counts = BlockElements(whole, model::GroupSize(program_.mesh, attributes.group)),
        .dtype = whole.dtype,
        .purpose = PurposeOf(attributes.purpose)},
-      CommunicatorOf(op, find_communicator_));
+      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 
 RowExchange Preparation::ExchangeOf(const Op& op) const {

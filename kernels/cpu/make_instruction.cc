@@ -275,11 +275,16 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
           BlockElements(whole, model::GroupSize(program_.mesh, attributes.group));
       for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
       return cpu::MakeAllGather(in(0), out(0), std::move(bytes), PurposeOf(attributes.purpose),
-                                communicator);
+                                communicator, UnderWayOf(op));
     }
     case OpKind::kExchangeHeads:
       return MakeExchangeHeads(ExchangeOf(op), in(0), out(0), scratch(),
                                CommunicatorOf(op, find_communicator_));
+    case OpKind::kWait: {
+      const auto begun = under_way_.find(op.inputs[0]);
+      if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+      return std::make_unique<Wait>(begun->second);
+    }
     case OpKind::kAccumulate: {
       const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
       return OnKernel(args, kernels_.accumulate, threads, overwrites);

@@ -14,6 +14,7 @@
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/routed_rows.h"
+#include "kernels/cpu/wait.h"
 #include "kernels/row_exchange.h"
 
 namespace troupe::kernels::cpu {
@@ -67,6 +68,8 @@ class Preparation {
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
+  // Where an asynchronous collective puts what it begins, for its wait; null for others.
+  std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
@@ -88,6 +91,7 @@ class Preparation {
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<RopeTable> tables_;
   std::vector<std::string> fallbacks_;
+  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // of the list that is being made
   int64_t longest_sample_ = 0;  // tokens
   int64_t tables_bytes_ = 0;
   int64_t working_bytes_ = 0;  // the largest scratch of one op

@@ -89,6 +89,9 @@ Status RunOperation(const reference::Operation& operation) {
       return r::AllGather(operation);
     case OpKind::kExchangeHeads:
       return r::ExchangeHeads(operation);
+    case OpKind::kWait:
+      // Collectives are over where they are begun.
+      return OkStatus();
     case OpKind::kAccumulate:
       r::Accumulate(operation);
       return OkStatus();

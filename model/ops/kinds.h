@@ -31,6 +31,7 @@ OpRules AllReduceRules();
 OpRules ReduceScatterRules();
 OpRules AllGatherRules();
 OpRules ExchangeHeadsRules();
+OpRules WaitRules();
 OpRules AccumulateRules();
 OpRules CastRules();
 OpRules ControlTotalsRules();

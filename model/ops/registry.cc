@@ -32,6 +32,7 @@ const OpRules& RulesOf(OpKind kind) {
                                                           ReduceScatterRules(),
                                                           AllGatherRules(),
                                                           ExchangeHeadsRules(),
+                                                          WaitRules(),
                                                           AccumulateRules(),
                                                           CastRules(),
                                                           ControlTotalsRules(),
@@ -61,7 +62,7 @@ const OpRules& RulesOf(OpKind kind) {
 }
 
 int64_t BytesMoved(const Op& op, const Program& program) {
-  if (op.kind == OpKind::kCopy) return 0;
+  if (op.kind == OpKind::kCopy || op.kind == OpKind::kWait) return 0;
   int64_t bytes = 0;
   for (const ValueId id : op.inputs) bytes += program.value(id).bytes();
   for (const ValueId id : op.outputs) bytes += program.value(id).bytes();

@@ -1,5 +1,6 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → split_backward → saved_roles
+//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → overlap →
+//   split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
@@ -49,6 +50,13 @@ void MarkFirstWriters(Program& program);
 // Makes outputs views of inputs where the kind allows it and nothing reads the input's storage
 // afterwards, in the order F, B as well as F, I, W.
 void ShareStorage(Program& program);
+
+// Begins collectives as early and waits for them as late as their values allow, where there is something
+// to compute in between: parameters that F and B gather are on their way while the layer before is
+// computed, a bucket of gradients until the next one is ready, sums over tensor in B while weights'
+// gradients are computed. The order depends on the program's structure alone: it is the same on all
+// ranks of a group.
+void Overlap(Program& program);
 
 // Fills I and W with the operations of B by their tags.
 void SplitBackward(Program& program);

@@ -42,20 +42,32 @@ class StampedMemory {
   }
 
   void Run(int chunk_index, Piece piece, int buffer) {
+    std::map<ValueId, const Op*> under_way;
     for (const Op& op : program_.Ops(chunk_index, piece)) {
+      if (op.asynchronous) under_way[op.outputs[0]] = &op;
+      if (op.kind == OpKind::kWait) {
+        // Inputs are read and outputs written up to here.
+        const Op& begun = *under_way.at(op.inputs[0]);
+        ReadApartFromOutputs(begun, buffer, "at the wait of ");
+        for (const ValueId id : begun.outputs) Write(id, buffer);
+        continue;
+      }
       for (const ValueId id : op.inputs) Read(id, buffer, ToText(op, program_));
       for (const ValueId id : op.outputs) {
         // A copy moves nothing: both names stay good.
         if (op.kind != OpKind::kCopy) Write(id, buffer);
       }
       // Outputs lie on inputs only where they are declared to.
-      for (const ValueId id : op.inputs) {
-        const bool in_place =
-            std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
-              return StorageRoot(program_, output) == StorageRoot(program_, id);
-            });
-        if (!in_place) Read(id, buffer, "after " + ToText(op, program_));
-      }
+      ReadApartFromOutputs(op, buffer, "after ");
+    }
+  }
+
+  void ReadApartFromOutputs(const Op& op, int buffer, const std::string& when) {
+    for (const ValueId id : op.inputs) {
+      const bool in_place = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ValueId output) {
+        return StorageRoot(program_, output) == StorageRoot(program_, id);
+      });
+      if (!in_place) Read(id, buffer, when + ToText(op, program_));
     }
   }
 
@@ -136,6 +148,12 @@ std::vector<BuildOptions> Cases() {
           cases.push_back(options);
           if (!fuse || dtype != DType::kBFloat16) continue;
           options.sequence_length = 1030;  // two row chunks of the head
+          cases.push_back(options);
+          options.sequence_length = 8;
+          options.mesh.degrees[Axis::kDataShard] = 3;
+          options.mesh.coordinates[Axis::kDataShard] = 1;
+          options.zero_stage = 3;
+          options.bucket_elements = 500;
           cases.push_back(options);
         }
       }

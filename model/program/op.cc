@@ -28,6 +28,7 @@ const char* Name(OpKind kind) {
                                                       "reduce_scatter",
                                                       "all_gather",
                                                       "exchange_heads",
+                                                      "wait",
                                                       "accumulate",
                                                       "cast",
                                                       "control_totals",

@@ -52,6 +52,9 @@
 //                                                                       own block
 // kExchangeHeads          x c[R/n,N], Shard of dim 0 (head and tail      y c[R,N/n], Shard of dim 1 by whole heads of every
 //                         chunk of each sample)                         segment: all tokens of some heads; `to_rows`: back
+// kWait                   outputs and inputs of an asynchronous         none: the collective that was begun is over; until
+//                         collective                                    then nothing reads or writes its outputs, nor
+//                                                                       writes its inputs
 // kAccumulate             x f                                           y f +=, of x's shape
 // kCast                   x f                                           y bf16 (compute copies)
 // kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
@@ -124,13 +127,13 @@ enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
-  kAccumulate, kCast,
+  kWait, kAccumulate, kCast,
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted,
 };
-inline constexpr int kNumOpKinds = 50;
+inline constexpr int kNumOpKinds = 51;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -254,6 +257,8 @@ struct Op {
   bool gradient_in_forward = false;
   // The first input's contents are unspecified afterwards: no later operation reads them.
   bool consumes_input = false;
+  // A collective that is only begun here; a later kWait of the same list of operations ends it.
+  bool asynchronous = false;
   // Number of the row chunk of the head that the op belongs to; -1: none.
   int16_t row_chunk = -1;
   // Of an operation of F, or of one that makes the same again in B: number of the layer that it belongs to; -1: none

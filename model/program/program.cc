@@ -115,6 +115,7 @@ std::string ToText(const Op& op, const Program& program) {
   if (op.part == Part::kWeightGradient) text += " W";
   if (op.first_writer) text += " first_writer";
   if (op.consumes_input) text += " consumes_input";
+  if (op.asynchronous) text += " asynchronous";
   if (op.gradient_in_forward) text += " gradient_in_forward";
   if (op.row_chunk >= 0) text += fmt::format(" row_chunk {}", op.row_chunk);
   if (!op.outputs.empty() && op.outputs[0] != kNoValue)

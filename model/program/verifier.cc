@@ -1,6 +1,7 @@
 #include "model/program/verifier.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "model/ops/rules.h"
@@ -54,6 +55,10 @@ class StepChecker {
         return Internal("{}: {}: {}", piece, ToText(op, program_), Message(status));
       }
     }
+    if (!under_way_.empty()) {
+      return Internal("{}: {}: nothing waits for it", piece,
+                      ToText(*under_way_.begin()->second, program_));
+    }
     return OkStatus();
   }
 
@@ -62,6 +67,12 @@ class StepChecker {
 
  private:
   Status Check(const Op& op) {
+    if (op.kind == OpKind::kWait) return CheckWait(op);
+    TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
+    if (op.asynchronous) {
+      if (!IsCollective(op.kind)) return InvalidArgument("no collective is asynchronous");
+      under_way_[op.outputs[0]] = &op;
+    }
     for (const ValueId input : op.inputs) TROUPE_RETURN_IF_ERROR(CheckRead(input));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
                             InferTypes(program_, op.kind, op.attributes, op.inputs));
@@ -71,6 +82,39 @@ class StepChecker {
     for (size_t i = 0; i < types.size(); ++i) {
       TROUPE_RETURN_IF_ERROR(CheckType(program_.value(op.outputs[i]), types[i]));
       TROUPE_RETURN_IF_ERROR(Write(op, static_cast<int>(i)));
+    }
+    return OkStatus();
+  }
+
+  Status CheckWait(const Op& op) {
+    const auto begun = under_way_.find(op.inputs.empty() ? kNoValue : op.inputs[0]);
+    if (begun == under_way_.end()) return InvalidArgument("it waits for nothing that was begun");
+    std::vector<ValueId> due = begun->second->outputs;
+    due.insert(due.end(), begun->second->inputs.begin(), begun->second->inputs.end());
+    if (due != op.inputs || op.part != begun->second->part ||
+        op.gradient_in_forward != begun->second->gradient_in_forward) {
+      return InvalidArgument("it is not the wait of {}", ToText(*begun->second, program_));
+    }
+    under_way_.erase(begun);
+    return OkStatus();
+  }
+
+  // What is under way is let alone.
+  Status CheckUnderWay(const Op& op) const {
+    for (const auto& [output, collective] : under_way_) {
+      const auto check = [&](ValueId id, bool writes) -> Status {
+        const ValueId root = StorageRoot(program_, id);
+        const auto is_root = [&](ValueId other) { return StorageRoot(program_, other) == root; };
+        if (std::any_of(collective->outputs.begin(), collective->outputs.end(), is_root) ||
+            (writes &&
+             std::any_of(collective->inputs.begin(), collective->inputs.end(), is_root))) {
+          return InvalidArgument("{} is in use by {}", program_.value(id).name,
+                                 ToText(*collective, program_));
+        }
+        return OkStatus();
+      };
+      for (const ValueId id : op.inputs) TROUPE_RETURN_IF_ERROR(check(id, op.consumes_input));
+      for (const ValueId id : op.outputs) TROUPE_RETURN_IF_ERROR(check(id, true));
     }
     return OkStatus();
   }
@@ -188,6 +232,7 @@ class StepChecker {
   std::vector<const Op*> overwritten_;           // by whom
   std::vector<std::vector<ValueId>> members_;    // of each storage root
   std::vector<std::vector<const Op*>> writers_;  // of each accumulator
+  std::map<ValueId, const Op*> under_way_;       // begun collectives by first output
 };
 
 std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {

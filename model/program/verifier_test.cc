@@ -192,8 +192,10 @@ TEST(VerifyProgramTest, FindsAMicrobatchesGradientThatIsNeverScattered) {
           return true;
         });
         std::erase_if(ops, [&](const Op& op) {
-          return op.kind == OpKind::kReduceScatter &&
-                 std::count(dropped.begin(), dropped.end(), op.outputs[0]) > 0;
+          return (op.kind == OpKind::kReduceScatter &&
+                  std::count(dropped.begin(), dropped.end(), op.outputs[0]) > 0) ||
+                 (op.kind == OpKind::kWait &&
+                  std::count(dropped.begin(), dropped.end(), op.inputs[0]) > 0);
         });
       }
       parts += dropped.empty() ? 0 : 1;
@@ -284,6 +286,34 @@ TEST(VerifyProgramTest, FindsAReadOfWhatWasOverwrittenInPlace) {
   attention->inputs[0] = rope->inputs[0];
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::HasSubstr("was overwritten by"));
+}
+
+TEST(VerifyProgramTest, FindsACollectiveThatIsUsedBeforeItsWait) {
+  const Program valid = ValidSharded(3, 1, true);
+  const auto is_wait = [](const Op& op) { return op.kind == OpKind::kWait; };
+  const std::vector<Op>& forward = valid.Ops(0, Piece::kForward);
+  const auto count = std::count_if(forward.begin(), forward.end(), is_wait);
+  ASSERT_GT(count, 0);
+  for (int w = 0; w < count; ++w) {
+    Program late = valid, none = valid, twice = valid, early = valid;
+    const auto nth = [&](Program& program) {
+      std::vector<Op>& ops = OpsOf(program, Piece::kForward);
+      auto at = std::find_if(ops.begin(), ops.end(), is_wait);
+      for (int i = 0; i < w; ++i) at = std::find_if(at + 1, ops.end(), is_wait);
+      return at;
+    };
+    // To the end of the list: behind its readers.
+    std::rotate(nth(late), nth(late) + 1, OpsOf(late, Piece::kForward).end());
+    EXPECT_THAT(std::string(Message(VerifyProgram(late))), testing::HasSubstr("is in use by"));
+    OpsOf(none, Piece::kForward).erase(nth(none));
+    EXPECT_EQ(VerifyProgram(none).code(), StatusCode::kInternal);
+    OpsOf(twice, Piece::kForward).insert(nth(twice), Op(*nth(twice)));
+    EXPECT_THAT(std::string(Message(VerifyProgram(twice))),
+                testing::HasSubstr("waits for nothing that was begun"));
+    std::rotate(OpsOf(early, Piece::kForward).begin(), nth(early), nth(early) + 1);
+    EXPECT_THAT(std::string(Message(VerifyProgram(early))),
+                testing::HasSubstr("waits for nothing that was begun"));
+  }
 }
 
 }  // namespace

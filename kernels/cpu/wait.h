@@ -1,0 +1,34 @@
+// kWait as an instruction: the end of a collective that another instruction begins.
+#ifndef TROUPE_KERNELS_CPU_WAIT_H_
+#define TROUPE_KERNELS_CPU_WAIT_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "kernels/cpu/instruction.h"
+
+namespace troupe::kernels::cpu {
+
+// The operations of one collective that are on their way, in the order of issue.
+using UnderWay = std::vector<CollectiveHandle>;
+
+class Wait : public Instruction {
+ public:
+  explicit Wait(std::shared_ptr<UnderWay> under_way) : under_way_(std::move(under_way)) {}
+
+  Status Run(const RunOptions&) override {
+    for (CollectiveHandle& handle : *under_way_) TROUPE_RETURN_IF_ERROR(handle.Wait());
+    under_way_->clear();
+    return OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<UnderWay> under_way_;
+};
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_WAIT_H_

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <iterator>
+#include <list>
+#include <map>
+
+#include "model/ops/rules.h"
+#include "model/passes/passes.h"
+#include "model/program/storage.h"
+
+namespace troupe::model {
+namespace {
+
+using Ops = std::list<Op>;
+using At = Ops::iterator;
+
+bool IsUnshard(const Op& op) {
+  return op.kind == OpKind::kAllGather &&
+         std::get<CollectiveAttributes>(op.attributes).purpose == CollectivePurpose::kUnshard;
+}
+
+bool IsGradientScatter(const Program& program, const Op& op) {
+  return op.kind == OpKind::kReduceScatter &&
+         program.value(op.inputs[0]).role == Role::kMicrobatchGradient;
+}
+
+// What hides a collective: an operation that computes.
+bool IsWork(const Op& op) {
+  return RulesOf(op.kind).model_flops != nullptr || op.kind == OpKind::kEmbeddingGrad;
+}
+
+// One list of operations: begins collectives early and waits for them late.
+class ListOverlap {
+ public:
+  // `layers`: of each gathered block of parameters the layer that reads it first in F.
+  ListOverlap(const Program& program, std::vector<Op>& ops,
+              const std::map<ValueId, int>& layers)
+      : program_(program), layers_(layers), source_(ops) {
+    std::move(ops.begin(), ops.end(), std::back_inserter(ops_));
+  }
+
+  void Run() {
+    PrefetchParameters();
+    DelayGradients();
+    HideOthers();
+    source_.assign(std::make_move_iterator(ops_.begin()), std::make_move_iterator(ops_.end()));
+  }
+
+ private:
+  // Parameters of one layer are gathered while the layer before it computes; each is waited for by
+  // its first reader.
+  void PrefetchParameters() {
+    std::vector<std::pair<int, At>> gathers;  // layer, operation
+    for (At at = ops_.begin(); at != ops_.end(); ++at) {
+      if (!IsUnshard(*at) || !Communicates(*at)) continue;
+      const auto layer = layers_.find(at->inputs[0]);
+      gathers.emplace_back(layer == layers_.end() ? -1 : layer->second, at);
+    }
+    At before = ops_.end(), first_wait = ops_.end();  // of the group before, of this one
+    for (size_t g = 0; g < gathers.size(); ++g) {
+      const auto [layer, gather] = gathers[g];
+      const At wait = ops_.insert(std::next(gather), Begin(gather));
+      if (g == 0 || layer != gathers[g - 1].first) {
+        before = g == 0 ? wait : first_wait;
+        first_wait = wait;
+      }
+      ops_.splice(before, ops_, gather);
+    }
+  }
+
+  // A bucket of gradients is scattered until the next one is ready, or the list ends.
+  void DelayGradients() {
+    std::list<Op> tail;
+    for (At at = ops_.begin(); at != ops_.end();) {
+      if (!IsGradientScatter(program_, *at) || !Communicates(*at) || !at->consumes_input) {
+        ++at;
+        continue;
+      }
+      ops_.splice(at, tail);
+      for (; at != ops_.end() && IsGradientScatter(program_, *at);) {
+        const At scatter = at++;
+        tail.push_back(Begin(scatter));
+        while (at != ops_.end() && at->kind == OpKind::kAccumulate) {
+          tail.splice(tail.end(), ops_, at++);
+        }
+      }
+    }
+    ops_.splice(ops_.end(), tail);
+  }
+
+  // All others begin once their input is there and are waited for by their first reader, if there
+  // is something to compute in between.
+  void HideOthers() {
+    for (At at = ops_.begin(); at != ops_.end();) {
+      const At collective = at++;
+      if (!CanBegin(*collective)) continue;
+      At first = collective, end = at;
+      bool hides = false;
+      while (first != ops_.begin() && !Conflict(*collective, *std::prev(first))) {
+        --first;
+        hides |= IsWork(*first);
+      }
+      while (end != ops_.end() && !Conflict(*collective, *end)) {
+        hides |= IsWork(*end);
+        ++end;
+      }
+      if (!hides) continue;
+      ops_.insert(end, Begin(collective));
+      ops_.splice(first, ops_, collective);
+    }
+  }
+
+  bool Communicates(const Op& op) const {
+    return GroupSize(program_.mesh, std::get<CollectiveAttributes>(op.attributes).group) > 1;
+  }
+
+  bool CanBegin(const Op& op) const {
+    if (op.asynchronous || (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
+                            op.kind != OpKind::kAllGather)) {
+      return false;
+    }
+    // Else it works on a copy, in memory that is every operation's.
+    if (op.kind == OpKind::kReduceScatter && !UsesUp(op)) return false;
+    return Communicates(op);
+  }
+
+  // The input's storage is written.
+  bool UsesUp(const Op& op) const {
+    return op.consumes_input || Root(op.inputs[0]) == Root(op.outputs[0]);
+  }
+
+  // True if `collective` must not be on its way while `op` runs.
+  bool Conflict(const Op& collective, const Op& op) const {
+    const auto touches = [&](ValueId root, bool writes_only) {
+      const auto is_root = [&](ValueId id) { return Root(id) == root; };
+      if (std::any_of(op.outputs.begin(), op.outputs.end(), is_root)) return true;
+      if (op.consumes_input && is_root(op.inputs[0])) return true;
+      // A wait ends what was writing.
+      return (!writes_only || op.kind == OpKind::kWait) &&
+             std::any_of(op.inputs.begin(), op.inputs.end(), is_root);
+    };
+    for (const ValueId output : collective.outputs) {
+      if (touches(Root(output), false)) return true;
+    }
+    for (const ValueId input : collective.inputs) {
+      if (touches(Root(input), !UsesUp(collective))) return true;
+    }
+    return false;
+  }
+
+  // Makes `collective` asynchronous and returns its wait.
+  Op Begin(At collective) const {
+    collective->asynchronous = true;
+    Op wait = {.kind = OpKind::kWait,
+               .attributes = NoAttributes(),
+               .inputs = collective->outputs,
+               .outputs = {},
+               .part = collective->part};
+    wait.inputs.insert(wait.inputs.end(), collective->inputs.begin(), collective->inputs.end());
+    wait.gradient_in_forward = collective->gradient_in_forward;
+    return wait;
+  }
+
+  ValueId Root(ValueId id) const { return StorageRoot(program_, id); }
+
+  const Program& program_;
+  const std::map<ValueId, int>& layers_;
+  std::vector<Op>& source_;
+  Ops ops_;
+};
+
+}  // namespace
+
+void Overlap(Program& program) {
+  for (size_t c = 0; c < program.chunks.size(); ++c) {
+    std::map<ValueId, int> layers;
+    const std::vector<Op>& forward = program.Ops(static_cast<int>(c), Piece::kForward);
+    for (auto op = forward.begin(); op != forward.end(); ++op) {
+      if (!IsUnshard(*op)) continue;
+      const auto reader = std::find_if(op, forward.end(), IsWork);
+      layers.emplace(op->inputs[0], reader == forward.end() ? -1 : reader->layer);
+    }
+    for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+      ListOverlap(program, program.ops[c][static_cast<int>(piece)], layers).Run();
+    }
+  }
+}
+
+}  // namespace troupe::model

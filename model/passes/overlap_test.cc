@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/build.h"
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+BuildOptions Options(Axis axis, int zero_stage) {
+  MeshView mesh;
+  mesh.degrees[axis] = 2;
+  BuildOptions options = StageOptions(SmallModel("ADADAD"), mesh, 2, 8);
+  options.zero_stage = zero_stage;
+  return options;
+}
+
+struct Flight {
+  Op op;
+  size_t begin = 0, end = 0;  // indices of collective and wait
+  int products = 0;           // computed meanwhile
+};
+
+bool IsProduct(const Op& op) {
+  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
+         op.kind == OpKind::kMatmulGradWeight;
+}
+
+std::vector<Flight> FlightsOf(const std::vector<Op>& ops) {
+  std::vector<Flight> flights;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (!ops[i].asynchronous) continue;
+    Flight flight = {ops[i], i};
+    for (flight.end = i + 1; flight.end < ops.size(); ++flight.end) {
+      const Op& op = ops[flight.end];
+      if (op.kind == OpKind::kWait && op.inputs[0] == ops[i].outputs[0]) break;
+      flight.products += IsProduct(op);
+    }
+    flights.push_back(flight);
+  }
+  return flights;
+}
+
+TEST(OverlapTest, ALayersParametersAreGatheredWhileTheLayerBeforeItComputes) {
+  const Program program = BuildProgram(Options(Axis::kDataShard, 3)).value();
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    const std::vector<Op>& ops = program.Ops(0, piece);
+    int hidden = 0, gathers = 0;
+    for (const Flight& flight : FlightsOf(ops)) {
+      if (flight.op.kind != OpKind::kAllGather) continue;
+      ++gathers;
+      hidden += flight.products > 0;
+      // Never further ahead than one layer of six products and what the layer itself computes.
+      EXPECT_LE(flight.products, piece == Piece::kForward ? 12 : 24) << ToText(flight.op, program);
+    }
+    for (const Op& op : ops) {
+      EXPECT_TRUE(op.kind != OpKind::kAllGather || op.asynchronous) << ToText(op, program);
+    }
+    EXPECT_GE(gathers, 18) << Name(piece);
+    EXPECT_GE(hidden, gathers - 8) << Name(piece);
+  }
+}
+
+TEST(OverlapTest, ABucketOfGradientsIsScatteredUntilTheNextOneIsReady) {
+  BuildOptions options = Options(Axis::kDataShard, 2);
+  options.bucket_elements = 1;
+  const Program program = BuildProgram(options).value();
+  const std::vector<Op>& ops = program.Ops(0, Piece::kBackward);
+  const std::vector<Flight> flights = FlightsOf(ops);
+  ASSERT_GT(flights.size(), 10u);
+  for (size_t f = 0; f + 1 < flights.size(); ++f) {
+    EXPECT_EQ(flights[f].op.kind, OpKind::kReduceScatter);
+    EXPECT_LE(flights[f].begin, flights[f + 1].begin);
+    // At most two buckets are alive.
+    EXPECT_TRUE(f + 2 >= flights.size() || flights[f].end < flights[f + 2].begin);
+  }
+}
+
+TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed) {
+  for (const bool sequence_parallel : {false, true}) {
+    BuildOptions options = Options(Axis::kTensor, 0);
+    options.sequence_parallel = sequence_parallel;
+    const Program program = BuildProgram(options).value();
+    const std::vector<Flight> flights = FlightsOf(program.Ops(0, Piece::kBackward));
+    // One of each block.
+    EXPECT_GE(flights.size(), 6u);
+    for (const Flight& flight : flights) {
+      EXPECT_EQ(flight.op.kind,
+                sequence_parallel ? OpKind::kReduceScatter : OpKind::kAllReduce);
+      EXPECT_GE(flight.products, 1) << ToText(flight.op, program);
+    }
+  }
+}
+
+TEST(OverlapTest, CanBeLeftOut) {
+  BuildOptions options = Options(Axis::kDataShard, 3);
+  options.overlap = false;
+  const Program program = BuildProgram(options).value();
+  EXPECT_EQ(ToText(program).find("asynchronous"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::model
