@@ -164,6 +164,14 @@ def bench_step():
             show(record)
 
 
+def bench_experts():
+    for ranks, dispatch in ((1, "all_to_all"), (2, "all_to_all"), (2, "all_gather")):
+        for dtype in ("float32", "bfloat16"):
+            for record in run_json([str(BIN / "troupe-bench-experts"), "--ranks", str(ranks), "--dispatch", dispatch,
+                                    "--dtype", dtype]):
+                show(record)
+
+
 def bench_plan():
     with tempfile.TemporaryDirectory() as folder:
         job = pathlib.Path(folder) / "job.yaml"
@@ -419,7 +427,7 @@ def bench_checkpoint():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step,
+BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step, "experts": bench_experts,
            "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "sharding": bench_sharding,
            "data": bench_data, "checkpoint": bench_checkpoint}
 

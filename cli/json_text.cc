@@ -193,6 +193,9 @@ std::string StepToJsonLine(const v1::StepEvent& step) {
   if (step.has_validation_loss()) {
     line += fmt::format(R"(,"validation_loss":{})", ExactNumber(step.validation_loss()));
   }
+  if (step.has_dropped_fraction()) {
+    line += fmt::format(R"(,"dropped_fraction":{})", ExactNumber(step.dropped_fraction()));
+  }
   if (step.skipped()) line += R"(,"skipped":true)";
   return line + "}";
 }

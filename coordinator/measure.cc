@@ -27,6 +27,11 @@ void Record(const RankMeasured& measured, Metrics& metrics) {
   const v1::StepReport& report = measured.report;
   const MetricLabels job{{"job_name", measured.job}};
   metrics.Add("troupe_job_data_wait_seconds_total", job, report.data_wait_seconds());
+  if (report.routed_choices() > 0) {
+    metrics.Add("troupe_job_router_routed_total", job, static_cast<double>(report.routed_choices()));
+    metrics.Add("troupe_job_router_dropped_total", job,
+                static_cast<double>(report.dropped_choices()));
+  }
   if (report.step_seconds() > 0) {
     metrics.Set("troupe_pipeline_bubble_ratio",
                 {{"job_name", measured.job}, {"rank", std::to_string(report.rank())}},
@@ -91,6 +96,10 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
   metrics.DeclareGauge("troupe_job_state", "1 for the state the job is in, else 0.");
   metrics.DeclareCounter("troupe_job_data_wait_seconds_total",
                          "Time that ranks waited for data, summed.");
+  metrics.DeclareCounter("troupe_job_router_routed_total",
+                         "Choices of experts that routers made, of all blocks E.");
+  metrics.DeclareCounter("troupe_job_router_dropped_total",
+                         "Choices of experts that were dropped beyond a capacity.");
   metrics.DeclareGauge("troupe_pipeline_bubble_ratio",
                        "Share of the last step that the rank waited for other pipeline stages.");
   metrics.DeclareGauge("troupe_checkpoint_duration_seconds",

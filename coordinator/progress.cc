@@ -75,6 +75,10 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   const double peak_flops =
       report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
   v1::StepEvent step = StepEventOf(report, model_flops, peak_flops);
+  if (job.spec.model().has_capacity_factor() && report.routed_choices() > 0) {
+    step.set_dropped_fraction(static_cast<double>(report.dropped_choices()) /
+                              static_cast<double>(report.routed_choices()));
+  }
   turn.effects.measurements.push_back(StepMeasured{job.id(), step, model_flops, peak_flops});
   JobUpdate update{job.id(), {}};
   *update.update.mutable_step() = step;

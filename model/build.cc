@@ -96,6 +96,14 @@ Status CheckExperts(const BuildOptions& options) {
         "rank routes its own rows",
         tensor, expert);
   }
+  const int64_t rows =
+      options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
+  if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
+    return InvalidArgument(
+        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
+        "expert × tensor takes equal parts",
+        rows, tensor);
+  }
   if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {
     return InvalidArgument("moe_intermediate_size {} is below tensor_parallel_degree {}",
                            e.moe_intermediate_size, tensor);
@@ -253,7 +261,8 @@ class StageBuilder {
         case 'E':
           if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
           x = BuildExperts(builder_, model_, block,
-                           {x, chunk.weights, tokens, options_.spread_experts_over_tensor});
+                           {x, chunk.weights, tokens, options_.spread_experts_over_tensor,
+                            options_.gather_dispatch});
           break;
         default:
           x = BuildMlp(builder_, model_, block, x);

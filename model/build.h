@@ -35,6 +35,9 @@ struct BuildOptions {
   // Experts are spread over expert × tensor, nothing of them is split; else the weights of each are split
   // over tensor. Needs sequence_parallel.
   bool spread_experts_over_tensor = false;
+  // All rows of the ranks over which experts are spread are gathered on each, which works on its own experts'
+  // choices and scatters the sums; else only what is routed travels, by all_to_all.
+  bool gather_dispatch = false;
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;

@@ -176,6 +176,61 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   refuse(options, "block 3 is 'M'");
 }
 
+TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOfExperts) {
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    for (const bool spread : {false, true}) {
+      for (const bool gathers : {false, true}) {
+        BuildOptions options = StageOptions(SmallMixture("AEAE"), {}, 2, 8);
+        options.mesh.degrees = PerAxis{{1, 2, 2, 2, 2, 2}};
+        options.model.num_key_value_heads = 4;
+        options.sequence_parallel = true;
+        options.spread_experts_over_tensor = spread;
+        options.gather_dispatch = gathers;
+        options.zero_stage = zero_stage;
+        for (int rank = 0; rank < 4; ++rank) {
+          options.mesh.coordinates[Axis::kExpert] = rank / 2;
+          options.mesh.coordinates[Axis::kTensor] = rank % 2;
+          const auto program = BuildProgram(options);
+          ASSERT_TRUE(program.ok()) << program.status();
+          for (const ParameterEntry& entry : program->parameters) {
+            const bool is_bank = program->value(entry.value).name.find("gate_up_proj") !=
+                                     std::string::npos &&
+                                 program->value(entry.value).name.find("shared") ==
+                                     std::string::npos;
+            if (!is_bank) continue;
+            // 4 experts of gate|up [2·10, 16] over expert 2 × tensor 2, and ZeRO over data_shard 2.
+            const Value& master = program->value(entry.value);
+            EXPECT_EQ(master.elements(), 4 * 2 * 10 * 16 / 4 / (zero_stage > 0 ? 2 : 1));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BuildProgramTest, RefusesExpertsThatDoNotFitNamingTheNumbers) {
+  BuildOptions options = StageOptions(SmallMixture("AE"), {}, 1, 9);
+  options.mesh.degrees[Axis::kTensor] = 2;
+  options.mesh.degrees[Axis::kExpert] = 2;
+  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
+              testing::HasSubstr("tensor_parallel_degree 2 beside expert_parallel_degree 2 needs"));
+  options.sequence_parallel = true;
+  EXPECT_TRUE(BuildProgram(options).ok());
+  options.spread_experts_over_tensor = true;
+  EXPECT_TRUE(BuildProgram(options).ok());
+  options.gather_dispatch = true;
+  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
+              testing::HasSubstr("9 rows of a microbatch are no multiple of tensor"));
+  options.gather_dispatch = false;
+  options.model.experts.num_experts = 6;
+  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
+              testing::HasSubstr("num_experts 6 must be a multiple of expert_parallel_degree 2 × "));
+  options.spread_experts_over_tensor = false;
+  options.model.experts.moe_intermediate_size = 1;
+  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
+              testing::HasSubstr("moe_intermediate_size 1 is below tensor_parallel_degree 2"));
+}
+
 TEST(BuildProgramTest, TiedEmbeddingsAreOneParameterOnOneStageAndOwnedByTwoElse) {
   const auto tied_on = [](const Program& program) {
     int count = 0;

@@ -105,6 +105,59 @@ TEST(CollectivesTest, SequenceParallelismSendsTheSameBytesAndShrinksWhatCrossesS
   EXPECT_EQ(stage.value(stage.chunks[0].output).dims[0].global, 16);
 }
 
+// Of every rank of `mesh` over the axes of a block E.
+double FlopsOfAllRanks(BuildOptions options) {
+  const PerAxis degrees = options.mesh.degrees;
+  double sum = 0;
+  for (int tensor = 0; tensor < degrees[Axis::kTensor]; ++tensor) {
+    for (int expert = 0; expert < degrees[Axis::kExpert]; ++expert) {
+      options.mesh.coordinates[Axis::kTensor] = tensor;
+      options.mesh.coordinates[Axis::kExpert] = expert;
+      sum += ModelFlops(BuildProgram(options).value(), 0).total();
+    }
+  }
+  return sum;
+}
+
+TEST(ModelFlopsTest, OfExpertsAreThoseOfTheActiveOnesOverEveryAxis) {
+  ModelConfig model = SmallMixture("E");
+  const Program one = BuildProgram(StageOptions(model, {}, 2, 8)).value();
+  // 16 tokens through 2 + 1 experts of gate, up and down [10, 16], and the head [37, 16].
+  const double forward = 16 * 2.0 * ((2 + 1) * 3 * 10 * 16 + 37 * 16);
+  EXPECT_DOUBLE_EQ(ModelFlops(one, 0).total(), 3 * forward);
+  for (const bool gathers : {false, true}) {
+    for (const bool spread : {false, true}) {
+      BuildOptions options = StageOptions(model, {}, 2, 8);
+      options.mesh.degrees[Axis::kTensor] = 2;
+      options.mesh.degrees[Axis::kExpert] = 2;
+      options.sequence_parallel = true;
+      options.spread_experts_over_tensor = spread;
+      options.gather_dispatch = gathers;
+      // Each expert rank has 2 samples of its own.
+      EXPECT_DOUBLE_EQ(FlopsOfAllRanks(options), 2 * 3 * forward);
+    }
+  }
+  BuildOptions whole_rows = StageOptions(model, {}, 2, 8);
+  whole_rows.mesh.degrees[Axis::kTensor] = 2;
+  EXPECT_DOUBLE_EQ(FlopsOfAllRanks(whole_rows), 3 * forward);
+}
+
+TEST(CollectivesTest, OfExpertsCountWhatRoutingIsExpectedToSend) {
+  BuildOptions options = StageOptions(SmallMixture("E"), {}, 2, 8);
+  options.mesh.degrees[Axis::kTensor] = 2;
+  options.mesh.degrees[Axis::kExpert] = 2;
+  options.sequence_parallel = true;
+  const Program program = BuildProgram(options).value();
+  double routed = 0;
+  for (const CollectiveCost& cost : Collectives(program, program.Ops(0, Piece::kForward))) {
+    if (cost.kind != OpKind::kGatherRouted) continue;
+    routed += static_cast<double>(cost.payload_bytes);
+    EXPECT_DOUBLE_EQ(cost.sent_bytes, 0.5 * static_cast<double>(cost.payload_bytes));
+  }
+  // 2 · 8 tokens with 2 choices of 16 floats, whatever the buffers hold.
+  EXPECT_DOUBLE_EQ(routed, 2 * 8 * 2 * 16 * 4);
+}
+
 TEST(ModelFlopsTest, OfContextRanksAddUpToTheWhole) {
   ModelConfig model = SmallModel("ADAD");
   const double whole = ModelFlops(BuildProgram(StageOptions(model, {}, 2, 8)).value(), 0).total();

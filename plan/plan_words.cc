@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "model/program/placement.h"
+#include "plan/stage_inputs.h"
 
 namespace troupe {
 namespace {
@@ -120,7 +121,9 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
         "parallelism.context_parallel_method is all_to_all: without a context axis it changes "
         "nothing");
   }
-  if (spec.parallelism().expert_dispatch() == "all_gather") {
+  const bool spreads =
+      plan.mesh().expert() > 1 || SpreadsExpertsOverTensor(spec.parallelism());
+  if (spec.parallelism().expert_dispatch() == "all_gather" && !spreads) {
     lines.push_back(
         "parallelism.expert_dispatch is all_gather: without an expert axis it changes nothing");
   }

@@ -91,6 +91,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.sequence_parallel =
       spec.parallelism().sequence_parallel() && mesh.degrees()[model::Axis::kTensor] > 1;
   options.spread_experts_over_tensor = SpreadsExpertsOverTensor(spec.parallelism());
+  options.gather_dispatch = spec.parallelism().expert_dispatch() == "all_gather";
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;

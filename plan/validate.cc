@@ -427,11 +427,6 @@ class Validator {
          {"ring", "all_to_all"});
     Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
          {"all_to_all", "all_gather"});
-    if (parallelism.expert_parallel_degree() > 1 && parallelism.expert_dispatch() == "all_gather") {
-      violations_.Add("parallelism.expert_dispatch",
-                      "is all_gather beside expert_parallel_degree = {}; this build has all_to_all",
-                      parallelism.expert_parallel_degree());
-    }
     const auto& recomputation = spec_.activation_recomputation();
     Word("activation_recomputation.mode", recomputation.mode(), {"none", "selective", "full"});
     if (recomputation.has_num_layers()) {

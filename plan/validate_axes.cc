@@ -1,5 +1,6 @@
 #include "plan/validate_axes.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -86,6 +87,16 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
                       "is 1, and model.num_experts = {} is no multiple of expert_parallel_degree {} "
                       "× tensor_parallel_degree {}, over which experts are spread",
                       spec.model().num_experts(), expert, tensor);
+    }
+    const int64_t context = std::max<int64_t>(1, spec.parallelism().context_parallel_degree());
+    const int64_t rows =
+        spec.training().micro_batch_size() * spec.training().sequence_length() / context;
+    if (spec.parallelism().expert_dispatch() == "all_gather" && rows % tensor != 0) {
+      violations->Add("parallelism.expert_dispatch",
+                      "is all_gather, and the {} rows of a microbatch on a context rank are no "
+                      "multiple of tensor_parallel_degree = {}: all_gather over expert × tensor "
+                      "takes equal parts",
+                      rows, tensor);
     }
   } else if (spec.model().moe_intermediate_size() < tensor) {
     violations->Add("parallelism.tensor_parallel_degree",

@@ -253,8 +253,7 @@ TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
            {"model.num_shared_experts=-1", "model.num_shared_experts", "is -1"},
            {"training.micro_batch_size=8", "training.global_batch_size",
             "times expert_parallel_degree = 4 times micro_batch_size = 8"},
-           {"parallelism.expert_dispatch=all_gather", "parallelism.expert_dispatch",
-            "beside expert_parallel_degree = 4"},
+           {"parallelism.expert_dispatch=broadcast", "parallelism.expert_dispatch", "\"broadcast\""},
            {"parallelism.tensor_parallel_degree=2", "parallelism.sequence_parallel",
             "tensor_parallel_degree = 2 beside expert_parallel_degree = 4 needs it"},
            {"parallelism={expert_parallel_degree: 2, tensor_parallel_degree: 4, sequence_parallel: "

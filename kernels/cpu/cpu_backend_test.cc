@@ -429,6 +429,20 @@ TEST_P(CpuKernel, RoutersMatch) {
           {Empty(DType::kFloat32, {samples, lanes})}};
       const TestValue own{DType::kFloat32, {samples, lanes}, RunOp(reference, load).outputs[0]};
       EXPECT_EQ(RunOp(*backend_, load).outputs[0], own.numbers);
+      // Of the experts from the second on; some choices were dropped.
+      model::RouterAttributes of_rank = router;
+      of_rank.first_expert = experts > 1 ? 1 : 0;
+      of_rank.local_experts = experts > 1 ? experts - 1 : 1;
+      const TestOp slots{OpKind::kRouterSlots,
+                         of_rank,
+                         {chosen, {DType::kInt32, {rows, top_k}, choice.outputs[2]}},
+                         {Empty(DType::kInt32, {rows, top_k}),
+                          Empty(DType::kInt32, {of_rank.local_experts})}};
+      const TestResult own_slots = RunOp(reference, slots);
+      EXPECT_EQ(RunOp(*backend_, slots).outputs, own_slots.outputs);
+      EXPECT_EQ(own_slots.outputs[1],
+                std::vector<double>(choice.outputs[3].begin() + of_rank.first_expert,
+                                    choice.outputs[3].end()));
       TestValue whole = own;
       for (double& number : whole.numbers) number += static_cast<double>(random_.Integer(0, 9));
       for (const bool first : {false, true}) {

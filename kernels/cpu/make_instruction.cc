@@ -355,6 +355,11 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                                 std::get<model::RouterAttributes>(op.attributes)};
       return OnKernel(args, &RouterLoad, 1);
     }
+    case OpKind::kRouterSlots: {
+      const RouterSlotsArgs args{ints(in(0)), ints(in(1)), ints(out(0)), ints(out(1)), elements,
+                                 std::get<model::RouterAttributes>(op.attributes)};
+      return OnKernel(args, &RouterSlots, 1);
+    }
     case OpKind::kRouterLoss: {
       const RouterLossArgs args{floats(in(0)),
                                 floats(in(1)),

@@ -42,6 +42,16 @@ struct RouterLoadArgs {
 };
 void RouterLoad(const RouterLoadArgs& args, int thread, int threads);
 
+struct RouterSlotsArgs {
+  const int32_t* chosen;  // i[R,k] of all ranks
+  const int32_t* slots;   // i[R,k] of all ranks
+  int32_t* own;           // i[R,k]
+  int32_t* counts;        // i[L]
+  int64_t choices;        // R·k
+  model::RouterAttributes router;
+};
+void RouterSlots(const RouterSlotsArgs& args, int thread, int threads);
+
 struct RouterLossArgs {
   const float* logits;      // f[R,E]
   const float* own_load;    // f[B,E+1] of this rank's rows

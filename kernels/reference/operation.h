@@ -79,6 +79,7 @@ void RouterLoss(const Operation& operation);
 void RouterLossGrad(const Operation& operation);
 void RouterBias(const Operation& operation);
 void RouterLoad(const Operation& operation);
+void RouterSlots(const Operation& operation);
 void Permute(const Operation& operation);
 void PermuteGrad(const Operation& operation);
 void GroupedMatmul(const Operation& operation);

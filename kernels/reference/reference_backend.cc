@@ -122,6 +122,9 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kRouterLoad:
       r::RouterLoad(operation);
       return OkStatus();
+    case OpKind::kRouterSlots:
+      r::RouterSlots(operation);
+      return OkStatus();
     case OpKind::kGatherRouted:
       return r::GatherRouted(operation);
     case OpKind::kScatterRouted:

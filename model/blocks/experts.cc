@@ -72,6 +72,87 @@ ValueId AddRouter(ProgramBuilder& builder, const ModelConfig& config, const std:
   return builder.Unsharded(index);
 }
 
+// What a router made of this rank's rows.
+struct Routed {
+  ValueId normed, weights, chosen, slots, counts;
+  int64_t rows;   // of this rank
+  int64_t bound;  // of the rows that its experts may get
+};
+
+// Rows of this rank's experts, and what brings back what they make.
+struct Dispatched {
+  ValueId rows, counts;
+  ValueId slots = kNoValue, weights = kNoValue;  // of all ranks' rows, where these were gathered
+};
+
+CollectiveAttributes ExchangeOf(const RouterAttributes& router, const Spread& spread,
+                                int64_t bound) {
+  return {.group = spread.group,
+          .purpose = CollectivePurpose::kDispatch,
+          .rows_in = router.slots,
+          .rows_out = bound};
+}
+
+Dispatched ExchangeDispatch(ProgramBuilder& builder, const std::string& name,
+                            const RouterAttributes& router, const Spread& spread,
+                            const Routed& routed) {
+  const CollectiveAttributes exchange = ExchangeOf(router, spread, routed.bound);
+  const ValueId received =
+      builder.Emit(OpKind::kAllToAll, exchange, {routed.counts}, name + "counts.received");
+  const ValueId permuted = builder.Emit(OpKind::kPermute, router, {routed.normed, routed.slots},
+                                        name + "permuted");
+  return {builder.Emit(OpKind::kAllToAll, exchange, {permuted, routed.counts, received},
+                       name + "dispatched"),
+          received};
+}
+
+ValueId ExchangeCombine(ProgramBuilder& builder, const std::string& name,
+                        const RouterAttributes& router, const Spread& spread,
+                        const Routed& routed, const Dispatched& sent, ValueId made) {
+  CollectiveAttributes inverse = ExchangeOf(router, spread, routed.bound);
+  std::swap(inverse.rows_in, inverse.rows_out);
+  const ValueId returned = builder.Emit(OpKind::kAllToAll, inverse,
+                                        {made, sent.counts, routed.counts}, name + "returned");
+  return builder.Emit(OpKind::kCombine, router, {returned, routed.slots, routed.weights},
+                      name + "combined");
+}
+
+Dispatched GatherDispatch(ProgramBuilder& builder, const std::string& name,
+                          RouterAttributes router, const Spread& spread, const Routed& routed) {
+  CollectiveAttributes gather = {spread.group, CollectivePurpose::kDispatch};
+  CollectiveAttributes gather_choices = gather;
+  gather_choices.replicated = true;
+  const auto all = [&](ValueId of, const char* what) {
+    return builder.Emit(OpKind::kAllGather, gather, {of}, name + what);
+  };
+  const auto all_choices = [&](ValueId of, const char* what) {
+    return builder.Emit(OpKind::kAllGather, gather_choices, {of}, name + what);
+  };
+  const ValueId rows = all(routed.normed, "normed.gathered");
+  const ValueId weights = all(routed.weights, "weights.gathered");
+  const ValueId chosen = all_choices(routed.chosen, "choices.gathered");
+  const ValueId slots = all_choices(routed.slots, "slots.gathered");
+  router.slots = routed.bound;
+  router.spread = spread.group;
+  router.first_expert = spread.experts.begin;
+  router.local_experts = spread.experts.size();
+  const std::vector<ValueId> own =
+      builder.EmitAll(OpKind::kRouterSlots, router, {chosen, slots},
+                      {name + "slots.own", name + "counts.own"});
+  return {builder.Emit(OpKind::kPermute, router, {rows, own[0]}, name + "dispatched"), own[1],
+          own[0], weights};
+}
+
+ValueId ScatterCombine(ProgramBuilder& builder, const std::string& name,
+                       const RouterAttributes& router, const Spread& spread,
+                       const Dispatched& sent, ValueId made) {
+  const ValueId partial = builder.Emit(OpKind::kCombine, router, {made, sent.slots, sent.weights},
+                                       name + "combined.partial");
+  return builder.Emit(OpKind::kReduceScatter,
+                      CollectiveAttributes{spread.group, CollectivePurpose::kDispatch}, {partial},
+                      name + "combined");
+}
+
 }  // namespace
 
 int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
@@ -84,7 +165,7 @@ int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
 
 ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block,
                      const ExpertInputs& inputs) {
-  const auto [x, weights, tokens, spread_over_tensor] = inputs;
+  const auto [x, weights, tokens, spread_over_tensor, gather_dispatch] = inputs;
   const std::string name = fmt::format("block{}.experts.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const ExpertConfig& e = config.experts;
@@ -155,18 +236,11 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
       builder.Emit(OpKind::kAllReduce, samples, {load}, name + "load.samples");
   builder.AddRouterLoss(name + "router_totals", router, {logits, load, whole_load, counts});
 
-  const CollectiveAttributes exchange = {.group = spread.group,
-                                         .purpose = CollectivePurpose::kDispatch,
-                                         .rows_in = router.slots,
-                                         .rows_out = bound};
-  CollectiveAttributes inverse = exchange;
-  std::swap(inverse.rows_in, inverse.rows_out);
-  const ValueId received =
-      builder.Emit(OpKind::kAllToAll, exchange, {counts}, name + "counts.received");
-  const ValueId permuted =
-      builder.Emit(OpKind::kPermute, router, {normed, slots}, name + "permuted");
-  const ValueId dispatched = builder.Emit(OpKind::kAllToAll, exchange,
-                                          {permuted, counts, received}, name + "dispatched");
+  const Routed routed = {normed, choice_weights, choice[1], slots, counts, rows, bound};
+  const bool gathers = gather_dispatch && spread.ranks > 1;
+  const Dispatched sent = gathers ? GatherDispatch(builder, name, router, spread, routed)
+                                  : ExchangeDispatch(builder, name, router, spread, routed);
+  const ValueId dispatched = sent.rows, received = sent.counts;
   const bool splits = !spread.over_tensor;
   CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
   gather.rows_in = bound;
@@ -203,10 +277,8 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   } else if (splits) {
     made = builder.AllReduce(made, ReduceKind::kSum, name + "made.sum");
   }
-  const ValueId returned = builder.Emit(OpKind::kAllToAll, inverse, {made, received, counts},
-                                        name + "returned");
-  const ValueId combined = builder.Emit(OpKind::kCombine, router, {returned, slots, choice_weights},
-                                        name + "combined");
+  const ValueId combined = gathers ? ScatterCombine(builder, name, router, spread, sent, made)
+                                   : ExchangeCombine(builder, name, router, spread, routed, sent, made);
   const ValueId sum = builder.Emit(OpKind::kAdd, NoAttributes(), {x, combined}, name + "sum");
   if (e.num_shared_experts == 0) return sum;
 

@@ -11,7 +11,12 @@
 //   experts' rows = gather_routed(all_to_all(…));  … = all_to_all⁻¹(scatter_routed(partial sums))
 //
 // and without it all ranks route the same rows; or experts are spread over expert × tensor, and
-// the all_to_all is of these ranks together. Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
+// the all_to_all is of these ranks together.
+//
+// With gather_dispatch rows, weights and choices of the ranks over which experts are spread are gathered
+// instead, each rank permutes the choices of its own experts, and sums are scattered:
+//
+//   y = x + reduce_scatter(combine(experts(permute(all_gather(n))), all_gather(weights))) Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
 // mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight; a bias that
 // balances is mlp.gate.e_score_correction_bias.
 #ifndef TROUPE_MODEL_BLOCKS_EXPERTS_H_
@@ -31,6 +36,7 @@ struct ExpertInputs {
   ValueId weights;     // f[rows of all tensor ranks], of the loss
   int64_t tokens;      // of a whole sample
   bool spread_over_tensor;  // experts over expert × tensor; needs sequence parallelism
+  bool gather_dispatch;     // all_gather, not all_to_all
 };
 
 // Returns y c[R,H] and appends the router's totals to program().router_totals. REQUIRES: the degrees

@@ -20,28 +20,6 @@ uint8_t ExpertAxes(const Value& rows) {
   return group.axes;
 }
 
-// Checks rows or a bank on these axes and returns the value without them, for the common rule.
-StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due) {
-  Value apart = value;
-  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
-    if (!(axes & GroupOf(axis).axes)) continue;
-    if (value.placement[axis] != due) {
-      return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
-                             ToText(value.placement[axis]), Name(axis), ToText(due));
-    }
-    apart.placement[axis] = Replicated();
-  }
-  return apart;
-}
-
-// The common rule's placement with these axes.
-Placement With(Placement placement, uint8_t axes, AxisPlacement of_experts) {
-  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
-    if (axes & GroupOf(axis).axes) placement[axis] = of_experts;
-  }
-  return placement;
-}
-
 Status CheckCounts(const Value& counts, const Value& rows) {
   TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
   return Apart(counts, ExpertAxes(rows), kByExpert).status();

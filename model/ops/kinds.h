@@ -57,6 +57,7 @@ OpRules RouterBiasRules();
 OpRules RouterLoadRules();
 OpRules GatherRoutedRules();
 OpRules ScatterRoutedRules();
+OpRules RouterSlotsRules();
 
 }  // namespace troupe::model
 

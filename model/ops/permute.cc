@@ -1,5 +1,6 @@
 // kPermute, kPermuteGrad: rows of tokens into a buffer sorted by expert, one for each choice that is
-// not dropped, and the sum of their gradients back.
+// not dropped, and the sum of their gradients back. Where slots are of each rank's own experts
+// (kRouterSlots), rows are Copied and the sum is a part of the whole.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -7,10 +8,15 @@
 namespace troupe::model {
 namespace {
 
+const AxisPlacement kOwnChoices = Shard(1, ShardHow::kExperts);
+const AxisPlacement kOwnRows = Shard(0, ShardHow::kExperts);
+
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
                                        Inputs in) {
-  const Value &x = *in[0], &slots = *in[1];
-  TROUPE_RETURN_IF_ERROR(ExpectType(slots, DType::kInt32, 2));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kInt32, 2));
+  const uint8_t own = SelectedAxes(*in[1]);
+  TROUPE_ASSIGN_OR_RETURN(const Value x, Apart(*in[0], own, Copied()));
+  TROUPE_ASSIGN_OR_RETURN(const Value slots, Apart(*in[1], own, kOwnChoices));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&x, "rh"}, {&slots, "rk", false}}, "hk"));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(x, 0, slots, 0));
@@ -18,17 +24,22 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   return std::vector<ValueType>{{x.dtype,
                                  {{"slots", rows * (x.dims[0].global / x.dims[0].local), rows},
                                   x.dims[1]},
-                                 letters.Output("rh"),
+                                 With(letters.Output("rh"), own, kOwnRows),
                                  {}}};
 }
 
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
-  const Value &dy = *in[0], &slots = *in[1];
-  TROUPE_RETURN_IF_ERROR(ExpectType(slots, DType::kInt32, 2));
+  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kInt32, 2));
+  const uint8_t own = SelectedAxes(*in[1]);
+  TROUPE_ASSIGN_OR_RETURN(const Value dy, Apart(*in[0], own, kOwnRows));
+  TROUPE_ASSIGN_OR_RETURN(const Value slots, Apart(*in[1], own, kOwnChoices));
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
                           ShardedLetters::Of({{&dy, "rh"}, {&slots, "rk", false}}, "hk"));
-  return std::vector<ValueType>{{dy.dtype, {slots.dims[0], dy.dims[1]}, letters.Output("rh"), {}}};
+  return std::vector<ValueType>{{dy.dtype,
+                                 {slots.dims[0], dy.dims[1]},
+                                 With(letters.Output("rh"), own, PartialSum()),
+                                 {}}};
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {

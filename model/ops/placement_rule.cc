@@ -87,6 +87,34 @@ Placement ShardedLetters::Output(std::string_view letters, std::optional<ShardHo
   return placement;
 }
 
+uint8_t SelectedAxes(const Value& slots) {
+  CollectiveGroup group;
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (slots.placement[axis] == Shard(1, ShardHow::kExperts)) group.axes |= GroupOf(axis).axes;
+  }
+  return group.axes;
+}
+
+StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due) {
+  Value apart = value;
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (!(axes & GroupOf(axis).axes)) continue;
+    if (value.placement[axis] != due) {
+      return InvalidArgument("input {} is {} on axis {} where {} is due", value.name,
+                             ToText(value.placement[axis]), Name(axis), ToText(due));
+    }
+    apart.placement[axis] = Replicated();
+  }
+  return apart;
+}
+
+Placement With(Placement placement, uint8_t axes, AxisPlacement on_them) {
+  for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
+    if (axes & GroupOf(axis).axes) placement[axis] = on_them;
+  }
+  return placement;
+}
+
 Status ExpectType(const Value& value, DType dtype, size_t dims) {
   if (value.dtype == dtype && value.dims.size() == dims) return OkStatus();
   return InvalidArgument("input {} is {} of {} dims where {} of {} is due", value.name,

@@ -50,6 +50,14 @@ class ShardedLetters {
 // cut samples leave parts of a sum.
 Placement LoadPlacement(const Placement& rows);
 
+// The axes over which the choices that `slots` has rows for are those of each rank's own experts: there
+// rows of tokens are whole (Copied), and rows of the buffer Shard(0) by expert.
+uint8_t SelectedAxes(const Value& slots);
+// `value` without these axes, for the common rule. INVALID_ARGUMENT where it is not `due` on one.
+StatusOr<Value> Apart(const Value& value, uint8_t axes, AxisPlacement due);
+// `placement` with these axes.
+Placement With(Placement placement, uint8_t axes, AxisPlacement on_them);
+
 // INVALID_ARGUMENT unless `value` has this dtype and this many dims.
 Status ExpectType(const Value& value, DType dtype, size_t dims);
 // INVALID_ARGUMENT unless dim `a_dim` of `a` and dim `b_dim` of `b` have the same extents.

@@ -57,7 +57,8 @@ const OpRules& RulesOf(OpKind kind) {
                                                           RouterBiasRules(),
                                                           RouterLoadRules(),
                                                           GatherRoutedRules(),
-                                                          ScatterRoutedRules()};
+                                                          ScatterRoutedRules(),
+                                                          RouterSlotsRules()};
   return kRules[static_cast<int>(kind)];
 }
 

@@ -53,8 +53,9 @@ const char* Name(OpKind kind) {
                                                       "router_bias",
                                                       "router_load",
                                                       "gather_routed",
-                                                      "scatter_routed"};
-  static_assert(static_cast<int>(OpKind::kScatterRouted) + 1 == kNumOpKinds);
+                                                      "scatter_routed",
+                                                      "router_slots"};
+  static_assert(static_cast<int>(OpKind::kRouterSlots) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

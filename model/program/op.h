@@ -85,6 +85,9 @@
 // kRouterLoad             experts i[R,k], weights f[all rows of the      load f[B,E+1] of each of the B samples: choices of each
 //                         tensor ranks]                                 expert by this rank's rows, dropped ones included, and
 //                                                                       the sum W of their weights
+// kRouterSlots            experts i[R,k], slots i[R,k] of all ranks      slots i[R,k]: row in the buffer of this rank's experts,
+//                         of the group, one after the other             sorted by expert, then token; -1 of others' experts and
+//                                                                       of dropped choices; counts i[L]
 // kRouterLoss             logits, load, load of whole samples, counts   totals d[3+E] +=: {Σ W·auxiliary, Σ W·z, dropped,
 //                                                                       routed to each expert}, W: a sample's sum of
 //                                                                       weights (formulas: model/ops/router_loss.cc)
@@ -131,9 +134,9 @@ enum class OpKind : uint8_t {
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
-  kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted,
+  kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
 };
-inline constexpr int kNumOpKinds = 51;
+inline constexpr int kNumOpKinds = 52;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -220,6 +223,9 @@ struct RouterAttributes {
   int64_t first_row = 0;     // of this rank among the rows of its tensor ranks
   int64_t capacity = 0;      // rows that an expert takes of this rank's tokens; 0: all
   int64_t slots = 0;         // S
+  CollectiveGroup spread;    // of kRouterSlots: over which experts are spread
+  int64_t first_expert = 0;  // and those of this rank
+  int64_t local_experts = 0;
   double aux_loss_coef = 0;  // of the auxiliary loss
   double z_loss_coef = 0;
   DType compute = DType::kFloat32;  // c

@@ -41,6 +41,20 @@ Program ValidSharded(int zero_stage, int pipe, bool tied, int64_t samples = 2,
   return BuildProgram(options).value();
 }
 
+// A mixture over data, expert, tensor and context; each rank has its own rows.
+Program ValidMixture(bool spread, bool gathers) {
+  ModelConfig model = SmallMixture("AE");
+  model.experts.bias_update_rate = 0.1;
+  model.num_key_value_heads = 4;
+  MeshView mesh;
+  mesh.degrees = PerAxis{{1, 2, 1, 2, 2, 2}};
+  BuildOptions options = StageOptions(model, mesh, 2, 8);
+  options.sequence_parallel = true;
+  options.spread_experts_over_tensor = spread;
+  options.gather_dispatch = gathers;
+  return BuildProgram(options).value();
+}
+
 std::vector<Program> AllValid() {
   std::vector<Program> programs = {Valid(1, 0, false), Valid(2, 0, true), Valid(2, 1, true),
                                    Valid(3, 1, false)};
@@ -48,13 +62,17 @@ std::vector<Program> AllValid() {
     programs.push_back(ValidSharded(zero_stage, 1, true));
     programs.push_back(ValidSharded(zero_stage, 2, true));
   }
+  for (const bool spread : {false, true}) {
+    for (const bool gathers : {false, true}) programs.push_back(ValidMixture(spread, gathers));
+  }
   return programs;
 }
 
 bool IsConversion(const Op& op) {
   return op.kind == OpKind::kAllReduce || op.kind == OpKind::kCopy ||
          op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather ||
-         op.kind == OpKind::kControlReduce;
+         op.kind == OpKind::kControlReduce || op.kind == OpKind::kAllToAll ||
+         op.kind == OpKind::kGatherRouted || op.kind == OpKind::kScatterRouted;
 }
 
 // Makes every operation that reads `from` read `to`.

@@ -21,6 +21,7 @@ std::string NameOf(const Spread& spread) {
   add("Pipe", spread.pipe);
   if (spread.over_tensor) name += "Spread";
   if (spread.by_rows) name += "Rows";
+  if (spread.gathers) name += "Gather";
   if (spread.schedule != std::string("1F1B")) name += spread.schedule;
   return name.empty() ? "One" : name;
 }
@@ -48,6 +49,7 @@ v1::JobSpec Mixture(const Spread& spread, int64_t steps) {
   parallelism.set_context_parallel_degree(spread.context);
   if (spread.context > 1) parallelism.set_context_parallel_method("all_to_all");
   parallelism.set_sequence_parallel(spread.by_rows || (spread.tensor > 1 && spread.expert > 1));
+  if (spread.gathers) parallelism.set_expert_dispatch("all_gather");
   if (spread.over_tensor) parallelism.set_expert_tensor_parallel_degree(1);
   ApplyDefaults(&spec);
   return spec;

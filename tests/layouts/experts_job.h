@@ -20,6 +20,7 @@ struct Spread {
   int zero_stage = 3;            // of shard > 1
   bool over_tensor = false;      // experts over expert × tensor
   bool by_rows = false;          // sequence parallelism; always beside tensor and expert
+  bool gathers = false;          // expert_dispatch: all_gather
   const char* schedule = "1F1B";
 
   int ranks() const { return expert * data * pipe * tensor * context * shard; }

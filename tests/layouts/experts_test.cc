@@ -18,6 +18,24 @@ const std::vector<StepResult>& SingleRank() {
   return steps;
 }
 
+// Rows that no degree divides: 3 · 7 on two tensor ranks.
+TEST(Experts, UnevenRowsAreRoutedAsAnyOthers) {
+  const auto job = [](const Spread& spread) {
+    v1::JobSpec spec = Mixture(spread, 4);
+    spec.mutable_training()->set_sequence_length(7);
+    spec.mutable_training()->set_micro_batch_size(3);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}), {.steps = 4});
+  for (const Spread& spread :
+       {Spread{.tensor = 2, .by_rows = true}, Spread{.expert = 2, .tensor = 2},
+        Spread{.expert = 2, .tensor = 2, .over_tensor = true},
+        Spread{.expert = 2, .tensor = 2, .gathers = true},
+        Spread{.tensor = 4, .over_tensor = true, .by_rows = true}}) {
+    ExpectClose(RunOrDie(job(spread), {.steps = 4}), expected);
+  }
+}
+
 class ExpertLayouts : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(ExpertLayouts, FirstTwentyLossesEqualTheSingleRanks) {
@@ -81,6 +99,17 @@ INSTANTIATE_TEST_SUITE_P(
     kName);
 
 INSTANTIATE_TEST_SUITE_P(
+    AllGather, ExpertLayouts,
+    ::testing::Values(Spread{.expert = 2, .gathers = true}, Spread{.expert = 4, .gathers = true},
+                      Spread{.expert = 2, .tensor = 2, .gathers = true},
+                      Spread{.expert = 2, .tensor = 2, .over_tensor = true, .gathers = true},
+                      Spread{.tensor = 4, .over_tensor = true, .by_rows = true, .gathers = true},
+                      Spread{.expert = 2, .context = 2, .gathers = true},
+                      Spread{.expert = 2, .shard = 2, .gathers = true},
+                      Spread{.expert = 2, .pipe = 2, .gathers = true, .schedule = "ZBV"}),
+    kName);
+
+INSTANTIATE_TEST_SUITE_P(
     Schedules, ExpertLayouts,
     ::testing::Values(Spread{.expert = 2, .pipe = 2, .schedule = "GPipe"},
                       Spread{.expert = 2, .pipe = 2, .schedule = "Interleaved1F1B"},
@@ -136,15 +165,27 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
   ExpectClose(RunOrDie(job({.expert = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .data = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .pipe = 2})), expected);
+  ExpectClose(RunOrDie(job({.expert = 2, .gathers = true})), expected);
+  // Groups of rows that each rank routes by itself: other drops than the single rank's, but one
+  // answer however experts are spread over them.
+  const std::vector<StepResult> by_rows = RunOrDie(job({.tensor = 2, .by_rows = true}));
+  EXPECT_NE(by_rows.back().loss, expected.back().loss);
+  ExpectClose(RunOrDie(job({.tensor = 2, .over_tensor = true, .by_rows = true})), by_rows);
+  ExpectClose(RunOrDie(job({.expert = 2, .tensor = 2})), by_rows);
+  ExpectClose(RunOrDie(job({.expert = 2, .tensor = 2, .over_tensor = true, .gathers = true})),
+              by_rows);
 }
 
 TEST(Experts, DroppedChoicesAreCountedOverAllRanksAndLayers) {
-  for (const Spread& spread : {Spread{}, Spread{.expert = 2, .pipe = 2}, Spread{.expert = 2, .data = 2}}) {
+  for (const Spread& spread :
+       {Spread{}, Spread{.expert = 2, .pipe = 2}, Spread{.expert = 2, .data = 2},
+        Spread{.expert = 2, .tensor = 2}, Spread{.tensor = 2}, Spread{.context = 2}}) {
     v1::JobSpec spec = Mixture(spread, 2);
     const std::vector<StepResult> whole = RunOrDie(spec, {.steps = 2});
     spec.mutable_model()->set_capacity_factor(0.5);
     const std::vector<StepResult> limited = RunOrDie(spec, {.steps = 2});
-    // 12 samples of 16 tokens with 2 choices in 2 layers; 8 experts that take 2 of each sample.
+    // 12 samples of 16 tokens with 2 choices in 2 layers; 8 experts that take 2 of each sample, or 1
+    // of each half of it.
     EXPECT_EQ(whole[0].routed, 12 * 16 * 2 * 2);
     EXPECT_EQ(whole[0].dropped, 0);
     EXPECT_EQ(limited[0].routed, whole[0].routed);
@@ -173,7 +214,9 @@ TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
   v1::JobSpec without = job({});
   without.mutable_model()->set_router_bias_update_rate(0);
   EXPECT_NE(RunOrDie(without, {.steps = 12}).back().loss, expected.back().loss);
-  for (const Spread& spread : {Spread{.expert = 2}, Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2}}) {
+  for (const Spread& spread :
+       {Spread{.expert = 2}, Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
+        Spread{.expert = 2, .tensor = 2}, Spread{.context = 2, .shard = 2}}) {
     ExpectClose(RunOrDie(job(spread), {.steps = 12, .after_steps = keep_bias}), expected);
     EXPECT_EQ(biases.back(), biases.front());
   }
@@ -186,26 +229,37 @@ TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
 }
 
 TEST(Experts, ARepeatIsBitIdentical) {
-  ExpectIdentical(RunOrDie(Mixture({.expert = 2, .pipe = 2})), RunOrDie(Mixture({.expert = 2, .pipe = 2})));
+  for (const Spread& spread :
+       {Spread{.expert = 2, .pipe = 2}, Spread{.expert = 2, .tensor = 2, .gathers = true}}) {
+    ExpectIdentical(RunOrDie(Mixture(spread)), RunOrDie(Mixture(spread)));
+  }
 }
 
 TEST(Experts, Bfloat16IsCloseToFloat32AndTrains) {
-  v1::JobSpec spec = Mixture({.expert = 2});
-  spec.mutable_training()->set_compute_dtype("bfloat16");
-  const std::vector<StepResult> actual = RunOrDie(spec);
   const std::vector<StepResult>& expected = SingleRank();
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, 3e-2 * expected[i].loss)
-        << "step " << actual[i].step;
+  for (const Spread& spread :
+       {Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2}, Spread{.expert = 2, .gathers = true},
+        Spread{.expert = 2, .shard = 2}}) {
+    v1::JobSpec spec = Mixture(spread);
+    spec.mutable_training()->set_compute_dtype("bfloat16");
+    const std::vector<StepResult> actual = RunOrDie(spec);
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_NEAR(actual[i].loss, expected[i].loss, 3e-2 * expected[i].loss)
+          << NameOf(spread) << ", step " << actual[i].step;
+    }
   }
 }
 
 TEST(Experts, RecomputationChangesNothing) {
   for (const char* mode : {"selective", "full"}) {
-    v1::JobSpec spec = Mixture({.expert = 2}, 4);
-    const std::vector<StepResult> expected = RunOrDie(spec, {.steps = 4});
-    spec.mutable_activation_recomputation()->set_mode(mode);
-    ExpectIdentical(RunOrDie(spec, {.steps = 4}), expected);
+    for (const Spread& spread :
+         {Spread{.expert = 2}, Spread{.expert = 2, .tensor = 2, .shard = 2},
+          Spread{.expert = 2, .context = 2, .gathers = true}}) {
+      v1::JobSpec spec = Mixture(spread, 4);
+      const std::vector<StepResult> expected = RunOrDie(spec, {.steps = 4});
+      spec.mutable_activation_recomputation()->set_mode(mode);
+      ExpectIdentical(RunOrDie(spec, {.steps = 4}), expected);
+    }
   }
 }
 

@@ -32,6 +32,8 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     report.set_tokens(result.tokens);
     report.set_model_flops(flops_.all - flops_.attention * (1 - result.seen_pairs));
     report.set_skipped(result.skipped);
+    report.set_routed_choices(result.routed);
+    report.set_dropped_choices(result.dropped);
     report.set_checkpoint_attempt(conditions.checkpoint_attempt);
     report.set_has_validation(result.validation_loss.has_value());
     report.set_validation_loss(result.validation_loss.value_or(0));

@@ -25,6 +25,8 @@ StepResult Result() {
   result.step_seconds = 0.5;
   result.tokens = 100;
   result.validation_loss = 3.0;
+  result.routed = 64;
+  result.dropped = 6;
   return result;
 }
 
@@ -33,10 +35,13 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   EXPECT_EQ(first.loss(), 2.5);
   EXPECT_EQ(first.model_flops(), 1e9);
   EXPECT_TRUE(first.has_validation());
+  EXPECT_EQ(first.routed_choices(), 64);
+  EXPECT_EQ(first.dropped_choices(), 6);
   const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {});
   EXPECT_EQ(other.loss(), 0);
   EXPECT_EQ(other.model_flops(), 0);
   EXPECT_FALSE(other.has_validation());
+  EXPECT_EQ(other.dropped_choices(), 0);
   EXPECT_EQ(other.step_seconds(), 0.5);
 }
 
