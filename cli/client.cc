@@ -57,6 +57,8 @@ StatusOr<Client> Client::Make(const CommandLine& line) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
   // A proxy of the environment has no business between this command and its coordinator.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A trace has as many bytes as the coordinator lets it have.
+  arguments.SetMaxReceiveMessageSize(-1);
   client.channel_ =
       grpc::CreateCustomChannel(client.address_, grpc::InsecureChannelCredentials(), arguments);
   client.jobs_ = v1::JobService::NewStub(client.channel_);

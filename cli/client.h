@@ -32,6 +32,8 @@ class Client {
   // Of a call that waits for a checkpoint, which is written between two steps of a job that may be
   // large.
   static constexpr std::chrono::seconds kCheckpointLimit{900};
+  // Of a trace of steps to come: somewhat more than the coordinator waits for them.
+  static constexpr std::chrono::seconds kTraceLimit{630};
   // A supervised coordinator is back within a second; an unsupervised one is given this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 

@@ -70,6 +70,20 @@ TEST(JsonTextTest, DescribeHasTheShapeOfTheContract) {
   EXPECT_EQ(JobToJson(job)["failure"]["cause"], "RANK_LOST");
 }
 
+TEST(JsonTextTest, AStepHasTheNormsOfItsBlocks) {
+  v1::StepEvent step;
+  for (const char* block : {"embedding", "block0 (A)"}) {
+    v1::BlockNorm* const norm = step.add_norms();
+    norm->set_block(block);
+    norm->set_gradient(0.5);
+    norm->set_parameter(2);
+  }
+  const Json json = Json::parse(StepToJsonLine(step));
+  EXPECT_EQ(json["norms"]["embedding"]["gradient"], 0.5);
+  EXPECT_EQ(json["norms"]["block0 (A)"]["parameter"], 2);
+  EXPECT_FALSE(Json::parse(StepToJsonLine(v1::StepEvent())).contains("norms"));
+}
+
 TEST(JsonTextTest, JobNamesHaveTwoForms) {
   EXPECT_EQ(JobName("x"), "jobs/x");
   EXPECT_EQ(JobName("jobs/x"), "jobs/x");

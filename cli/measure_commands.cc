@@ -1,10 +1,15 @@
 // receipt, trace: what a job measured.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
 #include "cli/receipt_text.h"
+#include "cli/trace_json.h"
 
 namespace troupe {
 namespace {
@@ -74,6 +79,65 @@ StatusOr<ExitCode> Receipt(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+// "5:8", or "5" for one step.
+StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
+  v1::TraceJobRequest request;
+  const char* const end = text.data() + text.size();
+  int64_t first = 0;
+  const auto begin = std::from_chars(text.data(), end, first);
+  int64_t last = first;
+  bool ok = begin.ec == std::errc();
+  if (ok && begin.ptr != end) {
+    const auto rest = *begin.ptr == ':' ? std::from_chars(begin.ptr + 1, end, last)
+                                        : std::from_chars_result{end, std::errc::invalid_argument};
+    ok = rest.ec == std::errc() && rest.ptr == end;
+  }
+  if (!ok) return InvalidArgument("--steps: \"{}\" is not FIRST:LAST", text);
+  request.set_first_step(first);
+  request.set_last_step(last);
+  return request;
+}
+
+StatusOr<ExitCode> Trace(const CommandLine& line) {
+  const auto steps = line.Get("--steps");
+  const auto output = line.Get("--output");
+  if (!steps || !output) return InvalidArgument("--steps FIRST:LAST and --output FILE are required");
+  TROUPE_ASSIGN_OR_RETURN(v1::TraceJobRequest request, ParseSteps(*steps));
+  request.set_name(JobName(line.positional()[0]));
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  v1::GetJobRequest named;
+  named.set_name(request.name());
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::GetJobResponse found,
+      client.Call<v1::GetJobResponse>(Client::Repeat::kSafe, Client::kCallLimit,
+                                      [&](auto* context, auto* response) {
+                                        return client.jobs().GetJob(context, named, response);
+                                      }));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::TraceJobResponse trace,
+      client.Call<v1::TraceJobResponse>(Client::Repeat::kSafe, Client::kTraceLimit,
+                                        [&](auto* context, auto* response) {
+                                          return client.jobs().TraceJob(context, request, response);
+                                        }));
+  const Json json = TraceToJson(trace, found.job());
+  std::ofstream file(*output, std::ios::binary | std::ios::trunc);
+  file << Dump(json) << '\n';
+  file.close();
+  if (!file) return ErrnoStatus(errno, *output);
+  int64_t dropped = 0;
+  for (const v1::RankTrace& rank : trace.ranks()) dropped += rank.dropped_operations();
+  if (dropped > 0) fmt::print(stderr, "warning: {} operations did not fit\n", dropped);
+  if (line.wants_json()) {
+    fmt::print("{}\n", Dump({{"output", *output},
+                             {"ranks", trace.ranks_size()},
+                             {"events", json["traceEvents"].size()}}));
+  } else {
+    fmt::print("{}: {} events of {} ranks\n", *output, json["traceEvents"].size(),
+               trace.ranks_size());
+  }
+  return ExitCode::kDone;
+}
+
 }  // namespace
 
 std::vector<Command> MeasureCommands() {
@@ -85,6 +149,14 @@ std::vector<Command> MeasureCommands() {
        .summary = "What a job measured, and under which conditions.",
        .flags = {{"--compare", "OTHER", "rank the two by tokens a second, if conditions are alike"}},
        .run = Receipt},
+      {.name = "trace",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "What each rank did when, for Chrome's tracing or Perfetto; waits for steps to come.",
+       .flags = {{"--steps", "FIRST:LAST", "of the newest group epoch"},
+                 {"--output", "FILE", "where the JSON goes"}},
+       .run = Trace},
   };
 }
 

@@ -203,6 +203,17 @@ grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(
   return Read(engine_, ViewReceipt, request, response);
 }
 
+grpc::ServerUnaryReactor* JobServiceShell::TraceJob(grpc::CallbackServerContext* context,
+                                                    const v1::TraceJobRequest* request,
+                                                    v1::TraceJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<TraceJobCall>(*request), [response](Reply& reply) {
+    *response = std::move(std::get<v1::TraceJobResponse>(reply.value));
+    return OkStatus();
+  });
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext* context,
                                                     const v1::PlanJobRequest* request,
                                                     v1::PlanJobResponse* response) {

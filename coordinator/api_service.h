@@ -40,6 +40,9 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* GetJobReceipt(grpc::CallbackServerContext* context,
                                           const v1::GetJobReceiptRequest* request,
                                           v1::GetJobReceiptResponse* response) override;
+  grpc::ServerUnaryReactor* TraceJob(grpc::CallbackServerContext* context,
+                                     const v1::TraceJobRequest* request,
+                                     v1::TraceJobResponse* response) override;
 
  private:
   Engine& engine_;

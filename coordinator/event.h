@@ -66,6 +66,11 @@ struct ReadLogsCall {
   CallId call = 0;
   v1::ReadJobLogsRequest request;
 };
+// Answered once every rank of the newest group has told its steps, or one cannot.
+struct TraceJobCall {
+  CallId call = 0;
+  v1::TraceJobRequest request;
+};
 // The caller went away or its deadline passed; what it asked for stands.
 struct CallAbandoned {
   CallId call = 0;
@@ -75,7 +80,8 @@ struct Event {
   MonotonicTime now;
   int64_t wall_ns = 0;  // for records only
   std::variant<Tick, WorkerSaid, SessionClosed, CreateJobCall, CancelJobCall, ResumeJobCall,
-               CreateCheckpointCall, PinCheckpointCall, RebuildJobCall, ReadLogsCall, CallAbandoned>
+               CreateCheckpointCall, PinCheckpointCall, RebuildJobCall, ReadLogsCall, TraceJobCall,
+               CallAbandoned>
       what;
 };
 
@@ -89,7 +95,7 @@ struct ToWorker {
 struct Reply {
   CallId call = 0;
   Status status;
-  std::variant<std::monostate, v1::Job, v1::CheckpointRecord> value;
+  std::variant<std::monostate, v1::Job, v1::CheckpointRecord, v1::TraceJobResponse> value;
 };
 
 // What watchers of `job` (an id) get.

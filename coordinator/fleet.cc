@@ -228,4 +228,13 @@ std::vector<v1::LeaseRecord> ReleaseNotHeld(const std::string& worker, const v1:
   return released;
 }
 
+std::string Shortened(const std::string& text) {
+  constexpr size_t kNotedBytes = 100;
+  std::string shown = text.substr(0, kNotedBytes);
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  }
+  return shown.size() < text.size() ? shown + "…" : shown;
+}
+
 }  // namespace troupe

@@ -63,6 +63,9 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
 Worker* FindBySession(SessionId session, Fleet* fleet);
 const Worker* FindWorker(const std::string& name, const Fleet& fleet);
 
+// A stranger's text as the log shows it: short, and on one line.
+std::string Shortened(const std::string& text);
+
 // The stream ended. Returns the worker's name, empty if no worker is bound to it.
 std::string CloseSession(SessionId session, MonotonicTime now, Fleet* fleet);
 

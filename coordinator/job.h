@@ -100,6 +100,8 @@ struct Job {
   std::optional<MonotonicTime> shrink_time;  // from then on it may be placed on a smaller layout
   bool may_shrink = false;
   std::vector<CallId> cancel_callers;
+  std::optional<MonotonicTime> skip_event_time;  // of the last event about a skipped step
+  int64_t skipped_since = 0;                     // steps skipped since then
 
   const std::string& id() const { return record.id(); }
   int64_t steps() const { return spec.training().steps(); }

@@ -16,16 +16,6 @@ namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
 constexpr auto kLogsLimit = std::chrono::seconds(10);
-constexpr size_t kNotedBytes = 100;
-
-// A stranger's text as the log shows it: short, and on one line.
-std::string Shortened(const std::string& text) {
-  std::string shown = text.substr(0, kNotedBytes);
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-  }
-  return shown.size() < text.size() ? shown + "…" : shown;
-}
 
 class Stepper {
  public:
@@ -50,18 +40,14 @@ class Stepper {
       OnJobTime(state_.jobs.at(id), turn_);
       Touch(id);
     }
-    for (auto it = state_.pending_logs.begin(); it != state_.pending_logs.end();) {
-      if (turn_.now < it->second.deadline) {
-        ++it;
-        continue;
-      }
+    std::erase_if(state_.pending_logs, [this](const auto& entry) {
+      const PendingLogs& logs = entry.second;
+      if (turn_.now < logs.deadline) return false;
       turn_.effects.logs.push_back(
-          {it->second.call,
-           DeadlineExceeded("{} workers did not answer", it->second.outstanding),
-           {},
-           true});
-      it = state_.pending_logs.erase(it);
-    }
+          {logs.call, DeadlineExceeded("{} workers did not answer", logs.outstanding), {}, true});
+      return true;
+    });
+    ExpireTraces(&state_.traces, turn_);
     if (!lost.empty()) turn_.reschedule = true;
   }
 
@@ -135,6 +121,7 @@ class Stepper {
         OnRankMessage(stopped, name, [&](Job& job, const v1::RankStopped& end, Turn& turn) {
           OnRankStopped(job, end, name, turn);
         });
+        AskAgainAfterEnd(stopped, name, state_.traces, turn_);
         // It may have been the last that could write into attempts of its epoch.
         if (const Job* const job = FindJob(stopped.job())) SendDeletions(*job, turn_);
         return;
@@ -153,6 +140,7 @@ class Stepper {
         OnLogLines(message.log_lines());
         return;
       case v1::WorkerMessage::kRankTrace:
+        return OnRankTrace(message.rank_trace(), &state_.traces, turn_);
       case v1::WorkerMessage::kHello:
       case v1::WorkerMessage::MESSAGE_NOT_SET:
         return;
@@ -263,7 +251,13 @@ class Stepper {
     for (const std::string& worker : workers) SendToWorker(worker, message, turn_);
   }
 
+  void operator()(const TraceJobCall& event) {
+    const Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job != nullptr) AskForTrace(*job, event.call, event.request, &state_.traces, turn_);
+  }
+
   void operator()(const CallAbandoned& event) {
+    AbandonTrace(event.call, &state_.traces);
     for (auto& [id, job] : state_.jobs) {
       std::erase(job.cancel_callers, event.call);
       for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
@@ -492,6 +486,7 @@ std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
     if (due) at(*due);
   }
   for (const auto& [request, pending] : state.pending_logs) at(pending.deadline);
+  if (const auto due = NextTraceDeadline(state.traces)) at(*due);
   return next;
 }
 

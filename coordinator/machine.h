@@ -25,6 +25,7 @@
 #include "coordinator/job.h"
 #include "coordinator/options.h"
 #include "coordinator/scheduler.h"
+#include "coordinator/traces.h"
 
 namespace troupe {
 
@@ -45,6 +46,7 @@ struct CoordinatorState {
   uint64_t last_sequence = 0;                   // of job creation
   uint64_t last_log_request = 0;
   std::map<uint64_t, PendingLogs> pending_logs;  // by request number
+  Traces traces;
 };
 
 // The state of a coordinator that starts with what `image` holds. `leader_epoch` is the new one,

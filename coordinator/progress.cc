@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kMedianSteps = 31;
 constexpr double kHangMedians = 5;
+// Between events that tell of skipped steps.
+constexpr Duration kSkipEventInterval = std::chrono::seconds(10);
 constexpr double kLongestHangSeconds = 86400;
 
 v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
@@ -32,6 +34,7 @@ v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, doub
   step.set_group_epoch(report.group_epoch());
   if (report.has_validation()) step.set_validation_loss(report.validation_loss());
   step.set_skipped(report.skipped());
+  *step.mutable_norms() = report.norms();
   return step;
 }
 
@@ -54,6 +57,22 @@ void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   if (found == job.attempts.end() || found->second.begun) return;
   found->second.begun = true;
   found->second.begun_time = turn.now;
+}
+
+// Says what was not finite, of the first of many steps in a row alone: their number follows with the
+// next word.
+void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
+  ++job.skipped_since;
+  if (job.skip_event_time && turn.now < *job.skip_event_time + kSkipEventInterval) return;
+  const std::string others =
+      job.skipped_since > 1
+          ? fmt::format("; {} other steps were skipped since the last such event",
+                        job.skipped_since - 1)
+          : "";
+  RecordEvent(job, "STEP_SKIPPED",
+              fmt::format("step {}: {}{}", report.step(), report.nonfinite(), others), turn);
+  job.skip_event_time = turn.now;
+  job.skipped_since = 0;
 }
 
 // Rank 0's: the numbers of the whole step.
@@ -86,6 +105,7 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   if (job.unflushed.empty()) job.flush_time = turn.now + turn.limits().report_flush;
   job.unflushed.push_back(std::move(step));
 
+  if (report.skipped()) NoteSkipped(job, report, turn);
   NoteWriting(job, report.checkpoint_attempt(), turn);
   SkipPassedIntents(job, report.step(), turn);
   if (EndIfFinished(job, turn)) return;

@@ -210,7 +210,9 @@ void FillOverlap(const Job& job, v1::Receipt* receipt) {
   if (mesh.context() > 1 && parallelism.context_parallel_method() == "ring") {
     policy.push_back("the next KV block is in flight while the present one is computed");
   }
-  policy.push_back("what else is hidden: total less exposed seconds of each purpose");
+  policy.push_back(
+      "within a piece collectives begin early and are waited for late, where work in between can "
+      "hide them");
   receipt->set_overlap_policy(fmt::format("{}", fmt::join(policy, "; ")));
 }
 

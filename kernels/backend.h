@@ -27,9 +27,22 @@ struct RunOptions {
   bool evaluate = false;          // skip what belongs to the derivative
 };
 
+// Told of operations as they run.
+class OperationObserver {
+ public:
+  virtual ~OperationObserver() = default;
+  // `op` of the program has just run on `buffer`, in the thread that runs. `name`: kind and value, as
+  // in reports; lives as long as the executable.
+  virtual void Ran(const model::Op& op, const char* name, int buffer) = 0;
+};
+
 class Executable {
  public:
   virtual ~Executable() = default;
+
+  // From now on `observer` is told of every operation; null: nobody is.
+  virtual void Observe(OperationObserver* observer) = 0;
+
 
   // Runs the ops of one piece on one buffer (0 <= buffer < memory_plan.buffers[chunk_index]).
   // Update and initialize have entries of their own. A failed collective's Status comes back with

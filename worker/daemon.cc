@@ -166,6 +166,9 @@ class Daemon {
   void Perform(session::ReadRankLogs& read) {
     file_chores_.ReadLogs(std::move(read.request), stream_);
   }
+  void Perform(session::ReadRankTrace& read) {
+    file_chores_.ReadTrace(std::move(read.request), read.rank, stream_);
+  }
   void Perform(session::RemoveCheckpoint& remove) {
     file_chores_.Remove(std::move(remove.request));
   }

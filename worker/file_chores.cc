@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "checkpoint/attempt.h"
 #include "checkpoint/verify.h"
+#include "worker/left_trace.h"
 #include "worker/rank_logs.h"
 
 namespace troupe {
@@ -44,6 +45,15 @@ void FileChores::ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStrea
     }
   });
   if (!queued) LogWarning("worker", "read logs of {}: too much else waits", request.job());
+}
+
+void FileChores::ReadTrace(v1::TraceRequest request, int rank,
+                           std::shared_ptr<CoordinatorStream> stream) {
+  const bool queued = executor_.Run([this, request, rank, stream] {
+    PosixFileSystem files;
+    if (stream) stream->Send(ReadLeftTrace(files, config_, request, rank));
+  });
+  if (!queued) LogWarning("worker", "read a trace of {}: too much else waits", request.job());
 }
 
 void FileChores::Remove(v1::DeleteCheckpoint request) {

@@ -1,4 +1,4 @@
-// The daemon's slow work on files, off its loop: reads logs, removes checkpoints, reads commits
+// The daemon's slow work on files, off its loop: reads logs and traces, removes checkpoints, reads commits
 // back from the disk.
 #ifndef TROUPE_WORKER_FILE_CHORES_H_
 #define TROUPE_WORKER_FILE_CHORES_H_
@@ -30,6 +30,8 @@ class FileChores {
 
   // Answers on `stream`.
   void ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream);
+  // Likewise, of a rank that has ended.
+  void ReadTrace(v1::TraceRequest request, int rank, std::shared_ptr<CoordinatorStream> stream);
   // Says CheckpointGone once the removal is durable; a failure is logged, the coordinator asks
   // again, as it does where too much waits to be removed.
   void Remove(v1::DeleteCheckpoint request);

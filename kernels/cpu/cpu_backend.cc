@@ -37,10 +37,13 @@ class CpuExecutable : public Executable {
   }
 
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override {
-    return RunAll(pieces_[chunk_index][static_cast<int>(piece)][buffer], options);
+    return RunAll(pieces_[chunk_index][static_cast<int>(piece)][buffer],
+                  program_.Ops(chunk_index, piece), buffer, options);
   }
-  Status RunUpdate() override { return RunAll(update_, {}); }
-  Status RunInitialize() override { return RunAll(initialize_, {}); }
+  Status RunUpdate() override { return RunAll(update_, program_.update, 0, {}); }
+  Status RunInitialize() override { return RunAll(initialize_, program_.initialize, 0, {}); }
+
+  void Observe(OperationObserver* observer) override { observer_ = observer; }
 
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
@@ -68,13 +71,17 @@ class CpuExecutable : public Executable {
     return InvalidArgument("{} has {} bytes, not {}", v.name, v.bytes(), bytes);
   }
 
-  Status RunAll(const cpu::Instructions& instructions, const RunOptions& options) {
-    for (const std::unique_ptr<cpu::Instruction>& instruction : instructions) {
+  // The instructions of `ops`, one each.
+  Status RunAll(const cpu::Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
+                const RunOptions& options) {
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      const std::unique_ptr<cpu::Instruction>& instruction = instructions[i];
       if (options.evaluate && instruction->gradient_in_forward) continue;
       current_.store(instruction->name.c_str(), std::memory_order_relaxed);
       if (Status status = instruction->Run(options); !status.ok()) {
         return Annotate(status, instruction->name);
       }
+      if (observer_ != nullptr) observer_->Ran(ops[i], instruction->name.c_str(), buffer);
     }
     return OkStatus();
   }
@@ -87,6 +94,7 @@ class CpuExecutable : public Executable {
   cpu::Instructions update_;
   cpu::Instructions initialize_;
   std::atomic<const char*> current_ = "";
+  OperationObserver* observer_ = nullptr;
 };
 
 }  // namespace

@@ -191,6 +191,8 @@ class ReferenceExecutable : public Executable {
   Status RunUpdate() override { return RunOps(program_.update, 0, {}); }
   Status RunInitialize() override { return RunOps(program_.initialize, 0, {}); }
 
+  void Observe(OperationObserver* observer) override { observer_ = observer; }
+
   void* Address(model::ValueId value, int buffer) override { return Numbers(value, buffer); }
 
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override {
@@ -240,6 +242,7 @@ class ReferenceExecutable : public Executable {
       if (Status status = RunOperation(operation); !status.ok()) {
         return Annotate(status, OperationName(program_, op));
       }
+      if (observer_ != nullptr) observer_->Ran(op, model::Name(op.kind), buffer);
     }
     return OkStatus();
   }
@@ -249,6 +252,7 @@ class ReferenceExecutable : public Executable {
   const FindCommunicator find_communicator_;
   std::vector<std::vector<std::vector<double>>> storage_;  // [root value][buffer][element]
   std::atomic<const char*> current_ = "";
+  OperationObserver* observer_ = nullptr;
 };
 
 }  // namespace

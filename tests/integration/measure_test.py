@@ -1,5 +1,6 @@
 """What jobs measured: receipts and traces, from real ranks."""
 
+import json
 import unittest
 
 from harness import Cluster, ClusterCase, kill, wait_until
@@ -47,6 +48,75 @@ class Receipts(ClusterCase):
             self.assertEqual((code, out), (1, ""))
             self.assertIn("topology.pipe: 2 here, 1 there", err)
             self.assertEqual(cluster.troupe("receipt", "none")[0], 4)
+
+
+class Traces(ClusterCase):
+    def lanes(self, trace, rank):
+        return {event["tid"]: event["args"]["name"] for event in trace["traceEvents"]
+                if event["ph"] == "M" and event["name"] == "thread_name" and event["pid"] == rank}
+
+    def complete(self, trace, rank):
+        return [event for event in trace["traceEvents"] if event["ph"] == "X" and event["pid"] == rank]
+
+    def read(self, cluster, job, steps):
+        path = cluster.home / "trace.json"
+        said = cluster.json("trace", job, "--steps", steps, "--output", path)
+        trace = json.loads(path.read_text())
+        self.assertEqual(said["events"], len(trace["traceEvents"]))
+        return trace
+
+    def test_steps_that_were_made_are_shown_with_their_actions_collectives_and_saves(self):
+        with Cluster(workers=2) as cluster:
+            job = cluster.submit("ended", steps=12, interval=4, parallelism="pipeline_parallel_degree: 2")
+            cluster.wait_for_state(job, "SUCCEEDED")
+            trace = self.read(cluster, job, "3:5")
+            for rank in (0, 1):
+                events = self.complete(trace, rank)
+                names = {event["name"] for event in events}
+                for step in (3, 4, 5):
+                    self.assertIn(f"step {step}", names)
+                    actions = {event["name"] for event in events if event["args"]["step"] == step}
+                    for action in [f"{letter}{rank}.{m}" for letter in "FB" for m in range(4)]:
+                        self.assertIn(action, actions)
+                self.assertNotIn("step 6", names)
+                self.assertIn("write checkpoint", names)  # after step 4
+                self.assertLessEqual({"compute", "checkpoint", "pipe (pipe)"}, set(self.lanes(trace, rank).values()))
+                steps = {event["args"]["step"]: event for event in events if event["name"].startswith("step ")}
+                for event in events:
+                    self.assertGreaterEqual(event["dur"], 0)
+                    if event["tid"] != 0 or event["name"].startswith("step "):
+                        continue
+                    step = steps[event["args"]["step"]]  # an action lies within its step
+                    self.assertGreaterEqual(event["ts"], step["ts"] - 1)
+                    self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + 1)
+            self.assertEqual([clock["rank"] for clock in trace["otherData"]["clocks"]], [0, 1])
+            # A stage's forward follows that of the stage before it, on the clock that both share.
+            first, second = ({event["name"]: event for event in self.complete(trace, rank)
+                              if event["args"]["step"] == 4} for rank in (0, 1))
+            self.assertGreaterEqual(second["F1.0"]["ts"], first["F0.0"]["ts"])
+
+            code, _, err = cluster.troupe("trace", job, "--steps", "12:13", "--output", "/dev/null")
+            self.assertEqual(code, 2)
+            self.assertIn("training.steps 12", err)
+            self.assertEqual(cluster.troupe("trace", job, "--steps", "x", "--output", "/dev/null")[0], 2)
+
+    def test_steps_to_come_are_waited_for_and_show_their_operations(self):
+        with Cluster(workers=2, environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
+            job = cluster.submit("running", steps=2000, interval=0)
+            cluster.wait_for_step(job, 2)
+            step = cluster.describe(job)["step"] + 20
+            trace = self.read(cluster, job, f"{step}:{step + 1}")
+            for rank in (0, 1):
+                self.assertIn("tensor (tensor)", self.lanes(trace, rank).values())
+                operations = [event for event in self.complete(trace, rank) if event["tid"] == 1]
+                self.assertTrue(any(event["name"].startswith("matmul ") for event in operations))
+                self.assertEqual({event["args"]["step"] for event in operations}, {step, step + 1})
+                collectives = [event for event in self.complete(trace, rank) if event["tid"] >= 10]
+                self.assertTrue(all(event["args"]["bytes"] > 0 for event in collectives))
+            self.assertEqual(cluster.troupe("cancel", job)[0], 0)
+            code, _, err = cluster.troupe("trace", job, "--steps", "1990:2000", "--output", "/dev/null")
+            self.assertEqual(code, 1, err)
+            self.assertIn("made steps up to", err)
 
 
 if __name__ == "__main__":

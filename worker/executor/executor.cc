@@ -10,6 +10,8 @@
 
 #include "base/failpoint.h"
 #include "worker/executor/failure_cause.h"
+#include "worker/executor/nonfinite.h"
+#include "worker/executor/sample_rows.h"
 
 namespace troupe {
 namespace {
@@ -37,39 +39,13 @@ Phase PhaseOf(Piece piece) {
   }
 }
 
+// The sign of a NaN is an accident of each rank.
+double WithoutSign(double number) { return std::isnan(number) ? std::nan("") : number; }
+
 void CombineMinimum(const void*, void* accumulator, const void* other, size_t count) {
   auto* a = static_cast<double*>(accumulator);
   const auto* b = static_cast<const double*>(other);
   for (size_t i = 0; i < count; ++i) a[i] = std::min(a[i], b[i]);
-}
-
-// Query-key pairs of rows [rows·T], by the convention of model FLOPs: L²/2 of a document of L rows.
-double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length) {
-  double pairs = 0;
-  for (size_t row = 0; row < documents.size(); ++row) {
-    pairs += static_cast<double>(static_cast<int64_t>(row) % sequence_length - documents[row]) + 0.5;
-  }
-  return pairs;
-}
-
-// The rows, among those of `samples` samples of `tokens` tokens, of rank `rank` of `ranks`: a head and
-// a tail chunk of each sample (model/program/placement.h, kHeadTail).
-std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks,
-                                       int64_t rank) {
-  std::vector<int32_t> rows;
-  const int64_t chunk_rows = tokens / (2 * ranks);
-  for (int64_t sample = 0; sample < samples; ++sample) {
-    if (ranks == 1) {
-      for (int64_t t = 0; t < tokens; ++t) rows.push_back(static_cast<int32_t>(sample * tokens + t));
-      continue;
-    }
-    for (const int64_t chunk : {rank, 2 * ranks - 1 - rank}) {
-      for (int64_t t = chunk * chunk_rows; t < (chunk + 1) * chunk_rows; ++t) {
-        rows.push_back(static_cast<int32_t>(sample * tokens + t));
-      }
-    }
-  }
-  return rows;
 }
 
 constexpr model::CollectiveGroup kAllRanks{model::CollectiveGroup::Kind::kAll, 0};
@@ -133,8 +109,13 @@ Executor::Executor(ExecutorOptions options, const model::Program& program, const
 
 Executor::~Executor() = default;
 
+void Executor::Enter(Phase phase, int chunk, int microbatch) {
+  progress_->Enter(phase, chunk, microbatch);
+  if (trace_ != nullptr) trace_->Enter(phase, chunk, microbatch);
+}
+
 Status Executor::Start() {
-  progress_->Enter(Phase::kConnect);
+  Enter(Phase::kConnect);
   return communicators_->CompareDigests(program_, options_.actions);
 }
 
@@ -158,8 +139,12 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   StepResult result;
   result.step = applied_step_ + 1;
   progress_->step.store(result.step, std::memory_order_relaxed);
+  if (trace_ != nullptr) {
+    trace_->BeginStep(result.step);
+    executable_->Observe(trace_->wants_operations() ? trace_ : nullptr);
+  }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
-  progress_->Enter(Phase::kReadBatch);
+  Enter(Phase::kReadBatch);
   const Batch* batch = nullptr;
   if (reader_) {
     TROUPE_ASSIGN_OR_RETURN(batch, reader_->Take(result.step));
@@ -173,7 +158,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   TROUPE_RETURN_IF_ERROR(RunActions(batch));
   result.receive_wait_seconds = receive_wait_seconds_;
 
-  progress_->Enter(Phase::kReduce);
+  Enter(Phase::kReduce);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
   }
@@ -195,7 +180,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   control[model::kLaneIntentKnown] = inputs.intent_known ? 1 : 0;
   TROUPE_RETURN_IF_ERROR(
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
-  progress_->Enter(Phase::kUpdate);
+  Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(
@@ -217,14 +202,17 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   // The same test that the update makes before it touches a parameter.
   if (control[model::kLaneNonfinite] != 0 || !std::isfinite(control[model::kLaneSumOfSquares]) ||
       !(weight > 0)) {
+    const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
+    TROUPE_ASSIGN_OR_RETURN(result.nonfinite, FindNonfinite(batch, rank));
+    if (result.nonfinite.empty()) {
+      result.nonfinite = rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
+                                   : "loss or gradient norm is not finite";
+    }
     if (options_.on_nonfinite == OnNonfinite::kFail) {
-      const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
       const Status failed = OutOfRange(
           "step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
-          result.step,
-          rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
-                    : "loss or gradient norm is not finite",
-          result.loss, result.grad_norm, weight);
+          result.step, result.nonfinite, WithoutSign(result.loss), WithoutSign(result.grad_norm),
+          weight);
       return WithCause(failed, kCauseNonfinite);
     }
     result.skipped = true;
@@ -232,6 +220,11 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   applied_step_ = result.step;
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
   result.step_seconds = SecondsSince(begin);
+  if (options_.norms_interval > 0 && result.step % options_.norms_interval == 0) {
+    TROUPE_ASSIGN_OR_RETURN(
+        result.norms, MeasureBlockNorms(program_, *executable_, options_.block_letters, weight,
+                                        communicators_->Find(kAllRanks)));
+  }
 
   // The first step too: what the model knew at the start.
   const bool at_interval =
@@ -240,10 +233,28 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   if (at_interval || result.step == options_.steps) {
     TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
   }
+  if (trace_ != nullptr) trace_->EndStep();
   return result;
 }
 
+StatusOr<std::string> Executor::FindNonfinite(const Batch* batch, int culprit) {
+  NonfiniteFinding finding;
+  finding.tensor = NonfiniteTensor(program_, *executable_, options_.block_letters);
+  if (options_.on_nonfinite == OnNonfinite::kFail) {
+    // Nothing was applied: the same step again makes the same numbers.
+    NonfiniteOrigin origin(program_, *executable_);
+    TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
+    executable_->Observe(&origin);
+    const Status ran = RunActions(batch);
+    executable_->Observe(nullptr);
+    TROUPE_RETURN_IF_ERROR(ran);
+    finding.operation = origin.operation();
+  }
+  return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
+}
+
 Status Executor::RunActions(const Batch* batch) {
+  Enter(Phase::kUnshard);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
   }
@@ -286,7 +297,7 @@ Status Executor::RunAction(const RankAction& action, const RowSource& rows, cons
             : Receive(action, chunk.output_gradient,
                       communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
   }
-  progress_->Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
+  Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
   TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
   if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
     // Now, for this chunk's buffer may have another microbatch before the chunk below wants it.
@@ -342,7 +353,7 @@ Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
 }
 
 Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator* edge) {
-  progress_->Enter(Phase::kReceive, action.chunk, action.microbatch);
+  Enter(Phase::kReceive, action.chunk, action.microbatch);
   const auto begin = std::chrono::steady_clock::now();
   const Status status =
       edge->Receive(executable_->Address(value, action.buffer), program_.value(value).bytes(), 0);
@@ -351,7 +362,7 @@ Status Executor::Receive(const RankAction& action, model::ValueId value, Communi
 }
 
 Status Executor::WaitGradient(const RankAction& action) {
-  progress_->Enter(Phase::kReceive, action.chunk, action.microbatch);
+  Enter(Phase::kReceive, action.chunk, action.microbatch);
   const auto begin = std::chrono::steady_clock::now();
   const Status status = gradient_receives_[action.chunk_index][action.buffer].Wait();
   receive_wait_seconds_ += SecondsSince(begin);
@@ -364,7 +375,7 @@ CollectiveHandle& Executor::SendOf(const RankAction& action, EdgeDirection direc
 }
 
 Status Executor::WaitSends() {
-  progress_->Enter(Phase::kWaitSends);
+  Enter(Phase::kWaitSends);
   for (auto* sends : {&activation_sends_, &gradient_sends_}) {
     for (auto& of_chunk : *sends) {
       for (CollectiveHandle& send : of_chunk) TROUPE_RETURN_IF_ERROR(send.Wait());
@@ -445,7 +456,7 @@ Status Executor::ReadValidationBatch() {
 
 StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
-  progress_->Enter(Phase::kValidate);
+  Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
   const int64_t rows =
       static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;

@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <span>
 #include <vector>
 
@@ -27,10 +28,12 @@
 #include "model/program/program.h"
 #include "plan/batch.h"
 #include "worker/executor/batch_reader.h"
+#include "worker/executor/block_norms.h"
 #include "worker/executor/communicators.h"
 #include "worker/executor/learning_rate.h"
 #include "worker/executor/rank_action.h"
 #include "worker/executor/step_progress.h"
+#include "worker/executor/step_trace.h"
 
 namespace troupe {
 
@@ -48,6 +51,8 @@ struct ExecutorOptions {
   OnNonfinite on_nonfinite = OnNonfinite::kFail;
   int64_t validation_interval = 0;  // steps, and after the first; 0: only after the last step
   int64_t validation_samples = 0;   // at most so many, spread over what is held out; 0: none
+  std::string block_letters;        // of the whole model's blocks, in order
+  int64_t norms_interval = 0;       // steps between norms of blocks; 0: none
 };
 
 // What this rank knows when a step's control word is made.
@@ -80,6 +85,8 @@ struct StepResult {
   int64_t routed = 0, dropped = 0;
   double receive_wait_seconds = 0;  // in pipeline receives
   std::optional<double> validation_loss;
+  std::vector<BlockNorm> norms;  // in steps of norms_interval
+  std::string nonfinite;         // of a skipped step: what was not finite
   // What all ranks know together after this step.
   bool stop = false;
   int64_t ticket_end = 0;
@@ -111,7 +118,8 @@ class Executor {
   // reached, so that no rank begins a step for which another has no ticket.
   StatusOr<int64_t> AgreeTicketEnd(int64_t own_end);
 
-  // Runs step applied_step() + 1. OUT_OF_RANGE names step and rank of a number that is not finite
+  // Runs step applied_step() + 1. OUT_OF_RANGE names step, rank, tensor and, where one can be found by
+  // running the step again, the operation of a number that is not finite, alike on all ranks
   // (on_nonfinite = fail; the step is not applied); UNAVAILABLE and the like come from collectives,
   // INVALID_ARGUMENT from data.
   StatusOr<StepResult> RunStep(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
@@ -119,6 +127,9 @@ class Executor {
   // Mean loss over the held-out samples with the present weights; absent where there are
   // none.
   StatusOr<std::optional<double>> Validate();
+
+  // What is to remember the steps from now on; null: nothing. It outlives the executor.
+  void set_trace(StepTrace* trace) { trace_ = trace; }
 
   // The last step whose update is in the parameters (or was skipped).
   int64_t applied_step() const { return applied_step_; }
@@ -138,6 +149,10 @@ class Executor {
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
            StepProgress* progress);
 
+  void Enter(Phase phase, int chunk = 0, int microbatch = 0);
+  // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
+  // to end the job. `culprit`: as the control word has it; -1: none.
+  StatusOr<std::string> FindNonfinite(const Batch* batch, int culprit);
   Status RunActions(const Batch* batch);
   Status RunAction(const RankAction& action, const RowSource& rows, const kernels::RunOptions& run);
   // Within this rank's memory.
@@ -163,6 +178,7 @@ class Executor {
   const model::Program& program_;
   const Dataset& dataset_;
   StepProgress* const progress_;
+  StepTrace* trace_ = nullptr;
   std::optional<Communicators> communicators_;
   std::unique_ptr<kernels::Executable> executable_;
   std::unique_ptr<BatchReader> reader_;                          // null on ranks that need no rows

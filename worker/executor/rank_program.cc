@@ -61,6 +61,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
       MakeActions({schedule.begin(), schedule.end()}, chunks,
                   static_cast<int>(pipe_rank_of_chunk.size()), plan.schedule().microbatches()));
   TROUPE_ASSIGN_OR_RETURN(const LearningRateSchedule learning_rate, MakeLearningRateSchedule(spec));
+  std::string letters;
+  for (const v1::ChunkPlan& chunk : plan.chunks()) letters += chunk.blocks();
   const v1::TrainingSpec& training = spec.training();
   TROUPE_ASSIGN_OR_RETURN(model::Program program, model::BuildProgram(build));
   model::MemoryPlan memory = model::PlanMemory(program, actions.buffers, actions.split_backward,
@@ -78,7 +80,9 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .on_nonfinite = training.on_nonfinite() == "skip_step" ? OnNonfinite::kSkipStep
                                                                          : OnNonfinite::kFail,
                   .validation_interval = training.validation_interval(),
-                  .validation_samples = training.validation_samples()}};
+                  .validation_samples = training.validation_samples(),
+                  .block_letters = std::move(letters),
+                  .norms_interval = training.norms_interval()}};
 }
 
 }  // namespace troupe

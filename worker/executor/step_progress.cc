@@ -48,6 +48,10 @@ PhaseText TextOf(Phase phase) {
       return {"validation", true, false};
     case Phase::kCheckpoint:
       return {"checkpoint", true, false};
+    case Phase::kUnshard:
+      return {"gathering parameters", true, false};
+    case Phase::kSaving:
+      return {"writing a checkpoint", true, false};
   }
   return {"unknown", false, false};
 }

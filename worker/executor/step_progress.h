@@ -29,6 +29,8 @@ enum class Phase : int32_t {
   kUpdate,
   kValidate,
   kCheckpoint,
+  kUnshard,
+  kSaving,  // a checkpoint is written in the background: of traces alone
 };
 
 struct StepProgress {

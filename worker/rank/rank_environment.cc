@@ -62,4 +62,16 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
   return counted;
 }
 
+void DescribeProgram(const model::Program& program, const std::vector<std::string>& fallbacks,
+                     const char* const* process_environment, v1::RankEnvironment* environment) {
+  environment->set_programs(1);
+  environment->set_executed_precision(ProductPrecision(program));
+  for (std::string& flag : ComputeFlags(process_environment)) {
+    environment->add_flags(std::move(flag));
+  }
+  for (v1::OperationCount& count : CountFallbacks(fallbacks)) {
+    *environment->add_fallbacks() = std::move(count);
+  }
+}
+
 }  // namespace troupe

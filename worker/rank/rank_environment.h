@@ -22,6 +22,10 @@ std::string ProductPrecision(const model::Program& program);
 // `lines`: "OPERATION WHERE: WHY" each. Counted by the first word, sorted.
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);
 
+// All of the above into `environment`, and that one program was prepared.
+void DescribeProgram(const model::Program& program, const std::vector<std::string>& fallbacks,
+                     const char* const* process_environment, v1::RankEnvironment* environment);
+
 }  // namespace troupe
 
 #endif  // TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_

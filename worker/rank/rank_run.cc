@@ -20,6 +20,7 @@
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
 #include "worker/rank/rank_environment.h"
+#include "worker/rank/rank_trace.h"
 
 namespace troupe {
 namespace {
@@ -68,6 +69,13 @@ std::string FlightRecordPath(const std::string& log_path, uint64_t group_epoch) 
 RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
     : begin_(std::move(begin)),
       around_(std::move(surroundings)),
+      traces_({.job = begin_.start().job(),
+               .group_epoch = begin_.start().group_epoch(),
+               .rank = begin_.rank()},
+              [this](const StepTrace& trace, int64_t first, int64_t last) {
+                return Remember(trace, first, last);
+              },
+              [this](v1::WorkerMessage message) { Send(std::move(message)); }),
       reports_(begin_.start().job(), begin_.start().group_epoch(), begin_.rank(),
                {begin_.start().plan().model_flops_per_step(),
                 begin_.start().plan().attention_flops_per_step()}),
@@ -85,6 +93,8 @@ void RankRun::Take(const v1::CoordinatorMessage& message) {
     directives_.TakeTicket(message.ticket(), around_.clock->Now());
   } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
     directives_.TakeRequest(message.checkpoint_request().intent());
+  } else if (message.has_trace_request() && is_ours(message.trace_request())) {
+    traces_.Take(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
     WriteManifestFile(message.write_manifest());
   } else if (message.has_stop_ranks() && message.stop_ranks().job() == begin_.start().job()) {
@@ -123,6 +133,7 @@ void RankRun::Run() {
   const std::optional<Status> stopped = directives_.stopped();
   // A stop that somebody asked for is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
+  traces_.EndSteps();
   if (!status.ok() && !asked_for) ReportFailure(stopped ? *stopped : status);
   directives_.WaitForRelease();
   const Status closed = TearDown();
@@ -178,6 +189,7 @@ Status RankRun::RunSteps() {
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
                                 *backend_, *network_, *dataset_, &progress));
   built += around_.clock->Now() - begin;
+  executor_->set_trace(&traces_.steps());
   around_.note_executable(&executor_->executable());
 
   v1::WorkerMessage address;
@@ -194,17 +206,12 @@ Status RankRun::RunSteps() {
   loaded_step_ = applied;
   environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
   environment_.set_build_seconds(ToSeconds(built));
-  environment_.set_programs(1);
   environment_.set_transport(around_.transport);
-  for (std::string& flag : ComputeFlags(environ)) environment_.add_flags(std::move(flag));
-  for (v1::OperationCount& count : CountFallbacks(backend_->fallbacks())) {
-    *environment_.add_fallbacks() = std::move(count);
-  }
-  environment_.set_executed_precision(ProductPrecision(built_->program));
   environment_.set_kernel_level(backend_->kernel_level());
   environment_.set_ranks_on_host(begin_.ranks_on_host());
   environment_.set_cores_on_host(static_cast<int>(cores.size()));
   environment_.set_threads(threads);
+  DescribeProgram(built_->program, backend_->fallbacks(), environ, &environment_);
   TROUPE_RETURN_IF_ERROR(MakeSaver(cores));
   progress.Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
@@ -276,7 +283,16 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
   options.vote.mutable_state()->set_seed(start.spec().training().seed());
   options.samples_per_step = start.spec().training().global_batch_size();
   options.cores = cores;
-  options.send = [this](v1::WorkerMessage message) { Send(std::move(message)); };
+  options.send = [this](v1::WorkerMessage message) {
+    if (message.has_shard_done()) {
+      const MonotonicTime now = around_.clock->Now();
+      traces_.steps().Add({.begin = now - FromSeconds(message.shard_done().write_seconds()),
+                           .end = now,
+                           .step = message.shard_done().step(),
+                           .phase = Phase::kSaving});
+    }
+    Send(std::move(message));
+  };
   TROUPE_ASSIGN_OR_RETURN(
       auto saver,
       CheckpointSaver::Make(std::move(options),
@@ -288,9 +304,10 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
 
 StatusOr<StepResult> RankRun::RunStep() {
   saving_ = saver_->busy();
-  (void)TakeCommunication();
+  (void)communication_.Take(network_->SecondsByPurpose());
   return executor_->RunStep({}, [this](ControlInputs& inputs) -> Status {
     around_.progress->Enter(Phase::kCheckpoint);
+    if (saving_) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
     saver_->WaitForCopy();
     if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
     inputs = directives_.InputsFor(executor_->applied_step() + 1, saver_->busy());
@@ -380,30 +397,21 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
 }
 
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
+  // First: the report of the last step may end the job.
+  traces_.AnswerUpTo(result.step);
   v1::WorkerMessage message;
   *message.mutable_step_report() =
       reports_.Make(result, {.checkpoint_attempt = checkpoint_attempt,
                              .writing_attempt = saver_->attempt_in_flight(),
                              .epoch_step = result.step - loaded_step_,
                              .saving = saving_,
-                             .communication = TakeCommunication(),
+                             .communication = communication_.Take(network_->SecondsByPurpose()),
                              .core_wait_seconds = core_wait_.TakeSeconds()});
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
   }
   Send(std::move(message));
   if (around_.clock->Now() >= metrics_due_) ReportMetrics();
-}
-
-std::array<PurposeSeconds, kPurposes> RankRun::TakeCommunication() {
-  const std::array<PurposeSeconds, kPurposes> now = network_->SecondsByPurpose();
-  std::array<PurposeSeconds, kPurposes> since;
-  for (size_t p = 0; p < since.size(); ++p) {
-    since[p] = {now[p].total - communication_before_[p].total,
-                now[p].exposed - communication_before_[p].exposed};
-  }
-  communication_before_ = now;
-  return since;
 }
 
 void RankRun::ReportMetrics() {
@@ -443,6 +451,7 @@ Status RankRun::TearDown() {
   if (network_) {
     const std::optional<Status> stopped = directives_.stopped();
     if (!stopped || !stopped->ok()) WriteFlightRecord();
+    WriteTrace();
     closed = network_->Close(FromSeconds(begin_.abort_seconds()));
     if (!closed.ok()) return closed;
   }
@@ -460,12 +469,31 @@ Status RankRun::TearDown() {
   return OkStatus();
 }
 
+StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_step,
+                                         int64_t last_step) {
+  std::lock_guard lock(parts_mutex_);
+  // Names of operations and groups live in these.
+  if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());
+  TracedCollectives collectives;
+  collectives.operations = network_->RecordedOperations(&collectives.complete);
+  return MakeRankTrace(trace, collectives, first_step, last_step);
+}
+
+void RankRun::WriteTrace() {
+  const StatusOr<v1::RankTrace> told = traces_.TakeAll();
+  if (!told.ok() || told->last_held_step() == 0) return;
+  WriteBesideLog(RankTracePath(begin_.log_path()), told->SerializeAsString());
+}
+
 void RankRun::WriteFlightRecord() {
-  const std::string record = network_->FlightRecorderJson();
-  const auto file = around_.files->Create(
-      FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()), CreateMode::kTruncate);
-  const Status status = file.ok() ? (*file)->Append(AsBytes(record)) : file.status();
-  if (!status.ok()) LogWarning("rank", "flight record: {}", ToString(status));
+  WriteBesideLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
+                 network_->FlightRecorderJson());
+}
+
+void RankRun::WriteBesideLog(const std::string& path, const std::string& bytes) {
+  const auto file = around_.files->Create(path, CreateMode::kTruncate);
+  const Status status = file.ok() ? (*file)->Append(AsBytes(bytes)) : file.status();
+  if (!status.ok()) LogWarning("rank", "{}: {}", path, ToString(status));
 }
 
 }  // namespace troupe

@@ -6,13 +6,13 @@
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
 #define TROUPE_WORKER_RANK_RANK_RUN_H_
 
-#include <array>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/file_system.h"
@@ -29,6 +29,7 @@
 #include "worker/rank/core_wait.h"
 #include "worker/rank/directives.h"
 #include "worker/rank/step_report.h"
+#include "worker/rank/trace_desk.h"
 
 namespace troupe {
 
@@ -76,8 +77,6 @@ class RankRun {
   void WriteManifestFile(const v1::WriteManifest& request);
   // `checkpoint_attempt`: what begins after the step; 0: nothing.
   void Report(const StepResult& result, int64_t checkpoint_attempt);
-  // What collectives took since the call before.
-  std::array<PurposeSeconds, kPurposes> TakeCommunication();
   void ReportMetrics();
   void ReportFailure(const Status& status);
   void Abort(const Status& cause);
@@ -85,6 +84,11 @@ class RankRun {
   // written.
   Status TearDown();
   void WriteFlightRecord();
+  // UNAVAILABLE once parts of this rank are gone.
+  StatusOr<v1::RankTrace> Remember(const StepTrace& trace, int64_t first_step, int64_t last_step);
+  // For requests that come after this rank's end.
+  void WriteTrace();
+  void WriteBesideLog(const std::string& path, const std::string& bytes);
   void Send(v1::WorkerMessage message);
 
   const v1::BeginRank begin_;
@@ -94,12 +98,13 @@ class RankRun {
   bool load_failed_ = false;
   bool ready_ = false;               // all is loaded and every collective was agreed on
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
+  TraceDesk traces_;
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
   v1::RankEnvironment environment_;
   int64_t loaded_step_ = 0;  // the step after which the parameters were taken
   bool saving_ = false;      // a save was in flight when the step began
-  std::array<PurposeSeconds, kPurposes> communication_before_{};  // up to the step at hand
+  StepCommunication communication_;
   CoreWait core_wait_;
   std::mutex parts_mutex_;  // of these pointers: Abort comes from the control thread
   std::unique_ptr<CollectiveNetwork> network_;

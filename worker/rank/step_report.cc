@@ -2,6 +2,16 @@
 
 namespace troupe {
 
+std::array<PurposeSeconds, kPurposes> StepCommunication::Take(
+    const std::array<PurposeSeconds, kPurposes>& now) {
+  std::array<PurposeSeconds, kPurposes> since;
+  for (size_t p = 0; p < since.size(); ++p) {
+    since[p] = {now[p].total - before_[p].total, now[p].exposed - before_[p].exposed};
+  }
+  before_ = now;
+  return since;
+}
+
 v1::StepReport StepReportMaker::Make(const StepResult& result,
                                      const StepConditions& conditions) const {
   v1::StepReport report;
@@ -15,7 +25,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
   report.set_writing_attempt(conditions.writing_attempt);
   report.set_epoch_step(conditions.epoch_step);
   report.set_disturbed(conditions.saving || conditions.writing_attempt != 0 || result.skipped ||
-                       result.validation_loss.has_value());
+                       result.validation_loss.has_value() || !result.norms.empty());
   report.set_core_wait_seconds(conditions.core_wait_seconds);
   for (int p = 0; p < kPurposes; ++p) {
     const PurposeSeconds& seconds = conditions.communication[static_cast<size_t>(p)];
@@ -35,6 +45,13 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     report.set_routed_choices(result.routed);
     report.set_dropped_choices(result.dropped);
     report.set_checkpoint_attempt(conditions.checkpoint_attempt);
+    report.set_nonfinite(result.nonfinite);
+    for (const BlockNorm& norm : result.norms) {
+      v1::BlockNorm* const reported = report.add_norms();
+      reported->set_block(norm.block);
+      reported->set_gradient(norm.gradient);
+      reported->set_parameter(norm.parameter);
+    }
     report.set_has_validation(result.validation_loss.has_value());
     report.set_validation_loss(result.validation_loss.value_or(0));
   }

@@ -12,6 +12,15 @@
 
 namespace troupe {
 
+// What collectives took between two looks at what they took so far, by purpose.
+class StepCommunication {
+ public:
+  std::array<PurposeSeconds, kPurposes> Take(const std::array<PurposeSeconds, kPurposes>& now);
+
+ private:
+  std::array<PurposeSeconds, kPurposes> before_{};
+};
+
 class StepReportMaker {
  public:
   // Model FLOPs of a step of the whole job with samples of one document each.

@@ -125,7 +125,18 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kReadLogs:
       effects.push_back(ReadRankLogs{message.read_logs()});
       return;
-    case CoordinatorMessage::kTraceRequest:
+    case CoordinatorMessage::kTraceRequest: {
+      const v1::TraceRequest& request = message.trace_request();
+      Group* const group = FindGroup(state, request.job(), request.group_epoch());
+      for (const int rank : request.ranks()) {
+        if (group != nullptr && group->ranks.contains(rank)) {
+          Forward(state, *group, message, effects, rank);
+        } else {
+          effects.push_back(ReadRankTrace{request, rank});
+        }
+      }
+      return;
+    }
     case CoordinatorMessage::kHeartbeatAck:
     case CoordinatorMessage::kWelcome:
     case CoordinatorMessage::kRefused:
@@ -197,6 +208,8 @@ std::optional<About> AboutOf(const WorkerMessage& message) {
       return of(message.shard_failed());
     case WorkerMessage::kRankFailed:
       return of(message.rank_failed());
+    case WorkerMessage::kRankTrace:
+      return of(message.rank_trace());
     case WorkerMessage::kRankStopped:
       return of(message.rank_stopped());
     case WorkerMessage::kManifestDone:

@@ -169,6 +169,11 @@ struct SendToRank {
 struct ReadRankLogs {
   v1::ReadLogs request;
 };
+// Of a rank that has ended here: what it left behind, or that it left nothing.
+struct ReadRankTrace {
+  v1::TraceRequest request;
+  int rank = 0;
+};
 struct RemoveCheckpoint {
   v1::DeleteCheckpoint request;
 };
@@ -186,7 +191,7 @@ struct EndDaemon {
 };
 using Effect =
     std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
-                 SendToRank, ReadRankLogs, RemoveCheckpoint, ReadCheckpointBack, Note, EndDaemon>;
+                 SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint, ReadCheckpointBack, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
 // Everything starts with the first Tick: processes of all devices, and the first dial.

@@ -1,0 +1,74 @@
+#include "worker/executor/block_norms.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace troupe {
+namespace {
+
+StatusOr<double> SumOfSquares(const model::Program& program, kernels::Executable& executable,
+                              model::ValueId id) {
+  const model::Value& value = program.value(id);
+  if (value.dtype != model::DType::kFloat32) {
+    return Internal("{} is {}, not f32", value.name, model::Name(value.dtype));
+  }
+  const auto* const numbers = static_cast<const float*>(executable.Address(id, 0));
+  double sum = 0;
+  for (int64_t i = 0; i < value.elements(); ++i) {
+    const double number = numbers[i];
+    sum += number * number;
+  }
+  return sum;
+}
+
+}  // namespace
+
+int BlockOf(std::string_view name, int blocks) {
+  constexpr std::string_view kBlock = "block";
+  if (name.starts_with("embedding")) return 0;
+  int index = 0;
+  if (name.starts_with(kBlock)) {
+    const char* const begin = name.data() + kBlock.size();
+    const auto parsed = std::from_chars(begin, name.data() + name.size(), index);
+    if (parsed.ec == std::errc() && index >= 0 && index < blocks) return 1 + index;
+  }
+  return 1 + blocks;
+}
+
+std::string BlockName(int index, std::string_view letters) {
+  if (index == 0) return "embedding";
+  const auto block = static_cast<size_t>(index - 1);
+  if (block >= letters.size()) return "head";
+  return fmt::format("block{} ({})", block, letters[block]);
+}
+
+StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program,
+                                                   kernels::Executable& executable,
+                                                   std::string_view letters, double weight,
+                                                   Communicator* all) {
+  const int blocks = static_cast<int>(letters.size());
+  const size_t entries = letters.size() + 2;
+  std::vector<double> sums(2 * entries, 0.0);  // of gradients, then of parameters
+  for (const model::ParameterEntry& entry : program.parameters) {
+    if (!entry.counted_in_norm) continue;
+    const auto block = static_cast<size_t>(BlockOf(program.value(entry.value).name, blocks));
+    TROUPE_ASSIGN_OR_RETURN(const double gradient,
+                            SumOfSquares(program, executable, entry.reduced_gradient));
+    TROUPE_ASSIGN_OR_RETURN(const double parameter,
+                            SumOfSquares(program, executable, entry.value));
+    sums[block] += gradient;
+    sums[entries + block] += parameter;
+  }
+  if (all != nullptr) {
+    TROUPE_RETURN_IF_ERROR(
+        all->AllReduce(sums.data(), sums.size(), SumFloat64(), Purpose::kControl));
+  }
+  std::vector<BlockNorm> norms;
+  for (size_t i = 0; i < entries; ++i) {
+    norms.push_back({BlockName(static_cast<int>(i), letters), std::sqrt(sums[i]) / weight,
+                     std::sqrt(sums[entries + i])});
+  }
+  return norms;
+}
+
+}  // namespace troupe

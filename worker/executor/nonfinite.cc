@@ -1,0 +1,162 @@
+#include "worker/executor/nonfinite.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/op_sequence.h"
+#include "worker/executor/block_norms.h"
+
+namespace troupe {
+namespace {
+
+// Of a text that crosses to the other ranks, its end included.
+constexpr size_t kTextBytes = 200;
+using Text = std::array<char, kTextBytes>;
+struct Finding {
+  Text tensor{};
+  Text operation{};
+};
+
+Text Shortened(const std::string& from) {
+  Text text{};
+  std::memcpy(text.data(), from.data(), std::min(from.size(), text.size() - 1));
+  return text;
+}
+
+bool IsFinite(uint16_t bfloat16) { return (bfloat16 & 0x7F80) != 0x7F80; }
+
+template <typename Number>
+int64_t FirstOf(const void* numbers, int64_t count) {
+  const auto* const begin = static_cast<const Number*>(numbers);
+  const auto* const found = std::find_if(begin, begin + count, [](Number number) {
+    if constexpr (std::is_same_v<Number, uint16_t>) {
+      return !IsFinite(number);
+    } else {
+      return !std::isfinite(number);
+    }
+  });
+  return found == begin + count ? -1 : found - begin;
+}
+
+// The Hugging Face tensor that holds `element` of the entry's values.
+std::string PartOf(const model::Program& program, const model::ParameterEntry& entry,
+                   int64_t element) {
+  const model::Value& value = program.value(entry.value);
+  const int64_t row = element / std::max<int64_t>(1, value.row_elements());
+  for (const model::ParameterPart& part : entry.parts) {
+    const int64_t rows = part.local_shape.empty() ? 1 : part.local_shape[0];
+    if (row >= part.row_begin && row < part.row_begin + rows) return part.name;
+  }
+  return value.name;
+}
+
+bool CameFromOthers(const model::Op& op) {
+  return std::holds_alternative<model::CollectiveAttributes>(op.attributes);
+}
+
+}  // namespace
+
+int64_t FirstNonfinite(const model::Program& program, kernels::Executable& executable,
+                       model::ValueId id, int buffer) {
+  const model::Value& value = program.value(id);
+  const void* const numbers = executable.Address(id, buffer);
+  switch (value.dtype) {
+    case model::DType::kFloat32:
+      return FirstOf<float>(numbers, value.elements());
+    case model::DType::kBFloat16:
+      return FirstOf<uint16_t>(numbers, value.elements());
+    case model::DType::kFloat64:
+      return FirstOf<double>(numbers, value.elements());
+    case model::DType::kInt32:
+      break;
+  }
+  return -1;
+}
+
+std::string NonfiniteTensor(const model::Program& program, kernels::Executable& executable,
+                            std::string_view letters) {
+  // From the head backwards: what is not finite there makes everything before it so.
+  const auto find = [&](const char* what, auto value_of) -> std::string {
+    for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
+      const model::ParameterEntry& entry = *at;
+      const int64_t element = FirstNonfinite(program, executable, value_of(entry), 0);
+      if (element < 0) continue;
+      const int block = BlockOf(program.value(entry.value).name, static_cast<int>(letters.size()));
+      return fmt::format("{}{} ({})", what, PartOf(program, entry, element),
+                         BlockName(block, letters));
+    }
+    return "";
+  };
+  const std::string weight =
+      find("the weight ", [](const model::ParameterEntry& entry) { return entry.value; });
+  if (!weight.empty()) return weight;
+  if (program.loss_totals != model::kNoValue &&
+      FirstNonfinite(program, executable, program.loss_totals, 0) >= 0) {
+    return "the loss";
+  }
+  return find("gradient of ",
+              [](const model::ParameterEntry& entry) { return entry.reduced_gradient; });
+}
+
+void NonfiniteOrigin::Ran(const model::Op& op, const char*, int buffer) {
+  // What came from other ranks shows in what reads it.
+  if (!looking_ || CameFromOthers(op)) return;
+  const bool is_bad =
+      std::any_of(op.outputs.begin(), op.outputs.end(), [&](model::ValueId output) {
+        return FirstNonfinite(program_, executable_, output, buffer) >= 0;
+      });
+  if (!is_bad) return;
+  // Whatever follows on this rank may follow from this.
+  looking_ = false;
+  const auto root = [&](model::ValueId id) {
+    int64_t offset = 0;
+    return kernels::RootOf(program_, id, &offset);
+  };
+  for (const model::ValueId input : op.inputs) {
+    // What an operation writes in place it has read as it was before.
+    const bool in_place =
+        std::any_of(op.outputs.begin(), op.outputs.end(),
+                    [&](model::ValueId output) { return root(output) == root(input); });
+    if (!in_place && FirstNonfinite(program_, executable_, input, buffer) >= 0) return;
+  }
+  operation_ = kernels::OperationName(program_, op);
+}
+
+StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit,
+                                        Communicator* all) {
+  const Finding mine{Shortened(own.tensor), Shortened(own.operation)};
+  std::vector<Finding> found(all == nullptr ? 1 : static_cast<size_t>(all->size()));
+  if (all == nullptr) {
+    found[0] = mine;
+  } else {
+    TROUPE_RETURN_IF_ERROR(all->AllGather(&mine, found.data(), sizeof(mine), Purpose::kControl));
+  }
+  const auto first = [&](auto text_of) {
+    return static_cast<size_t>(
+        std::find_if(found.begin(), found.end(),
+                     [&](const Finding& one) { return text_of(one)[0] != '\0'; }) -
+        found.begin());
+  };
+  const size_t origin = first([](const Finding& one) { return one.operation.data(); });
+  size_t teller = origin;
+  if (teller == found.size() || found[teller].tensor[0] == '\0') {
+    teller = culprit >= 0 && static_cast<size_t>(culprit) < found.size() &&
+                     found[static_cast<size_t>(culprit)].tensor[0] != '\0'
+                 ? static_cast<size_t>(culprit)
+                 : first([](const Finding& one) { return one.tensor.data(); });
+  }
+  std::string text;
+  if (teller < found.size()) {
+    text = fmt::format("rank {}: {} is not finite", teller, found[teller].tensor.data());
+  }
+  if (origin < found.size()) {
+    text += fmt::format("{}the first value that is not finite came out of {} on rank {}",
+                        text.empty() ? "" : "; ", found[origin].operation.data(), origin);
+  }
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,19 @@
+// Which rows of samples a rank has, and what attention sees in them. Pure.
+#ifndef TROUPE_WORKER_EXECUTOR_SAMPLE_ROWS_H_
+#define TROUPE_WORKER_EXECUTOR_SAMPLE_ROWS_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+// Query-key pairs of rows [rows·T], by the convention of model FLOPs: L²/2 of a document of L rows.
+double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length);
+
+// The rows, among those of `samples` samples of `tokens` tokens, of rank `rank` of `ranks`: a head and
+// a tail chunk of each sample (model/program/placement.h, kHeadTail).
+std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks, int64_t rank);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_EXECUTOR_SAMPLE_ROWS_H_

@@ -1,0 +1,82 @@
+#include "worker/rank/trace_desk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "worker/rank/rank_trace.h"
+
+namespace troupe {
+
+void TraceDesk::Take(const v1::TraceRequest& request) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back(request);
+    if (steps_.last_step() < request.last_step() && !has_ended_) {
+      steps_.AskForOperations(request.first_step(), request.last_step());
+      return;
+    }
+  }
+  AnswerUpTo(request.last_step());
+}
+
+void TraceDesk::AnswerUpTo(int64_t step) {
+  std::vector<v1::TraceRequest> due;
+  {
+    std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return;
+    const auto later =
+        std::stable_partition(waiting_.begin(), waiting_.end(), [step](const auto& request) {
+          return request.last_step() <= step;
+        });
+    due.assign(waiting_.begin(), later);
+    waiting_.erase(waiting_.begin(), later);
+  }
+  for (const v1::TraceRequest& request : due) Answer(request);
+}
+
+void TraceDesk::EndSteps() {
+  {
+    std::lock_guard lock(mutex_);
+    has_ended_ = true;
+  }
+  AnswerUpTo(std::numeric_limits<int64_t>::max());
+}
+
+StatusOr<v1::RankTrace> TraceDesk::TakeAll() {
+  return Told(1, std::numeric_limits<int64_t>::max());
+}
+
+StatusOr<v1::RankTrace> TraceDesk::Told(int64_t first_step, int64_t last_step) {
+  TROUPE_ASSIGN_OR_RETURN(v1::RankTrace told, remember_(steps_, first_step, last_step));
+  told.set_job(identity_.job);
+  told.set_group_epoch(identity_.group_epoch);
+  told.set_rank(identity_.rank);
+  using std::chrono::nanoseconds;
+  const nanoseconds realtime = std::chrono::system_clock::now().time_since_epoch();
+  const nanoseconds monotonic = std::chrono::steady_clock::now().time_since_epoch();
+  told.set_realtime_offset_ns((realtime - monotonic).count());
+  return told;
+}
+
+void TraceDesk::Answer(const v1::TraceRequest& request) {
+  StatusOr<v1::RankTrace> told = Told(request.first_step(), request.last_step());
+  Status status = told.status();
+  if (told.ok()) status = CheckHeld(*told, request.first_step(), request.last_step());
+  v1::WorkerMessage message;
+  v1::RankTrace& answer = *message.mutable_rank_trace();
+  if (status.ok()) {
+    answer = *std::move(told);
+  } else {
+    answer.set_job(identity_.job);
+    answer.set_group_epoch(identity_.group_epoch);
+    answer.set_rank(identity_.rank);
+    answer.set_code(static_cast<int>(status.code()));
+    answer.set_message(std::string(Message(status)));
+  }
+  answer.set_request(request.request());
+  send_(std::move(message));
+}
+
+}  // namespace troupe

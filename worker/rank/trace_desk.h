@@ -1,0 +1,60 @@
+// Where a rank takes requests for traces: answers them at once for steps that are done, else as soon as
+// they are.
+//
+// Thread-safe: requests come from the control thread, steps end on the step thread.
+#ifndef TROUPE_WORKER_RANK_TRACE_DESK_H_
+#define TROUPE_WORKER_RANK_TRACE_DESK_H_
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "troupe/v1/worker.pb.h"
+#include "worker/executor/step_trace.h"
+
+namespace troupe {
+
+class TraceDesk {
+ public:
+  struct Identity {
+    std::string job;
+    uint64_t group_epoch = 0;
+    int rank = 0;
+  };
+  // MakeRankTrace with the rank's collectives; an error once they are gone. From any thread.
+  using Remember = std::function<StatusOr<v1::RankTrace>(const StepTrace&, int64_t first_step,
+                                                         int64_t last_step)>;
+  using Send = std::function<void(v1::WorkerMessage)>;
+
+  TraceDesk(Identity identity, Remember remember, Send send)
+      : identity_(std::move(identity)), remember_(std::move(remember)), send_(std::move(send)) {}
+
+  StepTrace& steps() { return steps_; }
+
+  void Take(const v1::TraceRequest& request);
+  // Steps up to `step` have ended.
+  void AnswerUpTo(int64_t step);
+  // No further step will be made: whoever waits for one is refused.
+  void EndSteps();
+  // Everything that is remembered.
+  StatusOr<v1::RankTrace> TakeAll();
+
+ private:
+  void Answer(const v1::TraceRequest& request);
+  StatusOr<v1::RankTrace> Told(int64_t first_step, int64_t last_step);
+
+  const Identity identity_;
+  const Remember remember_;
+  const Send send_;
+  StepTrace steps_;
+  std::mutex mutex_;
+  std::vector<v1::TraceRequest> waiting_;  // for steps to come
+  bool has_ended_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_TRACE_DESK_H_

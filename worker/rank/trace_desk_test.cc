@@ -1,0 +1,78 @@
+#include "worker/rank/trace_desk.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "worker/rank/rank_trace.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+class TraceDeskTest : public testing::Test {
+ protected:
+  TraceDeskTest()
+      : desk_({.job = "a", .group_epoch = 2, .rank = 3},
+              [](const StepTrace& trace, int64_t first, int64_t last) {
+                return StatusOr<v1::RankTrace>(MakeRankTrace(trace, {}, first, last));
+              },
+              [this](v1::WorkerMessage message) { sent_.push_back(message.rank_trace()); }) {}
+
+  void MakeStep(int64_t step) {
+    desk_.steps().BeginStep(step);
+    desk_.steps().EndStep();
+    desk_.AnswerUpTo(step);
+  }
+  void Ask(int64_t first, int64_t last) {
+    v1::TraceRequest request;
+    request.set_request(++requests_);
+    request.set_first_step(first);
+    request.set_last_step(last);
+    desk_.Take(request);
+  }
+
+  uint64_t requests_ = 0;
+  std::vector<v1::RankTrace> sent_;
+  TraceDesk desk_;
+};
+
+TEST_F(TraceDeskTest, StepsThatAreDoneAreToldAtOnce) {
+  MakeStep(1);
+  MakeStep(2);
+  Ask(1, 2);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].request(), 1u);
+  EXPECT_EQ(sent_[0].rank(), 3);
+  EXPECT_EQ(sent_[0].group_epoch(), 2u);
+  EXPECT_EQ(sent_[0].events_size(), 2);
+  EXPECT_GT(sent_[0].realtime_offset_ns(), 0);
+}
+
+TEST_F(TraceDeskTest, StepsToComeAreToldOnceTheyAreDoneAndTheirOperationsAreKept) {
+  MakeStep(1);
+  Ask(2, 3);
+  MakeStep(2);
+  EXPECT_TRUE(sent_.empty());
+  desk_.steps().BeginStep(3);
+  EXPECT_TRUE(desk_.steps().wants_operations());
+  desk_.steps().EndStep();
+  desk_.AnswerUpTo(3);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].code(), 0);
+}
+
+TEST_F(TraceDeskTest, WhoWaitsForAStepThatIsNeverMadeIsRefusedWithTheRangeThatIsHeld) {
+  MakeStep(1);
+  Ask(5, 9);
+  EXPECT_TRUE(sent_.empty());
+  desk_.EndSteps();
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_EQ(sent_[0].code(), static_cast<int>(StatusCode::kFailedPrecondition));
+  EXPECT_THAT(sent_[0].message(), HasSubstr("remembers steps 1 to 1 of group epoch 2, not 5 to 9"));
+  Ask(6, 7);
+  EXPECT_EQ(sent_.size(), 2u);
+}
+
+}  // namespace
+}  // namespace troupe
