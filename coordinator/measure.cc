@@ -23,6 +23,25 @@ void Record(const StepMeasured& measured, Metrics& metrics) {
   metrics.Observe("troupe_job_step_duration_seconds", labels, measured.step.step_seconds());
 }
 
+// Series of single experts are bounded; how uneven the load is shows for any number of them.
+void RecordExpertLoad(const std::string& job, const v1::StepReport& report, Metrics& metrics) {
+  constexpr int kMostExperts = 64;
+  const int experts = report.expert_load_size();
+  if (experts == 0) return;
+  double most = 0, sum = 0;
+  for (int e = 0; e < experts; ++e) {
+    most = std::max(most, report.expert_load(e));
+    sum += report.expert_load(e);
+    if (experts > kMostExperts) continue;
+    metrics.Add("troupe_job_router_load_total",
+                {{"job_name", job}, {"expert", std::to_string(e)}}, report.expert_load(e));
+  }
+  if (sum <= 0) return;
+  metrics.Set("troupe_job_router_imbalance",
+              {{"job_name", job}, {"rank", std::to_string(report.rank())}},
+              most * experts / sum);
+}
+
 void Record(const RankMeasured& measured, Metrics& metrics) {
   const v1::StepReport& report = measured.report;
   const MetricLabels job{{"job_name", measured.job}};
@@ -32,6 +51,7 @@ void Record(const RankMeasured& measured, Metrics& metrics) {
     metrics.Add("troupe_job_router_dropped_total", job,
                 static_cast<double>(report.dropped_choices()));
   }
+  RecordExpertLoad(measured.job, report, metrics);
   if (report.step_seconds() > 0) {
     metrics.Set("troupe_pipeline_bubble_ratio",
                 {{"job_name", measured.job}, {"rank", std::to_string(report.rank())}},
@@ -100,6 +120,11 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
                          "Choices of experts that routers made, of all blocks E.");
   metrics.DeclareCounter("troupe_job_router_dropped_total",
                          "Choices of experts that were dropped beyond a capacity.");
+  metrics.DeclareCounter("troupe_job_router_load_total",
+                         "Choices of each expert, of all blocks E; of models of at most 64 experts.");
+  metrics.DeclareGauge("troupe_job_router_imbalance",
+                       "Choices of the most chosen expert over the mean, of the last step, in the "
+                       "blocks E of the rank's pipe stage.");
   metrics.DeclareGauge("troupe_pipeline_bubble_ratio",
                        "Share of the last step that the rank waited for other pipeline stages.");
   metrics.DeclareGauge("troupe_checkpoint_duration_seconds",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include "base/temporary_directory.h"
@@ -191,6 +192,23 @@ TEST(Experts, DroppedChoicesAreCountedOverAllRanksAndLayers) {
     EXPECT_EQ(limited[0].routed, whole[0].routed);
     EXPECT_GE(limited[0].dropped, 12 * (16 * 2 - 8 * 2) * 2);
     EXPECT_LT(limited[0].dropped, limited[0].routed);
+  }
+}
+
+TEST(Experts, TheLoadOfEachExpertIsReportedOnceForEachStage) {
+  std::vector<double> expected;
+  for (const Spread& spread : {Spread{}, Spread{.expert = 2, .tensor = 2}, Spread{.tensor = 2},
+                               Spread{.pipe = 2, .context = 2}, Spread{.expert = 2, .pipe = 2}}) {
+    const TrainResult result = Train(Mixture(spread, 2), {.steps = 2});
+    std::vector<double> load(8, 0.0);
+    for (const std::vector<StepResult>& steps : result.steps) {
+      ASSERT_EQ(steps.size(), 2u);
+      for (size_t e = 0; e < steps[0].expert_load.size(); ++e) load[e] += steps[0].expert_load[e];
+    }
+    if (expected.empty()) expected = load;
+    EXPECT_EQ(load, expected) << NameOf(spread);
+    EXPECT_EQ(std::accumulate(load.begin(), load.end(), 0.0),
+              static_cast<double>(result.steps[0][0].routed));
   }
 }
 

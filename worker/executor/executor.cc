@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/failpoint.h"
+#include "worker/executor/expert_counts.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/nonfinite.h"
 #include "worker/executor/sample_rows.h"
@@ -173,7 +174,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
         batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
     control[model::kLanePairs] = SeenPairs(batch->documents, options_.batch.sequence_length);
   }
-  TROUPE_RETURN_IF_ERROR(CountRouted(control));
+  TROUPE_RETURN_IF_ERROR(CountRouted(program_, *executable_, &router_lanes_, control));
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
@@ -183,6 +184,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
+  TROUPE_RETURN_IF_ERROR(ReadExpertLoad(program_, *executable_, &router_lanes_, &result.expert_load));
   TROUPE_RETURN_IF_ERROR(
       executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
 
@@ -394,25 +396,6 @@ Status Executor::WriteScalars(int64_t step, double learning_rate) {
   const std::array<float, 2> scalars = {static_cast<float>(learning_rate),
                                         static_cast<float>(step)};
   return executable_->Write(program_.scalars, 0, std::as_bytes(std::span(scalars)));
-}
-
-Status Executor::CountRouted(std::span<double> control) {
-  std::vector<double>& lanes = router_lanes_;
-  for (const model::ValueId totals : program_.router_totals) {
-    // Equal on all tensor ranks where these have the same rows.
-    if (program_.value(totals).placement[Axis::kTensor] == model::Replicated() &&
-        program_.mesh.coordinates[Axis::kTensor] != 0) {
-      continue;
-    }
-    lanes.resize(program_.value(totals).elements());
-    TROUPE_RETURN_IF_ERROR(
-        executable_->Read(totals, 0, std::as_writable_bytes(std::span(lanes))));
-    control[model::kLaneDropped] += lanes[2];
-    for (size_t e = model::kRouterLanes; e < lanes.size(); ++e) {
-      control[model::kLaneRouted] += lanes[e];
-    }
-  }
-  return OkStatus();
 }
 
 bool Executor::counts_loss() const {

@@ -68,7 +68,7 @@ struct ControlInputs {
 // which is not applied.
 using BeforeUpdate = std::function<Status(ControlInputs&)>;
 
-// Equal on all ranks but the times.
+// Equal on all ranks but the times and the load of experts.
 struct StepResult {
   int64_t step = 0;
   double loss = 0;       // Σ weight·nll / Σ weight over the global batch
@@ -83,6 +83,8 @@ struct StepResult {
   double data_wait_seconds = 0;
   // Choices of experts in all blocks E, and those beyond a capacity.
   int64_t routed = 0, dropped = 0;
+  // On the first rank of each pipe stage: choices of each expert in the blocks E of that stage.
+  std::vector<double> expert_load;
   double receive_wait_seconds = 0;  // in pipeline receives
   std::optional<double> validation_loss;
   std::vector<BlockNorm> norms;  // in steps of norms_interval
@@ -164,8 +166,6 @@ class Executor {
   Status WaitSends();
   CollectiveHandle& SendOf(const RankAction& action, EdgeDirection direction);
   Status ZeroLossTotals();
-  // Adds this rank's choices of experts to the lanes that count them.
-  Status CountRouted(std::span<double> control);
   Status WriteScalars(int64_t step, double learning_rate);
   // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
   StatusOr<std::array<double, 2>> LossTotals();
@@ -193,7 +193,7 @@ class Executor {
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;
-  std::vector<double> router_lanes_;  // CountRouted's
+  std::vector<double> router_lanes_;  // working memory of CountRouted
   int64_t applied_step_ = 0;
 };
 

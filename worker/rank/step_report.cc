@@ -35,6 +35,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     communication->set_exposed_seconds(seconds.exposed);
     communication->set_total_seconds(seconds.total);
   }
+  for (const double choices : result.expert_load) report.add_expert_load(choices);
   if (rank_ == 0) {
     report.set_loss(result.loss);
     report.set_grad_norm(result.grad_norm);

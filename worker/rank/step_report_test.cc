@@ -27,6 +27,7 @@ StepResult Result() {
   result.validation_loss = 3.0;
   result.routed = 64;
   result.dropped = 6;
+  result.expert_load = {24, 40};
   return result;
 }
 
@@ -42,6 +43,8 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   EXPECT_EQ(other.model_flops(), 0);
   EXPECT_FALSE(other.has_validation());
   EXPECT_EQ(other.dropped_choices(), 0);
+  ASSERT_EQ(other.expert_load_size(), 2) << "first ranks of other stages report theirs";
+  EXPECT_EQ(other.expert_load(1), 40);
   EXPECT_EQ(other.step_seconds(), 0.5);
 }
 
