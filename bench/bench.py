@@ -305,22 +305,40 @@ def bench_layouts():
 
 
 def bench_sharding():
-    """Two ranks of one thread: what sharding over data_shard costs beside plain data parallelism."""
-    layouts = {"data_replicate 2": "{data_parallel_replicate_degree: 2}",
-               "data_shard 2, ZeRO-1": "{data_parallel_shard_degree: 2, zero_stage: 1}",
-               "data_shard 2, ZeRO-3": "{data_parallel_shard_degree: 2, zero_stage: 3}"}
-    rates = {}
-    with LocalCluster(2) as cluster:
-        for index, (name, parallelism) in enumerate(layouts.items()):
-            _, steps = cluster.train(f"bench-{index}", "{preset: llama-124m}",
-                                     "{steps: 6, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256, "
-                                     "compute_dtype: bfloat16}", parallelism)
-            rates[name] = statistics.median(step["tokens_per_second"] for step in steps[2:])
-            show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16", "layout": name,
-                  "ranks": 2, "tokens_per_second": round(rates[name], 1)})
-    plain = rates["data_replicate 2"]
+    """Two ranks of one thread: what sharding costs beside plain data parallelism, and PyTorch's DDP and FSDP2; two
+    tensor ranks beside one rank with both threads. Two rounds, the layouts in turn."""
+    shape = "sequence_length: 256, compute_dtype: bfloat16"
+    layouts = {"one rank": (1, 4, "{}"),
+               "data_replicate 2": (2, 2, "{data_parallel_replicate_degree: 2}"),
+               "data_shard 2, ZeRO-1": (2, 2, "{data_parallel_shard_degree: 2, zero_stage: 1}"),
+               "data_shard 2, ZeRO-3": (2, 2, "{data_parallel_shard_degree: 2, zero_stage: 3}"),
+               "tensor 2, sequence parallel": (2, 4, "{tensor_parallel_degree: 2, sequence_parallel: true}")}
+    rates = {name: [] for name in layouts}
+    for turn in range(2):
+        for index, (name, (ranks, samples, parallelism)) in enumerate(layouts.items()):
+            with LocalCluster(ranks) as cluster:
+                _, steps = cluster.train(f"bench-{turn}-{index}", "{preset: llama-124m}",
+                                         f"{{steps: 6, global_batch_size: 4, micro_batch_size: {samples}, {shape}}}",
+                                         parallelism)
+            rates[name] += [step["tokens_per_second"] for step in steps[2:]]
+    rates = {name: statistics.median(values) for name, values in rates.items()}
+    for name, rate in rates.items():
+        show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16", "layout": name,
+              "ranks": layouts[name][0], "tokens_per_second": round(rate, 1)})
+    plain, single = rates["data_replicate 2"], rates["one rank"]
     show({"comparison": "sharding", "zero_1_times_plain": round(rates["data_shard 2, ZeRO-1"] / plain, 2),
-          "zero_3_times_plain": round(rates["data_shard 2, ZeRO-3"] / plain, 2)})
+          "zero_3_times_plain": round(rates["data_shard 2, ZeRO-3"] / plain, 2),
+          "tensor_2_times_one_rank": round(rates["tensor 2, sequence parallel"] / single, 2)})
+    python = torch_python()
+    if not python:
+        return
+    peers = {}
+    for peer in run_json([python, str(ROOT / "bench/torch_sharding.py")], torch_environment()):
+        show(peer)
+        peers[peer["variant"]] = peer["tokens_per_second"]
+    show({"comparison": "sharding", "plain_times_the_best_ddp":
+          round(plain / max(peers["ddp-autocast"], peers["ddp-weights"]), 2),
+          "zero_3_times_fsdp2": round(rates["data_shard 2, ZeRO-3"] / peers["fsdp2"], 2)})
 
 
 def bench_data():

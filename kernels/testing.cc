@@ -79,6 +79,7 @@ model::ValueId AddValue(model::Program& program, const TestValue& test, std::str
 
 TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options) {
   model::Program program;
+  program.mesh = test.mesh;
   model::Op op{.kind = test.kind, .attributes = test.attributes, .first_writer = test.first_writer};
   for (const TestValue& value : test.inputs) {
     op.inputs.push_back(AddValue(program, value, "input" + std::to_string(op.inputs.size())));

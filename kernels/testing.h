@@ -47,6 +47,7 @@ struct TestOp {
   std::vector<TestValue> outputs;
   bool first_writer = false;
   int view_of_input = -1;  // the first output shares this input's storage
+  model::MeshView mesh = {};
 };
 
 struct TestResult {

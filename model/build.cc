@@ -138,7 +138,7 @@ Status CheckPlace(const BuildOptions& options) {
        {std::pair("num_attention_heads", options.model.num_attention_heads),
         std::pair("num_key_value_heads", options.model.num_key_value_heads)}) {
     const int64_t tensor = mesh.degrees[Axis::kTensor];
-    if (context > 1 && heads % (tensor * context) != 0) {
+    if (context > 1 && !options.ring_attention && heads % (tensor * context) != 0) {
       return InvalidArgument(
           "{} {} must be a multiple of tensor_parallel_degree {} × context_parallel_degree {}: "
           "all_to_all gives each rank whole heads",
@@ -256,7 +256,8 @@ class StageBuilder {
       switch (model_.blocks[block]) {
         case 'A':
           x = BuildAttention(builder_, model_, block,
-                             {x, chunk.positions, chunk.documents, options_.micro_batch_size, tokens});
+                             {x, chunk.positions, chunk.documents, options_.micro_batch_size, tokens,
+                              options_.ring_attention});
           break;
         case 'E':
           if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);

@@ -38,6 +38,8 @@ struct BuildOptions {
   // All rows of the ranks over which experts are spread are gathered on each, which works on its own experts'
   // choices and scatters the sums; else only what is routed travels, by all_to_all.
   bool gather_dispatch = false;
+  // Over context attention sends keys and values round a ring; else rows are exchanged against heads.
+  bool ring_attention = false;
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;

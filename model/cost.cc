@@ -31,7 +31,7 @@ bool HalvesTraffic(const Op& op) {
 
 bool Communicates(const Op& op) {
   return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce ||
-         op.kind == OpKind::kAllToAll || HalvesTraffic(op);
+         op.kind == OpKind::kAllToAll || op.kind == OpKind::kShift || HalvesTraffic(op);
 }
 
 }  // namespace
@@ -76,9 +76,12 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
                               ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
                                     SizeOf(program.value(op.inputs[0]).dtype)
                               : PayloadBytes(op, program);
+    // Whole to a neighbour; all but the own part; or that twice.
+    const double times = op.kind == OpKind::kShift           ? 1.0
+                         : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
+                                                         : 2.0 * (ranks - 1.0) / ranks;
     costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,
-                     (HalvesTraffic(op) || exchange ? 1.0 : 2.0) * (ranks - 1) / ranks *
-                         static_cast<double>(bytes)});
+                     times * static_cast<double>(bytes)});
   }
   return costs;
 }

@@ -92,6 +92,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
       spec.parallelism().sequence_parallel() && mesh.degrees()[model::Axis::kTensor] > 1;
   options.spread_experts_over_tensor = SpreadsExpertsOverTensor(spec.parallelism());
   options.gather_dispatch = spec.parallelism().expert_dispatch() == "all_gather";
+  options.ring_attention = spec.parallelism().context_parallel_method() != "all_to_all";
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;

@@ -1,6 +1,7 @@
 #include "plan/step_time.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "model/build.h"
@@ -36,13 +37,31 @@ class Clock {
   Clock(const v1::DeviceProfile& profile, double flops, const Mesh& mesh, int rank)
       : profile_(profile), flops_(flops), mesh_(mesh), rank_(rank) {}
 
+  // One operation after the other on the device, one transfer after the other on its links; what is
+  // begun before it is waited for costs only what the operations in between do not hide.
   Time Of(const Program& program, const std::vector<Op>& ops) const {
     Time time;
+    double links_free = 0;                  // from when on, seconds after the first operation
+    std::map<model::ValueId, double> ends;  // of what is under way, by its first output
+    const auto wait_until = [&time](double end) {
+      time.communication += std::max(0.0, end - time.total());
+    };
     for (const Op& op : ops) {
       // A copy is a view.
       if (op.kind == model::OpKind::kCopy) continue;
+      if (op.kind == model::OpKind::kWait) {
+        wait_until(ends[op.inputs[0]]);
+        continue;
+      }
       const auto collectives = model::Collectives(program, {op});
-      for (const auto& collective : collectives) time.communication += Seconds(collective);
+      for (const auto& collective : collectives) {
+        links_free = std::max(links_free, time.total()) + Seconds(collective);
+        if (op.asynchronous && !profile_.transfers_need_cores()) {
+          ends[op.outputs[0]] = links_free;
+        } else {
+          wait_until(links_free);
+        }
+      }
       if (!collectives.empty()) continue;
       const double products = model::ModelFlops(op, program) / flops_;
       const double memory =
@@ -64,7 +83,8 @@ class Clock {
     const v1::LinkProfile& link = LinkOf(collective.group);
     const int ranks = model::GroupSize({mesh_.degrees(), {}}, collective.group);
     // A ring hands each part on from rank to rank, in a reduction and in a gathering.
-    const double rounds = collective.sent_bytes > static_cast<double>(collective.payload_bytes)
+    const double rounds = collective.kind == model::OpKind::kShift ? 1.0
+                          : collective.sent_bytes > static_cast<double>(collective.payload_bytes)
                               ? 2.0 * (ranks - 1)
                               : ranks - 1;
     return rounds * link.latency_seconds() + collective.sent_bytes / link.bytes_per_second();

@@ -16,7 +16,7 @@ struct StepTime {
   double seconds = 0;
   // Of the rank that has most of it:
   double compute_seconds = 0;
-  double communication_seconds = 0;
+  double communication_seconds = 0;  // that computation does not hide
   double bubble_ratio = 0;  // of the schedule at these costs
   double mfu = 0;           // model FLOPs over seconds × ranks × the peak of the compute dtype
 };

@@ -110,6 +110,19 @@ TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
   EXPECT_GT(apart.communication_seconds, tensor_within.communication_seconds);
 }
 
+TEST(StepTime, CountsOfCollectivesOnlyWhatTheComputationDoesNotHide) {
+  const Planned planned = PlanOf({"parallelism.data_parallel_shard_degree=2", "training.global_batch_size=2"});
+  v1::DeviceProfile profile = Profile();
+  profile.mutable_fabric()->set_bytes_per_second(1e9);
+  const StepTime hidden = TimeOf(planned, profile);
+  profile.set_transfers_need_cores(true);
+  const StepTime exposed = TimeOf(planned, profile);
+  EXPECT_GT(hidden.communication_seconds, 0);
+  EXPECT_LT(hidden.communication_seconds, 0.7 * exposed.communication_seconds);
+  EXPECT_NEAR(exposed.seconds - hidden.seconds,
+              exposed.communication_seconds - hidden.communication_seconds, 1e-9);
+}
+
 TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
   const Planned planned = PlanOf({"training.compute_dtype=bfloat16"});
   const auto time = EstimateStepTime(planned.spec, planned.plan, Profile());

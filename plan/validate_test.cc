@@ -138,8 +138,9 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
             "is 0"},
            {"parallelism.data_parallel_shard_degree=3", "training.global_batch_size",
             "data_parallel_shard_degree = 3"},
-           {"parallelism.context_parallel_degree=2", "parallelism.context_parallel_method",
-            "is ring"},
+           {"parallelism={context_parallel_degree: 4, tensor_parallel_degree: 4, "
+            "context_parallel_method: all_to_all}",
+            "parallelism.context_parallel_degree", "no multiple of tensor 4 × context 4"},
            {"parallelism.context_parallel_degree=3", "parallelism.context_parallel_degree",
             "no multiple of 2"},
            {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree",
@@ -214,7 +215,7 @@ TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
 
 TEST(ValidateTest, AllViolationsAreReported) {
   const Status status = ValidateWith(
-      {"training.steps=0", "optimizer.lr=-1", "parallelism.context_parallel_degree=2"});
+      {"training.steps=0", "optimizer.lr=-1", "parallelism.context_parallel_degree=3"});
   EXPECT_EQ(ViolationsOf(status).size(), 3u);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
 }

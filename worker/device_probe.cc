@@ -58,18 +58,18 @@ std::string PeakKey() {
                      level.ok() ? cpu::Name(*level) : "unknown");
 }
 
-StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level) {
-  constexpr int64_t kExtent = 2048;
+// The best rate of several runs.
+StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
   constexpr int kRuns = 8;
   TROUPE_ASSIGN_OR_RETURN(const auto product,
                           cpu::PrepareProduct({.kind = cpu::ProductKind::kForward,
                                                .bfloat16 = bfloat16,
-                                               .rows = kExtent,
-                                               .k = kExtent,
-                                               .n = kExtent},
+                                               .rows = rows,
+                                               .k = k,
+                                               .n = n},
                                               level, omp_get_max_threads()));
   // Zeros multiply as quickly as anything else on these processors; ones keep the sums finite.
-  std::vector<float> a(kExtent * kExtent, 0.0f), b(a), c(a);
+  std::vector<float> a(rows * k, 0.0f), b(n * k, 0.0f), c(rows * n, 0.0f);
   std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
                             64);
   double best = 0;
@@ -78,7 +78,7 @@ StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level) {
     TROUPE_RETURN_IF_ERROR(product->Run(a.data(), b.data(), c.data(), false, scratch.data()));
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    best = std::max(best, 2.0 * kExtent * kExtent * kExtent / seconds);
+    best = std::max(best, 2.0 * static_cast<double>(rows * k * n) / seconds);
   }
   return best;
 }
@@ -145,12 +145,29 @@ Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const 
 }
 
 StatusOr<HostPeak> MeasurePeak() {
+  constexpr int64_t kExtent = 2048;
   TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
   omp_set_num_threads(Cores());
   HostPeak peak;
-  TROUPE_ASSIGN_OR_RETURN(peak.float32, ProductFlops(false, level));
-  TROUPE_ASSIGN_OR_RETURN(peak.bfloat16, ProductFlops(true, level));
+  TROUPE_ASSIGN_OR_RETURN(peak.float32, ProductFlops(false, level, kExtent, kExtent, kExtent));
+  TROUPE_ASSIGN_OR_RETURN(peak.bfloat16, ProductFlops(true, level, kExtent, kExtent, kExtent));
   return peak;
+}
+
+StatusOr<double> ProductEfficiency(const HostPeak& peak) {
+  // The projections of llama-124m at 1,024 tokens.
+  constexpr int64_t kShapes[][3] = {{1024, 768, 2304}, {1024, 768, 768}, {1024, 768, 4096},
+                                    {1024, 2048, 768}};
+  TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
+  omp_set_num_threads(Cores());
+  double flops = 0, seconds = 0;
+  for (const auto& [rows, k, n] : kShapes) {
+    TROUPE_ASSIGN_OR_RETURN(const double rate, ProductFlops(false, level, rows, k, n));
+    const double work = 2.0 * static_cast<double>(rows * k * n);
+    flops += work;
+    seconds += work / rate;
+  }
+  return std::min(1.0, flops / seconds / peak.float32);
 }
 
 HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories) {

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
+#include "worker/measure_profile.h"
 #include "worker/incarnation.h"
 #include "worker/rank/rank_process.h"
 
@@ -28,7 +29,7 @@ namespace {
 constexpr char kUsage[] =
     R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N [--island NAME] [--data-dir DIR]
               [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT]
-troupe-worker --measure-peak --data-dir DIR
+troupe-worker --measure-peak --data-dir DIR [--devices cpu:N]
 troupe-worker --list-failpoints
 
   --coordinator     address of the coordinator; dialled again for as long as it takes
@@ -40,7 +41,8 @@ troupe-worker --list-failpoints
   --peak-dir        where else to look for that peak: workers of one host may share a measurement
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
-  --measure-peak    times matrix products on all cores, writes the result into the data directory and ends
+  --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
+                    there what one of N devices does (memory and links too, for `troupe plan --profile`), and ends
   --list-failpoints prints the points at which TROUPE_FAILPOINTS may strike, one a line, and ends
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.
@@ -157,8 +159,15 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
 int MeasureAndWrite(const Flags& flags) {
   PosixFileSystem files;
   const StatusOr<HostPeak> peak = MeasurePeak();
-  const Status written =
-      peak.ok() ? WriteMeasuredPeak(files, flags.data_directory, *peak) : peak.status();
+  const auto write = [&]() -> Status {
+    TROUPE_RETURN_IF_ERROR(peak.status());
+    TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
+    TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile,
+                            MeasureProfile(*peak, std::max(1, flags.devices)));
+    return WriteFileDurably(files, JoinPath(flags.data_directory, "profile.yaml"),
+                            AsBytes(ToYaml(profile)));
+  };
+  const Status written = write();
   if (!written.ok()) {
     fmt::print(stderr, "troupe-worker: {}\n", Message(written));
     return kFailed;

@@ -8,15 +8,18 @@
 //
 // One key-value head of one sample is the unit of work; its keys and values are packed once, and
 // all query heads of its group use them. Every unit is computed by one thread in one order, so
-// results do not depend on the number of threads. With a document mask, blocks of keys before the
-// document of a block's first query are passed over.
+// results do not depend on the number of threads.
+//
+// Queries and keys are rows of the same samples, not always the same rows (ring attention): each query sees the keys
+// of positions from its document's first to its own, which are a range of the keys that are here. Blocks
+// of keys outside the ranges of a block of queries are passed over; a query that sees none here keeps
+// what was merged before.
+#include "kernels/cpu/key_range.h"
 #include "kernels/cpu/level_target.h"
 #include "kernels/cpu/tile.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-constexpr int64_t kQueries = 64;  // a block of queries; even
-constexpr int64_t kKeys = 64;     // a block of keys; a multiple of kLanes · kTileVectors
 constexpr int kKeyVectors = kKeys / kLanes;
 
 template <typename T>
@@ -48,7 +51,7 @@ struct Scratch {
 
 // Extents of one problem in words: a word is one float32 or a pair of bfloat16.
 struct Extents {
-  int64_t tokens, head_dim, pack;
+  int64_t tokens, head_dim, pack;  // tokens: keys of a sample
   int64_t depth() const { return (head_dim + pack - 1) / pack; }  // words along D
   int64_t width() const { return RoundUp(head_dim, kLanes); }     // padded D
   int64_t padded_tokens() const { return RoundUp(tokens, kKeys); }
@@ -181,66 +184,48 @@ void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_r
   }
 }
 
-// The mask of one row of scores: keys after the query and before the row's document become -inf.
-TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, int64_t query, int64_t document) {
-  const I32 keys = Iota();
-  const F32 causal =
-      keys > static_cast<int32_t>(query - first_key) ? Set(-__builtin_inff()) : scores;
-  return keys < static_cast<int32_t>(document - first_key) ? Set(-__builtin_inff()) : causal;
-}
-
-// Where the document of a row of the sample begins; the sample is one document where there are
-// none.
-TROUPE_INLINE int64_t DocumentOf(const int32_t* documents, int64_t row) {
-  return documents == nullptr ? 0 : documents[row];
-}
-
-struct Heads {
-  int64_t stride, key_at, value_at, group;
-};
-template <typename Args>
-TROUPE_INLINE Heads HeadsOf(const Args& args, int64_t key_value_head) {
-  return {(args.query_heads + 2 * args.key_value_heads) * args.head_dim,
-          (args.query_heads + key_value_head) * args.head_dim,
-          (args.query_heads + args.key_value_heads + key_value_head) * args.head_dim,
-          args.query_heads / args.key_value_heads};
-}
-
 // One block of queries of one head; keys and values are packed in `s`.
 template <typename T>
 void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
-                 const T* queries, int64_t stride, int64_t first_query, const int32_t* documents,
-                 T* o, float* lse) {
+                 const T* queries, int64_t first_query, const int32_t* documents, int64_t o_at,
+                 int64_t lse_at) {
   constexpr bool kPairs = UsesPairs<T>::value;
-  const int64_t rows = args.tokens - first_query < kQueries ? args.tokens - first_query : kQueries;
+  const int64_t left = args.rows.queries.rows - first_query;
+  const int64_t rows = left < kQueries ? left : kQueries;
   const int64_t width = e.width();
+  const int64_t query_heads = args.rows.query_heads, o_stride = query_heads * e.head_dim;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(e.head_dim));
-  PackRows(queries + first_query * stride, stride, rows, e, s.queries);
+  BlockRanges ranges;
+  FindRanges(args.rows, documents, first_query, rows, &ranges);
+  PackRows(queries + first_query * args.q_stride, args.q_stride, rows, e, s.queries);
   std::memset(s.output, 0, kQueries * width * sizeof(float));
   for (int64_t r = 0; r < rows; ++r) {
     s.max[r] = -__builtin_inff();
     s.sum[r] = 0.0f;
+    if (args.merged_lse == nullptr) continue;
+    // As if the merged keys were one whose value is their o.
+    s.max[r] = args.merged_lse[lse_at + (first_query + r) * query_heads];
+    s.sum[r] = 1.0f;
+    std::memcpy(s.output + r * width, args.merged_o + o_at + (first_query + r) * o_stride,
+                e.head_dim * sizeof(float));
   }
-  const int64_t first_key = DocumentOf(documents, first_query) / kKeys * kKeys;
-  for (int64_t key = first_key; key < first_query + rows; key += kKeys) {
+  for (int64_t key = ranges.all.begin; key < ranges.all.end; key += kKeys) {
     Multiply<kPairs>(
         {s.queries, e.depth(), 1, s.keys + key * e.depth(), kKeys, s.scores, kKeys, e.depth()},
         rows, kKeys, false);
     for (int64_t r = 0; r < rows; ++r) {
       F32 scores[kKeyVectors];
-      const int64_t query = first_query + r;
-      const int64_t document = DocumentOf(documents, query);
-      if (document >= key + kKeys) {
-        // Nothing here is of the row's document.
+      const KeyRange& seen = ranges.of[r];
+      if (!SeesAny(seen, key)) {
         std::memset(s.probabilities + r * kKeys / e.pack, 0, kKeys / e.pack * sizeof(uint32_t));
         continue;
       }
-      const bool masked = key + kKeys - 1 > query || document > key;
+      const bool masked = !SeesAll(seen, key);
       F32 largest = Set(-__builtin_inff());
 #pragma GCC unroll 16
       for (int v = 0; v < kKeyVectors; ++v) {
         scores[v] = Load(s.scores + r * kKeys + v * kLanes) * scale;
-        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, query, document);
+        if (masked) scores[v] = Masked(scores[v], key + v * kLanes, seen);
         largest = Max(scores[v], largest);
       }
       const float block_max = ReduceMax(largest);
@@ -274,10 +259,16 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t row = first_query + r;
     const float inverse = 1.0f / s.sum[r];
-    lse[row * args.query_heads] = s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
-    T* out = o + row * args.query_heads * args.head_dim;
+    args.lse[lse_at + row * query_heads] =
+        s.max[r] + static_cast<float>(__builtin_log(s.sum[r]));
+    const int64_t out = o_at + row * o_stride;
     for (int64_t d = 0; d < e.head_dim; d += kLanes) {
-      StoreUpTo(out + d, e.head_dim - d, Load(s.output + r * width + d) * inverse);
+      const F32 values = Load(s.output + r * width + d) * inverse;
+      if (args.wide_output) {
+        StoreUpTo(static_cast<float*>(args.o) + out + d, e.head_dim - d, values);
+      } else {
+        StoreUpTo(static_cast<T*>(args.o) + out + d, e.head_dim - d, values);
+      }
     }
   }
 }
@@ -285,31 +276,32 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
 template <typename T>
 void Attention(const AttentionArgs& args, int thread, int threads) {
   constexpr bool kPairs = UsesPairs<T>::value;
-  const Extents e{args.tokens, args.head_dim, kPairs ? 2 : 1};
-  Scratch scratch{args.scratch + thread * AttentionScratchBytes(
-                                              {args.tokens, args.head_dim, sizeof(T) == 2, false})};
+  const AttentionRows& rows = args.rows;
+  const int64_t keys = rows.keys.rows, queries = rows.queries.rows, head_dim = rows.head_dim;
+  const Extents e{keys, head_dim, kPairs ? 2 : 1};
+  Scratch scratch{args.scratch +
+                  thread * AttentionScratchBytes({keys, head_dim, sizeof(T) == 2, false})};
   const ForwardScratch s(scratch, e);
   // Where there are fewer heads than threads, the blocks of queries of a head are dealt out in
   // turn.
-  const int64_t units = args.samples * args.key_value_heads;
+  const int64_t units = rows.samples * rows.key_value_heads;
   const int64_t deals = (threads + units - 1) / units;
+  const int64_t group = rows.query_heads / rows.key_value_heads;
   const Part part = PartOf(units * deals, thread, threads);
   for (int64_t task = part.begin; task < part.end; ++task) {
-    const int64_t sample = task / deals / args.key_value_heads;
-    const int64_t key_value_head = task / deals % args.key_value_heads;
-    const Heads heads = HeadsOf(args, key_value_head);
-    const int64_t row = sample * args.tokens;
-    const int32_t* documents = args.documents == nullptr ? nullptr : args.documents + row;
-    const T* qkv = static_cast<const T*>(args.qkv) + row * heads.stride;
-    PackTransposed(qkv + heads.key_at, heads.stride, args.tokens, e, s.keys);
-    PackNatural(qkv + heads.value_at, heads.stride, args.tokens, e.padded_tokens(), e, s.values);
-    for (int64_t head = key_value_head * heads.group; head < (key_value_head + 1) * heads.group;
-         ++head) {
-      T* o = static_cast<T*>(args.o) + (row * args.query_heads + head) * args.head_dim;
-      float* lse = args.lse + row * args.query_heads + head;
-      for (int64_t first = task % deals * kQueries; first < args.tokens;
-           first += deals * kQueries) {
-        AttendBlock(args, e, s, qkv + head * args.head_dim, heads.stride, first, documents, o, lse);
+    const int64_t sample = task / deals / rows.key_value_heads;
+    const int64_t key_value_head = task / deals % rows.key_value_heads;
+    const int32_t* documents =
+        rows.documents == nullptr ? nullptr : rows.documents + sample * rows.tokens;
+    const int64_t kv_at = sample * keys * args.kv_stride + key_value_head * head_dim;
+    PackTransposed(static_cast<const T*>(args.k) + kv_at, args.kv_stride, keys, e, s.keys);
+    PackNatural(static_cast<const T*>(args.v) + kv_at, args.kv_stride, keys, e.padded_tokens(), e,
+                s.values);
+    const T* q = static_cast<const T*>(args.q) + sample * queries * args.q_stride;
+    for (int64_t head = key_value_head * group; head < (key_value_head + 1) * group; ++head) {
+      const int64_t lse_at = sample * queries * rows.query_heads + head;
+      for (int64_t first = task % deals * kQueries; first < queries; first += deals * kQueries) {
+        AttendBlock(args, e, s, q + head * head_dim, first, documents, lse_at * head_dim, lse_at);
       }
     }
   }
@@ -330,9 +322,9 @@ TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
 // Probabilities and score gradients of one block, in the forms that the three products after it
 // read.
 template <bool kPairs>
-TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_t first_query,
-                                  int64_t key, float scale, const float* lse, int64_t lse_stride,
-                                  const int32_t* documents) {
+TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, const BlockRanges& ranges,
+                                  int64_t key, float scale, const float* lse,
+                                  int64_t lse_stride) {
   constexpr int64_t kStep = kPairs ? 2 : 1;
   const int64_t padded = kPairs ? RoundUp(rows, 2) : rows;
   for (int64_t r = 0; r < padded; r += kStep) {
@@ -341,14 +333,11 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_
       F32 p[2] = {}, ds[2] = {};
       for (int64_t i = 0; i < kStep; ++i) {
         if (r + i >= rows) continue;
-        const int64_t query = first_query + r + i;
         const int64_t at = (r + i) * kKeys + v * kLanes;
         F32 score = Load(s.scores + at) * scale;
-        const int64_t document = DocumentOf(documents, query);
-        if (key + kKeys - 1 > query || document > key) {
-          score = Masked(score, key + v * kLanes, query, document);
-        }
-        p[i] = Exp(score - lse[query * lse_stride]);
+        const KeyRange& seen = ranges.of[r + i];
+        if (!SeesAll(seen, key)) score = Masked(score, key + v * kLanes, seen);
+        p[i] = Exp(score - lse[(r + i) * lse_stride]);
         ds[i] = p[i] * (Load(s.products + at) - s.delta[r + i]) * scale;
         if constexpr (kPairs) {
           Store(reinterpret_cast<BFloat16*>(s.score_gradient_rows) + at, ds[i]);
@@ -365,23 +354,29 @@ TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, int64_
 
 template <typename T>
 void GradientBlock(const AttentionGradArgs& args, const Extents& e, const BackwardScratch& s,
-                   const T* queries, const T* output_gradient, const T* o, int64_t stride,
-                   int64_t first_query, const float* lse, const int32_t* documents,
-                   T* query_gradient) {
+                   int64_t q_at, int64_t o_at, int64_t lse_at, int64_t first_query,
+                   const int32_t* documents) {
   constexpr bool kPairs = UsesPairs<T>::value;
-  const int64_t rows = args.tokens - first_query < kQueries ? args.tokens - first_query : kQueries;
+  const int64_t left = args.rows.queries.rows - first_query;
+  const int64_t rows = left < kQueries ? left : kQueries;
   const int64_t width = e.width();
-  const int64_t out_stride = args.query_heads * args.head_dim;
+  const int64_t stride = args.q_stride, query_heads = args.rows.query_heads;
+  const int64_t out_stride = query_heads * e.head_dim;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(e.head_dim));
-  const T* block_queries = queries + first_query * stride;
-  const T* block_gradient = output_gradient + first_query * out_stride;
+  BlockRanges ranges;
+  FindRanges(args.rows, documents, first_query, rows, &ranges);
+  q_at += first_query * stride;
+  o_at += first_query * out_stride;
+  const T* block_queries = static_cast<const T*>(args.q) + q_at;
+  const T* block_gradient = static_cast<const T*>(args.output_gradient) + o_at;
+  const float* lse = args.lse + lse_at + first_query * query_heads;
   PackRows(block_queries, stride, rows, e, s.queries);
   PackRows(block_gradient, out_stride, rows, e, s.output_gradient);
   PackNatural(block_queries, stride, rows, RoundUp(rows, e.pack), e, s.query_rows);
   PackNatural(block_gradient, out_stride, rows, RoundUp(rows, e.pack), e, s.output_gradient_rows);
   for (int64_t r = 0; r < rows; ++r) {
     const T* gradient_row = block_gradient + r * out_stride;
-    const T* output_row = o + (first_query + r) * out_stride;
+    const T* output_row = static_cast<const T*>(args.o) + o_at + r * out_stride;
     F32 sum = {};
     for (int64_t d = 0; d < e.head_dim; d += kLanes) {
       sum += LoadUpTo(gradient_row + d, e.head_dim - d) * LoadUpTo(output_row + d, e.head_dim - d);
@@ -389,19 +384,21 @@ void GradientBlock(const AttentionGradArgs& args, const Extents& e, const Backwa
     s.delta[r] = ReduceAdd(sum);
   }
   const int64_t row_words = (rows + e.pack - 1) / e.pack;
-  const int64_t first_key = DocumentOf(documents, first_query) / kKeys * kKeys;
-  for (int64_t key = first_key; key < first_query + rows; key += kKeys) {
+  if (ranges.all.begin >= ranges.all.end) {
+    std::memset(s.query_gradient, 0, rows * width * sizeof(float));
+  }
+  for (int64_t key = ranges.all.begin; key < ranges.all.end; key += kKeys) {
     Multiply<kPairs>({s.queries, e.depth(), 1, s.keys_transposed + key * e.depth(), kKeys, s.scores,
                       kKeys, e.depth()},
                      rows, kKeys, false);
     Multiply<kPairs>({s.output_gradient, e.depth(), 1, s.values_transposed + key * e.depth(), kKeys,
                       s.products, kKeys, e.depth()},
                      rows, kKeys, false);
-    ScoreGradients<kPairs>(s, rows, first_query, key, scale, lse, args.query_heads, documents);
+    ScoreGradients<kPairs>(s, rows, ranges, key, scale, lse, query_heads);
     const uint32_t* ds_rows = kPairs ? s.score_gradient_rows : s.score_gradient;
     Multiply<kPairs>({ds_rows, kKeys / e.pack, 1, s.keys + key / e.pack * width, width,
                       s.query_gradient, width, kKeys / e.pack},
-                     rows, width, key > first_key);
+                     rows, width, key > ranges.all.begin);
     Multiply<kPairs>({s.score_gradient, 1, kKeys, s.query_rows, width, s.key_gradient + key * width,
                       width, row_words},
                      kKeys, width, true);
@@ -410,7 +407,7 @@ void GradientBlock(const AttentionGradArgs& args, const Extents& e, const Backwa
                      kKeys, width, true);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    T* out = query_gradient + (first_query + r) * stride;
+    T* out = static_cast<T*>(args.dq) + q_at + r * stride;
     for (int64_t d = 0; d < e.head_dim; d += kLanes) {
       StoreUpTo(out + d, e.head_dim - d, Load(s.query_gradient + r * width + d));
     }
@@ -420,42 +417,41 @@ void GradientBlock(const AttentionGradArgs& args, const Extents& e, const Backwa
 template <typename T>
 void AttentionGrad(const AttentionGradArgs& args, int thread, int threads) {
   constexpr bool kPairs = UsesPairs<T>::value;
-  const Extents e{args.tokens, args.head_dim, kPairs ? 2 : 1};
-  Scratch scratch{args.scratch + thread * AttentionScratchBytes(
-                                              {args.tokens, args.head_dim, sizeof(T) == 2, true})};
+  const AttentionRows& rows = args.rows;
+  const int64_t keys = rows.keys.rows, queries = rows.queries.rows, head_dim = rows.head_dim;
+  const Extents e{keys, head_dim, kPairs ? 2 : 1};
+  Scratch scratch{args.scratch +
+                  thread * AttentionScratchBytes({keys, head_dim, sizeof(T) == 2, true})};
   const BackwardScratch s(scratch, e);
   const int64_t width = e.width();
-  const Part part = PartOf(args.samples * args.key_value_heads, thread, threads);
+  const int64_t group = rows.query_heads / rows.key_value_heads;
+  const Part part = PartOf(rows.samples * rows.key_value_heads, thread, threads);
   for (int64_t task = part.begin; task < part.end; ++task) {
-    const int64_t key_value_head = task % args.key_value_heads;
-    const Heads heads = HeadsOf(args, key_value_head);
-    const int64_t row = task / args.key_value_heads * args.tokens;
-    const int32_t* documents = args.documents == nullptr ? nullptr : args.documents + row;
-    const T* qkv = static_cast<const T*>(args.qkv) + row * heads.stride;
-    T* dqkv = static_cast<T*>(args.dqkv) + row * heads.stride;
-    PackTransposed(qkv + heads.key_at, heads.stride, args.tokens, e, s.keys_transposed);
-    PackTransposed(qkv + heads.value_at, heads.stride, args.tokens, e, s.values_transposed);
-    PackNatural(qkv + heads.key_at, heads.stride, args.tokens, e.padded_tokens(), e, s.keys);
+    const int64_t sample = task / rows.key_value_heads;
+    const int64_t key_value_head = task % rows.key_value_heads;
+    const int32_t* documents =
+        rows.documents == nullptr ? nullptr : rows.documents + sample * rows.tokens;
+    const int64_t kv_at = sample * keys * args.kv_stride + key_value_head * head_dim;
+    const T* k = static_cast<const T*>(args.k) + kv_at;
+    PackTransposed(k, args.kv_stride, keys, e, s.keys_transposed);
+    PackTransposed(static_cast<const T*>(args.v) + kv_at, args.kv_stride, keys, e,
+                   s.values_transposed);
+    PackNatural(k, args.kv_stride, keys, e.padded_tokens(), e, s.keys);
     std::memset(s.key_gradient, 0, e.padded_tokens() * width * sizeof(float));
     std::memset(s.value_gradient, 0, e.padded_tokens() * width * sizeof(float));
-    for (int64_t head = key_value_head * heads.group; head < (key_value_head + 1) * heads.group;
-         ++head) {
-      const int64_t out_at = (row * args.query_heads + head) * args.head_dim;
-      for (int64_t first = 0; first < args.tokens; first += kQueries) {
-        GradientBlock(args, e, s, qkv + head * args.head_dim,
-                      static_cast<const T*>(args.output_gradient) + out_at,
-                      static_cast<const T*>(args.o) + out_at, heads.stride, first,
-                      args.lse + row * args.query_heads + head, documents,
-                      dqkv + head * args.head_dim);
+    for (int64_t head = key_value_head * group; head < (key_value_head + 1) * group; ++head) {
+      const int64_t lse_at = sample * queries * rows.query_heads + head;
+      for (int64_t first = 0; first < queries; first += kQueries) {
+        GradientBlock<T>(args, e, s, sample * queries * args.q_stride + head * head_dim,
+                         lse_at * head_dim, lse_at, first, documents);
       }
     }
-    for (int64_t t = 0; t < args.tokens; ++t) {
+    T *dk = static_cast<T*>(args.dk) + kv_at, *dv = static_cast<T*>(args.dv) + kv_at;
+    for (int64_t t = 0; t < keys; ++t) {
       for (int64_t d = 0; d < e.head_dim; d += kLanes) {
         const int64_t count = e.head_dim - d;
-        StoreUpTo(dqkv + t * heads.stride + heads.key_at + d, count,
-                  Load(s.key_gradient + t * width + d));
-        StoreUpTo(dqkv + t * heads.stride + heads.value_at + d, count,
-                  Load(s.value_gradient + t * width + d));
+        StoreUpTo(dk + t * args.kv_stride + d, count, Load(s.key_gradient + t * width + d));
+        StoreUpTo(dv + t * args.kv_stride + d, count, Load(s.value_gradient + t * width + d));
       }
     }
   }

@@ -19,6 +19,7 @@ void Widen(const WidenArgs&, int, int);
 void Narrow(const NarrowArgs&, int, int);
 template <typename T>
 void Rope(const RopeArgs&, int, int);
+void SplitHeads(const SplitHeadsArgs&, int, int);
 template <typename T>
 void Attention(const AttentionArgs&, int, int);
 template <typename T>
@@ -62,6 +63,7 @@ const KernelTable& Kernels() {
       .accumulate = &Accumulate,
       .cast = &Cast,
       .rope = {&Rope<float>, &Rope<BFloat16>},
+      .split_heads = &SplitHeads,
       .attention = {&Attention<float>, &Attention<BFloat16>},
       .attention_grad = {&AttentionGrad<float>, &AttentionGrad<BFloat16>},
       .attention_scratch_bytes = &AttentionScratchBytes,

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/level.h"
+#include "model/program/context_rows.h"
 
 namespace troupe::kernels::cpu {
 
@@ -79,23 +80,38 @@ struct RopeArgs {
   int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
   bool inverse;
 };
-struct AttentionArgs {
-  const void* qkv;  // c[R,(Q+2G)D]
-  void* o;          // c[R,QD]
-  float* lse;       // f[R,Q]
-  char* scratch;    // AttentionScratchBytes a thread, one after the other
+struct SplitHeadsArgs {  // joins q and kv to qkv where `join`, else splits qkv
+  void* qkv;            // [R, q_bytes + kv_bytes]
+  void* q;
+  void* kv;
+  int64_t rows, q_bytes, kv_bytes;
+  bool join;
+};
+// Which rows see which: all of queries and keys, of samples of `tokens` positions.
+struct AttentionRows {
   int64_t samples, tokens, query_heads, key_value_heads, head_dim;
-  const int32_t* documents;  // i[R] of a document mask, else null
+  model::ContextRows queries, keys;  // of each sample
+  const int32_t* documents;          // i[samples·tokens] of a document mask, else null
+};
+struct AttentionArgs {
+  const void *q, *k, *v;                // c, rows q_stride and kv_stride elements apart
+  void* o;                              // c[R,QD], or f if wide_output
+  float* lse;                           // f[R,Q]
+  const float *merged_o, *merged_lse;   // f[R,QD], f[R,Q] of other keys of the same softmax; or null
+  char* scratch;                        // AttentionScratchBytes a thread, one after the other
+  int64_t q_stride, kv_stride;
+  bool wide_output;
+  AttentionRows rows;
 };
 struct AttentionGradArgs {
   const void* output_gradient;  // c[R,QD]
-  const void* qkv;              // c[R,(Q+2G)D]
+  const void *q, *k, *v;        // c
   const void* o;                // c[R,QD]
   const float* lse;             // f[R,Q]
-  void* dqkv;                   // c[R,(Q+2G)D]
+  void *dq, *dk, *dv;           // like q, k and v
   char* scratch;
-  int64_t samples, tokens, query_heads, key_value_heads, head_dim;
-  const int32_t* documents;  // i[R] of a document mask, else null
+  int64_t q_stride, kv_stride;
+  AttentionRows rows;
 };
 struct SwiGluArgs {
   const void* gu;  // c[R,2F]
@@ -220,7 +236,7 @@ struct NarrowArgs {  // y[r, n] = x[r, n], rows of `width` elements, `stride` ap
 
 // Bytes of scratch that one thread needs for attention forward or backward.
 struct AttentionShape {
-  int64_t tokens, head_dim;
+  int64_t tokens, head_dim;  // tokens: keys of a sample
   bool bfloat16, backward;
 };
 
@@ -237,6 +253,7 @@ struct KernelTable {
   Kernel<AccumulateArgs> accumulate;
   Kernel<CastArgs> cast;
   Kernel<RopeArgs> rope[kComputeDTypes];
+  Kernel<SplitHeadsArgs> split_heads;
   Kernel<AttentionArgs> attention[kComputeDTypes];
   Kernel<AttentionGradArgs> attention_grad[kComputeDTypes];
   int64_t (*attention_scratch_bytes)(const AttentionShape& shape);

@@ -13,6 +13,7 @@
 #include "kernels/cpu/preparation.h"
 #include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/router.h"
+#include "kernels/cpu/shift.h"
 #include "kernels/cpu/update.h"
 #include "kernels/op_sequence.h"
 
@@ -169,36 +170,13 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
           attributes.inverse};
       return OnKernel(args, kernels_.rope[column(op.inputs[0])], threads);
     }
-    case OpKind::kAttention: {
-      const auto& a = std::get<model::AttentionAttributes>(op.attributes);
-      const AttentionArgs args{in(0),
-                               out(0),
-                               floats(out(1)),
-                               scratch(),
-                               Extent(op.inputs[0], 0) / a.tokens,
-                               a.tokens,
-                               a.query_heads,
-                               a.key_value_heads,
-                               a.head_dim,
-                               op.inputs.size() > 1 ? ints(in(1)) : nullptr};
-      return OnKernel(args, kernels_.attention[column(op.inputs[0])], threads);
-    }
-    case OpKind::kAttentionGrad: {
-      const auto& a = std::get<model::AttentionAttributes>(op.attributes);
-      const AttentionGradArgs args{in(0),
-                                   in(1),
-                                   in(2),
-                                   floats(in(3)),
-                                   out(0),
-                                   scratch(),
-                                   Extent(op.inputs[1], 0) / a.tokens,
-                                   a.tokens,
-                                   a.query_heads,
-                                   a.key_value_heads,
-                                   a.head_dim,
-                                   op.inputs.size() > 4 ? ints(in(4)) : nullptr};
-      return OnKernel(args, kernels_.attention_grad[column(op.inputs[1])], threads);
-    }
+    case OpKind::kSplitHeads:
+    case OpKind::kJoinHeads:
+    case OpKind::kAttention:
+    case OpKind::kAttentionGrad:
+    case OpKind::kAttentionPart:
+    case OpKind::kAttentionPartGrad:
+      return MakeAttention(op, buffer);
     case OpKind::kSwiGlu: {
       const SwiGluArgs args{in(0),
                             out(0),
@@ -280,6 +258,12 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kExchangeHeads:
       return MakeExchangeHeads(ExchangeOf(op), in(0), out(0), scratch(),
                                CommunicatorOf(op, find_communicator_));
+    case OpKind::kShift: {
+      const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
+      const ShiftArgs args = {in(0), out(0), program_.value(op.inputs[0]).bytes(),
+                              attributes.shift, PurposeOf(attributes.purpose)};
+      return MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+    }
     case OpKind::kWait: {
       const auto begun = under_way_.find(op.inputs[0]);
       if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");

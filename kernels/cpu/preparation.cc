@@ -29,6 +29,12 @@ bool SameRotation(const model::RopeAttributes& a, const model::RopeAttributes& b
          a.scaling.original_max_position_embeddings == b.scaling.original_max_position_embeddings;
 }
 
+// Of attention and of its parts.
+const model::AttentionAttributes& AttentionOf(const Op& op) {
+  const auto* part = std::get_if<model::PartAttributes>(&op.attributes);
+  return part != nullptr ? part->attention : std::get<model::AttentionAttributes>(op.attributes);
+}
+
 }  // namespace
 
 Status Preparation::Measure() {
@@ -43,9 +49,8 @@ Status Preparation::Measure() {
     return OkStatus();
   };
   TROUPE_RETURN_IF_ERROR(each([this](const Op& op) {
-    if (op.kind == OpKind::kAttention) {
-      longest_sample_ =
-          std::max(longest_sample_, std::get<model::AttentionAttributes>(op.attributes).tokens);
+    if (op.kind == OpKind::kAttention || op.kind == OpKind::kAttentionPart) {
+      longest_sample_ = std::max(longest_sample_, AttentionOf(op).tokens);
     }
     return OkStatus();
   }));
@@ -88,12 +93,17 @@ Status Preparation::MeasureOp(const Op& op) {
       }
       break;
     case OpKind::kAttention:
-    case OpKind::kAttentionGrad: {
-      const auto& attributes = std::get<model::AttentionAttributes>(op.attributes);
-      bytes = threads_ * kernels_.attention_scratch_bytes(
-                             {attributes.tokens, attributes.head_dim,
-                              program_.value(op.outputs[0]).dtype == model::DType::kBFloat16,
-                              op.kind == OpKind::kAttentionGrad});
+    case OpKind::kAttentionGrad:
+    case OpKind::kAttentionPart:
+    case OpKind::kAttentionPartGrad: {
+      const bool part = op.kind == OpKind::kAttentionPart || op.kind == OpKind::kAttentionPartGrad;
+      const model::AttentionAttributes& attributes = AttentionOf(op);
+      const int ranks = part ? program_.mesh.degrees[model::Axis::kContext] : 1;
+      bytes = threads_ *
+              kernels_.attention_scratch_bytes(
+                  {attributes.tokens / ranks, attributes.head_dim,
+                   program_.value(op.inputs[0]).dtype == model::DType::kBFloat16,
+                   op.kind == OpKind::kAttentionGrad || op.kind == OpKind::kAttentionPartGrad});
       break;
     }
     case OpKind::kRmsNormGrad:

@@ -87,6 +87,20 @@ Status RunOperation(const reference::Operation& operation) {
       return r::ReduceScatter(operation);
     case OpKind::kAllGather:
       return r::AllGather(operation);
+    case OpKind::kSplitHeads:
+      r::SplitHeads(operation);
+      return OkStatus();
+    case OpKind::kJoinHeads:
+      r::JoinHeads(operation);
+      return OkStatus();
+    case OpKind::kShift:
+      return r::Shift(operation);
+    case OpKind::kAttentionPart:
+      r::AttentionPart(operation);
+      return OkStatus();
+    case OpKind::kAttentionPartGrad:
+      r::AttentionPartGrad(operation);
+      return OkStatus();
     case OpKind::kExchangeHeads:
       return r::ExchangeHeads(operation);
     case OpKind::kWait:

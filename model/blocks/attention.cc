@@ -3,15 +3,77 @@
 #include "model/blocks/parameters.h"
 
 namespace troupe::model {
+namespace {
+
+AttentionAttributes AttributesOf(const ModelConfig& config, const AttentionInputs& inputs,
+                                 int64_t parts) {
+  AttentionAttributes attributes = {config.num_attention_heads / parts,
+                                    config.num_key_value_heads / parts, config.head_dim,
+                                    inputs.tokens, Mask()};
+  if (inputs.documents != kNoValue) attributes.mask.kind = Mask::Kind::kDocument;
+  return attributes;
+}
+
+// Attention to whole samples: over context, rows are exchanged against heads before and after it.
+ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
+                       ValueId rotated, const AttentionInputs& inputs) {
+  CollectiveAttributes exchange = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  exchange.exchange = {inputs.samples, config.head_dim, /*to_rows=*/false};
+  const bool exchanges = builder.context_degree() > 1;
+  const ValueId whole =
+      exchanges
+          ? builder.Emit(OpKind::kExchangeHeads, exchange, {rotated}, name + "exchanged")
+          : rotated;
+  std::vector<ValueId> seen = {whole};
+  if (inputs.documents != kNoValue) seen.push_back(inputs.documents);
+  const int64_t parts = builder.tensor_degree() * builder.context_degree();
+  const ValueId attention =
+      builder.EmitAll(OpKind::kAttention, AttributesOf(config, inputs, parts), seen,
+                      {name + "output", name + "lse"})[0];
+  if (!exchanges) return attention;
+  exchange.exchange.to_rows = true;
+  return builder.Emit(OpKind::kExchangeHeads, exchange, {attention}, name + "output.rows");
+}
+
+// Ring attention: the next rank's keys and values are on their way while those that are here are
+// attended to.
+ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
+                      ValueId rotated, const AttentionInputs& inputs) {
+  const std::vector<ValueId> split = builder.EmitAll(OpKind::kSplitHeads, NoAttributes(), {rotated},
+                                                     {name + "queries", name + "keys_values"});
+  const int ranks = static_cast<int>(builder.context_degree());
+  CollectiveAttributes onward = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  onward.shift = 1;
+  PartAttributes part = {AttributesOf(config, inputs, builder.tensor_degree())};
+  std::vector<ValueId> merged;  // o and lse of the parts so far
+  ValueId keys_values = split[1];
+  for (part.shift = 0; part.shift < ranks; ++part.shift) {
+    part.last = part.shift + 1 == ranks;
+    const std::string number = fmt::format(".{}", part.shift);
+    ValueId next = kNoValue;
+    if (!part.last) {
+      next = builder.Emit(OpKind::kShift, onward, {keys_values},
+                          fmt::format("{}keys_values.{}", name, part.shift + 1));
+    }
+    std::vector<ValueId> seen = {split[0], keys_values};
+    if (inputs.documents != kNoValue) seen.push_back(inputs.documents);
+    seen.insert(seen.end(), merged.begin(), merged.end());
+    merged = builder.EmitAll(OpKind::kAttentionPart, part, seen,
+                             {name + "output" + number, name + "lse" + number});
+    keys_values = next;
+  }
+  return merged[0];
+}
+
+}  // namespace
 
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
                        const AttentionInputs& inputs) {
-  const auto [x, positions, documents, samples, tokens] = inputs;
+  const ValueId x = inputs.x;
   const std::string name = fmt::format("block{}.attention.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const int64_t head = config.head_dim, hidden = config.hidden_size;
   const int64_t queries = config.num_attention_heads, keys = config.num_key_value_heads;
-  const int64_t parts = builder.tensor_degree() * builder.context_degree();
 
   const ValueId norm = AddNorm(builder, config, name + "norm", layer + "input_layernorm.weight");
   const ValueId qkv_proj =
@@ -32,25 +94,11 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
       builder.Emit(OpKind::kRope,
                    RopeAttributes{queries / builder.tensor_degree(), keys / builder.tensor_degree(), head, config.rope_theta,
                                   config.rope_scaling, false},
-                   {qkv, positions}, name + "rotated");
-  // Over context, rows are exchanged against heads, so that attention sees whole samples.
-  CollectiveAttributes exchange = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
-  exchange.exchange = {samples, head, /*to_rows=*/false};
-  const bool exchanges = builder.context_degree() > 1;
-  const ValueId whole =
-      exchanges ? builder.Emit(OpKind::kExchangeHeads, exchange, {rotated}, name + "exchanged") : rotated;
-  AttentionAttributes attributes = {queries / parts, keys / parts, head, tokens, Mask()};
-  std::vector<ValueId> seen = {whole};
-  if (documents != kNoValue) {
-    attributes.mask.kind = Mask::Kind::kDocument;
-    seen.push_back(documents);
-  }
-  ValueId attention = builder.EmitAll(OpKind::kAttention, attributes, seen,
-                                      {name + "output", name + "lse"})[0];
-  if (exchanges) {
-    exchange.exchange.to_rows = true;
-    attention = builder.Emit(OpKind::kExchangeHeads, exchange, {attention}, name + "output.rows");
-  }
+                   {qkv, inputs.positions}, name + "rotated");
+  const ValueId attention =
+      inputs.ring && builder.context_degree() > 1
+          ? RingAttention(builder, config, name, rotated, inputs)
+          : LocalAttention(builder, config, name, rotated, inputs);
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
                                        name + "projected.partial");
   const ValueId projected = builder.ReduceRows(partial, name + "projected");

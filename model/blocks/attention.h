@@ -19,9 +19,10 @@ struct AttentionInputs {
   ValueId documents;  // i[R] of whole samples (see Mask), or kNoValue: a sample is one document
   int64_t samples;    // of a microbatch
   int64_t tokens;     // of each sample, over all context ranks
+  bool ring = false;  // over context keys and values go round; else rows are exchanged against heads
 };
-// Returns y c[R,H]. REQUIRES: heads divisible by the degrees of
-// tensor × context.
+// Returns y c[R,H]. REQUIRES: heads divisible by the degree of tensor, and without a ring by tensor ×
+// context.
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
                        const AttentionInputs& inputs);
 

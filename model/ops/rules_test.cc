@@ -392,5 +392,51 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   EXPECT_EQ((*rows)[0].segments, x.segments);
 }
 
+// Keys and values that went round are refused where others are due.
+TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
+  MeshView mesh;
+  mesh.degrees[Axis::kContext] = 3;
+  Value q, kv;
+  q.dims = {{"rows", 24, 8}, {"attention", 16, 16}};
+  kv.dims = {{"rows", 24, 8}, {"kv", 16, 16}};
+  kv.segments = {{"k", 8, 8}, {"v", 8, 8}};
+  for (Value* value : {&q, &kv}) value->placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
+  CollectiveAttributes onward = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
+  const auto shifted = [&](const Value& value, int shift) {
+    onward.shift = shift;
+    const std::vector<const Value*> inputs = {&value};
+    Value result = value;
+    result.placement = RulesOf(OpKind::kShift).infer(mesh, onward, inputs).value()[0].placement;
+    return result;
+  };
+  const Value once = shifted(kv, 1);
+  EXPECT_EQ(once.placement[Axis::kContext].shift, 1);
+  EXPECT_EQ(shifted(once, 2).placement, kv.placement);
+  EXPECT_EQ(shifted(kv, -2).placement, once.placement);
+  EXPECT_NE(once.placement, kv.placement);
+
+  const AttentionAttributes attention = {4, 2, 4, 24, {}};
+  for (int part = 0; part < 2; ++part) {
+    const PartAttributes attributes = {attention, part, false};
+    Value o = q, lse = q;
+    lse.dims[1] = {"heads", 4, 4};
+    for (const Value* keys : std::vector<const Value*>{&kv, &once}) {
+      std::vector<const Value*> inputs = {&q, keys};
+      if (part == 1) inputs.insert(inputs.end(), {&o, &lse});
+      EXPECT_EQ(RulesOf(OpKind::kAttentionPart).infer(mesh, attributes, inputs).ok(),
+                (part == 1) == (keys == &once))
+          << part;
+    }
+  }
+  // No other operation takes another rank's rows for its own.
+  const std::vector<const Value*> sum = {&once, &kv};
+  EXPECT_FALSE(RulesOf(OpKind::kAdd).infer(mesh, NoAttributes(), sum).ok());
+  // A ring goes round what is sharded.
+  Value whole = kv;
+  whole.placement[Axis::kContext] = Replicated();
+  const std::vector<const Value*> inputs = {&whole};
+  EXPECT_FALSE(RulesOf(OpKind::kShift).infer(mesh, onward, inputs).ok());
+}
+
 }  // namespace
 }  // namespace troupe::model

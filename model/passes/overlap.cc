@@ -13,6 +13,10 @@ namespace {
 using Ops = std::list<Op>;
 using At = Ops::iterator;
 
+// Operations that compute while a collective is under way before its result is due, where its input was
+// there long before.
+constexpr int kWorkAhead = 2;
+
 bool IsUnshard(const Op& op) {
   return op.kind == OpKind::kAllGather &&
          std::get<CollectiveAttributes>(op.attributes).purpose == CollectivePurpose::kUnshard;
@@ -95,9 +99,12 @@ class ListOverlap {
       if (!CanBegin(*collective)) continue;
       At first = collective, end = at;
       bool hides = false;
-      while (first != ops_.begin() && !Conflict(*collective, *std::prev(first))) {
+      // Not earlier than it takes: what comes early only takes up memory.
+      for (int work = 0; first != ops_.begin() && work < kWorkAhead &&
+                         !Conflict(*collective, *std::prev(first));) {
         --first;
-        hides |= IsWork(*first);
+        work += IsWork(*first);
+        hides |= work > 0;
       }
       while (end != ops_.end() && !Conflict(*collective, *end)) {
         hides |= IsWork(*end);
@@ -115,7 +122,7 @@ class ListOverlap {
 
   bool CanBegin(const Op& op) const {
     if (op.asynchronous || (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
-                            op.kind != OpKind::kAllGather)) {
+                            op.kind != OpKind::kAllGather && op.kind != OpKind::kShift)) {
       return false;
     }
     // Else it works on a copy, in memory that is every operation's.

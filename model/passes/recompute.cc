@@ -9,7 +9,9 @@ namespace {
 
 bool IsChosen(const Op& op, Recomputation::Mode mode) {
   if (mode == Recomputation::Mode::kFull) return true;
-  return op.kind == OpKind::kRmsNorm || op.kind == OpKind::kAttention || op.kind == OpKind::kSwiGlu;
+  return op.kind == OpKind::kRmsNorm || op.kind == OpKind::kAttention ||
+         op.kind == OpKind::kAttentionPart || op.kind == OpKind::kShift ||
+         op.kind == OpKind::kSwiGlu;
 }
 
 // One layer of a chunk: finds what its derivative reads and the layer can make again, and makes it

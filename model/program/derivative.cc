@@ -12,6 +12,7 @@ GradientContext::GradientContext(Program& program, int chunk_index)
     : program_(program),
       chunk_index_(chunk_index),
       gradients_(program.values.size(), kNoValue),
+      forward_(program.Ops(chunk_index, Piece::kForward)),
       parameter_gradient_(program.values.size(), kNoValue),
       backward_(program.ops[chunk_index][static_cast<int>(Piece::kBackward)]) {
   for (const ParameterEntry& entry : program.parameters)
@@ -20,6 +21,45 @@ GradientContext::GradientContext(Program& program, int chunk_index)
 
 ValueId GradientContext::GradientOf(ValueId value) const {
   return value < static_cast<ValueId>(gradients_.size()) ? gradients_[value] : kNoValue;
+}
+
+const Op* GradientContext::ReaderOf(ValueId value, OpKind kind) const {
+  const auto reader = std::find_if(forward_.begin(), forward_.end(), [&](const Op& op) {
+    return op.kind == kind && std::count(op.inputs.begin(), op.inputs.end(), value) > 0;
+  });
+  return reader == forward_.end() ? nullptr : &*reader;
+}
+
+const Op* GradientContext::MakerOf(ValueId value) const {
+  const auto maker = std::find_if(forward_.begin(), forward_.end(), [&](const Op& op) {
+    return std::count(op.outputs.begin(), op.outputs.end(), value) > 0;
+  });
+  return maker == forward_.end() ? nullptr : &*maker;
+}
+
+ValueId GradientContext::AgainOf(ValueId value) const {
+  const auto found = again_.find(value);
+  return found == again_.end() ? value : found->second;
+}
+
+StatusOr<ValueId> GradientContext::EmitAgain(OpKind kind, const Attributes& attributes,
+                                             const std::vector<ValueId>& inputs, ValueId value) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> types,
+                          InferTypes(program_, kind, attributes, inputs));
+  if (types[0].placement != program_.value(value).placement) {
+    return Internal("{}: {} made again is {} where {} is due", Name(kind),
+                    program_.value(value).name, ToText(types[0].placement),
+                    ToText(program_.value(value).placement));
+  }
+  const ValueId made = AppendValue(program_, program_.value(value).name + ".again",
+                                   Role::kActivation, chunk_index_, std::move(types[0]));
+  backward_.push_back({.kind = kind,
+                       .attributes = attributes,
+                       .inputs = inputs,
+                       .outputs = {made},
+                       .part = Part::kInputGradient});
+  again_[value] = made;
+  return made;
 }
 
 ValueId GradientContext::RowsOfGradient(ValueId target) {
@@ -98,8 +138,7 @@ Status Differentiate(Program& program, int chunk_index) {
   ChunkInterface& chunk = program.chunks[chunk_index];
   if (chunk.output != kNoValue)
     TROUPE_RETURN_IF_ERROR(context.Contribute(chunk.output, chunk.output_gradient));
-  // Rules append to the program's values, never to F itself.
-  const std::vector<Op> forward = program.Ops(chunk_index, Piece::kForward);
+  const std::vector<Op>& forward = context.forward_;
   for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
     const OpRules& rules = RulesOf(op->kind);
     const bool is_loss =

@@ -3,6 +3,7 @@
 #ifndef TROUPE_MODEL_PROGRAM_DERIVATIVE_H_
 #define TROUPE_MODEL_PROGRAM_DERIVATIVE_H_
 
+#include <map>
 #include <vector>
 
 #include "base/status.h"
@@ -19,6 +20,9 @@ class GradientContext {
   // kNoValue: none.
   ValueId GradientOf(ValueId value) const;
   const Value& ValueOf(ValueId value) const { return program_.value(value); }
+  // The operation of F of this kind that reads `value`, or that makes it; null: none.
+  const Op* ReaderOf(ValueId value, OpKind kind) const;
+  const Op* MakerOf(ValueId value) const;
   bool HasGradient(ValueId value) const { return GradientOf(value) != kNoValue; }
 
   // Appends an operation to B. Output i is the gradient (or one summand of it) of targets[i]: of a
@@ -28,6 +32,12 @@ class GradientContext {
   // of its target's gradient.
   Status Emit(OpKind kind, const Attributes& attributes, const std::vector<ValueId>& inputs,
               const std::vector<ValueId>& targets);
+  // Appends an operation to B that makes `value` of F again, of inputs of F or made again, and returns what
+  // it makes: INTERNAL if that is placed otherwise.
+  StatusOr<ValueId> EmitAgain(OpKind kind, const Attributes& attributes,
+                              const std::vector<ValueId>& inputs, ValueId value);
+  // What `value` was made again as; itself, if it was not.
+  ValueId AgainOf(ValueId value) const;
   // Makes the existing value `gradient` a summand of the gradient of `target`.
   Status Contribute(ValueId target, ValueId gradient);
 
@@ -40,6 +50,8 @@ class GradientContext {
   Program& program_;
   const int chunk_index_;
   std::vector<ValueId> gradients_;           // by value of F
+  std::map<ValueId, ValueId> again_;         // values of F that B makes again
+  const std::vector<Op> forward_;
   std::vector<ValueId> parameter_gradient_;  // by unsharded parameter
   std::vector<Op>& backward_;
   int16_t row_chunk_ = -1;

@@ -25,6 +25,16 @@
 //                         also documents i[R]                           rows do not see each other; scale 1/sqrt(D)
 // kAttentionGrad          do c[R,QD], qkv, o, lse, with the document    dqkv c[R,(Q+2G)D]
 //                         mask also documents
+// kSplitHeads             qkv c[R,(Q+2G)D]                              q c[R,QD], kv c[R,2GD]
+// kJoinHeads              q c[R,QD], kv c[R,2GD]                        qkv c[R,(Q+2G)D]
+// kShift                  x, Shard(0) on the group                      y like x: x of the rank `shift` places before this
+//                                                                       one in the group, which is a ring
+// kAttentionPart          q c[R,QD], kv c[R,2GD] of another rank of     o f[R,QD] (c if `last`), lse f[R,Q]: attention to
+//                         context, with the document mask documents i   the keys of this part and of all parts before it.
+//                         [samples·T] of whole samples; of a later      R rows are a head and a tail chunk of each sample
+//                         part o f[R,QD], lse f[R,Q] of the one before
+// kAttentionPartGrad      do c[R,QD], q, kv, o c[R,QD] and lse of the   dq c[R,QD], dkv c[R,2GD]: of this part alone
+//                         last part, with the document mask documents
 // kSwiGlu                 gu c[R,2F] (gate|up)                          y c[R,F] = silu(gate)·up
 // kSwiGluGrad             dy c[R,F], gu                                 dgu c[R,2F]
 // kSoftmaxStats           logits c[R,V], targets i[R]                   max f[R], sums f[2,R]: Σ exp(l - max) and the
@@ -128,7 +138,7 @@ namespace troupe::model {
 
 enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
-  kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
+  kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSplitHeads, kJoinHeads, kShift, kAttentionPart, kAttentionPartGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
   kWait, kAccumulate, kCast,
   kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
@@ -136,7 +146,7 @@ enum class OpKind : uint8_t {
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
 };
-inline constexpr int kNumOpKinds = 52;
+inline constexpr int kNumOpKinds = 57;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -183,6 +193,12 @@ struct AttentionAttributes {
   int64_t tokens;           // T
   Mask mask;
 };
+// Attention of a rank's queries to the keys of one rank of the context axis: that `shift` places before it.
+struct PartAttributes {
+  AttentionAttributes attention;  // tokens: of whole samples
+  int32_t shift = 0;              // part number
+  bool last = false;
+};
 struct RopeAttributes {
   int64_t query_heads, key_value_heads, head_dim;
   double theta;
@@ -200,6 +216,8 @@ struct CollectiveAttributes {
   CollectiveGroup group;
   CollectivePurpose purpose;
   ReduceKind reduce = ReduceKind::kSum;
+  // Of kShift: how many places further along the ring the input goes.
+  int32_t shift = 0;
   // Of kAllGather: the result is Replicated on the group, not Copied.
   bool replicated = false;
   // Of kAllGather: extent of the result's dim 0 on this rank; 0: the input's times the ranks of the group.
@@ -245,7 +263,7 @@ struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
                                 CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes,
-                                RouterBiasAttributes>;
+                                RouterBiasAttributes, PartAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };

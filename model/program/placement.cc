@@ -31,7 +31,9 @@ std::string ToText(const AxisPlacement& placement) {
                     : placement.how == ShardHow::kHeadTail ? ",head_tail"
                     : placement.how == ShardHow::kSegments ? ",segments"
                                                            : ",experts";
-  return fmt::format("S({}{})", static_cast<int>(placement.dim), how);
+  const std::string shift =
+      placement.shift == 0 ? "" : fmt::format(",shift {}", static_cast<int>(placement.shift));
+  return fmt::format("S({}{}{})", static_cast<int>(placement.dim), how, shift);
 }
 
 std::string ToText(const Placement& placement) {

@@ -18,6 +18,9 @@ struct AttributesText {
                        a.head_dim, a.tokens,
                        a.mask.kind == Mask::Kind::kDocument ? "document" : "causal");
   }
+  std::string operator()(const PartAttributes& a) const {
+    return fmt::format("part {}{}, {}", a.shift, a.last ? " last" : "", (*this)(a.attention));
+  }
   std::string operator()(const RopeAttributes& a) const {
     std::string text = fmt::format("heads {}/{} of {}, theta {:g}", a.query_heads,
                                    a.key_value_heads, a.head_dim, a.theta);
@@ -29,9 +32,10 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}{}{}, purpose {}", ToText(a.group),
+    return fmt::format("{}{}{}{}{}, purpose {}", ToText(a.group),
                        a.reduce == ReduceKind::kMax ? " max" : "",
                        a.replicated ? " replicated" : "",
+                       a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
                        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", Name(a.purpose));
   }
   std::string operator()(const RouterAttributes& a) const {

@@ -14,7 +14,7 @@ namespace {
 bool IsCollective(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
          kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
-         kind == OpKind::kExchangeHeads || kind == OpKind::kGatherRouted ||
+         kind == OpKind::kExchangeHeads || kind == OpKind::kShift || kind == OpKind::kGatherRouted ||
          kind == OpKind::kScatterRouted;
 }
 
@@ -255,7 +255,10 @@ Status CheckPieceContents(const Program& program) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
         // Tokens meet over context within F and its derivative, but no parameters.
-        if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads) continue;
+        if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
+            op.kind == OpKind::kShift) {
+          continue;
+        }
         const auto& [group, purpose] = GroupAndPurpose(op);
         // Routed tokens and the load of routers too.
         if (purpose == CollectivePurpose::kDispatch && !MovesParameters(program, op)) continue;

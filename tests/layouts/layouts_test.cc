@@ -231,58 +231,81 @@ TEST(SequenceLayouts, ShardedParametersChangeNothing) {
 
 // --- Context parallelism: ranks share samples, each has a head and a tail chunk of their tokens.
 
-v1::JobSpec OverContext(v1::JobSpec spec, int64_t degree) {
+v1::JobSpec OverContext(v1::JobSpec spec, int64_t degree, const char* method) {
   spec.mutable_parallelism()->set_context_parallel_degree(degree);
-  spec.mutable_parallelism()->set_context_parallel_method("all_to_all");
+  spec.mutable_parallelism()->set_context_parallel_method(method);
   return spec;
 }
 
-class ContextLayouts : public ::testing::TestWithParam<std::tuple<int, Layout>> {};
+constexpr const char* kContextMethods[] = {"ring", "all_to_all"};
+
+class ContextLayouts
+    : public ::testing::TestWithParam<std::tuple<const char*, std::tuple<int, Layout>>> {};
 
 TEST_P(ContextLayouts, FirstTwentyLossesEqualTheSingleRanks) {
-  const auto& [context, layout] = GetParam();
-  v1::JobSpec spread = OverContext(Job(layout), context);
+  const auto& [method, spread_over] = GetParam();
+  const auto& [context, layout] = spread_over;
+  v1::JobSpec spread = OverContext(Job(layout), context, method);
   spread.mutable_training()->set_micro_batch_size(2);
   ExpectClose(RunOrDie(spread), RunOrDie(Job({})));
 }
 
 TEST_P(ContextLayouts, DocumentsOfPackedRowsAreSeenWhole) {
-  const auto& [context, layout] = GetParam();
-  ExpectClose(RunOrDie(OverContext(PackedJob(layout), context)), RunOrDie(PackedJob({})));
+  const auto& [method, spread_over] = GetParam();
+  const auto& [context, layout] = spread_over;
+  ExpectClose(RunOrDie(OverContext(PackedJob(layout), context, method)), RunOrDie(PackedJob({})));
 }
 
 std::string ContextName(const ::testing::TestParamInfo<ContextLayouts::ParamType>& info) {
-  const auto& [context, layout] = info.param;
-  return fmt::format("Context{}Data{}Tensor{}Pipe{}", context, layout.data, layout.tensor,
-                     layout.pipe);
+  const auto& [method, spread_over] = info.param;
+  const auto& [context, layout] = spread_over;
+  return fmt::format("{}{}Data{}Tensor{}Pipe{}", std::string(method) == "ring" ? "Ring" : "Exchange",
+                     context, layout.data, layout.tensor, layout.pipe);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ContextLayouts,
-                         ::testing::Values(std::tuple(2, Layout{1, 1, 1}),
-                                           std::tuple(4, Layout{1, 1, 1}),
-                                           std::tuple(2, Layout{2, 1, 1}),
-                                           std::tuple(2, Layout{1, 2, 1}),
-                                           std::tuple(2, Layout{1, 1, 2}),
-                                           std::tuple(4, Layout{1, 1, 2})),
+                         ::testing::Combine(::testing::ValuesIn(kContextMethods),
+                                            ::testing::Values(std::tuple(2, Layout{1, 1, 1}),
+                                                              std::tuple(4, Layout{1, 1, 1}),
+                                                              std::tuple(2, Layout{2, 1, 1}),
+                                                              std::tuple(2, Layout{1, 2, 1}),
+                                                              std::tuple(2, Layout{1, 1, 2}),
+                                                              std::tuple(4, Layout{1, 1, 2}))),
                          ContextName);
 
 TEST(ContextLayouts, WithSequenceParallelismAndTiedTablesNothingChanges) {
-  v1::JobSpec single = Job({});
-  v1::JobSpec spread = OverContext(SequenceJob({1, 2, 2}), 2);
-  for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(true);
-  ExpectClose(RunOrDie(spread), RunOrDie(single));
+  for (const char* method : kContextMethods) {
+    v1::JobSpec single = Job({});
+    v1::JobSpec spread = OverContext(SequenceJob({1, 2, 2}), 2, method);
+    for (v1::JobSpec* spec : {&single, &spread})
+      spec->mutable_model()->set_tie_word_embeddings(true);
+    ExpectClose(RunOrDie(spread), RunOrDie(single));
+  }
 }
 
 TEST(ContextLayouts, ShardedParametersChangeNothing) {
-  for (const int zero_stage : {1, 2, 3})
-    ExpectClose(RunOrDie(OverContext(Job({1, 1, 1, 2, zero_stage}), 2)), RunOrDie(Job({})));
+  for (const char* method : kContextMethods) {
+    for (const int zero_stage : {1, 2, 3}) {
+      ExpectClose(RunOrDie(OverContext(Job({1, 1, 1, 2, zero_stage}), 2, method)),
+                  RunOrDie(Job({})));
+    }
+  }
+}
+
+TEST(ContextLayouts, RingsGoWithRecomputationAndEverySplitOfTheBackwardPass) {
+  for (const char* mode : {"selective", "full"}) {
+    v1::JobSpec spread = OverContext(Job({1, 1, 2}), 2, "ring");
+    spread.mutable_activation_recomputation()->set_mode(mode);
+    spread.mutable_parallelism()->set_pipeline_parallel_schedule("ZBH1");
+    ExpectClose(RunOrDie(spread), RunOrDie(Job({})));
+  }
 }
 
 TEST(ContextLayouts, HeldOutLossIsTheSingleRanks) {
   v1::JobSpec single = Job({}, 4);
   single.mutable_data()->set_validation_fraction(0.1);
   const std::vector<StepResult> expected = RunOrDie(single, {.steps = 4});
-  const std::vector<StepResult> actual = RunOrDie(OverContext(single, 2), {.steps = 4});
+  const std::vector<StepResult> actual = RunOrDie(OverContext(single, 2, "ring"), {.steps = 4});
   EXPECT_NEAR(*actual.back().validation_loss, *expected.back().validation_loss, 1e-5);
 }
 

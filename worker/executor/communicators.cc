@@ -19,7 +19,8 @@ CollectiveOperation OperationOf(model::OpKind kind) {
   if (kind == model::OpKind::kAllGather || kind == model::OpKind::kGatherRouted) {
     return CollectiveOperation::kAllGather;
   }
-  if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads) {
+  if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads ||
+      kind == model::OpKind::kShift) {
     return CollectiveOperation::kAllToAll;
   }
   return CollectiveOperation::kAllReduce;

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "model/program/context_rows.h"
+
 namespace troupe {
 
 double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length) {
@@ -14,17 +16,11 @@ double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length)
 
 std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t ranks,
                                        int64_t rank) {
+  const model::ContextRows held = model::ContextRows::Of(tokens, ranks, rank);
   std::vector<int32_t> rows;
-  const int64_t chunk_rows = tokens / (2 * ranks);
   for (int64_t sample = 0; sample < samples; ++sample) {
-    if (ranks == 1) {
-      for (int64_t t = 0; t < tokens; ++t) rows.push_back(static_cast<int32_t>(sample * tokens + t));
-      continue;
-    }
-    for (const int64_t chunk : {rank, 2 * ranks - 1 - rank}) {
-      for (int64_t t = chunk * chunk_rows; t < (chunk + 1) * chunk_rows; ++t) {
-        rows.push_back(static_cast<int32_t>(sample * tokens + t));
-      }
+    for (int64_t row = 0; row < held.rows; ++row) {
+      rows.push_back(static_cast<int32_t>(sample * tokens + held.Position(row)));
     }
   }
   return rows;

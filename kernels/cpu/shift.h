@@ -1,0 +1,29 @@
+// kShift as an instruction.
+#ifndef TROUPE_KERNELS_CPU_SHIFT_H_
+#define TROUPE_KERNELS_CPU_SHIFT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "collective/communicator.h"
+#include "kernels/cpu/instruction.h"
+#include "kernels/cpu/wait.h"
+
+namespace troupe::kernels::cpu {
+
+struct ShiftArgs {
+  const char* input;
+  char* output;
+  int64_t bytes;
+  int32_t shift;  // places along the ring
+  Purpose purpose;
+};
+
+// A null communicator is a group of one. Where `under_way` is given, the operation is only begun
+// and put there.
+std::unique_ptr<Instruction> MakeShift(const ShiftArgs& args, Communicator* communicator,
+                                       std::shared_ptr<UnderWay> under_way);
+
+}  // namespace troupe::kernels::cpu
+
+#endif  // TROUPE_KERNELS_CPU_SHIFT_H_

@@ -1,0 +1,38 @@
+// kShift: what is sharded over an axis moves along the ring of its ranks: Shard → Shard whose owner
+// is `shift` places back. The derivative moves back.
+#include "model/ops/kinds.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const Value& x = *in[0];
+  if (!(collective.group == GroupOf(Axis::kContext))) {
+    return InvalidArgument("input {} goes round axis context only, not {}", x.name,
+                           ToText(collective.group));
+  }
+  ValueType type = {x.dtype, x.dims, x.placement, x.segments};
+  AxisPlacement& placement = type.placement[Axis::kContext];
+  if (placement.kind != PlacementKind::kShard) {
+    return InvalidArgument("input {} is {} on axis context where a shard is due", x.name,
+                           ToText(placement));
+  }
+  const int ranks = mesh.degrees[Axis::kContext];
+  placement.shift = static_cast<int8_t>(((placement.shift + collective.shift) % ranks + ranks) % ranks);
+  return std::vector<ValueType>{std::move(type)};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
+  back.shift = -back.shift;
+  return context.Emit(OpKind::kShift, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules ShiftRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+
+}  // namespace troupe::model

@@ -1,0 +1,37 @@
+// Which rows of a sample a rank of the context axis holds: a head and a tail chunk (ShardHow::kHeadTail), or all.
+#ifndef TROUPE_MODEL_PROGRAM_CONTEXT_ROWS_H_
+#define TROUPE_MODEL_PROGRAM_CONTEXT_ROWS_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace troupe::model {
+
+// Rows are held in ascending order of their positions in the sample.
+struct ContextRows {
+  int64_t rows = 0;   // of a sample, here
+  int64_t chunk = 0;  // rows of the head chunk; the rest is the tail
+  int64_t head = 0;   // position of the first row
+  int64_t tail = 0;   // position of row `chunk`
+
+  // Of rank `rank` of `ranks`, with samples of `tokens` rows. REQUIRES: tokens is a multiple of 2·ranks, or
+  // ranks is 1.
+  static ContextRows Of(int64_t tokens, int64_t ranks, int64_t rank) {
+    if (ranks == 1) return {tokens, tokens, 0, tokens};
+    const int64_t chunk = tokens / (2 * ranks);
+    return {2 * chunk, chunk, rank * chunk, (2 * ranks - 1 - rank) * chunk};
+  }
+
+  // The position in the sample of row `row`.
+  int64_t Position(int64_t row) const { return row < chunk ? head + row : tail + row - chunk; }
+
+  // How many of the rows lie before `position`.
+  int64_t CountBefore(int64_t position) const {
+    const int64_t of_head = std::clamp<int64_t>(position - head, 0, chunk);
+    return of_head + std::clamp<int64_t>(position - tail, 0, rows - chunk);
+  }
+};
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_PROGRAM_CONTEXT_ROWS_H_

@@ -1,0 +1,149 @@
+#include "worker/measure_profile.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "collective/network.h"
+#include "collective/reduction.h"
+#include "collective/ucx/ucx_transport.h"
+#include "kernels/cpu/level.h"
+
+namespace troupe {
+namespace {
+
+constexpr Duration kLimit = std::chrono::seconds(20);
+
+double SecondsOf(const std::function<void()>& body) {
+  const auto begin = std::chrono::steady_clock::now();
+  body();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// Bytes read and written by a sum of two arrays on all cores, a second.
+double MemoryRate() {
+  constexpr int64_t kElements = int64_t{1} << 24;
+  std::vector<float> x(kElements, 1.0f), y(kElements, 2.0f);
+  std::vector<double> seconds;
+  for (int run = 0; run < 5; ++run) {
+    seconds.push_back(SecondsOf([&] {
+#pragma omp parallel for
+      for (int64_t i = 0; i < kElements; ++i) y[i] += x[i];
+    }));
+  }
+  return 3.0 * kElements * sizeof(float) / Median(std::move(seconds));
+}
+
+// What it costs to hand an operation to all cores.
+double LaunchSeconds() {
+  std::vector<double> seconds;
+  for (int run = 0; run < 1000; ++run) {
+    seconds.push_back(SecondsOf([] {
+#pragma omp parallel
+      {
+      }
+    }));
+  }
+  return Median(std::move(seconds));
+}
+
+// Seconds of one all-reduce of `bytes` by the two ranks of `group`, on each.
+StatusOr<double> AllReduceSeconds(Communicator* group, size_t bytes, int runs) {
+  std::vector<float> data(bytes / sizeof(float));
+  std::vector<double> seconds;
+  for (int run = 0; run < runs; ++run) {
+    TROUPE_RETURN_IF_ERROR(group->Barrier());
+    Status status;
+    seconds.push_back(
+        SecondsOf([&] { status = group->AllReduce(data.data(), data.size(), SumFloat32()); }));
+    TROUPE_RETURN_IF_ERROR(status);
+  }
+  return Median(std::move(seconds));
+}
+
+// Of two ranks a ring sends as many bytes as it reduces, in two messages; a small sum is one.
+StatusOr<v1::LinkProfile> MeasureLink() {
+  constexpr size_t kLarge = size_t{1} << 25, kSmall = 64;
+  std::unique_ptr<CollectiveNetwork> networks[2];
+  Communicator* groups[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    TROUPE_ASSIGN_OR_RETURN(auto transport, MakeUcxTransport());
+    TROUPE_ASSIGN_OR_RETURN(networks[rank],
+                            CollectiveNetwork::Make({.rank = rank,
+                                                     .ranks = 2,
+                                                     .ranks_on_host = 2,
+                                                     .cores_on_host = omp_get_num_procs()},
+                                                    std::move(transport)));
+    TROUPE_ASSIGN_OR_RETURN(
+        groups[rank], networks[rank]->MakeCommunicator("link", Purpose::kTensor, {0, 1}, "link"));
+  }
+  const std::vector<std::string> addresses = {networks[0]->address(), networks[1]->address()};
+  StatusOr<v1::LinkProfile> links[2] = {v1::LinkProfile(), v1::LinkProfile()};
+  const auto measure = [&](int rank) -> StatusOr<v1::LinkProfile> {
+    TROUPE_RETURN_IF_ERROR(networks[rank]->Connect(addresses, kLimit));
+    v1::LinkProfile link;
+    TROUPE_ASSIGN_OR_RETURN(const double latency, AllReduceSeconds(groups[rank], kSmall, 501));
+    TROUPE_ASSIGN_OR_RETURN(const double seconds, AllReduceSeconds(groups[rank], kLarge, 9));
+    link.set_latency_seconds(latency);
+    link.set_bytes_per_second(kLarge / seconds);
+    TROUPE_RETURN_IF_ERROR(groups[rank]->Barrier());
+    TROUPE_RETURN_IF_ERROR(networks[rank]->Close(kLimit));
+    return link;
+  };
+  std::thread other([&] { links[1] = measure(1); });
+  links[0] = measure(0);
+  other.join();
+  TROUPE_RETURN_IF_ERROR(links[1].status());
+  return links[0];
+}
+
+}  // namespace
+
+StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> probed, ProbeCpuDevices(devices, peak));
+  TROUPE_ASSIGN_OR_RETURN(const double efficiency, ProductEfficiency(peak));
+  TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink());
+  v1::DeviceProfile profile;
+  profile.set_name(fmt::format("{}, one of {} devices", probed[0].kind().model(), devices));
+  profile.set_memory_bytes(probed[0].memory_bytes());
+  profile.set_float32_flops_per_second(peak.float32 / devices);
+  profile.set_bfloat16_flops_per_second(peak.bfloat16 / devices);
+  profile.set_product_efficiency(efficiency);
+  profile.set_memory_bytes_per_second(MemoryRate() / devices);
+  profile.set_launch_seconds(LaunchSeconds());
+  profile.set_devices_per_island(devices);
+  *profile.mutable_island() = link;
+  *profile.mutable_fabric() = link;
+  profile.set_transfers_need_cores(true);
+  return profile;
+}
+
+std::string ToYaml(const v1::DeviceProfile& profile) {
+  const auto link = [](const v1::LinkProfile& of) {
+    return fmt::format("{{bytes_per_second: {:.4e}, latency_seconds: {:.3e}}}",
+                       of.bytes_per_second(), of.latency_seconds());
+  };
+  return fmt::format(
+      "name: \"{}\"\nmemory_bytes: {}\nfloat32_flops_per_second: {:.4e}\n"
+      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3f}\n"
+      "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: {}\n"
+      "# One host cannot measure a fabric: these are the island's figures.\nfabric: {}\n"
+      "transfers_need_cores: {}\n",
+      profile.name(), profile.memory_bytes(), profile.float32_flops_per_second(),
+      profile.bfloat16_flops_per_second(), profile.product_efficiency(),
+      profile.memory_bytes_per_second(), profile.launch_seconds(), profile.devices_per_island(),
+      link(profile.island()), link(profile.fabric()), profile.transfers_need_cores());
+}
+
+}  // namespace troupe

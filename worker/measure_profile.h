@@ -1,0 +1,23 @@
+// A device profile of this host (plan/device_profile.h), measured: what `troupe plan --profile` reads.
+#ifndef TROUPE_WORKER_MEASURE_PROFILE_H_
+#define TROUPE_WORKER_MEASURE_PROFILE_H_
+
+#include <string>
+
+#include "base/status.h"
+#include "troupe/v1/device_profile.pb.h"
+#include "worker/device_probe.h"
+
+namespace troupe {
+
+// Of one of `devices` devices that share this host's cores and memory evenly. Products, memory and the
+// start of an operation are timed on all cores; the links between two threads of this process over
+// UCX. One host cannot see a fabric: it is given the island's figures. Takes seconds.
+StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices);
+
+// As the YAML file that ParseDeviceProfile reads, with a comment on what was not measured.
+std::string ToYaml(const v1::DeviceProfile& profile);
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_MEASURE_PROFILE_H_
