@@ -42,7 +42,8 @@ REFUSED = [
     ("sequence longer than the data", ["training.sequence_length=100000000"], ["sequence_length", "100000000"]),
     ("missing data", ["data.train=/nowhere/at/all"], ["data.train", "/nowhere/at/all"]),
     ("bad pattern", ["model.pattern=(AD"], ["model.pattern", "(AD"]),
-    ("axis of a later release", ["parallelism.context_parallel_degree=2"], ["context_parallel_degree", "2"]),
+    ("context that does not cut the tokens", ["parallelism.context_parallel_degree=3"],
+     ["context_parallel_degree", "no multiple of 2 × 3"]),
 ]
 
 
