@@ -221,13 +221,20 @@ class LocalCluster:
                     return float(line.rpartition(" ")[2])
         sys.exit(f"bench: there is no metric {name}")
 
-    def train(self, name, model, training, parallelism, on_step=lambda step: None, checkpoint=None,
-              on_event=lambda event: None):
-        """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
+    def write_job(self, name, model, training, further):
         job = self.home / f"{name}.yaml"
         job.write_text(f"name: {name}\nmodel: {model}\ndata: {{train: {self.home / 'headers'}}}\n"
-                       f"training: {training}\nparallelism: {parallelism}\n"
-                       + (f"checkpoint: {checkpoint}\n" if checkpoint else ""))
+                       f"training: {training}\n{further}\n")
+        return job
+
+    def train(self, name, model, training, parallelism, on_step=lambda step: None, checkpoint=None,
+              on_event=lambda event: None):
+        further = f"parallelism: {parallelism}\n" + (f"checkpoint: {checkpoint}\n" if checkpoint else "")
+        return self.run_job(self.write_job(name, model, training, further), on_step, on_event)
+
+    def run_job(self, job, on_step=lambda step: None, on_event=lambda event: None):
+        """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
+        name = job.stem
         cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
         self.troupe("submit", job, *cluster)
@@ -306,7 +313,7 @@ def bench_layouts():
 
 def bench_sharding():
     """Two ranks of one thread: what sharding costs beside plain data parallelism, and PyTorch's DDP and FSDP2; two
-    tensor ranks beside one rank with both threads. Two rounds, the layouts in turn."""
+    tensor ranks beside one rank with both threads. Two rounds, layouts and peers in turn."""
     shape = "sequence_length: 256, compute_dtype: bfloat16"
     layouts = {"one rank": (1, 4, "{}"),
                "data_replicate 2": (2, 2, "{data_parallel_replicate_degree: 2}"),
@@ -314,6 +321,8 @@ def bench_sharding():
                "data_shard 2, ZeRO-3": (2, 2, "{data_parallel_shard_degree: 2, zero_stage: 3}"),
                "tensor 2, sequence parallel": (2, 4, "{tensor_parallel_degree: 2, sequence_parallel: true}")}
     rates = {name: [] for name in layouts}
+    python = torch_python()
+    peers = {"ddp-autocast": [], "ddp-weights": [], "fsdp2": []} if python else {}
     for turn in range(2):
         for index, (name, (ranks, samples, parallelism)) in enumerate(layouts.items()):
             with LocalCluster(ranks) as cluster:
@@ -321,24 +330,92 @@ def bench_sharding():
                                          f"{{steps: 6, global_batch_size: 4, micro_batch_size: {samples}, {shape}}}",
                                          parallelism)
             rates[name] += [step["tokens_per_second"] for step in steps[2:]]
+        for variant in peers:
+            command = [python, str(ROOT / "bench/torch_sharding.py"), "--variant", variant]
+            for peer in run_json(command, torch_environment()):
+                peers[variant] += peer["tokens_per_second"]
     rates = {name: statistics.median(values) for name, values in rates.items()}
+    peers = {name: statistics.median(values) for name, values in peers.items()}
     for name, rate in rates.items():
         show({"bench": "sharding", "model": "llama-124m", "tokens": "4x256", "dtype": "bfloat16", "layout": name,
               "ranks": layouts[name][0], "tokens_per_second": round(rate, 1)})
+    for name, rate in peers.items():
+        show({"peer": "torch", "variant": name, "ranks": 2, "tokens_per_second": round(rate, 1)})
     plain, single = rates["data_replicate 2"], rates["one rank"]
-    show({"comparison": "sharding", "zero_1_times_plain": round(rates["data_shard 2, ZeRO-1"] / plain, 2),
-          "zero_3_times_plain": round(rates["data_shard 2, ZeRO-3"] / plain, 2),
-          "tensor_2_times_one_rank": round(rates["tensor 2, sequence parallel"] / single, 2)})
-    python = torch_python()
-    if not python:
-        return
-    peers = {}
-    for peer in run_json([python, str(ROOT / "bench/torch_sharding.py")], torch_environment()):
-        show(peer)
-        peers[peer["variant"]] = peer["tokens_per_second"]
-    show({"comparison": "sharding", "plain_times_the_best_ddp":
-          round(plain / max(peers["ddp-autocast"], peers["ddp-weights"]), 2),
-          "zero_3_times_fsdp2": round(rates["data_shard 2, ZeRO-3"] / peers["fsdp2"], 2)})
+    comparison = {"zero_1_times_plain": rates["data_shard 2, ZeRO-1"] / plain,
+                  "zero_3_times_plain": rates["data_shard 2, ZeRO-3"] / plain,
+                  "tensor_2_times_one_rank": rates["tensor 2, sequence parallel"] / single}
+    if peers:
+        comparison["plain_times_the_best_ddp"] = plain / max(peers["ddp-autocast"], peers["ddp-weights"])
+        comparison["zero_3_times_fsdp2"] = rates["data_shard 2, ZeRO-3"] / peers["fsdp2"]
+    show({"comparison": "sharding", **{name: round(ratio, 2) for name, ratio in comparison.items()}})
+
+
+def descendants(pid):
+    """Of a process: its children and theirs."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def resident_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+ESTIMATED = {
+    # ranks, micro_batch_size, model, further keys of the job
+    "one rank": (1, 4, "{preset: llama-124m}", "parallelism: {}"),
+    "one rank, recomputed": (1, 4, "{preset: llama-124m}", "activation_recomputation: {mode: full}"),
+    "one rank, float32": (1, 2, "{preset: llama-124m}", "parallelism: {}"),
+    "data_replicate 2": (2, 2, "{preset: llama-124m}", "parallelism: {data_parallel_replicate_degree: 2}"),
+    "data_shard 2, ZeRO-1": (2, 2, "{preset: llama-124m}", "parallelism: {data_parallel_shard_degree: 2, zero_stage: 1}"),
+    "data_shard 2, ZeRO-3": (2, 1, "{preset: llama-124m}", "parallelism: {data_parallel_shard_degree: 2, zero_stage: 3}"),
+    "tensor 2, sequence parallel": (2, 2, "{preset: llama-124m}",
+                                    "parallelism: {tensor_parallel_degree: 2, sequence_parallel: true}"),
+    "pipe 2": (2, 1, "{preset: llama-124m}", "parallelism: {pipeline_parallel_degree: 2}"),
+    "context 2": (2, 2, "{preset: llama-124m}", "parallelism: {context_parallel_degree: 2}"),
+    "expert 2": (2, 2, "{preset: llama-124m, pattern: (AE)x6, num_experts: 8, num_experts_per_tok: 2,"
+                       " moe_intermediate_size: 768}", "parallelism: {expert_parallel_degree: 2}"),
+}
+
+
+def bench_estimates():
+    """What `troupe plan` says of a step's time and a rank's memory, with the profile that a worker measures here, beside
+    what is measured. Memory is all that is resident of a rank's process, the program and its libraries among it."""
+    for ranks in (1, 2):
+        names = [name for name, entry in ESTIMATED.items() if entry[0] == ranks]
+        with LocalCluster(ranks) as cluster:
+            profiled = cluster.home / "profiled"
+            profiled.mkdir()
+            subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices", f"cpu:{ranks}", "--data-dir",
+                            str(profiled)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+            for index, name in enumerate(names):
+                _, samples, model, further = ESTIMATED[name]
+                dtype = "float32" if "float32" in name else "bfloat16"
+                resident = []
+
+                def sample_memory(event):
+                    if event["step"] >= 3:
+                        resident.append(max(resident_bytes(pid) for worker in range(ranks)
+                                            for pid in descendants(cluster.worker_pid(worker))))
+
+                training = (f"{{steps: 7, global_batch_size: 4, micro_batch_size: {samples}, sequence_length: 256, "
+                            f"compute_dtype: {dtype}}}")
+                job = cluster.write_job(f"estimate-{ranks}-{index}", model, training, further)
+                plan = json.loads(cluster.troupe("plan", job, "--profile", profiled / "profile.yaml", "-o", "json"))
+                _, steps = cluster.run_job(job, sample_memory)
+                seconds = statistics.median(step["step_seconds"] for step in steps[2:])
+                planned = max(stage["memory"]["total_bytes"] for stage in plan["stages"])
+                show({"bench": "estimates", "layout": name, "dtype": dtype,
+                      "planned_seconds": round(plan["estimate"]["step_seconds"], 3), "measured_seconds": round(seconds, 3),
+                      "time_ratio": round(plan["estimate"]["step_seconds"] / seconds, 2),
+                      "planned_megabytes": round(planned / 1e6), "measured_megabytes": round(max(resident) / 1e6),
+                      "within_a_tenth_and_64_mib": abs(max(resident) - planned) <= 0.1 * planned + 64 * 2**20})
 
 
 def bench_data():
@@ -446,7 +523,7 @@ def bench_checkpoint():
 
 
 BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step, "experts": bench_experts,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "sharding": bench_sharding,
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "sharding": bench_sharding, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint}
 
 

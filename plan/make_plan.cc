@@ -169,7 +169,8 @@ Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   const int ranks_per_stage = Mesh(plan->mesh()).ranks() / plan->mesh().pipe();
   std::map<std::pair<std::string, std::string>, double> traffic;
   for (int pipe_rank = 0; pipe_rank < plan->mesh().pipe(); ++pipe_rank) {
-    TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank));
+    TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));
+    TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank, program));
     *plan->add_memory() = cost.memory;
     recomputed_flops += ranks_per_stage * cost.recomputed_flops;
     for (const auto& entry : cost.traffic) {
@@ -197,7 +198,17 @@ v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   return policy;
 }
 
-std::string DigestOf(const v1::Plan& plan) {
+// Of what the bits of a step depend on: the programs, which model, batch and layout make, the schedule and the device.
+std::string DigestOf(const v1::JobSpec& spec, const v1::Plan& plan) {
+  v1::JobSpec job;
+  *job.mutable_model() = spec.model();
+  *job.mutable_parallelism() = spec.parallelism();
+  auto& training = *job.mutable_training();
+  training.set_sequence_length(spec.training().sequence_length());
+  training.set_global_batch_size(spec.training().global_batch_size());
+  training.set_micro_batch_size(spec.training().micro_batch_size());
+  training.set_compute_dtype(spec.training().compute_dtype());
+  *training.mutable_mixed_precision() = spec.training().mixed_precision();
   v1::Plan part;
   *part.mutable_mesh() = plan.mesh();
   *part.mutable_chunks() = plan.chunks();
@@ -206,7 +217,7 @@ std::string DigestOf(const v1::Plan& plan) {
   *part.mutable_device() = plan.device();
   part.set_threads_per_rank(plan.threads_per_rank());
   part.set_control_lag_steps(plan.control_lag_steps());
-  const std::string bytes = part.SerializeAsString();
+  const std::string bytes = part.SerializeAsString() + job.SerializeAsString();
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), hash);
   std::string text = "sha256:";
@@ -276,29 +287,36 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
   return complete;
 }
 
-StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
-  TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
+StatusOr<v1::Plan> MakeBarePlan(const v1::JobSpec& spec) {
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   const Mesh mesh(spec.parallelism());
   v1::Plan plan;
   *plan.mutable_mesh() = mesh.ToProto();
-  for (int rank = 0; rank < mesh.ranks(); ++rank) {
-    auto* placement = plan.add_ranks();
-    placement->set_rank(rank);
-    *placement->mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
-  }
   TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(spec, model, &plan));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &plan));
   TROUPE_RETURN_IF_ERROR(AddSchedule(schedule, &plan));
   *plan.mutable_bucket() =
       MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
+  return plan;
+}
+
+StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
+  TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
+  TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, MakeBarePlan(spec));
+  const Mesh mesh(spec.parallelism());
+  for (int rank = 0; rank < mesh.ranks(); ++rank) {
+    auto* placement = plan.add_ranks();
+    placement->set_rank(rank);
+    *placement->mutable_coordinates() = Mesh::ToProto(mesh.CoordinatesOf(rank));
+  }
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
   for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism()))) plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
-  plan.set_digest(DigestOf(plan));
+  plan.set_digest(DigestOf(spec, plan));
   return plan;
 }
 
@@ -316,7 +334,7 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     placed.set_threads_per_rank(gang.threads_per_rank);
   }
   // A plan that was made anew and given the frozen device has the digest of one without until here.
-  if (std::string digest = DigestOf(placed); !frozen || digest != plan.digest()) {
+  if (std::string digest = DigestOf(spec, placed); !frozen || digest != plan.digest()) {
     placed.set_digest(std::move(digest));
     // Scratch memory grows with the threads of a rank, which are known by now.
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));

@@ -15,6 +15,10 @@ namespace troupe {
 // details): what CreateJob calls first.
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
+// Mesh, chunks, schedule and buckets alone: what programs are built from. REQUIRES: `spec` is valid, its defaults are
+// filled in. INVALID_ARGUMENT where the schedule or the cut cannot be.
+StatusOr<v1::Plan> MakeBarePlan(const v1::JobSpec& spec);
+
 // A plan with coordinates but neither workers nor device kind. The spec's defaults must be filled in; it need not have
 // name, data or checkpoint paths. INVALID_ARGUMENT where the job cannot be.
 StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec);

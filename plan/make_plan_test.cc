@@ -339,6 +339,21 @@ TEST(MakePlanTest, TheDigestIsThatOfWhatTheBitsDependOn) {
   EXPECT_EQ(PlacePlan(spec, *placed, cluster).status().code(), StatusCode::kFailedPrecondition);
 }
 
+TEST(MakePlanTest, TheDigestTellsStagesOfShardingAndMethodsApart) {
+  const v1::JobSpec first =
+      JobWith({"parallelism.data_parallel_shard_degree=2", "parallelism.zero_stage=1"});
+  v1::JobSpec third = first;
+  third.mutable_parallelism()->set_zero_stage(3);
+  v1::JobSpec bfloat16 = first;
+  bfloat16.mutable_training()->set_compute_dtype("bfloat16");
+  v1::JobSpec longer = first;
+  longer.mutable_training()->set_steps(first.training().steps() + 1);
+  const std::string digest = MakeUnplacedPlan(first)->digest();
+  EXPECT_NE(MakeUnplacedPlan(third)->digest(), digest);
+  EXPECT_NE(MakeUnplacedPlan(bfloat16)->digest(), digest);
+  EXPECT_EQ(MakeUnplacedPlan(longer)->digest(), digest);
+}
+
 TEST(MakePlanTest, APlanMadeAnewForTheFrozenDeviceHasTheDigestOfTheFirst) {
   const v1::JobSpec spec = JobWith({});
   ClusterView cluster = ImaginedCluster(1, "cpu");

@@ -10,7 +10,7 @@
 
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
-#include "plan/make_plan.h"
+#include "plan/layout_estimate.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 #include "plan/validate.h"
@@ -208,20 +208,17 @@ class Search {
   }
 
   void Consider(const Candidate& candidate) {
-    const auto plan = MakeUnplacedPlan(candidate.spec);
-    if (!plan.ok()) return Reject(candidate.keys, FirstViolation(plan.status()));
-    int64_t bytes = 0;
-    for (const auto& memory : plan->memory()) bytes = std::max(bytes, memory.total_bytes());
-    if (bytes > profile_.memory_bytes()) {
+    const auto estimate = EstimateLayout(candidate.spec, profile_);
+    if (!estimate.ok()) return Reject(candidate.keys, FirstViolation(estimate.status()));
+    const int64_t bytes = estimate->memory_bytes;
+    if (!estimate->time.has_value()) {
       return Reject(candidate.keys, fmt::format("needs {} of a device's {}", Gigabytes(bytes),
                                                 Gigabytes(profile_.memory_bytes())));
     }
-    const auto time = EstimateStepTime(candidate.spec, *plan, profile_);
-    if (!time.ok()) return Reject(candidate.keys, std::string(Message(time.status())));
     const auto slower = [](const FoundLayout& a, const FoundLayout& b) {
       return a.time.seconds < b.time.seconds;
     };
-    FoundLayout found{candidate.spec, candidate.keys, *time, bytes};
+    FoundLayout found{candidate.spec, candidate.keys, *estimate->time, bytes};
     result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, slower),
                         found);
     if (static_cast<int>(result_.best.size()) <= options_.best) return;
@@ -267,13 +264,7 @@ StatusOr<SearchResult> SearchLayouts(const v1::JobSpec& spec, const v1::DevicePr
                                      const SearchOptions& options) {
   v1::JobSpec whole = spec;
   ApplyDefaults(&whole);
-  const bool bfloat16 = whole.training().compute_dtype() == "bfloat16";
-  const double peak =
-      bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
-  if (!(peak > 0)) {
-    return InvalidArgument("device profile {}: it has no rate for {}", profile.name(),
-                           whole.training().compute_dtype());
-  }
+  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(whole, profile));
   TROUPE_ASSIGN_OR_RETURN(model::ModelConfig model, MakeModelConfig(whole.model()));
   return Search(spec, profile, options, std::move(model), peak).Run();
 }

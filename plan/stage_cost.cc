@@ -93,12 +93,16 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::R
 
 }  // namespace
 
-StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank) {
-  const Mesh mesh(plan.mesh());
-  model::PerAxis first{{pipe_rank, 0, 0, 0, 0, 0}};
+StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank) {
+  const int first = Mesh(plan.mesh()).RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
-                          MakeStageBuildOptions(spec, plan, mesh.RankOf(first)));
-  TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
+                          MakeStageBuildOptions(spec, plan, first));
+  return model::BuildProgram(options);
+}
+
+StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+                                const Program& program) {
+  const Mesh mesh(plan.mesh());
   TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(plan, pipe_rank));
   const std::vector<int>& buffers = live.of_chunk;
   const int threads = std::max(1, plan.threads_per_rank());

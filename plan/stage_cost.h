@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/program/program.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -17,9 +18,13 @@ struct StageCost {
   double recomputed_flops = 0;           // of one rank in a step, in the convention of model FLOPs
 };
 
-// Of the ranks at `pipe_rank` (built for the first of them, whose slices are the largest). INVALID_ARGUMENT where the
-// program cannot be built. REQUIRES: `plan` has mesh, chunks, schedule and bucket.
-StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank);
+// The program of the first of the ranks at `pipe_rank`, whose slices are the largest. INVALID_ARGUMENT where it cannot
+// be built. REQUIRES: `plan` has mesh, chunks, schedule and bucket.
+StatusOr<model::Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank);
+
+// Of the ranks at `pipe_rank`, whose program is BuildStage's. INVALID_ARGUMENT where the plan's schedule does not parse.
+StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
+                                const model::Program& program);
 
 }  // namespace troupe
 

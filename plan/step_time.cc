@@ -4,12 +4,10 @@
 #include <map>
 #include <vector>
 
-#include "model/build.h"
 #include "model/cost.h"
 #include "model/ops/rules.h"
 #include "plan/mesh.h"
-#include "plan/schedules/simulator.h"
-#include "plan/stage_inputs.h"
+#include "plan/stage_cost.h"
 
 namespace troupe {
 namespace {
@@ -131,63 +129,86 @@ StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
 
 }  // namespace
 
-StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
-                                    const v1::DeviceProfile& profile) {
-  const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
-  const double peak =
-      bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
-  if (!(peak > 0)) {
-    return InvalidArgument(
-        "device profile {}: {}_flops_per_second is absent, and the job computes in {}",
-        profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
-  }
+StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
+                      double flops_per_second, int pipe_rank, const Program& program) {
   const Mesh mesh(plan.mesh());
+  const int rank = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
+  const Clock clock(profile, flops_per_second * profile.product_efficiency(), mesh, rank);
   const double microbatches = plan.schedule().microbatches();
+  StageTime stage;
+  Time in_schedule, once = clock.Of(program, program.update);
+  for (size_t c = 0; c < program.chunks.size(); ++c) {
+    const int index = static_cast<int>(c);
+    const model::ChunkInterface& chunk = program.chunks[c];
+    Time forward = clock.Of(program, program.Ops(index, Piece::kForward));
+    Time input_gradient = clock.Of(program, program.Ops(index, Piece::kInputGradient));
+    const Time weight_gradient = clock.Of(program, program.Ops(index, Piece::kWeightGradient));
+    // Neighbouring chunks of one rank hand over in its memory.
+    const auto is_elsewhere = [&](int other) { return plan.chunks(other).pipe_rank() != pipe_rank; };
+    if (chunk.output != model::kNoValue && is_elsewhere(chunk.chunk + 1)) {
+      forward += clock.Transfer(BytesOf(program, chunk.output));
+    }
+    if (chunk.input_gradient != model::kNoValue && is_elsewhere(chunk.chunk - 1)) {
+      input_gradient += clock.Transfer(BytesOf(program, chunk.input_gradient));
+    }
+    stage.chunks.push_back({forward.total(), input_gradient.total(), weight_gradient.total()});
+    for (const Time& time : {forward, input_gradient, weight_gradient}) {
+      in_schedule.compute += microbatches * time.compute;
+      in_schedule.communication += microbatches * time.communication;
+    }
+    for (const Piece piece : {Piece::kUnshard, Piece::kReduce}) {
+      once += clock.Of(program, program.Ops(index, piece));
+    }
+  }
+  stage.outside_schedule = once.total();
+  stage.compute = in_schedule.compute + once.compute;
+  stage.communication = in_schedule.communication + once.communication;
+  return stage;
+}
+
+StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, double flops_per_second,
+                              const std::vector<StageTime>& stages) {
   std::vector<ActionCosts> costs(static_cast<size_t>(plan.chunks_size()));
+  std::vector<size_t> seen(stages.size());
   StepTime step;
   double outside_schedule = 0;
-  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
-    const int rank = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
-    TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
-                            MakeStageBuildOptions(spec, plan, rank));
-    TROUPE_ASSIGN_OR_RETURN(const Program program, model::BuildProgram(options));
-    const Clock clock(profile, peak * profile.product_efficiency(), mesh, rank);
-    Time in_schedule, once = clock.Of(program, program.update);
-    for (size_t c = 0; c < program.chunks.size(); ++c) {
-      const int index = static_cast<int>(c);
-      const model::ChunkInterface& chunk = program.chunks[c];
-      Time forward = clock.Of(program, program.Ops(index, Piece::kForward));
-      Time input_gradient = clock.Of(program, program.Ops(index, Piece::kInputGradient));
-      const Time weight_gradient = clock.Of(program, program.Ops(index, Piece::kWeightGradient));
-      // Neighbouring chunks of one rank hand over in its memory.
-      const auto is_elsewhere = [&](int other) { return plan.chunks(other).pipe_rank() != pipe_rank; };
-      if (chunk.output != model::kNoValue && is_elsewhere(chunk.chunk + 1)) {
-        forward += clock.Transfer(BytesOf(program, chunk.output));
-      }
-      if (chunk.input_gradient != model::kNoValue && is_elsewhere(chunk.chunk - 1)) {
-        input_gradient += clock.Transfer(BytesOf(program, chunk.input_gradient));
-      }
-      costs[static_cast<size_t>(chunk.chunk)] = {forward.total(), input_gradient.total(),
-                                                 weight_gradient.total()};
-      for (const Time& time : {forward, input_gradient, weight_gradient}) {
-        in_schedule.compute += microbatches * time.compute;
-        in_schedule.communication += microbatches * time.communication;
-      }
-      for (const Piece piece : {Piece::kUnshard, Piece::kReduce}) {
-        once += clock.Of(program, program.Ops(index, piece));
-      }
-    }
-    outside_schedule = std::max(outside_schedule, once.total());
-    step.compute_seconds = std::max(step.compute_seconds, in_schedule.compute + once.compute);
-    step.communication_seconds =
-        std::max(step.communication_seconds, in_schedule.communication + once.communication);
+  for (const auto& chunk : plan.chunks()) {
+    const auto stage = static_cast<size_t>(chunk.pipe_rank());
+    costs[static_cast<size_t>(chunk.chunk())] = stages[stage].chunks[seen[stage]++];
+  }
+  for (const StageTime& stage : stages) {
+    outside_schedule = std::max(outside_schedule, stage.outside_schedule);
+    step.compute_seconds = std::max(step.compute_seconds, stage.compute);
+    step.communication_seconds = std::max(step.communication_seconds, stage.communication);
   }
   TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(plan));
   TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated, Simulate(schedule, costs));
   step.seconds = simulated.makespan + outside_schedule;
   step.bubble_ratio = simulated.bubble_ratio;
-  step.mfu = plan.model_flops_per_step() / (step.seconds * mesh.ranks() * peak);
+  step.mfu = plan.model_flops_per_step() /
+             (step.seconds * Mesh(plan.mesh()).ranks() * flops_per_second);
   return step;
+}
+
+StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
+  const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
+  const double peak =
+      bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
+  if (peak > 0) return peak;
+  return InvalidArgument("device profile {}: {}_flops_per_second is absent, and the job computes in {}",
+                         profile.name(), spec.training().compute_dtype(),
+                         spec.training().compute_dtype());
+}
+
+StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
+                                    const v1::DeviceProfile& profile) {
+  TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
+  std::vector<StageTime> stages;
+  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
+    TROUPE_ASSIGN_OR_RETURN(const Program program, BuildStage(spec, plan, pipe_rank));
+    stages.push_back(TimeOfStage(plan, profile, peak, pipe_rank, program));
+  }
+  return StepTimeOf(plan, peak, stages);
 }
 
 }  // namespace troupe

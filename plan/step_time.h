@@ -1,11 +1,15 @@
 // How long a step of a plan takes on devices of a profile: each operation at the rate of products
 // or of memory, whichever is slower, each collective at the rate of the links that its group spans,
-// the schedule simulated with what comes of it. Nothing is counted as overlapped, as long as
-// nothing overlaps on the backend. Pure.
+// the schedule simulated with what comes of it. What is begun before it is waited for costs what
+// computation in between leaves over, unless the profile's transfers need its cores. Pure.
 #ifndef TROUPE_PLAN_STEP_TIME_H_
 #define TROUPE_PLAN_STEP_TIME_H_
 
+#include <vector>
+
 #include "base/status.h"
+#include "model/program/program.h"
+#include "plan/schedules/simulator.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
@@ -25,6 +29,26 @@ struct StepTime {
 // one of `spec`, whose defaults are filled in; `profile` is one that ParseDeviceProfile returns.
 StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
                                     const v1::DeviceProfile& profile);
+
+// The same by stages, for who plans many layouts: stages of one kind take one time.
+
+struct StageTime {
+  std::vector<ActionCosts> chunks;  // of the rank, ascending: seconds of F, I and W with its sends
+  double outside_schedule = 0;      // once a step: gathers, reductions, update
+  double compute = 0;               // of all that the rank does in a step
+  double communication = 0;
+};
+
+// The peak of the job's compute dtype. INVALID_ARGUMENT where the profile has none.
+StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
+
+// Of a rank at `pipe_rank`, whose program is BuildStage's (plan/stage_cost.h).
+StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
+                      double flops_per_second, int pipe_rank, const model::Program& program);
+
+// Of the whole; `stages` by pipe rank.
+StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, double flops_per_second,
+                              const std::vector<StageTime>& stages);
 
 }  // namespace troupe
 

@@ -24,6 +24,18 @@ const std::string& SmallDataPrefix() {
   return prefix;
 }
 
+v1::JobSpec PackedJob(const Layout& layout) {
+  static const TemporaryDirectory folder;
+  static const std::string prefix = [] {
+    std::string path = folder.Child("documents");
+    WriteSmallDataset(path, 6);
+    return path;
+  }();
+  v1::JobSpec spec = SmallJob(layout, prefix, 20);
+  spec.mutable_data()->set_document_mask(true);
+  return spec;
+}
+
 std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options) {
   TrainResult result = Train(spec, options);
   for (size_t rank = 0; rank < result.statuses.size(); ++rank) {

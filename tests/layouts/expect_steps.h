@@ -12,6 +12,9 @@ namespace troupe {
 // PREFIX of a dataset that is written once in a process.
 const std::string& SmallDataPrefix();
 
+// SmallJob of documents of about six tokens, which do not see each other.
+v1::JobSpec PackedJob(const Layout& layout);
+
 // The steps of rank 0. Expects that every rank succeeds, prepares its program once, and knows the
 // same losses and norms.
 std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options = {});
