@@ -132,7 +132,8 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
     const bool moves_data =
         op.kind != model::OpKind::kCopy && op.kind != model::OpKind::kAllReduce &&
         op.kind != model::OpKind::kReduceScatter && op.kind != model::OpKind::kAllGather &&
-        op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift && op.kind != model::OpKind::kWait &&
+        op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift &&
+        op.kind != model::OpKind::kRelayout && op.kind != model::OpKind::kWait &&
         op.kind != model::OpKind::kControlReduce && op.kind != model::OpKind::kControlTotals;
     if (!wanted || !moves_data || !seen.insert(name).second) return;
     model::Program single = bench::OnlyOps(*program, [](const model::Op&) { return false; });

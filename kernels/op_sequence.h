@@ -87,7 +87,8 @@ inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator&
   }
   if (op.kind != model::OpKind::kAllReduce && op.kind != model::OpKind::kReduceScatter &&
       op.kind != model::OpKind::kAllGather && op.kind != model::OpKind::kAllToAll &&
-      op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift && op.kind != model::OpKind::kGatherRouted &&
+      op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift &&
+      op.kind != model::OpKind::kRelayout && op.kind != model::OpKind::kGatherRouted &&
       op.kind != model::OpKind::kScatterRouted) {
     return nullptr;
   }

@@ -56,6 +56,13 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
     microbatch.documents.push_back(0.0);
     microbatch.weights.push_back(r % 5 == 4 ? 0.0 : 1.0);
   }
+  if (chunk.samples != model::kNoValue) {
+    const int64_t samples = program_.value(chunk.samples).dims[0].local;
+    for (int64_t slot = 0; slot < samples; ++slot) {
+      microbatch.samples.push_back(1);
+      microbatch.samples.push_back(static_cast<double>(slot));
+    }
+  }
   return microbatch;
 }
 
@@ -64,6 +71,7 @@ std::vector<double> ProgramRun::Forward(const Microbatch& microbatch, const RunO
   Write(chunk.tokens, microbatch.tokens);
   Write(chunk.positions, microbatch.positions);
   if (chunk.documents != model::kNoValue) Write(chunk.documents, microbatch.documents);
+  if (chunk.samples != model::kNoValue) Write(chunk.samples, microbatch.samples);
   Write(chunk.targets, microbatch.targets);
   Write(chunk.weights, microbatch.weights);
   Write(program_.loss_totals, {0.0, 0.0});

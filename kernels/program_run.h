@@ -16,6 +16,7 @@ namespace troupe::kernels {
 struct Microbatch {
   std::vector<double> tokens, positions, targets, weights;
   std::vector<double> documents;  // only of a program with a document mask
+  std::vector<double> samples;    // {step, slot} of each sample, only of a program with dropout
 };
 
 class ProgramRun {
@@ -34,7 +35,7 @@ class ProgramRun {
   // F of one microbatch and its derivative (B, or I and W apart); returns {Σ weight·nll, Σ weight}
   // of it.
   std::vector<double> Train(const Microbatch& microbatch, bool first_microbatch);
-  // F alone.
+  // F alone, with the draws of `microbatch` if it has dropout.
   std::vector<double> Evaluate(const Microbatch& microbatch);
   // Reduce and Update with the totals so far; they are zeroed. Returns the control word.
   std::vector<double> Update(double learning_rate, int step);

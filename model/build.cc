@@ -6,6 +6,7 @@
 #include "model/blocks/head.h"
 #include "model/blocks/mlp.h"
 #include "model/blocks/parameters.h"
+#include "model/check_options.h"
 #include "model/passes/passes.h"
 #include "model/program/builder.h"
 #include "model/program/control_word.h"
@@ -14,168 +15,6 @@
 
 namespace troupe::model {
 namespace {
-
-Status CheckDivides(const char* name, int64_t value, int64_t tensor) {
-  if (value > 0 && value % tensor == 0) return OkStatus();
-  return InvalidArgument("{} {} must be a positive multiple of tensor_parallel_degree {}", name,
-                         value, tensor);
-}
-
-Status CheckModel(const ModelConfig& model, int64_t tensor) {
-  for (const auto& [name, value] :
-       {std::pair("hidden_size", model.hidden_size), std::pair("head_dim", model.head_dim),
-        std::pair("intermediate_size", model.intermediate_size),
-        std::pair("vocab_size", model.vocab_size)}) {
-    if (value <= 0) return InvalidArgument("{} {} must be positive", name, value);
-  }
-  if (model.head_dim % 2 != 0)
-    return InvalidArgument("head_dim {} must be even: RoPE rotates pairs", model.head_dim);
-  TROUPE_RETURN_IF_ERROR(CheckDivides("num_attention_heads", model.num_attention_heads, tensor));
-  TROUPE_RETURN_IF_ERROR(CheckDivides("num_key_value_heads", model.num_key_value_heads, tensor));
-  if (model.num_attention_heads % model.num_key_value_heads != 0) {
-    return InvalidArgument("num_attention_heads {} must be a multiple of num_key_value_heads {}",
-                           model.num_attention_heads, model.num_key_value_heads);
-  }
-  for (const auto& [name, value] : {std::pair("intermediate_size", model.intermediate_size),
-                                    std::pair("vocab_size", model.vocab_size)}) {
-    if (value < tensor)
-      return InvalidArgument("{} {} is below tensor_parallel_degree {}", name, value, tensor);
-  }
-  for (size_t b = 0; b < model.blocks.size(); ++b) {
-    if (model.blocks[b] != 'A' && model.blocks[b] != 'D' && model.blocks[b] != 'E') {
-      return InvalidArgument("block {} is '{}'; blocks that can be built are A, D and E", b,
-                             model.blocks[b]);
-    }
-  }
-  return OkStatus();
-}
-
-bool HasExperts(const ModelConfig& model) { return model.blocks.find('E') != std::string::npos; }
-
-Status CheckExperts(const BuildOptions& options) {
-  const ModelConfig& model = options.model;
-  const int expert = options.mesh.degrees[Axis::kExpert];
-  const int tensor = options.mesh.degrees[Axis::kTensor];
-  if (!HasExperts(model)) {
-    if (expert == 1) return OkStatus();
-    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
-  }
-  const ExpertConfig& e = model.experts;
-  if (e.num_experts < 1 || e.num_experts_per_tok < 1 || e.moe_intermediate_size < 1 ||
-      e.num_shared_experts < 0) {
-    return InvalidArgument(
-        "num_experts {}, num_experts_per_tok {} and moe_intermediate_size {} must be positive and "
-        "num_shared_experts {} not negative",
-        e.num_experts, e.num_experts_per_tok, e.moe_intermediate_size, e.num_shared_experts);
-  }
-  if (e.num_experts_per_tok > e.num_experts) {
-    return InvalidArgument("num_experts_per_tok {} is above num_experts {}", e.num_experts_per_tok,
-                           e.num_experts);
-  }
-  if (e.num_experts % expert != 0) {
-    return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
-                           e.num_experts, expert);
-  }
-  if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
-    return InvalidArgument(
-        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree {}, "
-        "over which experts are spread",
-        e.num_experts, expert, tensor);
-  }
-  if (!(e.bias_update_rate >= 0)) {
-    return InvalidArgument("bias_update_rate {} is negative", e.bias_update_rate);
-  }
-  if (!(e.capacity_factor >= 0) || !(e.aux_loss_coef >= 0) || !(e.z_loss_coef >= 0)) {
-    return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
-                           e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
-  }
-  if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
-      !options.sequence_parallel) {
-    return InvalidArgument(
-        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
-        "rank routes its own rows",
-        tensor, expert);
-  }
-  const int64_t rows =
-      options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
-  if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
-    return InvalidArgument(
-        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
-        "expert × tensor takes equal parts",
-        rows, tensor);
-  }
-  if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {
-    return InvalidArgument("moe_intermediate_size {} is below tensor_parallel_degree {}",
-                           e.moe_intermediate_size, tensor);
-  }
-  return OkStatus();
-}
-
-Status CheckPlace(const BuildOptions& options) {
-  const MeshView& mesh = options.mesh;
-  for (int a = 0; a < kNumAxes; ++a) {
-    if (mesh.degrees.of[a] < 1 || mesh.coordinates.of[a] < 0 ||
-        mesh.coordinates.of[a] >= mesh.degrees.of[a]) {
-      return InvalidArgument("coordinate {} of axis {} is not below its degree {}",
-                             mesh.coordinates.of[a], Name(static_cast<Axis>(a)),
-                             mesh.degrees.of[a]);
-    }
-  }
-  if (options.zero_stage < 0 || options.zero_stage > 3)
-    return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
-  if (options.micro_batch_size < 1 || options.sequence_length < 1) {
-    return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
-                           options.micro_batch_size, options.sequence_length);
-  }
-  const int64_t context = mesh.degrees[Axis::kContext];
-  if (options.sequence_length % (2 * context) != 0 && context > 1) {
-    return InvalidArgument(
-        "sequence_length {} must be a multiple of 2 · context_parallel_degree {}: every rank has a "
-        "head and a tail chunk",
-        options.sequence_length, context);
-  }
-  for (const auto& [name, heads] :
-       {std::pair("num_attention_heads", options.model.num_attention_heads),
-        std::pair("num_key_value_heads", options.model.num_key_value_heads)}) {
-    const int64_t tensor = mesh.degrees[Axis::kTensor];
-    if (context > 1 && !options.ring_attention && heads % (tensor * context) != 0) {
-      return InvalidArgument(
-          "{} {} must be a multiple of tensor_parallel_degree {} × context_parallel_degree {}: "
-          "all_to_all gives each rank whole heads",
-          name, heads, tensor, context);
-    }
-  }
-  const int64_t rows = options.micro_batch_size * options.sequence_length / context;
-  if (options.sequence_parallel && rows < mesh.degrees[Axis::kTensor]) {
-    return InvalidArgument(
-        "{} rows (micro_batch_size {} · sequence_length {}) are below tensor_parallel_degree {}, "
-        "over which sequence_parallel shards them",
-        rows, options.micro_batch_size, options.sequence_length, mesh.degrees[Axis::kTensor]);
-  }
-  if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
-    return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
-  }
-  if (options.bucket_elements < 1)
-    return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
-  if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");
-  int last_chunk = -1;
-  for (const ChunkSpec& chunk : options.chunks) {
-    const int end = chunk.first_block + chunk.block_count;
-    if (chunk.chunk <= last_chunk || chunk.first_block < 0 || chunk.block_count < 0 ||
-        end > options.model.num_blocks() || (chunk.has_embedding && chunk.first_block != 0) ||
-        (chunk.has_head && end != options.model.num_blocks())) {
-      return InvalidArgument("chunk {} of blocks [{}, {}){}{} does not fit a model of {} blocks",
-                             chunk.chunk, chunk.first_block, end,
-                             chunk.has_embedding ? " with embedding" : "",
-                             chunk.has_head ? " with head" : "", options.model.num_blocks());
-    }
-    if (chunk.block_count == 0 && !chunk.has_embedding && !chunk.has_head) {
-      return InvalidArgument("chunk {} is empty", chunk.chunk);
-    }
-    last_chunk = chunk.chunk;
-  }
-  return OkStatus();
-}
 
 class StageBuilder {
  public:
@@ -240,12 +79,14 @@ class StageBuilder {
       chunk.documents =
           builder_.AddValue("documents", DType::kInt32, Role::kInput, {whole}, replicated);
     }
+    const DropoutPolicy dropout = {model_.hidden_dropout, options_.seed, options_.sequence_length};
+    if (dropout.probability > 0 && (spec.has_embedding || spec.block_count > 0)) AddSamples();
     ValueId x;
     if (spec.has_embedding) {
       chunk.tokens = input("tokens", DType::kInt32);
       table_ = AddVocabularyTable(builder_, model_, "embedding.table", "model.embed_tokens.weight",
                                   model_.tie_word_embeddings && !has_head_);
-      x = BuildEmbedding(builder_, model_, chunk.tokens, builder_.Unsharded(table_));
+      x = BuildEmbedding(builder_, model_, chunk.tokens, builder_.Unsharded(table_), dropout);
     } else {
       x = chunk.input =
           builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, boundary);
@@ -257,16 +98,16 @@ class StageBuilder {
         case 'A':
           x = BuildAttention(builder_, model_, block,
                              {x, chunk.positions, chunk.documents, options_.micro_batch_size, tokens,
-                              options_.ring_attention});
+                              dropout, options_.ring_attention});
           break;
         case 'E':
           if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
           x = BuildExperts(builder_, model_, block,
                            {x, chunk.weights, tokens, options_.spread_experts_over_tensor,
-                            options_.gather_dispatch});
+                            options_.gather_dispatch, dropout});
           break;
         default:
-          x = BuildMlp(builder_, model_, block, x);
+          x = BuildMlp(builder_, model_, block, x, dropout);
           break;
       }
     }
@@ -295,7 +136,22 @@ class StageBuilder {
                                       {DType::kFloat64, {{"totals", 2, 2}}, partial, {}});
     BuildHead(
         builder_, model_,
-        {x, builder_.Unsharded(table), norm, chunk.targets, chunk.weights, program.loss_totals});
+        {x, builder_.Unsharded(table), norm, chunk.targets, chunk.weights, program.loss_totals,
+         options_.z_loss_coef});
+  }
+
+  // Which samples the present chunk's rows are of: equal on context and tensor ranks.
+  void AddSamples() {
+    int64_t data_ranks = 1;
+    Placement by_samples = RowsPlacement();
+    by_samples[Axis::kContext] = Replicated();
+    for (const Axis axis : kDataAxes) {
+      if (by_samples[axis] != Replicated()) data_ranks *= options_.mesh.degrees[axis];
+    }
+    const int64_t samples = options_.micro_batch_size;
+    builder_.chunk().samples =
+        builder_.AddValue("samples", DType::kInt32, Role::kInput,
+                          {{"samples", samples * data_ranks, samples}, {"lanes", 2, 2}}, by_samples);
   }
 
   // The view of a gradient after a reduction.
@@ -479,9 +335,7 @@ class StageBuilder {
 }  // namespace
 
 StatusOr<Program> BuildProgram(const BuildOptions& options) {
-  TROUPE_RETURN_IF_ERROR(CheckPlace(options));
-  TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
-  TROUPE_RETURN_IF_ERROR(CheckExperts(options));
+  TROUPE_RETURN_IF_ERROR(CheckOptions(options));
   return StageBuilder(options).Build();
 }
 

@@ -37,6 +37,8 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfEveryLayout) {
                 BuildOptions options = Small(data, tensor, pipe, stage, tied);
                 options.sequence_parallel = variant >= 2;
                 options.document_mask = variant >= 2;
+                options.model.hidden_dropout = variant >= 2 ? 0.1 : 0;
+                options.z_loss_coef = variant >= 2 ? 1e-4 : 0;
                 options.mesh.coordinates[Axis::kTensor] = coordinate;
                 options.compute_dtype = fuse ? DType::kBFloat16 : DType::kFloat32;
                 options.fuse = fuse;

@@ -51,6 +51,7 @@ struct ModelConfig {
   RopeScaling rope_scaling;
   double norm_eps = 1e-5;
   ExpertConfig experts;
+  double hidden_dropout = 0;  // of every block's output and of the embedding's: share of zeros, below 1
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };

@@ -31,7 +31,19 @@ bool HalvesTraffic(const Op& op) {
 
 bool Communicates(const Op& op) {
   return op.kind == OpKind::kAllReduce || op.kind == OpKind::kControlReduce ||
-         op.kind == OpKind::kAllToAll || op.kind == OpKind::kShift || HalvesTraffic(op);
+         op.kind == OpKind::kAllToAll || op.kind == OpKind::kShift || op.kind == OpKind::kRelayout ||
+         HalvesTraffic(op);
+}
+
+// Of this rank's two chunks of each sample the share that goes to other ranks.
+double MovedShare(const RelayoutAttributes& relayout, const MeshView& mesh) {
+  const int ranks = mesh.degrees[Axis::kContext], rank = mesh.coordinates[Axis::kContext];
+  double moved = 0;
+  for (const int place : {0, 1}) {
+    const int chunk = ChunkAt(relayout.from(), ranks, rank, place);
+    if (RankOfChunk(relayout.to(), ranks, chunk) != rank) moved += 0.5;
+  }
+  return moved;
 }
 
 }  // namespace
@@ -76,8 +88,9 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
                               ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
                                     SizeOf(program.value(op.inputs[0]).dtype)
                               : PayloadBytes(op, program);
-    // Whole to a neighbour; all but the own part; or that twice.
-    const double times = op.kind == OpKind::kShift           ? 1.0
+    // Whole to a neighbour; the chunks that move; all but the own part; or that twice.
+    const double times = op.kind == OpKind::kShift      ? 1.0
+                         : op.kind == OpKind::kRelayout ? MovedShare(attributes.relayout, program.mesh)
                          : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks
                                                          : 2.0 * (ranks - 1.0) / ranks;
     costs.push_back({op.kind, attributes.group, attributes.purpose, bytes,

@@ -81,7 +81,8 @@ class Clock {
     const v1::LinkProfile& link = LinkOf(collective.group);
     const int ranks = model::GroupSize({mesh_.degrees(), {}}, collective.group);
     // A ring hands each part on from rank to rank, in a reduction and in a gathering.
-    const double rounds = collective.kind == model::OpKind::kShift ? 1.0
+    const double rounds = collective.kind == model::OpKind::kShift      ? 1.0
+                          : collective.kind == model::OpKind::kRelayout ? 2.0  // each chunk to its rank
                           : collective.sent_bytes > static_cast<double>(collective.payload_bytes)
                               ? 2.0 * (ranks - 1)
                               : ranks - 1;

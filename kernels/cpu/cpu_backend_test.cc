@@ -345,9 +345,14 @@ TEST_P(CpuKernel, CrossEntropyMatches) {
         {OpKind::kSoftmaxRescaleGrad, {}, {sums, max, global}, {Empty(DType::kFloat32, {2, rows})}},
         16);
     ExpectEqual(
-        {OpKind::kCrossEntropyGrad, {}, {sums, weights}, {Empty(DType::kFloat32, {2, rows})}}, 4);
+        {OpKind::kCrossEntropyGrad, model::LossAttributes{}, {sums, weights}, {Empty(DType::kFloat32, {2, rows})}}, 4);
+    ExpectEqual({OpKind::kCrossEntropyGrad,
+                 model::LossAttributes{0.2},
+                 {sums, weights, max},
+                 {Empty(DType::kFloat32, {2, rows})}},
+                16);
     const TestOp loss{OpKind::kCrossEntropy,
-                      {},
+                      model::LossAttributes{},
                       {max, sums, weights},
                       {{DType::kFloat64, {2}, {3.0, 4.0}}},
                       true};

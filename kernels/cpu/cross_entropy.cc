@@ -24,6 +24,10 @@ void CrossEntropyGrad(const CrossEntropyGradArgs& args, int thread, int threads)
   const Part part = PartOf(args.rows, thread, threads, kLanes);
   for (int64_t r = part.begin; r < part.end; ++r) {
     args.dsums[r] = args.weights[r] / args.sums[r];
+    if (args.global_max != nullptr) {
+      const double lse = __builtin_log(static_cast<double>(args.sums[r])) + args.global_max[r];
+      args.dsums[r] *= static_cast<float>(1 + 2 * args.z_loss_coef * lse);
+    }
     args.dsums[args.rows + r] = -args.weights[r];
   }
 }

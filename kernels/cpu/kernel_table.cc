@@ -18,6 +18,8 @@ void Cast(const CastArgs&, int, int);
 void Widen(const WidenArgs&, int, int);
 void Narrow(const NarrowArgs&, int, int);
 template <typename T>
+void Dropout(const DropoutArgs&, int, int);
+template <typename T>
 void Rope(const RopeArgs&, int, int);
 void SplitHeads(const SplitHeadsArgs&, int, int);
 template <typename T>
@@ -63,6 +65,7 @@ const KernelTable& Kernels() {
       .accumulate = &Accumulate,
       .cast = &Cast,
       .rope = {&Rope<float>, &Rope<BFloat16>},
+      .dropout = {&Dropout<float>, &Dropout<BFloat16>},
       .split_heads = &SplitHeads,
       .attention = {&Attention<float>, &Attention<BFloat16>},
       .attention_grad = {&AttentionGrad<float>, &AttentionGrad<BFloat16>},

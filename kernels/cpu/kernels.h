@@ -80,6 +80,16 @@ struct RopeArgs {
   int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
   bool inverse;
 };
+struct DropoutArgs {
+  const void* x;           // c[R,H]
+  const int32_t* samples;  // i[B,2]
+  void* y;                 // like x, may be x
+  int64_t rows, hidden, first_row;
+  model::ContextRows held;  // of each sample
+  uint64_t key;
+  uint32_t threshold;  // draws below it are dropped
+  float scale;         // of what is kept
+};
 struct SplitHeadsArgs {  // joins q and kv to qkv where `join`, else splits qkv
   void* qkv;            // [R, q_bytes + kv_bytes]
   void* q;
@@ -204,6 +214,8 @@ struct CrossEntropyGradArgs {
   const float* weights;  // f[R]
   float* dsums;          // f[2,R]
   int64_t rows;
+  const float* global_max;  // f[R], of a z-loss; else null
+  double z_loss_coef;
 };
 struct SumOfSquaresArgs {
   const float* x;
@@ -253,6 +265,7 @@ struct KernelTable {
   Kernel<AccumulateArgs> accumulate;
   Kernel<CastArgs> cast;
   Kernel<RopeArgs> rope[kComputeDTypes];
+  Kernel<DropoutArgs> dropout[kComputeDTypes];
   Kernel<SplitHeadsArgs> split_heads;
   Kernel<AttentionArgs> attention[kComputeDTypes];
   Kernel<AttentionGradArgs> attention_grad[kComputeDTypes];

@@ -11,10 +11,12 @@
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/grouped_matmul.h"
 #include "kernels/cpu/preparation.h"
+#include "kernels/cpu/relayout.h"
 #include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/router.h"
 #include "kernels/cpu/shift.h"
 #include "kernels/cpu/update.h"
+#include "kernels/dropout_draw.h"
 #include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
@@ -170,6 +172,20 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
           attributes.inverse};
       return OnKernel(args, kernels_.rope[column(op.inputs[0])], threads);
     }
+    case OpKind::kDropout: {
+      const auto& dropout = std::get<model::DropoutAttributes>(op.attributes);
+      const DropoutArgs args{in(0),
+                             ints(in(1)),
+                             out(0),
+                             Extent(op.inputs[0], 0),
+                             Extent(op.inputs[0], 1),
+                             dropout.first_row,
+                             dropout.held,
+                             dropout.key,
+                             DropoutThreshold(dropout.probability),
+                             static_cast<float>(1 / (1 - dropout.probability))};
+      return OnKernel(args, kernels_.dropout[column(op.inputs[0])], threads);
+    }
     case OpKind::kSplitHeads:
     case OpKind::kJoinHeads:
     case OpKind::kAttention:
@@ -233,8 +249,13 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(args, kernels_.cross_entropy, 1, overwrites);
     }
     case OpKind::kCrossEntropyGrad: {
-      const CrossEntropyGradArgs args{floats(in(0)), floats(in(1)), floats(out(0)),
-                                      Extent(op.inputs[1], 0)};
+      const CrossEntropyGradArgs args{
+          floats(in(0)),
+          floats(in(1)),
+          floats(out(0)),
+          Extent(op.inputs[1], 0),
+          op.inputs.size() > 2 ? floats(in(2)) : nullptr,
+          std::get<model::LossAttributes>(op.attributes).z_loss_coef};
       return OnKernel(args, kernels_.cross_entropy_grad, threads);
     }
     case OpKind::kCopy:
@@ -263,6 +284,11 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const ShiftArgs args = {in(0), out(0), program_.value(op.inputs[0]).bytes(),
                               attributes.shift, PurposeOf(attributes.purpose)};
       return MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+    }
+    case OpKind::kRelayout: {
+      const auto element_bytes = static_cast<size_t>(SizeOf(program_.value(op.inputs[0]).dtype));
+      return MakeRelayout(RowRelayout(program_, op, element_bytes), in(0), out(0), scratch(),
+                          CommunicatorOf(op, find_communicator_));
     }
     case OpKind::kWait: {
       const auto begun = under_way_.find(op.inputs[0]);

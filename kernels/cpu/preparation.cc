@@ -116,6 +116,9 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kExchangeHeads:
       bytes = 2 * static_cast<int64_t>(ExchangeOf(op).bytes());
       break;
+    case OpKind::kRelayout:
+      bytes = 2 * program_.value(op.inputs[0]).bytes();
+      break;
     case OpKind::kSumOfSquares:
       bytes = threads_ * static_cast<int64_t>(sizeof(double));
       break;

@@ -1,4 +1,5 @@
-// nll = log(sums0) + global_max - sums1; totals += {Σ weight·nll, Σ weight}.
+// nll = log(sums0) + global_max - sums1; totals += {Σ weight·nll, Σ weight}. The gradient is that of
+// nll + z·lse², lse = log(sums0) + global_max.
 #include <cmath>
 
 #include "kernels/reference/operation.h"
@@ -22,9 +23,12 @@ void CrossEntropy(const Operation& operation) {
 
 void CrossEntropyGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0);
+  const double z = operation.attributes<model::LossAttributes>().z_loss_coef;
   for (int64_t r = 0; r < rows; ++r) {
     const double weight = operation.inputs[1][r];
-    operation.outputs[0][r] = weight / operation.inputs[0][r];
+    const double sum = operation.inputs[0][r];
+    const double of_lse = z > 0 ? 2 * z * (std::log(sum) + operation.inputs[2][r]) : 0;
+    operation.outputs[0][r] = weight / sum * (1 + of_lse);
     operation.outputs[0][rows + r] = -weight;
   }
 }

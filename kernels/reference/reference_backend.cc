@@ -48,6 +48,11 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kRope:
       r::Rope(operation);
       return OkStatus();
+    case OpKind::kDropout:
+      r::Dropout(operation);
+      return OkStatus();
+    case OpKind::kRelayout:
+      return r::Relayout(operation);
     case OpKind::kAttention:
       r::Attention(operation);
       return OkStatus();

@@ -287,36 +287,44 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
     }
     return whole;
   };
-  const auto loss = [&](const Whole& whole) {
-    return Run({OpKind::kCrossEntropy,
-                {},
-                {Doubles({kRows}, whole.global_max), Doubles({2, kRows}, whole.sums), weights},
-                {Empty({2})}})
-        .outputs[0][0];
-  };
   const Whole whole = combine(logits[0], logits[1]);
-  const TestResult dsums = Run({OpKind::kCrossEntropyGrad,
-                                {},
-                                {Doubles({2, kRows}, whole.sums), weights},
-                                {Empty({2, kRows})}});
-  for (int s = 0; s < 2; ++s) {
-    const TestResult rescaled =
-        Run({OpKind::kSoftmaxRescaleGrad,
-             {},
-             {Doubles({2, kRows}, dsums.outputs[0]), Doubles({kRows}, whole.slices[s].max),
-              Doubles({kRows}, whole.global_max)},
-             {Empty({2, kRows})}});
-    const TestResult gradient =
-        Run({OpKind::kSoftmaxStatsGrad,
-             model::VocabAttributes{s * kSlice},
-             {Doubles({kRows, kSlice}, logits[s]), targets, Doubles({kRows}, whole.slices[s].max),
-              Doubles({2, kRows}, rescaled.outputs[0])},
-             {Empty({kRows, kSlice})}});
-    const std::vector<double> differences =
-        Differences(logits[s], [&](const std::vector<double>& moved) {
-          return loss(s == 0 ? combine(moved, logits[1]) : combine(logits[0], moved));
-        });
-    EXPECT_LE(RelativeError(gradient.outputs[0], differences), 1e-6);
+  for (const double z : {0.0, 0.3}) {
+    const auto loss = [&](const Whole& of) {
+      double sum =
+          Run({OpKind::kCrossEntropy,
+               model::LossAttributes{z},
+               {Doubles({kRows}, of.global_max), Doubles({2, kRows}, of.sums), weights},
+               {Empty({2})}})
+              .outputs[0][0];
+      for (int r = 0; r < kRows; ++r) {
+        const double lse = std::log(of.sums[r]) + of.global_max[r];
+        sum += z * weights.numbers[r] * lse * lse;
+      }
+      return sum;
+    };
+    std::vector<TestValue> read = {Doubles({2, kRows}, whole.sums), weights};
+    if (z > 0) read.push_back(Doubles({kRows}, whole.global_max));
+    const TestResult dsums =
+        Run({OpKind::kCrossEntropyGrad, model::LossAttributes{z}, read, {Empty({2, kRows})}});
+    for (int s = 0; s < 2; ++s) {
+      const TestResult rescaled =
+          Run({OpKind::kSoftmaxRescaleGrad,
+               {},
+               {Doubles({2, kRows}, dsums.outputs[0]), Doubles({kRows}, whole.slices[s].max),
+                Doubles({kRows}, whole.global_max)},
+               {Empty({2, kRows})}});
+      const TestResult gradient =
+          Run({OpKind::kSoftmaxStatsGrad,
+               model::VocabAttributes{s * kSlice},
+               {Doubles({kRows, kSlice}, logits[s]), targets, Doubles({kRows}, whole.slices[s].max),
+                Doubles({2, kRows}, rescaled.outputs[0])},
+               {Empty({kRows, kSlice})}});
+      const std::vector<double> differences =
+          Differences(logits[s], [&](const std::vector<double>& moved) {
+            return loss(s == 0 ? combine(moved, logits[1]) : combine(logits[0], moved));
+          });
+      EXPECT_LE(RelativeError(gradient.outputs[0], differences), 1e-6);
+    }
   }
 }
 

@@ -101,7 +101,8 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
           : LocalAttention(builder, config, name, rotated, inputs);
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
                                        name + "projected.partial");
-  const ValueId projected = builder.ReduceRows(partial, name + "projected");
+  const ValueId projected = Drop(builder, inputs.dropout, fmt::format("block{}", block),
+                                 builder.ReduceRows(partial, name + "projected"));
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
 }
 

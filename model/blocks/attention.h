@@ -9,6 +9,7 @@
 #define TROUPE_MODEL_BLOCKS_ATTENTION_H_
 
 #include "model/config.h"
+#include "model/blocks/dropout.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
@@ -19,6 +20,7 @@ struct AttentionInputs {
   ValueId documents;  // i[R] of whole samples (see Mask), or kNoValue: a sample is one document
   int64_t samples;    // of a microbatch
   int64_t tokens;     // of each sample, over all context ranks
+  DropoutPolicy dropout;  // of what is added to x
   bool ring = false;  // over context keys and values go round; else rows are exchanged against heads
 };
 // Returns y c[R,H]. REQUIRES: heads divisible by the degree of tensor, and without a ring by tensor ×

@@ -5,10 +5,10 @@
 namespace troupe::model {
 
 ValueId BuildEmbedding(ProgramBuilder& builder, const ModelConfig& config, ValueId tokens,
-                       ValueId table) {
+                       ValueId table, const DropoutPolicy& dropout) {
   const ValueId partial = builder.Emit(OpKind::kEmbedding, VocabularySlice(builder, config),
                                        {tokens, table}, "embedding.partial");
-  return builder.ReduceRows(partial, "embedding.output");
+  return Drop(builder, dropout, "embedding", builder.ReduceRows(partial, "embedding.output"));
 }
 
 }  // namespace troupe::model

@@ -4,13 +4,14 @@
 #define TROUPE_MODEL_BLOCKS_EMBEDDING_H_
 
 #include "model/config.h"
+#include "model/blocks/dropout.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
 
-// tokens: i[R]; table: the unsharded [V,H] of AddVocabularyTable. Returns c[R,H].
+// tokens: i[R]; table: the unsharded [V,H] of AddVocabularyTable. Returns c[R,H], after dropout.
 ValueId BuildEmbedding(ProgramBuilder& builder, const ModelConfig& config, ValueId tokens,
-                       ValueId table);
+                       ValueId table, const DropoutPolicy& dropout);
 
 }  // namespace troupe::model
 

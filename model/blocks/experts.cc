@@ -165,7 +165,7 @@ int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
 
 ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block,
                      const ExpertInputs& inputs) {
-  const auto [x, weights, tokens, spread_over_tensor, gather_dispatch] = inputs;
+  const auto& [x, weights, tokens, spread_over_tensor, gather_dispatch, dropout] = inputs;
   const std::string name = fmt::format("block{}.experts.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const ExpertConfig& e = config.experts;
@@ -279,7 +279,10 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   }
   const ValueId combined = gathers ? ScatterCombine(builder, name, router, spread, sent, made)
                                    : ExchangeCombine(builder, name, router, spread, routed, sent, made);
-  const ValueId sum = builder.Emit(OpKind::kAdd, NoAttributes(), {x, combined}, name + "sum");
+  const auto drop = [&](ValueId made_of_x) {
+    return Drop(builder, dropout, fmt::format("block{}", block), made_of_x);
+  };
+  const ValueId sum = builder.Emit(OpKind::kAdd, NoAttributes(), {x, drop(combined)}, name + "sum");
   if (e.num_shared_experts == 0) return sum;
 
   const int64_t shared = ffn * e.num_shared_experts;
@@ -299,7 +302,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   const ValueId partial =
       builder.Emit(OpKind::kMatmul, NoAttributes(), {shared_activated, shared_down_proj},
                    name + "shared.projected.partial");
-  const ValueId projected = builder.ReduceRows(partial, name + "shared.projected");
+  const ValueId projected = drop(builder.ReduceRows(partial, name + "shared.projected"));
   return builder.Emit(OpKind::kAdd, NoAttributes(), {sum, projected}, name + "shared.sum");
 }
 

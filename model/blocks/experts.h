@@ -23,6 +23,7 @@
 #define TROUPE_MODEL_BLOCKS_EXPERTS_H_
 
 #include "model/config.h"
+#include "model/blocks/dropout.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
@@ -37,6 +38,7 @@ struct ExpertInputs {
   int64_t tokens;      // of a whole sample
   bool spread_over_tensor;  // experts over expert × tensor; needs sequence parallelism
   bool gather_dispatch;     // all_gather, not all_to_all
+  DropoutPolicy dropout;    // of what is added to x
 };
 
 // Returns y c[R,H] and appends the router's totals to program().router_totals. REQUIRES: the degrees

@@ -35,7 +35,7 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
     const ValueId rescaled = builder.Emit(OpKind::kSoftmaxRescale, NoAttributes(),
                                           {stats[1], stats[0], global_max}, name + "sums.rescaled");
     const ValueId sums = builder.AllReduce(rescaled, ReduceKind::kSum, name + "sums.global");
-    builder.EmitInto(inputs.totals, OpKind::kCrossEntropy, NoAttributes(),
+    builder.EmitInto(inputs.totals, OpKind::kCrossEntropy, LossAttributes{inputs.z_loss_coef},
                      {global_max, sums, weights});
   }
   builder.SetRowChunk(-1);

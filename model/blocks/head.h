@@ -28,6 +28,7 @@ struct HeadInputs {
   ValueId targets;  // i[R]
   ValueId weights;  // f[R]
   ValueId totals;   // d[2] +=
+  double z_loss_coef = 0;
 };
 void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInputs& inputs);
 

@@ -4,7 +4,8 @@
 
 namespace troupe::model {
 
-ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x) {
+ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x,
+                 const DropoutPolicy& dropout) {
   const std::string name = fmt::format("block{}.mlp.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const int64_t hidden = config.hidden_size, ffn = config.intermediate_size;
@@ -27,7 +28,8 @@ ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, 
       builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up}, name + "activated");
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {activated, down_proj},
                                        name + "projected.partial");
-  const ValueId projected = builder.ReduceRows(partial, name + "projected");
+  const ValueId projected = Drop(builder, dropout, fmt::format("block{}", block),
+                                 builder.ReduceRows(partial, name + "projected"));
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
 }
 

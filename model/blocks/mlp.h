@@ -8,12 +8,14 @@
 #define TROUPE_MODEL_BLOCKS_MLP_H_
 
 #include "model/config.h"
+#include "model/blocks/dropout.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
 
-// x: c[R,H]. Returns y c[R,H].
-ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x);
+// x: c[R,H]. Returns y c[R,H]; `dropout` is of what is added to x.
+ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x,
+                 const DropoutPolicy& dropout);
 
 }  // namespace troupe::model
 

@@ -1,5 +1,6 @@
 // kCrossEntropy, kCrossEntropyGrad: the loss from combined softmax statistics. The seed of the
-// derivative is 1 for Σ weight·nll: gradients are sums, scaled once in Update.
+// derivative is 1 for Σ weight·(nll + z·lse²): gradients are sums, scaled once in Update. The totals
+// hold Σ weight·nll alone.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -22,16 +23,27 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
   const Value &sums = *in[0], &weights = *in[1];
+  // Only the z-loss reads the maximum that the sums are relative to.
+  const Value& global_max = in.size() > 2 ? *in[2] : weights;
   TROUPE_RETURN_IF_ERROR(ExpectType(weights, DType::kFloat32, 1));
-  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters,
-                          ShardedLetters::Of({{&sums, "sr"}, {&weights, "r", false}}, "s"));
+  TROUPE_ASSIGN_OR_RETURN(
+      const ShardedLetters letters,
+      ShardedLetters::Of({{&sums, "sr"}, {&weights, "r", false}, {&global_max, "r", false}}, "s"));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(weights, 0, sums, 1));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(global_max, 0, sums, 1));
+  if ((std::get<LossAttributes>(attributes).z_loss_coef > 0) != (in.size() > 2)) {
+    return InvalidArgument("it has {} inputs where {} are due: a z-loss reads the global max",
+                           in.size(), 5 - in.size());
+  }
   return std::vector<ValueType>{{DType::kFloat32, sums.dims, letters.Output("sr"), {}}};
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  return context.Emit(OpKind::kCrossEntropyGrad, NoAttributes(), {op.inputs[1], op.inputs[2]},
-                      {op.inputs[1]});
+  // lse = log(sums0) + global_max does not depend on which max was subtracted: sums carry all of its
+  // gradient.
+  std::vector<ValueId> read = {op.inputs[1], op.inputs[2]};
+  if (std::get<LossAttributes>(op.attributes).z_loss_coef > 0) read.push_back(op.inputs[0]);
+  return context.Emit(OpKind::kCrossEntropyGrad, op.attributes, read, {op.inputs[1]});
 }
 
 }  // namespace

@@ -63,6 +63,8 @@ OpRules RouterLoadRules();
 OpRules GatherRoutedRules();
 OpRules ScatterRoutedRules();
 OpRules RouterSlotsRules();
+OpRules DropoutRules();
+OpRules RelayoutRules();
 
 }  // namespace troupe::model
 

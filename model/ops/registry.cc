@@ -63,7 +63,9 @@ const OpRules& RulesOf(OpKind kind) {
                                                           RouterLoadRules(),
                                                           GatherRoutedRules(),
                                                           ScatterRoutedRules(),
-                                                          RouterSlotsRules()};
+                                                          RouterSlotsRules(),
+                                                          DropoutRules(),
+                                                          RelayoutRules()};
   return kRules[static_cast<int>(kind)];
 }
 

@@ -438,5 +438,57 @@ TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   EXPECT_FALSE(RulesOf(OpKind::kShift).infer(mesh, onward, inputs).ok());
 }
 
+TEST(PlacementRuleTest, OfDropoutKnowsWhichRowsOfWhichSamplesAreHere) {
+  MeshView mesh;
+  mesh.degrees[Axis::kDataShard] = 2;
+  mesh.degrees[Axis::kContext] = 2;
+  mesh.coordinates[Axis::kContext] = 1;
+  mesh.degrees[Axis::kTensor] = 2;
+  mesh.coordinates[Axis::kTensor] = 1;
+  // 3 samples of 12 tokens, 6 of each here; of 18 rows this tensor rank has the last 9.
+  Value x, samples;
+  x.dims = {{"rows", 72, 9}, {"hidden", 8, 8}};
+  x.placement[Axis::kDataShard] = Shard(0);
+  x.placement[Axis::kContext] = Shard(0, ShardHow::kHeadTail);
+  x.placement[Axis::kTensor] = Shard(0);
+  samples.dtype = DType::kInt32;
+  samples.dims = {{"samples", 6, 3}, {"lanes", 2, 2}};
+  samples.placement[Axis::kDataShard] = Shard(0);
+  const DropoutAttributes good = {0.1, 7, 12, ContextRows::Of(12, 2, 1), 9};
+  const auto infer = [&](const DropoutAttributes& attributes, const Value& of, const Value& by) {
+    const std::vector<const Value*> inputs = {&of, &by};
+    return RulesOf(OpKind::kDropout).infer(mesh, attributes, inputs);
+  };
+  const auto types = infer(good, x, samples);
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0].placement, x.placement);
+
+  for (const auto change : std::vector<void (*)(DropoutAttributes&)>{
+           [](DropoutAttributes& a) { a.first_row = 0; },
+           [](DropoutAttributes& a) { a.held = ContextRows::Of(12, 2, 0); },
+           [](DropoutAttributes& a) { a.held = ContextRows::Of(12, 1, 0); },
+           [](DropoutAttributes& a) { a.probability = 1; },
+           [](DropoutAttributes& a) { a.probability = 0; }}) {
+    DropoutAttributes wrong = good;
+    change(wrong);
+    EXPECT_FALSE(infer(wrong, x, samples).ok());
+  }
+  for (const auto change : std::vector<void (*)(Value&, Value&)>{
+           [](Value& v, Value&) { v.placement[Axis::kTensor] = PartialSum(); },
+           [](Value& v, Value&) { v.placement[Axis::kTensor] = Shard(1); },
+           [](Value& v, Value&) { v.placement[Axis::kTensor] = Copied(); },
+           [](Value& v, Value&) { v.placement[Axis::kTensor] = Replicated(); },
+           [](Value& v, Value&) { v.placement[Axis::kContext] = Shard(0); },
+           [](Value& v, Value&) { v.placement[Axis::kContext] = Replicated(); },
+           [](Value&, Value& s) { s.placement[Axis::kDataShard] = Replicated(); },
+           [](Value&, Value& s) { s.placement[Axis::kContext] = Shard(0); },
+           [](Value&, Value& s) { s.dims[0].local = 2; },
+           [](Value&, Value& s) { s.dims[1].local = 3; }}) {
+    Value wrong_x = x, wrong_samples = samples;
+    change(wrong_x, wrong_samples);
+    EXPECT_FALSE(infer(good, wrong_x, wrong_samples).ok());
+  }
+}
+
 }  // namespace
 }  // namespace troupe::model

@@ -13,6 +13,7 @@ struct ContextRows {
   int64_t chunk = 0;  // rows of the head chunk; the rest is the tail
   int64_t head = 0;   // position of the first row
   int64_t tail = 0;   // position of row `chunk`
+  bool operator==(const ContextRows&) const = default;
 
   // Of rank `rank` of `ranks`, with samples of `tokens` rows. REQUIRES: tokens is a multiple of 2·ranks, or
   // ranks is 1.
@@ -31,6 +32,20 @@ struct ContextRows {
     return of_head + std::clamp<int64_t>(position - tail, 0, rows - chunk);
   }
 };
+
+// A sample's 2 · ranks chunks of equal size over the ranks of context, two on each, in ascending order: a
+// head and a tail chunk, or two neighbours.
+enum class ChunkLayout : uint8_t { kHeadTail, kContiguous };
+
+// The chunk that `rank` has in place `place` (0 or 1), and the rank that has `chunk`.
+inline int ChunkAt(ChunkLayout layout, int ranks, int rank, int place) {
+  if (layout == ChunkLayout::kContiguous) return 2 * rank + place;
+  return place == 0 ? rank : 2 * ranks - 1 - rank;
+}
+inline int RankOfChunk(ChunkLayout layout, int ranks, int chunk) {
+  if (layout == ChunkLayout::kContiguous) return chunk / 2;
+  return std::min(chunk, 2 * ranks - 1 - chunk);
+}
 
 }  // namespace troupe::model
 

@@ -59,8 +59,10 @@ const char* Name(OpKind kind) {
                                                       "router_load",
                                                       "gather_routed",
                                                       "scatter_routed",
-                                                      "router_slots"};
-  static_assert(static_cast<int>(OpKind::kRouterSlots) + 1 == kNumOpKinds);
+                                                      "router_slots",
+                                                      "dropout",
+                                                      "relayout"};
+  static_assert(static_cast<int>(OpKind::kRelayout) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

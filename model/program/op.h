@@ -16,6 +16,10 @@
 // kRmsNormGrad            dy c[R,H], x c[R,H], w f[H], rstd f[R], and   dx c[R,H] (= norm's + dres if given), dw f[H] +=
 //                         optionally dres c[R,H]
 // kAdd                    a c[R,H], b c[R,H]                            y c[R,H]
+// kDropout                x c[R,H], samples i[B,2]: {step, slot} of     y c[R,H]: x · 1/(1-p), or 0 where the draw of (key, step,
+//                         each sample                                   slot, position, channel) falls below p (kernels/
+//                                                                       dropout_draw.h). Step 0, an evaluation's: y = x. Its
+//                                                                       own derivative
 // kMatmul                 x c[R,K], w c[N,K]                            y c[R,N] = x wᵀ
 // kMatmulGradInput        dy c[R,N], w c[N,K]                           dx c[R,K] = dy w
 // kMatmulGradWeight       dy c[R,N], x c[R,K]                           dw f[N,K] += dyᵀ x
@@ -42,7 +46,9 @@
 // kSoftmaxRescale         sums f[2,R], max f[R], global_max f[R]        y f[2,R]: {sums0·exp(max - global_max), sums1}
 // kCrossEntropy           global_max f[R], sums f[2,R], weights f[R]    totals d[2] +=: {Σ weight·nll, Σ weight},
 //                                                                       nll = log(sums0) + global_max - sums1
-// kCrossEntropyGrad       sums f[2,R], weights f[R]                     dsums f[2,R] = {weight/sums0, -weight}
+// kCrossEntropyGrad       sums f[2,R], weights f[R], with a z-loss      dsums f[2,R] = {weight/sums0 · (1 + 2·z·lse), -weight}, z: the
+//                         global_max f[R] too                           z-loss's coefficient, lse = log(sums0) + global_max: the
+//                                                                       derivative of nll + z·lse²
 // kSoftmaxRescaleGrad     dsums f[2,R], max, global_max                 y f[2,R] = {dsums0·exp(max - global_max), dsums1}
 // kSoftmaxStatsGrad       logits, targets, max, dsums                   dlogits c[R,V] = dsums0·exp(l - max) + dsums1·[target];
 //                                                                       may be a view of logits (in place). max carries no
@@ -62,6 +68,8 @@
 //                                                                       own block
 // kExchangeHeads          x c[R/n,N], Shard of dim 0 (head and tail      y c[R,N/n], Shard of dim 1 by whole heads of every
 //                         chunk of each sample)                         segment: all tokens of some heads; `to_rows`: back
+// kRelayout               x [R,N], Shard of dim 0 (head and tail        y [R,N], Shard of dim 0 (of each sample a contiguous part);
+//                         chunk of each sample)                         `to_head_tail`: back. Only rows that move are sent
 // kWait                   outputs and inputs of an asynchronous         none: the collective that was begun is over; until
 //                         collective                                    then nothing reads or writes its outputs, nor
 //                                                                       writes its inputs
@@ -119,7 +127,7 @@
 // kCombine                x c[S,H], slots, weights f[R,k]               y c[R,H] = Σ_j weights[r,j]·x[slots[r,j]]
 // kCombineGrad            dy c[R,H], x, slots, weights                  dx c[S,H], dweights f[R,k] (0 of dropped ones)
 //
-// Storage: an output may be a view of an input (Value::view_of): kRope, kAdd (of a), kSwiGluGrad (of gu),
+// Storage: an output may be a view of an input (Value::view_of): kRope, kDropout, kAdd (of a), kSwiGluGrad (of gu),
 // kSoftmaxStatsGrad (of logits), kAllReduce, kCopy, and kAllToAll in a group of one rank. Kernels of these kinds must allow it; for all other kinds outputs
 // never overlap inputs.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
@@ -131,6 +139,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/program/context_rows.h"
 #include "model/program/placement.h"
 #include "model/program/value.h"
 
@@ -145,8 +154,9 @@ enum class OpKind : uint8_t {
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
+  kDropout, kRelayout,
 };
-inline constexpr int kNumOpKinds = 57;
+inline constexpr int kNumOpKinds = 59;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -186,6 +196,17 @@ struct VocabAttributes {
   int64_t vocab_rows = 0;    // ids in this rank's slice
   int64_t vocab_size = 0;    // of the whole vocabulary
 };
+// Of kCrossEntropy and its gradient.
+struct LossAttributes {
+  double z_loss_coef = 0;  // the objective has z_loss_coef · Σ weight·lse² besides; the totals do not
+};
+struct DropoutAttributes {
+  double probability = 0;  // p: 0 < p < 1
+  uint64_t key = 0;        // of (seed, purpose): which of a model's dropouts it is
+  int64_t tokens = 0;      // T of a whole sample
+  ContextRows held;        // of each sample, on this rank of context
+  int64_t first_row = 0;   // of this rank among the rows of its tensor ranks
+};
 struct AttentionAttributes {
   int64_t query_heads;      // Q, local
   int64_t key_value_heads;  // G, local; divides Q
@@ -212,6 +233,13 @@ struct ExchangeAttributes {
   int64_t head_dim = 0;  // columns that stay together
   bool to_rows = false;  // columns → rows, else rows → columns
 };
+// Of kRelayout.
+struct RelayoutAttributes {
+  int64_t samples = 0;        // in the rows
+  bool to_head_tail = false;  // contiguous parts → head and tail chunks, else the other way
+  ChunkLayout from() const { return to_head_tail ? ChunkLayout::kContiguous : ChunkLayout::kHeadTail; }
+  ChunkLayout to() const { return to_head_tail ? ChunkLayout::kHeadTail : ChunkLayout::kContiguous; }
+};
 struct CollectiveAttributes {
   CollectiveGroup group;
   CollectivePurpose purpose;
@@ -229,6 +257,7 @@ struct CollectiveAttributes {
   // Of kGatherRouted and kScatterRouted: rows of all ranks together if tokens spread evenly, for costs.
   int64_t expected_rows = 0;
   ExchangeAttributes exchange;
+  RelayoutAttributes relayout;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
 struct RouterAttributes {
@@ -263,7 +292,7 @@ struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
                                 CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes,
-                                RouterBiasAttributes, PartAttributes>;
+                                RouterBiasAttributes, PartAttributes, LossAttributes, DropoutAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };

@@ -7,11 +7,28 @@
 namespace troupe::model {
 namespace {
 
+// Nothing of other kinds.
+std::string RelayoutText(const RelayoutAttributes& a) {
+  if (a.samples == 0) return {};
+  return fmt::format(" {} samples {}", a.samples,
+                     a.to_head_tail ? "to head and tail" : "to contiguous");
+}
+
 struct AttributesText {
   std::string operator()(const NoAttributes&) const { return {}; }
   std::string operator()(const NormAttributes& a) const { return fmt::format("eps {:g}", a.eps); }
   std::string operator()(const VocabAttributes& a) const {
     return fmt::format("vocab_offset {}", a.vocab_offset);
+  }
+  std::string operator()(const LossAttributes& a) const {
+    return a.z_loss_coef > 0 ? fmt::format("z {:g}", a.z_loss_coef) : std::string();
+  }
+  std::string operator()(const DropoutAttributes& a) const {
+    std::string text = fmt::format("p {:g}, key {:016x}, tokens {}", a.probability, a.key, a.tokens);
+    if (a.held.rows != a.tokens) {
+      text += fmt::format(", rows {} from {} and {}", a.held.rows, a.held.head, a.held.tail);
+    }
+    return a.first_row != 0 ? text + fmt::format(", first_row {}", a.first_row) : text;
   }
   std::string operator()(const AttentionAttributes& a) const {
     return fmt::format("heads {}/{} of {}, tokens {}, mask {}", a.query_heads, a.key_value_heads,
@@ -32,11 +49,12 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}{}{}{}, purpose {}", ToText(a.group),
+    return fmt::format("{}{}{}{}{}{}, purpose {}", ToText(a.group),
                        a.reduce == ReduceKind::kMax ? " max" : "",
                        a.replicated ? " replicated" : "",
                        a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
-                       a.extent != 0 ? fmt::format(" extent {}", a.extent) : "", Name(a.purpose));
+                       a.extent != 0 ? fmt::format(" extent {}", a.extent) : "",
+                       RelayoutText(a.relayout), Name(a.purpose));
   }
   std::string operator()(const RouterAttributes& a) const {
     std::string text = fmt::format("{}{}, {} of {} experts, tokens {}",

@@ -60,6 +60,7 @@ struct ChunkInterface {
   ValueId documents = kNoValue;       // i[R], see Mask; only with a document mask
   ValueId targets = kNoValue;         // i[R]; last chunk only
   ValueId weights = kNoValue;         // f[R]; last chunk only
+  ValueId samples = kNoValue;         // i[B,2]: {step, slot} of each sample, step 0 in an evaluation; only with dropout
   ValueId input = kNoValue;           // boundary activation received; none on the first chunk
   ValueId output = kNoValue;          // boundary activation sent; none on the last chunk
   ValueId output_gradient = kNoValue; // received in B; none on the last chunk

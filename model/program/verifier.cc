@@ -14,8 +14,8 @@ namespace {
 bool IsCollective(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kControlReduce || kind == OpKind::kCopy ||
          kind == OpKind::kReduceScatter || kind == OpKind::kAllGather ||
-         kind == OpKind::kExchangeHeads || kind == OpKind::kShift || kind == OpKind::kGatherRouted ||
-         kind == OpKind::kScatterRouted;
+         kind == OpKind::kExchangeHeads || kind == OpKind::kShift || kind == OpKind::kRelayout ||
+         kind == OpKind::kGatherRouted || kind == OpKind::kScatterRouted;
 }
 
 // Follows one order of a step's operations: what is made, what is overwritten, who writes
@@ -256,7 +256,7 @@ Status CheckPieceContents(const Program& program) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
         // Tokens meet over context within F and its derivative, but no parameters.
         if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
-            op.kind == OpKind::kShift) {
+            op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
         }
         const auto& [group, purpose] = GroupAndPurpose(op);

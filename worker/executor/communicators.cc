@@ -20,7 +20,7 @@ CollectiveOperation OperationOf(model::OpKind kind) {
     return CollectiveOperation::kAllGather;
   }
   if (kind == model::OpKind::kAllToAll || kind == model::OpKind::kExchangeHeads ||
-      kind == model::OpKind::kShift) {
+      kind == model::OpKind::kShift || kind == model::OpKind::kRelayout) {
     return CollectiveOperation::kAllToAll;
   }
   return CollectiveOperation::kAllReduce;

@@ -1,0 +1,80 @@
+// kDropout: each element is kept and scaled by 1/(1-p), or 0. Which ones is a function of key, step and
+// GLOBAL coordinates (the sample's slot, the token's position in it, the channel), so that it is the
+// same under every layout; the derivative is the same operation on the gradient, and nothing is saved.
+#include "model/ops/kinds.h"
+#include "model/ops/placement_rule.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+// Samples are cut as rows are over data axes; context and tensor ranks share them.
+Status CheckSamples(const Value& x, const Value& samples) {
+  for (int a = 1; a < kNumAxes; ++a) {
+    const Axis axis = static_cast<Axis>(a);
+    const bool cuts = axis != Axis::kContext && axis != Axis::kTensor;
+    const AxisPlacement due = cuts ? x.placement.axes[a] : Replicated();
+    if (samples.placement.axes[a] == due) continue;
+    return InvalidArgument("input {} is {} on axis {} where {} is {}: {} is due", samples.name,
+                           ToText(samples.placement.axes[a]), Name(axis), x.name,
+                           ToText(x.placement.axes[a]), ToText(due));
+  }
+  if (samples.dims[1].local == 2) return OkStatus();
+  return InvalidArgument("input {} has {} numbers a sample where step and slot are due",
+                         samples.name, samples.dims[1].local);
+}
+
+// The attributes say which rows of the samples the placement leaves on this rank.
+Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const Value& x,
+                 int64_t samples) {
+  const AxisPlacement& context = x.placement[Axis::kContext];
+  const bool cut = context.kind == PlacementKind::kShard;
+  if (cut && context.how != ShardHow::kHeadTail) {
+    return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
+                           ToText(context), ToText(Shard(0, ShardHow::kHeadTail)));
+  }
+  const ContextRows held =
+      cut ? ContextRows::Of(dropout.tokens, mesh.degrees[Axis::kContext],
+                            mesh.coordinates[Axis::kContext])
+          : ContextRows::Of(dropout.tokens, 1, 0);
+  Range rows = {0, samples * held.rows};
+  if (x.placement[Axis::kTensor].kind == PlacementKind::kShard) {
+    rows = BalancedRange(rows.end, mesh.degrees[Axis::kTensor], mesh.coordinates[Axis::kTensor]);
+  }
+  if (dropout.held == held && dropout.first_row == rows.begin && x.dims[0].local == rows.size()) {
+    return OkStatus();
+  }
+  return InvalidArgument(
+      "input {} has {} rows; {} from row {} on are due of {} samples of {} tokens, positions from "
+      "{} and {}, and the operation takes them from row {}, positions from {} and {}",
+      x.name, x.dims[0].local, rows.size(), rows.begin, samples, dropout.tokens, held.head,
+      held.tail, dropout.first_row, dropout.held.head, dropout.held.tail);
+}
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const auto& dropout = std::get<DropoutAttributes>(attributes);
+  const Value &x = *in[0], &samples = *in[1];
+  TROUPE_RETURN_IF_ERROR(ExpectType(samples, DType::kInt32, 2));
+  // Also refuses a Partial x: a sum of parts that were dropped apart is no dropout of the sum.
+  TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, ShardedLetters::Of({{&x, "rh"}}, "h"));
+  TROUPE_RETURN_IF_ERROR(CheckSamples(x, samples));
+  TROUPE_RETURN_IF_ERROR(CheckRows(mesh, dropout, x, samples.dims[0].local));
+  if (!(dropout.probability > 0 && dropout.probability < 1)) {
+    return InvalidArgument("probability {} is not between 0 and 1", dropout.probability);
+  }
+  return std::vector<ValueType>{{x.dtype, x.dims, letters.Output("rh"), x.segments}};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  return context.Emit(OpKind::kDropout, op.attributes,
+                      {context.GradientOf(op.outputs[0]), op.inputs[1]}, {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules DropoutRules() {
+  return {.infer = Infer, .differentiate = Differentiate, .in_place_input = 0};
+}
+
+}  // namespace troupe::model

@@ -1,0 +1,52 @@
+// kRelayout: the rows of each sample that a rank of context holds, a head and a tail chunk or a
+// contiguous part, become the other; the two directions are each other's derivative. Between block
+// families of which one balances causal work and the other hands a state on along the sample.
+#include "model/ops/kinds.h"
+#include "model/program/derivative.h"
+
+namespace troupe::model {
+namespace {
+
+StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,
+                                       Inputs in) {
+  const auto& collective = std::get<CollectiveAttributes>(attributes);
+  const RelayoutAttributes& relayout = collective.relayout;
+  const Value& x = *in[0];
+  if (!(collective.group == GroupOf(Axis::kContext))) {
+    return InvalidArgument("rows of input {} move over axis context only, not {}", x.name,
+                           ToText(collective.group));
+  }
+  const auto rows_in = [](ChunkLayout layout) {
+    return Shard(0, layout == ChunkLayout::kHeadTail ? ShardHow::kHeadTail : ShardHow::kContiguous);
+  };
+  const AxisPlacement due = rows_in(relayout.from());
+  if (x.placement[Axis::kContext] != due) {
+    return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
+                           ToText(x.placement[Axis::kContext]), ToText(due));
+  }
+  // Which rows of which chunk they are would depend on the tensor rank.
+  const AxisPlacement& tensor = x.placement[Axis::kTensor];
+  if (tensor.kind == PlacementKind::kShard && tensor.dim == 0) {
+    return InvalidArgument("input {} is {} on axis tensor, but all rows of a context rank must be here",
+                           x.name, ToText(tensor));
+  }
+  if (relayout.samples <= 0 || x.dims[0].local % (2 * relayout.samples) != 0) {
+    return InvalidArgument("input {} has {} rows, not two equal chunks of each of {} samples", x.name,
+                           x.dims[0].local, relayout.samples);
+  }
+  ValueType type = {x.dtype, x.dims, x.placement, x.segments};
+  type.placement[Axis::kContext] = rows_in(relayout.to());
+  return std::vector<ValueType>{std::move(type)};
+}
+
+Status Differentiate(const Op& op, GradientContext& context) {
+  CollectiveAttributes back = std::get<CollectiveAttributes>(op.attributes);
+  back.relayout.to_head_tail = !back.relayout.to_head_tail;
+  return context.Emit(OpKind::kRelayout, back, {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
+}
+
+}  // namespace
+
+OpRules RelayoutRules() { return {.infer = Infer, .differentiate = Differentiate}; }
+
+}  // namespace troupe::model
