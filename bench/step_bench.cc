@@ -4,6 +4,7 @@
 //   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16
 //   --threads 2
 //     [--steps N]          prints JSON: the median of N steps, and of N runs of the products alone
+//     [--dropout PERCENT]  with dropout of so many percent
 //     [--products-alone]   prints only the latter
 //     [--operations]       prints the seconds of each kind of operation in one step as well
 //     [--cpu-time]         processor time instead of the clock: what one thread takes on a busy
@@ -41,7 +42,7 @@ struct Arguments {
   std::string model = "llama-124m";
   int64_t batch = 4, sequence = 256;
   std::string dtype = "float32";
-  int threads = 2, steps = 5;
+  int threads = 2, steps = 5, dropout_percent = 0;
   bool products_alone = false, operations = false, on_request = false;
 };
 
@@ -67,6 +68,7 @@ class Training {
   Training(kernels::CpuBackend& backend, const Arguments& arguments) {
     model::BuildOptions options;
     options.model = ConfigOf(arguments.model);
+    options.model.hidden_dropout = arguments.dropout_percent / 100.0;
     options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
     options.micro_batch_size = arguments.batch;
     options.sequence_length = arguments.sequence;
@@ -79,6 +81,7 @@ class Training {
     executable_ = Prepared(backend, program_);
     FillParameters();
     FillSamples(options.model.vocab_size, arguments.sequence);
+    samples_.resize(2 * arguments.batch);
   }
 
   // Returns the mean loss.
@@ -86,6 +89,12 @@ class Training {
     ++step_;
     double totals[2] = {0, 0};
     Write(program_.loss_totals, totals, sizeof(totals));
+    if (const model::ValueId samples = program_.chunks[0].samples; samples != model::kNoValue) {
+      for (size_t i = 0; i < samples_.size(); ++i) {
+        samples_[i] = i % 2 == 0 ? step_ : static_cast<int32_t>(i / 2);
+      }
+      Write(samples, samples_.data(), samples_.size() * sizeof(int32_t));
+    }
     const kernels::RunOptions options{.first_microbatch = true};
     for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
       TROUPE_CHECK_OK(executable_->Run(0, piece, 0, options));
@@ -166,6 +175,7 @@ class Training {
   model::Program program_;
   model::MemoryPlan plan_;
   std::unique_ptr<kernels::Executable> executable_;
+  std::vector<int32_t> samples_;  // step and slot of each, with dropout
   int step_ = 0;
 };
 
@@ -198,6 +208,8 @@ Arguments Parse(int argc, char** argv) {
         arguments.threads = value;
       } else if (flag == "--steps") {
         arguments.steps = value;
+      } else if (flag == "--dropout") {
+        arguments.dropout_percent = value;
       } else {
         Refuse("unknown flag " + flag);
       }

@@ -98,7 +98,8 @@ Status CheckArithmetic(const Keys& config) {
   }
   TROUPE_ASSIGN_OR_RETURN(const double dropout, config.Number("attention_dropout", 0.0));
   if (dropout != 0) {
-    return InvalidArgument("attention_dropout is {}, and this build has no dropout", dropout);
+    return InvalidArgument("attention_dropout is {}, and this build drops no attention weights",
+                           dropout);
   }
   if (const Json* quantization = config.Find("quantization_config")) {
     return InvalidArgument("quantization_config is {}: quantized weights are not read",

@@ -117,6 +117,7 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(training, micro_batch_size, 1);
   TROUPE_DEFAULT(training, max_norm, 1.0);
   TROUPE_DEFAULT(training, compute_dtype, "float32");
+  TROUPE_DEFAULT(training, z_loss_coef, 0.0);
   TROUPE_DEFAULT(training, validation_interval, 0);
   TROUPE_DEFAULT(training, on_nonfinite, "fail");
   TROUPE_DEFAULT(training, validation_samples, 64);

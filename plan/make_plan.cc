@@ -208,6 +208,7 @@ std::string DigestOf(const v1::JobSpec& spec, const v1::Plan& plan) {
   training.set_global_batch_size(spec.training().global_batch_size());
   training.set_micro_batch_size(spec.training().micro_batch_size());
   training.set_compute_dtype(spec.training().compute_dtype());
+  if (spec.training().z_loss_coef() > 0) training.set_z_loss_coef(spec.training().z_loss_coef());
   *training.mutable_mixed_precision() = spec.training().mixed_precision();
   v1::Plan part;
   *part.mutable_mesh() = plan.mesh();

@@ -351,6 +351,11 @@ TEST(MakePlanTest, TheDigestTellsStagesOfShardingAndMethodsApart) {
   const std::string digest = MakeUnplacedPlan(first)->digest();
   EXPECT_NE(MakeUnplacedPlan(third)->digest(), digest);
   EXPECT_NE(MakeUnplacedPlan(bfloat16)->digest(), digest);
+  v1::JobSpec dropped = first, with_z_loss = first;
+  dropped.mutable_model()->set_hidden_dropout(0.1);
+  with_z_loss.mutable_training()->set_z_loss_coef(1e-4);
+  EXPECT_NE(MakeUnplacedPlan(dropped)->digest(), digest);
+  EXPECT_NE(MakeUnplacedPlan(with_z_loss)->digest(), digest);
   EXPECT_EQ(MakeUnplacedPlan(longer)->digest(), digest);
 }
 

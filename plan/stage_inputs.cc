@@ -40,6 +40,7 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
         .original_max_position_embeddings = spec.rope_scaling().original_max_position_embeddings()};
   }
   config.norm_eps = spec.norm_eps();
+  config.hidden_dropout = spec.hidden_dropout();
   config.experts = {.num_experts = spec.num_experts(),
                     .num_experts_per_tok = spec.num_experts_per_tok(),
                     .moe_intermediate_size = spec.moe_intermediate_size(),
@@ -96,6 +97,8 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  options.z_loss_coef = training.z_loss_coef();
+  options.seed = training.seed();
   options.optimizer = {.beta1 = spec.optimizer().beta1(),
                        .beta2 = spec.optimizer().beta2(),
                        .eps = spec.optimizer().eps(),

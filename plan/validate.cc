@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -299,6 +300,8 @@ class Validator {
     }
     NotNegative("training.max_norm", training.max_norm());
     Word("training.compute_dtype", training.compute_dtype(), {"float32", "bfloat16"});
+    NotNegative("training.z_loss_coef", training.z_loss_coef());
+    Dropout();
     if (training.has_mixed_precision()) {
       violations_.Add(
           "training.mixed_precision",
@@ -315,6 +318,16 @@ class Validator {
       violations_.Add("training.validation_interval",
                       "is {} where neither data.validation nor data.validation_fraction is set",
                       training.validation_interval());
+    }
+  }
+
+  void Dropout() {
+    const double probability = spec_.model().hidden_dropout();
+    if (!(probability >= 0 && probability < 1)) {
+      violations_.Add("model.hidden_dropout", "is {}, not in [0, 1)", probability);
+    } else if (probability > 0 && spec_.training().steps() > std::numeric_limits<int32_t>::max()) {
+      violations_.Add("training.steps", "is {}, above 2^31 - 1 beside model.hidden_dropout = {}",
+                      spec_.training().steps(), probability);
     }
   }
 

@@ -85,6 +85,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   executor->rows_of_samples_ =
       RowsOfContextRank(made.batch.micro_batch_size, made.batch.sequence_length,
                         program.mesh.degrees[Axis::kContext], program.mesh.coordinates[Axis::kContext]);
+  executor->samples_.resize(2 * made.batch.micro_batch_size);
   executor->picked_.resize(executor->rows_of_samples_.size() * sizeof(int32_t));
   for (const int32_t row : executor->rows_of_samples_) {
     executor->positions_.push_back(static_cast<int32_t>(row % made.batch.sequence_length));
@@ -263,8 +264,10 @@ Status Executor::RunActions(const Batch* batch) {
   for (const RankAction& action : options_.actions.actions) {
     RunOptions run;
     run.first_microbatch = action.first_microbatch;
-    TROUPE_RETURN_IF_ERROR(RunAction(
-        action, {batch, action.microbatch * options_.batch.tokens_per_microbatch()}, run));
+    const RowSource rows = {batch, action.microbatch * options_.batch.tokens_per_microbatch(),
+                            applied_step_ + 1,
+                            options_.batch.FirstSlot(data_rank(), action.microbatch)};
+    TROUPE_RETURN_IF_ERROR(RunAction(action, rows, run));
   }
   return WaitSends();
 }
@@ -342,6 +345,11 @@ Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
     }
     return executable_->Write(value, action.buffer, picked_);
   };
+  if (chunk.samples != kNoValue) {
+    NumberSamples(rows.step, rows.first_slot, samples_);
+    TROUPE_RETURN_IF_ERROR(
+        executable_->Write(chunk.samples, action.buffer, std::as_bytes(std::span(samples_))));
+  }
   if (rows.batch == nullptr) {
     if (chunk.positions == kNoValue) return OkStatus();
     return executable_->Write(chunk.positions, action.buffer,

@@ -146,6 +146,8 @@ class Executor {
   struct RowSource {
     const Batch* batch = nullptr;
     int64_t first_row = 0;
+    int64_t step = 0;  // 0: an evaluation
+    int64_t first_slot = 0;
   };
 
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
@@ -190,6 +192,7 @@ class Executor {
   // share samples.
   std::vector<int32_t> rows_of_samples_;
   std::vector<std::byte> picked_;  // those rows of one channel
+  std::vector<int32_t> samples_;   // step and slot of each sample of one microbatch
   std::optional<Batch>
       validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
   double receive_wait_seconds_ = 0;

@@ -26,4 +26,11 @@ std::vector<int32_t> RowsOfContextRank(int64_t samples, int64_t tokens, int64_t 
   return rows;
 }
 
+void NumberSamples(int64_t step, int64_t first_slot, std::span<int32_t> numbers) {
+  for (size_t i = 0; i < numbers.size(); i += 2) {
+    numbers[i] = static_cast<int32_t>(step);
+    numbers[i + 1] = static_cast<int32_t>(first_slot + static_cast<int64_t>(i) / 2);
+  }
+}
+
 }  // namespace troupe
