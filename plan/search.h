@@ -21,14 +21,15 @@ namespace troupe {
 struct SearchOptions {
   int devices = 1;
   int best = 5;         // how many to return
-  int plans_max = 512;  // that are made in full; what is left then is rejected as not looked at
+  int plans_max = 4096;  // that are made in full; what is left then is rejected as not looked at
 };
 
 struct FoundLayout {
   v1::JobSpec spec;               // the job with this layout, defaults filled in
   std::vector<std::string> keys;  // what it sets, as --set takes it
   StepTime time;
-  int64_t memory_bytes = 0;  // of the rank that needs most
+  int64_t memory_bytes = 0;     // of the rank that needs most
+  double seconds_at_least = 0;  // the bound that it was taken by: at most time.seconds
 };
 
 struct RejectedLayout {
@@ -41,8 +42,9 @@ struct SearchResult {
   std::vector<RejectedLayout> rejected;
 };
 
-// Degrees whose product is `devices`, microbatch sizes that divide, each mode of recomputation;
-// everything else is as `spec`, the job as stated, has it (some defaults depend on the layout).
+// Degrees whose product is `devices`, stages of sharding and sequence parallelism where `spec` does not state them,
+// microbatch sizes that divide, each mode of recomputation (more of it only where less does not fit); everything else is
+// as `spec`, the job as stated, has it (some defaults depend on the layout).
 // Axes that have nothing to spread (experts where there are none) are left at 1. INVALID_ARGUMENT
 // where the profile has no rate for the job's compute dtype; an empty `best` where every layout is
 // rejected.

@@ -49,7 +49,8 @@ const std::vector<std::string> kTiny = {"model.preset=tiny",
 TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
   v1::DeviceProfile profile = Profile();
   profile.set_devices_per_island(2);
-  const v1::JobSpec spec = Job(kTiny);
+  v1::JobSpec spec = Job(kTiny);
+  spec.mutable_model()->set_pattern("(AD)x8");
   const auto searched = SearchLayouts(spec, profile, {.devices = 4, .best = 1, .plans_max = 1000});
   ASSERT_TRUE(searched.ok()) << searched.status();
   ASSERT_EQ(searched->best.size(), 1u);
@@ -59,7 +60,9 @@ TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
     const auto plan = MakeUnplacedPlan(found.spec);
     ASSERT_TRUE(plan.ok());
     EXPECT_EQ(plan->ranks_size(), 4);
-    shortest = std::min(shortest, EstimateStepTime(found.spec, *plan, profile)->seconds);
+    EXPECT_EQ(found.time.seconds, EstimateStepTime(found.spec, *plan, profile)->seconds);
+    EXPECT_LE(found.seconds_at_least, found.time.seconds) << ::testing::PrintToString(found.keys);
+    shortest = std::min(shortest, found.time.seconds);
   }
   EXPECT_GT(all->best.size(), 10u);
   EXPECT_EQ(searched->best[0].time.seconds, shortest);

@@ -113,7 +113,7 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   TROUPE_RETURN_IF_ERROR(CheckExtents(part.attention, mesh, q, kv));
   if (HasDocuments(part)) TROUPE_RETURN_IF_ERROR(CheckDocuments(part, mesh, q, *in[5]));
   Placement shifted = letters.Output("rn", ShardHow::kSegments);
-  shifted[Axis::kContext].shift = static_cast<int8_t>(part.shift);
+  shifted[Axis::kContext].shift = static_cast<int16_t>(part.shift);
   return std::vector<ValueType>{
       {q.dtype, q.dims, letters.Output("rn", ShardHow::kContiguous), {}},
       {kv.dtype, kv.dims, shifted, kv.segments}};

@@ -13,10 +13,18 @@ GradientContext::GradientContext(Program& program, int chunk_index)
       chunk_index_(chunk_index),
       gradients_(program.values.size(), kNoValue),
       forward_(program.Ops(chunk_index, Piece::kForward)),
+      maker_(program.values.size(), nullptr),
+      readers_(program.values.size()),
       parameter_gradient_(program.values.size(), kNoValue),
       backward_(program.ops[chunk_index][static_cast<int>(Piece::kBackward)]) {
   for (const ParameterEntry& entry : program.parameters)
     parameter_gradient_[entry.unsharded] = entry.gradient;
+  for (const Op& op : forward_) {
+    for (const ValueId output : op.outputs) maker_[static_cast<size_t>(output)] = &op;
+    for (const ValueId input : op.inputs) {
+      if (input != kNoValue) readers_[static_cast<size_t>(input)].push_back(&op);
+    }
+  }
 }
 
 ValueId GradientContext::GradientOf(ValueId value) const {
@@ -24,17 +32,14 @@ ValueId GradientContext::GradientOf(ValueId value) const {
 }
 
 const Op* GradientContext::ReaderOf(ValueId value, OpKind kind) const {
-  const auto reader = std::find_if(forward_.begin(), forward_.end(), [&](const Op& op) {
-    return op.kind == kind && std::count(op.inputs.begin(), op.inputs.end(), value) > 0;
-  });
-  return reader == forward_.end() ? nullptr : &*reader;
+  for (const Op* reader : readers_[static_cast<size_t>(value)]) {
+    if (reader->kind == kind) return reader;
+  }
+  return nullptr;
 }
 
 const Op* GradientContext::MakerOf(ValueId value) const {
-  const auto maker = std::find_if(forward_.begin(), forward_.end(), [&](const Op& op) {
-    return std::count(op.outputs.begin(), op.outputs.end(), value) > 0;
-  });
-  return maker == forward_.end() ? nullptr : &*maker;
+  return maker_[static_cast<size_t>(value)];
 }
 
 ValueId GradientContext::AgainOf(ValueId value) const {

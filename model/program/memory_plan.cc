@@ -199,16 +199,18 @@ class Planner {
       first += static_cast<int>(program_.Ops(chunk_index, before).size());
     }
     const std::vector<Op>& ops = program_.Ops(chunk_index, piece);
-    int64_t most = -1;
+    std::vector<int64_t> change(ops.size() + 1);
+    for (const Lifetime* lifetime : lifetimes) {
+      change[static_cast<size_t>(lifetime->begin - first)] += lifetime->bytes;
+      change[static_cast<size_t>(lifetime->end - first) + 1] -= lifetime->bytes;
+    }
+    int64_t most = -1, alive = 0;
     int peak = first;
-    for (int number = first; number < first + static_cast<int>(ops.size()); ++number) {
-      int64_t alive = 0;
-      for (const Lifetime* lifetime : lifetimes) {
-        if (lifetime->begin <= number && number <= lifetime->end) alive += lifetime->bytes;
-      }
+    for (size_t i = 0; i < ops.size(); ++i) {
+      alive += change[i];
       if (alive > most) {
         most = alive;
-        peak = number;
+        peak = first + static_cast<int>(i);
       }
     }
     plan_.peak_text =

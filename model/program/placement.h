@@ -48,7 +48,7 @@ struct AxisPlacement {
   int8_t dim = -1;  // of kShard
   ShardHow how = ShardHow::kContiguous;
   // Of kShard: the rank holds the slice of the one that many places before it on the axis, cyclically.
-  int8_t shift = 0;
+  int16_t shift = 0;
   bool operator==(const AxisPlacement&) const = default;
 };
 
