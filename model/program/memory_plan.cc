@@ -179,8 +179,8 @@ class Planner {
     // What others write and read keeps its storage throughout, used by an operation or not.
     const ChunkInterface& chunk = program_.chunks[chunk_index];
     for (const ValueId id :
-         {chunk.tokens, chunk.positions, chunk.documents, chunk.targets, chunk.weights, chunk.input,
-          chunk.output, chunk.output_gradient, chunk.input_gradient}) {
+         {chunk.tokens, chunk.positions, chunk.documents, chunk.targets, chunk.weights,
+          chunk.samples, chunk.input, chunk.output, chunk.output_gradient, chunk.input_gradient}) {
       if (id == kNoValue) continue;
       touch(id, number, 0);
       Lifetime& lifetime = lifetimes[index[roots_[id]]];
