@@ -61,8 +61,8 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
 
   switch (operation) {
     case CollectiveOperation::kAllReduce: {
-      bytes = request.count * element_bytes;
-      list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
+      bytes = OnWire(request.count * element_bytes);
+      list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks, reduction_.wire_bytes > 0), kNobody);
       elements_left_ = request.count;
       segment_elements_ = SegmentElements(element_bytes, list_->blocks);
       TakeSegment();
@@ -70,9 +70,9 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
     }
     case CollectiveOperation::kReduceScatter: {
       SetOffsets(request.counts, request.count, element_bytes, ranks, &send_offsets_);
-      bytes = send_offsets_.back();
-      list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks), kNobody);
-      // The ring works inside the data; the input is where it works.
+      bytes = OnWire(send_offsets_.back());
+      list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks, reduction_.wire_bytes > 0), kNobody);
+      // The sum is made inside the data, in the input.
       receive_base_ = const_cast<std::byte*>(send_base_);
       copy_from_ = receive_base_ + send_offsets_[own];
       copy_to_ = request.output;
@@ -150,8 +150,13 @@ size_t ActiveOperation::BytesOf(size_t index, size_t total) const {
   return std::min(message_bytes_, total - index * message_bytes_);
 }
 
+size_t ActiveOperation::OnWire(size_t element_bytes) const {
+  if (reduction_.wire_bytes == 0) return element_bytes;
+  return element_bytes / reduction_.element_bytes * reduction_.wire_bytes;
+}
+
 std::byte* ActiveOperation::ScratchOf(size_t index) {
-  return scratch_.data() + (reduce_last_ ? index : index % kWindow) * message_bytes_;
+  return scratch_.data() + (reduce_last_ ? index : index % kWindow) * OnWire(message_bytes_);
 }
 
 void ActiveOperation::TakeSegment() {
@@ -182,12 +187,48 @@ void ActiveOperation::OpenStep() {
     receive_total_ = (*receive_offsets_)[static_cast<size_t>(step.receive.last)] - begin;
     receives_ = messages(receive_total_);
   }
-  if (reduce_) {
+  const bool packed = reduction_.wire_bytes > 0;
+  if (reduce_ || packed) {
     const size_t needed =
         reduce_last_ ? receive_total_ : std::min(receive_total_, kWindow * message_bytes_);
-    if (scratch_.size() < needed) scratch_.resize(needed);
+    if (scratch_.size() < OnWire(needed)) scratch_.resize(OnWire(needed));
   }
+  if (packed) {
+    const size_t needed = OnWire(std::min(send_total_, kWindow * message_bytes_));
+    if (packed_.size() < needed) packed_.resize(needed);
+  }
+  sends_own_sum_ =
+      packed && !step.reduce && step_index_ > 0 && list_->steps[step_index_ - 1].reduce;
   step_open_ = true;
+}
+
+void ActiveOperation::PostSend(const Step& step, Transport& transport) {
+  const std::byte* data = send_data_ + sends_posted_ * message_bytes_;
+  const size_t size = BytesOf(sends_posted_, send_total_);
+  if (reduction_.wire_bytes > 0) {
+    const size_t elements = size / reduction_.element_bytes;
+    std::byte* const message = packed_.data() + sends_posted_ % kWindow * OnWire(message_bytes_);
+    reduction_.pack(data, message, elements);
+    // All ranks end with the same bits.
+    if (sends_own_sum_) {
+      reduction_.unpack(message, receive_base_ + (data - send_base_), elements);
+    }
+    data = message;
+  }
+  transport.Send(group->global_ranks[static_cast<size_t>(step.send_to)], Tag(group->rank), data,
+                 OnWire(size), &send_transfers_[sends_posted_ % kWindow]);
+  ++sends_posted_;
+}
+
+void ActiveOperation::TakeMessage(size_t index) {
+  const size_t size = BytesOf(index, receive_total_);
+  std::byte* const to = receive_data_ + index * message_bytes_;
+  if (reduce_) {
+    if (reduce_last_) return;
+    reduction_.combine(reduction_.state, to, ScratchOf(index), size / reduction_.element_bytes);
+  } else if (reduction_.wire_bytes > 0) {
+    reduction_.unpack(ScratchOf(index), to, size / reduction_.element_bytes);
+  }
 }
 
 bool ActiveOperation::AdvanceStep(Transport& transport) {
@@ -203,18 +244,17 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
       moved = true;
     }
     while (sends_posted_ < sends_ && sends_posted_ - sends_done_ < kWindow) {
-      transport.Send(group->global_ranks[static_cast<size_t>(step.send_to)], Tag(group->rank),
-                     send_data_ + sends_posted_ * message_bytes_,
-                     BytesOf(sends_posted_, send_total_),
-                     &send_transfers_[sends_posted_ % kWindow]);
-      ++sends_posted_;
+      PostSend(step, transport);
       moved = true;
     }
     while (receives_posted_ < receives_ && receives_posted_ - receives_done_ < kWindow) {
       std::byte* to =
-          reduce_ ? ScratchOf(receives_posted_) : receive_data_ + receives_posted_ * message_bytes_;
+          reduce_ || reduction_.wire_bytes > 0
+              ? ScratchOf(receives_posted_)
+              : receive_data_ + receives_posted_ * message_bytes_;
       transport.Receive(group->global_ranks[static_cast<size_t>(step.receive_from)],
-                        Tag(step.receive_from), to, BytesOf(receives_posted_, receive_total_),
+                        Tag(step.receive_from), to,
+                        OnWire(BytesOf(receives_posted_, receive_total_)),
                         &receive_transfers_[receives_posted_ % kWindow]);
       ++receives_posted_;
       moved = true;
@@ -224,11 +264,7 @@ bool ActiveOperation::AdvanceStep(Transport& transport) {
         status = receive_transfers_[receives_done_ % kWindow].status;
         return false;
       }
-      if (reduce_ && !reduce_last_) {
-        reduction_.combine(reduction_.state, receive_data_ + receives_done_ * message_bytes_,
-                           ScratchOf(receives_done_),
-                           BytesOf(receives_done_, receive_total_) / reduction_.element_bytes);
-      }
+      TakeMessage(receives_done_);
       ++receives_done_;
       moved = true;
     }

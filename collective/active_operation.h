@@ -81,6 +81,12 @@ struct ActiveOperation {
   bool AdvanceStep(Transport& transport);
   void Finish();
   uint64_t Tag(int sender) const;
+  // Bytes that travel for so many bytes of elements.
+  size_t OnWire(size_t element_bytes) const;
+  // Posts the message after those that are under way.
+  void PostSend(const Step& step, Transport& transport);
+  // Puts what message `index` brought where it belongs.
+  void TakeMessage(size_t index);
   // Bytes of message `index` of `total` bytes.
   size_t BytesOf(size_t index, size_t total) const;
   std::byte* ScratchOf(size_t index);
@@ -120,9 +126,12 @@ struct ActiveOperation {
   // What is received is reduced into the very blocks that are being sent: only once the send is
   // over.
   bool reduce_last_ = false;
+  // What is sent is the sum of this rank's block, not yet what its packed form means.
+  bool sends_own_sum_ = false;
   std::array<Transfer, kWindow> send_transfers_;
   std::array<Transfer, kWindow> receive_transfers_;
   std::vector<std::byte> scratch_;
+  std::vector<std::byte> packed_;  // messages on their way out, where elements travel in another form
 };
 
 }  // namespace troupe::collective_internal

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -121,6 +122,56 @@ TEST_P(OperationsTest, UnevenBlocksReduceScatterAndGatherBackToTheAllReduce) {
       for (size_t i = 0; i < whole.size(); ++i)
         ASSERT_NEAR(whole[i], Sum(ranks(), i), Tolerance(ranks())) << i;
     });
+  }
+}
+
+// What arrives of a float that travels as bfloat16.
+float Packed(float value) {
+  const Reduction reduction = SumFloat32AsBfloat16();
+  uint16_t wire = 0;
+  reduction.pack(&value, &wire, 1);
+  reduction.unpack(&wire, &value, 1);
+  return value;
+}
+
+TEST_P(OperationsTest, SumsOfNumbersSentAsBfloat16AreMadeInFloat32AndRoundedOnce) {
+  for (const size_t count : kCounts) {
+    RunGroup(ranks(), [&](Communicator& group) {
+      const size_t total = count * static_cast<size_t>(ranks());
+      const size_t begin = count * static_cast<size_t>(group.rank());
+      std::vector<float> data = Values(group.rank(), total);
+      std::vector<float> output(count);
+      ASSERT_TRUE(
+          group.ReduceScatter(data.data(), output.data(), count, SumFloat32AsBfloat16()).ok());
+      for (size_t i = 0; i < count; ++i) {
+        float sum = Value(group.rank(), begin + i);
+        for (int k = 1; k < ranks(); ++k)
+          sum += Packed(Value((group.rank() + ranks() - k) % ranks(), begin + i));
+        ASSERT_EQ(output[i], sum) << i;
+      }
+    });
+  }
+}
+
+TEST_P(OperationsTest, AllReduceAsBfloat16GivesTheSameBitsOnAllRanksInHalfTheBytes) {
+  for (const size_t count : kCounts) {
+    std::vector<std::vector<float>> results(static_cast<size_t>(ranks()));
+    RunGroup(ranks(), [&](Communicator& group) {
+      std::vector<float> data = Values(group.rank(), count);
+      const Status status = group.AllReduce(data.data(), count, SumFloat32AsBfloat16());
+      ASSERT_TRUE(status.ok()) << status;
+      results[static_cast<size_t>(group.rank())] = std::move(data);
+    });
+    for (int rank = 0; rank < ranks(); ++rank)
+      ASSERT_EQ(results[static_cast<size_t>(rank)], results[0]) << "rank " << rank;
+    for (size_t i = 0; i < count; ++i) {
+      // Numbers below 1, each off by at most 2^-9, and a sum rounded once.
+      const double sum = Sum(ranks(), i);
+      ASSERT_NEAR(results[0][i], sum, ranks() * 0x1p-9 + std::abs(sum) * 0x1p-8) << i;
+      if (ranks() > 1) {
+        ASSERT_EQ(results[0][i], Packed(results[0][i])) << i;
+      }
+    }
   }
 }
 

@@ -32,6 +32,24 @@ void SumBfloat16Values(const void*, void* accumulator, const void* other, size_t
   for (size_t i = 0; i < count; ++i) a[i] = ToBfloat16(ToFloat(a[i]) + ToFloat(b[i]));
 }
 
+void SumPackedValues(const void*, void* accumulator, const void* other, size_t count) {
+  float* __restrict a = static_cast<float*>(accumulator);
+  const uint16_t* __restrict b = static_cast<const uint16_t*>(other);
+  for (size_t i = 0; i < count; ++i) a[i] += ToFloat(b[i]);
+}
+
+void PackFloat32(const void* from, void* to, size_t count) {
+  const float* __restrict a = static_cast<const float*>(from);
+  uint16_t* __restrict b = static_cast<uint16_t*>(to);
+  for (size_t i = 0; i < count; ++i) b[i] = ToBfloat16(a[i]);
+}
+
+void UnpackFloat32(const void* from, void* to, size_t count) {
+  const uint16_t* __restrict a = static_cast<const uint16_t*>(from);
+  float* __restrict b = static_cast<float*>(to);
+  for (size_t i = 0; i < count; ++i) b[i] = ToFloat(a[i]);
+}
+
 void MaxFloat32Values(const void*, void* accumulator, const void* other, size_t count) {
   uint32_t* __restrict a = static_cast<uint32_t*>(accumulator);
   const uint32_t* __restrict b = static_cast<const uint32_t*>(other);
@@ -53,6 +71,10 @@ void MaxFloat32Values(const void*, void* accumulator, const void* other, size_t 
 Reduction SumFloat32() { return {&Sum<float>, nullptr, sizeof(float), "sum_float32"}; }
 Reduction SumFloat64() { return {&Sum<double>, nullptr, sizeof(double), "sum_float64"}; }
 Reduction SumBfloat16() { return {&SumBfloat16Values, nullptr, sizeof(uint16_t), "sum_bfloat16"}; }
+Reduction SumFloat32AsBfloat16() {
+  return {&SumPackedValues,  nullptr,      sizeof(float),  "sum_float32_as_bfloat16",
+          sizeof(uint16_t), &PackFloat32, &UnpackFloat32};
+}
 Reduction MaxFloat32() { return {&MaxFloat32Values, nullptr, sizeof(float), "max_float32"}; }
 
 }  // namespace troupe

@@ -22,12 +22,23 @@ struct Reduction {
   const void* state = nullptr;  // handed to combine; outlives the operation
   size_t element_bytes = 0;
   std::string_view name;  // static text, part of the digest of operations
+
+  // Where it is not 0: the bytes of an element as it travels. `pack` makes that form of elements,
+  // `unpack` elements of it, and `other` of combine has it. Each rank's elements then go to the rank
+  // that sums their block, which alone knows the sum before it is packed; what all_reduce gives is
+  // packed and unpacked on every rank. unpack(pack(unpack(x))) is unpack(x), bit for bit.
+  using Convert = void (*)(const void* from, void* to, size_t count);
+  size_t wire_bytes = 0;
+  Convert pack = nullptr;
+  Convert unpack = nullptr;
 };
 
 Reduction SumFloat32();
 Reduction SumFloat64();
 // Each pairwise sum is made in float32 and rounded to nearest even.
 Reduction SumBfloat16();
+// Of float32, which travel as bfloat16, rounded to nearest even: sums are made in float32.
+Reduction SumFloat32AsBfloat16();
 // NaN wins over every number; +0 wins over -0.
 Reduction MaxFloat32();
 

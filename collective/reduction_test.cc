@@ -48,6 +48,27 @@ TEST(ReductionTest, Bfloat16SumKeepsInfinityAndNan) {
   EXPECT_EQ(a[3], 0x7F80);
 }
 
+TEST(ReductionTest, FloatsTravelAsTheNearestBfloat16) {
+  const Reduction sum = SumFloat32AsBfloat16();
+  // Halfway between two of them, the even one is taken.
+  const float values[] = {1.0f, 1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -3.14159274f,
+                          std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()};
+  uint16_t wire[6];
+  float back[6];
+  sum.pack(values, wire, 6);
+  sum.unpack(wire, back, 6);
+  EXPECT_EQ(back[0], 1.0f);
+  EXPECT_EQ(back[1], 1.0f);
+  EXPECT_EQ(back[2], 1.0f + 0x1p-6f);
+  EXPECT_EQ(back[3], -3.140625f);
+  EXPECT_EQ(back[4], values[4]);
+  EXPECT_TRUE(std::isnan(back[5]));
+  float total[] = {1.0f + 0x1p-20f};
+  sum.combine(nullptr, total, wire, 1);
+  EXPECT_EQ(total[0], 2.0f + 0x1p-20f) << "the sum keeps the bits of float32";
+}
+
 TEST(ReductionTest, MaxIsCommutativeBitForBit) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

@@ -210,6 +210,11 @@ void FillOverlap(const Job& job, v1::Receipt* receipt) {
   if (mesh.context() > 1 && parallelism.context_parallel_method() == "ring") {
     policy.push_back("the next KV block is in flight while the present one is computed");
   }
+  if (mesh.data_replicate() * mesh.data_shard() * mesh.context() * mesh.expert() > 1) {
+    policy.push_back(
+        "parameters gathered once a step are awaited by their first reader; sums of gradients begin "
+        "in the last microbatch");
+  }
   policy.push_back(
       "within a piece collectives begin early and are waited for late, where work in between can "
       "hide them");

@@ -24,6 +24,8 @@ using FindCommunicator = std::function<Communicator*(const model::CollectiveGrou
 
 struct RunOptions {
   bool first_microbatch = false;  // accumulators are overwritten by their first writer
+  // Of the microbatches of a step; collectives that are due once then begin.
+  bool last_microbatch = false;
   bool evaluate = false;          // skip what belongs to the derivative
 };
 

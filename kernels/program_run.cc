@@ -85,7 +85,7 @@ std::vector<double> ProgramRun::Evaluate(const Microbatch& microbatch) {
 }
 
 std::vector<double> ProgramRun::Train(const Microbatch& microbatch, bool first_microbatch) {
-  const RunOptions options{.first_microbatch = first_microbatch};
+  const RunOptions options{.first_microbatch = first_microbatch, .last_microbatch = true};
   const std::vector<double> totals = Forward(microbatch, options);
   if (split_backward_) {
     TROUPE_CHECK_OK(executable_->Run(0, Piece::kInputGradient, 0, options));

@@ -33,7 +33,7 @@ class ProgramRun {
   Microbatch MakeMicrobatch(uint64_t seed) const;
 
   // F of one microbatch and its derivative (B, or I and W apart); returns {Σ weight·nll, Σ weight}
-  // of it.
+  // of it. With communicators a step has one microbatch: its gradients are summed at once.
   std::vector<double> Train(const Microbatch& microbatch, bool first_microbatch);
   // F alone, with the draws of `microbatch` if it has dropout.
   std::vector<double> Evaluate(const Microbatch& microbatch);

@@ -44,13 +44,17 @@ class StageBuilder {
     Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);
     TROUPE_RETURN_IF_ERROR(
-        ShardParameters(program, options_.zero_stage, options_.bucket_elements));
+        ShardParameters(program, options_.zero_stage, options_.bucket_elements,
+                        options_.reduce_dtype));
     MarkFirstWriters(program);
     ShareStorage(program);
-    if (options_.overlap) Overlap(program);
+    for (int c = 0; c <= builder_.chunk_index(); ++c) TROUPE_RETURN_IF_ERROR(BuildReduce(c));
+    if (options_.overlap) {
+      Overlap(program);
+      OverlapEnds(program);
+    }
     SplitBackward(program);
     MarkSaved(program);
-    for (int c = 0; c <= builder_.chunk_index(); ++c) TROUPE_RETURN_IF_ERROR(BuildReduce(c));
     TROUPE_RETURN_IF_ERROR(BuildUpdate());
     TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
     return std::move(program);
@@ -187,6 +191,12 @@ class StageBuilder {
     return view;
   }
 
+  CollectiveAttributes OfGradients(const CollectiveGroup& group) const {
+    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+    attributes.wire = options_.reduce_dtype;
+    return attributes;
+  }
+
   // Buckets from the chunk's last parameter to its first, as backward finishes them: where the optimizer
   // is sharded, each rank is left with its block of the sum (from ZeRO-2 on since each microbatch),
   // and blocks are summed over replicas.
@@ -204,7 +214,7 @@ class StageBuilder {
         return options_.zero_stage > 0 ? ReplicateGroup()
                                        : SharingGroup(program.value(entry->gradient).placement);
       };
-      const CollectiveAttributes attributes = {group(*(end - 1)), CollectivePurpose::kGradient};
+      const CollectiveAttributes attributes = OfGradients(group(*(end - 1)));
       auto begin = end;
       int64_t elements = 0;
       while (begin != parameters.begin() && group(*(begin - 1)) == attributes.group &&
@@ -216,7 +226,7 @@ class StageBuilder {
       for (auto entry = begin; entry != end; ++entry) {
         ValueId sum = (*entry)->gradient;
         if (options_.zero_stage == 1) {
-          const CollectiveAttributes scatter = {(*entry)->shard_group, CollectivePurpose::kGradient};
+          const CollectiveAttributes scatter = OfGradients((*entry)->shard_group);
           TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
           reduce.push_back({.kind = OpKind::kReduceScatter,
                             .attributes = scatter,
@@ -243,8 +253,7 @@ class StageBuilder {
     }
     for (ParameterEntry* entry : parameters) {
       if (!entry->tied) continue;
-      const CollectiveAttributes owners = {{CollectiveGroup::Kind::kOwners},
-                                           CollectivePurpose::kGradient};
+      const CollectiveAttributes owners = OfGradients({CollectiveGroup::Kind::kOwners});
       const ValueId sum = ReducedView(entry->reduced_gradient, ".owners", owners);
       reduce.push_back({.kind = OpKind::kAllReduce,
                         .attributes = owners,

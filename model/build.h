@@ -43,6 +43,9 @@ struct BuildOptions {
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;
+  // In which gradients travel between data, context and expert ranks and between owners; they are added up,
+  // over microbatches and ranks, in float32.
+  DType reduce_dtype = DType::kFloat32;
   double z_loss_coef = 0;  // of the head's logits (LossAttributes)
   uint64_t seed = 0;       // of dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};

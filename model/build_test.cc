@@ -74,6 +74,37 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfZero) {
   }
 }
 
+TEST(BuildProgramTest, GradientsTravelAsTheReduceDtypeAndNothingElseDoes) {
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    BuildOptions options = Small(2, 2, 2, 0, true);
+    options.sequence_parallel = true;
+    options.mesh.degrees[Axis::kDataShard] = 2;
+    options.zero_stage = zero_stage;
+    const std::string plain = ToText(BuildProgram(options).value());
+    EXPECT_EQ(plain.find("wire"), std::string::npos);
+    options.reduce_dtype = DType::kBFloat16;
+    const Program program = BuildProgram(options).value();
+    int packed = 0;
+    for (const auto& pieces : program.ops) {
+      for (const auto& ops : pieces) {
+        for (const Op& op : ops) {
+          const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+          if (collective == nullptr) continue;
+          const bool travels_so = collective->wire == DType::kBFloat16;
+          EXPECT_EQ(travels_so, collective->purpose == CollectivePurpose::kGradient)
+              << ToText(op, program);
+          EXPECT_EQ(travels_so, ToText(op, program).find("wire bf16") != std::string::npos);
+          packed += travels_so;
+        }
+      }
+    }
+    EXPECT_GE(packed, 2) << zero_stage;
+  }
+  BuildOptions options = Small(2, 1, 1);
+  options.reduce_dtype = DType::kFloat64;
+  EXPECT_FALSE(BuildProgram(options).ok());
+}
+
 // Elements that the ranks of a shard group hold of each tensor are those of the tensor.
 TEST(BuildProgramTest, ShardsOfAParameterAreAllOfItOnce) {
   constexpr int kShards = 3;

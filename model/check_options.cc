@@ -149,6 +149,9 @@ Status CheckPlace(const BuildOptions& options) {
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
   }
+  if (options.reduce_dtype != DType::kFloat32 && options.reduce_dtype != DType::kBFloat16) {
+    return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
+  }
   if (options.bucket_elements < 1)
     return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
   if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");

@@ -15,6 +15,10 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     bytes = (bytes + 63) / 64 * 64 + program.value(op.inputs[i]).bytes();
   }
+  const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
+  if (collective != nullptr && collective->wire == DType::kBFloat16) {
+    bytes = bytes / SizeOf(DType::kFloat32) * SizeOf(DType::kBFloat16);
+  }
   return bytes;
 }
 

@@ -116,6 +116,16 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(training, global_batch_size, 16);
   TROUPE_DEFAULT(training, micro_batch_size, 1);
   TROUPE_DEFAULT(training, max_norm, 1.0);
+  if (training->has_mixed_precision()) {
+    auto* precision = training->mutable_mixed_precision();
+    if (precision->param() == "float32" || precision->param() == "bfloat16") {
+      TROUPE_DEFAULT(training, compute_dtype, precision->param());
+    }
+    TROUPE_DEFAULT(training, compute_dtype, "float32");
+    TROUPE_DEFAULT(precision, param, training->compute_dtype());
+    TROUPE_DEFAULT(precision, reduce, "float32");
+    TROUPE_DEFAULT(precision, buffer, "float32");
+  }
   TROUPE_DEFAULT(training, compute_dtype, "float32");
   TROUPE_DEFAULT(training, z_loss_coef, 0.0);
   TROUPE_DEFAULT(training, validation_interval, 0);

@@ -69,6 +69,33 @@ TEST(MakePlanTest, MemoryAndTrafficFollowTheZeroStage) {
   }
 }
 
+TEST(MakePlanTest, GradientsReducedInBfloat16AreHalfTheBytesInTheSameMemory) {
+  const auto plan = [](const char* reduce, const std::string& zero_stage) {
+    return PlanWith({"model.preset=tiny", "model.tie_word_embeddings=true",
+                     "training={global_batch_size: 16, micro_batch_size: 2}",
+                     std::string("training.mixed_precision.reduce=") + reduce,
+                     "parallelism={data_parallel_shard_degree: 2, pipeline_parallel_degree: 2, "
+                     "data_parallel_replicate_degree: 2}",
+                     "parallelism.zero_stage=" + zero_stage});
+  };
+  for (const char* zero_stage : {"1", "2", "3"}) {
+    SCOPED_TRACE(zero_stage);
+    const auto whole = plan("float32", zero_stage), half = plan("bfloat16", zero_stage);
+    ASSERT_TRUE(whole.ok() && half.ok()) << whole.status() << half.status();
+    EXPECT_EQ(half->memory(0).total_bytes(), whole->memory(0).total_bytes());
+    ASSERT_EQ(half->traffic_size(), whole->traffic_size());
+    int gradients = 0;
+    for (int i = 0; i < half->traffic_size(); ++i) {
+      const auto &less = half->traffic(i), &all = whole->traffic(i);
+      const bool halved = all.purpose() == "gradient";
+      gradients += halved;
+      EXPECT_EQ(less.bytes_per_step(), all.bytes_per_step() / (halved ? 2 : 1))
+          << all.axis() << " " << all.purpose();
+    }
+    EXPECT_EQ(gradients, 3) << "over data_shard, data_replicate and the owners of the table";
+  }
+}
+
 TEST(MakePlanTest, ReplicasOfShardsReduceTheirBlocksAlone) {
   const auto plan =
       PlanWith({"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",

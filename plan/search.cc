@@ -255,7 +255,11 @@ class Search {
     const double shards = degree(model::Axis::kDataShard);
     const double update =
         has_experts ? 0 : 28 * parameters / shards / profile_.memory_bytes_per_second();
-    return std::max(compute + sums + update + gathers.once,
+    // Those at the ends of a step are under way while one microbatch is computed, but no longer.
+    const double ends = profile_.transfers_need_cores()
+                            ? gathers.once
+                            : std::max(0.0, gathers.once - compute / microbatches);
+    return std::max(compute + sums + update + ends,
                     2 * sums + (rings ? 3 * round : 0) + gathers.once + gathers.under_way);
   }
 
@@ -290,8 +294,9 @@ class Search {
     const int shards = mesh.degree(model::Axis::kDataShard);
     const double replicas = static_cast<double>(mesh.ranks()) /
                             (mesh.degree(model::Axis::kPipe) * mesh.degree(model::Axis::kTensor) * shards);
+    const double reduced = spec.training().mixed_precision().reduce() == "bfloat16" ? 2 : 4;
     Gathers gathers;
-    gathers.once = 4 * parameters / shards * 2 * (replicas - 1) / replicas /
+    gathers.once = reduced * parameters / shards * 2 * (replicas - 1) / replicas /
                    Link(mesh.ranks() / mesh.degree(model::Axis::kPipe)).bytes_per_second();
     if (shards == 1) return gathers;
     const v1::LinkProfile& link = Link(shards * inside);
@@ -305,9 +310,10 @@ class Search {
     (gathers_often ? gathers.under_way : gathers.once) +=
         seconds(element, gathers_often ? 2 * microbatches : 1);
     if (stage == 1) {
-      gathers.once += seconds(4, 1);
+      gathers.once += seconds(reduced, 1);
     } else {  // by buckets
-      gathers.under_way += microbatches * 4 * parameters * (shards - 1) / shards / link.bytes_per_second();
+      gathers.under_way +=
+          microbatches * reduced * parameters * (shards - 1) / shards / link.bytes_per_second();
     }
     return gathers;
   }

@@ -42,8 +42,11 @@ std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
 
 void AddCollectives(const Program& program, const std::vector<model::Op>& ops, const Mesh& mesh,
                     double times, Traffic* traffic) {
-  for (const auto& cost : model::Collectives(program, ops)) {
-    (*traffic)[{AxisText(cost.group, mesh), Name(cost.purpose)}] += times * cost.sent_bytes;
+  for (const model::Op& op : ops) {
+    for (const auto& cost : model::Collectives(program, {op})) {
+      (*traffic)[{AxisText(cost.group, mesh), Name(cost.purpose)}] +=
+          (op.last_microbatch ? 1 : times) * cost.sent_bytes;
+    }
   }
 }
 

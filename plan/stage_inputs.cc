@@ -99,6 +99,9 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
   options.z_loss_coef = training.z_loss_coef();
   options.seed = training.seed();
+  if (training.mixed_precision().reduce() == "bfloat16") {
+    options.reduce_dtype = model::DType::kBFloat16;
+  }
   options.optimizer = {.beta1 = spec.optimizer().beta1(),
                        .beta2 = spec.optimizer().beta2(),
                        .eps = spec.optimizer().eps(),

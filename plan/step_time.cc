@@ -1,6 +1,7 @@
 #include "plan/step_time.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct Time {
     communication += other.communication;
     return *this;
   }
+  Time operator-(const Time& other) const {
+    return {compute - other.compute, communication - other.communication};
+  }
 };
 
 class Clock {
@@ -37,34 +41,39 @@ class Clock {
 
   // One operation after the other on the device, one transfer after the other on its links; what is
   // begun before it is waited for costs only what the operations in between do not hide.
-  Time Of(const Program& program, const std::vector<Op>& ops) const {
+  // `last_microbatch`: with what is begun beside that one alone.
+  Time Of(const Program& program, std::initializer_list<const std::vector<Op>*> lists,
+          bool last_microbatch = false) const {
     Time time;
     double links_free = 0;                  // from when on, seconds after the first operation
     std::map<model::ValueId, double> ends;  // of what is under way, by its first output
     const auto wait_until = [&time](double end) {
       time.communication += std::max(0.0, end - time.total());
     };
-    for (const Op& op : ops) {
-      // A copy is a view.
-      if (op.kind == model::OpKind::kCopy) continue;
-      if (op.kind == model::OpKind::kWait) {
-        wait_until(ends[op.inputs[0]]);
-        continue;
-      }
-      const auto collectives = model::Collectives(program, {op});
-      for (const auto& collective : collectives) {
-        links_free = std::max(links_free, time.total()) + Seconds(collective);
-        if (op.asynchronous && !profile_.transfers_need_cores()) {
-          ends[op.outputs[0]] = links_free;
-        } else {
-          wait_until(links_free);
+    for (const std::vector<Op>* ops : lists) {
+      for (const Op& op : *ops) {
+        if (op.last_microbatch && !last_microbatch) continue;
+        // A copy is a view.
+        if (op.kind == model::OpKind::kCopy) continue;
+        if (op.kind == model::OpKind::kWait) {
+          wait_until(ends[op.inputs[0]]);
+          continue;
         }
+        const auto collectives = model::Collectives(program, {op});
+        for (const auto& collective : collectives) {
+          links_free = std::max(links_free, time.total()) + Seconds(collective);
+          if (op.asynchronous && !profile_.transfers_need_cores()) {
+            ends[op.outputs[0]] = links_free;
+          } else {
+            wait_until(links_free);
+          }
+        }
+        if (!collectives.empty()) continue;
+        const double products = model::ModelFlops(op, program) / flops_;
+        const auto bytes = static_cast<double>(model::BytesMoved(op, program));
+        const double memory = bytes / profile_.memory_bytes_per_second();
+        time.compute += std::max(products, memory) + profile_.launch_seconds();
       }
-      if (!collectives.empty()) continue;
-      const double products = model::ModelFlops(op, program) / flops_;
-      const double memory =
-          static_cast<double>(model::BytesMoved(op, program)) / profile_.memory_bytes_per_second();
-      time.compute += std::max(products, memory) + profile_.launch_seconds();
     }
     return time;
   }
@@ -137,13 +146,13 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
   const Clock clock(profile, flops_per_second * profile.product_efficiency(), mesh, rank);
   const double microbatches = plan.schedule().microbatches();
   StageTime stage;
-  Time in_schedule, once = clock.Of(program, program.update);
+  Time in_schedule, once = clock.Of(program, {&program.update});
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     const int index = static_cast<int>(c);
     const model::ChunkInterface& chunk = program.chunks[c];
-    Time forward = clock.Of(program, program.Ops(index, Piece::kForward));
-    Time input_gradient = clock.Of(program, program.Ops(index, Piece::kInputGradient));
-    const Time weight_gradient = clock.Of(program, program.Ops(index, Piece::kWeightGradient));
+    Time forward = clock.Of(program, {&program.Ops(index, Piece::kForward)});
+    Time input_gradient = clock.Of(program, {&program.Ops(index, Piece::kInputGradient)});
+    const Time weight_gradient = clock.Of(program, {&program.Ops(index, Piece::kWeightGradient)});
     // Neighbouring chunks of one rank hand over in its memory.
     const auto is_elsewhere = [&](int other) { return plan.chunks(other).pipe_rank() != pipe_rank; };
     if (chunk.output != model::kNoValue && is_elsewhere(chunk.chunk + 1)) {
@@ -157,9 +166,13 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
       in_schedule.compute += microbatches * time.compute;
       in_schedule.communication += microbatches * time.communication;
     }
-    for (const Piece piece : {Piece::kUnshard, Piece::kReduce}) {
-      once += clock.Of(program, program.Ops(index, piece));
-    }
+    // What the first forward leaves over of Unshard, and the last backward of Reduce.
+    const std::vector<Op>& backward = program.Ops(index, Piece::kBackward);
+    const std::vector<Op>& first = program.Ops(index, Piece::kForward);
+    once += clock.Of(program, {&program.Ops(index, Piece::kUnshard), &first}) -
+            clock.Of(program, {&first});
+    once += clock.Of(program, {&backward, &program.Ops(index, Piece::kReduce)}, true) -
+            clock.Of(program, {&backward});
   }
   stage.outside_schedule = once.total();
   stage.compute = in_schedule.compute + once.compute;

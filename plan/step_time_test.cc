@@ -123,6 +123,31 @@ TEST(StepTime, CountsOfCollectivesOnlyWhatTheComputationDoesNotHide) {
               exposed.communication_seconds - hidden.communication_seconds, 1e-9);
 }
 
+TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTheTimeInBfloat16) {
+  v1::DeviceProfile profile = Profile();
+  profile.mutable_fabric()->set_bytes_per_second(1e9);
+  for (const char* layout :
+       {"parallelism={data_parallel_replicate_degree: 2, bucket: {elements: 100000}}",
+        "parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"}) {
+    const auto seconds = [&](bool transfers_need_cores, const char* reduce, const char* samples) {
+      profile.set_transfers_need_cores(transfers_need_cores);
+      return TimeOf(PlanOf({layout, std::string("training.global_batch_size=") + samples,
+                            std::string("training.mixed_precision.reduce=") + reduce}),
+                    profile)
+          .communication_seconds;
+    };
+    const double exposed = seconds(true, "float32", "8"), hidden = seconds(false, "float32", "8");
+    EXPECT_GT(exposed, 0);
+    EXPECT_GT(hidden, 0) << "the first gather and the last sum have nothing to hide under";
+    EXPECT_LT(hidden, 0.3 * exposed) << layout;
+    EXPECT_NEAR(seconds(true, "float32", "32"), exposed, 1e-9)
+        << "they run once a step, whatever its microbatches";
+    const double half = seconds(true, "bfloat16", "8");
+    const bool replicas = std::string(layout).find("replicate") != std::string::npos;
+    EXPECT_NEAR(half, (replicas ? 0.5 : 0.75) * exposed, 0.01 * exposed) << layout;
+  }
+}
+
 TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
   const Planned planned = PlanOf({"training.compute_dtype=bfloat16"});
   const auto time = EstimateStepTime(planned.spec, planned.plan, Profile());

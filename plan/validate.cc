@@ -302,11 +302,7 @@ class Validator {
     Word("training.compute_dtype", training.compute_dtype(), {"float32", "bfloat16"});
     NotNegative("training.z_loss_coef", training.z_loss_coef());
     Dropout();
-    if (training.has_mixed_precision()) {
-      violations_.Add(
-          "training.mixed_precision",
-          "is set; this build keeps float32 parameters and reductions beside compute_dtype");
-    }
+    if (training.has_mixed_precision()) MixedPrecision(training);
     Word("training.float8.recipe", training.float8().recipe(), {"none"},
          {"delayed", "current", "blockwise"});
     Word("training.on_nonfinite", training.on_nonfinite(), {"fail", "skip_step"});
@@ -328,6 +324,24 @@ class Validator {
     } else if (probability > 0 && spec_.training().steps() > std::numeric_limits<int32_t>::max()) {
       violations_.Add("training.steps", "is {}, above 2^31 - 1 beside model.hidden_dropout = {}",
                       spec_.training().steps(), probability);
+    }
+  }
+
+  void MixedPrecision(const v1::TrainingSpec& training) {
+    const v1::MixedPrecision& precision = training.mixed_precision();
+    Word("training.mixed_precision.param", precision.param(), {"float32", "bfloat16"});
+    if (precision.param() != training.compute_dtype()) {
+      violations_.Add("training.mixed_precision.param",
+                      "is \"{}\", and training.compute_dtype is \"{}\": both say in what parameters "
+                      "are gathered and computed with",
+                      precision.param(), training.compute_dtype());
+    }
+    Word("training.mixed_precision.reduce", precision.reduce(), {"float32", "bfloat16"});
+    if (precision.buffer() != "float32") {
+      violations_.Add("training.mixed_precision.buffer",
+                      "is \"{}\", not float32: sines and cosines of positions are all that it holds, "
+                      "and fewer bits would turn long rows wrong",
+                      precision.buffer());
     }
   }
 

@@ -107,6 +107,32 @@ TEST(AlgorithmTest, PairwiseAllToAllMeetsEveryRankOnce) {
       "1: send 0 [0,1) receive 2 [2,3)\n");
 }
 
+TEST(AlgorithmTest, PairwiseReduceScatterHasOneRankMakeEachSum) {
+  EXPECT_EQ(Text(Algorithm::kPairwise, CollectiveOperation::kReduceScatter, 3),
+            "rank 0\n"
+            "0: send 1 [1,2) receive 2 [0,1) reduce\n"
+            "1: send 2 [2,3) receive 1 [0,1) reduce\n"
+            "rank 1\n"
+            "0: send 2 [2,3) receive 0 [1,2) reduce\n"
+            "1: send 0 [0,1) receive 2 [1,2) reduce\n"
+            "rank 2\n"
+            "0: send 0 [0,1) receive 1 [2,3) reduce\n"
+            "1: send 1 [1,2) receive 0 [2,3) reduce\n");
+  EXPECT_EQ(
+      ToString(MakeSteps(Algorithm::kPairwise, CollectiveOperation::kAllReduce, 1, 2, kNobody)),
+      "0: send 0 [0,1) receive 0 [1,2) reduce\n"
+      "1: send 0 [1,2) receive 0 [0,1)\n");
+}
+
+TEST(AlgorithmTest, NoPartialSumIsSentInAFormOfItsOwn) {
+  for (const size_t bytes : {64, 64 << 20}) {
+    EXPECT_EQ(ChooseAlgorithm(CollectiveOperation::kAllReduce, bytes, 4, true),
+              Algorithm::kPairwise);
+    EXPECT_EQ(ChooseAlgorithm(CollectiveOperation::kReduceScatter, bytes, 4, true),
+              Algorithm::kPairwise);
+  }
+}
+
 TEST(AlgorithmTest, SmallAllReducesDoubleAndLargeOnesRing) {
   EXPECT_EQ(ChooseAlgorithm(CollectiveOperation::kAllReduce, 64, 2), Algorithm::kRecursiveDoubling);
   EXPECT_EQ(ChooseAlgorithm(CollectiveOperation::kAllReduce, 64 << 20, 2), Algorithm::kRing);

@@ -37,16 +37,17 @@ std::string_view Name(Algorithm algorithm) {
   TROUPE_CHECK(false, "algorithm {} has no name", static_cast<int>(algorithm));
 }
 
-Algorithm ChooseAlgorithm(CollectiveOperation operation, size_t bytes, int ranks) {
+Algorithm ChooseAlgorithm(CollectiveOperation operation, size_t bytes, int ranks, bool packed) {
   switch (operation) {
     case CollectiveOperation::kAllReduce:
+      if (packed) return Algorithm::kPairwise;
       return bytes <= kSmallBytes ? Algorithm::kRecursiveDoubling : Algorithm::kRing;
     case CollectiveOperation::kAllGather:
       return bytes <= kSmallBytes && std::has_single_bit(static_cast<unsigned>(ranks))
                  ? Algorithm::kRecursiveDoubling
                  : Algorithm::kRing;
     case CollectiveOperation::kReduceScatter:
-      return Algorithm::kRing;
+      return packed ? Algorithm::kPairwise : Algorithm::kRing;
     case CollectiveOperation::kAllToAll:
       return Algorithm::kPairwise;
     case CollectiveOperation::kBroadcast:
@@ -64,11 +65,12 @@ StepList MakeSteps(Algorithm algorithm, CollectiveOperation operation, int rank,
   const bool ring = algorithm == Algorithm::kRing;
   switch (operation) {
     case CollectiveOperation::kAllReduce:
+      if (algorithm == Algorithm::kPairwise) return PairwiseAllReduce(rank, ranks);
       return ring ? RingAllReduce(rank, ranks) : RecursiveDoublingAllReduce(rank, ranks);
     case CollectiveOperation::kAllGather:
       return ring ? RingAllGather(rank, ranks) : RecursiveDoublingAllGather(rank, ranks);
     case CollectiveOperation::kReduceScatter:
-      return RingReduceScatter(rank, ranks);
+      return ring ? RingReduceScatter(rank, ranks) : PairwiseReduceScatter(rank, ranks);
     case CollectiveOperation::kAllToAll:
       return PairwiseAllToAll(rank, ranks);
     case CollectiveOperation::kBroadcast:

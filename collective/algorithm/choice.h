@@ -17,8 +17,11 @@ enum class Algorithm : unsigned char { kRing, kRecursiveDoubling, kPairwise, kTr
 // "ring", "recursive_doubling", …
 std::string_view Name(Algorithm algorithm);
 
-// `bytes`: all_reduce, the data; all_gather, the whole output; else without influence.
-Algorithm ChooseAlgorithm(CollectiveOperation operation, size_t bytes, int ranks);
+// `bytes`: all_reduce, the data; all_gather, the whole output; else without influence. `packed`: the
+// reduction has a form of its own for what travels (Reduction::wire_bytes), in which no partial sum
+// may be sent.
+Algorithm ChooseAlgorithm(CollectiveOperation operation, size_t bytes, int ranks,
+                          bool packed = false);
 
 // The steps of `rank`. `peer`: the root of a broadcast, the other end of a send or receive, else
 // without influence. REQUIRES: the algorithm is one that ChooseAlgorithm gives for the operation

@@ -10,6 +10,12 @@ namespace troupe {
 // the output.
 StepList PairwiseAllToAll(int rank, int ranks);
 
+// Step k sends block (rank + k) to rank + k, and reduces into this rank's block what rank - k has of
+// it: one rank makes each block's sum, of numbers that nobody has added to. The bytes are a ring's.
+StepList PairwiseReduceScatter(int rank, int ranks);
+// That, and blocks gathered round a ring.
+StepList PairwiseAllReduce(int rank, int ranks);
+
 // One block to, or from, `peer`.
 StepList SendTo(int peer);
 StepList ReceiveFrom(int peer);

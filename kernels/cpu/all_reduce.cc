@@ -7,14 +7,15 @@
 
 namespace troupe::kernels::cpu {
 
-std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind) {
+std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
+                                     model::DType wire) {
   if (kind == model::ReduceKind::kMax) {
     if (dtype == model::DType::kFloat32) return MaxFloat32();
     return std::nullopt;
   }
   switch (dtype) {
     case model::DType::kFloat32:
-      return SumFloat32();
+      return wire == model::DType::kBFloat16 ? SumFloat32AsBfloat16() : SumFloat32();
     case model::DType::kFloat64:
       return SumFloat64();
     case model::DType::kBFloat16:
@@ -67,7 +68,7 @@ StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> r
                                                      const model::CollectiveAttributes& attributes,
                                                      Communicator* communicator,
                                                      std::shared_ptr<UnderWay> under_way) {
-  const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce);
+  const std::optional<Reduction> reduction = ReductionOf(dtype, attributes.reduce, attributes.wire);
   if (!reduction) return InvalidArgument("no such reduction of {}", model::Name(dtype));
   return std::make_unique<AllReduce>(std::move(ranges), *reduction, PurposeOf(attributes.purpose),
                                      communicator, std::move(under_way));

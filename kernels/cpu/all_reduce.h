@@ -16,8 +16,9 @@
 
 namespace troupe::kernels::cpu {
 
-// Absent where there is no such reduction of the dtype.
-std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind);
+// Of values that travel as `wire` where they are float32. Absent where there is no such reduction of the dtype.
+std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
+                                     model::DType wire = model::DType::kFloat32);
 
 struct ReducedRange {
   const char* input;

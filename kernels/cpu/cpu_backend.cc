@@ -77,6 +77,7 @@ class CpuExecutable : public Executable {
     for (size_t i = 0; i < instructions.size(); ++i) {
       const std::unique_ptr<cpu::Instruction>& instruction = instructions[i];
       if (options.evaluate && instruction->gradient_in_forward) continue;
+      if (instruction->last_microbatch && !options.last_microbatch) continue;
       current_.store(instruction->name.c_str(), std::memory_order_relaxed);
       if (Status status = instruction->Run(options); !status.ok()) {
         return Annotate(status, instruction->name);

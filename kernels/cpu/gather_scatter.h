@@ -23,6 +23,7 @@ struct ReduceScatterArgs {
   std::vector<size_t> counts;  // elements of each rank's block, in group order
   model::DType dtype;
   Purpose purpose;
+  model::DType wire;
 };
 
 // A null communicator is a group of one. Where `under_way` is given, the operation is only begun and put

@@ -21,6 +21,7 @@ class Instruction {
 
   std::string name;                  // kind and value, for reports
   bool gradient_in_forward = false;  // skipped by an evaluation
+  bool last_microbatch = false;      // skipped but with the last microbatch of a step
 };
 
 // A kernel of the table on its arguments, in one or two phases.

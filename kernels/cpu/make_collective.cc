@@ -43,7 +43,9 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op,
 
 std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
   if (!op.asynchronous) return nullptr;
-  return under_way_[op.outputs[0]] = std::make_shared<UnderWay>();
+  std::shared_ptr<UnderWay>& under_way = under_way_[op.outputs[0]];
+  if (under_way == nullptr) under_way = std::make_shared<UnderWay>();
+  return under_way;
 }
 
 StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& op, int buffer) {
@@ -55,7 +57,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& 
        .copy = KeepsInput(op) ? scratch() : nullptr,
        .counts = BlockElements(whole, model::GroupSize(program_.mesh, attributes.group)),
        .dtype = whole.dtype,
-       .purpose = PurposeOf(attributes.purpose)},
+       .purpose = PurposeOf(attributes.purpose),
+       .wire = attributes.wire},
       CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 

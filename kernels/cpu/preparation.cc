@@ -218,12 +218,12 @@ int Preparation::ThreadsFor(const ProductShape& shape) const {
 StatusOr<Instructions> Preparation::Make(const std::vector<Op>& ops, int buffer) {
   Instructions instructions;
   instructions.reserve(ops.size());
-  under_way_.clear();
   for (const Op& op : ops) {
     StatusOr<std::unique_ptr<Instruction>> instruction = MakeOne(op, buffer);
     if (!instruction.ok()) return Annotate(instruction.status(), OperationName(program_, op));
     (*instruction)->name = OperationName(program_, op);
     (*instruction)->gradient_in_forward = op.gradient_in_forward;
+    (*instruction)->last_microbatch = op.last_microbatch;
     instructions.push_back(std::move(*instruction));
   }
   return instructions;

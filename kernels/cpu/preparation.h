@@ -93,7 +93,7 @@ class Preparation {
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<RopeTable> tables_;
   std::vector<std::string> fallbacks_;
-  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // of the list that is being made
+  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // by first output
   int64_t longest_sample_ = 0;  // tokens
   int64_t tables_bytes_ = 0;
   int64_t working_bytes_ = 0;  // the largest scratch of one op

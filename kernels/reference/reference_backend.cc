@@ -250,6 +250,7 @@ class ReferenceExecutable : public Executable {
     };
     for (const model::Op& op : ops) {
       if (options.evaluate && op.gradient_in_forward) continue;
+      if (op.last_microbatch && !options.last_microbatch) continue;
       current_.store(model::Name(op.kind), std::memory_order_relaxed);
       reference::Operation operation{.program = program_,
                                      .op = op,

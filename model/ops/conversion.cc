@@ -39,6 +39,7 @@ StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attr
   const AxisPlacement due = collective.reduce == ReduceKind::kMax ? PartialMax() : PartialSum();
   std::vector<ValueType> types;
   for (const Value* x : in) {
+    TROUPE_RETURN_IF_ERROR(CheckWire(collective, *x));
     TROUPE_ASSIGN_OR_RETURN(ValueType type, Convert(collective.group, *x, due, Replicated()));
     types.push_back(std::move(type));
   }

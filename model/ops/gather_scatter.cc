@@ -33,6 +33,7 @@ StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
   const auto& collective = std::get<CollectiveAttributes>(attributes);
   const Value& x = *in[0];
   if (collective.reduce != ReduceKind::kSum) return InvalidArgument("only sums are scattered");
+  TROUPE_RETURN_IF_ERROR(CheckWire(collective, x));
   ValueType type = {x.dtype, x.dims, {}, {}};
   TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(collective.group, x, PartialSum(), Shard(0)));
   type.dims[0].local = BalancedRange(x.dims[0].local, GroupSize(mesh, collective.group),

@@ -60,6 +60,8 @@ Placement With(Placement placement, uint8_t axes, AxisPlacement on_them);
 
 // INVALID_ARGUMENT unless `value` has this dtype and this many dims.
 Status ExpectType(const Value& value, DType dtype, size_t dims);
+// INVALID_ARGUMENT where `x` cannot travel as the collective has it.
+Status CheckWire(const CollectiveAttributes& collective, const Value& x);
 // INVALID_ARGUMENT unless dim `a_dim` of `a` and dim `b_dim` of `b` have the same extents.
 Status ExpectSameExtent(const Value& a, int a_dim, const Value& b, int b_dim);
 

@@ -1,6 +1,6 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
 //   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → overlap →
-//   split_backward → saved_roles
+//   overlap_ends → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
@@ -40,8 +40,9 @@ void Fuse(Program& program);
 // (model/build.h). From 2 on the gradients of a microbatch are scattered, bucket by bucket, in the
 // piece that makes them, and this rank's block of the sum is added to an accumulator of its size.
 // From 3 on parameters are gathered right before their first use in F, and again in B, instead of
-// in Unshard. A bucket has at most `bucket_elements`, or one gradient.
-Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements);
+// in Unshard. Gradients travel as `reduce_dtype`. A bucket has at most `bucket_elements`, or one gradient.
+Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements,
+                       DType reduce_dtype);
 
 // Marks the operation that writes each gradient first in a step (of a microbatch's gradient: in a run):
 // chunks run backward from last to first, and the head's hoisted operations before B.
@@ -57,6 +58,11 @@ void ShareStorage(Program& program);
 // gradients are computed. The order depends on the program's structure alone: it is the same on all
 // ranks of a group.
 void Overlap(Program& program);
+
+// Begins the collectives of Unshard and Reduce without waiting for one after the other: what Unshard gathers
+// is waited for in F by its first reader, and the sum of gradients begins in B with the last microbatch
+// as soon as they are complete.
+void OverlapEnds(Program& program);
 
 // Fills I and W with the operations of B by their tags.
 void SplitBackward(Program& program);

@@ -3,26 +3,12 @@
 #include <map>
 
 #include "model/ops/rules.h"
+#include "model/passes/insertions.h"
 #include "model/passes/passes.h"
 #include "model/program/builder.h"
 
 namespace troupe::model {
 namespace {
-
-// Operations to be put into a list: before the one that has this index now.
-using Insertions = std::multimap<size_t, Op>;
-
-void Insert(std::vector<Op>& ops, Insertions insertions) {
-  std::vector<Op> merged;
-  merged.reserve(ops.size() + insertions.size());
-  auto next = insertions.begin();
-  for (size_t i = 0; i <= ops.size(); ++i) {
-    for (; next != insertions.end() && next->first == i; ++next)
-      merged.push_back(std::move(next->second));
-    if (i < ops.size()) merged.push_back(std::move(ops[i]));
-  }
-  ops = std::move(merged);
-}
 
 // A gradient as one list of operations makes it for one microbatch.
 struct MicrobatchGradient {
@@ -65,10 +51,11 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
 }
 
 // The sum of `gradient` over the parameter's shard group, this rank's block of it added to the accumulator.
-Status Scatter(Program& program, const MicrobatchGradient& gradient, size_t before,
-               Insertions* insertions) {
+Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduce_dtype,
+               size_t before, Insertions* insertions) {
   const CollectiveGroup& group = gradient.entry->shard_group;
-  const CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+  CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+  attributes.wire = reduce_dtype;
   TROUPE_ASSIGN_OR_RETURN(
       std::vector<ValueType> types,
       InferTypes(program, OpKind::kReduceScatter, attributes, {&gradient.whole, 1}));
@@ -97,7 +84,7 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, size_t befo
 }
 
 // ZeRO-2: each bucket is scattered as soon as its last gradient is made.
-Status ShardGradients(Program& program, int64_t bucket_elements) {
+Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dtype) {
   struct List {
     std::vector<Op>* ops;
     std::vector<MicrobatchGradient> made;
@@ -132,7 +119,8 @@ Status ShardGradients(Program& program, int64_t bucket_elements) {
       }
       for (auto gradient = begin; gradient != end; ++gradient) {
         TROUPE_RETURN_IF_ERROR(
-            Scatter(program, *gradient, std::prev(end)->last_writer + 1, &insertions));
+            Scatter(program, *gradient, reduce_dtype, std::prev(end)->last_writer + 1,
+                    &insertions));
       }
       begin = end;
     }
@@ -228,8 +216,11 @@ void ShardUnsharded(Program& program) {
 
 }  // namespace
 
-Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements) {
-  if (zero_stage >= 2) TROUPE_RETURN_IF_ERROR(ShardGradients(program, bucket_elements));
+Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements,
+                       DType reduce_dtype) {
+  if (zero_stage >= 2) {
+    TROUPE_RETURN_IF_ERROR(ShardGradients(program, bucket_elements, reduce_dtype));
+  }
   if (zero_stage >= 3) ShardUnsharded(program);
   return OkStatus();
 }

@@ -258,6 +258,9 @@ struct CollectiveAttributes {
   int64_t expected_rows = 0;
   ExchangeAttributes exchange;
   RelayoutAttributes relayout;
+  // Of kAllReduce and kReduceScatter of f32: bf16 where ranks send each other numbers rounded to it. Sums are made in
+  // f32, each on one rank; what kAllReduce gives is rounded too.
+  DType wire = DType::kFloat32;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
 struct RouterAttributes {
@@ -310,8 +313,11 @@ struct Op {
   bool gradient_in_forward = false;
   // The first input's contents are unspecified afterwards: no later operation reads them.
   bool consumes_input = false;
-  // A collective that is only begun here; a later kWait of the same list of operations ends it.
+  // A collective that is only begun here; a later kWait of the same list of operations ends it, or of F what Unshard
+  // has begun, and of Reduce what the last microbatch has.
   bool asynchronous = false;
+  // Of B and W: runs with the last microbatch of a step alone. It begins a collective that Reduce waits for.
+  bool last_microbatch = false;
   // Number of the row chunk of the head that the op belongs to; -1: none.
   int16_t row_chunk = -1;
   // Of an operation of F, or of one that makes the same again in B: number of the layer that it belongs to; -1: none

@@ -49,12 +49,13 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}{}{}{}{}, purpose {}", ToText(a.group),
+    return fmt::format("{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
                        a.reduce == ReduceKind::kMax ? " max" : "",
                        a.replicated ? " replicated" : "",
                        a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
                        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "",
-                       RelayoutText(a.relayout), Name(a.purpose));
+                       RelayoutText(a.relayout), Name(a.purpose),
+                       a.wire == DType::kFloat32 ? "" : fmt::format(", wire {}", Name(a.wire)));
   }
   std::string operator()(const RouterAttributes& a) const {
     std::string text = fmt::format("{}{}, {} of {} experts, tokens {}",
@@ -138,6 +139,7 @@ std::string ToText(const Op& op, const Program& program) {
   if (op.first_writer) text += " first_writer";
   if (op.consumes_input) text += " consumes_input";
   if (op.asynchronous) text += " asynchronous";
+  if (op.last_microbatch) text += " last_microbatch";
   if (op.gradient_in_forward) text += " gradient_in_forward";
   if (op.row_chunk >= 0) text += fmt::format(" row_chunk {}", op.row_chunk);
   if (!op.outputs.empty() && op.outputs[0] != kNoValue)

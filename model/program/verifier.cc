@@ -49,17 +49,25 @@ class StepChecker {
     }
   }
 
-  Status Run(const std::vector<Op>& ops, const char* piece) {
+  // `ends_later`: what is begun is waited for by the pieces after it.
+  Status Run(const std::vector<Op>& ops, const char* piece, bool ends_later = false) {
+    const auto before = under_way_;
     for (const Op& op : ops) {
       if (Status status = Check(op); !status.ok()) {
         return Internal("{}: {}: {}", piece, ToText(op, program_), Message(status));
       }
     }
-    if (!under_way_.empty()) {
-      return Internal("{}: {}: nothing waits for it", piece,
-                      ToText(*under_way_.begin()->second, program_));
+    for (const auto& [output, op] : under_way_) {
+      if (ends_later || op->last_microbatch || before.contains(output)) continue;
+      return Internal("{}: {}: nothing waits for it", piece, ToText(*op, program_));
     }
     return OkStatus();
+  }
+
+  Status NothingIsUnderWayAfter(const char* piece) const {
+    if (under_way_.empty()) return OkStatus();
+    return Internal("{}: {}: nothing has waited for it", piece,
+                    ToText(*under_way_.begin()->second, program_));
   }
 
   bool Made(ValueId value) const { return made_[value]; }
@@ -254,6 +262,11 @@ Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       for (const Op& op : program.Ops(static_cast<int>(c), piece)) {
+        if (op.last_microbatch && (piece == Piece::kForward || !IsCollective(op.kind) ||
+                                   op.part != Part::kWeightGradient)) {
+          return Internal("{}: {}: only a collective of W runs with the last microbatch alone",
+                          Name(piece), ToText(op, program));
+        }
         // Tokens meet over context within F and its derivative, but no parameters.
         if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
@@ -265,6 +278,8 @@ Status CheckPieceContents(const Program& program) {
         // Those of what is sharded even within a step.
         const bool is_of_shards =
             purpose == CollectivePurpose::kUnshard ||
+            // Begun early, but Reduce's.
+            (op.last_microbatch && op.asynchronous && purpose == CollectivePurpose::kGradient) ||
             (op.kind == OpKind::kReduceScatter &&
              program.value(op.inputs[0]).role == Role::kMicrobatchGradient);
         if (is_of_shards) continue;
@@ -378,8 +393,11 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
   const auto run = [&](int c, Piece piece) {
     return checker.Run(program.Ops(c, piece), Name(piece));
   };
-  for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kUnshard));
+  for (int c = 0; c < chunks; ++c) {
+    TROUPE_RETURN_IF_ERROR(checker.Run(program.Ops(c, Piece::kUnshard), "unshard", true));
+  }
   for (int c = 0; c < chunks; ++c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kForward));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("forward"));
   for (int c = chunks - 1; c >= 0; --c) {
     for (const Piece piece : backward) TROUPE_RETURN_IF_ERROR(run(c, piece));
   }
@@ -398,6 +416,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
     }
   }
   for (int c = chunks - 1; c >= 0; --c) TROUPE_RETURN_IF_ERROR(run(c, Piece::kReduce));
+  TROUPE_RETURN_IF_ERROR(checker.NothingIsUnderWayAfter("reduce"));
   return checker.Run(program.update, "update");
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 // A program with every kind of collective: tensor 2, data 2, first stage of two with a tied
 // embedding, or one stage.
-Program Valid(int pipe, int stage, bool tied) {
+Program Valid(int pipe, int stage, bool tied, bool overlap = true) {
   ModelConfig model = SmallModel("ADAD");
   model.tie_word_embeddings = tied;
   MeshView mesh;
@@ -22,7 +22,9 @@ Program Valid(int pipe, int stage, bool tied) {
   mesh.coordinates[Axis::kPipe] = stage;
   mesh.degrees[Axis::kTensor] = 2;
   mesh.degrees[Axis::kDataReplicate] = 2;
-  return BuildProgram(StageOptions(model, mesh, 2, 8)).value();
+  BuildOptions options = StageOptions(model, mesh, 2, 8);
+  options.overlap = overlap;
+  return BuildProgram(options).value();
 }
 
 // As Valid with data_shard 2 as well.
@@ -228,7 +230,7 @@ std::vector<Op>& OpsOf(Program& program, Piece piece) {
 }
 
 TEST(VerifyProgramTest, NamesOperationAxisAndPlacements) {
-  Program program = Valid(1, 0, false);
+  Program program = Valid(1, 0, false, false);
   Op& reduce = OpsOf(program, Piece::kReduce)[0];
   const Op whole = reduce;
   // The last gradient of the bucket is left out of the reduction.

@@ -17,6 +17,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "plan/job_defaults.h"
 #include "plan/make_plan.h"
+#include "plan/stage_inputs.h"
 #include "data/job_data.h"
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
@@ -57,6 +58,15 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   v1::JobSpec spec = shared.spec;
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
   TROUPE_ASSIGN_OR_RETURN(RankProgram built, MakeRankProgram(spec, shared.plan, rank));
+  if (!shared.options.overlap) {
+    TROUPE_ASSIGN_OR_RETURN(model::BuildOptions build,
+                            MakeStageBuildOptions(spec, shared.plan, rank));
+    build.overlap = false;
+    const ActionList& actions = built.options.actions;
+    TROUPE_ASSIGN_OR_RETURN(built.program, model::BuildProgram(build));
+    built.memory =
+        model::PlanMemory(built.program, actions.buffers, actions.split_backward, 1);
+  }
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset,
                           Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
   TROUPE_ASSIGN_OR_RETURN(const auto cpu, kernels::CpuBackend::Make({.threads = 1}));

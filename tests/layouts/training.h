@@ -36,6 +36,7 @@ struct TrainOptions {
   int64_t steps = 20;        // how many to run, from the restored one on
   std::string restore_path;  // empty: from the seed
   std::string save_path;     // empty: no checkpoint; else written after the last step
+  bool overlap = true;       // else every collective is waited for where it is begun
   // Called on each rank's thread before its first step.
   std::function<void(int rank, Executor& executor)> before_steps;
   // And after its last one.

@@ -156,7 +156,8 @@ class ReferenceRank {
                           ->Receive(executable_->Address(chunk.output_gradient, microbatch),
                                     Bytes(chunk.output_gradient), 0));
     }
-    const kernels::RunOptions options = {.first_microbatch = microbatch == 0};
+    const kernels::RunOptions options = {.first_microbatch = microbatch == 0,
+                                         .last_microbatch = microbatch + 1 == microbatches_};
     if (run_.split_backward) {
       TROUPE_CHECK_OK(executable_->Run(0, Piece::kInputGradient, microbatch, options));
     } else {

@@ -33,8 +33,9 @@ class GroupDigest {
               const std::string& name)
       : program_(program), group_(group), digest_(name) {}
 
-  void Add(const std::vector<model::Op>& ops) {
+  void Add(const std::vector<model::Op>& ops, bool last_microbatch = false) {
     for (const model::Op& op : ops) {
+      if (op.last_microbatch && !last_microbatch) continue;
       const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
       // Of all blocks: equal on all ranks.
@@ -44,7 +45,9 @@ class GroupDigest {
         bytes += static_cast<size_t>(program_.value(whole).bytes());
       }
       digest_.Add(OperationOf(op.kind), bytes,
-                  attributes->reduce == model::ReduceKind::kSum ? "sum" : "max",
+                  attributes->reduce == model::ReduceKind::kMax       ? "max"
+                  : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
+                                                                : "sum",
                   PurposeOf(attributes->purpose));
     }
   }
@@ -63,7 +66,7 @@ uint64_t DigestOf(const model::Program& program, const ActionList& list,
   for (size_t c = 0; c < program.chunks.size(); ++c)
     digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
   for (const RankAction& action : list.actions)
-    digest.Add(program.Ops(action.chunk_index, action.piece));
+    digest.Add(program.Ops(action.chunk_index, action.piece), action.last_microbatch);
   for (size_t c = 0; c < program.chunks.size(); ++c)
     digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
   digest.Add(program.update);

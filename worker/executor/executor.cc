@@ -157,7 +157,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   TROUPE_RETURN_IF_ERROR(WriteScalars(result.step, result.learning_rate));
 
   receive_wait_seconds_ = 0;
-  TROUPE_RETURN_IF_ERROR(RunActions(batch));
+  TROUPE_RETURN_IF_ERROR(RunActions(batch, true));
   result.receive_wait_seconds = receive_wait_seconds_;
 
   Enter(Phase::kReduce);
@@ -248,7 +248,7 @@ StatusOr<std::string> Executor::FindNonfinite(const Batch* batch, int culprit) {
     NonfiniteOrigin origin(program_, *executable_);
     TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
     executable_->Observe(&origin);
-    const Status ran = RunActions(batch);
+    const Status ran = RunActions(batch, false);
     executable_->Observe(nullptr);
     TROUPE_RETURN_IF_ERROR(ran);
     finding.operation = origin.operation();
@@ -256,7 +256,7 @@ StatusOr<std::string> Executor::FindNonfinite(const Batch* batch, int culprit) {
   return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
 }
 
-Status Executor::RunActions(const Batch* batch) {
+Status Executor::RunActions(const Batch* batch, bool reduces) {
   Enter(Phase::kUnshard);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
@@ -264,6 +264,7 @@ Status Executor::RunActions(const Batch* batch) {
   for (const RankAction& action : options_.actions.actions) {
     RunOptions run;
     run.first_microbatch = action.first_microbatch;
+    run.last_microbatch = action.last_microbatch && reduces;
     const RowSource rows = {batch, action.microbatch * options_.batch.tokens_per_microbatch(),
                             applied_step_ + 1,
                             options_.batch.FirstSlot(data_rank(), action.microbatch)};

@@ -157,7 +157,8 @@ class Executor {
   // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
   // to end the job. `culprit`: as the control word has it; -1: none.
   StatusOr<std::string> FindNonfinite(const Batch* batch, int culprit);
-  Status RunActions(const Batch* batch);
+  // `reduces`: gradients are to be summed, and Reduce comes next.
+  Status RunActions(const Batch* batch, bool reduces);
   Status RunAction(const RankAction& action, const RowSource& rows, const kernels::RunOptions& run);
   // Within this rank's memory.
   Status CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer);

@@ -144,6 +144,12 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
       }
     }
     list.buffers.push_back(static_cast<int>(progress[c].in_use.size()));
+    const auto last = std::find_if(
+        list.actions.rbegin(), list.actions.rend(), [&](const RankAction& action) {
+          return action.chunk == chunks[c] && (action.piece == Piece::kBackward ||
+                                               action.piece == Piece::kWeightGradient);
+        });
+    if (last != list.actions.rend()) last->last_microbatch = true;
   }
   return list;
 }

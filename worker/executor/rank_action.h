@@ -25,6 +25,7 @@ struct RankAction {
   bool receives = false;  // F: the boundary activation; B and I: the gradient of the chunk's output
   bool sends = false;     // F: the chunk's output; B and I: the gradient of its input
   bool first_microbatch = false;  // the first of this piece of this chunk in the step
+  bool last_microbatch = false;   // B or W: after it the chunk's gradients are complete
 };
 
 struct ActionList {

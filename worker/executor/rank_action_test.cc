@@ -57,6 +57,9 @@ TEST(Actions, TheFirstRunOfEachPieceIsMarkedWhateverItsMicrobatch) {
   EXPECT_TRUE(list->actions[1].first_microbatch);
   EXPECT_FALSE(list->actions[2].first_microbatch);
   EXPECT_FALSE(list->actions[3].first_microbatch);
+  for (const RankAction& action : list->actions) {
+    EXPECT_EQ(action.last_microbatch, &action == &list->actions.back()) << ToText(action);
+  }
 }
 
 TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {

@@ -36,18 +36,24 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
 std::string ProductPrecision(const model::Program& program) {
   int bfloat16 = 0;
   int float32 = 0;
+  int packed = 0;
   for (const auto& chunk : program.ops) {
     for (const std::vector<model::Op>& piece : chunk) {
       for (const model::Op& op : piece) {
+        const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
+        packed += collective != nullptr && collective->wire == model::DType::kBFloat16;
         if (!IsProduct(op.kind)) continue;
         ++(program.value(op.inputs[0]).dtype == model::DType::kBFloat16 ? bfloat16 : float32);
       }
     }
   }
-  if (bfloat16 == 0) return "float32";
-  if (float32 == 0) return "bfloat16 products, float32 sums";
-  return fmt::format("bfloat16 products, float32 sums ({} of {} products; the others float32)",
-                     bfloat16, bfloat16 + float32);
+  std::string text = bfloat16 == 0  ? "float32"
+                     : float32 == 0 ? "bfloat16 products, float32 sums"
+                                    : fmt::format("bfloat16 products, float32 sums ({} of {} "
+                                                  "products; the others float32)",
+                                                  bfloat16, bfloat16 + float32);
+  if (packed > 0) text += ", gradients sent as bfloat16";
+  return text;
 }
 
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines) {

@@ -42,6 +42,14 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProgramsProducts) {
             "bfloat16 products, float32 sums");
   EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16, DType::kFloat32})),
             "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
+  model::Program packed = ProgramOfProducts({DType::kFloat32});
+  model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
+  attributes.wire = DType::kBFloat16;
+  model::Op reduce;
+  reduce.kind = model::OpKind::kAllReduce;
+  reduce.attributes = attributes;
+  packed.ops[0][0].push_back(reduce);
+  EXPECT_EQ(ProductPrecision(packed), "float32, gradients sent as bfloat16");
 }
 
 TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {
