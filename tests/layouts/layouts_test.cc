@@ -302,12 +302,20 @@ TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
       << "nothing was learnt: the comparison is idle";
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Bfloat16Layouts,
-                         ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2},
-                                           Layout{2, 2, 2}, Layout{1, 1, 1, 2, 1},
-                                           Layout{1, 1, 2, 2, 1}, Layout{1, 1, 1, 2, 2},
-                                           Layout{1, 1, 1, 2, 3}, Layout{1, 2, 2, 2, 3}),
-                         [](const auto& info) { return ShardedName(info.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Bfloat16Layouts,
+    ::testing::Values(Layout{2, 1, 1}, Layout{1, 2, 1}, Layout{1, 1, 2}, Layout{2, 2, 2},
+                      Layout{1, 1, 1, 2, 1}, Layout{1, 1, 2, 2, 1}, Layout{1, 1, 1, 2, 2},
+                      Layout{1, 1, 1, 2, 3}, Layout{1, 2, 2, 2, 3}, Layout{.context = 2},
+                      Layout{.context = 2, .exchanges_heads = true},
+                      Layout{.tensor = 2, .by_rows = true},
+                      Layout{.tensor = 2, .context = 2, .by_rows = true},
+                      Layout{.shard = 2, .zero_stage = 3, .context = 2}),
+    [](const auto& info) {
+      const Layout& layout = info.param;
+      return ShardedName(layout) + (layout.context > 1 ? "Context" : "") +
+             (layout.exchanges_heads ? "Exchange" : "") + (layout.by_rows ? "Rows" : "");
+    });
 
 TEST(Bfloat16, TheSingleRankIsCloseToFloat32) {
   ExpectCloseInBfloat16(RunOrDie(Bfloat16Job({})), RunOrDie(Job({})));

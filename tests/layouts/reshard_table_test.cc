@@ -20,11 +20,15 @@ constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2
                                {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {1, 2, 2, 2, 1},
                                {1, 1, 1, 2, 2}, {2, 1, 1, 2, 3}, {1, 2, 2, 2, 3},
                                {1, 1, 2, 2, 3, "ZBV"}, {2, 1, 2, 1, 1, "Interleaved1F1B"},
-                               {1, 2, 2, 1, 1, "DualPipeV"}};
+                               {1, 2, 2, 1, 1, "DualPipeV"},
+                               {.tensor = 2, .context = 2, .by_rows = true},
+                               {.pipe = 2, .shard = 2, .zero_stage = 3, .context = 2},
+                               {.data = 3, .context = 4, .exchanges_heads = true}};
 
 std::string NameOf(const Layout& layout) {
   std::string name = fmt::format("Data{}Tensor{}Pipe{}", layout.data, layout.tensor, layout.pipe);
   if (layout.shard > 1) name += fmt::format("Shard{}Zero{}", layout.shard, layout.zero_stage);
+  if (layout.context > 1) name += fmt::format("Context{}", layout.context);
   if (layout.schedule != std::string_view("1F1B")) name += layout.schedule;
   return name;
 }

@@ -148,6 +148,9 @@ v1::JobSpec SmallJob(const Layout& layout, const std::string& data_prefix, int64
   parallelism.set_tensor_parallel_degree(layout.tensor);
   parallelism.set_pipeline_parallel_degree(layout.pipe);
   parallelism.set_pipeline_parallel_schedule(layout.schedule);
+  parallelism.set_context_parallel_degree(layout.context);
+  if (layout.exchanges_heads) parallelism.set_context_parallel_method("all_to_all");
+  if (layout.by_rows) parallelism.set_sequence_parallel(true);
   ApplyDefaults(&spec);
   return spec;
 }

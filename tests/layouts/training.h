@@ -21,6 +21,9 @@ struct Layout {
   int shard = 1;
   int zero_stage = 1;  // of shard > 1
   const char* schedule = "1F1B";
+  int context = 1;
+  bool exchanges_heads = false;  // context_parallel_method: all_to_all
+  bool by_rows = false;          // sequence parallelism
 };
 
 // Hidden 64, 4 heads of 16 with 4 key-value heads, ffn 96, vocabulary 259, four blocks, 16 tokens a
