@@ -1,8 +1,9 @@
 #include <algorithm>
 #include <cstddef>
-#include <list>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "model/ops/rules.h"
 #include "model/passes/insertions.h"
@@ -15,13 +16,61 @@ namespace {
 // A group carries a bounded number of operations at a time (collective/engine.cc).
 constexpr size_t kMostUnderWay = 256;
 
+// Which chunk's F and B work on a storage, and where in that B they end.
+struct Use {
+  int chunk = -1;
+  bool by_several = false;
+  int end_in_backward = 0;
+};
+
+// Of the program as it is before this pass: what its pieces touch, by root of storage.
+struct Storage {
+  explicit Storage(const Program& program) : uses(program.values.size()) {
+    for (const Value& value : program.values) roots.push_back(StorageRoot(program, value.id));
+    for (int chunk = 0; chunk < static_cast<int>(program.chunks.size()); ++chunk) {
+      for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+        const std::vector<Op>& ops = program.Ops(chunk, piece);
+        for (size_t i = 0; i < ops.size(); ++i) {
+          for (const ValueId root : RootsOf(ops[i])) {
+            Use& use = uses[static_cast<size_t>(root)];
+            use.by_several |= use.chunk >= 0 && use.chunk != chunk;
+            use.chunk = chunk;
+            if (piece == Piece::kBackward) use.end_in_backward = static_cast<int>(i) + 1;
+          }
+        }
+      }
+    }
+  }
+
+  // Of all that `op` reads or writes.
+  std::vector<ValueId> RootsOf(const Op& op) const {
+    std::vector<ValueId> touched;
+    for (const auto* ids : {&op.inputs, &op.outputs}) {
+      for (const ValueId id : *ids) {
+        if (id != kNoValue) touched.push_back(roots[static_cast<size_t>(id)]);
+      }
+    }
+    return touched;
+  }
+
+  std::vector<ValueId> roots;
+  std::vector<Use> uses;
+};
+
 class ChunkEnds {
  public:
-  ChunkEnds(Program& program, int chunk_index) : program_(program), chunk_index_(chunk_index) {}
+  ChunkEnds(Program& program, const Storage& storage, int chunk_index)
+      : program_(program), storage_(storage), chunk_index_(chunk_index) {}
 
   // Unshard begins to gather, in the order of first use; F waits right before it.
   void OverlapUnshard() {
     std::vector<Op>& forward = OpsOf(Piece::kForward);
+    std::vector<size_t> first_touch(storage_.roots.size(), forward.size());  // by root
+    for (size_t i = forward.size(); i-- > 0;) {
+      for (const ValueId root : storage_.RootsOf(forward[i])) {
+        first_touch[static_cast<size_t>(root)] = i;
+      }
+    }
     Insertions insertions;
     std::vector<Op> unshard;
     size_t begun = 0;
@@ -32,14 +81,12 @@ class ChunkEnds {
         insertions.emplace(of_gathered->second, std::move(op));
         continue;
       }
-      const auto reader = std::find_if(forward.begin(), forward.end(), [&](const Op& other) {
-        return Touches(other, op.outputs);
-      });
-      if (op.kind == OpKind::kAllGather && Communicates(op) && reader != forward.end() &&
+      size_t index = forward.size();
+      for (const ValueId output : op.outputs) index = std::min(index, first_touch[Root(output)]);
+      if (op.kind == OpKind::kAllGather && Communicates(op) && index < forward.size() &&
           begun < kMostUnderWay) {
         ++begun;
         op.asynchronous = true;
-        const size_t index = static_cast<size_t>(reader - forward.begin());
         first_reads[op.outputs[0]] = index;
         insertions.emplace(index, WaitOf(op));
       }
@@ -55,24 +102,32 @@ class ChunkEnds {
   void OverlapReduce() {
     Insertions insertions;
     std::vector<Op> reduce;
-    std::list<Op> waits;
-    size_t begun = 0;
+    std::vector<bool> worked_on(storage_.roots.size());  // by what is in `reduce`, by root
+    std::map<size_t, Op> waits;                          // by the order in which they were begun
+    std::map<size_t, size_t> wait_for;                   // by root of what is under way
+    size_t begun = 0, next_wait = 0;
+    const auto put = [&](Op op) {
+      for (const ValueId root : storage_.RootsOf(op)) worked_on[static_cast<size_t>(root)] = true;
+      reduce.push_back(std::move(op));
+    };
     for (Op& op : OpsOf(Piece::kReduce)) {
       bool reads_sum = false;
-      for (auto wait = waits.begin(); wait != waits.end();) {
-        if (!Touches(op, wait->inputs)) {
-          ++wait;
-          continue;
-        }
-        reads_sum = true;
-        reduce.push_back(std::move(*wait));
-        wait = waits.erase(wait);
+      std::set<size_t> due;
+      for (const ValueId root : storage_.RootsOf(op)) {
+        const auto wait = wait_for.find(static_cast<size_t>(root));
+        if (wait != wait_for.end()) due.insert(wait->second);
+        reads_sum |= worked_on[static_cast<size_t>(root)];
       }
-      reads_sum |= std::any_of(reduce.begin(), reduce.end(), [&](const Op& before) {
-        return Touches(op, before.inputs) || Touches(op, before.outputs);
-      });
+      for (const size_t number : due) {
+        reads_sum = true;
+        const auto wait = waits.find(number);
+        for (const ValueId root : storage_.RootsOf(wait->second))
+          wait_for.erase(static_cast<size_t>(root));
+        put(std::move(wait->second));
+        waits.erase(wait);
+      }
       if (!CanBegin(op) || begun + op.inputs.size() > kMostUnderWay) {
-        reduce.push_back(std::move(op));
+        put(std::move(op));
         continue;
       }
       begun += op.inputs.size();
@@ -82,15 +137,17 @@ class ChunkEnds {
         op.last_microbatch = true;
         op.part = Part::kWeightGradient;
       }
-      waits.push_back(WaitOf(op));
+      const size_t number = next_wait++;
+      Op wait = WaitOf(op);
+      for (const ValueId root : storage_.RootsOf(wait)) wait_for[static_cast<size_t>(root)] = number;
+      waits.emplace(number, std::move(wait));
       if (end >= 0) {
         insertions.emplace(static_cast<size_t>(end), std::move(op));
       } else {
-        reduce.push_back(std::move(op));
+        put(std::move(op));
       }
     }
-    reduce.insert(reduce.end(), std::make_move_iterator(waits.begin()),
-                  std::make_move_iterator(waits.end()));
+    for (auto& [number, wait] : waits) reduce.push_back(std::move(wait));
     // What is waited for at once is not begun apart.
     for (size_t i = 0; i + 1 < reduce.size(); ++i) {
       if (!reduce[i].asynchronous || reduce[i + 1].kind != OpKind::kWait ||
@@ -109,16 +166,8 @@ class ChunkEnds {
     return program_.ops[chunk_index_][static_cast<int>(piece)];
   }
 
-  ValueId Root(ValueId id) const { return StorageRoot(program_, id); }
-
-  // True if `op` reads or writes the storage of one of `values`.
-  bool Touches(const Op& op, const std::vector<ValueId>& values) const {
-    const auto shares = [&](ValueId id) {
-      return std::any_of(values.begin(), values.end(),
-                         [&](ValueId value) { return Root(value) == Root(id); });
-    };
-    return std::any_of(op.inputs.begin(), op.inputs.end(), shares) ||
-           std::any_of(op.outputs.begin(), op.outputs.end(), shares);
+  size_t Root(ValueId id) const {
+    return static_cast<size_t>(storage_.roots[static_cast<size_t>(id)]);
   }
 
   bool Communicates(const Op& op) const {
@@ -134,15 +183,10 @@ class ChunkEnds {
   // an order that the schedule decides.
   int EndOfWriters(const Op& op) const {
     int end = 0;
-    for (int c = 0; c < static_cast<int>(program_.chunks.size()); ++c) {
-      for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-        const std::vector<Op>& ops = program_.Ops(c, piece);
-        for (size_t i = 0; i < ops.size(); ++i) {
-          if (!Touches(ops[i], op.inputs)) continue;
-          if (c != chunk_index_) return -1;
-          if (piece == Piece::kBackward) end = static_cast<int>(i) + 1;
-        }
-      }
+    for (const ValueId input : op.inputs) {
+      const Use& use = storage_.uses[Root(input)];
+      if (use.by_several || (use.chunk >= 0 && use.chunk != chunk_index_)) return -1;
+      end = std::max(end, use.end_in_backward);
     }
     return end;
   }
@@ -155,14 +199,16 @@ class ChunkEnds {
   }
 
   Program& program_;
+  const Storage& storage_;
   const int chunk_index_;
 };
 
 }  // namespace
 
 void OverlapEnds(Program& program) {
+  const Storage storage(program);
   for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {
-    ChunkEnds ends(program, c);
+    ChunkEnds ends(program, storage, c);
     ends.OverlapUnshard();
     ends.OverlapReduce();
   }
