@@ -179,10 +179,23 @@ def bench_plan():
                        "training: {steps: 10, sequence_length: 8192, global_batch_size: 2048, compute_dtype: bfloat16}\n"
                        "parallelism: {data_parallel_replicate_degree: 32, tensor_parallel_degree: 8,"
                        " pipeline_parallel_degree: 4}\n")
+        plan = [str(BIN / "troupe"), "plan", str(job), "-o", "json"]
         start = time.perf_counter()
-        subprocess.run([str(BIN / "troupe"), "plan", str(job), "-o", "json"], check=True, stdout=subprocess.DEVNULL,
-                       timeout=LIMIT_SECONDS)
+        subprocess.run(plan, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
         show({"bench": "plan", "ranks": 1024, "seconds": round(time.perf_counter() - start, 3)})
+        profile = pathlib.Path(folder) / "profile.yaml"
+        profile.write_text("name: h100\nmemory_bytes: 85899345920\nfloat32_flops_per_second: 60e12\n"
+                           "bfloat16_flops_per_second: 989e12\nproduct_efficiency: 0.7\n"
+                           "memory_bytes_per_second: 3.35e12\nlaunch_seconds: 2.0e-6\ndevices_per_island: 8\n"
+                           "island: {bytes_per_second: 450e9, latency_seconds: 3.0e-6}\n"
+                           "fabric: {bytes_per_second: 50e9, latency_seconds: 6.0e-6}\n")
+        start = time.perf_counter()
+        found = subprocess.run([*plan, "--search", "--workers", "1024", "--profile", str(profile)], check=True,
+                               capture_output=True, text=True, timeout=LIMIT_SECONDS)
+        seconds = time.perf_counter() - start
+        found = json.loads(found.stdout)
+        show({"bench": "search", "devices": 1024, "seconds": round(seconds, 3), "layouts": len(found["best"]) + len(
+            found["rejected"]), "unseen": sum("not looked at" in layout["reason"] for layout in found["rejected"])})
 
 
 class LocalCluster:
