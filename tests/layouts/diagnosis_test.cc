@@ -52,7 +52,9 @@ TEST_F(Diagnosis, NormsOfBlocksAddUpToTheModelsAndAreTheSameUnderEveryLayout) {
         ASSERT_EQ(step.norms.size(), step.step % 2 == 0 ? 6u : 0u);
         double sum = 0;
         for (const BlockNorm& norm : step.norms) sum += norm.gradient * norm.gradient;
-        if (!step.norms.empty()) EXPECT_NEAR(std::sqrt(sum) / step.grad_norm, 1, 1e-9);
+        if (!step.norms.empty()) {
+          EXPECT_NEAR(std::sqrt(sum) / step.grad_norm, 1, 1e-9);
+        }
       }
       for (size_t i = 0; i < expected.size(); ++i) {
         const BlockNorm& norm = result.steps[rank][1].norms[i];
