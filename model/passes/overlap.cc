@@ -36,9 +36,9 @@ bool IsWork(const Op& op) {
 class ListOverlap {
  public:
   // `layers`: of each gathered block of parameters the layer that reads it first in F.
-  ListOverlap(const Program& program, std::vector<Op>& ops,
+  ListOverlap(const Program& program, const std::vector<ValueId>& roots, std::vector<Op>& ops,
               const std::map<ValueId, int>& layers)
-      : program_(program), layers_(layers), source_(ops) {
+      : program_(program), roots_(roots), layers_(layers), source_(ops) {
     std::move(ops.begin(), ops.end(), std::back_inserter(ops_));
   }
 
@@ -167,9 +167,10 @@ class ListOverlap {
     return wait;
   }
 
-  ValueId Root(ValueId id) const { return StorageRoot(program_, id); }
+  ValueId Root(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
 
   const Program& program_;
+  const std::vector<ValueId>& roots_;
   const std::map<ValueId, int>& layers_;
   std::vector<Op>& source_;
   Ops ops_;
@@ -178,6 +179,7 @@ class ListOverlap {
 }  // namespace
 
 void Overlap(Program& program) {
+  const std::vector<ValueId> roots = StorageRoots(program);
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     std::map<ValueId, int> layers;
     const std::vector<Op>& forward = program.Ops(static_cast<int>(c), Piece::kForward);
@@ -187,7 +189,7 @@ void Overlap(Program& program) {
       layers.emplace(op->inputs[0], reader == forward.end() ? -1 : reader->layer);
     }
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-      ListOverlap(program, program.ops[c][static_cast<int>(piece)], layers).Run();
+      ListOverlap(program, roots, program.ops[c][static_cast<int>(piece)], layers).Run();
     }
   }
 }

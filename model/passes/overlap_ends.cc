@@ -25,8 +25,8 @@ struct Use {
 
 // Of the program as it is before this pass: what its pieces touch, by root of storage.
 struct Storage {
-  explicit Storage(const Program& program) : uses(program.values.size()) {
-    for (const Value& value : program.values) roots.push_back(StorageRoot(program, value.id));
+  explicit Storage(const Program& program)
+      : roots(StorageRoots(program)), uses(program.values.size()) {
     for (int chunk = 0; chunk < static_cast<int>(program.chunks.size()); ++chunk) {
       for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
         const std::vector<Op>& ops = program.Ops(chunk, piece);

@@ -66,14 +66,13 @@ class Planner {
   Planner(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads)
       : program_(program),
         pieces_(MicrobatchPieces(split_backward)),
-        roots_(program.values.size()) {
+        roots_(StorageRoots(program)) {
     TROUPE_CHECK(buffers.size() == program.chunks.size(), "{} buffers for {} chunks",
                  buffers.size(), program.chunks.size());
     plan_.locations.resize(program.values.size());
     plan_.saved_bytes.resize(program.chunks.size());
     plan_.buffers = buffers;
     plan_.split_backward = split_backward;
-    for (const Value& value : program.values) roots_[value.id] = StorageRoot(program, value.id);
     plan_.scratch_bytes = Scratch(threads);
   }
 

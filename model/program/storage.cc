@@ -12,4 +12,11 @@ std::pair<ValueId, int64_t> StorageOf(const Program& program, ValueId id) {
   return {id, offset};
 }
 
+std::vector<ValueId> StorageRoots(const Program& program) {
+  std::vector<ValueId> roots;
+  roots.reserve(program.values.size());
+  for (const Value& value : program.values) roots.push_back(StorageRoot(program, value.id));
+  return roots;
+}
+
 }  // namespace troupe::model

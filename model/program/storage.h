@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "model/program/program.h"
 
@@ -14,6 +15,9 @@ std::pair<ValueId, int64_t> StorageOf(const Program& program, ValueId id);
 inline ValueId StorageRoot(const Program& program, ValueId id) {
   return StorageOf(program, id).first;
 }
+
+// Of every value.
+std::vector<ValueId> StorageRoots(const Program& program);
 
 }  // namespace troupe::model
 

@@ -27,7 +27,8 @@ class StepChecker {
         made_(program.values.size(), false),
         overwritten_(program.values.size(), nullptr),
         members_(program.values.size()),
-        writers_(program.values.size()) {
+        writers_(program.values.size()),
+        roots_(StorageRoots(program)) {
     for (const Value& value : program.values) {
       switch (value.role) {
         case Role::kParameter:
@@ -39,7 +40,7 @@ class StepChecker {
         default:
           break;
       }
-      members_[StorageRoot(program, value.id)].push_back(value.id);
+      members_[static_cast<size_t>(roots_[static_cast<size_t>(value.id)])].push_back(value.id);
     }
     // A sharded master may lie within the gathered copy.
     for (const ParameterEntry& entry : program.parameters) made_[entry.value] = true;
@@ -79,7 +80,7 @@ class StepChecker {
     TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
     if (op.asynchronous) {
       if (!IsCollective(op.kind)) return InvalidArgument("no collective is asynchronous");
-      under_way_[op.outputs[0]] = &op;
+      Begin(op);
     }
     for (const ValueId input : op.inputs) TROUPE_RETURN_IF_ERROR(CheckRead(input));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<ValueType> types,
@@ -103,28 +104,45 @@ class StepChecker {
         op.gradient_in_forward != begun->second->gradient_in_forward) {
       return InvalidArgument("it is not the wait of {}", ToText(*begun->second, program_));
     }
+    End(*begun->second);
     under_way_.erase(begun);
     return OkStatus();
   }
 
-  // What is under way is let alone.
+  // What is under way is let alone: what it makes by all, what it reads by who would write it.
   Status CheckUnderWay(const Op& op) const {
-    for (const auto& [output, collective] : under_way_) {
-      const auto check = [&](ValueId id, bool writes) -> Status {
-        const ValueId root = StorageRoot(program_, id);
-        const auto is_root = [&](ValueId other) { return StorageRoot(program_, other) == root; };
-        if (std::any_of(collective->outputs.begin(), collective->outputs.end(), is_root) ||
-            (writes &&
-             std::any_of(collective->inputs.begin(), collective->inputs.end(), is_root))) {
-          return InvalidArgument("{} is in use by {}", program_.value(id).name,
-                                 ToText(*collective, program_));
-        }
-        return OkStatus();
-      };
-      for (const ValueId id : op.inputs) TROUPE_RETURN_IF_ERROR(check(id, op.consumes_input));
-      for (const ValueId id : op.outputs) TROUPE_RETURN_IF_ERROR(check(id, true));
-    }
+    const auto check = [&](ValueId id, bool writes) -> Status {
+      const ValueId root = roots_[static_cast<size_t>(id)];
+      auto use = made_under_way_.find(root);
+      if (use == made_under_way_.end()) {
+        if (!writes || (use = read_under_way_.find(root)) == read_under_way_.end()) return OkStatus();
+      }
+      return InvalidArgument("{} is in use by {}", program_.value(id).name,
+                             ToText(*use->second, program_));
+    };
+    for (const ValueId id : op.inputs) TROUPE_RETURN_IF_ERROR(check(id, op.consumes_input));
+    for (const ValueId id : op.outputs) TROUPE_RETURN_IF_ERROR(check(id, true));
     return OkStatus();
+  }
+
+  void Begin(const Op& op) {
+    under_way_[op.outputs[0]] = &op;
+    for (const ValueId id : op.outputs)
+      made_under_way_.emplace(roots_[static_cast<size_t>(id)], &op);
+    for (const ValueId id : op.inputs)
+      read_under_way_.emplace(roots_[static_cast<size_t>(id)], &op);
+  }
+
+  void End(const Op& op) {
+    const auto forget = [&](Uses& uses, const std::vector<ValueId>& ids) {
+      for (const ValueId id : ids) {
+        const auto [begin, end] = uses.equal_range(roots_[static_cast<size_t>(id)]);
+        const auto use = std::find_if(begin, end, [&](const auto& u) { return u.second == &op; });
+        if (use != end) uses.erase(use);
+      }
+    };
+    forget(made_under_way_, op.outputs);
+    forget(read_under_way_, op.inputs);
   }
 
   Status CheckRead(ValueId id) {
@@ -240,7 +258,10 @@ class StepChecker {
   std::vector<const Op*> overwritten_;           // by whom
   std::vector<std::vector<ValueId>> members_;    // of each storage root
   std::vector<std::vector<const Op*>> writers_;  // of each accumulator
-  std::map<ValueId, const Op*> under_way_;       // begun collectives by first output
+  using Uses = std::multimap<ValueId, const Op*>;  // by root of storage
+  std::vector<ValueId> roots_;
+  std::map<ValueId, const Op*> under_way_;  // begun collectives by first output
+  Uses made_under_way_, read_under_way_;
 };
 
 std::pair<CollectiveGroup, CollectivePurpose> GroupAndPurpose(const Op& op) {
