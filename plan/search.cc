@@ -183,19 +183,43 @@ class Search {
   void AddCandidate(const v1::JobSpec& spec, std::vector<std::string> keys) {
     Candidate candidate{spec, std::move(keys), layouts_};
     const auto& parallelism = spec.parallelism();
-    // Masters and moments at the least, spread over every axis that could hold a part of them.
-    const int64_t spread =
-        parallelism.pipeline_parallel_degree() * parallelism.tensor_parallel_degree() *
-        parallelism.expert_parallel_degree() * parallelism.data_parallel_shard_degree();
-    candidate.bytes_at_least = 12 * (ModelParameters(model_) / spread);
+    candidate.bytes_at_least = BytesAtLeast(spec);
     if (candidate.bytes_at_least > profile_.memory_bytes()) {
       Reject(candidate.keys,
-             fmt::format("needs at least {} of a device's {}: weights and moments",
+             fmt::format("needs at least {} of a device's {}: weights, moments and activations",
                          Gigabytes(candidate.bytes_at_least), Gigabytes(profile_.memory_bytes())));
       return;
     }
     candidate.seconds_at_least = SecondsAtLeast(spec);
     candidates_.push_back(std::move(candidate));
+  }
+
+  // Masters and moments, spread over every axis that could hold a part of them; and where nothing is computed again, of
+  // each microbatch that a stage keeps alive its queries, keys, values, what attention makes of them, and the
+  // two halves of SwiGLU.
+  int64_t BytesAtLeast(const v1::JobSpec& spec) const {
+    const Mesh mesh(spec.parallelism());
+    const int64_t pipe = mesh.degree(model::Axis::kPipe), tensor = mesh.degree(model::Axis::kTensor);
+    const int64_t spread = pipe * tensor * mesh.degree(model::Axis::kExpert) *
+                           mesh.degree(model::Axis::kDataShard);
+    const int64_t bytes = 12 * (ModelParameters(model_) / spread);
+    if (spec.activation_recomputation().mode() != "none") return bytes;
+    const int64_t rows = spec.training().micro_batch_size() * spec.training().sequence_length() /
+                         mesh.degree(model::Axis::kContext);
+    const int64_t element = spec.training().compute_dtype() == "bfloat16" ? 2 : 4;
+    const int64_t heads = 2 * (model_.num_attention_heads + model_.num_key_value_heads);
+    const auto all = [&](char kind) {
+      return std::count(model_.blocks.begin(), model_.blocks.end(), kind);
+    };
+    const int64_t channels =
+        (all('A') * heads * model_.head_dim + all('D') * 2 * model_.intermediate_size) / tensor;
+    // The first stage keeps as many alive as there are stages, each one after it one fewer; one of the first three has
+    // a mean share of the blocks. Of other schedules one microbatch is sure.
+    const int64_t alive =
+        spec.parallelism().pipeline_parallel_schedule() == "1F1B"
+            ? std::min<int64_t>(pipe, MakeBatchGeometry(spec.training(), mesh).microbatches())
+            : 1;
+    return bytes + std::max<int64_t>(1, alive - 2) * rows * element * channels / pipe;
   }
 
   // What no program of this layout avoids: products, the bytes that norms and SwiGLU move, launches, the filling of the
@@ -354,7 +378,7 @@ class Search {
     const auto slower = [](const FoundLayout& a, const FoundLayout& b) {
       return a.time.seconds < b.time.seconds;
     };
-    FoundLayout found{candidate.spec, candidate.keys, *estimate->time, bytes, candidate.seconds_at_least};
+    FoundLayout found{candidate.spec, candidate.keys, *estimate->time, bytes, candidate.seconds_at_least, candidate.bytes_at_least};
     result_.best.insert(std::upper_bound(result_.best.begin(), result_.best.end(), found, slower),
                         found);
     if (static_cast<int>(result_.best.size()) <= options_.best) return;

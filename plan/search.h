@@ -30,6 +30,7 @@ struct FoundLayout {
   StepTime time;
   int64_t memory_bytes = 0;     // of the rank that needs most
   double seconds_at_least = 0;  // the bound that it was taken by: at most time.seconds
+  int64_t bytes_at_least = 0;   // at most memory_bytes
 };
 
 struct RejectedLayout {

@@ -62,6 +62,7 @@ TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
     EXPECT_EQ(plan->ranks_size(), 4);
     EXPECT_EQ(found.time.seconds, EstimateStepTime(found.spec, *plan, profile)->seconds);
     EXPECT_LE(found.seconds_at_least, found.time.seconds) << ::testing::PrintToString(found.keys);
+    EXPECT_LE(found.bytes_at_least, found.memory_bytes) << ::testing::PrintToString(found.keys);
     shortest = std::min(shortest, found.time.seconds);
   }
   EXPECT_GT(all->best.size(), 10u);
