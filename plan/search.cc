@@ -182,7 +182,6 @@ class Search {
 
   void AddCandidate(const v1::JobSpec& spec, std::vector<std::string> keys) {
     Candidate candidate{spec, std::move(keys), layouts_};
-    const auto& parallelism = spec.parallelism();
     candidate.bytes_at_least = BytesAtLeast(spec);
     if (candidate.bytes_at_least > profile_.memory_bytes()) {
       Reject(candidate.keys,
