@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/sample_schema.h"
 #include "bench/program_bench.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -193,7 +194,7 @@ Seconds Measure(const Arguments& arguments, LoopbackCluster& cluster, int rank) 
   FillParameters(*block, program);
   const std::vector<float> ones(static_cast<size_t>(arguments.rows), 1.0f);
   TROUPE_CHECK_OK(
-      block->Write(program.chunks[0].weights, 0, std::as_bytes(std::span(ones))));
+      block->Write(program.chunks[0].Input(channels::kWeights), 0, std::as_bytes(std::span(ones))));
   TROUPE_CHECK_OK(block->Run(0, Piece::kUnshard, 0, {}));
   Seconds seconds;
   seconds.block = SecondsOf(*block, all, arguments.runs);

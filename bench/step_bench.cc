@@ -24,6 +24,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/sample_schema.h"
 #include "bench/program_bench.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/build.h"
@@ -89,7 +90,8 @@ class Training {
     ++step_;
     double totals[2] = {0, 0};
     Write(program_.loss_totals, totals, sizeof(totals));
-    if (const model::ValueId samples = program_.chunks[0].samples; samples != model::kNoValue) {
+    if (const model::ValueId samples = program_.chunks[0].Input(channels::kSlots);
+        samples != model::kNoValue) {
       for (size_t i = 0; i < samples_.size(); ++i) {
         samples_[i] = i % 2 == 0 ? step_ : static_cast<int32_t>(i / 2);
       }
@@ -158,7 +160,7 @@ class Training {
 
   void FillSamples(int64_t vocabulary, int64_t sequence) {
     const model::ChunkInterface& chunk = program_.chunks[0];
-    const int64_t rows = program_.value(chunk.tokens).elements();
+    const int64_t rows = program_.value(chunk.Input(channels::kTokens)).elements();
     std::vector<int32_t> tokens(rows), targets(rows), positions(rows);
     const std::vector<float> weights(rows, 1.0f);
     for (int64_t r = 0; r < rows; ++r) {
@@ -166,10 +168,10 @@ class Training {
       targets[r] = static_cast<int32_t>(UniformBits(1, 2 * r + 1) % vocabulary);
       positions[r] = static_cast<int32_t>(r % sequence);
     }
-    Write(chunk.tokens, tokens.data(), rows * sizeof(int32_t));
-    Write(chunk.targets, targets.data(), rows * sizeof(int32_t));
-    Write(chunk.positions, positions.data(), rows * sizeof(int32_t));
-    Write(chunk.weights, weights.data(), rows * sizeof(float));
+    Write(chunk.Input(channels::kTokens), tokens.data(), rows * sizeof(int32_t));
+    Write(chunk.Input(channels::kTargets), targets.data(), rows * sizeof(int32_t));
+    Write(chunk.Input(channels::kPositions), positions.data(), rows * sizeof(int32_t));
+    Write(chunk.Input(channels::kWeights), weights.data(), rows * sizeof(float));
   }
 
   model::Program program_;

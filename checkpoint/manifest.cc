@@ -8,6 +8,7 @@
 
 #include "base/failpoint.h"
 #include "checkpoint/digest.h"
+#include "checkpoint/sample_channels.h"
 
 namespace troupe {
 namespace {
@@ -164,6 +165,7 @@ Status ValidateManifest(const v1::CheckpointManifest& manifest) {
     return InvalidArgument("manifest: state.step {} or state.consumed_samples {} is below 0",
                            manifest.state().step(), manifest.state().consumed_samples());
   }
+  TROUPE_RETURN_IF_ERROR(Annotate(ValidateSampleChannels(manifest.samples()), "manifest"));
   if (manifest.shards().empty()) return InvalidArgument("manifest: there are no shards");
   std::set<std::string> names;
   std::map<std::string, std::vector<Piece>> tensors;

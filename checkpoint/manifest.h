@@ -28,7 +28,7 @@ GlobalSlice SliceOf(const v1::TensorSlice& tensor);
 std::vector<std::string> FileKeys(const std::vector<GlobalSlice>& slices);
 
 // INVALID_ARGUMENT naming file, tensor and value unless the manifest is one that a checkpoint can
-// be loaded from: known format version; file names plain (no `/`, no leading dot, ASCII) and
+// be loaded from: known format version; channels of samples that could be some build's; file names plain (no `/`, no leading dot, ASCII) and
 // different; sizes, digests and block checksums of the right form and number; slices valid, their
 // data within their file and of their size; one dtype and global shape a tensor; and every element
 // of every global tensor in exactly one slice.

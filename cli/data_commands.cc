@@ -65,9 +65,17 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   const size_t length = static_cast<size_t>(spec.training().sequence_length());
   std::vector<int32_t> tokens(length), targets(length), positions(length), documents(length);
   std::vector<float> weights(length);
+  SampleRow row;
+  row.Add(channels::kTokens, tokens);
+  row.Add(channels::kTargets, targets);
+  if (spec.data().document_mask()) {
+    row.Add(channels::kWeights, weights);
+    row.Add(channels::kPositions, positions);
+    row.Add(channels::kDocuments, documents);
+  }
   Json samples = Json::array();
   for (int64_t slot = 0; slot < spec.training().global_batch_size(); ++slot) {
-    TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, {tokens, targets, weights, positions, documents}));
+    TROUPE_RETURN_IF_ERROR(dataset.Train(step, slot, row));
     const Dataset::Origin origin = dataset.OriginOf(step, slot);
     const std::string& path = dataset.path(origin.dataset);
     if (line.wants_json()) {

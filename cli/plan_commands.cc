@@ -49,7 +49,12 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 0, 1, 1 << 20));
   ApplyDefaults(&spec);
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));
+  std::optional<v1::DeviceProfile> profile;
+  if (const std::string path = line.GetOr("--profile", ""); !path.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(profile, LoadProfile(path));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan,
+                          MakeUnplacedPlan(spec, profile.has_value() ? &*profile : nullptr));
   const int64_t ranks = plan.ranks_size();
   if (workers != 0 && workers != ranks) {
     Violations violations;
@@ -65,9 +70,8 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(
       planned.plan,
       PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices())));
-  if (const std::string profile = line.GetOr("--profile", ""); !profile.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile loaded, LoadProfile(profile));
-    TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, loaded));
+  if (profile.has_value()) {
+    TROUPE_ASSIGN_OR_RETURN(planned.time, EstimateStepTime(spec, planned.plan, *profile));
   }
   return planned;
 }
@@ -108,7 +112,8 @@ std::vector<Command> PlanCommands() {
                   "proposes the fastest layouts for --workers devices of --profile, and says "
                   "why the others are not"},
                  {"--profile", "FILE",
-                  "a device profile (docs/planning.md): estimates the step's time and MFU"}},
+                  "a device profile (docs/planning.md): estimates the step's time and MFU, and chooses the "
+                  "schedule by them where it is auto"}},
        .run = PlanCommand}};
 }
 

@@ -46,6 +46,7 @@ v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
   *manifest.mutable_state() = attempt.votes.begin()->second.state();
   *manifest.mutable_layout() = job.plan.mesh();
   manifest.set_plan_digest(job.plan.digest());
+  if (job.plan.has_samples()) *manifest.mutable_samples() = job.plan.samples();
   for (const auto& [rank, vote] : attempt.votes) {
     for (const v1::ShardFile& shard : vote.shards()) *manifest.add_shards() = shard;
   }

@@ -35,6 +35,11 @@ TEST(Commit, ACommitNeedsEveryRanksVoteOnceAndTheManifest) {
   ASSERT_NE(write, nullptr);
   EXPECT_EQ(write->write_manifest().manifest().shards_size(), 2);
   EXPECT_EQ(write->write_manifest().manifest().state().step(), 10);
+  // What the plan records of them.
+  const v1::SampleChannels& samples = write->write_manifest().manifest().samples();
+  ASSERT_EQ(samples.channels_size(), 1);
+  EXPECT_EQ(samples.channels(0).name(), "tokens");
+  EXPECT_EQ(samples.version(), 1);
   const Effects effects = cluster.WriteManifest("a", attempt);
   ASSERT_NE(NewestCommit(cluster.job("a")), nullptr);
   EXPECT_THAT(effects.failpoints_before, ElementsAre("catalog.commit.before"));

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/sample_schema.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/sample_channels.h"
 #include "data/job_data.h"
 #include "plan/kept_keys.h"
 #include "plan/violation.h"
@@ -40,6 +42,10 @@ Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool mus
   if (!manifest.ok()) {
     return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load", "is {}: {}", path,
                        Message(manifest.status()));
+  }
+  if (const Status known = CheckSampleChannels(manifest->samples(), CurrentSampleSchema());
+      !known.ok()) {
+    return RefuseField(known.code(), "checkpoint.initial_load", "is {}: {}", path, Message(known));
   }
   return CheckContinues(*manifest, complete);
 }

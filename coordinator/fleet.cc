@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "plan/device_profile.h"
 
 namespace troupe {
 namespace {
@@ -37,6 +38,10 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
     }
     if (device.kind().kind().empty())
       return InvalidArgument("devices: kind of device {} is empty", device.index());
+    if (!device.has_profile()) continue;
+    TROUPE_RETURN_IF_ERROR(
+        Annotate(CheckDeviceProfile(device.profile()),
+                 fmt::format("devices: profile of device {}", device.index())));
   }
   if (hello.leader_epoch_seen() > leader_epoch) {
     return FailedPrecondition(

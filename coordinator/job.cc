@@ -268,7 +268,7 @@ Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
                        "is {}, and job {} goes on from its own commit of step {}",
                        overrides.checkpoint().initial_load(), job.id(), reached);
   }
-  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec, &job.plan.device_profile()));
   // The same layout goes on with the same kernels, bit for bit. Another one is another computation,
   // whose devices and threads are chosen anew.
   const bool same_layout = plan.mesh().SerializeAsString() == job.plan.mesh().SerializeAsString() &&

@@ -416,7 +416,7 @@ class Stepper {
       return RefuseField(StatusCode::kInvalidArgument, "name",
                          "is {}, which another job has already", spec.name());
     }
-    TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec));
+    TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec, nullptr));
     Job job = CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, turn_);
     if (!request_id.empty()) {
       turn_.effects.writes.PutRequest(request_id, job.id());

@@ -19,11 +19,13 @@ struct Planner {
   // details).
   std::function<StatusOr<v1::JobSpec>(const v1::JobSpec& spec)> complete;
   // A plan for a completed spec, not yet placed and with no device kind, or the relation that
-  // failed.
-  std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec)> make_plan;
+  // failed. It chooses by the rates of `profile`; by FLOPs, for now, where it is null.
+  std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::DeviceProfile* profile)>
+      make_plan;
   // `plan` with every rank placed on one of the free devices of `cluster`, no device twice. If the
   // plan's device kind is frozen, only devices of that kind are used, else one kind is chosen and
-  // frozen in the result. FAILED_PRECONDITION, saying what is missing, where they do not suffice.
+  // frozen in the result, with what is chosen by the rates of such a device.
+  // FAILED_PRECONDITION, saying what is missing, where they do not suffice.
   std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::Plan& plan,
                                    const ClusterView& cluster)>
       place;

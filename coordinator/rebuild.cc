@@ -36,7 +36,7 @@ std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) 
 
 StatusOr<Job> RebuildJob(const v1::RebuildJobRequest& request, uint64_t sequence, Turn& turn) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, turn.options.planner.complete(request.job()));
-  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, turn.options.planner.make_plan(spec));
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, turn.options.planner.make_plan(spec, nullptr));
   if (request.checkpoints().empty() || request.checkpoints_size() > kMaxCheckpoints) {
     return RefuseField(StatusCode::kInvalidArgument, "checkpoints", "are {}, not 1 to {}",
                        request.checkpoints_size(), kMaxCheckpoints);

@@ -32,7 +32,7 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   const std::optional<v1::JobSpec> smaller =
       planner.smaller_layout(job.spec, static_cast<int>(free_view.free_devices.size()));
   if (!smaller) return false;
-  StatusOr<v1::Plan> plan = planner.make_plan(*smaller);
+  StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &job.plan.device_profile());
   if (!plan.ok()) return false;
   if (job.plan.has_device()) {
     // The same device kind still gives the same kernels.

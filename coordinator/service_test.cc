@@ -11,6 +11,7 @@
 #include <future>
 #include <thread>
 
+#include "base/check.h"
 #include "base/file_system.h"
 #include "base/temporary_directory.h"
 #include "coordinator/server.h"
@@ -257,6 +258,24 @@ TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
   spec.mutable_data()->set_train(directory_.path() + "/gone");
   EXPECT_TRUE(Create(spec, "r", &response).ok());
   EXPECT_TRUE(Create(Spec("b", 3), "", &response).ok());
+}
+
+TEST_F(ServiceTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByTheChannelsName) {
+  PosixFileSystem files;
+  const std::string folder = directory_.path() + "/later";
+  TROUPE_CHECK_OK(files.MakeDirectory(folder));
+  const std::string manifest =
+      R"({"format_version": 2, "samples": {"version": 2, "channels": [{"name": "region", "type": "f32",
+          "extent": "token", "lanes": "64"}]}, "shards": [{"name": "a", "bytes": "8", "digest": "xxh128:)" +
+      std::string(32, 'a') + R"(", "block_crc32c": [1]}]})";
+  TROUPE_CHECK_OK(WriteFileDurably(files, folder + "/manifest.json", AsBytes(manifest)));
+  v1::JobSpec spec = Spec("a", 3);
+  spec.mutable_checkpoint()->set_initial_load(folder);
+  v1::CreateJobResponse response;
+  const grpc::Status status = Create(spec, "", &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(BlamedField(status), "checkpoint.initial_load");
+  EXPECT_THAT(status.error_message(), HasSubstr("it needs channel region f32[64] a token of sample schema 2"));
 }
 
 TEST_F(ServiceTest, APlanThatCannotBePlacedSaysWhy) {

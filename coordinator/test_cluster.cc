@@ -15,8 +15,10 @@ StatusOr<v1::JobSpec> Complete(const v1::JobSpec& spec) {
   return spec;
 }
 
-StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec) {
+StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const v1::DeviceProfile*) {
   v1::Plan plan;
+  plan.mutable_samples()->set_version(1);
+  plan.mutable_samples()->add_channels()->set_name("tokens");
   const int ranks = static_cast<int>(spec.parallelism().data_parallel_replicate_degree());
   plan.mutable_mesh()->set_data_replicate(ranks);
   for (int rank = 0; rank < ranks; ++rank) plan.add_ranks()->set_rank(rank);

@@ -149,7 +149,7 @@ Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request
   v1::JobSpec spec = request.job();
   FillCheckpointFolder(state.options, &spec);
   ApplyDefaults(&spec);
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, planner.make_plan(spec));
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, planner.make_plan(spec, nullptr));
   StatusOr<v1::Plan> placed = planner.place(spec, plan, ListDevices(state.fleet, false));
   if (placed.ok()) {
     *response->mutable_plan() = *std::move(placed);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -72,6 +72,19 @@ StatusOr<TokenDataset> OpenChecked(FileSystem& files, const std::string& path, i
 }
 
 }  // namespace
+
+Dataset::Dataset(DatasetOptions options, Blend blend)
+    : options_(std::move(options)), blend_(std::move(blend)) {
+  const auto give = [this](std::string_view name, ChannelType type) {
+    channels_.push_back({std::string(name), type, ChannelExtent::kToken, 1});
+  };
+  give(channels::kTokens, ChannelType::kInt32);
+  give(channels::kTargets, ChannelType::kInt32);
+  give(channels::kWeights, ChannelType::kFloat32);
+  if (!options_.document_mask) return;
+  give(channels::kPositions, ChannelType::kInt32);
+  give(channels::kDocuments, ChannelType::kInt32);
+}
 
 StatusOr<Dataset> Dataset::Open(FileSystem& files, const DatasetOptions& options) {
   TROUPE_RETURN_IF_ERROR(ValidateOptions(options));
@@ -189,22 +202,32 @@ Dataset::DocumentEnds Dataset::DocumentEndsOf(const TokenDataset& opened) const 
 Status Dataset::Fill(const TokenStream& from, const DocumentEnds& documents, int64_t sample,
                      const SampleRow& row) const {
   const size_t length = static_cast<size_t>(options_.sequence_length);
-  TROUPE_CHECK(row.tokens.size() == length && row.targets.size() == length &&
-               row.weights.size() == length && row.positions.size() == length &&
-               row.documents.size() == length);
+  const std::span<int32_t> tokens = row.Int32s(channels::kTokens);
+  const std::span<int32_t> targets = row.Int32s(channels::kTargets);
+  const std::span<float> weights = row.Float32s(channels::kWeights);
+  const std::span<int32_t> positions = row.Int32s(channels::kPositions);
+  const std::span<int32_t> starts = row.Int32s(channels::kDocuments);
+  for (const size_t wanted :
+       {tokens.size(), targets.size(), weights.size(), positions.size(), starts.size()}) {
+    TROUPE_CHECK(wanted == length || wanted == 0, "{} elements for {} tokens", wanted, length);
+  }
+  TROUPE_CHECK(documents != nullptr || (positions.empty() && starts.empty()),
+               "without a document mask rows have neither positions nor documents");
   const int64_t position = sample * options_.sequence_length;
-  TROUPE_RETURN_IF_ERROR(from.Read(position, options_.vocab_size, row.tokens));
-  TROUPE_RETURN_IF_ERROR(from.Read(position + 1, options_.vocab_size, row.targets));
-  std::fill(row.weights.begin(), row.weights.end(), 1.0f);
-  std::iota(row.positions.begin(), row.positions.end(), 0);
-  std::fill(row.documents.begin(), row.documents.end(), 0);
+  if (!tokens.empty()) {
+    TROUPE_RETURN_IF_ERROR(from.Read(position, options_.vocab_size, tokens));
+  }
+  if (!targets.empty()) {
+    TROUPE_RETURN_IF_ERROR(from.Read(position + 1, options_.vocab_size, targets));
+  }
+  std::fill(weights.begin(), weights.end(), 1.0f);
   if (documents == nullptr) return OkStatus();
-  std::vector<int32_t> starts(length + 1);
-  from.DocumentStarts(position, *documents, starts);
+  std::vector<int32_t> begins(length + 1);
+  from.DocumentStarts(position, *documents, begins);
   for (size_t i = 0; i < length; ++i) {
-    row.documents[i] = starts[i];
-    row.positions[i] -= starts[i];
-    if (starts[i + 1] != starts[i]) row.weights[i] = 0.0f;
+    if (!starts.empty()) starts[i] = begins[i];
+    if (!positions.empty()) positions[i] = static_cast<int32_t>(i) - begins[i];
+    if (!weights.empty() && begins[i + 1] != begins[i]) weights[i] = 0.0f;
   }
   return OkStatus();
 }

@@ -21,14 +21,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/file_system.h"
+#include "base/sample_schema.h"
 #include "base/status.h"
 #include "data/blend.h"
 #include "data/sample_order.h"
+#include "data/sample_row.h"
 #include "data/token_dataset.h"
 #include "data/token_stream.h"
 
@@ -51,21 +52,16 @@ struct DatasetOptions {
   bool document_mask = false;
 };
 
-// One sample; every span has T elements.
-struct SampleRow {
-  std::span<int32_t> tokens;
-  std::span<int32_t> targets;    // tokens shifted by one
-  std::span<float> weights;      // 1: the target counts
-  std::span<int32_t> positions;  // of the token in its document, else in the row: 0 … T - 1
-  std::span<int32_t> documents;  // where in the row the token's document begins; 0 without a mask
-};
-
 class Dataset {
  public:
   // INVALID_ARGUMENT naming both numbers where the training (or wanted validation) tokens of a
   // dataset hold no row of sequence_length + 1, or where data prepare wrote that a dataset has ids
   // up to more than vocab_size; errors of TokenDataset::Open.
   static StatusOr<Dataset> Open(FileSystem& files, const DatasetOptions& options);
+
+  // The channels (base/sample_schema.h) that its rows give: tokens, targets and weights (1: the target
+  // counts, else 0), with a document mask positions and documents too.
+  const std::vector<ChannelForm>& channels() const { return channels_; }
 
   // What stands at step `step` (from 1) and `slot` (in [0, global_batch_size)).
   struct Origin {
@@ -76,10 +72,11 @@ class Dataset {
   Origin OriginOf(int64_t step, int64_t slot) const;
 
   // Row of step `step` at `slot`. INVALID_ARGUMENT with file and position for a token not below
-  // vocab_size. REQUIRES: spans of T elements.
+  // vocab_size. REQUIRES: `row` wants some of channels(), each with as many elements as a sample of T
+  // tokens has.
   Status Train(int64_t step, int64_t slot, const SampleRow& row) const;
 
-  // REQUIRES: index in [0, validation_samples()), spans of T elements.
+  // REQUIRES: index in [0, validation_samples()), a row as above.
   Status Validation(int64_t index, const SampleRow& row) const;
 
   int64_t datasets() const { return static_cast<int64_t>(parts_.size()); }
@@ -111,8 +108,7 @@ class Dataset {
     int64_t rows;
   };
 
-  Dataset(DatasetOptions options, Blend blend)
-      : options_(std::move(options)), blend_(std::move(blend)) {}
+  Dataset(DatasetOptions options, Blend blend);
   const Source& Part(int64_t dataset) const { return parts_[static_cast<size_t>(dataset)]; }
   Status AddSource(FileSystem& files, const std::string& path);
   void ShareOutValidation();
@@ -121,6 +117,7 @@ class Dataset {
               const SampleRow& row) const;
 
   DatasetOptions options_;
+  std::vector<ChannelForm> channels_;
   Blend blend_;
   std::vector<Source> parts_;
   std::vector<HeldOut> held_out_;

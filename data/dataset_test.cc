@@ -26,7 +26,20 @@ struct Row {
         positions(tokens),
         documents(tokens),
         weights(tokens.size()) {}
-  SampleRow View() { return {tokens, targets, weights, positions, documents}; }
+  // What every dataset gives.
+  SampleRow View() {
+    SampleRow row;
+    row.Add(channels::kTokens, tokens);
+    row.Add(channels::kTargets, targets);
+    row.Add(channels::kWeights, weights);
+    return row;
+  }
+  SampleRow MaskedView() {
+    SampleRow row = View();
+    row.Add(channels::kPositions, positions);
+    row.Add(channels::kDocuments, documents);
+    return row;
+  }
   bool operator==(const Row&) const = default;
   std::vector<int32_t> tokens, targets, positions, documents;
   std::vector<float> weights;
@@ -73,7 +86,6 @@ TEST_F(DatasetTest, ARowIsLengthPlusOneTokensAndRowsAdvanceByTheLength) {
       for (int32_t i = 0; i < 8; ++i) {
         ASSERT_EQ(row.tokens[i], row.tokens[0] + i);
         ASSERT_EQ(row.targets[i], row.tokens[i] + 1);
-        ASSERT_EQ(row.positions[i], i);
         ASSERT_EQ(row.weights[i], 1.0f);
       }
     }
@@ -85,12 +97,48 @@ TEST_F(DatasetTest, ARowIsLengthPlusOneTokensAndRowsAdvanceByTheLength) {
   }
 }
 
-TEST_F(DatasetTest, WithoutADocumentMaskARowIsOneDocument) {
-  const auto dataset = Dataset::Open(files_, Options(Write("d", 10, 3)));
+TEST_F(DatasetTest, SaysWhichChannelsItsRowsGiveAndOfWhatForm) {
+  DatasetOptions options = Options(Write("d", 10, 3));
+  const auto plain = Dataset::Open(files_, options);
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(ToText(plain->channels()), "tokens i32 a token, targets i32 a token, weights f32 a token");
+  options.document_mask = true;
+  const auto masked = Dataset::Open(files_, options);
+  ASSERT_TRUE(masked.ok());
+  EXPECT_EQ(ToText(masked->channels()),
+            "tokens i32 a token, targets i32 a token, weights f32 a token, positions i32 a token, "
+            "documents i32 a token");
+  const SampleSchema schema = CurrentSampleSchema();
+  for (const ChannelForm& form : masked->channels()) {
+    ASSERT_NE(schema.Find(form.name), nullptr) << form.name;
+    EXPECT_EQ(schema.Find(form.name)->form, form);
+  }
+}
+
+TEST_F(DatasetTest, FillsTheChannelsThatARowWantsAndNoOthers) {
+  DatasetOptions options = Options(Write("d", 20, 5));
+  options.document_mask = true;
+  const auto dataset = Dataset::Open(files_, options);
   ASSERT_TRUE(dataset.ok());
-  Row row(8);
-  ASSERT_TRUE(dataset->Train(1, 0, row.View()).ok());
-  EXPECT_EQ(row.documents, std::vector<int32_t>(8, 0));
+  Row whole(8);
+  ASSERT_TRUE(dataset->Train(1, 2, whole.MaskedView()).ok());
+  for (const std::string_view alone : {channels::kTokens, channels::kTargets, channels::kPositions,
+                                       channels::kDocuments}) {
+    std::vector<int32_t> values(8, -1);
+    SampleRow row;
+    row.Add(alone, values);
+    ASSERT_TRUE(dataset->Train(1, 2, row).ok());
+    EXPECT_EQ(values, alone == channels::kTokens      ? whole.tokens
+                      : alone == channels::kTargets   ? whole.targets
+                      : alone == channels::kPositions ? whole.positions
+                                                      : whole.documents)
+        << alone;
+  }
+  std::vector<float> weights(8, -1);
+  SampleRow row;
+  row.Add(channels::kWeights, weights);
+  ASSERT_TRUE(dataset->Train(1, 2, row).ok());
+  EXPECT_EQ(weights, whole.weights);
 }
 
 TEST_F(DatasetTest, ADocumentMaskTellsWhereTheDocumentsOfARowBegin) {
@@ -100,7 +148,7 @@ TEST_F(DatasetTest, ADocumentMaskTellsWhereTheDocumentsOfARowBegin) {
   ASSERT_TRUE(dataset.ok());
   Row row(8);
   for (int64_t slot = 0; slot < 4; ++slot) {
-    ASSERT_TRUE(dataset->Train(1, slot, row.View()).ok());
+    ASSERT_TRUE(dataset->Train(1, slot, row.MaskedView()).ok());
     for (int32_t i = 0; i < 8; ++i) {
       const int32_t begin = std::max(0, row.tokens[i] / 5 * 5 - row.tokens[0]);
       EXPECT_EQ(row.documents[i], begin) << "row at " << row.tokens[0] << " token " << i;

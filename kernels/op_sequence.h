@@ -27,10 +27,10 @@ inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
 }
 
 // Elements of each rank's block of `whole`, cut along dim 0 over `ranks`, in group order.
-inline std::vector<size_t> BlockElements(const model::Value& whole, int ranks) {
+inline std::vector<size_t> BlockElements(const model::Value& whole, const model::RowCut& cut, int ranks) {
   std::vector<size_t> counts;
   for (int rank = 0; rank < ranks; ++rank) {
-    const model::Range rows = model::BalancedRange(whole.dims[0].local, ranks, rank);
+    const model::Range rows = cut.Of(whole.dims[0].local, ranks, rank);
     counts.push_back(static_cast<size_t>(rows.size() * whole.row_elements()));
   }
   return counts;

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/sample_schema.h"
 #include "kernels/testing.h"
 #include "model/initialize.h"
 #include "model/program/control_word.h"
@@ -37,7 +38,7 @@ ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uin
 
 Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
   const model::ChunkInterface& chunk = program_.chunks[0];
-  const int64_t rows = program_.value(chunk.tokens).elements();
+  const int64_t rows = program_.value(chunk.Input(channels::kTokens)).elements();
   int64_t vocabulary = 0;
   int64_t tokens = rows;
   for (const model::Op& op : program_.Ops(0, Piece::kForward)) {
@@ -56,8 +57,8 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
     microbatch.documents.push_back(0.0);
     microbatch.weights.push_back(r % 5 == 4 ? 0.0 : 1.0);
   }
-  if (chunk.samples != model::kNoValue) {
-    const int64_t samples = program_.value(chunk.samples).dims[0].local;
+  if (const model::ValueId slots = chunk.Input(channels::kSlots); slots != model::kNoValue) {
+    const int64_t samples = program_.value(slots).dims[0].local;
     for (int64_t slot = 0; slot < samples; ++slot) {
       microbatch.samples.push_back(1);
       microbatch.samples.push_back(static_cast<double>(slot));
@@ -68,12 +69,14 @@ Microbatch ProgramRun::MakeMicrobatch(uint64_t seed) const {
 
 std::vector<double> ProgramRun::Forward(const Microbatch& microbatch, const RunOptions& options) {
   const model::ChunkInterface& chunk = program_.chunks[0];
-  Write(chunk.tokens, microbatch.tokens);
-  Write(chunk.positions, microbatch.positions);
-  if (chunk.documents != model::kNoValue) Write(chunk.documents, microbatch.documents);
-  if (chunk.samples != model::kNoValue) Write(chunk.samples, microbatch.samples);
-  Write(chunk.targets, microbatch.targets);
-  Write(chunk.weights, microbatch.weights);
+  Write(chunk.Input(channels::kTokens), microbatch.tokens);
+  Write(chunk.Input(channels::kPositions), microbatch.positions);
+  const model::ValueId documents = chunk.Input(channels::kDocuments);
+  if (documents != model::kNoValue) Write(documents, microbatch.documents);
+  const model::ValueId slots = chunk.Input(channels::kSlots);
+  if (slots != model::kNoValue) Write(slots, microbatch.samples);
+  Write(chunk.Input(channels::kTargets), microbatch.targets);
+  Write(chunk.Input(channels::kWeights), microbatch.weights);
   Write(program_.loss_totals, {0.0, 0.0});
   TROUPE_CHECK_OK(executable_->Run(0, Piece::kUnshard, 0, options));
   TROUPE_CHECK_OK(executable_->Run(0, Piece::kForward, 0, options));

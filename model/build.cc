@@ -1,5 +1,7 @@
 #include "model/build.h"
 
+#include "base/check.h"
+#include "base/sample_schema.h"
 #include "model/blocks/attention.h"
 #include "model/blocks/embedding.h"
 #include "model/blocks/experts.h"
@@ -9,6 +11,7 @@
 #include "model/check_options.h"
 #include "model/passes/passes.h"
 #include "model/program/builder.h"
+#include "model/program/channels.h"
 #include "model/program/control_word.h"
 #include "model/program/derivative.h"
 #include "model/program/verifier.h"
@@ -21,13 +24,14 @@ class StageBuilder {
   explicit StageBuilder(const BuildOptions& options)
       : options_(options),
         model_(options.model),
-        builder_(options.mesh, options.compute_dtype, options.zero_stage) {
+        builder_(options.mesh, options.compute_dtype, options.zero_stage, options.shard_run,
+                 options.whole_matrices) {
     const int64_t rows = options.micro_batch_size * options.sequence_length /
                          options.mesh.degrees[Axis::kContext];
     int64_t data_ranks = 1;  // and context ranks
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
     rows_ = {"rows", rows * data_ranks, rows};
-    if (options.sequence_parallel) builder_.ShardRowsOverTensor(rows);
+    if (options.sequence_parallel) builder_.ShardRowsOverTensor(rows, options.tensor_parts);
     for (const ChunkSpec& chunk : options.chunks) {
       has_embedding_ |= chunk.has_embedding;
       has_head_ |= chunk.has_head;
@@ -48,6 +52,7 @@ class StageBuilder {
                         options_.reduce_dtype));
     MarkFirstWriters(program);
     ShareStorage(program);
+    if (options_.tensor_parts > 1) CutTensorTransfers(program, options_.tensor_parts);
     for (int c = 0; c <= builder_.chunk_index(); ++c) TROUPE_RETURN_IF_ERROR(BuildReduce(c));
     if (options_.overlap) {
       Overlap(program);
@@ -57,40 +62,33 @@ class StageBuilder {
     MarkSaved(program);
     TROUPE_RETURN_IF_ERROR(BuildUpdate());
     TROUPE_RETURN_IF_ERROR(VerifyProgram(program));
+    TROUPE_RETURN_IF_ERROR(CheckChannels(program, schema_));
     return std::move(program);
   }
 
  private:
   void BuildForward(const ChunkSpec& spec) {
     builder_.BeginChunk(spec.chunk);
-    const Placement by_rows = RowsPlacement();
     std::vector<Dim> activation = {rows_, {"hidden", model_.hidden_size, model_.hidden_size}};
-    Placement boundary = by_rows;
+    Placement boundary = RowsPlacement();
     if (options_.sequence_parallel) {
       activation[0].local = builder_.TensorRange(rows_.local).size();
-      boundary[Axis::kTensor] = Shard(0);
+      boundary[Axis::kTensor] = builder_.RowsOverTensor();
     }
-    const auto input = [&](const char* name, DType dtype) {
-      return builder_.AddValue(name, dtype, Role::kInput, {rows_}, by_rows);
-    };
     ChunkInterface& chunk = builder_.chunk();
-    chunk.positions = input("positions", DType::kInt32);
-    if (options_.document_mask) {
-      // Of whole samples on every context rank.
-      const Dim whole = {"rows", rows_.global, rows_.local * options_.mesh.degrees[Axis::kContext]};
-      Placement replicated = by_rows;
-      if (whole.local != rows_.local) replicated[Axis::kContext] = Replicated();
-      chunk.documents =
-          builder_.AddValue("documents", DType::kInt32, Role::kInput, {whole}, replicated);
-    }
+    const ValueId positions = ReadChannel(channels::kPositions);
+    const ValueId documents =
+        options_.document_mask ? ReadChannel(channels::kDocuments) : kNoValue;
     const DropoutPolicy dropout = {model_.hidden_dropout, options_.seed, options_.sequence_length};
-    if (dropout.probability > 0 && (spec.has_embedding || spec.block_count > 0)) AddSamples();
+    if (dropout.probability > 0 && (spec.has_embedding || spec.block_count > 0)) {
+      (void)ReadChannel(channels::kSlots);
+    }
     ValueId x;
     if (spec.has_embedding) {
-      chunk.tokens = input("tokens", DType::kInt32);
+      const ValueId tokens = ReadChannel(channels::kTokens);
       table_ = AddVocabularyTable(builder_, model_, "embedding.table", "model.embed_tokens.weight",
                                   model_.tie_word_embeddings && !has_head_);
-      x = BuildEmbedding(builder_, model_, chunk.tokens, builder_.Unsharded(table_), dropout);
+      x = BuildEmbedding(builder_, model_, tokens, builder_.Unsharded(table_), dropout);
     } else {
       x = chunk.input =
           builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, boundary);
@@ -101,13 +99,12 @@ class StageBuilder {
       switch (model_.blocks[block]) {
         case 'A':
           x = BuildAttention(builder_, model_, block,
-                             {x, chunk.positions, chunk.documents, options_.micro_batch_size, tokens,
+                             {x, positions, documents, options_.micro_batch_size, tokens,
                               dropout, options_.ring_attention});
           break;
         case 'E':
-          if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
           x = BuildExperts(builder_, model_, block,
-                           {x, chunk.weights, tokens, options_.spread_experts_over_tensor,
+                           {x, ReadChannel(channels::kWeights), tokens, options_.spread_experts_over_tensor,
                             options_.gather_dispatch, dropout});
           break;
         default:
@@ -123,8 +120,8 @@ class StageBuilder {
                             GradientPlacement(boundary));
       return;
     }
-    chunk.targets = input("targets", DType::kInt32);
-    if (chunk.weights == kNoValue) chunk.weights = input("weights", DType::kFloat32);
+    const ValueId targets = ReadChannel(channels::kTargets);
+    const ValueId weights = ReadChannel(channels::kWeights);
     const ValueId norm = AddNorm(builder_, model_, "head.norm", "model.norm.weight");
     const bool shared = model_.tie_word_embeddings && has_embedding_;
     const int table =
@@ -140,22 +137,34 @@ class StageBuilder {
                                       {DType::kFloat64, {{"totals", 2, 2}}, partial, {}});
     BuildHead(
         builder_, model_,
-        {x, builder_.Unsharded(table), norm, chunk.targets, chunk.weights, program.loss_totals,
+        {x, builder_.Unsharded(table), norm, targets, weights, program.loss_totals,
          options_.z_loss_coef});
   }
 
-  // Which samples the present chunk's rows are of: equal on context and tensor ranks.
-  void AddSamples() {
-    int64_t data_ranks = 1;
-    Placement by_samples = RowsPlacement();
-    by_samples[Axis::kContext] = Replicated();
-    for (const Axis axis : kDataAxes) {
-      if (by_samples[axis] != Replicated()) data_ranks *= options_.mesh.degrees[axis];
+  // The value of a channel that the present chunk reads, in the schema's form; made when it is first
+  // asked for. Equal on tensor ranks, and, where it is not of the rank's own tokens, on context ranks.
+  ValueId ReadChannel(std::string_view name) {
+    ChunkInterface& chunk = builder_.chunk();
+    if (const ValueId there = chunk.Input(name); there != kNoValue) return there;
+    const Channel* const channel = schema_.Find(name);
+    TROUPE_CHECK(channel != nullptr, "no channel is named {}", name);
+    const ChannelForm& form = channel->form;
+    const int64_t context = options_.mesh.degrees[Axis::kContext];
+    Dim first = rows_;
+    Placement placement = RowsPlacement();
+    if (form.extent == ChannelExtent::kSample) {
+      first = {"samples", rows_.global / options_.sequence_length, options_.micro_batch_size};
+      placement[Axis::kContext] = Replicated();
+    } else if (channel->whole_samples && context > 1) {
+      first.local *= context;
+      placement[Axis::kContext] = Replicated();
     }
-    const int64_t samples = options_.micro_batch_size;
-    builder_.chunk().samples =
-        builder_.AddValue("samples", DType::kInt32, Role::kInput,
-                          {{"samples", samples * data_ranks, samples}, {"lanes", 2, 2}}, by_samples);
+    std::vector<Dim> dims = {first};
+    if (form.lanes > 1) dims.push_back({"lanes", form.lanes, form.lanes});
+    const DType dtype = form.type == ChannelType::kInt32 ? DType::kInt32 : DType::kFloat32;
+    const ValueId value = builder_.AddValue(form.name, dtype, Role::kInput, dims, placement);
+    chunk.channels.push_back({form.name, value});
+    return value;
   }
 
   // The view of a gradient after a reduction.
@@ -184,8 +193,8 @@ class StageBuilder {
     const ValueId view = AppendValue(program, whole.name + ".scattered", Role::kGradient,
                                      whole.chunk, std::move(types[0]));
     const Range rows =
-        BalancedRange(whole.dims[0].local, GroupSize(program.mesh, attributes.group),
-                      IndexInGroup(program.mesh, attributes.group));
+        attributes.cut.Of(whole.dims[0].local, GroupSize(program.mesh, attributes.group),
+                          IndexInGroup(program.mesh, attributes.group));
     program.values[view].view_of = entry.gradient;
     program.values[view].view_offset = rows.begin * whole.row_elements();
     return view;
@@ -226,7 +235,8 @@ class StageBuilder {
       for (auto entry = begin; entry != end; ++entry) {
         ValueId sum = (*entry)->gradient;
         if (options_.zero_stage == 1) {
-          const CollectiveAttributes scatter = OfGradients((*entry)->shard_group);
+          CollectiveAttributes scatter = OfGradients((*entry)->shards[0].group);
+          scatter.cut = (*entry)->shards[0].cut;
           TROUPE_ASSIGN_OR_RETURN(sum, ScatteredView(**entry, scatter));
           reduce.push_back({.kind = OpKind::kReduceScatter,
                             .attributes = scatter,
@@ -335,6 +345,7 @@ class StageBuilder {
 
   const BuildOptions& options_;
   const ModelConfig& model_;
+  const SampleSchema schema_ = CurrentSampleSchema();
   ProgramBuilder builder_;
   Dim rows_;
   bool has_embedding_ = false, has_head_ = false;

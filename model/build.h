@@ -32,6 +32,9 @@ struct BuildOptions {
   // Between products the rows of activations are sharded over tensor, whose sums are then scattered
   // and gathered instead of reduced whole: the same traffic, norms and residuals by parts.
   bool sequence_parallel = false;
+  // Equal parts of a microbatch's rows of which one travels between tensor ranks while a product computes another;
+  // 1: a product's rows travel whole. Of models without experts.
+  int tensor_parts = 1;
   // Experts are spread over expert × tensor, nothing of them is split; else the weights of each are split
   // over tensor. Needs sequence_parallel.
   bool spread_experts_over_tensor = false;
@@ -55,6 +58,14 @@ struct BuildOptions {
   // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
   // 1 the optimizer and its float32 masters, 2 gradients too, 3 parameters too.
   int zero_stage = 0;
+  // Of stage 3: data_shard is cut into runs of so many neighbours (0: it is not). Rows are cut by place in a run (×
+  // expert) first and over the runs inside that: once a step a rank gathers what the runs have of its place and holds
+  // it, F and B gather within the run alone, and gradients are scattered within it before they are across.
+  int shard_run = 0;
+  // Matrices (vocabulary tables apart) are not cut between the ranks that shard them: each is whole, within its tensor
+  // slice, on one of them, as optimizers of matrices need it at Update; a bank's experts lie whole on several. Of
+  // stages 1 to 3.
+  bool whole_matrices = false;
   // Off in tests and benchmarks only: every collective is waited for where it is begun.
   bool overlap = true;
   // Off in tests only: the unfused program is the reference of the fused one.

@@ -111,6 +111,14 @@ Status CheckPlace(const BuildOptions& options) {
   }
   if (options.zero_stage < 0 || options.zero_stage > 3)
     return InvalidArgument("zero_stage {} is not from 0 to 3", options.zero_stage);
+  const int shards = mesh.degrees[Axis::kDataShard];
+  if (options.shard_run != 0 && (options.zero_stage != 3 || options.shard_run < 2 ||
+                                 options.shard_run >= shards || shards % options.shard_run != 0)) {
+    return InvalidArgument(
+        "runs of {} data_shard ranks under zero_stage {}: they are of stage 3, of two at least, and "
+        "more than one makes up data_parallel_shard_degree {}",
+        options.shard_run, options.zero_stage, shards);
+  }
   if (options.micro_batch_size < 1 || options.sequence_length < 1) {
     return InvalidArgument("micro_batch_size {} and sequence_length {} must be positive",
                            options.micro_batch_size, options.sequence_length);
@@ -145,6 +153,18 @@ Status CheckPlace(const BuildOptions& options) {
         "{} rows (micro_batch_size {} · sequence_length {}) are below tensor_parallel_degree {}, "
         "over which sequence_parallel shards them",
         rows, options.micro_batch_size, options.sequence_length, mesh.degrees[Axis::kTensor]);
+  }
+  const int64_t shares = options.sequence_parallel ? mesh.degrees[Axis::kTensor] : 1;
+  if (options.tensor_parts < 1 ||
+      (options.tensor_parts > 1 && rows % (options.tensor_parts * shares) != 0)) {
+    return InvalidArgument(
+        "{} rows (micro_batch_size {} · sequence_length {}) must be a multiple of tensor_parallel_parts {} "
+        "× {} ranks that shard them",
+        rows, options.micro_batch_size, options.sequence_length, options.tensor_parts, shares);
+  }
+  if (options.tensor_parts > 1 && HasExperts(options.model)) {
+    return InvalidArgument("tensor_parallel_parts {} of a model with block E: its routers take whole rows",
+                           options.tensor_parts);
   }
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));

@@ -11,7 +11,8 @@ constexpr double kAsShort = 1.01;  // of the shortest step
 struct Candidate {
   ScheduleKind kind;
   PipelineShape shape;
-  double makespan;
+  ScheduleCosts costs;
+  double seconds;  // of a step, or whatever unit the costs are in
   double bubble_ratio;
   double peak;  // microbatches of a whole stage that the fullest rank keeps alive
 };
@@ -24,13 +25,13 @@ std::string NameOf(ScheduleKind kind, int chunks_per_stage) {
 std::string ToText(const Candidate& candidate, double shortest) {
   return fmt::format("{}: step {:.3f} of the shortest, bubble {:.1f}%, at most {:.4g} microbatches alive",
                      NameOf(candidate.kind, candidate.shape.chunks_per_stage),
-                     candidate.makespan / shortest, 100 * candidate.bubble_ratio, candidate.peak);
+                     candidate.seconds / shortest, 100 * candidate.bubble_ratio, candidate.peak);
 }
 
 }  // namespace
 
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
-                                        int microbatches, const CostsOfChunks& costs_of_chunks) {
+                                        int microbatches, const CostsOfSchedule& costs_of_schedule) {
   std::vector<Candidate> candidates;
   std::vector<std::string> refused;
   for (const ScheduleKind kind : kScheduleKinds) {
@@ -43,16 +44,17 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
       refuse(fits);
       continue;
     }
-    const auto costs = costs_of_chunks(shape.chunks());
+    const Schedule schedule = MakeSchedule(kind, shape);
+    auto costs = costs_of_schedule(schedule);
     if (!costs.ok()) {
       refuse(costs.status());
       continue;
     }
-    TROUPE_ASSIGN_OR_RETURN(const SimulationResult result,
-                            Simulate(MakeSchedule(kind, shape), *costs));
+    TROUPE_ASSIGN_OR_RETURN(const SimulationResult result, Simulate(schedule, costs->chunks));
     const int peak = *std::max_element(result.peak_live_activations.begin(),
                                        result.peak_live_activations.end());
-    candidates.push_back({kind, shape, result.makespan, result.bubble_ratio,
+    const double seconds = result.makespan + costs->once;
+    candidates.push_back({kind, shape, *std::move(costs), seconds, result.bubble_ratio,
                           static_cast<double>(peak) / chunks});
   }
   if (candidates.empty()) {
@@ -61,16 +63,17 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
     return InvalidArgument("no schedule runs {} stages with {} microbatches: {}", stages,
                            microbatches, text);
   }
-  double shortest = candidates.front().makespan;
-  for (const Candidate& candidate : candidates) shortest = std::min(shortest, candidate.makespan);
+  double shortest = candidates.front().seconds;
+  for (const Candidate& candidate : candidates) shortest = std::min(shortest, candidate.seconds);
   const auto rank = [&](const Candidate& candidate) {
-    const bool as_short = candidate.makespan <= kAsShort * shortest;
-    return std::tuple(!as_short, as_short ? candidate.peak : candidate.makespan, candidate.peak,
+    const bool as_short = candidate.seconds <= kAsShort * shortest;
+    return std::tuple(!as_short, as_short ? candidate.peak : candidate.seconds, candidate.peak,
                       candidate.shape.chunks_per_stage);
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
-  ScheduleChoice choice{candidates.front().kind, candidates.front().shape, {}};
+  ScheduleChoice choice{candidates.front().kind, candidates.front().shape,
+                        candidates.front().costs, {}};
   for (const Candidate& candidate : candidates) {
     choice.reasons.push_back((choice.reasons.empty() ? "chosen: " : "") + ToText(candidate, shortest));
   }

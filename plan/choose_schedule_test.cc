@@ -10,12 +10,14 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 
 // A stage of cost 1, 1, 1 and at most `blocks` chunks.
-CostsOfChunks EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
-  return [=](int chunks) -> StatusOr<std::vector<ActionCosts>> {
+CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
+  return [=](const Schedule& schedule) -> StatusOr<ScheduleCosts> {
+    const int chunks = stages * static_cast<int>(schedule.chunks[0].size());
     if (chunks > blocks) return InvalidArgument("{} blocks are fewer than {}", blocks, chunks);
     const double part = static_cast<double>(stages) / chunks;
-    return std::vector<ActionCosts>(chunks, {part * stage.forward, part * stage.input_gradient,
-                                             part * stage.weight_gradient});
+    return ScheduleCosts{std::vector<ActionCosts>(
+        chunks,
+        {part * stage.forward, part * stage.input_gradient, part * stage.weight_gradient})};
   };
 }
 

@@ -27,9 +27,7 @@ void CheckLink(const std::string& key, const v1::LinkProfile& link, Violations& 
 
 }  // namespace
 
-StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name) {
-  v1::DeviceProfile profile;
-  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &profile));
+Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
   Violations violations;
   Positive("memory_bytes", profile.has_memory_bytes(), static_cast<double>(profile.memory_bytes()),
            violations);
@@ -56,7 +54,13 @@ StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::strin
            violations);
   CheckLink("island", profile.island(), violations);
   CheckLink("fabric", profile.fabric(), violations);
-  TROUPE_RETURN_IF_ERROR(Annotate(violations.ToStatus(), std::string(file_name)));
+  return violations.ToStatus();
+}
+
+StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name) {
+  v1::DeviceProfile profile;
+  TROUPE_RETURN_IF_ERROR(ParseKeys(text, file_name, &profile));
+  TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(profile), std::string(file_name)));
   return profile;
 }
 

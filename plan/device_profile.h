@@ -15,6 +15,9 @@ namespace troupe {
 // for every error found.
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name);
 
+// INVALID_ARGUMENT with every key that is absent or out of range.
+Status CheckDeviceProfile(const v1::DeviceProfile& profile);
+
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_DEVICE_PROFILE_H_

@@ -156,6 +156,7 @@ void ApplyDefaults(v1::JobSpec* spec) {
     TROUPE_DEFAULT(parallelism, zero_stage, 3);
     if (parallelism->zero_stage() == 3) TROUPE_DEFAULT(parallelism, reshard_after_forward, "true");
   }
+  TROUPE_DEFAULT(parallelism, shard_whole_matrices, false);
   TROUPE_DEFAULT(parallelism, tensor_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, sequence_parallel, false);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_degree, 1);

@@ -14,10 +14,11 @@
 namespace troupe {
 namespace {
 
-// What a stage's program, memory and time depend on: what its chunks hold, which neighbours share its rank, how many
-// microbatches it keeps alive, and where in an island it begins.
-StatusOr<std::string> KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
-                                  int pipe_rank) {
+// What a stage's program and time depend on: what its chunks hold, which neighbours share its rank,
+// and where in an island it begins. Its memory depends on how many microbatches it keeps alive as
+// well.
+std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank,
+                        bool split_backward) {
   const auto is_here = [&](int chunk) {
     return chunk >= 0 && chunk < plan.chunks_size() && plan.chunks(chunk).pipe_rank() == pipe_rank;
   };
@@ -28,33 +29,90 @@ StatusOr<std::string> KindOfStage(const v1::Plan& plan, const v1::DeviceProfile&
                         chunk.has_head() ? "h" : "", is_here(chunk.chunk() - 1) ? "<" : "",
                         is_here(chunk.chunk() + 1) ? ">" : "");
   }
-  TROUPE_ASSIGN_OR_RETURN(const LiveMicrobatches live, CountLiveMicrobatches(plan, pipe_rank));
-  for (const int count : live.of_chunk) kind += fmt::format("{} ", count);
   const int first = Mesh(plan.mesh()).RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
-  return fmt::format("{}{} {}", kind, live.split_backward, first % profile.devices_per_island());
+  return fmt::format("{}{} {}", kind, split_backward, first % profile.devices_per_island());
 }
+
+struct Stage {
+  StageMemory memory;
+  StageTime time;
+};
+
+// What the stages from the first on leave no schedule to avoid.
+class StepBound {
+ public:
+  StepBound(int microbatches, bool split_backward)
+      : microbatches_(microbatches), split_backward_(split_backward) {}
+
+  // The next stage: it begins with its first chunk, which waits for the forward of every chunk
+  // before it; where I and W are not apart it ends with that chunk, for which every chunk before it
+  // waits.
+  void Add(const StageTime& stage) {
+    double busy = 0;
+    for (const ActionCosts& chunk : stage.chunks) {
+      busy += chunk.forward + chunk.input_gradient + chunk.weight_gradient;
+    }
+    in_schedule_ = std::max(in_schedule_, waits_ + microbatches_ * busy);
+    outside_schedule_ = std::max(outside_schedule_, stage.outside_schedule);
+    const ActionCosts& first = stage.chunks.front();
+    waits_ += first.forward;
+    if (!split_backward_) waits_ += first.input_gradient + first.weight_gradient;
+  }
+
+  double seconds() const { return kRounding * (in_schedule_ + outside_schedule_); }
+
+ private:
+  // Sums of so many summands differ by their order.
+  static constexpr double kRounding = 1 - 1e-9;
+
+  const int microbatches_;
+  const bool split_backward_;
+  double waits_ = 0;
+  double in_schedule_ = 0;
+  double outside_schedule_ = 0;
+};
 
 }  // namespace
 
-StatusOr<LayoutEstimate> EstimateLayout(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
+StatusOr<LayoutEstimate> EstimateLayout(const v1::JobSpec& spec, const v1::DeviceProfile& profile,
+                                        double too_slow_seconds) {
   TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeBarePlan(spec));
-  LayoutEstimate estimate;
-  std::map<std::string, StageTime> times;
-  std::vector<StageTime> stages;
-  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
-    TROUPE_ASSIGN_OR_RETURN(const std::string kind, KindOfStage(plan, profile, pipe_rank));
-    auto found = times.find(kind);
-    if (found == times.end()) {
-      TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, plan, pipe_rank));
-      TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, plan, pipe_rank, program));
-      estimate.memory_bytes = std::max(estimate.memory_bytes, cost.memory.total_bytes());
-      if (estimate.memory_bytes > profile.memory_bytes()) return estimate;
-      found = times.emplace(kind, TimeOfStage(plan, profile, peak, pipe_rank, program)).first;
-    }
-    stages.push_back(found->second);
+  TROUPE_ASSIGN_OR_RETURN(const BarePlan bare, MakeBarePlan(spec, &profile));
+  const auto& [plan, schedule] = bare;
+  std::vector<LiveMicrobatches> live;
+  bool split_backward = false;
+  for (const auto& actions : schedule.actions) {
+    live.push_back(CountLiveMicrobatches(actions));
+    split_backward |= live.back().split_backward;
   }
-  TROUPE_ASSIGN_OR_RETURN(estimate.time, StepTimeOf(plan, peak, stages));
+  LayoutEstimate estimate;
+  StepBound bound(schedule.microbatches, split_backward);
+  std::map<std::string, Stage> kinds;
+  std::vector<StageTime> times;
+  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
+    const auto& [of_chunk, splits] = live[static_cast<size_t>(pipe_rank)];
+    const auto fits = [&](const StageMemory& memory) {
+      estimate.memory_bytes = std::max(estimate.memory_bytes, memory.bytes(of_chunk));
+      return estimate.memory_bytes <= profile.memory_bytes();
+    };
+    const std::string kind = KindOfStage(plan, profile, pipe_rank, splits);
+    auto found = kinds.find(kind);
+    if (found == kinds.end()) {
+      TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, plan, pipe_rank));
+      StageMemory memory = MemoryOfStage(spec, plan, program, splits);
+      if (!fits(memory)) return estimate;
+      const StageRun run = {pipe_rank, schedule.microbatches, splits};
+      StageTime time = TimeOfStage(plan, profile, peak, run, program);
+      found = kinds.emplace(kind, Stage{std::move(memory), std::move(time)}).first;
+    }
+    const Stage& stage = found->second;
+    if (!fits(stage.memory)) return estimate;
+    bound.Add(stage.time);
+    estimate.seconds_at_least = bound.seconds();
+    if (estimate.seconds_at_least >= too_slow_seconds) return estimate;
+    times.push_back(stage.time);
+  }
+  TROUPE_ASSIGN_OR_RETURN(estimate.time, StepTimeOf(plan, schedule, peak, times));
   return estimate;
 }
 

@@ -9,15 +9,20 @@
 
 #include "model/config.h"
 #include "plan/choose_schedule.h"
+#include "plan/cut_model.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/mesh.h"
-#include "plan/partition.h"
 #include "plan/plan_words.h"
+#include "plan/read_channels.h"
+#include "plan/reshard.h"
+#include "plan/schedule_costs.h"
 #include "plan/schedules/schedules.h"
 #include "plan/schedules/simulator.h"
 #include "plan/stage_cost.h"
 #include "plan/stage_inputs.h"
+#include "plan/step_time.h"
+#include "plan/tensor_parts.h"
 #include "plan/validate.h"
 
 namespace troupe {
@@ -25,52 +30,9 @@ namespace {
 
 using model::Axis;
 
-StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces) {
-  const double samples = static_cast<double>(spec.training().micro_batch_size());
-  const double tokens = static_cast<double>(spec.training().sequence_length());
-  PartitionCosts costs;
-  for (char block : model.blocks) {
-    costs.blocks.push_back(BlockForwardFlops(model, block, samples, tokens));
-  }
-  costs.head = HeadForwardFlops(model, samples, tokens);
-  const auto& split_points = spec.parallelism().pipeline_parallel_split_points();
-  if (split_points.empty()) return PartitionByCost(costs, pieces);
-  if (split_points.size() != pieces - 1) {
-    return InvalidArgument("{} split points do not make {} chunks", split_points.size(), pieces);
-  }
-  return PartitionAt(costs, std::vector<int64_t>(split_points.begin(), split_points.end()));
-}
-
-// F, I and W of each chunk of the cut, in FLOPs.
-std::vector<ActionCosts> CostsOf(const Partition& partition, const v1::JobSpec& spec,
-                                 const model::ModelConfig& model) {
-  const double samples = static_cast<double>(spec.training().micro_batch_size());
-  const double tokens = static_cast<double>(spec.training().sequence_length());
-  // A block that is computed again is so when the gradient of its inputs begins.
-  const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
-                              !spec.activation_recomputation().has_num_layers();
-  std::vector<ActionCosts> costs;
-  const auto add = [&costs](const PassFlops& flops) {
-    costs.back().forward += flops.forward;
-    costs.back().input_gradient += flops.input_gradient;
-    costs.back().weight_gradient += flops.weight_gradient;
-  };
-  for (size_t piece = 0; piece < partition.first_block.size(); ++piece) {
-    const bool last = piece + 1 == partition.first_block.size();
-    costs.push_back({0, 0, 0});
-    const int end = last ? model.num_blocks() : partition.first_block[piece + 1];
-    for (int block = partition.first_block[piece]; block < end; ++block) {
-      const PassFlops flops = BlockPassFlops(model, model.blocks[block], samples, tokens);
-      add(flops);
-      if (recomputes_all) costs.back().input_gradient += flops.forward;
-    }
-    if (last) add(HeadPassFlops(model, samples, tokens));
-  }
-  return costs;
-}
-
 // The job's own schedule, or the one that `auto` takes, which the plan then gives reasons for.
-StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model, v1::Plan* plan) {
+StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model,
+                              const v1::DeviceProfile* profile, v1::Plan* plan) {
   const auto& parallelism = spec.parallelism();
   const int stages = plan->mesh().pipe();
   const int microbatches = MakeBatchGeometry(spec.training(), Mesh(plan->mesh())).microbatches();
@@ -81,13 +43,12 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
   if (parallelism.pipeline_parallel_schedule() == kAutoSchedule) {
     TROUPE_ASSIGN_OR_RETURN(
         ScheduleChoice choice,
-        ChooseSchedule(stages, chunks, microbatches,
-                       [&](int pieces) -> StatusOr<std::vector<ActionCosts>> {
-                         TROUPE_ASSIGN_OR_RETURN(const Partition partition,
-                                                 CutModel(spec, model, pieces));
-                         return CostsOf(partition, spec, model);
-                       }));
+        ChooseSchedule(stages, chunks, microbatches, [&](const Schedule& schedule) {
+          return profile != nullptr ? SecondsOfSchedule(spec, model, *plan, schedule, *profile)
+                                    : FlopsOfSchedule(spec, model, schedule);
+        }));
     for (std::string& line : choice.reasons) plan->add_schedule_choice(std::move(line));
+    plan->add_schedule_choice(CostsLine(choice.costs, profile));
     return MakeSchedule(choice.kind, choice.shape);
   }
   const auto named = FindSchedule(parallelism.pipeline_parallel_schedule());
@@ -98,50 +59,6 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
   const PipelineShape shape{stages, chunks.value_or(named->default_chunks_per_stage), microbatches};
   TROUPE_RETURN_IF_ERROR(CheckShape(named->kind, shape));
   return MakeSchedule(named->kind, shape);
-}
-
-Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const Schedule& schedule,
-                 v1::Plan* plan) {
-  std::vector<int> pipe_rank_of_chunk;
-  for (size_t rank = 0; rank < schedule.chunks.size(); ++rank) {
-    for (const int chunk : schedule.chunks[rank]) {
-      if (static_cast<size_t>(chunk) >= pipe_rank_of_chunk.size()) pipe_rank_of_chunk.resize(chunk + 1);
-      pipe_rank_of_chunk[chunk] = static_cast<int>(rank);
-    }
-  }
-  const int pieces = static_cast<int>(pipe_rank_of_chunk.size());
-  TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, pieces));
-  for (int piece = 0; piece < pieces; ++piece) {
-    const int first = partition.first_block[piece];
-    const int end = piece + 1 < pieces ? partition.first_block[piece + 1] : model.num_blocks();
-    auto* chunk = plan->add_chunks();
-    chunk->set_chunk(piece);
-    chunk->set_pipe_rank(pipe_rank_of_chunk[piece]);
-    chunk->set_first_block(first);
-    chunk->set_block_count(end - first);
-    chunk->set_blocks(model.blocks.substr(first, end - first));
-    chunk->set_has_embedding(piece == 0);
-    chunk->set_has_head(piece == pieces - 1);
-    int64_t parameters = 0;
-    for (char block : chunk->blocks()) parameters += BlockParameters(model, block);
-    if (chunk->has_embedding()) parameters += EmbeddingParameters(model);
-    if (chunk->has_head()) {
-      parameters += HeadParameters(model);
-      // A tied matrix counts once where one rank has both ends of the model.
-      const bool has_both = pipe_rank_of_chunk.front() == pipe_rank_of_chunk.back();
-      if (has_both && model.tie_word_embeddings) parameters -= EmbeddingParameters(model);
-    }
-    chunk->set_parameters(parameters);
-    chunk->set_forward_flops(partition.piece_cost[piece]);
-  }
-  plan->set_imbalance(partition.imbalance());
-  plan->set_parameters(ModelParameters(model));
-  const double tokens = static_cast<double>(spec.training().sequence_length());
-  plan->set_model_flops_per_step(
-      ModelFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
-  plan->set_attention_flops_per_step(
-      AttentionFlops(model, static_cast<double>(spec.training().global_batch_size()), tokens));
-  return OkStatus();
 }
 
 Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
@@ -161,15 +78,17 @@ Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
   return OkStatus();
 }
 
-// Memory of each pipe rank, and per axis and purpose the most that any rank sends.
+// Memory of each pipe rank, the channels of samples that they read, and per axis and purpose the most that any rank sends.
 Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   plan->clear_memory();
   plan->clear_traffic();
   double recomputed_flops = 0;
+  ReadChannels channels(CurrentSampleSchema());
   const int ranks_per_stage = Mesh(plan->mesh()).ranks() / plan->mesh().pipe();
   std::map<std::pair<std::string, std::string>, double> traffic;
   for (int pipe_rank = 0; pipe_rank < plan->mesh().pipe(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));
+    TROUPE_RETURN_IF_ERROR(channels.Add(program));
     TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank, program));
     *plan->add_memory() = cost.memory;
     recomputed_flops += ranks_per_stage * cost.recomputed_flops;
@@ -179,6 +98,7 @@ Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
     }
   }
   plan->set_recomputed_flops_per_step(recomputed_flops);
+  TROUPE_ASSIGN_OR_RETURN(*plan->mutable_samples(), channels.ToProto());
   for (const auto& [key, bytes] : traffic) {
     auto* entry = plan->add_traffic();
     entry->set_axis(key.first);
@@ -218,12 +138,32 @@ std::string DigestOf(const v1::JobSpec& spec, const v1::Plan& plan) {
   *part.mutable_device() = plan.device();
   part.set_threads_per_rank(plan.threads_per_rank());
   part.set_control_lag_steps(plan.control_lag_steps());
+  part.set_tensor_parallel_parts(plan.tensor_parallel_parts());
+  // Not the version: a schema that knows more changes nothing.
+  if (plan.has_samples()) *part.mutable_samples()->mutable_channels() = plan.samples().channels();
   const std::string bytes = part.SerializeAsString() + job.SerializeAsString();
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), hash);
   std::string text = "sha256:";
   for (unsigned char byte : hash) text += fmt::format("{:02x}", byte);
   return text;
+}
+
+// What is left to the planner is chosen by how long it takes.
+bool ChoosesByProfile(const v1::JobSpec& spec) {
+  return (spec.parallelism().pipeline_parallel_schedule() == kAutoSchedule &&
+          spec.parallelism().pipeline_parallel_degree() > 1) ||
+         ChoosesTensorParts(spec);
+}
+
+// That of the first rank's device, of whose kind all are; null where it announced none.
+const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView& cluster) {
+  const v1::RankPlacement& first = gang.ranks.front();
+  for (const ClusterDevice& device : cluster.free_devices) {
+    if (device.worker != first.worker() || device.device.index() != first.device()) continue;
+    return device.device.has_profile() ? &device.device.profile() : nullptr;
+  }
+  return nullptr;
 }
 
 // What the ranks of `placed` need on each host where that is more than the devices of `cluster`
@@ -288,23 +228,28 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
   return complete;
 }
 
-StatusOr<v1::Plan> MakeBarePlan(const v1::JobSpec& spec) {
+StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile) {
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
   const Mesh mesh(spec.parallelism());
-  v1::Plan plan;
-  *plan.mutable_mesh() = mesh.ToProto();
-  TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(spec, model, &plan));
-  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &plan));
-  TROUPE_RETURN_IF_ERROR(AddSchedule(schedule, &plan));
-  *plan.mutable_bucket() =
-      MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
-  return plan;
+  BarePlan bare;
+  *bare.plan.mutable_mesh() = mesh.ToProto();
+  *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
+  bare.plan.set_tensor_parallel_parts(
+      static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
+  TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, profile, &bare.plan));
+  TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, bare.schedule, &bare.plan));
+  return bare;
 }
 
-StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
+StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile) {
+  if (profile != nullptr && profile->ByteSizeLong() == 0) profile = nullptr;
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kPlan));
   TROUPE_ASSIGN_OR_RETURN(const model::ModelConfig model, MakeModelConfig(spec.model()));
-  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, MakeBarePlan(spec));
+  TROUPE_ASSIGN_OR_RETURN(BarePlan bare, MakeBarePlan(spec, profile));
+  v1::Plan& plan = bare.plan;
+  if (profile != nullptr) *plan.mutable_device_profile() = *profile;
+  TROUPE_RETURN_IF_ERROR(AddSchedule(bare.schedule, &plan));
+  if (profile != nullptr) TROUPE_RETURN_IF_ERROR(ChooseTensorParts(spec, *profile, &plan));
   const Mesh mesh(spec.parallelism());
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
     auto* placement = plan.add_ranks();
@@ -318,7 +263,7 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec) {
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
   plan.set_digest(DigestOf(spec, plan));
-  return plan;
+  return std::move(bare.plan);
 }
 
 StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
@@ -326,8 +271,13 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
   const bool frozen = plan.has_device();
   TROUPE_ASSIGN_OR_RETURN(GangPlacement gang,
                           PlaceGang(plan.mesh(), spec.devices(), cluster,
-                                    frozen ? &plan.device() : nullptr));
+                                    frozen ? &plan.device() : nullptr,
+                                    ShardRun(spec.parallelism())));
   v1::Plan placed = plan;
+  const v1::DeviceProfile* const profile = ProfileOf(gang, cluster);
+  if (!frozen && ChoosesByProfile(spec) && profile != nullptr && PeakFor(spec, *profile).ok()) {
+    TROUPE_ASSIGN_OR_RETURN(placed, MakeUnplacedPlan(spec, profile));
+  }
   placed.clear_ranks();
   for (auto& rank : gang.ranks) *placed.add_ranks() = std::move(rank);
   if (!frozen) {
@@ -335,10 +285,10 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     placed.set_threads_per_rank(gang.threads_per_rank);
   }
   // A plan that was made anew and given the frozen device has the digest of one without until here.
-  if (std::string digest = DigestOf(spec, placed); !frozen || digest != plan.digest()) {
-    placed.set_digest(std::move(digest));
+  if (!frozen || DigestOf(spec, placed) != plan.digest()) {
     // Scratch memory grows with the threads of a rank, which are known by now.
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
+    placed.set_digest(DigestOf(spec, placed));
   }
   AddMissing(MemoryWarnings(placed, cluster), &placed);
   AddMissing(std::move(gang.warnings), &placed);
@@ -365,9 +315,11 @@ std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices) {
   const int64_t ranks_per_shard = ranks_per_replica / shards;
   for (int64_t fewer = std::min(shards - 1, devices / ranks_per_shard); fewer >= 1; --fewer) {
     parallelism->set_data_parallel_shard_degree(fewer);
+    KeepReshard(spec.parallelism(), parallelism);
     if (fewer == 1) {
       parallelism->clear_zero_stage();
       parallelism->clear_reshard_after_forward();
+      parallelism->set_shard_whole_matrices(false);
     }
     if (ValidateJobSpec(candidate, JobPurpose::kPlan).ok()) return candidate;
   }

@@ -187,6 +187,35 @@ TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
   EXPECT_EQ(alone->digest(), blend->digest());  // the bits of a step's operations, not of its samples
 }
 
+TEST(MakePlanTest, RecordsTheChannelsOfSamplesThatItsStagesRead) {
+  const auto plain = PlanWith({"parallelism.pipeline_parallel_degree=2"});
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_THAT(PlanToText(*plain), HasSubstr("\nsamples: schema 1: tokens i32 a token, targets i32 a token, weights "
+                                            "f32 a token, positions i32 a token\n"));
+  const auto masked =
+      PlanWith({"parallelism.pipeline_parallel_degree=2", "data.document_mask=true", "model.hidden_dropout=0.1"});
+  ASSERT_TRUE(masked.ok()) << masked.status();
+  const Json samples = Json::parse(PlanToJson(*masked))["samples"];
+  EXPECT_EQ(samples["schema_version"], 1);
+  ASSERT_EQ(samples["channels"].size(), 6u);
+  EXPECT_EQ(samples["channels"][4].dump(), R"({"extent":"token","lanes":1,"name":"documents","type":"i32"})");
+  EXPECT_EQ(samples["channels"][5].dump(), R"({"extent":"sample","lanes":2,"name":"slots","type":"i32"})");
+  // The operations of a step are others; a later schema alone changes none.
+  EXPECT_NE(masked->digest(), plain->digest());
+}
+
+TEST(MakePlanTest, APlanOfBeforeChannelsWereRecordedGetsThemWhenItIsPlaced) {
+  const v1::JobSpec spec = JobWith({});
+  const ClusterView cluster = ImaginedCluster(1, "cpu");
+  v1::Plan old = MakeUnplacedPlan(spec).value();
+  old.clear_samples();
+  const auto placed = PlacePlan(spec, old, cluster);
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->samples().channels_size(), 4);
+  EXPECT_EQ(placed->digest(), MakePlan(spec, cluster)->digest());
+  EXPECT_EQ(PlacePlan(spec, *placed, cluster)->digest(), placed->digest());
+}
+
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
   const auto plan = PlanWith({});
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -316,9 +345,9 @@ TEST(MakePlanTest, AutoChoosesOnceAndSaysWhy) {
                               "pipeline_parallel_schedule: auto}"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_NE(plan->schedule().name(), "auto");
-  ASSERT_EQ(plan->schedule_choice_size(), 6);
+  ASSERT_EQ(plan->schedule_choice_size(), 7);
   EXPECT_THAT(plan->schedule_choice(0), ::testing::StartsWith("chosen: " + plan->schedule().name()));
-  EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + plan->schedule_choice(5) + "\n"));
+  EXPECT_THAT(PlanToText(*plan), HasSubstr("\n  " + plan->schedule_choice(6) + "\n"));
   const auto one = PlanWith({"parallelism.pipeline_parallel_schedule=auto"});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->schedule().name(), "1F1B");

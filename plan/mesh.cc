@@ -1,6 +1,7 @@
 #include "plan/mesh.h"
 
 #include "base/check.h"
+#include "model/program/op.h"
 
 namespace troupe {
 
@@ -67,6 +68,17 @@ std::vector<int> Mesh::GroupOf(int rank, unsigned axes) const {
     group.push_back(RankOf(coordinates));
   }
   return group;
+}
+
+std::vector<int> Mesh::GroupOf(int rank, const model::CollectiveGroup& group) const {
+  TROUPE_CHECK(group.kind == model::CollectiveGroup::Kind::kAxes);
+  std::vector<int> ranks = GroupOf(rank, group.axes);
+  if (group.part == model::CollectiveGroup::Part::kWhole) return ranks;
+  const PerAxis mine = CoordinatesOf(rank);
+  std::erase_if(ranks, [&](int other) {
+    return !model::AreInOneGroup(group, mine, CoordinatesOf(other));
+  });
+  return ranks;
 }
 
 int Mesh::data_ranks() const {

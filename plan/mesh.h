@@ -14,6 +14,10 @@
 
 namespace troupe {
 
+namespace model {
+struct CollectiveGroup;
+}
+
 class Mesh {
  public:
   // REQUIRES: every degree is at least 1.
@@ -35,6 +39,9 @@ class Mesh {
   std::vector<int> GroupOf(int rank, model::Axis axis) const {
     return GroupOf(rank, 1u << static_cast<int>(axis));
   }
+
+  // Those of a group of axes, of which it may have a part. REQUIRES: it is of axes.
+  std::vector<int> GroupOf(int rank, const model::CollectiveGroup& group) const;
 
   // Samples are split over these axes: data_replicate, data_shard and expert, in this order.
   int data_ranks() const;

@@ -102,7 +102,8 @@ ClusterView ImaginedCluster(int count, const std::string& device_kind) {
 }
 
 StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::string& device_kind,
-                                  const ClusterView& cluster, const v1::DeviceKind* frozen) {
+                                  const ClusterView& cluster, const v1::DeviceKind* frozen,
+                                  int shard_run) {
   const Mesh mesh(degrees);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<const ClusterDevice*> devices,
                           ChooseKind(cluster, device_kind, frozen, mesh.ranks()));
@@ -117,16 +118,30 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   // Tensor groups are runs of consecutive ranks and all of one size, so that filling one island after the other, the
   // one with the most room first, uses the fewest islands and loses no room for a whole group.
   const int group_size = mesh.degree(model::Axis::kTensor);
+  const int run_size = std::max(shard_run, 1) * mesh.degree(model::Axis::kContext) *
+                       mesh.degree(model::Axis::kExpert) * group_size;
+  const auto with_room = [&islands](int ranks) {
+    Island* most = nullptr;
+    for (auto& [name, island] : islands) {
+      if (island.free() >= ranks && (most == nullptr || island.free() > most->free())) most = &island;
+    }
+    return most;
+  };
   Island* current = nullptr;
   for (int first = 0; first < mesh.ranks(); first += group_size) {
-    if (current == nullptr || current->free() < group_size) {
-      current = nullptr;
-      for (auto& [name, island] : islands) {
-        if (island.free() >= group_size && (current == nullptr || island.free() > current->free())) {
-          current = &island;
-        }
+    // So are runs of shards, of whole tensor groups.
+    if (shard_run > 0 && first % run_size == 0 &&
+        (current == nullptr || current->free() < run_size)) {
+      Island* const roomy = with_room(run_size);
+      if (roomy != nullptr) {
+        current = roomy;
+      } else {
+        placement.warnings.push_back(fmt::format(
+            "the run of data_shard of ranks {}-{} crosses islands: none has {} devices free", first,
+            first + run_size - 1, run_size));
       }
     }
+    if (current == nullptr || current->free() < group_size) current = with_room(group_size);
     if (current == nullptr) {
       placement.warnings.push_back(
           fmt::format("the tensor group of ranks {}-{} crosses islands: none has {} devices free",

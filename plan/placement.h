@@ -1,8 +1,8 @@
 // Gang placement: which free device every rank of a job runs on, all ranks or none. Pure.
 //
 // One device kind, model, kernel level and set of versions per gang (the same bits need them). A tensor group stays
-// inside an island wherever one has room for it; a gang takes as few islands as it can; inside an island its ranks
-// spread over the workers.
+// inside an island wherever one has room for it, and so does a run of shards that gathers parameters for every pass; a gang
+// takes as few islands as it can; inside an island its ranks spread over the workers.
 #ifndef TROUPE_PLAN_PLACEMENT_H_
 #define TROUPE_PLAN_PLACEMENT_H_
 
@@ -35,13 +35,14 @@ struct GangPlacement {
   v1::DeviceKind device;
   // Cores of a host shared fairly among the gang's ranks on it, the least over the hosts, at least 1.
   int threads_per_rank = 1;
-  std::vector<std::string> warnings;  // tensor groups that cross islands
+  std::vector<std::string> warnings;  // tensor groups and runs of shards that cross islands
 };
 
 // Places the ranks of `mesh` on devices whose kind.kind is `device_kind`; where `frozen` is given, only on devices
-// equal to it. FAILED_PRECONDITION saying what is missing where the free devices do not suffice.
+// equal to it. `shard_run`: of data_shard (plan/reshard.h); 0: none. FAILED_PRECONDITION saying what is missing where the free devices do not suffice.
 StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& mesh, const std::string& device_kind,
-                                  const ClusterView& cluster, const v1::DeviceKind* frozen);
+                                  const ClusterView& cluster, const v1::DeviceKind* frozen,
+                                  int shard_run = 0);
 
 }  // namespace troupe
 

@@ -113,6 +113,24 @@ TEST(PlacementTest, CoresOfAHostAreSharedByItsRanks) {
   EXPECT_EQ(PlaceGang(MeshOf(3, 1, 1), "cpu", cluster, nullptr)->threads_per_rank, 1);
 }
 
+TEST(PlacementTest, RunsOfShardsStayInsideAnIslandThatHasRoom) {
+  // Island x has three devices, y and z two: filled one after the other, a pair of shards would cross.
+  const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "x"), Device("c", 0, "x"),
+                             Device("d", 0, "y"), Device("e", 0, "y"), Device("f", 0, "z"),
+                             Device("g", 0, "z")}};
+  v1::MeshDegrees mesh = MeshOf(1, 1, 1);
+  mesh.set_data_shard(6);
+  EXPECT_EQ(TextOf(PlaceGang(mesh, "cpu", cluster, nullptr)), "0:a.0 1:b.0 2:c.0 3:d.0 4:e.0 5:f.0");
+  const auto pairs = PlaceGang(mesh, "cpu", cluster, nullptr, 2);
+  EXPECT_EQ(TextOf(pairs), "0:a.0 1:b.0 2:d.0 3:e.0 4:f.0 5:g.0");
+  EXPECT_TRUE(pairs->warnings.empty());
+  const auto threes = PlaceGang(mesh, "cpu", cluster, nullptr, 3);
+  EXPECT_EQ(TextOf(threes), "0:a.0 1:b.0 2:c.0 3:d.0 4:e.0 5:f.0");
+  ASSERT_EQ(threes->warnings.size(), 1u);
+  EXPECT_EQ(threes->warnings[0],
+            "the run of data_shard of ranks 3-5 crosses islands: none has 3 devices free");
+}
+
 TEST(PlacementTest, TheOrderInWhichDevicesAreListedDoesNotMatter) {
   ClusterView cluster;
   for (int i = 0; i < 6; ++i) {

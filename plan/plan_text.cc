@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "plan/read_channels.h"
+
 namespace troupe {
 namespace {
 
@@ -62,6 +64,17 @@ Json ScheduleToJson(const v1::Plan& plan) {
           {"stages", std::move(stages)},
           {"ranks", std::move(actions)},
           {"choice", StringsToJson(plan.schedule_choice())}};
+}
+
+Json SamplesToJson(const v1::SampleChannels& samples) {
+  Json channels = Json::array();
+  for (const auto& channel : samples.channels()) {
+    channels.push_back({{"name", channel.name()},
+                        {"type", channel.type()},
+                        {"extent", channel.extent()},
+                        {"lanes", channel.lanes()}});
+  }
+  return {{"schema_version", samples.version()}, {"channels", std::move(channels)}};
 }
 
 // 1234567 "B" as "1.23 MB".
@@ -127,8 +140,11 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
                      {"model_flops_per_step", plan.model_flops_per_step()},
                      {"recomputed_flops_per_step", plan.recomputed_flops_per_step()},
                      {"traffic", std::move(traffic)},
+                     {"tensor_parallel_parts", plan.tensor_parallel_parts()},
+                     {"tensor_parts_choice", StringsToJson(plan.tensor_parts_choice())},
                      {"schedule", ScheduleToJson(plan)},
                      {"data", std::move(data)},
+                     {"samples", SamplesToJson(plan.samples())},
                      {"threads_per_rank", plan.threads_per_rank()},
                      {"cannot_fix", StringsToJson(plan.cannot_fix())},
                      {"ownership", StringsToJson(plan.ownership())},
@@ -162,6 +178,7 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   for (const auto& entry : plan.data()) {
     text += fmt::format("data: {:.4g}% of the samples from {}\n", 100 * entry.share(), entry.path());
   }
+  if (plan.has_samples()) text += fmt::format("samples: {}\n", ToText(plan.samples()));
   text += "\nstages:\n";
   for (const auto& chunk : plan.chunks()) {
     text += fmt::format("  stage {} chunk {}: {}{}{} from block {}: {} parameters, {} a forward",
@@ -194,6 +211,11 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
                         Scaled(entry.bytes_per_step(), "B"));
   }
   if (plan.traffic_size() == 0) text += "  none\n";
+  if (plan.tensor_parallel_parts() > 1) {
+    text += fmt::format("  rows go between tensor ranks in {} parts, one while a product computes another\n",
+                        plan.tensor_parallel_parts());
+  }
+  for (const auto& line : plan.tensor_parts_choice()) text += fmt::format("    {}\n", line);
   text += fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),
                       plan.schedule().microbatches(), 100 * plan.schedule().bubble_ratio());
   for (const auto& line : plan.schedule_choice()) text += fmt::format("  {}\n", line);

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "model/program/placement.h"
+#include "plan/reshard.h"
 #include "plan/stage_inputs.h"
 
 namespace troupe {
@@ -48,12 +49,24 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   std::string line = fmt::format(
       "of every parameter each of {} data_shard ranks keeps a block of rows of {} (ZeRO-{})", shards,
       what, stage);
-  if (stage == 3) {
+  const int run = ShardRun(parallelism);
+  if (run > 0) {
+    line += fmt::format(
+        "; once a step each gathers 1/{} of the parameters, kept until its end, from which runs of {} "
+        "neighbours gather them for each forward and each backward of a microbatch; gradients are "
+        "scattered within a run first",
+        run * std::max<int64_t>(1, parallelism.expert_parallel_degree()), run);
+  } else if (stage == 3) {
     line += parallelism.reshard_after_forward() == "false"
                 ? "; parameters are gathered once a step and kept until its end"
                 : "; parameters are gathered for each forward and each backward of a microbatch";
   }
-  return {std::move(line)};
+  std::vector<std::string> lines = {std::move(line)};
+  if (parallelism.shard_whole_matrices()) {
+    lines.push_back("matrices but for vocabulary tables are not cut into such blocks: each is whole, within its "
+                    "tensor slice, on the rank that has least of them");
+  }
+  return lines;
 }
 
 std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,

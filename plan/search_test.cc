@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::DeviceProfile Profile() {
   v1::DeviceProfile profile;
@@ -105,6 +106,20 @@ TEST(SearchLayouts, RejectsByNameAndNumbers) {
                 .status()
                 .code(),
             StatusCode::kInvalidArgument);
+}
+
+TEST(SearchLayouts, LeavesNothingUnseenOfAThousandDevices) {
+  const SearchOptions options = {.devices = 1024};
+  const auto found = SearchLayouts(Job({"model.preset=llama-1b", "model.pattern=(AD)x4",
+                                        "training={global_batch_size: 2048, sequence_length: 8192, "
+                                        "compute_dtype: bfloat16}"}),
+                                   Profile(), options);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->best.size(), static_cast<size_t>(options.best));
+  EXPECT_GT(found->rejected.size(), 20000u);
+  for (const RejectedLayout& rejected : found->rejected) {
+    ASSERT_THAT(rejected.reason, Not(HasSubstr("not looked at")));
+  }
 }
 
 TEST(SearchLayouts, KeepsTensorGroupsInsideIslands) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "model/build.h"
 #include "model/cost.h"
 #include "model/program/memory_plan.h"
@@ -22,7 +23,7 @@ using model::Role;
 
 using Traffic = std::map<std::pair<std::string, std::string>, double>;
 
-// "tensor", "data_replicate", "data_replicate+expert"; "pipe" for the owners of a tied parameter.
+// "tensor", "data_replicate+expert", "data_shard_within_2"; "pipe" for the owners of a tied parameter.
 std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
   switch (group.kind) {
     case CollectiveGroup::Kind::kAll:
@@ -32,12 +33,7 @@ std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
     case CollectiveGroup::Kind::kAxes:
       break;
   }
-  std::string text;
-  for (int axis = 0; axis < model::kNumAxes; ++axis) {
-    if ((group.axes >> axis & 1) == 0 || mesh.degrees().of[axis] == 1) continue;
-    text += (text.empty() ? "" : "+") + std::string(Name(static_cast<Axis>(axis)));
-  }
-  return text;
+  return model::AxisText(mesh.degrees(), group);
 }
 
 void AddCollectives(const Program& program, const std::vector<model::Op>& ops, const Mesh& mesh,
@@ -85,6 +81,21 @@ int64_t BytesOfRole(const Program& program, Role role) {
   return bytes;
 }
 
+v1::RankMemory StateMemory(const Program& program) {
+  // A sharded float32 master may lie within the compute copy that it is a block of.
+  int64_t within_copies = 0;
+  for (const model::ParameterEntry& entry : program.parameters) {
+    const model::Value& master = program.value(entry.value);
+    if (master.view_of != model::kNoValue) within_copies += master.bytes();
+  }
+  v1::RankMemory memory;
+  memory.set_parameter_bytes(BytesOfRole(program, Role::kParameter) + within_copies);
+  memory.set_compute_copy_bytes(BytesOfRole(program, Role::kComputeCopy) - within_copies);
+  memory.set_gradient_bytes(BytesOfRole(program, Role::kGradient));
+  memory.set_optimizer_bytes(BytesOfRole(program, Role::kOptimizerState));
+  return memory;
+}
+
 // The copy of what a rank writes of its state; replicas share the writing.
 int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::RankMemory& memory) {
   // A job that states no folder is given one.
@@ -94,13 +105,59 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::R
   return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
 }
 
+// Of the ranks that share what `program`'s stage and tensor slice have, the one with the most elements of parameters.
+model::PerAxis FullestShard(const Program& program) {
+  model::MeshView mesh = program.mesh;
+  model::PerAxis fullest = mesh.coordinates;
+  int64_t most = -1;
+  for (int shard = 0; shard < mesh.degrees[Axis::kDataShard]; ++shard) {
+    for (int expert = 0; expert < mesh.degrees[Axis::kExpert]; ++expert) {
+      mesh.coordinates[Axis::kDataShard] = shard;
+      mesh.coordinates[Axis::kExpert] = expert;
+      int64_t elements = 0;
+      for (const model::ParameterEntry& entry : program.parameters) {
+        const model::Value& whole = program.value(entry.unsharded);
+        int64_t rows = whole.dims[0].local;
+        for (const auto& [group, cut] : entry.shards)
+          rows = cut.Of(rows, GroupSize(mesh, group), IndexInGroup(mesh, group)).size();
+        elements += rows * whole.row_elements();
+      }
+      if (elements <= most) continue;
+      most = elements;
+      fullest = mesh.coordinates;
+    }
+  }
+  return fullest;
+}
+
 }  // namespace
 
 StatusOr<Program> BuildStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank) {
-  const int first = Mesh(plan.mesh()).RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
-  TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions options,
-                          MakeStageBuildOptions(spec, plan, first));
+  const Mesh mesh(plan.mesh());
+  const int first = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
+  TROUPE_ASSIGN_OR_RETURN(model::BuildOptions options, MakeStageBuildOptions(spec, plan, first));
+  TROUPE_ASSIGN_OR_RETURN(Program program, model::BuildProgram(options));
+  if (!options.whole_matrices) return program;
+  const model::PerAxis fullest = FullestShard(program);
+  if (mesh.RankOf(fullest) == first) return program;
+  options.mesh.coordinates = fullest;
   return model::BuildProgram(options);
+}
+
+int64_t StageMemory::bytes(const std::vector<int>& live) const {
+  TROUPE_CHECK(live.size() == saved_bytes.size());
+  int64_t bytes = fixed_bytes;
+  for (size_t chunk = 0; chunk < live.size(); ++chunk) bytes += saved_bytes[chunk] * live[chunk];
+  return bytes;
+}
+
+StageMemory MemoryOfStage(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
+                          bool split_backward) {
+  const std::vector<int> none(program.chunks.size(), 0);
+  model::MemoryPlan memory_plan =
+      model::PlanMemory(program, none, split_backward, std::max(1, plan.threads_per_rank()));
+  return {memory_plan.total_bytes() + SnapshotBytes(spec, plan, StateMemory(program)),
+          std::move(memory_plan.saved_bytes)};
 }
 
 StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
@@ -114,16 +171,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
 
   StageCost cost;
   auto& memory = cost.memory;
-  // A sharded float32 master may lie within the compute copy that it is a block of.
-  int64_t within_copies = 0;
-  for (const model::ParameterEntry& entry : program.parameters) {
-    const model::Value& master = program.value(entry.value);
-    if (master.view_of != model::kNoValue) within_copies += master.bytes();
-  }
-  memory.set_parameter_bytes(BytesOfRole(program, Role::kParameter) + within_copies);
-  memory.set_compute_copy_bytes(BytesOfRole(program, Role::kComputeCopy) - within_copies);
-  memory.set_gradient_bytes(BytesOfRole(program, Role::kGradient));
-  memory.set_optimizer_bytes(BytesOfRole(program, Role::kOptimizerState));
+  memory = StateMemory(program);
   int64_t saved = 0;
   for (size_t chunk = 0; chunk < buffers.size(); ++chunk) {
     saved += memory_plan.saved_bytes[chunk] * buffers[chunk];

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/program/builder.h"
+#include "plan/reshard.h"
 #include "plan/schedules/schedule.h"
 
 namespace troupe {
@@ -91,6 +92,9 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.sequence_length = training.sequence_length();
   options.sequence_parallel =
       spec.parallelism().sequence_parallel() && mesh.degrees()[model::Axis::kTensor] > 1;
+  if (mesh.degrees()[model::Axis::kTensor] > 1) {
+    options.tensor_parts = std::max(1, plan.tensor_parallel_parts());
+  }
   options.spread_experts_over_tensor = SpreadsExpertsOverTensor(spec.parallelism());
   options.gather_dispatch = spec.parallelism().expert_dispatch() == "all_gather";
   options.ring_attention = spec.parallelism().context_parallel_method() != "all_to_all";
@@ -115,9 +119,31 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
     // Parameters that are kept once gathered are gathered once a step, as under ZeRO-2.
     if (spec.parallelism().reshard_after_forward() == "false")
       options.zero_stage = std::min(options.zero_stage, 2);
+    options.shard_run = ShardRun(spec.parallelism());
+    options.whole_matrices = spec.parallelism().shard_whole_matrices();
   }
   if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
   return options;
+}
+
+LiveMicrobatches CountLiveMicrobatches(const std::vector<Action>& actions_of_rank) {
+  struct Count {
+    int now = 0;
+    int most = 0;
+  };
+  std::map<int, Count> counts;
+  LiveMicrobatches live;
+  for (const Action& action : actions_of_rank) {
+    Count& chunk = counts[action.chunk];
+    if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
+    // A microbatch lives until the gradients of its weights are made.
+    if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
+      --chunk.now;
+    }
+    live.split_backward |= action.kind == ActionKind::kInputGradient;
+  }
+  for (const auto& [chunk, count] : counts) live.of_chunk.push_back(count.most);
+  return live;
 }
 
 StatusOr<LiveMicrobatches> CountLiveMicrobatches(const v1::Plan& plan, int pipe_rank) {
@@ -125,26 +151,12 @@ StatusOr<LiveMicrobatches> CountLiveMicrobatches(const v1::Plan& plan, int pipe_
     return InvalidArgument("the plan's schedule has {} pipe ranks, not one numbered {}",
                            plan.schedule().ranks_size(), pipe_rank);
   }
-  struct Count {
-    int now = 0;
-    int most = 0;
-  };
-  std::map<int, Count> counts;
-  LiveMicrobatches live;
+  std::vector<Action> actions;
   for (const std::string& text : plan.schedule().ranks(pipe_rank).actions()) {
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> actions, ParseActions(text));
-    for (const Action& action : actions) {
-      Count& chunk = counts[action.chunk];
-      if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
-      // A microbatch lives until the gradients of its weights are made.
-      if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
-        --chunk.now;
-      }
-      live.split_backward |= action.kind == ActionKind::kInputGradient;
-    }
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> joined, ParseActions(text));
+    actions.insert(actions.end(), joined.begin(), joined.end());
   }
-  for (const auto& [chunk, count] : counts) live.of_chunk.push_back(count.most);
-  return live;
+  return CountLiveMicrobatches(actions);
 }
 
 }  // namespace troupe

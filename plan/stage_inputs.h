@@ -10,6 +10,7 @@
 #include "model/config.h"
 #include "plan/batch.h"
 #include "plan/mesh.h"
+#include "plan/schedules/schedule.h"
 #include "troupe/v1/job.pb.h"
 #include "troupe/v1/plan.pb.h"
 
@@ -34,6 +35,7 @@ struct LiveMicrobatches {
   bool split_backward = false;  // its schedule runs I and W apart somewhere
 };
 
+LiveMicrobatches CountLiveMicrobatches(const std::vector<Action>& actions_of_rank);
 // INVALID_ARGUMENT where the plan's schedule does not parse.
 StatusOr<LiveMicrobatches> CountLiveMicrobatches(const v1::Plan& plan, int pipe_rank);
 

@@ -9,6 +9,7 @@
 #include "model/ops/rules.h"
 #include "plan/mesh.h"
 #include "plan/stage_cost.h"
+#include "plan/stage_inputs.h"
 
 namespace troupe {
 namespace {
@@ -39,13 +40,15 @@ class Clock {
   Clock(const v1::DeviceProfile& profile, double flops, const Mesh& mesh, int rank)
       : profile_(profile), flops_(flops), mesh_(mesh), rank_(rank) {}
 
-  // One operation after the other on the device, one transfer after the other on its links; what is
-  // begun before it is waited for costs only what the operations in between do not hide.
-  // `last_microbatch`: with what is begun beside that one alone.
+  // One operation after the other on the device, one transfer after the other on its links of a
+  // kind; what is begun before it is waited for costs only what the operations in between do not
+  // hide. `last_microbatch`: with what is begun beside that one alone.
   Time Of(const Program& program, std::initializer_list<const std::vector<Op>*> lists,
           bool last_microbatch = false) const {
     Time time;
-    double links_free = 0;                  // from when on, seconds after the first operation
+    // From when on, seconds after the first operation: what goes within an island does not wait for
+    // what crosses.
+    double links_free[2] = {};
     std::map<model::ValueId, double> ends;  // of what is under way, by its first output
     const auto wait_until = [&time](double end) {
       time.communication += std::max(0.0, end - time.total());
@@ -61,11 +64,12 @@ class Clock {
         }
         const auto collectives = model::Collectives(program, {op});
         for (const auto& collective : collectives) {
-          links_free = std::max(links_free, time.total()) + Seconds(collective);
+          double& free = links_free[Crosses(collective.group) ? 1 : 0];
+          free = std::max(free, time.total()) + Seconds(collective);
           if (op.asynchronous && !profile_.transfers_need_cores()) {
-            ends[op.outputs[0]] = links_free;
+            ends[op.outputs[0]] = free;
           } else {
-            wait_until(links_free);
+            wait_until(free);
           }
         }
         if (!collectives.empty()) continue;
@@ -90,23 +94,28 @@ class Clock {
     const v1::LinkProfile& link = LinkOf(collective.group);
     const int ranks = model::GroupSize({mesh_.degrees(), {}}, collective.group);
     // A ring hands each part on from rank to rank, in a reduction and in a gathering.
-    const double rounds = collective.kind == model::OpKind::kShift      ? 1.0
-                          : collective.kind == model::OpKind::kRelayout ? 2.0  // each chunk to its rank
-                          : collective.sent_bytes > static_cast<double>(collective.payload_bytes)
-                              ? 2.0 * (ranks - 1)
-                              : ranks - 1;
+    const double rounds =
+        collective.kind == model::OpKind::kShift      ? 1.0
+        : collective.kind == model::OpKind::kRelayout ? 2.0  // each chunk to its rank
+        : collective.sent_bytes > static_cast<double>(collective.payload_bytes) ? 2.0 * (ranks - 1)
+                                                                                : ranks - 1;
     return rounds * link.latency_seconds() + collective.sent_bytes / link.bytes_per_second();
   }
 
-  // The slowest link that the group spans: islands hold consecutive ranks.
+  // The slowest link that the group spans.
   const v1::LinkProfile& LinkOf(const CollectiveGroup& group) const {
-    unsigned axes = group.axes;
-    if (group.kind == CollectiveGroup::Kind::kOwners) axes = 1u << static_cast<int>(Axis::kPipe);
-    if (group.kind == CollectiveGroup::Kind::kAll) axes = (1u << model::kNumAxes) - 1;
-    const std::vector<int> ranks = mesh_.GroupOf(rank_, axes);
-    const int islands_from = ranks.front() / profile_.devices_per_island();
-    const int islands_to = ranks.back() / profile_.devices_per_island();
-    return islands_from == islands_to ? profile_.island() : profile_.fabric();
+    return Crosses(group) ? profile_.fabric() : profile_.island();
+  }
+
+  // Whether it spans islands, which hold consecutive ranks.
+  bool Crosses(const CollectiveGroup& group) const {
+    const std::vector<int> ranks =
+        group.kind == CollectiveGroup::Kind::kOwners ? mesh_.GroupOf(rank_, Axis::kPipe)
+        : group.kind == CollectiveGroup::Kind::kAll
+            ? mesh_.GroupOf(rank_, (1u << model::kNumAxes) - 1)
+            : mesh_.GroupOf(rank_, group);
+    return ranks.front() / profile_.devices_per_island() !=
+           ranks.back() / profile_.devices_per_island();
   }
 
   const v1::DeviceProfile& profile_;
@@ -140,11 +149,10 @@ StatusOr<Schedule> ScheduleOf(const v1::Plan& plan) {
 }  // namespace
 
 StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
-                      double flops_per_second, int pipe_rank, const Program& program) {
+                      double flops_per_second, const StageRun& run, const Program& program) {
   const Mesh mesh(plan.mesh());
-  const int rank = mesh.RankOf({{pipe_rank, 0, 0, 0, 0, 0}});
+  const int rank = mesh.RankOf({{run.pipe_rank, 0, 0, 0, 0, 0}});
   const Clock clock(profile, flops_per_second * profile.product_efficiency(), mesh, rank);
-  const double microbatches = plan.schedule().microbatches();
   StageTime stage;
   Time in_schedule, once = clock.Of(program, {&program.update});
   for (size_t c = 0; c < program.chunks.size(); ++c) {
@@ -152,9 +160,15 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
     const model::ChunkInterface& chunk = program.chunks[c];
     Time forward = clock.Of(program, {&program.Ops(index, Piece::kForward)});
     Time input_gradient = clock.Of(program, {&program.Ops(index, Piece::kInputGradient)});
-    const Time weight_gradient = clock.Of(program, {&program.Ops(index, Piece::kWeightGradient)});
+    // In B what I begins may go under W.
+    const std::vector<Op>& backward = program.Ops(index, Piece::kBackward);
+    const Time weight_gradient =
+        run.split_backward ? clock.Of(program, {&program.Ops(index, Piece::kWeightGradient)})
+                           : clock.Of(program, {&backward}) - input_gradient;
     // Neighbouring chunks of one rank hand over in its memory.
-    const auto is_elsewhere = [&](int other) { return plan.chunks(other).pipe_rank() != pipe_rank; };
+    const auto is_elsewhere = [&](int other) {
+      return plan.chunks(other).pipe_rank() != run.pipe_rank;
+    };
     if (chunk.output != model::kNoValue && is_elsewhere(chunk.chunk + 1)) {
       forward += clock.Transfer(BytesOf(program, chunk.output));
     }
@@ -163,11 +177,10 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
     }
     stage.chunks.push_back({forward.total(), input_gradient.total(), weight_gradient.total()});
     for (const Time& time : {forward, input_gradient, weight_gradient}) {
-      in_schedule.compute += microbatches * time.compute;
-      in_schedule.communication += microbatches * time.communication;
+      in_schedule.compute += run.microbatches * time.compute;
+      in_schedule.communication += run.microbatches * time.communication;
     }
     // What the first forward leaves over of Unshard, and the last backward of Reduce.
-    const std::vector<Op>& backward = program.Ops(index, Piece::kBackward);
     const std::vector<Op>& first = program.Ops(index, Piece::kForward);
     once += clock.Of(program, {&program.Ops(index, Piece::kUnshard), &first}) -
             clock.Of(program, {&first});
@@ -180,27 +193,46 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
   return stage;
 }
 
-StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, double flops_per_second,
-                              const std::vector<StageTime>& stages) {
+StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1::Plan& plan,
+                                               const Schedule& schedule,
+                                               const v1::DeviceProfile& profile,
+                                               double flops_per_second) {
+  std::vector<StageTime> stages;
+  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
+    TROUPE_ASSIGN_OR_RETURN(const Program program, BuildStage(spec, plan, pipe_rank));
+    const auto& actions = schedule.actions[static_cast<size_t>(pipe_rank)];
+    const StageRun run = {pipe_rank, schedule.microbatches,
+                          CountLiveMicrobatches(actions).split_backward};
+    stages.push_back(TimeOfStage(plan, profile, flops_per_second, run, program));
+  }
+  return stages;
+}
+
+std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<StageTime>& stages) {
   std::vector<ActionCosts> costs(static_cast<size_t>(plan.chunks_size()));
   std::vector<size_t> seen(stages.size());
-  StepTime step;
-  double outside_schedule = 0;
   for (const auto& chunk : plan.chunks()) {
     const auto stage = static_cast<size_t>(chunk.pipe_rank());
     costs[static_cast<size_t>(chunk.chunk())] = stages[stage].chunks[seen[stage]++];
   }
+  return costs;
+}
+
+StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
+                              double flops_per_second, const std::vector<StageTime>& stages) {
+  StepTime step;
+  double outside_schedule = 0;
   for (const StageTime& stage : stages) {
     outside_schedule = std::max(outside_schedule, stage.outside_schedule);
     step.compute_seconds = std::max(step.compute_seconds, stage.compute);
     step.communication_seconds = std::max(step.communication_seconds, stage.communication);
   }
-  TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(plan));
-  TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated, Simulate(schedule, costs));
+  TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated,
+                          Simulate(schedule, CostsByChunk(plan, stages)));
   step.seconds = simulated.makespan + outside_schedule;
   step.bubble_ratio = simulated.bubble_ratio;
-  step.mfu = plan.model_flops_per_step() /
-             (step.seconds * Mesh(plan.mesh()).ranks() * flops_per_second);
+  step.mfu =
+      plan.model_flops_per_step() / (step.seconds * Mesh(plan.mesh()).ranks() * flops_per_second);
   return step;
 }
 
@@ -209,20 +241,18 @@ StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profi
   const double peak =
       bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
   if (peak > 0) return peak;
-  return InvalidArgument("device profile {}: {}_flops_per_second is absent, and the job computes in {}",
-                         profile.name(), spec.training().compute_dtype(),
-                         spec.training().compute_dtype());
+  return InvalidArgument(
+      "device profile {}: {}_flops_per_second is absent, and the job computes in {}",
+      profile.name(), spec.training().compute_dtype(), spec.training().compute_dtype());
 }
 
 StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
                                     const v1::DeviceProfile& profile) {
   TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
-  std::vector<StageTime> stages;
-  for (int pipe_rank = 0; pipe_rank < plan.mesh().pipe(); ++pipe_rank) {
-    TROUPE_ASSIGN_OR_RETURN(const Program program, BuildStage(spec, plan, pipe_rank));
-    stages.push_back(TimeOfStage(plan, profile, peak, pipe_rank, program));
-  }
-  return StepTimeOf(plan, peak, stages);
+  TROUPE_ASSIGN_OR_RETURN(const Schedule schedule, ScheduleOf(plan));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> stages,
+                          TimesOfStages(spec, plan, schedule, profile, peak));
+  return StepTimeOf(plan, schedule, peak, stages);
 }
 
 }  // namespace troupe

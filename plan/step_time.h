@@ -33,7 +33,9 @@ StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& pla
 // The same by stages, for who plans many layouts: stages of one kind take one time.
 
 struct StageTime {
-  std::vector<ActionCosts> chunks;  // of the rank, ascending: seconds of F, I and W with its sends
+  // Of the rank, ascending: seconds of F, I and W with its sends. Where its schedule runs B alone, I and W are what B
+  // takes together.
+  std::vector<ActionCosts> chunks;
   double outside_schedule = 0;      // once a step: gathers, reductions, update
   double compute = 0;               // of all that the rank does in a step
   double communication = 0;
@@ -42,13 +44,30 @@ struct StageTime {
 // The peak of the job's compute dtype. INVALID_ARGUMENT where the profile has none.
 StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
 
-// Of a rank at `pipe_rank`, whose program is BuildStage's (plan/stage_cost.h).
-StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
-                      double flops_per_second, int pipe_rank, const model::Program& program);
+// How a rank runs its program.
+struct StageRun {
+  int pipe_rank = 0;
+  int microbatches = 1;         // of a step
+  bool split_backward = false;  // I and W run apart somewhere
+};
 
-// Of the whole; `stages` by pipe rank.
-StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, double flops_per_second,
-                              const std::vector<StageTime>& stages);
+// Of such a rank, whose program is BuildStage's (plan/stage_cost.h). REQUIRES: `plan` has mesh and chunks.
+StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
+                      double flops_per_second, const StageRun& run, const model::Program& program);
+
+// Of every pipe rank, as `schedule` has it run. REQUIRES: `plan` has mesh, chunks and buckets, the chunks lie where the
+// schedule has them.
+StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1::Plan& plan,
+                                               const Schedule& schedule,
+                                               const v1::DeviceProfile& profile,
+                                               double flops_per_second);
+
+// F, I and W by chunk of the model; `stages` by pipe rank.
+std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<StageTime>& stages);
+
+// Of the whole; `stages` by pipe rank. REQUIRES: `plan` has mesh, chunks and FLOPs.
+StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
+                              double flops_per_second, const std::vector<StageTime>& stages);
 
 }  // namespace troupe
 

@@ -9,6 +9,7 @@
 #include "model/config.h"
 #include "model/program/op.h"
 #include "plan/job_defaults.h"
+#include "plan/reshard.h"
 #include "plan/validate_blend.h"
 #include "plan/validate_axes.h"
 #include "plan/validate_pipeline.h"
@@ -420,14 +421,7 @@ class Validator {
 
   void Sharding() {
     const auto& parallelism = spec_.parallelism();
-    if (parallelism.has_reshard_after_forward()) {
-      const char* const field = "parallelism.reshard_after_forward";
-      Word(field, parallelism.reshard_after_forward(), {"true", "false"});
-      if (parallelism.zero_stage() != 3) {
-        violations_.Add(field, "is {}, and parallelism.zero_stage is {}: parameters are not sharded",
-                        parallelism.reshard_after_forward(), parallelism.zero_stage());
-      }
-    }
+    ValidateReshard(parallelism, &violations_);
     const auto& bucket = parallelism.bucket();
     if (bucket.has_elements())
       Within("parallelism.bucket.elements", bucket.elements(), 1, int64_t{1} << 40);

@@ -9,8 +9,16 @@
 namespace troupe {
 namespace {
 
+constexpr int64_t kMostTensorParts = 64;
+
 bool HasExperts(const v1::JobSpec& spec) {
   return spec.model().pattern().find('E') != std::string::npos;
+}
+
+// Of one context rank.
+int64_t RowsOfMicrobatch(const v1::JobSpec& spec) {
+  const int64_t context = std::max<int64_t>(1, spec.parallelism().context_parallel_degree());
+  return spec.training().micro_batch_size() * spec.training().sequence_length() / context;
 }
 
 void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
@@ -85,9 +93,7 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
                       "× tensor_parallel_degree {}, over which experts are spread",
                       spec.model().num_experts(), expert, tensor);
     }
-    const int64_t context = std::max<int64_t>(1, spec.parallelism().context_parallel_degree());
-    const int64_t rows =
-        spec.training().micro_batch_size() * spec.training().sequence_length() / context;
+    const int64_t rows = RowsOfMicrobatch(spec);
     if (spec.parallelism().expert_dispatch() == "all_gather" && rows % tensor != 0) {
       violations->Add("parallelism.expert_dispatch",
                       "is all_gather, and the {} rows of a microbatch on a context rank are no "
@@ -99,6 +105,35 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
     violations->Add("parallelism.tensor_parallel_degree",
                     "is {}, above model.moe_intermediate_size = {}", tensor,
                     spec.model().moe_intermediate_size());
+  }
+}
+
+void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
+  const auto& parallelism = spec.parallelism();
+  if (!parallelism.has_tensor_parallel_parts()) return;
+  const char* field = "parallelism.tensor_parallel_parts";
+  const int64_t parts = parallelism.tensor_parallel_parts();
+  if (parts < 1 || parts > kMostTensorParts) {
+    violations->Add(field, "is {}, not from 1 to {}", parts, kMostTensorParts);
+    return;
+  }
+  if (parts == 1) return;
+  const int64_t tensor = parallelism.tensor_parallel_degree();
+  if (tensor == 1) {
+    violations->Add(field, "is {} where parallelism.tensor_parallel_degree = 1: nothing travels", parts);
+    return;
+  }
+  if (HasExperts(spec)) {
+    violations->Add(field, "is {} where model.pattern = \"{}\" has a block E, whose routers take whole rows",
+                    parts, spec.model().pattern().substr(0, 200));
+  }
+  const int64_t rows = RowsOfMicrobatch(spec);
+  const int64_t shares = parallelism.sequence_parallel() ? tensor : 1;
+  if (rows % (parts * shares) != 0) {
+    violations->Add(field,
+                    "is {}, and the {} rows of a microbatch on a context rank are no multiple of {} × {}, "
+                    "the tensor ranks that shard them",
+                    parts, rows, parts, shares);
   }
 }
 
@@ -122,6 +157,12 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
                     "is true, but the {} rows of a microbatch (training.micro_batch_size {} × "
                     "training.sequence_length {}) are below {} = {}",
                     rows, training.micro_batch_size(), training.sequence_length(), field, tensor);
+  }
+  ValidateTensorParts(spec, violations);
+  if (spec.parallelism().shard_whole_matrices() &&
+      spec.parallelism().data_parallel_shard_degree() == 1) {
+    violations->Add("parallelism.shard_whole_matrices",
+                    "is true where parallelism.data_parallel_shard_degree = 1: no matrix is cut");
   }
   if (tensor > model.vocab_size() && model.vocab_size() > 0) {
     violations->Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());

@@ -160,6 +160,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
             "is 1, and parallelism.data_parallel_shard_degree is 1"},
            {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
             "is true, and parallelism.zero_stage is 0"},
+           {"parallelism={data_parallel_shard_degree: 4, reshard_after_forward: 3}",
+            "parallelism.reshard_after_forward", "is 3, which does not divide"},
            {"parallelism.bucket.elements=0", "parallelism.bucket.elements", "is 0"},
            {"parallelism.bucket.padding=5", "parallelism.bucket.padding", "is 5"},
            {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
@@ -244,6 +246,34 @@ TEST(ValidateTest, DegreesWhoseProductOverflowsAreRefused) {
   EXPECT_FALSE(ValidateWith({"parallelism={data_parallel_replicate_degree: 65536, "
                              "tensor_parallel_degree: 65536, pipeline_parallel_degree: 65536}"})
                    .ok());
+}
+
+TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
+  struct Case {
+    std::vector<std::string> overrides;
+    const char* words;
+  };
+  for (const Case& c : std::initializer_list<Case>{
+           {{"parallelism.tensor_parallel_parts=0"}, "is 0, not from 1 to 64"},
+           {{"parallelism.tensor_parallel_parts=2"}, "is 2 where parallelism.tensor_parallel_degree = 1"},
+           {{"parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 7}"},
+            "is 7, and the 256 rows of a microbatch on a context rank are no multiple of 7 × 1"},
+           {{"parallelism={tensor_parallel_degree: 2, sequence_parallel: true, tensor_parallel_parts: "
+             "4}",
+             "training.sequence_length=68"},
+            "68 rows of a microbatch on a context rank are no multiple of 4 × 2"},
+           {{"model.pattern=(AE)x2", "model.num_experts=8", "model.moe_intermediate_size=8",
+             "parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 2}"},
+            "whose routers take whole rows"}}) {
+    std::vector<std::string> overrides = {"training.sequence_length=256",
+                                          "training.micro_batch_size=1"};
+    overrides.insert(overrides.end(), c.overrides.begin(), c.overrides.end());
+    EXPECT_THAT(ViolationsOf(ValidateWith(overrides)),
+                ::testing::Contains(::testing::AllOf(
+                    ::testing::Field(&Violation::field, "parallelism.tensor_parallel_parts"),
+                    ::testing::Field(&Violation::description, HasSubstr(c.words)))))
+        << c.words;
+  }
 }
 
 TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {

@@ -147,7 +147,14 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
       NextIncarnation(files, Absolute(flags.data_directory), flags.name,
                       static_cast<uint64_t>(SystemClock().WallNanoseconds())));
   hello.set_incarnation(incarnation);
-  for (const v1::Device& device : devices) *hello.add_devices() = device;
+  const StatusOr<v1::DeviceProfile> profile =
+      FindProfile(files, {flags.data_directory, flags.peak_directory}, flags.devices);
+  if (!profile.ok()) LogInfo("worker", "{}", Message(profile.status()));
+  for (const v1::Device& device : devices) {
+    v1::Device& announced = *hello.add_devices();
+    announced = device;
+    if (profile.ok()) *announced.mutable_profile() = *profile;
+  }
   hello.set_island(flags.island);
   utsname host{};
   uname(&host);
@@ -164,7 +171,7 @@ int MeasureAndWrite(const Flags& flags) {
     TROUPE_RETURN_IF_ERROR(WriteMeasuredPeak(files, flags.data_directory, *peak));
     TROUPE_ASSIGN_OR_RETURN(const v1::DeviceProfile profile,
                             MeasureProfile(*peak, std::max(1, flags.devices)));
-    return WriteFileDurably(files, JoinPath(flags.data_directory, "profile.yaml"),
+    return WriteFileDurably(files, JoinPath(flags.data_directory, kProfileFile),
                             AsBytes(ToYaml(profile)));
   };
   const Status written = write();

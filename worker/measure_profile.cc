@@ -13,6 +13,7 @@
 #include "collective/reduction.h"
 #include "collective/ucx/ucx_transport.h"
 #include "kernels/cpu/level.h"
+#include "plan/device_profile.h"
 
 namespace troupe {
 namespace {
@@ -144,6 +145,28 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
       profile.bfloat16_flops_per_second(), profile.product_efficiency(),
       profile.memory_bytes_per_second(), profile.launch_seconds(), profile.devices_per_island(),
       link(profile.island()), link(profile.fabric()), profile.transfers_need_cores());
+}
+
+StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
+                                        const std::vector<std::string>& directories, int devices) {
+  constexpr int64_t kMaxBytes = 1 << 16;
+  std::string reasons;
+  for (const std::string& directory : directories) {
+    if (directory.empty()) continue;
+    const auto profile = [&]() -> StatusOr<v1::DeviceProfile> {
+      TROUPE_RETURN_IF_ERROR(ReadMeasuredPeak(files, directory).status());
+      const std::string path = JoinPath(directory, kProfileFile);
+      TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                              ReadFile(files, path, kMaxBytes, SymbolicLinks::kRefuse));
+      TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ParseDeviceProfile(text, path));
+      if (read.devices_per_island() == devices) return read;
+      return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(),
+                      devices);
+    }();
+    if (profile.ok()) return profile;
+    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
+  }
+  return NotFound("no measured profile: {}", reasons);
 }
 
 }  // namespace troupe

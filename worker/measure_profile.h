@@ -3,7 +3,9 @@
 #define TROUPE_WORKER_MEASURE_PROFILE_H_
 
 #include <string>
+#include <vector>
 
+#include "base/file_system.h"
 #include "base/status.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "worker/device_probe.h"
@@ -17,6 +19,14 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices);
 
 // As the YAML file that ParseDeviceProfile reads, with a comment on what was not measured.
 std::string ToYaml(const v1::DeviceProfile& profile);
+
+// Where `--measure-peak` leaves it.
+inline constexpr const char* kProfileFile = "profile.yaml";
+
+// What was measured of one of `devices` devices, in the first of `directories` that has a measured peak of this very
+// processor beside such a profile; NOT_FOUND where none has.
+StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
+                                        const std::vector<std::string>& directories, int devices);
 
 }  // namespace troupe
 

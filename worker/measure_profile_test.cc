@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/temporary_directory.h"
 #include "plan/device_profile.h"
 
 namespace troupe {
@@ -25,6 +26,34 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
   }
   EXPECT_GT(read->island().latency_seconds(), 1e-8);
   EXPECT_LT(read->launch_seconds(), 1e-1);
+}
+
+TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
+  const TemporaryDirectory folder;
+  PosixFileSystem files;
+  v1::DeviceProfile profile;
+  profile.set_name("measured");
+  profile.set_memory_bytes(1 << 30);
+  profile.set_float32_flops_per_second(1e11);
+  profile.set_bfloat16_flops_per_second(2e11);
+  profile.set_product_efficiency(0.9);
+  profile.set_memory_bytes_per_second(1e10);
+  profile.set_launch_seconds(1e-6);
+  profile.set_devices_per_island(2);
+  for (v1::LinkProfile* link : {profile.mutable_island(), profile.mutable_fabric()}) {
+    link->set_bytes_per_second(1e9);
+    link->set_latency_seconds(1e-6);
+  }
+  ASSERT_TRUE(WriteFileDurably(files, folder.Child(kProfileFile),
+                               AsBytes(ToYaml(profile)))
+                  .ok());
+  // Of which processor is not known.
+  EXPECT_EQ(FindProfile(files, {folder.path()}, 2).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(WriteMeasuredPeak(files, folder.path(), {.float32 = 1e11, .bfloat16 = 2e11}).ok());
+  const auto found = FindProfile(files, {"", "/nowhere", folder.path()}, 2);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->name(), "measured");
+  EXPECT_EQ(FindProfile(files, {folder.path()}, 4).status().code(), StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/cpu/all_to_all.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace troupe::kernels::cpu {
@@ -8,12 +9,14 @@ namespace {
 
 class AllToAll : public Instruction {
  public:
-  AllToAll(const AllToAllArgs& args, Purpose purpose, Communicator* communicator)
+  AllToAll(const AllToAllArgs& args, Purpose purpose, Communicator* communicator,
+           std::shared_ptr<UnderWay> under_way)
       : args_(args),
         purpose_(purpose),
         communicator_(communicator),
         send_bytes_(communicator != nullptr ? communicator->size() : 1),
-        receive_bytes_(send_bytes_.size()) {}
+        receive_bytes_(send_bytes_.size()),
+        under_way_(std::move(under_way)) {}
 
   Status Run(const RunOptions&) override {
     if (args_.sent == nullptr) {
@@ -23,6 +26,11 @@ class AllToAll : public Instruction {
     } else {
       Sum(args_.sent, &send_bytes_);
       Sum(args_.received, &receive_bytes_);
+    }
+    if (communicator_ != nullptr && under_way_ != nullptr) {
+      under_way_->push_back(communicator_->StartAllToAll(args_.input, args_.output, send_bytes_,
+                                                         receive_bytes_, purpose_));
+      return OkStatus();
     }
     if (communicator_ != nullptr) {
       return communicator_->AllToAll(args_.input, args_.output, send_bytes_, receive_bytes_,
@@ -45,13 +53,15 @@ class AllToAll : public Instruction {
   const Purpose purpose_;
   Communicator* const communicator_;
   std::vector<size_t> send_bytes_, receive_bytes_;
+  const std::shared_ptr<UnderWay> under_way_;
 };
 
 }  // namespace
 
 std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
-                                          Communicator* communicator) {
-  return std::make_unique<AllToAll>(args, purpose, communicator);
+                                          Communicator* communicator,
+                                          std::shared_ptr<UnderWay> under_way) {
+  return std::make_unique<AllToAll>(args, purpose, communicator, std::move(under_way));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -7,6 +7,7 @@
 
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
+#include "kernels/cpu/wait.h"
 
 namespace troupe::kernels::cpu {
 
@@ -20,9 +21,11 @@ struct AllToAllArgs {
   int64_t row_bytes;
 };
 
-// A null communicator is a group of one: rows stay where they are or are copied.
+// A null communicator is a group of one: rows stay where they are or are copied. Where `under_way` is given, the
+// operation is only begun and put there.
 std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
-                                          Communicator* communicator);
+                                          Communicator* communicator,
+                                          std::shared_ptr<UnderWay> under_way);
 
 }  // namespace troupe::kernels::cpu
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
@@ -148,6 +149,86 @@ TEST(CpuCollectives, ScatteredSumsGatheredAgainAreTheSum) {
           });
         }
       }
+    }
+  }
+}
+
+// Scattered within runs of two of four ranks, then across them, and gathered back across and within: block by block
+// what the four ranks' tensors sum to.
+TEST(CpuCollectives, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
+  using model::OpKind;
+  constexpr int kFour = 4, kRun = 2;
+  const auto element = [](int rank, int64_t i) { return static_cast<double>((i * 7 + rank) % 5); };
+  const auto sum = [&](int64_t i) {
+    return element(0, i) + element(1, i) + element(2, i) + element(3, i);
+  };
+  const model::CollectiveGroup shards = model::GroupOf(model::Axis::kDataShard);
+  const model::CollectiveGroup within = model::WithinRun(shards, kRun);
+  const model::CollectiveGroup across = model::AcrossRuns(shards, kRun);
+  for (const int64_t rows : {1, 3, 7, 64}) {
+    for (const bool reference : {false, true}) {
+      LoopbackCluster cluster(kFour);
+      cluster.Run([&](int rank) {
+        model::Program program;
+        program.mesh.degrees[model::Axis::kDataShard] = kFour;
+        program.mesh.coordinates[model::Axis::kDataShard] = rank;
+        program.chunks.resize(1);
+        program.ops.resize(1);
+        program.ops[0].resize(model::kNumPieces);
+        model::ValueType type = {
+            model::DType::kFloat32, {{"rows", rows, rows}, {"columns", 5, 5}}, {}, {}};
+        type.placement[model::Axis::kDataShard] = model::PartialSum();
+        std::vector<model::ValueId> values = {
+            model::AppendValue(program, "whole", model::Role::kActivation, 0, type)};
+        const auto then = [&](OpKind kind, const model::CollectiveGroup& group, int64_t extent) {
+          model::CollectiveAttributes attributes = {group, model::CollectivePurpose::kGradient};
+          attributes.extent = extent;
+          auto types = model::InferTypes(program, kind, attributes, {&values.back(), 1});
+          TROUPE_CHECK_OK(types.status());
+          const model::ValueId made =
+              model::AppendValue(program, "next", model::Role::kActivation, 0, (*types)[0]);
+          program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(
+              {kind, attributes, {values.back()}, {made}});
+          values.push_back(made);
+        };
+        then(OpKind::kReduceScatter, within, 0);
+        then(OpKind::kReduceScatter, across, 0);
+        then(OpKind::kAllGather, across, program.value(values[1]).dims[0].local);
+        then(OpKind::kAllGather, within, rows);
+
+        CollectiveNetwork& network = cluster.network(rank);
+        const int first = rank / kRun * kRun, place = rank % kRun;
+        const auto communicator = [&](const std::vector<int>& ranks, const std::string& name) {
+          return network.MakeCommunicator("data_shard", Purpose::kGradient, ranks, name).value();
+        };
+        Communicator* const run = communicator({first, first + 1}, fmt::format("run {}", first));
+        Communicator* const place_of_runs =
+            communicator({place, place + kRun}, fmt::format("place {}", place));
+        TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
+        auto cpu = CpuBackend::Make({1, std::nullopt}).value();
+        ReferenceBackend float64;
+        Backend& backend = reference ? static_cast<Backend&>(float64) : *cpu;
+        const model::MemoryPlan plan = PlainPlan(program);
+        auto executable =
+            backend
+                .Prepare(program, plan,
+                         [&](const model::CollectiveGroup& group) {
+                           return group == within ? run : group == across ? place_of_runs : nullptr;
+                         })
+                .value();
+        std::vector<double> numbers;
+        for (int64_t i = 0; i < 5 * rows; ++i) numbers.push_back(element(rank, i));
+        WriteNumbers(*executable, program, values[0], numbers);
+        TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+        const model::Range block = model::BalancedRange(rows, kRun, place);
+        const model::Range part = model::BalancedRange(block.size(), kFour / kRun, rank / kRun);
+        const auto mine = ReadNumbers(*executable, program, values[2]);
+        ASSERT_EQ(static_cast<int64_t>(mine.size()), 5 * part.size());
+        for (int64_t i = 0; i < 5 * part.size(); ++i)
+          EXPECT_EQ(mine[i], sum(5 * (block.begin + part.begin) + i)) << i;
+        const auto all = ReadNumbers(*executable, program, values[4]);
+        for (int64_t i = 0; i < 5 * rows; ++i) EXPECT_EQ(all[i], sum(i)) << i;
+      });
     }
   }
 }

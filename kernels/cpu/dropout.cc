@@ -77,7 +77,7 @@ template <typename T>
 void Dropout(const DropoutArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
   for (int64_t r = part.begin; r < part.end; ++r) {
-    const int64_t row = args.first_row + r;
+    const int64_t row = args.own.At(r);
     const int32_t* sample = args.samples + row / args.held.rows * 2;
     const T* x = static_cast<const T*>(args.x) + r * args.hidden;
     T* y = static_cast<T*>(args.y) + r * args.hidden;

@@ -30,8 +30,8 @@ TEST(CpuDropout, DropsWhatTheReferenceDropsAtEveryLevel) {
                                                    .key = 0xFEDCBA9876543210,
                                                    .tokens = kTokens,
                                                    .held = ContextRows::Of(kTokens, 2, 1),
-                                                   .first_row = 2};
-            const int64_t rows = kSamples * kTokens / 2 - attributes.first_row;
+                                                   .own = {.first = 2}};
+            const int64_t rows = kSamples * kTokens / 2 - attributes.own.first;
             const TestValue x = {compute, {rows, hidden}, random.Normals(rows * hidden)};
             // The second sample's step is an evaluation's.
             const TestValue samples = {

@@ -84,7 +84,8 @@ struct DropoutArgs {
   const void* x;           // c[R,H]
   const int32_t* samples;  // i[B,2]
   void* y;                 // like x, may be x
-  int64_t rows, hidden, first_row;
+  int64_t rows, hidden;
+  model::TensorRows own;
   model::ContextRows held;  // of each sample
   uint64_t key;
   uint32_t threshold;  // draws below it are dropped

@@ -55,7 +55,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& 
       {.input = Address(op.inputs[0], buffer),
        .output = Address(op.outputs[0], buffer),
        .copy = KeepsInput(op) ? scratch() : nullptr,
-       .counts = BlockElements(whole, model::GroupSize(program_.mesh, attributes.group)),
+       .counts = BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group)),
        .dtype = whole.dtype,
        .purpose = PurposeOf(attributes.purpose),
        .wire = attributes.wire},
@@ -101,7 +101,7 @@ std::unique_ptr<Instruction> Preparation::MakeExchange(const Op& op, int buffer)
     args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
   }
   return MakeAllToAll(args, PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose),
-                      CommunicatorOf(op, find_communicator_));
+                      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 
 }  // namespace troupe::kernels::cpu

@@ -179,7 +179,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                              out(0),
                              Extent(op.inputs[0], 0),
                              Extent(op.inputs[0], 1),
-                             dropout.first_row,
+                             dropout.own,
                              dropout.held,
                              dropout.key,
                              DropoutThreshold(dropout.probability),
@@ -271,7 +271,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
       const model::Value& whole = program_.value(op.outputs[0]);
       std::vector<size_t> bytes =
-          BlockElements(whole, model::GroupSize(program_.mesh, attributes.group));
+          BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group));
       for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
       return cpu::MakeAllGather(in(0), out(0), std::move(bytes), PurposeOf(attributes.purpose),
                                 communicator, UnderWayOf(op));

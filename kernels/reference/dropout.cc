@@ -8,7 +8,7 @@ void Dropout(const Operation& operation) {
   const uint32_t threshold = DropoutThreshold(attributes.probability);
   const int64_t rows = operation.Extent(0, 0), hidden = operation.Extent(0, 1);
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t row = attributes.first_row + r;
+    const int64_t row = attributes.own.At(r);
     const int64_t sample = row / attributes.held.rows;
     const DropoutRow at = {
         static_cast<uint32_t>(operation.inputs[1][2 * sample]),

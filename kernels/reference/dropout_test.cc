@@ -28,7 +28,7 @@ struct Rows {
   uint64_t key = 17;
   int64_t tokens = 12;       // of a whole sample
   ContextRows held = ContextRows::Of(12, 1, 0);
-  int64_t first_row = 0;
+  model::TensorRows own;
   Numbers samples = {3, 0, 3, 1, 3, 2};  // {step, slot} of each
   int64_t rows = 36, hidden = 70;
 };
@@ -36,7 +36,7 @@ struct Rows {
 Numbers Drop(const Rows& rows, const Numbers& x) {
   ReferenceBackend backend;
   const model::DropoutAttributes attributes = {rows.probability, rows.key, rows.tokens, rows.held,
-                                               rows.first_row};
+                                               rows.own};
   const auto samples = static_cast<int64_t>(rows.samples.size()) / 2;
   return RunOp(backend, {OpKind::kDropout,
                          attributes,
@@ -119,7 +119,7 @@ TEST(Dropout, IsAFunctionOfGlobalCoordinatesWhateverThisRankHas) {
             part.samples.erase(part.samples.begin(), part.samples.begin() + 2 * first_sample);
             const model::Range range =
                 model::BalancedRange((3 - first_sample) * part.held.rows, tensor_ranks, tensor_rank);
-            part.first_row = range.begin;
+            part.own.first = range.begin;
             part.rows = range.size();
             Numbers given, due;
             for (int64_t row = range.begin; row < range.end; ++row) {

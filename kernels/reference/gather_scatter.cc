@@ -16,7 +16,7 @@ Status ReduceScatter(const Operation& operation) {
     return OkStatus();
   }
   return operation.communicator->ReduceScatter(
-      data.data(), operation.outputs[0], BlockElements(whole, operation.communicator->size()),
+      data.data(), operation.outputs[0], BlockElements(whole, attributes.cut, operation.communicator->size()),
       SumFloat64(), PurposeOf(attributes.purpose));
 }
 
@@ -29,7 +29,7 @@ Status AllGather(const Operation& operation) {
     std::copy(block.begin(), block.end(), operation.outputs[0]);
     return OkStatus();
   }
-  std::vector<size_t> bytes = BlockElements(whole, operation.communicator->size());
+  std::vector<size_t> bytes = BlockElements(whole, attributes.cut, operation.communicator->size());
   for (size_t& count : bytes) count *= sizeof(double);
   return operation.communicator->AllGather(block.data(), operation.outputs[0], bytes,
                                            PurposeOf(attributes.purpose));

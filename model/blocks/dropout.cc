@@ -1,6 +1,7 @@
 #include "model/blocks/dropout.h"
 
 #include "base/random.h"
+#include "base/sample_schema.h"
 
 namespace troupe::model {
 
@@ -13,9 +14,9 @@ ValueId Drop(ProgramBuilder& builder, const DropoutPolicy& policy, const std::st
   dropout.held = ContextRows::Of(policy.tokens, builder.context_degree(),
                                  builder.mesh().coordinates[Axis::kContext]);
   if (builder.shards_rows_over_tensor()) {
-    dropout.first_row = builder.TensorRange(builder.sequence_rows()).begin;
+    dropout.own = builder.OwnRows();
   }
-  return builder.Emit(OpKind::kDropout, dropout, {x, builder.chunk().samples},
+  return builder.Emit(OpKind::kDropout, dropout, {x, builder.chunk().Input(channels::kSlots)},
                       builder.program().value(x).name + ".dropped");
 }
 

@@ -55,6 +55,7 @@ ValueId AddBank(ProgramBuilder& builder, const std::string& name, const std::str
   }
   const int64_t all_rows = shape.rows * static_cast<int64_t>(shape.tensors.size()) * experts;
   spec.dims = {{"experts", all_rows, rows}, {shape.column_name, shape.columns, local[1]}};
+  spec.matrix_rows = local[0];
   return builder.Unsharded(builder.AddParameter(spec));
 }
 
@@ -64,6 +65,7 @@ ValueId AddRouter(ProgramBuilder& builder, const ModelConfig& config, const std:
   ParameterSpec spec;
   spec.name = name + "router";
   spec.dims = {{"experts", experts, experts}, {"hidden", hidden, hidden}};
+  spec.matrix_rows = experts;
   spec.full_precision = true;
   spec.parts = {
       {layer + "mlp.gate.weight", {experts, hidden}, {0, 0}, {experts, hidden}, 0}};
@@ -153,6 +155,29 @@ ValueId ScatterCombine(ProgramBuilder& builder, const std::string& name,
                       name + "combined");
 }
 
+// What the experts that every token passes make of `normed`.
+ValueId BuildSharedExperts(ProgramBuilder& builder, const ModelConfig& config,
+                           const std::string& name, const std::string& layer, ValueId normed) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t ffn = config.experts.moe_intermediate_size * config.experts.num_shared_experts;
+  const std::string tensors = layer + "mlp.shared_experts.";
+  const ValueId gate_up_proj =
+      AddFusedColumns(builder, name + "shared.gate_up_proj", "gate_up", hidden,
+                      {{"gate", tensors + "gate_proj.weight", ffn},
+                       {"up", tensors + "up_proj.weight", ffn}});
+  const ValueId down_proj =
+      AddRowParallel(builder, name + "shared.down_proj", tensors + "down_proj.weight", "ffn",
+                     hidden, ffn, 1, ResidualInitStd(config));
+  const ValueId copied = builder.CopyRows(normed, name + "shared.copied");
+  const ValueId gate_up = builder.Emit(OpKind::kMatmul, NoAttributes(), {copied, gate_up_proj},
+                                       name + "shared.gate_up");
+  const ValueId activated =
+      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up}, name + "shared.activated");
+  const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {activated, down_proj},
+                                       name + "shared.projected.partial");
+  return builder.ReduceRows(partial, name + "shared.projected");
+}
+
 }  // namespace
 
 int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
@@ -240,6 +265,10 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   const bool gathers = gather_dispatch && spread.ranks > 1;
   const Dispatched sent = gathers ? GatherDispatch(builder, name, router, spread, routed)
                                   : ExchangeDispatch(builder, name, router, spread, routed);
+  // Computed while routed rows are on their way.
+  const ValueId shared = e.num_shared_experts > 0
+                             ? BuildSharedExperts(builder, config, name, layer, normed)
+                             : kNoValue;
   const ValueId dispatched = sent.rows, received = sent.counts;
   const bool splits = !spread.over_tensor;
   CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
@@ -279,31 +308,12 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   }
   const ValueId combined = gathers ? ScatterCombine(builder, name, router, spread, sent, made)
                                    : ExchangeCombine(builder, name, router, spread, routed, sent, made);
-  const auto drop = [&](ValueId made_of_x) {
-    return Drop(builder, dropout, fmt::format("block{}", block), made_of_x);
-  };
-  const ValueId sum = builder.Emit(OpKind::kAdd, NoAttributes(), {x, drop(combined)}, name + "sum");
-  if (e.num_shared_experts == 0) return sum;
-
-  const int64_t shared = ffn * e.num_shared_experts;
-  const std::string shared_layer = layer + "mlp.shared_experts.";
-  const ValueId shared_gate_up_proj =
-      AddFusedColumns(builder, name + "shared.gate_up_proj", "gate_up", hidden,
-                      {{"gate", shared_layer + "gate_proj.weight", shared},
-                       {"up", shared_layer + "up_proj.weight", shared}});
-  const ValueId shared_down_proj =
-      AddRowParallel(builder, name + "shared.down_proj", shared_layer + "down_proj.weight", "ffn",
-                     hidden, shared, 1, ResidualInitStd(config));
-  const ValueId copied = builder.CopyRows(normed, name + "shared.copied");
-  const ValueId shared_gate_up = builder.Emit(OpKind::kMatmul, NoAttributes(),
-                                              {copied, shared_gate_up_proj}, name + "shared.gate_up");
-  const ValueId shared_activated =
-      builder.Emit(OpKind::kSwiGlu, NoAttributes(), {shared_gate_up}, name + "shared.activated");
-  const ValueId partial =
-      builder.Emit(OpKind::kMatmul, NoAttributes(), {shared_activated, shared_down_proj},
-                   name + "shared.projected.partial");
-  const ValueId projected = drop(builder.ReduceRows(partial, name + "shared.projected"));
-  return builder.Emit(OpKind::kAdd, NoAttributes(), {sum, projected}, name + "shared.sum");
+  ValueId all = combined;
+  if (shared != kNoValue) {
+    all = builder.Emit(OpKind::kAdd, NoAttributes(), {combined, shared}, name + "shared.sum");
+  }
+  const ValueId dropped = Drop(builder, dropout, fmt::format("block{}", block), all);
+  return builder.Emit(OpKind::kAdd, NoAttributes(), {x, dropped}, name + "sum");
 }
 
 }  // namespace troupe::model

@@ -3,6 +3,7 @@
 //   n = norm(x);  weights, slots, counts = top_k(router(n))
 //   y = x + combine(all_to_all⁻¹(experts(all_to_all(permute(n)))), weights) [+ shared(n)]
 //
+// Shared experts come between the dispatch and the experts: they compute while rows travel.
 // The router is float32. Banks are Shard(0) over the expert axis; to all else that axis is one more
 // data axis. Over tensor either each expert's weights are split (gate|up by rows, down by columns):
 // with sequence parallelism each rank routes its own rows, which are gathered behind the dispatch and
@@ -16,7 +17,9 @@
 // With gather_dispatch rows, weights and choices of the ranks over which experts are spread are gathered
 // instead, each rank permutes the choices of its own experts, and sums are scattered:
 //
-//   y = x + reduce_scatter(combine(experts(permute(all_gather(n))), all_gather(weights))) Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
+//   y = x + reduce_scatter(combine(experts(permute(all_gather(n))), all_gather(weights)))
+//
+// Names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
 // mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight; a bias that
 // balances is mlp.gate.e_score_correction_bias.
 #ifndef TROUPE_MODEL_BLOCKS_EXPERTS_H_

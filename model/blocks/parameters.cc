@@ -52,6 +52,7 @@ ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
     rows.local += range.size();
   }
   spec.dims = {rows, {"hidden", hidden, hidden}};
+  spec.matrix_rows = rows.local;
   return builder.Unsharded(builder.AddParameter(spec));
 }
 
@@ -62,6 +63,7 @@ ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,
   ParameterSpec spec;
   spec.name = name;
   spec.dims = {{"hidden", hidden, hidden}, {dim_name, columns, range.size()}};
+  spec.matrix_rows = hidden;
   spec.tensor = Shard(1);
   spec.parts = {{tensor_name, {hidden, columns}, {0, range.begin}, {hidden, range.size()}, 0}};
   spec.init_std = init_std;

@@ -13,6 +13,9 @@ StatusOr<ValueType> Convert(const CollectiveGroup& group, const Value& x, AxisPl
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   if (group.kind == CollectiveGroup::Kind::kAll)
     return InvalidArgument("group all has no placement");
+  if (group.part != CollectiveGroup::Part::kWhole) {
+    return InvalidArgument("group {} has a part of an axis alone", ToText(group));
+  }
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = x.placement.axes[a];
     if (group.kind == CollectiveGroup::Kind::kAxes && (group.axes & (1u << a))) {

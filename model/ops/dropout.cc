@@ -1,6 +1,8 @@
 // kDropout: each element is kept and scaled by 1/(1-p), or 0. Which ones is a function of key, step and
 // GLOBAL coordinates (the sample's slot, the token's position in it, the channel), so that it is the
 // same under every layout; the derivative is the same operation on the gradient, and nothing is saved.
+#include <algorithm>
+
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -37,18 +39,29 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
       cut ? ContextRows::Of(dropout.tokens, mesh.degrees[Axis::kContext],
                             mesh.coordinates[Axis::kContext])
           : ContextRows::Of(dropout.tokens, 1, 0);
-  Range rows = {0, samples * held.rows};
-  if (x.placement[Axis::kTensor].kind == PlacementKind::kShard) {
-    rows = BalancedRange(rows.end, mesh.degrees[Axis::kTensor], mesh.coordinates[Axis::kTensor]);
+  const AxisPlacement& tensor = x.placement[Axis::kTensor];
+  const int ranks = mesh.degrees[Axis::kTensor], rank = mesh.coordinates[Axis::kTensor];
+  const int64_t all = samples * held.rows;
+  Range rows = {0, all};
+  TensorRows own;
+  if (tensor.kind == PlacementKind::kShard && tensor.how == ShardHow::kParts) {
+    // As many parts as the operation says, if they are equal.
+    const int64_t parts = std::max<int64_t>(1, all / std::max<int64_t>(1, dropout.own.stride));
+    if (all % (parts * ranks) == 0) own = TensorRows::OfParts(all, parts, ranks, rank);
+    rows = {own.first, own.first + all / ranks};
+  } else if (tensor.kind == PlacementKind::kShard) {
+    rows = BalancedRange(rows.end, ranks, rank);
+    own.first = rows.begin;
   }
-  if (dropout.held == held && dropout.first_row == rows.begin && x.dims[0].local == rows.size()) {
+  if (dropout.held == held && dropout.own == own && x.dims[0].local == rows.size()) {
     return OkStatus();
   }
   return InvalidArgument(
-      "input {} has {} rows; {} from row {} on are due of {} samples of {} tokens, positions from "
-      "{} and {}, and the operation takes them from row {}, positions from {} and {}",
-      x.name, x.dims[0].local, rows.size(), rows.begin, samples, dropout.tokens, held.head,
-      held.tail, dropout.first_row, dropout.held.head, dropout.held.tail);
+      "input {} has {} rows; {} from row {} on (blocks of {}) are due of {} samples of {} tokens, "
+      "positions from {} and {}, and the operation takes them from row {} (blocks of {}), positions "
+      "from {} and {}",
+      x.name, x.dims[0].local, rows.size(), own.first, own.block, samples, dropout.tokens, held.head,
+      held.tail, dropout.own.first, dropout.own.block, dropout.held.head, dropout.held.tail);
 }
 
 StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& attributes,

@@ -9,23 +9,59 @@
 namespace troupe::model {
 namespace {
 
+// What one side of a conversion, `whole` on a whole axis, is on one that the group has runs of.
+AxisPlacement OnRuns(const CollectiveGroup& group, AxisPlacement whole, AxisPlacement other_side) {
+  // The ranks of one place in their runs have a slice together: each a part of it, or each all.
+  if (group.part == CollectiveGroup::Part::kAcross) return ShardInRuns(0, group.run, whole.kind);
+  // Those of a run, which are alike.
+  return whole == Shard(0) ? ShardInRuns(0, group.run, other_side.kind) : whole;
+}
+
 // The placement of `x` with every axis of the group changed from `due` to `gives`.
-StatusOr<Placement> Convert(const CollectiveGroup& group, const Value& x, AxisPlacement due,
-                            AxisPlacement gives) {
+StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, const Value& x,
+                            AxisPlacement due, AxisPlacement gives) {
   if (group.kind != CollectiveGroup::Kind::kAxes || group.axes == 0) {
     return InvalidArgument("group {} has no blocks", ToText(group));
+  }
+  const bool of_runs = group.part != CollectiveGroup::Part::kWhole;
+  const int shards = mesh.degrees[Axis::kDataShard];
+  if (of_runs && (!(group.axes & GroupOf(Axis::kDataShard).axes) || group.run < 1 ||
+                  shards % group.run != 0)) {
+    return InvalidArgument("group {} has runs of {} that {} data_shard ranks are not cut into",
+                           ToText(group), group.run, shards);
   }
   if (x.dims.empty()) return InvalidArgument("input {} has no dim to be cut", x.name);
   Placement placement = x.placement;
   for (int a = 1; a < kNumAxes; ++a) {
     if (!(group.axes & (1u << a))) continue;
-    if (placement.axes[a] != due) {
+    const bool has_runs = of_runs && static_cast<Axis>(a) == Axis::kDataShard;
+    const AxisPlacement due_here = has_runs ? OnRuns(group, due, gives) : due;
+    if (placement.axes[a] != due_here) {
       return InvalidArgument("input {} is {} on axis {} where {} is due", x.name,
-                             ToText(placement.axes[a]), Name(static_cast<Axis>(a)), ToText(due));
+                             ToText(placement.axes[a]), Name(static_cast<Axis>(a)),
+                             ToText(due_here));
     }
-    placement.axes[a] = gives;
+    placement.axes[a] = has_runs ? OnRuns(group, gives, due) : gives;
   }
   return placement;
+}
+
+// Parts are equal, and so are the blocks of each.
+Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
+  if (collective.row_parts == 1) return OkStatus();
+  if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0) return OkStatus();
+  return InvalidArgument("{} rows of {} are no multiple of {} parts × {} ranks", rows, x.name,
+                         collective.row_parts, ranks);
+}
+
+Status CheckCut(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
+  const RowCut& cut = collective.cut;
+  if (cut.owner >= ranks || cut.unit < 1 || rows % cut.unit != 0) {
+    return InvalidArgument("{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
+                           rows, x.name, cut.unit, ranks, cut.owner);
+  }
+  if (cut == RowCut() || collective.row_parts == 1) return OkStatus();
+  return InvalidArgument("{} is cut in {} parts and otherwise too", x.name, collective.row_parts);
 }
 
 StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
@@ -35,10 +71,14 @@ StatusOr<std::vector<ValueType>> InferReduceScatter(const MeshView& mesh,
   if (collective.reduce != ReduceKind::kSum) return InvalidArgument("only sums are scattered");
   TROUPE_RETURN_IF_ERROR(CheckWire(collective, x));
   ValueType type = {x.dtype, x.dims, {}, {}};
-  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(collective.group, x, PartialSum(), Shard(0)));
-  type.dims[0].local = BalancedRange(x.dims[0].local, GroupSize(mesh, collective.group),
-                                     IndexInGroup(mesh, collective.group))
-                           .size();
+  TROUPE_ASSIGN_OR_RETURN(
+      type.placement,
+      Convert(mesh, collective.group, x, PartialSum(), Shard(0, HowOfParts(collective.row_parts))));
+  const int ranks = GroupSize(mesh, collective.group);
+  TROUPE_RETURN_IF_ERROR(CheckParts(collective, x, x.dims[0].local, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, x.dims[0].local, ranks));
+  type.dims[0].local =
+      collective.cut.Of(x.dims[0].local, ranks, IndexInGroup(mesh, collective.group)).size();
   return std::vector<ValueType>{std::move(type)};
 }
 
@@ -49,11 +89,14 @@ StatusOr<std::vector<ValueType>> InferAllGather(const MeshView& mesh, const Attr
   ValueType type = {x.dtype, x.dims, {}, collective.segments};
   TROUPE_ASSIGN_OR_RETURN(
       type.placement,
-      Convert(collective.group, x, Shard(0), collective.replicated ? Replicated() : Copied()));
+      Convert(mesh, collective.group, x, Shard(0, HowOfParts(collective.row_parts)),
+              collective.replicated ? Replicated() : Copied()));
   const int ranks = GroupSize(mesh, collective.group);
   int64_t& extent = type.dims[0].local;
   extent = collective.extent != 0 ? collective.extent : extent * ranks;
-  const Range own = BalancedRange(extent, ranks, IndexInGroup(mesh, collective.group));
+  TROUPE_RETURN_IF_ERROR(CheckParts(collective, x, extent, ranks));
+  TROUPE_RETURN_IF_ERROR(CheckCut(collective, x, extent, ranks));
+  const Range own = collective.cut.Of(extent, ranks, IndexInGroup(mesh, collective.group));
   if (own.size() != x.dims[0].local) {
     return InvalidArgument("input {} has {} rows where this rank's block of {} has {}", x.name,
                            x.dims[0].local, extent, own.size());
@@ -67,9 +110,9 @@ StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh,
   const Value &x = *in[0], &counts = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(counts, DType::kInt32, 1));
   ValueType type = {x.dtype, x.dims, {}, {}};
-  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(collective.group, x, due, gives));
+  TROUPE_ASSIGN_OR_RETURN(type.placement, Convert(mesh, collective.group, x, due, gives));
   TROUPE_RETURN_IF_ERROR(
-      Convert(collective.group, counts, Replicated(), Replicated()).status());
+      Convert(mesh, collective.group, counts, Replicated(), Replicated()).status());
   const int ranks = GroupSize(mesh, collective.group);
   if (x.dims.size() != 2 || x.dims[0].local != collective.rows_in ||
       counts.dims[0].local % ranks != 0) {
@@ -116,8 +159,10 @@ Status DifferentiateAllGather(const Op& op, GradientContext& context) {
     return Internal("the gradient of {}, gathered as Replicated, would be a slice",
                     context.ValueOf(op.inputs[0]).name);
   }
-  return context.Emit(OpKind::kReduceScatter, CollectiveAttributes{gather.group, gather.purpose},
-                      {context.GradientOf(op.outputs[0])}, {op.inputs[0]});
+  CollectiveAttributes scatter = {gather.group, gather.purpose};
+  scatter.row_parts = gather.row_parts;
+  return context.Emit(OpKind::kReduceScatter, scatter, {context.GradientOf(op.outputs[0])},
+                      {op.inputs[0]});
 }
 
 }  // namespace

@@ -32,6 +32,10 @@ StatusOr<ShardedLetters> ShardedLetters::Of(std::initializer_list<Operand> opera
         return InvalidArgument("input {} is {} on axis {}: it is another rank's", operand.value->name,
                                ToText(placement), axis);
       }
+      if (placement.run != 0) {
+        return InvalidArgument("input {} is {} on axis {}: gather it first", operand.value->name,
+                               ToText(placement), axis);
+      }
       const char letter = operand.letters[placement.dim];
       if (whole.find(letter) != std::string_view::npos) {
         return InvalidArgument("input {} is {} on axis {}, but this dim must be whole",

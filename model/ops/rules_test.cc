@@ -464,7 +464,7 @@ TEST(PlacementRuleTest, OfDropoutKnowsWhichRowsOfWhichSamplesAreHere) {
   EXPECT_EQ((*types)[0].placement, x.placement);
 
   for (const auto change : std::vector<void (*)(DropoutAttributes&)>{
-           [](DropoutAttributes& a) { a.first_row = 0; },
+           [](DropoutAttributes& a) { a.own.first = 0; },
            [](DropoutAttributes& a) { a.held = ContextRows::Of(12, 2, 0); },
            [](DropoutAttributes& a) { a.held = ContextRows::Of(12, 1, 0); },
            [](DropoutAttributes& a) { a.probability = 1; },

@@ -20,8 +20,11 @@ Status ExpectOnAllAxes(const Value& value, AxisPlacement due) {
 Status ExpectReduced(const Value& gradient) {
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& placement = gradient.placement.axes[a];
-    if (placement.kind == PlacementKind::kReplicated || placement.kind == PlacementKind::kShard)
+    if (placement.kind == PlacementKind::kReplicated) continue;
+    if (placement.kind == PlacementKind::kShard &&
+        (placement.run == 0 || placement.across == PlacementKind::kShard)) {
       continue;
+    }
     return InvalidArgument("gradient {} is {} on axis {}: it must be reduced first", gradient.name,
                            ToText(placement), Name(static_cast<Axis>(a)));
   }

@@ -36,9 +36,9 @@ bool IsWork(const Op& op) {
 class ListOverlap {
  public:
   // `layers`: of each gathered block of parameters the layer that reads it first in F.
-  ListOverlap(const Program& program, const std::vector<ValueId>& roots, std::vector<Op>& ops,
-              const std::map<ValueId, int>& layers)
-      : program_(program), roots_(roots), layers_(layers), source_(ops) {
+  ListOverlap(const Program& program, const std::vector<StorageRange>& ranges,
+              std::vector<Op>& ops, const std::map<ValueId, int>& layers)
+      : program_(program), ranges_(ranges), layers_(layers), source_(ops) {
     std::move(ops.begin(), ops.end(), std::back_inserter(ops_));
   }
 
@@ -92,7 +92,8 @@ class ListOverlap {
   }
 
   // All others begin once their input is there and are waited for by their first reader, if there
-  // is something to compute in between.
+  // is something to compute in between. None overtakes another of its group: the link carries one
+  // after the other.
   void HideOthers() {
     for (At at = ops_.begin(); at != ops_.end();) {
       const At collective = at++;
@@ -101,6 +102,7 @@ class ListOverlap {
       bool hides = false;
       // Not earlier than it takes: what comes early only takes up memory.
       for (int work = 0; first != ops_.begin() && work < kWorkAhead &&
+                         !IsOfSameGroup(*collective, *std::prev(first)) &&
                          !Conflict(*collective, *std::prev(first));) {
         --first;
         work += IsWork(*first);
@@ -121,8 +123,11 @@ class ListOverlap {
   }
 
   bool CanBegin(const Op& op) const {
-    if (op.asynchronous || (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
-                            op.kind != OpKind::kAllGather && op.kind != OpKind::kShift)) {
+    // Of all_to_all rows, not their counts.
+    const bool is_exchange = op.kind == OpKind::kAllToAll && op.inputs.size() == 3;
+    if (op.asynchronous ||
+        (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
+         op.kind != OpKind::kAllGather && op.kind != OpKind::kShift && !is_exchange)) {
       return false;
     }
     // Else it works on a copy, in memory that is every operation's.
@@ -130,26 +135,33 @@ class ListOverlap {
     return Communicates(op);
   }
 
+  static bool IsOfSameGroup(const Op& collective, const Op& op) {
+    const auto* other = std::get_if<CollectiveAttributes>(&op.attributes);
+    return other != nullptr && op.kind != OpKind::kCopy &&
+           other->group == std::get<CollectiveAttributes>(collective.attributes).group;
+  }
+
   // The input's storage is written.
   bool UsesUp(const Op& op) const {
-    return op.consumes_input || Root(op.inputs[0]) == Root(op.outputs[0]);
+    return op.consumes_input || RangeOf(op.inputs[0]).root == RangeOf(op.outputs[0]).root;
   }
 
   // True if `collective` must not be on its way while `op` runs.
   bool Conflict(const Op& collective, const Op& op) const {
-    const auto touches = [&](ValueId root, bool writes_only) {
-      const auto is_root = [&](ValueId id) { return Root(id) == root; };
-      if (std::any_of(op.outputs.begin(), op.outputs.end(), is_root)) return true;
-      if (op.consumes_input && is_root(op.inputs[0])) return true;
+    const auto touches = [&](ValueId of_collective, bool writes_only) {
+      const StorageRange& range = RangeOf(of_collective);
+      const auto overlaps = [&](ValueId id) { return RangeOf(id).Overlaps(range); };
+      if (std::any_of(op.outputs.begin(), op.outputs.end(), overlaps)) return true;
+      if (op.consumes_input && overlaps(op.inputs[0])) return true;
       // A wait ends what was writing.
       return (!writes_only || op.kind == OpKind::kWait) &&
-             std::any_of(op.inputs.begin(), op.inputs.end(), is_root);
+             std::any_of(op.inputs.begin(), op.inputs.end(), overlaps);
     };
     for (const ValueId output : collective.outputs) {
-      if (touches(Root(output), false)) return true;
+      if (touches(output, false)) return true;
     }
     for (const ValueId input : collective.inputs) {
-      if (touches(Root(input), !UsesUp(collective))) return true;
+      if (touches(input, !UsesUp(collective))) return true;
     }
     return false;
   }
@@ -167,10 +179,10 @@ class ListOverlap {
     return wait;
   }
 
-  ValueId Root(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
+  const StorageRange& RangeOf(ValueId id) const { return ranges_[static_cast<size_t>(id)]; }
 
   const Program& program_;
-  const std::vector<ValueId>& roots_;
+  const std::vector<StorageRange>& ranges_;
   const std::map<ValueId, int>& layers_;
   std::vector<Op>& source_;
   Ops ops_;
@@ -179,7 +191,7 @@ class ListOverlap {
 }  // namespace
 
 void Overlap(Program& program) {
-  const std::vector<ValueId> roots = StorageRoots(program);
+  const std::vector<StorageRange> ranges = StorageRanges(program);
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     std::map<ValueId, int> layers;
     const std::vector<Op>& forward = program.Ops(static_cast<int>(c), Piece::kForward);
@@ -189,7 +201,7 @@ void Overlap(Program& program) {
       layers.emplace(op->inputs[0], reader == forward.end() ? -1 : reader->layer);
     }
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-      ListOverlap(program, roots, program.ops[c][static_cast<int>(piece)], layers).Run();
+      ListOverlap(program, ranges, program.ops[c][static_cast<int>(piece)], layers).Run();
     }
   }
 }

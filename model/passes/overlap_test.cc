@@ -103,5 +103,39 @@ TEST(OverlapTest, CanBeLeftOut) {
   EXPECT_EQ(ToText(program).find("asynchronous"), std::string::npos);
 }
 
+BuildOptions MixtureWithSharedExpert() {
+  MeshView mesh;
+  mesh.degrees[Axis::kExpert] = 2;
+  BuildOptions options = StageOptions(SmallModel("AEAE"), mesh, 2, 8);
+  options.model.experts.num_experts = 4;
+  options.model.experts.num_experts_per_tok = 2;
+  options.model.experts.moe_intermediate_size = 12;
+  options.model.experts.num_shared_experts = 1;
+  return options;
+}
+
+TEST(OverlapTest, RoutedRowsTravelWhileSharedExpertsCompute) {
+  const Program program = BuildProgram(MixtureWithSharedExpert()).value();
+  for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
+    int hidden = 0;
+    for (const Flight& flight : FlightsOf(program.Ops(0, piece))) {
+      hidden += flight.op.kind == OpKind::kAllToAll && flight.products > 0;
+    }
+    // The dispatch of each of two blocks; in B of its rows' gradients.
+    EXPECT_EQ(hidden, 2) << Name(piece);
+  }
+}
+
+TEST(OverlapTest, DropoutTakesRoutedAndSharedExpertsTogether) {
+  BuildOptions options = MixtureWithSharedExpert();
+  options.model.hidden_dropout = 0.1;
+  const Program program = BuildProgram(options).value();
+  const std::vector<Op>& ops = program.Ops(0, Piece::kForward);
+  // The embedding's, and one of each of four blocks.
+  EXPECT_EQ(std::count_if(ops.begin(), ops.end(),
+                          [](const Op& op) { return op.kind == OpKind::kDropout; }),
+            5);
+}
+
 }  // namespace
 }  // namespace troupe::model

@@ -1,6 +1,6 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → overlap →
-//   overlap_ends → split_backward → saved_roles
+//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → tensor_parts →
+//   overlap → overlap_ends → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
@@ -40,7 +40,8 @@ void Fuse(Program& program);
 // (model/build.h). From 2 on the gradients of a microbatch are scattered, bucket by bucket, in the
 // piece that makes them, and this rank's block of the sum is added to an accumulator of its size.
 // From 3 on parameters are gathered right before their first use in F, and again in B, instead of
-// in Unshard. Gradients travel as `reduce_dtype`. A bucket has at most `bucket_elements`, or one gradient.
+// in Unshard; where data_shard is cut into runs, within a run: of each the rank holds its part, which Unshard still
+// gathers across runs. Gradients travel as `reduce_dtype`. A bucket has at most `bucket_elements`, or one gradient.
 Status ShardParameters(Program& program, int zero_stage, int64_t bucket_elements,
                        DType reduce_dtype);
 
@@ -51,6 +52,11 @@ void MarkFirstWriters(Program& program);
 // Makes outputs views of inputs where the kind allows it and nothing reads the input's storage
 // afterwards, in the order F, B as well as F, I, W.
 void ShareStorage(Program& program);
+
+// Cuts what travels between tensor ranks, and the products that make or first read it, by rows into `parts` equal parts,
+// so that one part travels while a product computes another. REQUIRES: rows are a multiple of `parts`, and where they
+// are sharded over tensor have been so in as many (ProgramBuilder::ShardRowsOverTensor).
+void CutTensorTransfers(Program& program, int parts);
 
 // Begins collectives as early and waits for them as late as their values allow, where there is something
 // to compute in between: parameters that F and B gather are on their way while the layer before is

@@ -50,38 +50,67 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
   return gradients;
 }
 
-// The sum of `gradient` over the parameter's shard group, this rank's block of it added to the accumulator.
+// The sum of `gradient` over the parameter's shard groups, one after the other, this rank's block of it added to the
+// accumulator. `before`: where in the list, of each group and of the accumulation.
 Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduce_dtype,
-               size_t before, Insertions* insertions) {
-  const CollectiveGroup& group = gradient.entry->shard_group;
-  CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
-  attributes.wire = reduce_dtype;
-  TROUPE_ASSIGN_OR_RETURN(
-      std::vector<ValueType> types,
-      InferTypes(program, OpKind::kReduceScatter, attributes, {&gradient.whole, 1}));
-  const Value whole = program.value(gradient.whole);
-  const ValueId block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient,
-                                    whole.chunk, std::move(types[0]));
-  const Range rows = BalancedRange(whole.dims[0].local, GroupSize(program.mesh, group),
-                                   IndexInGroup(program.mesh, group));
-  program.values[block].view_of = gradient.whole;
-  program.values[block].view_offset = rows.begin * whole.row_elements();
-  Op scatter = {.kind = OpKind::kReduceScatter,
-                .attributes = attributes,
-                .inputs = {gradient.whole},
-                .outputs = {block},
-                .part = gradient.part};
-  scatter.consumes_input = true;
-  scatter.gradient_in_forward = gradient.gradient_in_forward;
-  insertions->emplace(before, std::move(scatter));
+               const std::vector<size_t>& before, Insertions* insertions) {
+  const std::vector<ParameterEntry::Shards>& levels = gradient.entry->shards;
+  ValueId block = gradient.whole;
+  for (size_t level = 0; level < levels.size(); ++level) {
+    const auto& [group, cut] = levels[level];
+    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+    attributes.wire = reduce_dtype;
+    attributes.cut = cut;
+    TROUPE_ASSIGN_OR_RETURN(
+        std::vector<ValueType> types,
+        InferTypes(program, OpKind::kReduceScatter, attributes, {&block, 1}));
+    const Value whole = program.value(block);
+    block = AppendValue(program, whole.name + ".scattered", Role::kMicrobatchGradient, whole.chunk,
+                        std::move(types[0]));
+    const Range rows = cut.Of(whole.dims[0].local, GroupSize(program.mesh, group),
+                              IndexInGroup(program.mesh, group));
+    program.values[block].view_of = whole.id;
+    program.values[block].view_offset = rows.begin * whole.row_elements();
+    Op scatter = {.kind = OpKind::kReduceScatter,
+                  .attributes = attributes,
+                  .inputs = {whole.id},
+                  .outputs = {block},
+                  .part = gradient.part};
+    // Of what another group goes on with the block is left.
+    scatter.consumes_input = levels.size() == 1;
+    scatter.gradient_in_forward = gradient.gradient_in_forward;
+    insertions->emplace(before[level], std::move(scatter));
+  }
   Op accumulate = {.kind = OpKind::kAccumulate,
                    .inputs = {block},
                    .outputs = {gradient.entry->gradient},
                    .part = gradient.part};
   accumulate.gradient_in_forward = gradient.gradient_in_forward;
-  insertions->emplace(before, std::move(accumulate));
+  insertions->emplace(before.back(), std::move(accumulate));
   return OkStatus();
 }
+
+// Makes the accumulator of `entry` one of this rank's block.
+Status ShrinkAccumulator(Program& program, const ParameterEntry& entry) {
+  Value& accumulator = program.values[entry.gradient];
+  for (const auto& [group, cut] : entry.shards) {
+    CollectiveAttributes attributes = {group, CollectivePurpose::kGradient};
+    attributes.cut = cut;
+    TROUPE_ASSIGN_OR_RETURN(
+        std::vector<ValueType> types,
+        InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));
+    accumulator.dims = std::move(types[0].dims);
+    accumulator.placement = types[0].placement;
+    accumulator.segments.clear();
+  }
+  return OkStatus();
+}
+
+// Gradients that are scattered together.
+struct Bucket {
+  std::vector<MicrobatchGradient>::const_iterator begin, end;
+  size_t ready;  // index in the list: behind the last writer
+};
 
 // ZeRO-2: each bucket is scattered as soon as its last gradient is made.
 Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dtype) {
@@ -97,18 +126,10 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
           {&ops, SplitOff(program, c, ops, piece == Piece::kForward ? ".forward" : ".backward")});
     }
   }
-  for (const ParameterEntry& entry : program.parameters) {
-    const CollectiveAttributes attributes = {entry.shard_group, CollectivePurpose::kGradient};
-    TROUPE_ASSIGN_OR_RETURN(
-        std::vector<ValueType> types,
-        InferTypes(program, OpKind::kReduceScatter, attributes, {&entry.gradient, 1}));
-    Value& accumulator = program.values[entry.gradient];
-    accumulator.dims = std::move(types[0].dims);
-    accumulator.placement = types[0].placement;
-    accumulator.segments.clear();
-  }
+  for (const ParameterEntry& entry : program.parameters)
+    TROUPE_RETURN_IF_ERROR(ShrinkAccumulator(program, entry));
   for (List& list : lists) {
-    Insertions insertions;
+    std::vector<Bucket> buckets;
     for (auto begin = list.made.begin(); begin != list.made.end();) {
       auto end = begin;
       int64_t elements = 0;
@@ -117,12 +138,19 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
               elements + program.value(end->whole).elements() <= bucket_elements)) {
         elements += program.value(end++->whole).elements();
       }
-      for (auto gradient = begin; gradient != end; ++gradient) {
-        TROUPE_RETURN_IF_ERROR(
-            Scatter(program, *gradient, reduce_dtype, std::prev(end)->last_writer + 1,
-                    &insertions));
-      }
+      buckets.push_back({begin, end, std::prev(end)->last_writer + 1});
       begin = end;
+    }
+    Insertions insertions;
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      for (auto gradient = buckets[b].begin; gradient != buckets[b].end; ++gradient) {
+        // One group after the other has the time that a bucket takes to be made.
+        std::vector<size_t> before = {buckets[b].ready};
+        const size_t groups = gradient->entry->shards.size();
+        for (size_t later = b + 1; groups > 1 && later <= b + groups; ++later)
+          before.push_back(later < buckets.size() ? buckets[later].ready : list.ops->size());
+        TROUPE_RETURN_IF_ERROR(Scatter(program, *gradient, reduce_dtype, before, &insertions));
+      }
     }
     Insert(*list.ops, std::move(insertions));
   }
@@ -161,22 +189,30 @@ Gather GatherOf(Program& program, const ParameterEntry& entry, ValueId gathered,
   return gather;
 }
 
+bool IsAcrossRuns(const Op& op) {
+  return op.kind == OpKind::kAllGather &&
+         std::get<CollectiveAttributes>(op.attributes).group.part == CollectiveGroup::Part::kAcross;
+}
+
 // ZeRO-3: parameters are gathered right before their first use in F, and again in B; what was
-// gathered dies after its last use there.
+// gathered dies after its last use there. Where data_shard is cut into runs, from what a rank holds of
+// them: that is gathered once a step still.
 void ShardUnsharded(Program& program) {
   std::vector<std::vector<Op>> unshards;  // by chunk index
   for (auto& pieces : program.ops) {
-    unshards.push_back(std::move(pieces[static_cast<int>(Piece::kUnshard)]));
-    pieces[static_cast<int>(Piece::kUnshard)].clear();
+    std::vector<Op>& unshard = pieces[static_cast<int>(Piece::kUnshard)];
+    unshards.push_back(unshard);
+    std::erase_if(unshard, [](const Op& op) { return !IsAcrossRuns(op); });
   }
   std::vector<ValueId> gathered;
   for (ParameterEntry& entry : program.parameters) {
+    gathered.push_back(program.value(entry.unsharded).view_of);
+    for (const ValueId id : {gathered.back(), entry.unsharded})
+      program.values[id].role = Role::kActivation;
+    if (entry.gathered != gathered.back()) continue;
     Value& block = program.values[entry.compute_copy];
     block.view_of = kNoValue;
     block.view_offset = 0;
-    gathered.push_back(entry.gathered);
-    for (const ValueId id : {entry.gathered, entry.unsharded})
-      program.values[id].role = Role::kActivation;
     entry.gathered = kNoValue;
   }
   for (int c = 0; c < static_cast<int>(program.chunks.size()); ++c) {

@@ -22,6 +22,15 @@ std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, 
   return inside;
 }
 
+// Over which the rows of a parameter are cut, one group after the other.
+std::vector<CollectiveGroup> ShardGroupsOf(const ParameterSpec& spec, int shard_run) {
+  // A bank is cut over expert already, and each rank's experts over data_shard.
+  const CollectiveGroup group =
+      spec.expert == Replicated() ? ShardGroup() : GroupOf(Axis::kDataShard);
+  if (shard_run == 0) return {group};
+  return {WithinRun(group, shard_run), AcrossRuns(GroupOf(Axis::kDataShard), shard_run)};
+}
+
 }  // namespace
 
 CollectiveGroup DataGroup() {
@@ -89,8 +98,12 @@ StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
   return types;
 }
 
-ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage)
-    : compute_dtype_(compute_dtype), zero_stage_(zero_stage) {
+ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage,
+                               int shard_run, bool whole_matrices)
+    : compute_dtype_(compute_dtype),
+      zero_stage_(zero_stage),
+      shard_run_(shard_run),
+      whole_matrices_(whole_matrices) {
   program_.mesh = mesh;
 }
 
@@ -103,8 +116,42 @@ Range ProgramBuilder::TensorRange(int64_t extent) const {
   return BalancedRange(extent, mesh().degrees[Axis::kTensor], mesh().coordinates[Axis::kTensor]);
 }
 
+TensorRows ProgramBuilder::OwnRows() const {
+  if (row_parts_ == 1) return {.first = TensorRange(sequence_rows_).begin};
+  return TensorRows::OfParts(sequence_rows_, row_parts_, tensor_degree(),
+                             mesh().coordinates[Axis::kTensor]);
+}
+
 void ProgramBuilder::Fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
+}
+
+std::vector<ParameterEntry::Shards> ProgramBuilder::ShardsOf(const ParameterSpec& spec) {
+  std::vector<ParameterEntry::Shards> shards;
+  int ranks = 1;
+  for (const CollectiveGroup& group : ShardGroupsOf(spec, shard_run_)) {
+    shards.push_back({group, RowCut()});
+    ranks *= GroupSize(mesh(), group);
+  }
+  if (!whole_matrices_ || spec.matrix_rows == 0) return shards;
+  if (spec.matrix_rows < spec.dims[0].local) {
+    for (auto& [group, cut] : shards) cut.unit = spec.matrix_rows;
+    return shards;
+  }
+  // The rank that has least of such matrices: of the first groups' ranks its places in them, of the others alike.
+  std::vector<int64_t>& load = elements_by_shard_[ranks];
+  load.resize(static_cast<size_t>(ranks));
+  const auto least = std::min_element(load.begin(), load.end());
+  int64_t elements = 1;
+  for (const Dim& dim : spec.dims) elements *= dim.local;
+  *least += elements;
+  auto owner = static_cast<int32_t>(least - load.begin());
+  for (auto& [group, cut] : shards) {
+    const int size = GroupSize(mesh(), group);
+    cut.owner = owner % size;
+    owner /= size;
+  }
+  return shards;
 }
 
 int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
@@ -119,17 +166,19 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   ValueType stored = whole;
   Range rows = {0, whole.dims[0].local};
   ParameterEntry entry;
+  std::vector<Range> cuts;
   if (zero_stage_ > 0) {
-    // A bank is cut over expert already, and each rank's experts over data_shard.
-    entry.shard_group = ShardGroup();
-    if (spec.expert != Replicated()) {
-      entry.shard_group.axes &= static_cast<uint8_t>(~GroupOf(Axis::kExpert).axes);
+    entry.shards = ShardsOf(spec);
+    for (const auto& [group, cut] : entry.shards) {
+      cuts.push_back(cut.Of(rows.size(), GroupSize(mesh(), group), IndexInGroup(mesh(), group)));
+      rows = {rows.begin + cuts.back().begin, rows.begin + cuts.back().end};
     }
-    rows = BalancedRange(rows.end, GroupSize(mesh(), entry.shard_group),
-                         IndexInGroup(mesh(), entry.shard_group));
     stored.dims[0].local = rows.size();
     stored.segments.clear();
     for (const Axis axis : kShardAxes) stored.placement[axis] = Shard(0);
+    if (shard_run_ > 0) {
+      stored.placement[Axis::kDataShard] = ShardInRuns(0, shard_run_, PlacementKind::kShard);
+    }
   }
   entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
   entry.compute_copy = entry.value;
@@ -141,7 +190,7 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
     program_.initialize.push_back(
         {.kind = OpKind::kCast, .inputs = {entry.value}, .outputs = {entry.compute_copy}});
   }
-  AddUnshard(spec, rows, &entry);
+  AddUnshard(spec, cuts, &entry);
   ValueType gradient = whole;
   gradient.placement = GradientPlacement(program_.value(entry.unsharded).placement);
   entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
@@ -158,30 +207,35 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   return index;
 }
 
-void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const Range& rows,
+void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Range>& cuts,
                                 ParameterEntry* entry) {
   const int chunk = chunk_index();
   std::vector<Op>& unshard = program_.ops[chunk][static_cast<int>(Piece::kUnshard)];
   CollectiveAttributes attributes = {SharingGroup(program_.value(entry->compute_copy).placement),
                                      CollectivePurpose::kUnshard};
   ValueId copy = entry->compute_copy;
-  if (zero_stage_ > 0) {
-    CollectiveAttributes gather = {entry->shard_group, CollectivePurpose::kUnshard};
-    gather.extent = spec.dims[0].local;
-    gather.segments = spec.segments;
+  for (size_t level = cuts.size(); level-- > 0;) {
+    CollectiveAttributes gather = {entry->shards[level].group, CollectivePurpose::kUnshard};
+    gather.cut = entry->shards[level].cut;
+    gather.extent = level == 0 ? spec.dims[0].local : cuts[level - 1].size();
+    if (level == 0) gather.segments = spec.segments;
     auto gathered = InferTypes(program_, OpKind::kAllGather, gather, {&copy, 1});
     TROUPE_CHECK_OK(gathered.status());
-    entry->gathered = AppendValue(program_, spec.name + ".gathered", Role::kComputeCopy, chunk,
-                                  std::move((*gathered)[0]));
-    // This rank's block lies in its place among all.
-    Value& block = program_.values[copy];
-    block.view_of = entry->gathered;
-    block.view_offset = rows.begin * program_.value(entry->gathered).row_elements();
+    const ValueId all =
+        AppendValue(program_, spec.name + (level == 0 ? ".gathered" : ".held"),
+                    Role::kComputeCopy, chunk, std::move((*gathered)[0]));
+    if (entry->gathered == kNoValue) {
+      entry->gathered = all;
+      // This rank's block lies in its place among all.
+      Value& block = program_.values[copy];
+      block.view_of = all;
+      block.view_offset = cuts[level].begin * program_.value(all).row_elements();
+    }
     unshard.push_back({.kind = OpKind::kAllGather,
                        .attributes = gather,
                        .inputs = {copy},
-                       .outputs = {entry->gathered}});
-    copy = entry->gathered;
+                       .outputs = {all}});
+    copy = all;
     attributes.group = ReplicateGroup();
   }
   auto copied = InferTypes(program_, OpKind::kCopy, attributes, {&copy, 1});
@@ -291,14 +345,15 @@ ValueId ProgramBuilder::CopyRows(ValueId x, const std::string& name) {
   }
   CollectiveAttributes gather = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
   gather.extent = sequence_rows_;
+  gather.row_parts = row_parts_;
   return Emit(OpKind::kAllGather, gather, {x}, name);
 }
 
 ValueId ProgramBuilder::ReduceRows(ValueId x, const std::string& name) {
   if (!shards_rows_over_tensor()) return AllReduce(x, ReduceKind::kSum, name);
-  return Emit(OpKind::kReduceScatter,
-              CollectiveAttributes{GroupOf(Axis::kTensor), CollectivePurpose::kSequence}, {x},
-              name);
+  CollectiveAttributes scatter = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
+  scatter.row_parts = row_parts_;
+  return Emit(OpKind::kReduceScatter, scatter, {x}, name);
 }
 
 void ProgramBuilder::UseForRows(int index) {

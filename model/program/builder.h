@@ -6,6 +6,7 @@
 #ifndef TROUPE_MODEL_PROGRAM_BUILDER_H_
 #define TROUPE_MODEL_PROGRAM_BUILDER_H_
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ struct ParameterSpec {
   std::vector<Segment> segments;  // along dim 0
   AxisPlacement tensor;           // on the tensor axis
   AxisPlacement expert;           // on the expert axis: Shard(0) of a bank of experts
+  // Rows of one matrix of it, which stay together where whole matrices are asked for; 0: they do not.
+  int64_t matrix_rows = 0;
   bool full_precision = false;    // kernels read the float32 master whatever the compute dtype
   std::vector<ParameterPart> parts;
   ParameterEntry::Init init = ParameterEntry::Init::kNormal;
@@ -50,8 +53,9 @@ struct ParameterSpec {
 class ProgramBuilder {
  public:
   // Matrices are computed with, and activations held, in `compute_dtype` (float32 or bfloat16).
-  // `zero_stage`: model/build.h.
-  ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage = 0);
+  // `zero_stage`, `shard_run`, `whole_matrices`: model/build.h.
+  ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage = 0, int shard_run = 0,
+                 bool whole_matrices = false);
 
   // Chunks in order; `chunk` is the global number. Operations go to the chunk begun last.
   void BeginChunk(int chunk);
@@ -89,11 +93,18 @@ class ProgramBuilder {
   ValueId AllReduce(ValueId x, ReduceKind reduce, const std::string& name);
 
   // Sequence parallelism: between products the `rows` rows of activations on this rank's data ranks
-  // are Shard(0) over tensor instead of Replicated.
-  void ShardRowsOverTensor(int64_t rows) { sequence_rows_ = rows; }
+  // are Shard(0) over tensor instead of Replicated; every one of `parts` equal parts of them by itself where
+  // there are several.
+  void ShardRowsOverTensor(int64_t rows, int parts) {
+    sequence_rows_ = rows;
+    row_parts_ = parts;
+  }
   bool shards_rows_over_tensor() const { return sequence_rows_ > 0; }
   // Those rows; 0 without sequence parallelism.
   int64_t sequence_rows() const { return sequence_rows_; }
+  // How they are cut, and which of them this rank has.
+  AxisPlacement RowsOverTensor() const { return Shard(0, HowOfParts(row_parts_)); }
+  TensorRows OwnRows() const;
   // Activations as between products → Copied, each rank's for its own part of a product: a copy, or
   // all rows gathered.
   ValueId CopyRows(ValueId x, const std::string& name);
@@ -124,14 +135,21 @@ class ProgramBuilder {
   ChunkInterface& chunk() { return program_.chunks.back(); }
 
  private:
+  // How the rows of a parameter are sharded; a whole matrix goes to the rank that has least of them.
+  std::vector<ParameterEntry::Shards> ShardsOf(const ParameterSpec& spec);
   // Unshard of `entry`: its compute copy, gathered where it is sharded, as every data rank uses it
-  // for its own rows.
-  void AddUnshard(const ParameterSpec& spec, const Range& rows, ParameterEntry* entry);
+  // for its own rows. `cuts`: of each of its shard groups this rank's rows of what that one cuts.
+  void AddUnshard(const ParameterSpec& spec, const std::vector<Range>& cuts, ParameterEntry* entry);
 
   Program program_;
   const DType compute_dtype_;
   const int zero_stage_;
+  const int shard_run_;
+  const bool whole_matrices_;
+  // Of whole matrices, by the number of ranks that shard them: elements that each has so far.
+  std::map<int, std::vector<int64_t>> elements_by_shard_;
   int64_t sequence_rows_ = 0;  // 0: without sequence parallelism
+  int row_parts_ = 1;
   int16_t row_chunk_ = -1;
   int16_t layer_ = -1;
   Status status_;

@@ -33,6 +33,25 @@ struct ContextRows {
   }
 };
 
+// Which of the rows that tensor ranks have between them one of them holds: a block, or one of each of several equal
+// parts of the rows.
+struct TensorRows {
+  int64_t first = 0;
+  int64_t block = 0, stride = 0;  // rows of a block, and from one to the next; 0: there is one block
+  bool operator==(const TensorRows&) const = default;
+
+  // Of rank `rank` of `ranks` with `parts` parts of `rows` rows. REQUIRES: rows is a multiple of parts · ranks.
+  static TensorRows OfParts(int64_t rows, int64_t parts, int64_t ranks, int64_t rank) {
+    const int64_t block = rows / (parts * ranks);
+    return {rank * block, block, rows / parts};
+  }
+
+  // Where row `row` of those that it holds is among all.
+  int64_t At(int64_t row) const {
+    return block == 0 ? first + row : first + row / block * stride + row % block;
+  }
+};
+
 // A sample's 2 · ranks chunks of equal size over the ranks of context, two on each, in ascending order: a
 // head and a tail chunk, or two neighbours.
 enum class ChunkLayout : uint8_t { kHeadTail, kContiguous };

@@ -177,9 +177,10 @@ class Planner {
     }
     // What others write and read keeps its storage throughout, used by an operation or not.
     const ChunkInterface& chunk = program_.chunks[chunk_index];
-    for (const ValueId id :
-         {chunk.tokens, chunk.positions, chunk.documents, chunk.targets, chunk.weights,
-          chunk.samples, chunk.input, chunk.output, chunk.output_gradient, chunk.input_gradient}) {
+    std::vector<ValueId> crossing = {chunk.input, chunk.output, chunk.output_gradient,
+                                     chunk.input_gradient};
+    for (const ChannelInput& read : chunk.channels) crossing.push_back(read.value);
+    for (const ValueId id : crossing) {
       if (id == kNoValue) continue;
       touch(id, number, 0);
       Lifetime& lifetime = lifetimes[index[roots_[id]]];

@@ -35,8 +35,9 @@ class StampedMemory {
   // What the executor and neighbouring chunks write before F and before B.
   void WriteInputs(int chunk_index, int buffer) {
     const ChunkInterface& chunk = program_.chunks[chunk_index];
-    for (const ValueId id : {chunk.tokens, chunk.positions, chunk.targets, chunk.weights,
-                             chunk.input, chunk.output_gradient}) {
+    std::vector<ValueId> inputs = {chunk.input, chunk.output_gradient};
+    for (const ChannelInput& read : chunk.channels) inputs.push_back(read.value);
+    for (const ValueId id : inputs) {
       if (id != kNoValue) Write(id, buffer);
     }
   }

@@ -133,6 +133,7 @@
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -179,7 +180,11 @@ const char* Name(CollectivePurpose purpose);
 struct CollectiveGroup {
   enum class Kind : uint8_t { kAxes, kOwners, kAll } kind = Kind::kAxes;
   uint8_t axes = 0;  // bit a set: Axis a takes part
-  bool operator==(const CollectiveGroup&) const = default;
+  // Of a group with data_shard, where that axis is cut into runs of `run` neighbours (0: it is not): the ranks of one
+  // run, or those of one place in their runs.
+  enum class Part : uint8_t { kWhole, kWithin, kAcross } part = Part::kWhole;
+  int32_t run = 0;
+  auto operator<=>(const CollectiveGroup&) const = default;
 };
 // Ranks of a group; owners are two.
 int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
@@ -187,7 +192,16 @@ int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
 int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group);
 inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
 
-std::string ToText(const CollectiveGroup& group);  // "data_replicate+data_shard", "owners", "all"
+// `group` of axes with data_shard, of one run of that axis or across its runs. REQUIRES: `run` divides its degree.
+CollectiveGroup WithinRun(CollectiveGroup group, int run);
+CollectiveGroup AcrossRuns(CollectiveGroup group, int run);
+// Does the rank at `a` meet that at `b` in such a group? REQUIRES: the group is of axes.
+bool AreInOneGroup(const CollectiveGroup& group, const PerAxis& a, const PerAxis& b);
+
+// "data_replicate+data_shard", "data_shard_within_2+expert", "data_shard_across_2", "owners", "all".
+std::string ToText(const CollectiveGroup& group);
+// The same of a group of axes, those of one rank left out.
+std::string AxisText(const PerAxis& degrees, const CollectiveGroup& group);
 
 struct NoAttributes {};
 struct NormAttributes { double eps; };
@@ -205,7 +219,7 @@ struct DropoutAttributes {
   uint64_t key = 0;        // of (seed, purpose): which of a model's dropouts it is
   int64_t tokens = 0;      // T of a whole sample
   ContextRows held;        // of each sample, on this rank of context
-  int64_t first_row = 0;   // of this rank among the rows of its tensor ranks
+  TensorRows own;          // of those that its tensor ranks have between them
 };
 struct AttentionAttributes {
   int64_t query_heads;      // Q, local
@@ -240,6 +254,14 @@ struct RelayoutAttributes {
   ChunkLayout from() const { return to_head_tail ? ChunkLayout::kContiguous : ChunkLayout::kHeadTail; }
   ChunkLayout to() const { return to_head_tail ? ChunkLayout::kHeadTail : ChunkLayout::kContiguous; }
 };
+// How rows are cut over the ranks of a group, in their order.
+struct RowCut {
+  int64_t unit = 1;    // rows that stay together: blocks are of whole units, which are balanced
+  int32_t owner = -1;  // the rank that has all rows, the others none; -1: each has a block
+  bool operator==(const RowCut&) const = default;
+  // Rows of rank `index` of `ranks`. REQUIRES: `rows` is a multiple of `unit`.
+  Range Of(int64_t rows, int ranks, int index) const;
+};
 struct CollectiveAttributes {
   CollectiveGroup group;
   CollectivePurpose purpose;
@@ -250,6 +272,11 @@ struct CollectiveAttributes {
   bool replicated = false;
   // Of kAllGather: extent of the result's dim 0 on this rank; 0: the input's times the ranks of the group.
   int64_t extent = 0;
+  // Of kAllGather and kReduceScatter: equal parts of the whole rows, of each of which a rank has its block
+  // (ShardHow::kParts where they are several). What runs has one: passes/tensor_parts.cc cuts the others.
+  int32_t row_parts = 1;
+  // Of kAllGather and kReduceScatter: the blocks of the ranks.
+  RowCut cut;
   // Of kAllGather: the segments of the result, which its blocks do not regard.
   std::vector<Segment> segments;
   // Of kAllToAll with counts, kGatherRouted and kScatterRouted: bounds of the rows that go in and come out.

@@ -14,8 +14,10 @@ const char* Name(Axis axis) {
   return kNames[static_cast<int>(axis)];
 }
 
-std::string ToText(const AxisPlacement& placement) {
-  switch (placement.kind) {
+namespace {
+
+const char* ToText(PlacementKind kind) {
+  switch (kind) {
     case PlacementKind::kReplicated:
       return "R";
     case PlacementKind::kCopied:
@@ -27,13 +29,31 @@ std::string ToText(const AxisPlacement& placement) {
     case PlacementKind::kShard:
       break;
   }
+  return "S";
+}
+
+PlacementKind OfGradient(PlacementKind kind) {
+  if (kind == PlacementKind::kCopied) return PlacementKind::kPartialSum;
+  if (kind == PlacementKind::kPartialSum) return PlacementKind::kCopied;
+  return kind;
+}
+
+}  // namespace
+
+std::string ToText(const AxisPlacement& placement) {
+  if (placement.kind != PlacementKind::kShard) return ToText(placement.kind);
   const char* how = placement.how == ShardHow::kContiguous ? ""
                     : placement.how == ShardHow::kHeadTail ? ",head_tail"
                     : placement.how == ShardHow::kSegments ? ",segments"
+                    : placement.how == ShardHow::kParts    ? ",parts"
                                                            : ",experts";
   const std::string shift =
       placement.shift == 0 ? "" : fmt::format(",shift {}", static_cast<int>(placement.shift));
-  return fmt::format("S({}{}{})", static_cast<int>(placement.dim), how, shift);
+  const std::string run =
+      placement.run == 0
+          ? ""
+          : fmt::format(",run {},across {}", placement.run, ToText(placement.across));
+  return fmt::format("S({}{}{}{})", static_cast<int>(placement.dim), how, shift, run);
 }
 
 std::string ToText(const Placement& placement) {
@@ -46,14 +66,20 @@ std::string ToText(const Placement& placement) {
   return text.empty() ? "R" : text;
 }
 
+bool IsPlacedAsRowsOf(const Placement& rows, const Placement& whole) {
+  for (int a = 0; a < kNumAxes; ++a) {
+    const AxisPlacement& of_whole = whole.axes[a];
+    const bool is_part = of_whole == Shard(0, ShardHow::kParts) && rows.axes[a] == Shard(0);
+    if (rows.axes[a] != of_whole && !is_part) return false;
+  }
+  return true;
+}
+
 Placement GradientPlacement(const Placement& placement) {
   Placement gradient = placement;
   for (AxisPlacement& axis : gradient.axes) {
-    if (axis.kind == PlacementKind::kCopied) {
-      axis = PartialSum();
-    } else if (axis.kind == PlacementKind::kPartialSum) {
-      axis = Copied();
-    }
+    axis.kind = OfGradient(axis.kind);
+    axis.across = OfGradient(axis.across);
   }
   return gradient;
 }

@@ -39,9 +39,10 @@ enum class PlacementKind : uint8_t { kReplicated, kCopied, kShard, kPartialSum, 
 
 // How a sharded dim is cut: contiguous blocks, a head and a tail chunk each of every sample (balanced causal context: of
 // a sample's 2n chunks rank i of n has chunks i and 2n - 1 - i), or every
-// segment of a fused tensor (gate|up, q|k|v) by itself; or, of routed rows, by the experts that ranks own. Blocks are balanced: sizes differ by at most one, the larger
-// first.
-enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments, kExperts };
+// segment of a fused tensor (gate|up, q|k|v) by itself; or every one of several equal parts of the rows by itself, so
+// that parts can travel apart (passes/tensor_parts.cc); or, of routed rows, by the experts that ranks own. Blocks are
+// balanced: sizes differ by at most one, the larger first.
+enum class ShardHow : uint8_t { kContiguous, kHeadTail, kSegments, kParts, kExperts };
 
 struct AxisPlacement {
   PlacementKind kind = PlacementKind::kReplicated;
@@ -49,6 +50,11 @@ struct AxisPlacement {
   ShardHow how = ShardHow::kContiguous;
   // Of kShard: the rank holds the slice of the one that many places before it on the axis, cyclically.
   int16_t shift = 0;
+  // Of kShard on an axis that is cut into runs of so many neighbours (0: it is not): the ranks of a run hold the slices,
+  // and `across` says how those of one place in their runs hold theirs. kShard: each a part of it, so that the value is
+  // cut by place in the run first and by run inside that.
+  int32_t run = 0;
+  PlacementKind across = PlacementKind::kReplicated;
   bool operator==(const AxisPlacement&) const = default;
 };
 
@@ -59,6 +65,12 @@ inline AxisPlacement PartialMax() { return {PlacementKind::kPartialMax}; }
 inline AxisPlacement Shard(int dim, ShardHow how = ShardHow::kContiguous) {
   return {PlacementKind::kShard, static_cast<int8_t>(dim), how};
 }
+inline AxisPlacement ShardInRuns(int dim, int run, PlacementKind across) {
+  return {PlacementKind::kShard, static_cast<int8_t>(dim), ShardHow::kContiguous, 0, run, across};
+}
+
+// Of rows in so many equal parts.
+inline ShardHow HowOfParts(int parts) { return parts > 1 ? ShardHow::kParts : ShardHow::kContiguous; }
 
 // The entry of `pipe` is not used and stays Replicated. An axis of degree 1 still carries its placement: a program's
 // types do not depend on the degrees.
@@ -71,7 +83,11 @@ struct Placement {
 
 // "data_replicate:S(0) tensor:P(sum)"; Replicated axes are left out, "R" if all are.
 std::string ToText(const Placement& placement);
-std::string ToText(const AxisPlacement& placement);  // "S(0,segments)"
+std::string ToText(const AxisPlacement& placement);  // "S(0,segments)", "S(0,run 2,across C)"
+
+// True if rows of a value placed as `whole` are placed as `rows`: alike, or where `whole` has parts as those of one part
+// are.
+bool IsPlacedAsRowsOf(const Placement& rows, const Placement& whole);
 
 // The placement of a value's gradient, by the table above. PartialMax, which has none, stays.
 Placement GradientPlacement(const Placement& placement);

@@ -14,6 +14,12 @@ std::string RelayoutText(const RelayoutAttributes& a) {
                      a.to_head_tail ? "to head and tail" : "to contiguous");
 }
 
+// Nothing of blocks that are cut anywhere.
+std::string CutText(const RowCut& cut) {
+  if (cut.owner >= 0) return fmt::format(" whole on {}", cut.owner);
+  return cut.unit > 1 ? fmt::format(" in units of {}", cut.unit) : std::string();
+}
+
 struct AttributesText {
   std::string operator()(const NoAttributes&) const { return {}; }
   std::string operator()(const NormAttributes& a) const { return fmt::format("eps {:g}", a.eps); }
@@ -28,7 +34,9 @@ struct AttributesText {
     if (a.held.rows != a.tokens) {
       text += fmt::format(", rows {} from {} and {}", a.held.rows, a.held.head, a.held.tail);
     }
-    return a.first_row != 0 ? text + fmt::format(", first_row {}", a.first_row) : text;
+    if (a.own.first != 0) text += fmt::format(", first_row {}", a.own.first);
+    if (a.own.block != 0) text += fmt::format(", blocks of {} every {}", a.own.block, a.own.stride);
+    return text;
   }
   std::string operator()(const AttentionAttributes& a) const {
     return fmt::format("heads {}/{} of {}, tokens {}, mask {}", a.query_heads, a.key_value_heads,
@@ -49,12 +57,14 @@ struct AttributesText {
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
-    return fmt::format("{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
+    return fmt::format("{}{}{}{}{}{}{}{}, purpose {}{}", ToText(a.group),
                        a.reduce == ReduceKind::kMax ? " max" : "",
                        a.replicated ? " replicated" : "",
                        a.shift != 0 ? fmt::format(" by {}", a.shift) : "",
                        a.extent != 0 ? fmt::format(" extent {}", a.extent) : "",
-                       RelayoutText(a.relayout), Name(a.purpose),
+                       RelayoutText(a.relayout), CutText(a.cut),
+                       a.row_parts > 1 ? fmt::format(" in {} parts", a.row_parts) : "",
+                       Name(a.purpose),
                        a.wire == DType::kFloat32 ? "" : fmt::format(", wire {}", Name(a.wire)));
   }
   std::string operator()(const RouterAttributes& a) const {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/program/op.h"
@@ -36,15 +37,22 @@ struct ParameterPart {
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
   ValueId compute_copy = kNoValue;  // == value where kernels read the master itself
-  ValueId gathered = kNoValue;      // where it is sharded: all blocks of the compute copy
+  // Where it is sharded: all blocks of the compute copy (of runs, where the ranks of one hold a block each: this rank's).
+  // Of parameters that F and B gather whole: none.
+  ValueId gathered = kNoValue;
   ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output)
   ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
   ValueId reduced_gradient = kNoValue;  // in the same storage after Reduce: what the optimizer reads
   ValueId exp_avg = kNoValue;
   ValueId exp_avg_sq = kNoValue;
   std::vector<ParameterPart> parts;
-  // Where it is sharded: the ranks over which its blocks lie (of a bank of experts not those of expert).
-  CollectiveGroup shard_group;
+  // Where it is sharded: the ranks over which its blocks lie (of a bank of experts not those of expert); where data_shard
+  // is cut into runs those within one, and over which each of these blocks is cut once more: those across runs.
+  struct Shards {
+    CollectiveGroup group;
+    RowCut cut;
+  };
+  std::vector<Shards> shards;
   bool weight_decay = false;        // tensors of two or more dimensions
   bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
   bool tied = false;                // owned by first and last stage
@@ -52,19 +60,29 @@ struct ParameterEntry {
   double init_std = 0.02;
 };
 
+// A channel of samples (base/sample_schema.h) and the value that holds it: one row of the value for each
+// of the rank's tokens, those of whole samples where the schema says so, or for each sample.
+struct ChannelInput {
+  std::string channel;  // "tokens"
+  ValueId value = kNoValue;
+};
+
 // What the executor reads and writes of one chunk.
 struct ChunkInterface {
   int chunk = 0;                      // global chunk number
-  ValueId tokens = kNoValue;          // i[R]; first chunk only
-  ValueId positions = kNoValue;       // i[R]
-  ValueId documents = kNoValue;       // i[R], see Mask; only with a document mask
-  ValueId targets = kNoValue;         // i[R]; last chunk only
-  ValueId weights = kNoValue;         // f[R]; last chunk only
-  ValueId samples = kNoValue;         // i[B,2]: {step, slot} of each sample, step 0 in an evaluation; only with dropout
+  std::vector<ChannelInput> channels; // those that it reads, in the order in which it was built
   ValueId input = kNoValue;           // boundary activation received; none on the first chunk
   ValueId output = kNoValue;          // boundary activation sent; none on the last chunk
   ValueId output_gradient = kNoValue; // received in B; none on the last chunk
   ValueId input_gradient = kNoValue;  // sent in B; none on the first chunk
+
+  // The value of `channel`; kNoValue where the chunk does not read it.
+  ValueId Input(std::string_view channel) const {
+    for (const ChannelInput& read : channels) {
+      if (read.channel == channel) return read.value;
+    }
+    return kNoValue;
+  }
 };
 
 // The bias of a block E that balances without a loss: state beside the parameters, kept in checkpoints.

@@ -51,5 +51,18 @@ TEST(ProgramTextTest, OfTheLastStageTensorTwoTiedBfloat16) {
   CompareWithGolden("last_stage_tensor_2", Text(2, 2, 1, true, DType::kBFloat16));
 }
 
+// A parameter is a block of a block; Unshard gathers across runs, F and B within one.
+TEST(ProgramTextTest, OfRunsOfTwoOfFourShards) {
+  MeshView mesh;
+  mesh.degrees[Axis::kDataShard] = 4;
+  mesh.coordinates[Axis::kDataShard] = 1;
+  BuildOptions options = StageOptions(SmallModel("D"), mesh, 1, 8);
+  options.compute_dtype = DType::kBFloat16;
+  options.zero_stage = 3;
+  options.shard_run = 2;
+  options.bucket_elements = 1;
+  CompareWithGolden("shard_4_run_2", ToText(BuildProgram(options).value()));
+}
+
 }  // namespace
 }  // namespace troupe::model

@@ -19,4 +19,14 @@ std::vector<ValueId> StorageRoots(const Program& program) {
   return roots;
 }
 
+std::vector<StorageRange> StorageRanges(const Program& program) {
+  std::vector<StorageRange> ranges;
+  ranges.reserve(program.values.size());
+  for (const Value& value : program.values) {
+    const auto [root, begin] = StorageOf(program, value.id);
+    ranges.push_back({root, begin, begin + value.bytes()});
+  }
+  return ranges;
+}
+
 }  // namespace troupe::model

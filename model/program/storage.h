@@ -19,6 +19,21 @@ inline ValueId StorageRoot(const Program& program, ValueId id) {
 // Of every value.
 std::vector<ValueId> StorageRoots(const Program& program);
 
+// Where a value lies: bytes [begin, end) of the storage of `root`.
+struct StorageRange {
+  ValueId root = kNoValue;
+  int64_t begin = 0, end = 0;
+  // What has no bytes counts as all of its storage: whether operations may change places must not
+  // depend on how many rows of a tensor a rank has.
+  bool Overlaps(const StorageRange& other) const {
+    return root == other.root && (begin == end || other.begin == other.end ||
+                                  (begin < other.end && other.begin < end));
+  }
+};
+
+// Of every value.
+std::vector<StorageRange> StorageRanges(const Program& program);
+
 }  // namespace troupe::model
 
 #endif  // TROUPE_MODEL_PROGRAM_STORAGE_H_

@@ -25,10 +25,11 @@ class StepChecker {
   explicit StepChecker(const Program& program)
       : program_(program),
         made_(program.values.size(), false),
+        rows_made_(program.values.size(), 0),
         overwritten_(program.values.size(), nullptr),
         members_(program.values.size()),
         writers_(program.values.size()),
-        roots_(StorageRoots(program)) {
+        ranges_(StorageRanges(program)) {
     for (const Value& value : program.values) {
       switch (value.role) {
         case Role::kParameter:
@@ -40,7 +41,7 @@ class StepChecker {
         default:
           break;
       }
-      members_[static_cast<size_t>(roots_[static_cast<size_t>(value.id)])].push_back(value.id);
+      members_[static_cast<size_t>(RangeOf(value.id).root)].push_back(value.id);
     }
     // A sharded master may lie within the gathered copy.
     for (const ParameterEntry& entry : program.parameters) made_[entry.value] = true;
@@ -75,11 +76,22 @@ class StepChecker {
   bool Overwritten(ValueId value) const { return overwritten_[value] != nullptr; }
 
  private:
+  // What a collective that is under way reads or makes.
+  struct Use {
+    ValueId id;
+    const Op* op;
+  };
+  using Uses = std::multimap<ValueId, Use>;  // by root of storage
+
+  const StorageRange& RangeOf(ValueId id) const { return ranges_[static_cast<size_t>(id)]; }
+
   Status Check(const Op& op) {
     if (op.kind == OpKind::kWait) return CheckWait(op);
     TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
     if (op.asynchronous) {
-      if (!IsCollective(op.kind)) return InvalidArgument("no collective is asynchronous");
+      if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
+        return InvalidArgument("no collective is asynchronous");
+      }
       Begin(op);
     }
     for (const ValueId input : op.inputs) TROUPE_RETURN_IF_ERROR(CheckRead(input));
@@ -112,32 +124,38 @@ class StepChecker {
   // What is under way is let alone: what it makes by all, what it reads by who would write it.
   Status CheckUnderWay(const Op& op) const {
     const auto check = [&](ValueId id, bool writes) -> Status {
-      const ValueId root = roots_[static_cast<size_t>(id)];
-      auto use = made_under_way_.find(root);
-      if (use == made_under_way_.end()) {
-        if (!writes || (use = read_under_way_.find(root)) == read_under_way_.end()) return OkStatus();
-      }
+      const Op* user = UserOf(made_under_way_, id);
+      if (user == nullptr && writes) user = UserOf(read_under_way_, id);
+      if (user == nullptr) return OkStatus();
       return InvalidArgument("{} is in use by {}", program_.value(id).name,
-                             ToText(*use->second, program_));
+                             ToText(*user, program_));
     };
     for (const ValueId id : op.inputs) TROUPE_RETURN_IF_ERROR(check(id, op.consumes_input));
     for (const ValueId id : op.outputs) TROUPE_RETURN_IF_ERROR(check(id, true));
     return OkStatus();
   }
 
+  // Of a part of `id`'s storage; null: nobody.
+  const Op* UserOf(const Uses& uses, ValueId id) const {
+    const StorageRange& range = RangeOf(id);
+    const auto [begin, end] = uses.equal_range(range.root);
+    const auto use =
+        std::find_if(begin, end, [&](const auto& u) { return RangeOf(u.second.id).Overlaps(range); });
+    return use == end ? nullptr : use->second.op;
+  }
+
   void Begin(const Op& op) {
     under_way_[op.outputs[0]] = &op;
-    for (const ValueId id : op.outputs)
-      made_under_way_.emplace(roots_[static_cast<size_t>(id)], &op);
-    for (const ValueId id : op.inputs)
-      read_under_way_.emplace(roots_[static_cast<size_t>(id)], &op);
+    for (const ValueId id : op.outputs) made_under_way_.emplace(RangeOf(id).root, Use{id, &op});
+    for (const ValueId id : op.inputs) read_under_way_.emplace(RangeOf(id).root, Use{id, &op});
   }
 
   void End(const Op& op) {
     const auto forget = [&](Uses& uses, const std::vector<ValueId>& ids) {
       for (const ValueId id : ids) {
-        const auto [begin, end] = uses.equal_range(roots_[static_cast<size_t>(id)]);
-        const auto use = std::find_if(begin, end, [&](const auto& u) { return u.second == &op; });
+        const auto [begin, end] = uses.equal_range(RangeOf(id).root);
+        const auto use =
+            std::find_if(begin, end, [&](const auto& u) { return u.second.op == &op; });
         if (use != end) uses.erase(use);
       }
     };
@@ -159,7 +177,7 @@ class StepChecker {
                            value.dtype == whole.dtype &&
                            std::equal(value.dims.begin() + 1, value.dims.end(),
                                       whole.dims.begin() + 1, whole.dims.end());
-      if (is_rows && value.placement != whole.placement) {
+      if (is_rows && !IsPlacedAsRowsOf(value.placement, whole.placement)) {
         return InvalidArgument("{} is {} but rows of {}, which is {}", value.name,
                                ToText(value.placement), whole.name, ToText(whole.placement));
       }
@@ -209,10 +227,17 @@ class StepChecker {
       return InvalidArgument("{} is made a second time", program_.value(output).name);
     }
     made_[output] = true;
-    if (op.consumes_input) Overwrite(op.inputs[0], op);
-    // Rows that were written are part of their whole.
+    // A block that is left where it lay, of no rows perhaps, leaves nothing of what it was scattered from.
+    const bool scatters_in_place = op.kind == OpKind::kReduceScatter &&
+                                   RangeOf(op.inputs[0]).root == RangeOf(output).root;
+    if (op.consumes_input || scatters_in_place) Overwrite(op.inputs[0], op);
+    // A whole is made once all its rows are.
     for (ValueId rows = output; IsRowsOfParent(program_.value(rows));) {
+      const int64_t count = program_.value(rows).dims[0].local;
       rows = program_.value(rows).view_of;
+      int64_t& made = rows_made_[static_cast<size_t>(rows)];
+      made += count;
+      if (made < program_.value(rows).dims[0].local) break;
       made_[rows] = true;
     }
     if (op.kind == OpKind::kCopy || in_update) return OkStatus();
@@ -222,9 +247,8 @@ class StepChecker {
 
   // In place: what lay where `value` lies is gone.
   void Overwrite(ValueId value, const Op& op) {
-    const auto [root, begin] = StorageOf(program_, value);
-    const int64_t end = begin + program_.value(value).bytes();
-    for (const ValueId member : members_[root]) {
+    const StorageRange& range = RangeOf(value);
+    for (const ValueId member : members_[range.root]) {
       const bool is_output = std::count(op.outputs.begin(), op.outputs.end(), member) > 0;
       // A rank's own block stays where it is among all blocks.
       const bool is_own_block = op.kind == OpKind::kAllGather && member == op.inputs[0];
@@ -232,9 +256,7 @@ class StepChecker {
           (member != value && (IsPartOf(member, value) || IsPartOf(value, member)))) {
         continue;
       }
-      const int64_t member_begin = StorageOf(program_, member).second;
-      if (member_begin < end && begin < member_begin + program_.value(member).bytes())
-        overwritten_[member] = &op;
+      if (RangeOf(member).Overlaps(range)) overwritten_[member] = &op;
     }
   }
 
@@ -250,16 +272,17 @@ class StepChecker {
   bool IsRowsOfParent(const Value& value) const {
     if (value.view_of == kNoValue) return false;
     const Value& parent = program_.value(value.view_of);
-    return value.dims[0].local < parent.dims[0].local && value.placement == parent.placement;
+    return value.dims[0].local < parent.dims[0].local &&
+           IsPlacedAsRowsOf(value.placement, parent.placement);
   }
 
   const Program& program_;
   std::vector<bool> made_;
+  std::vector<int64_t> rows_made_;               // of a whole, by operations on its rows
   std::vector<const Op*> overwritten_;           // by whom
   std::vector<std::vector<ValueId>> members_;    // of each storage root
   std::vector<std::vector<const Op*>> writers_;  // of each accumulator
-  using Uses = std::multimap<ValueId, const Op*>;  // by root of storage
-  std::vector<ValueId> roots_;
+  std::vector<StorageRange> ranges_;
   std::map<ValueId, const Op*> under_way_;  // begun collectives by first output
   Uses made_under_way_, read_under_way_;
 };
@@ -292,6 +315,9 @@ Status CheckPieceContents(const Program& program) {
         if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
+        }
+        if (std::get<CollectiveAttributes>(op.attributes).row_parts > 1) {
+          return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }
         const auto& [group, purpose] = GroupAndPurpose(op);
         // Routed tokens and the load of routers too.
@@ -396,7 +422,9 @@ Status CheckBoundaries(const Program& program) {
       const Placement& due = program.value(value).placement;
       Placement by_rows = RowsPlacement();
       // With sequence parallelism.
-      if (due[Axis::kTensor] == Shard(0)) by_rows[Axis::kTensor] = Shard(0);
+      if (due[Axis::kTensor] == Shard(0) || due[Axis::kTensor] == Shard(0, ShardHow::kParts)) {
+        by_rows[Axis::kTensor] = due[Axis::kTensor];
+      }
       if (due != by_rows || program.value(gradient).placement != GradientPlacement(due)) {
         return Internal("chunk {}: boundary {} is {} and its gradient {}", chunk.chunk,
                         program.value(value).name, ToText(due),

@@ -28,17 +28,18 @@ Program Valid(int pipe, int stage, bool tied, bool overlap = true) {
 }
 
 // As Valid with data_shard 2 as well.
-Program ValidSharded(int zero_stage, int pipe, bool tied, int64_t samples = 2,
-                     int64_t tokens = 8) {
+Program ValidSharded(int zero_stage, int pipe, bool tied, int64_t samples = 2, int64_t tokens = 8,
+                     int shard_run = 0) {
   ModelConfig model = SmallModel("ADAD");
   model.tie_word_embeddings = tied;
   MeshView mesh;
   mesh.degrees[Axis::kPipe] = pipe;
   mesh.degrees[Axis::kTensor] = 2;
   mesh.degrees[Axis::kDataReplicate] = 2;
-  mesh.degrees[Axis::kDataShard] = 2;
+  mesh.degrees[Axis::kDataShard] = shard_run > 0 ? 2 * shard_run : 2;
   BuildOptions options = StageOptions(model, mesh, samples, tokens);
   options.zero_stage = zero_stage;
+  options.shard_run = shard_run;
   options.bucket_elements = 500;
   return BuildProgram(options).value();
 }
@@ -64,6 +65,7 @@ std::vector<Program> AllValid() {
     programs.push_back(ValidSharded(zero_stage, 1, true));
     programs.push_back(ValidSharded(zero_stage, 2, true));
   }
+  for (const int pipe : {1, 2}) programs.push_back(ValidSharded(3, pipe, true, 2, 8, 2));
   for (const bool spread : {false, true}) {
     for (const bool gathers : {false, true}) programs.push_back(ValidMixture(spread, gathers));
   }

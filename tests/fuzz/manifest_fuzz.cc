@@ -8,12 +8,18 @@
 #include "base/check.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/reshard.h"
+#include "checkpoint/sample_channels.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace troupe;
   const auto manifest =
       ManifestFromJson(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!manifest.ok()) return 0;
+  // Known to this build or refused by name, never more channels than a schema can have.
+  TROUPE_CHECK(manifest->samples().channels_size() <= SampleSchema::kChannelsMax);
+  const Status known = CheckSampleChannels(manifest->samples(), CurrentSampleSchema());
+  TROUPE_CHECK(known.ok() || known.code() == StatusCode::kFailedPrecondition);
+  TROUPE_CHECK(Message(known).size() < 1000);
   std::map<std::string, GlobalSlice> whole;
   for (const v1::ShardFile& shard : manifest->shards()) {
     TROUPE_CHECK(shard.name().find('/') == std::string::npos && shard.name() != "..");

@@ -46,12 +46,33 @@ constexpr AxisForm kForms[] = {
     {"Zero1", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(1, degree, p); }},
     {"Zero2", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(2, degree, p); }},
     {"Zero3", "data_shard", [](v1::ParallelismSpec& p, int degree) { ShardUnder(3, degree, p); }},
+    {"Zero1Whole", "data_shard",
+     [](v1::ParallelismSpec& p, int degree) {
+       ShardUnder(1, degree, p);
+       p.set_shard_whole_matrices(true);
+     }},
+    {"Zero3Whole", "data_shard",
+     [](v1::ParallelismSpec& p, int degree) {
+       ShardUnder(3, degree, p);
+       p.set_shard_whole_matrices(true);
+     }},
     {"Tensor", "tensor",
      [](v1::ParallelismSpec& p, int degree) { p.set_tensor_parallel_degree(degree); }},
     {"TensorRows", "tensor",
      [](v1::ParallelismSpec& p, int degree) {
        p.set_tensor_parallel_degree(degree);
        p.set_sequence_parallel(true);
+     }},
+    {"TensorParts", "tensor",
+     [](v1::ParallelismSpec& p, int degree) {
+       p.set_tensor_parallel_degree(degree);
+       p.set_tensor_parallel_parts(2);
+     }},
+    {"TensorRowsParts", "tensor",
+     [](v1::ParallelismSpec& p, int degree) {
+       p.set_tensor_parallel_degree(degree);
+       p.set_sequence_parallel(true);
+       p.set_tensor_parallel_parts(2);
      }},
     {"Ring", "context", [](v1::ParallelismSpec& p, int degree) { ContextBy("ring", degree, p); }},
     {"Exchange", "context",

@@ -54,6 +54,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TensorByRows",
              {.tensor = 2},
              [](v1::JobSpec* s) { s->mutable_parallelism()->set_sequence_parallel(true); }},
+        Case{"TensorByRowsInParts",
+             {.tensor = 2},
+             [](v1::JobSpec* s) {
+               s->mutable_parallelism()->set_sequence_parallel(true);
+               s->mutable_parallelism()->set_tensor_parallel_parts(4);
+               s->mutable_training()->set_micro_batch_size(2);
+             }},
         // Rows of a rank begin within a sample.
         Case{"TensorByRowsOfSeveralSamples",
              {.tensor = 4},

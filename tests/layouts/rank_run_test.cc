@@ -301,6 +301,41 @@ TEST_F(RankRunTest, ACheckpointThatLacksAFileIsBad) {
   EXPECT_EQ(FailToRestore(2, intent.path(), digest).bad_checkpoint_path(), intent.path());
 }
 
+TEST_F(RankRunTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByNameAndNotBad) {
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  std::vector<double> losses;
+  (void)CommitAtStep4(intent, &losses);
+  v1::CheckpointManifest manifest = ReadManifest(files_, intent.path(), "").value();
+  const std::string path = JoinPath(intent.path(), kManifestFileName);
+  const auto rewrite = [&] {
+    TROUPE_CHECK_OK(files_.Remove(path));
+    return WriteManifest(files_, intent.path(), manifest).value().digest;
+  };
+  // As far as this build knows them: it goes on.
+  const v1::Plan plan = MakeUnplacedPlan(spec_).value();
+  *manifest.mutable_samples() = plan.samples();
+  manifest.mutable_samples()->set_version(7);
+  {
+    v1::BeginRank begin = Begin(2);
+    begin.mutable_start()->set_restore_path(intent.path());
+    begin.mutable_start()->set_restore_digest(rewrite());
+    RankRun run(begin, around_);
+    EXPECT_EQ(StartUp(run, 2).step(), 4);
+    run.Take(Stop(2, false));
+    ExpectStoppedAndIdle();
+  }
+  auto& channel = *manifest.mutable_samples()->add_channels();
+  channel.set_name("region");
+  channel.set_type("f32");
+  channel.set_extent("token");
+  channel.set_lanes(64);
+  const v1::RankFailed failed = FailToRestore(3, intent.path(), rewrite());
+  EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kFailedPrecondition));
+  EXPECT_THAT(failed.message(), HasSubstr("it needs channel region f32[64] a token of sample schema 7"));
+  EXPECT_EQ(failed.bad_checkpoint_path(), "");
+  EXPECT_FALSE(failed.secondary());
+}
+
 TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeSaysNothingAboutTheCheckpoint) {
   const v1::RankFailed failed =
       FailToRestore(1, folder_.Child("not-mounted/small/step-00000004-epoch-1-attempt-7"), "");

@@ -205,6 +205,7 @@ TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
     manifest.mutable_state()->set_step(result.steps[0].back().step);
     manifest.mutable_state()->set_seed(spec.training().seed());
     *manifest.mutable_layout() = shared.plan.mesh();
+    *manifest.mutable_samples() = shared.plan.samples();
     google::protobuf::util::JsonPrintOptions json;
     json.preserve_proto_field_names = true;
     TROUPE_CHECK(google::protobuf::util::MessageToJsonString(spec, manifest.mutable_job_spec_json(),

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/sample_schema.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "kernels/reference/reference_backend.h"
 #include "model/initialize.h"
@@ -126,10 +127,10 @@ class ReferenceRank {
       }
     }
     const model::ChunkInterface& chunk = program_.chunks[0];
-    Fill(chunk.tokens, tokens, microbatch);
-    Fill(chunk.positions, positions, microbatch);
-    Fill(chunk.targets, targets, microbatch);
-    Fill(chunk.weights, weights, microbatch);
+    Fill(chunk.Input(channels::kTokens), tokens, microbatch);
+    Fill(chunk.Input(channels::kPositions), positions, microbatch);
+    Fill(chunk.Input(channels::kTargets), targets, microbatch);
+    Fill(chunk.Input(channels::kWeights), weights, microbatch);
   }
 
   void Forward(int step, int microbatch, std::vector<CollectiveHandle>& sends) {

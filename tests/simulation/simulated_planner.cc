@@ -9,7 +9,7 @@
 namespace troupe::simulation {
 namespace {
 
-StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec) {
+StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const v1::DeviceProfile*) {
   v1::Plan plan;
   v1::MeshDegrees& mesh = *plan.mutable_mesh();
   mesh.set_pipe(static_cast<int32_t>(spec.parallelism().pipeline_parallel_degree()));

@@ -1,34 +1,16 @@
 #include "worker/executor/batch_reader.h"
 
-#include <span>
 #include <utility>
 
 #include "worker/executor/failure_cause.h"
 
 namespace troupe {
 
-void Batch::Resize(int64_t rows, int64_t sequence_length) {
-  const size_t size = static_cast<size_t>(rows * sequence_length);
-  tokens.resize(size);
-  targets.resize(size);
-  weights.resize(size);
-  positions.resize(size);
-  documents.resize(size);
-}
-
-SampleRow Batch::Row(int64_t row, int64_t sequence_length) {
-  const size_t begin = static_cast<size_t>(row * sequence_length);
-  const size_t length = static_cast<size_t>(sequence_length);
-  return {std::span(tokens).subspan(begin, length), std::span(targets).subspan(begin, length),
-          std::span(weights).subspan(begin, length), std::span(positions).subspan(begin, length),
-          std::span(documents).subspan(begin, length)};
-}
-
-BatchReader::BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot,
-                         int64_t rows)
-    : dataset_(dataset), sequence_length_(sequence_length), first_slot_(first_slot), rows_(rows) {
-  current_.batch.Resize(rows, sequence_length);
-  ahead_.batch.Resize(rows, sequence_length);
+BatchReader::BatchReader(const Dataset& dataset, std::span<const ChannelForm> channels,
+                         int64_t sequence_length, int64_t first_slot, int64_t samples)
+    : dataset_(dataset), first_slot_(first_slot) {
+  current_.batch = SampleBatch(channels, samples, sequence_length);
+  ahead_.batch = SampleBatch(channels, samples, sequence_length);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -41,7 +23,7 @@ BatchReader::~BatchReader() {
   thread_.join();
 }
 
-StatusOr<const Batch*> BatchReader::Take(int64_t step) {
+StatusOr<const SampleBatch*> BatchReader::Take(int64_t step) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return wanted_ == 0; });
@@ -74,8 +56,8 @@ void BatchReader::Run() {
 void BatchReader::Read(int64_t step, Slot* slot) {
   slot->step = step;
   slot->status = OkStatus();
-  for (int64_t row = 0; row < rows_ && slot->status.ok(); ++row) {
-    slot->status = dataset_.Train(step, first_slot_ + row, slot->batch.Row(row, sequence_length_));
+  for (int64_t sample = 0; sample < slot->batch.samples() && slot->status.ok(); ++sample) {
+    slot->status = dataset_.Train(step, first_slot_ + sample, slot->batch.Row(sample));
   }
 }
 

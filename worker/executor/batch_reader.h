@@ -9,31 +9,21 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
-#include <vector>
 
 #include "base/status.h"
 #include "data/dataset.h"
+#include "data/sample_batch.h"
 
 namespace troupe {
 
-// `rows` samples of T tokens each, one after the other.
-struct Batch {
-  std::vector<int32_t> tokens;     // [rows·T]
-  std::vector<int32_t> targets;    // [rows·T]
-  std::vector<float> weights;      // [rows·T]
-  std::vector<int32_t> positions;  // [rows·T]
-  std::vector<int32_t> documents;  // [rows·T]
-
-  void Resize(int64_t rows, int64_t sequence_length);
-  SampleRow Row(int64_t row, int64_t sequence_length);
-};
-
 class BatchReader {
  public:
-  // Rows are those of slots [first_slot, first_slot + rows) of each step. `dataset` outlives the
-  // reader.
-  BatchReader(const Dataset& dataset, int64_t sequence_length, int64_t first_slot, int64_t rows);
+  // Of slots [first_slot, first_slot + samples) of each step the channels `channels`, which the
+  // dataset gives. `dataset` outlives the reader.
+  BatchReader(const Dataset& dataset, std::span<const ChannelForm> channels, int64_t sequence_length,
+              int64_t first_slot, int64_t samples);
   // Waits for the read under way.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
@@ -41,22 +31,20 @@ class BatchReader {
 
   // The batch of `step`, valid until the next Take; begins to read step + 1. The dataset's error is
   // returned for the step that it belongs to.
-  StatusOr<const Batch*> Take(int64_t step);
+  StatusOr<const SampleBatch*> Take(int64_t step);
 
  private:
   struct Slot {
     int64_t step = 0;  // 0: none
     Status status;
-    Batch batch;
+    SampleBatch batch;
   };
 
   void Run();
   void Read(int64_t step, Slot* slot);
 
   const Dataset& dataset_;
-  const int64_t sequence_length_;
   const int64_t first_slot_;
-  const int64_t rows_;
   Slot current_;  // Take's
   std::mutex mutex_;
   std::condition_variable changed_;

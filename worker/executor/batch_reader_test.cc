@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/check.h"
@@ -28,7 +29,8 @@ class BatchReaderTest : public ::testing::Test {
                                           .sequence_length = kLength,
                                           .global_batch_size = 4,
                                           .vocab_size = vocab_size,
-                                          .seed = 3});
+                                          .seed = 3,
+                                          .document_mask = true});
     TROUPE_CHECK_OK(dataset.status());
     return *dataset;
   }
@@ -39,26 +41,26 @@ class BatchReaderTest : public ::testing::Test {
 
 TEST_F(BatchReaderTest, GivesTheRowsOfItsSlotsForEachStepAlsoAfterAJump) {
   const Dataset dataset = Open(200);
-  BatchReader reader(dataset, kLength, 2, 2);
+  BatchReader reader(dataset, dataset.channels(), kLength, 2, 2);
   for (const int64_t step : {1, 2, 3, 9, 10, 4}) {
     const auto batch = reader.Take(step);
     ASSERT_TRUE(batch.ok()) << batch.status();
-    Batch expected;
-    expected.Resize(2, kLength);
-    for (int64_t row = 0; row < 2; ++row) {
-      ASSERT_TRUE(dataset.Train(step, 2 + row, expected.Row(row, kLength)).ok());
+    SampleBatch expected(dataset.channels(), 2, kLength);
+    for (int64_t sample = 0; sample < 2; ++sample) {
+      ASSERT_TRUE(dataset.Train(step, 2 + sample, expected.Row(sample)).ok());
     }
-    EXPECT_EQ((*batch)->tokens, expected.tokens) << "step " << step;
-    EXPECT_EQ((*batch)->targets, expected.targets);
-    EXPECT_EQ((*batch)->weights, expected.weights);
-    EXPECT_EQ((*batch)->positions, expected.positions);
-    EXPECT_EQ((*batch)->documents, expected.documents);
+    for (const ChannelForm& channel : dataset.channels()) {
+      const auto read = (*batch)->Bytes(channel.name), due = expected.Bytes(channel.name);
+      ASSERT_EQ(due.size(), 2 * kLength * 4);
+      EXPECT_TRUE(std::equal(read.begin(), read.end(), due.begin(), due.end()))
+          << channel.name << " of step " << step;
+    }
   }
 }
 
 TEST_F(BatchReaderTest, ABadTokenIsTheErrorOfItsStep) {
   const Dataset dataset = Open(100);  // tokens 100 to 199 are not in the vocabulary
-  BatchReader reader(dataset, kLength, 0, 4);
+  BatchReader reader(dataset, dataset.channels(), kLength, 0, 4);
   bool failed = false;
   for (int64_t step = 1; step <= 6; ++step) failed |= !reader.Take(step).ok();
   EXPECT_TRUE(failed);

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -67,6 +66,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
   progress->Enter(Phase::kBuild);
+  TROUPE_ASSIGN_OR_RETURN(executor->inputs_, ChunkInputs::Make(CurrentSampleSchema(), dataset.channels(),
+                                                               program, made.batch));
   TROUPE_ASSIGN_OR_RETURN(
       Communicators communicators,
       Communicators::Make(program, made.mesh, made.rank, made.pipe_rank_of_chunk, network));
@@ -82,24 +83,10 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
     executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
     executor->gradient_receives_.emplace_back(made.actions.buffers[c]);
   }
-  executor->rows_of_samples_ =
-      RowsOfContextRank(made.batch.micro_batch_size, made.batch.sequence_length,
-                        program.mesh.degrees[Axis::kContext], program.mesh.coordinates[Axis::kContext]);
-  executor->samples_.resize(2 * made.batch.micro_batch_size);
-  executor->picked_.resize(executor->rows_of_samples_.size() * sizeof(int32_t));
-  for (const int32_t row : executor->rows_of_samples_) {
-    executor->positions_.push_back(static_cast<int32_t>(row % made.batch.sequence_length));
-  }
-  const bool needs_rows = std::any_of(
-      program.chunks.begin(), program.chunks.end(),
-      [](const auto& chunk) {
-        return chunk.tokens != kNoValue || chunk.targets != kNoValue ||
-               chunk.documents != kNoValue || chunk.weights != kNoValue;
-      });
-  if (needs_rows) {
+  if (!executor->inputs_.rows().empty()) {
     executor->reader_ = std::make_unique<BatchReader>(
-        dataset, made.batch.sequence_length, made.batch.FirstSlot(executor->data_rank(), 0),
-        made.batch.slots_per_rank());
+        dataset, executor->inputs_.rows(), made.batch.sequence_length,
+        made.batch.FirstSlot(executor->data_rank(), 0), made.batch.slots_per_rank());
   }
   TROUPE_RETURN_IF_ERROR(executor->ReadValidationBatch());
   return executor;
@@ -147,7 +134,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
   Enter(Phase::kReadBatch);
-  const Batch* batch = nullptr;
+  const SampleBatch* batch = nullptr;
   if (reader_) {
     TROUPE_ASSIGN_OR_RETURN(batch, reader_->Take(result.step));
     result.data_wait_seconds = SecondsSince(begin);
@@ -171,9 +158,11 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   // sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
   if (counts_samples()) {
-    control[model::kLaneTokens] = static_cast<double>(std::count_if(
-        batch->weights.begin(), batch->weights.end(), [](float weight) { return weight > 0; }));
-    control[model::kLanePairs] = SeenPairs(batch->documents, options_.batch.sequence_length);
+    const std::span<const float> weights = batch->Float32s(channels::kWeights);
+    control[model::kLaneTokens] = static_cast<double>(
+        std::count_if(weights.begin(), weights.end(), [](float weight) { return weight > 0; }));
+    control[model::kLanePairs] = SeenPairs(batch->Int32s(channels::kDocuments), batch->samples(),
+                                           options_.batch.sequence_length);
   }
   TROUPE_RETURN_IF_ERROR(CountRouted(program_, *executable_, &router_lanes_, control));
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
@@ -240,7 +229,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   return result;
 }
 
-StatusOr<std::string> Executor::FindNonfinite(const Batch* batch, int culprit) {
+StatusOr<std::string> Executor::FindNonfinite(const SampleBatch* batch, int culprit) {
   NonfiniteFinding finding;
   finding.tensor = NonfiniteTensor(program_, *executable_, options_.block_letters);
   if (options_.on_nonfinite == OnNonfinite::kFail) {
@@ -256,7 +245,7 @@ StatusOr<std::string> Executor::FindNonfinite(const Batch* batch, int culprit) {
   return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
 }
 
-Status Executor::RunActions(const Batch* batch, bool reduces) {
+Status Executor::RunActions(const SampleBatch* batch, bool reduces) {
   Enter(Phase::kUnshard);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
@@ -265,21 +254,23 @@ Status Executor::RunActions(const Batch* batch, bool reduces) {
     RunOptions run;
     run.first_microbatch = action.first_microbatch;
     run.last_microbatch = action.last_microbatch && reduces;
-    const RowSource rows = {batch, action.microbatch * options_.batch.tokens_per_microbatch(),
-                            applied_step_ + 1,
-                            options_.batch.FirstSlot(data_rank(), action.microbatch)};
-    TROUPE_RETURN_IF_ERROR(RunAction(action, rows, run));
+    const MicrobatchSamples samples = {batch, action.microbatch * options_.batch.micro_batch_size,
+                                       applied_step_ + 1,
+                                       options_.batch.FirstSlot(data_rank(), action.microbatch)};
+    TROUPE_RETURN_IF_ERROR(RunAction(action, samples, run));
   }
   return WaitSends();
 }
 
-Status Executor::RunAction(const RankAction& action, const RowSource& rows, const RunOptions& run) {
+Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& samples,
+                           const RunOptions& run) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
   if (action.piece == Piece::kForward) {
     // The buffer's former microbatch may still be on its way out.
     TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
     TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kGradient).Wait());
-    TROUPE_RETURN_IF_ERROR(WriteInputs(action, rows));
+    TROUPE_RETURN_IF_ERROR(
+        inputs_.Fill(action.chunk_index, action.buffer, samples, *executable_));
     if (action.receives) {
       TROUPE_RETURN_IF_ERROR(Receive(
           action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
@@ -326,41 +317,6 @@ Status Executor::CopyValue(model::ValueId from, int from_buffer, model::ValueId 
       static_cast<const std::byte*>(executable_->Address(from, from_buffer));
   return executable_->Write(to, to_buffer,
                             {begin, static_cast<size_t>(program_.value(from).bytes())});
-}
-
-Status Executor::WriteInputs(const RankAction& action, const RowSource& rows) {
-  const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
-  const auto whole = [&](model::ValueId value, const std::vector<int32_t>& channel) {
-    if (value == kNoValue) return OkStatus();
-    const auto samples = std::span(channel).subspan(
-        rows.first_row, static_cast<size_t>(options_.batch.tokens_per_microbatch()));
-    return executable_->Write(value, action.buffer, std::as_bytes(samples));
-  };
-  // This rank's rows of a channel, whose elements have four bytes each.
-  const auto write = [&](model::ValueId value, const auto* channel) {
-    if (value == kNoValue) return OkStatus();
-    static_assert(sizeof(*channel) == sizeof(int32_t));
-    std::byte* const picked = picked_.data();
-    for (size_t r = 0; r < rows_of_samples_.size(); ++r) {
-      std::memcpy(picked + r * sizeof(int32_t), channel + rows_of_samples_[r], sizeof(int32_t));
-    }
-    return executable_->Write(value, action.buffer, picked_);
-  };
-  if (chunk.samples != kNoValue) {
-    NumberSamples(rows.step, rows.first_slot, samples_);
-    TROUPE_RETURN_IF_ERROR(
-        executable_->Write(chunk.samples, action.buffer, std::as_bytes(std::span(samples_))));
-  }
-  if (rows.batch == nullptr) {
-    if (chunk.positions == kNoValue) return OkStatus();
-    return executable_->Write(chunk.positions, action.buffer,
-                              std::as_bytes(std::span(positions_)));
-  }
-  TROUPE_RETURN_IF_ERROR(write(chunk.positions, rows.batch->positions.data() + rows.first_row));
-  TROUPE_RETURN_IF_ERROR(whole(chunk.documents, rows.batch->documents));
-  TROUPE_RETURN_IF_ERROR(write(chunk.tokens, rows.batch->tokens.data() + rows.first_row));
-  TROUPE_RETURN_IF_ERROR(write(chunk.targets, rows.batch->targets.data() + rows.first_row));
-  return write(chunk.weights, rows.batch->weights.data() + rows.first_row);
 }
 
 Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator* edge) {
@@ -411,7 +367,7 @@ bool Executor::counts_loss() const {
   // The combined loss is equal on all ranks of a tensor group.
   return program_.mesh.coordinates[Axis::kTensor] == 0 &&
          std::any_of(program_.chunks.begin(), program_.chunks.end(),
-                     [](const auto& chunk) { return chunk.targets != kNoValue; });
+                     [](const auto& chunk) { return chunk.Input(channels::kTargets) != kNoValue; });
 }
 
 // Context ranks have the same samples, and each the loss of its own rows.
@@ -433,15 +389,15 @@ Status Executor::ReadValidationBatch() {
   if (samples <= 0) return OkStatus();
   const int64_t per_round = options_.batch.micro_batch_size * options_.batch.data_ranks;
   const int64_t rows = (samples + per_round - 1) / per_round * options_.batch.micro_batch_size;
-  validation_batch_.emplace();
-  validation_batch_->Resize(rows, options_.batch.sequence_length);
+  validation_batch_.emplace(inputs_.rows(), rows, options_.batch.sequence_length);
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t sample = data_rank() * rows + row;
-    const SampleRow view = validation_batch_->Row(row, options_.batch.sequence_length);
+    const SampleRow view = validation_batch_->Row(row);
     // Spread evenly over what is held out.
     const int64_t index = (sample % samples) * dataset_.validation_samples() / samples;
     TROUPE_RETURN_IF_ERROR(WithCause(dataset_.Validation(index, view), kCauseData));
-    if (sample >= samples) std::fill(view.weights.begin(), view.weights.end(), 0.0f);
+    const std::span<float> weights = view.Float32s(channels::kWeights);
+    if (sample >= samples) std::fill(weights.begin(), weights.end(), 0.0f);
   }
   return OkStatus();
 }
@@ -450,8 +406,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
   Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
-  const int64_t rows =
-      static_cast<int64_t>(validation_batch_->tokens.size()) / options_.batch.sequence_length;
+  const int64_t rows = validation_batch_->samples();
   RunOptions run;
   run.evaluate = true;
   // The last update changed each rank's own block of sharded parameters alone.
@@ -476,7 +431,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
       action.receives = program_.chunks[c].input != kNoValue && !has_below;
       action.sends = program_.chunks[c].output != kNoValue && !is_own(c + 1, action.chunk + 1);
       TROUPE_RETURN_IF_ERROR(RunAction(
-          action, {&*validation_batch_, round * options_.batch.tokens_per_microbatch()}, run));
+          action, {&*validation_batch_, round * options_.batch.micro_batch_size}, run));
     }
   }
   TROUPE_RETURN_IF_ERROR(WaitSends());

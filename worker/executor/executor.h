@@ -29,6 +29,7 @@
 #include "plan/batch.h"
 #include "worker/executor/batch_reader.h"
 #include "worker/executor/block_norms.h"
+#include "worker/executor/chunk_inputs.h"
 #include "worker/executor/communicators.h"
 #include "worker/executor/learning_rate.h"
 #include "worker/executor/rank_action.h"
@@ -142,27 +143,19 @@ class Executor {
   const char* CurrentOperation() const { return executable_->CurrentOperation(); }
 
  private:
-  // Where one microbatch's inputs come from.
-  struct RowSource {
-    const Batch* batch = nullptr;
-    int64_t first_row = 0;
-    int64_t step = 0;  // 0: an evaluation
-    int64_t first_slot = 0;
-  };
-
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
            StepProgress* progress);
 
   void Enter(Phase phase, int chunk = 0, int microbatch = 0);
   // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
   // to end the job. `culprit`: as the control word has it; -1: none.
-  StatusOr<std::string> FindNonfinite(const Batch* batch, int culprit);
+  StatusOr<std::string> FindNonfinite(const SampleBatch* batch, int culprit);
   // `reduces`: gradients are to be summed, and Reduce comes next.
-  Status RunActions(const Batch* batch, bool reduces);
-  Status RunAction(const RankAction& action, const RowSource& rows, const kernels::RunOptions& run);
+  Status RunActions(const SampleBatch* batch, bool reduces);
+  Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
+                   const kernels::RunOptions& run);
   // Within this rank's memory.
   Status CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer);
-  Status WriteInputs(const RankAction& action, const RowSource& rows);
   Status Receive(const RankAction& action, model::ValueId value, Communicator* edge);
   // Of the receive that the action's F posted.
   Status WaitGradient(const RankAction& action);
@@ -188,14 +181,9 @@ class Executor {
   std::vector<std::vector<CollectiveHandle>> activation_sends_;  // [chunk index][buffer]
   std::vector<std::vector<CollectiveHandle>> gradient_sends_;
   std::vector<std::vector<CollectiveHandle>> gradient_receives_;  // those that an F has posted
-  std::vector<int32_t> positions_;  // of one microbatch of samples that are one document each
-  // Of each of this rank's rows of a microbatch, its row among those of whole samples: context ranks
-  // share samples.
-  std::vector<int32_t> rows_of_samples_;
-  std::vector<std::byte> picked_;  // those rows of one channel
-  std::vector<int32_t> samples_;   // step and slot of each sample of one microbatch
-  std::optional<Batch>
-      validation_batch_;  // this data rank's rows, those beyond the last sample with weight 0
+  ChunkInputs inputs_;
+  // This data rank's samples, those beyond the last one with weight 0.
+  std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
   std::vector<double> router_lanes_;  // working memory of CountRouted
   int64_t applied_step_ = 0;

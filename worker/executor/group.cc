@@ -1,7 +1,6 @@
 #include "worker/executor/group.h"
 
 #include <map>
-#include <tuple>
 
 namespace troupe {
 
@@ -15,7 +14,7 @@ std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const CollectiveG
     case CollectiveGroup::Kind::kAll:
       return mesh.mesh.GroupOf(rank, kAllAxes);
     case CollectiveGroup::Kind::kAxes:
-      return mesh.mesh.GroupOf(rank, group.axes);
+      return mesh.mesh.GroupOf(rank, group);
     case CollectiveGroup::Kind::kOwners:
       break;
   }
@@ -30,23 +29,16 @@ std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const CollectiveG
 std::string AxisText(const GroupMesh& mesh, const CollectiveGroup& group) {
   if (group.kind == CollectiveGroup::Kind::kAll) return "all";
   if (group.kind == CollectiveGroup::Kind::kOwners) return "owners";
-  std::string text;
-  for (int a = 0; a < model::kNumAxes; ++a) {
-    if (!(group.axes >> a & 1) || mesh.mesh.degree(static_cast<Axis>(a)) == 1) continue;
-    if (!text.empty()) text += '+';
-    text += model::Name(static_cast<Axis>(a));
-  }
-  return text;
+  return model::AxisText(mesh.mesh.degrees(), group);
 }
 
 std::vector<UsedGroup> GroupsOf(const model::Program& program) {
-  std::map<std::tuple<CollectiveGroup::Kind, uint8_t>, UsedGroup> used;
+  std::map<CollectiveGroup, UsedGroup> used;
   const auto add = [&used](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
       if (op.kind == model::OpKind::kCopy) continue;  // moves nothing
       if (const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes)) {
-        const auto key = std::make_tuple(attributes->group.kind, attributes->group.axes);
-        used.emplace(key, UsedGroup{attributes->group, attributes->purpose});
+        used.emplace(attributes->group, UsedGroup{attributes->group, attributes->purpose});
       }
     }
   };

@@ -20,11 +20,11 @@ struct GroupMesh {
 };
 
 // The ranks of the group that `rank` belongs to, in group order: kAxes: all that differ from it
-// along those axes only; kOwners: along pipe only, the stages that own the tied embedding; kAll:
+// along those axes only (of data_shard in one run, or across runs, where the group is such a part); kOwners: along pipe only, the stages that own the tied embedding; kAll:
 // everyone.
 std::vector<int> RanksOfGroup(const GroupMesh& mesh, int rank, const model::CollectiveGroup& group);
 
-// "tensor", "data_replicate+data_shard", "owners", "all"; axes of one rank are left out.
+// "tensor", "data_replicate+data_shard", "data_shard_within_2", "owners", "all"; axes of one rank are left out.
 std::string AxisText(const GroupMesh& mesh, const model::CollectiveGroup& group);
 
 // Every group on which `program` has a collective, in an order that all ranks of the job share,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/sample_schema.h"
+#include "checkpoint/sample_channels.h"
 #include "model/build.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
@@ -43,6 +45,9 @@ Status CheckMesh(const v1::Plan& plan) {
 
 StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank) {
   TROUPE_RETURN_IF_ERROR(CheckMesh(plan));
+  TROUPE_RETURN_IF_ERROR(Annotate(ValidateSampleChannels(plan.samples()), "plan"));
+  TROUPE_RETURN_IF_ERROR(
+      Annotate(CheckSampleChannels(plan.samples(), CurrentSampleSchema()), "plan.samples"));
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
   const Mesh mesh(plan.mesh());
   const int pipe_rank = build.mesh.coordinates[Axis::kPipe];

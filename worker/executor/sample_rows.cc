@@ -6,7 +6,11 @@
 
 namespace troupe {
 
-double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length) {
+double SeenPairs(std::span<const int32_t> documents, int64_t samples, int64_t sequence_length) {
+  if (documents.empty()) {
+    const double length = static_cast<double>(sequence_length);
+    return static_cast<double>(samples) * length * length / 2;
+  }
   double pairs = 0;
   for (size_t row = 0; row < documents.size(); ++row) {
     pairs += static_cast<double>(static_cast<int64_t>(row) % sequence_length - documents[row]) + 0.5;

@@ -8,8 +8,9 @@
 
 namespace troupe {
 
-// Query-key pairs of rows [rows·T], by the convention of model FLOPs: L²/2 of a document of L rows.
-double SeenPairs(const std::vector<int32_t>& documents, int64_t sequence_length);
+// Query-key pairs of samples of T tokens with documents [samples·T], by the convention of model FLOPs:
+// L²/2 of a document of L tokens. No documents: each sample is one.
+double SeenPairs(std::span<const int32_t> documents, int64_t samples, int64_t sequence_length);
 
 // The rows, among those of `samples` samples of `tokens` tokens, of rank `rank` of `ranks`: a head and
 // a tail chunk of each sample (model/program/placement.h, kHeadTail).

@@ -4,12 +4,15 @@
 #include <span>
 #include <utility>
 
+#include "base/sample_schema.h"
+#include "checkpoint/sample_channels.h"
 #include "checkpoint/shard_reader.h"
 #include "model/build.h"
 #include "model/initialize.h"
 #include "model/parameter_slices.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
+#include "plan/violation.h"
 
 namespace troupe {
 namespace {
@@ -90,6 +93,11 @@ void InitializeState(const model::Program& program, uint64_t seed,
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable) {
+  // Of a later build: nothing is wrong with what lies there.
+  if (const Status known = CheckSampleChannels(manifest.samples(), CurrentSampleSchema());
+      !known.ok()) {
+    return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
+  }
   for (const model::ParameterEntry& entry : program.parameters) {
     for (model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq})
       FillZero(program, value, executable);

@@ -33,7 +33,9 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
 void InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
 
 // Weights and optimizer states out of the checkpoint in `directory`, states of 0 where it holds
-// weights alone: every block is verified before it is copied, and after an error nothing of the state may be used. Errors of LoadSlices.
+// weights alone: every block is verified before it is copied, and after an error nothing of the state may
+// be used. FAILED_PRECONDITION with the field manifest.samples (plan/violation.h) where it needs a channel
+// of samples that this build does not know so; errors of LoadSlices.
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable);

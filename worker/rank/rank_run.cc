@@ -336,7 +336,7 @@ StatusOr<int64_t> RankRun::Load() {
   }
   if (!restored.ok()) {
     load_failed_ = true;
-    // Where a field of the job is to blame, nothing is wrong with the checkpoint.
+    // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
     if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
       bad_checkpoint_path_ = start.restore_path();
     }

@@ -1,0 +1,40 @@
+// One sample to be filled, channel by channel: a view of memory that is another's (data/sample_batch.h).
+#ifndef TROUPE_DATA_SAMPLE_ROW_H_
+#define TROUPE_DATA_SAMPLE_ROW_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+class SampleRow {
+ public:
+  // Wants `channel`, whose elements go to `values`. Name and values outlive the row. REQUIRES: the
+  // row has not got it yet.
+  void Add(std::string_view channel, std::span<int32_t> values);
+  void Add(std::string_view channel, std::span<float> values);
+
+  // Empty where the channel is not wanted. REQUIRES: it is of that type.
+  std::span<int32_t> Int32s(std::string_view channel) const;
+  std::span<float> Float32s(std::string_view channel) const;
+
+ private:
+  using Values = std::variant<std::span<int32_t>, std::span<float>>;
+  struct Wanted {
+    std::string_view channel;
+    Values values;
+  };
+
+  void AddValues(std::string_view channel, Values values);
+  template <typename T>
+  std::span<T> Find(std::string_view channel) const;
+
+  std::vector<Wanted> wanted_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_DATA_SAMPLE_ROW_H_

@@ -1,0 +1,371 @@
+#include "plan/chunk_bound.h"
+
+#include <algorithm>
+
+#include "plan/estimate.h"
+#include "plan/reshard.h"
+
+namespace troupe {
+namespace {
+
+using model::Axis;
+
+// Parameters of a block, each gathered and summed by itself.
+constexpr double kTensorsOfBlock = 3;
+
+}  // namespace
+
+ChunkContents ContentsOf(const model::ModelConfig& model, int first_block, int end_block) {
+  ChunkContents chunk;
+  for (int block = first_block; block < end_block; ++block) {
+    switch (model.blocks[static_cast<size_t>(block)]) {
+      case 'A':
+        ++chunk.attention;
+        chunk.inner_attention +=
+            block + 1 < end_block && model.blocks[static_cast<size_t>(block) + 1] == 'D';
+        break;
+      case 'D':
+        ++chunk.mlp;
+        break;
+      default:
+        ++chunk.experts;
+        break;
+    }
+  }
+  chunk.has_embedding = first_block == 0;
+  chunk.has_head = end_block == model.num_blocks();
+  chunk.owns_head = chunk.has_head && !(model.tie_word_embeddings && chunk.has_embedding);
+  return chunk;
+}
+
+ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile& profile,
+                       double flops, const v1::JobSpec& spec)
+    : model_(model),
+      profile_(profile),
+      spec_(spec),
+      mesh_(spec.parallelism()),
+      flops_(flops),
+      inner_link_(profile.island()) {
+  const v1::LinkProfile& fabric = profile.fabric();
+  inner_link_.set_bytes_per_second(
+      std::max(inner_link_.bytes_per_second(), fabric.bytes_per_second()));
+  inner_link_.set_latency_seconds(
+      std::min(inner_link_.latency_seconds(), fabric.latency_seconds()));
+  const v1::TrainingSpec& training = spec.training();
+  element_ = training.compute_dtype() == "bfloat16" ? 2 : 4;
+  reduced_ = training.mixed_precision().reduce() == "bfloat16" ? 2 : 4;
+  const auto degree = [&](Axis axis) { return static_cast<double>(mesh_.degree(axis)); };
+  pipe_ = degree(Axis::kPipe);
+  tensor_ = degree(Axis::kTensor);
+  context_ = degree(Axis::kContext);
+  expert_ = degree(Axis::kExpert);
+  shards_ = degree(Axis::kDataShard);
+  replicas_ = static_cast<double>(mesh_.ranks()) / (pipe_ * tensor_ * shards_);
+  rows_ = static_cast<double>(training.micro_batch_size() * training.sequence_length()) / context_;
+  const int64_t inside = int64_t{mesh_.degree(Axis::kExpert)} * mesh_.degree(Axis::kTensor);
+  const int64_t context = mesh_.degree(Axis::kContext), shards = mesh_.degree(Axis::kDataShard);
+  tensor_span_ = mesh_.degree(Axis::kTensor) - 1;
+  context_span_ = (context - 1) * inside;
+  shard_span_ = (shards - 1) * context * inside;
+  replica_span_ =
+      (mesh_.degree(Axis::kDataReplicate) - 1) * shards * context * inside + context_span_;
+  const int stage_ranks = mesh_.ranks() / mesh_.degree(Axis::kPipe);
+  is_aligned_ = mesh_.degree(Axis::kPipe) == 1 || stage_ranks % profile.devices_per_island() == 0;
+  norm_rows_ = spec.parallelism().sequence_parallel() ? rows_ / tensor_ : rows_;
+  hidden_ = static_cast<double>(model.hidden_size);
+  queries_ = static_cast<double>(model.num_attention_heads * model.head_dim) / tensor_;
+  keys_ = static_cast<double>(model.num_key_value_heads * model.head_dim) / tensor_;
+  ffn_ = static_cast<double>(model.intermediate_size) / tensor_;
+  vocab_ = static_cast<double>(model.vocab_size) / tensor_;
+  if (shards_ > 1) {
+    zero_stage_ = static_cast<int>(spec.parallelism().zero_stage());
+    if (spec.parallelism().reshard_after_forward() == "false")
+      zero_stage_ = std::min(zero_stage_, 2);
+    run_ = ShardRun(spec.parallelism());
+    if (run_ > 0) shard_span_ = (run_ - 1) * context * inside;
+    runs_span_ = (shards - run_) * context * inside;
+  }
+  rings_ = context_ > 1 && spec.parallelism().context_parallel_method() != "all_to_all";
+  const auto& recomputation = spec.activation_recomputation();
+  if (!recomputation.has_num_layers() && recomputation.mode() != "none") {
+    recomputation_ =
+        recomputation.mode() == "full" ? Recomputation::kFull : Recomputation::kSelective;
+  }
+}
+
+double ChunkBound::Total(const Work& work) const {
+  if (profile_.transfers_need_cores()) return work.compute + work.within + work.across;
+  return std::max({work.compute + work.waits, is_aligned_ ? work.within : 0, work.across});
+}
+
+void ChunkBound::Send(int64_t span, double seconds, Work* work) const {
+  (span < profile_.devices_per_island() ? work->within : work->across) += seconds;
+}
+
+double ChunkBound::Pass(double elements) const {
+  return element_ * elements / profile_.memory_bytes_per_second() + profile_.launch_seconds();
+}
+
+double ChunkBound::Product(double m, double n, double k, double bytes_of_result) const {
+  const double bytes = element_ * (m * k + k * n) + bytes_of_result * m * n;
+  return std::max(2 * m * n * k / flops_, bytes / profile_.memory_bytes_per_second()) +
+         profile_.launch_seconds();
+}
+
+double ChunkBound::Attention(double passes) const {
+  const double tokens = static_cast<double>(spec_.training().sequence_length());
+  // Half of the square, scores and values.
+  return passes * 2 * rows_ * tokens * queries_ / flops_ +
+         (rings_ ? context_ : 1) * profile_.launch_seconds();
+}
+
+const v1::LinkProfile& ChunkBound::LinkOver(int64_t span) const {
+  return span < profile_.devices_per_island() ? inner_link_ : profile_.fabric();
+}
+
+double ChunkBound::HalfSum() const {
+  if (tensor_ <= 1) return 0;
+  const v1::LinkProfile& link = LinkOver(tensor_span_);
+  return (tensor_ - 1) *
+         (link.latency_seconds() + rows_ * hidden_ * element_ / tensor_ / link.bytes_per_second());
+}
+
+double ChunkBound::WholeSum() const {
+  // Two ranks exchange all that they have at once.
+  const double saved = tensor_ == 2 ? LinkOver(tensor_span_).latency_seconds() : 0;
+  return 2 * HalfSum() - saved;
+}
+
+double ChunkBound::RingOfShards(double parameters, double tensors, double bytes) const {
+  const double ranks = run_ > 0 ? run_ : shards_;
+  const v1::LinkProfile& link = LinkOver(shard_span_);
+  return (ranks - 1) * (tensors * link.latency_seconds() +
+                        bytes * parameters / ranks / link.bytes_per_second());
+}
+
+double ChunkBound::RingAcrossRuns(double parameters, double tensors, double bytes) const {
+  if (run_ == 0) return 0;
+  const v1::LinkProfile& link = LinkOver(runs_span_);
+  return (shards_ / run_ - 1) * (tensors * link.latency_seconds() +
+                                 bytes * parameters / shards_ / link.bytes_per_second());
+}
+
+double ChunkBound::SumOverReplicas(double parameters) const {
+  if (replicas_ <= 1) return 0;
+  return reduced_ * parameters / shards_ * 2 * (replicas_ - 1) / replicas_ /
+         LinkOver(replica_span_).bytes_per_second();
+}
+
+double ChunkBound::TransferSeconds() const {
+  const v1::LinkProfile& link = LinkOver(int64_t{mesh_.ranks()} / mesh_.degree(Axis::kPipe) *
+                                         (mesh_.degree(Axis::kPipe) - 1));
+  return link.latency_seconds() + norm_rows_ * hidden_ * element_ / link.bytes_per_second();
+}
+
+double ChunkBound::ParametersOf(const ChunkContents& chunk) const {
+  return hidden_ * (chunk.attention * 2 * (queries_ + keys_) + chunk.mlp * 3 * ffn_);
+}
+
+double ChunkBound::LargestParameter(const ChunkContents& chunk) const {
+  double largest = 0;
+  if (chunk.attention > 0) largest = hidden_ * (queries_ + 2 * keys_);
+  if (chunk.mlp > 0) largest = std::max(largest, hidden_ * 2 * ffn_);
+  if (chunk.has_embedding || chunk.has_head) largest = std::max(largest, table());
+  return largest;
+}
+
+ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
+  const double attention = chunk.attention, mlp = chunk.mlp, blocks = attention + mlp;
+  const double heads = queries_ + 2 * keys_;
+  const bool by_rows = norm_rows_ < rows_;  // sequence parallelism
+  const double half = HalfSum();            // of a pair, with sequence parallelism
+  const double sum = by_rows ? 2 * half : WholeSum();
+
+  // Norms read the residual and a block's output, write their sum and what the block reads.
+  const double norm = Pass(4 * norm_rows_ * hidden_);
+  const double project_out = Forward(rows_, hidden_, queries_);
+  const double project_down = Forward(rows_, hidden_, ffn_);
+  // Turned and, for a ring, taken apart; put together and turned back.
+  const double turn = (rings_ ? 2 : 1) * Pass(2 * rows_ * heads);
+  const double scores = Attention(1);
+  const double swiglu = Pass(3 * rows_ * ffn_);
+
+  Work forward;
+  forward.compute =
+      attention * (norm + Forward(rows_, heads, hidden_) + turn + scores + project_out) +
+      mlp * (norm + Forward(rows_, 2 * ffn_, hidden_) + swiglu + project_down);
+  // Rows that travel in parts go under the products of other parts.
+  const bool in_parts = spec_.parallelism().tensor_parallel_parts() > 1;
+  const double waits_for_half = in_parts ? 0 : half, waits_for_sum = in_parts ? 0 : sum;
+  Send(tensor_span_, blocks * sum, &forward);
+  forward.waits = blocks * waits_for_sum;
+
+  Work backward;
+  const double scores_gradient = Attention(2), out_gradients = Gradients(rows_, hidden_, queries_);
+  backward.compute = attention * (norm + out_gradients + scores_gradient + turn +
+                                  Gradients(rows_, heads, hidden_)) +
+                     mlp * (norm + Gradients(rows_, hidden_, ffn_) + Pass(5 * rows_ * ffn_) +
+                            Gradients(rows_, 2 * ffn_, hidden_));
+  Send(tensor_span_, blocks * sum, &backward);
+  // A gradient of rows is gathered right before the product that reads it; sums may go under those
+  // of the weights.
+  backward.waits = by_rows ? blocks * waits_for_half : 0;
+
+  if (rings_) {
+    const v1::LinkProfile& link = LinkOver(context_span_);
+    const double round = (context_ - 1) * (link.latency_seconds() +
+                                           rows_ * 2 * keys_ * element_ / link.bytes_per_second());
+    // Keys and values are on their way while those before are attended to; backward once more, with
+    // their gradients, under the two products before as well.
+    Send(context_span_, attention * round, &forward);
+    forward.waits += attention * std::max(0.0, round - scores * (context_ - 1) / context_);
+    Send(context_span_, attention * 2 * round, &backward);
+    backward.waits += attention * std::max(0.0, 2 * round - scores_gradient - out_gradients);
+    backward.compute +=
+        attention * (context_ - 1) * (Pass(3 * rows_ * queries_) + Pass(6 * rows_ * keys_));
+  }
+  if (recomputation_ == Recomputation::kSelective) {
+    backward.compute += attention * scores + mlp * swiglu;
+  } else if (recomputation_ == Recomputation::kFull) {
+    // Of a layer the last product alone need not be made again, nor its sum.
+    backward.compute += attention * (Forward(rows_, heads, hidden_) + turn + scores) +
+                        chunk.inner_attention * project_out +
+                        mlp * (Forward(rows_, 2 * ffn_, hidden_) + swiglu);
+    const double again =
+        by_rows ? (blocks + chunk.inner_attention) * half : chunk.inner_attention * sum;
+    Send(tensor_span_, again, &backward);
+    backward.waits += in_parts ? 0 : again;
+  }
+  if (chunk.experts > 0) {
+    const double tokens = static_cast<double>(spec_.training().sequence_length());
+    const double products =
+        chunk.experts * BlockForwardFlops(model_, 'E', rows_ / tokens, tokens) / tensor_ / flops_;
+    forward.compute += products + chunk.experts * norm;
+    backward.compute += 2 * products + chunk.experts * norm;
+  }
+  if (chunk.has_embedding) {
+    forward.compute += Pass(table());
+    backward.compute += Pass(4 / element_ * table());
+    Send(tensor_span_, by_rows ? half : sum, &forward);
+    forward.waits += by_rows ? waits_for_half : waits_for_sum;
+    if (by_rows) {
+      Send(tensor_span_, half, &backward);
+      backward.waits += waits_for_half;
+    }
+  }
+  if (chunk.has_head) {
+    // Its gradients are made while the logits are there.
+    forward.compute += Forward(rows_, vocab_, hidden_) + Gradients(rows_, vocab_, hidden_) +
+                       Pass(rows_ * vocab_) + Pass(2 * rows_ * vocab_);
+    Send(tensor_span_, sum, &forward);
+    if (by_rows) forward.waits += waits_for_half;
+  }
+
+  const double of_blocks = ParametersOf(chunk), tensors = kTensorsOfBlock * blocks;
+  const double of_embedding = chunk.has_embedding ? table() : 0;
+  const double of_head = chunk.owns_head ? table() : 0;
+  const double all = of_blocks + of_embedding + of_head;
+  Work before, after;  // what is gathered before the first microbatch, summed after the last
+  if (model_.blocks.find('E') == std::string::npos) {
+    if (zero_stage_ == 3) {
+      Send(shard_span_, RingOfShards(all, tensors, element_), &forward);
+      Send(shard_span_, RingOfShards(of_blocks, tensors, element_), &backward);
+      Send(runs_span_, RingAcrossRuns(all, tensors, element_), &before);
+    } else if (zero_stage_ > 0) {
+      Send(shard_span_, RingOfShards(all, tensors, element_), &before);
+    }
+    if (zero_stage_ >= 2) {
+      Send(shard_span_, RingOfShards(of_head, 0, reduced_), &forward);
+      Send(shard_span_, RingOfShards(of_blocks + of_embedding, tensors, reduced_), &backward);
+      Send(runs_span_, RingAcrossRuns(of_head, 0, reduced_), &forward);
+      Send(runs_span_, RingAcrossRuns(of_blocks + of_embedding, tensors, reduced_), &backward);
+      forward.compute += 8 * of_head / shards_ / profile_.memory_bytes_per_second();
+      backward.compute +=
+          8 * (of_blocks + of_embedding) / shards_ / profile_.memory_bytes_per_second();
+    } else if (zero_stage_ == 1) {
+      Send(shard_span_, RingOfShards(all, tensors, reduced_), &after);
+    }
+    Send(replica_span_, SumOverReplicas(all), &after);
+  }
+
+  ChunkSeconds seconds;
+  seconds.forward = Total(forward);
+  seconds.backward = Total(backward);
+  // At best they go under these two.
+  const auto together = [&](Work work, const Work& end) {
+    work.within += end.within;
+    work.across += end.across;
+    return Total(work);
+  };
+  seconds.once =
+      together(forward, before) - seconds.forward + together(backward, after) - seconds.backward;
+  // AdamW reads a gradient, reads and writes two moments and the parameter, and writes its copy.
+  const double update_bytes = element_ < 4 ? 30 : 28;
+  const double owned = chunk.experts > 0 ? of_blocks / expert_ : of_blocks;
+  const double tables = all - of_blocks;
+  seconds.once += update_bytes * (owned + tables / expert_) / (zero_stage_ > 0 ? shards_ : 1) /
+                  profile_.memory_bytes_per_second();
+  return seconds;
+}
+
+ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
+  const double attention = chunk.attention, mlp = chunk.mlp;
+  const double blocks = attention + mlp + chunk.experts;
+  double parameters = ParametersOf(chunk);
+  if (chunk.has_embedding) parameters += table();
+  if (chunk.owns_head) parameters += table();
+  const double whole = element_ < 4 ? 2 : 4;  // a compute copy
+  const double spread = zero_stage_ > 0 ? shards_ * expert_ : 1;
+  double of_parameter = element_ < 4 ? 18 : 16;
+  switch (zero_stage_) {
+    case 1:
+      of_parameter = whole + 4 + (element_ < 4 ? 12 : 8) / spread;
+      break;
+    case 2:
+      of_parameter = whole + (element_ < 4 ? 16 : 12) / spread;
+      break;
+    case 3:
+      of_parameter = of_parameter / spread;
+      // A run's share of copies instead of its own block of them.
+      if (run_ > 0) of_parameter += whole * (1 / (run_ * expert_) - 1 / spread);
+      break;
+    default:
+      break;
+  }
+  ChunkBytes bytes;
+  bytes.state = static_cast<int64_t>(parameters * of_parameter);
+  if (chunk.experts > 0) {
+    bytes.state += static_cast<int64_t>(12.0 * chunk.experts *
+                                        static_cast<double>(BlockParameters(model_, 'E')) /
+                                        (tensor_ * expert_ * shards_));
+  }
+
+  // Of a microbatch: what enters each block, what its first product reads, heads, what attention
+  // makes of them, both halves of SwiGLU and their product.
+  const double heads = queries_ + 2 * keys_;
+  double saved = 0;
+  switch (recomputation_) {
+    case Recomputation::kNone:
+      saved = blocks * norm_rows_ * hidden_ + (attention + mlp) * rows_ * hidden_ +
+              rows_ * (attention * (heads + queries_) + mlp * 3 * ffn_);
+      break;
+    case Recomputation::kSelective:
+      saved = blocks * norm_rows_ * hidden_ + rows_ * (attention * heads + mlp * 2 * ffn_);
+      break;
+    case Recomputation::kFull:
+      saved = (blocks - chunk.inner_attention) * norm_rows_ * hidden_;
+      break;
+  }
+  if (spec_.activation_recomputation().has_num_layers() &&
+      spec_.activation_recomputation().mode() != "none") {
+    saved = 0;
+  }
+  bytes.saved = static_cast<int64_t>(element_ * saved);
+
+  double temporary = mlp > 0 ? element_ * 2 * ffn_ * rows_ : 0;
+  if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk));
+  bytes.temporary = static_cast<int64_t>(temporary);
+  return bytes;
+}
+
+}  // namespace troupe

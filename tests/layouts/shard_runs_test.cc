@@ -1,0 +1,202 @@
+// reshard_after_forward: N under every layout: parameters gathered within runs of N neighbours, as
+// the single rank has them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/temporary_directory.h"
+#include "plan/job_defaults.h"
+#include "plan/validate.h"
+#include "tests/layouts/expect_steps.h"
+#include "tests/layouts/experts_job.h"
+#include "tests/layouts/training.h"
+
+namespace troupe {
+namespace {
+
+struct Case {
+  std::string name;
+  Layout layout;
+  int run = 2;
+};
+
+// Sixteen samples: four microbatches of each of four data ranks.
+v1::JobSpec Job(const Layout& layout, int run, bool tied = false, int64_t steps = 20) {
+  v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), steps);
+  spec.mutable_training()->set_global_batch_size(layout.shard == 6 ? 12 : 16);
+  spec.mutable_model()->set_tie_word_embeddings(tied);
+  if (run > 0) spec.mutable_parallelism()->set_reshard_after_forward(std::to_string(run));
+  EXPECT_TRUE(ValidateJobSpec(spec, JobPurpose::kPlan).ok())
+      << ValidateJobSpec(spec, JobPurpose::kPlan);
+  return spec;
+}
+
+class ShardRunTable : public ::testing::TestWithParam<std::tuple<Case, bool>> {};
+
+TEST_P(ShardRunTable, FirstTwentyLossesEqualTheSingleRanks) {
+  const auto& [c, tied] = GetParam();
+  v1::JobSpec single = Job({}, 0, tied);
+  const v1::JobSpec spread = Job(c.layout, c.run, tied);
+  single.mutable_training()->set_global_batch_size(spread.training().global_batch_size());
+  ExpectClose(RunOrDie(spread), RunOrDie(single));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, ShardRunTable,
+    ::testing::Combine(
+        ::testing::Values(
+            Case{"Shard4Run2", {.shard = 4, .zero_stage = 3}},
+            Case{"Shard6Run2", {.shard = 6, .zero_stage = 3}},
+            Case{"Shard6Run3", {.shard = 6, .zero_stage = 3}, 3},
+            Case{"Shard8Run4", {.shard = 8, .zero_stage = 3}, 4},
+            Case{"Shard4Run2Tensor2", {.tensor = 2, .shard = 4, .zero_stage = 3}},
+            Case{"Shard4Run2Tensor2Rows",
+                 {.tensor = 2, .shard = 4, .zero_stage = 3, .by_rows = true}},
+            Case{"Shard4Run2Data2", {.data = 2, .shard = 4, .zero_stage = 3}},
+            Case{"Shard4Run2Context2", {.shard = 4, .zero_stage = 3, .context = 2}},
+            Case{"Shard4Run2Pipe2", {.pipe = 2, .shard = 4, .zero_stage = 3}},
+            Case{"Shard4Run2Pipe2ZbH1",
+                 {.pipe = 2, .shard = 4, .zero_stage = 3, .schedule = "ZBH1"}},
+            Case{"Shard4Run2Pipe2Zbv", {.pipe = 2, .shard = 4, .zero_stage = 3, .schedule = "ZBV"}},
+            Case{"Shard4Run2Pipe2Tensor2", {.tensor = 2, .pipe = 2, .shard = 4, .zero_stage = 3}}),
+        ::testing::Bool()),
+    [](const auto& info) {
+      return std::get<0>(info.param).name + (std::get<1>(info.param) ? "Tied" : "");
+    });
+
+TEST(ShardRuns, OfAMixtureEqualTheSingleRank) {
+  const auto job = [](const Spread& spread, int run) {
+    v1::JobSpec spec = Mixture(spread);
+    spec.mutable_training()->set_global_batch_size(16);
+    if (run > 0) spec.mutable_parallelism()->set_reshard_after_forward(std::to_string(run));
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(job({}, 0));
+  for (const Spread& spread : {Spread{.shard = 4}, Spread{.expert = 2, .shard = 4},
+                               Spread{.expert = 2, .pipe = 2, .shard = 4},
+                               Spread{.expert = 2, .tensor = 2, .shard = 4, .over_tensor = true}}) {
+    SCOPED_TRACE(NameOf(spread));
+    ExpectClose(RunOrDie(job(spread, 2)), expected);
+    v1::JobSpec whole = job(spread, 2);
+    whole.mutable_parallelism()->set_shard_whole_matrices(true);
+    ExpectClose(RunOrDie(whole), expected);
+  }
+}
+
+TEST(ShardRuns, ARankWithoutRowsOfATensorStillTakesPart) {
+  // Eight ranks share tensors of as few as four rows: of each place in a run of four one row, which
+  // one run has.
+  const auto narrow = [](const Layout& layout, int run) {
+    v1::JobSpec spec = Job(layout, run);
+    spec.mutable_model()->set_hidden_size(4);
+    spec.mutable_model()->set_num_attention_heads(1);
+    spec.mutable_model()->set_num_key_value_heads(1);
+    spec.mutable_model()->set_head_dim(4);
+    return spec;
+  };
+  ExpectClose(RunOrDie(narrow({.shard = 8, .zero_stage = 3}, 4)), RunOrDie(narrow({}, 0)));
+}
+
+TEST(ShardRuns, HeldOutLossIsThatOfTheUpdatedParameters) {
+  const auto with_validation = [](const Layout& layout, int run) {
+    v1::JobSpec spec = Job(layout, run, false, 4);
+    spec.mutable_data()->set_validation_fraction(0.1);
+    spec.mutable_training()->set_validation_interval(2);
+    return spec;
+  };
+  const std::vector<StepResult> expected = RunOrDie(with_validation({}, 0), {.steps = 4});
+  const std::vector<StepResult> actual =
+      RunOrDie(with_validation({.shard = 4, .zero_stage = 3}, 2), {.steps = 4});
+  int compared = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(actual[i].validation_loss.has_value(), expected[i].validation_loss.has_value());
+    if (!actual[i].validation_loss.has_value()) continue;
+    EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 3);
+}
+
+TEST(ShardRuns, OverlapChangesNoBit) {
+  const v1::JobSpec spec = Job({.pipe = 2, .shard = 4, .zero_stage = 3}, 2);
+  ExpectIdentical(RunOrDie(spec, {.steps = 6}), RunOrDie(spec, {.steps = 6, .overlap = false}));
+}
+
+// Copies in bf16 are the same numbers whoever gathers them, so that the first loss has the same
+// bits; gradients are summed in another order.
+TEST(ShardRuns, InBfloat16FollowThoseOfAllShards) {
+  const auto job = [](int run) {
+    v1::JobSpec spec = Job({.shard = 4, .zero_stage = 3}, run);
+    spec.mutable_training()->set_compute_dtype("bfloat16");
+    return spec;
+  };
+  const std::vector<StepResult> all = RunOrDie(job(0)), runs = RunOrDie(job(2));
+  ASSERT_EQ(runs.size(), all.size());
+  EXPECT_EQ(runs[0].loss, all[0].loss);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_NEAR(runs[i].loss, all[i].loss, 1e-3 * all[i].loss) << i;
+    EXPECT_NEAR(runs[i].grad_norm, all[i].grad_norm, 0.02 * all[i].grad_norm) << i;
+  }
+  EXPECT_LT(runs.back().loss, runs.front().loss - 0.1);
+}
+
+TEST(ShardRuns, GradientsThatTravelInBfloat16StayWithinATenthOfAPercent) {
+  const auto job = [](const char* reduce) {
+    v1::JobSpec spec = Job({.shard = 4, .zero_stage = 3}, 2);
+    v1::MixedPrecision* const precision = spec.mutable_training()->mutable_mixed_precision();
+    precision->set_param("float32");
+    precision->set_reduce(reduce);
+    precision->set_buffer("float32");
+    return spec;
+  };
+  const std::vector<StepResult> exact = RunOrDie(job("float32")),
+                                packed = RunOrDie(job("bfloat16"));
+  bool differs = false;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR(packed[i].loss, exact[i].loss, 1e-3 * exact[i].loss) << i;
+    differs |= packed[i].grad_norm != exact[i].grad_norm;
+  }
+  EXPECT_TRUE(differs);
+}
+
+TEST(ShardRuns, CheckpointsGoToAndFromOtherLayouts) {
+  struct Place {
+    Layout layout;
+    int run;
+    bool whole_matrices = false;
+  };
+  const Place places[] = {{{}, 0},
+                          {{.shard = 4, .zero_stage = 3}, 0},
+                          {{.shard = 4, .zero_stage = 3}, 2},
+                          {{.shard = 8, .zero_stage = 3}, 4},
+                          {{.tensor = 2, .pipe = 2, .shard = 4, .zero_stage = 3}, 2},
+                          {{.shard = 2, .zero_stage = 1}, 0},
+                          {{.shard = 2, .zero_stage = 1}, 0, true},
+                          {{.tensor = 2, .shard = 4, .zero_stage = 3}, 2, true}};
+  const auto job = [](const Place& place) {
+    v1::JobSpec spec = Job(place.layout, place.run, true, 6);
+    spec.mutable_parallelism()->set_shard_whole_matrices(place.whole_matrices);
+    return spec;
+  };
+  const std::vector<StepResult> whole = RunOrDie(job(places[0]), {.steps = 6});
+  const std::vector<StepResult> rest(whole.begin() + 3, whole.end());
+  for (const Place& source : places) {
+    const TemporaryDirectory folder;
+    const std::string attempt = folder.Child("step-00000003-epoch-1-attempt-1");
+    std::vector<StepResult> uninterrupted = RunOrDie(job(source), {.steps = 6});
+    uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + 3);
+    RunOrDie(job(source), {.steps = 3, .save_path = attempt});
+    for (const Place& target : places) {
+      const bool tried_elsewhere = source.run == 0 && target.run == 0 && !source.whole_matrices &&
+                                   !target.whole_matrices;
+      if (tried_elsewhere) continue;
+      const std::vector<StepResult> resumed =
+          RunOrDie(job(target), {.steps = 3, .restore_path = attempt});
+      ExpectClose(resumed, rest);
+      if (&source == &target) ExpectIdentical(resumed, uninterrupted);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe

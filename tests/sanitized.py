@@ -1,0 +1,78 @@
+"""Runs the unit tests of a sanitizer's build, a whole binary at a time: ./run test asan | tsan.
+
+A case of its own process, as the release suite has it, would pay for each start and for what cases of one binary share
+(the single rank's losses that layouts are compared with). The first report of a sanitizer ends its binary, whose other
+cases count as failed: they did not run.
+
+    python3 tests/sanitized.py BUILD [PATTERN]
+
+runs what ctest knows in BUILD under the labels unit and simulation, of binaries whose name matches PATTERN (a regular
+expression), as many at once as there are cores; prints the output of those that fail and, on the last line of stdout,
+"PASSED FAILED SKIPPED".
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+BINARY_LIMIT_SECONDS = 900
+
+
+def cases_of_binaries(build, pattern):
+    """{binary: number of cases}"""
+    listing = subprocess.run(
+        ["ctest", "--test-dir", build, "-L", "unit|simulation", "--show-only=json-v1"],
+        check=True, stdout=subprocess.PIPE, text=True).stdout
+    commands = [test["command"][0] for test in json.loads(listing)["tests"] if "command" in test]
+    return collections.Counter(c for c in commands if re.fullmatch(pattern, pathlib.Path(c).name))
+
+
+def run(binary, cases):
+    """(passed, failed, skipped) of a binary with so many cases, and what it printed if any failed."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = pathlib.Path(directory) / "report.xml"
+        try:
+            ended = subprocess.run([binary, f"--gtest_output=xml:{report}", "--gtest_brief=1"], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
+                                   timeout=BINARY_LIMIT_SECONDS)
+            output, code = ended.stdout, ended.returncode
+        except subprocess.TimeoutExpired as expired:
+            output = f"{expired.stdout or ''}\n{binary} did not end within {BINARY_LIMIT_SECONDS} s"
+            code = 1
+        if not report.exists():
+            return (0, cases, 0), output
+        suites = ElementTree.parse(report).getroot()
+    tests, failures = int(suites.get("tests")), int(suites.get("failures"))
+    skipped = sum(int(suite.get("skipped", 0)) + int(suite.get("disabled", 0)) for suite in suites)
+    failed = max(failures + int(suites.get("errors", 0)), 1 if code != 0 else 0)
+    return (tests - failed - skipped, failed, skipped), output if failed else ""
+
+
+def main():
+    build = sys.argv[1]
+    cases = cases_of_binaries(build, sys.argv[2] if len(sys.argv) > 2 else ".*")
+    if not cases:
+        sys.exit(f"{build} has no unit tests")
+    totals = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        # Those with most cases first.
+        futures = {pool.submit(run, binary, count): binary for binary, count in cases.most_common()}
+        for future in concurrent.futures.as_completed(futures):
+            counts, output = future.result()
+            totals = [total + count for total, count in zip(totals, counts)]
+            print("{}: {} passed, {} failed, {} skipped".format(pathlib.Path(futures[future]).name, *counts),
+                  file=sys.stderr)
+            if output:
+                print(output[-20000:], file=sys.stderr)
+    print(*totals)
+
+
+if __name__ == "__main__":
+    main()
