@@ -405,9 +405,10 @@ def bench_estimates():
         with LocalCluster(ranks) as cluster:
             profiled = cluster.home / "profiled"
             profiled.mkdir()
-            subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices", f"cpu:{ranks}", "--data-dir",
-                            str(profiled)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
             for index, name in enumerate(names):
+                # Each time anew: what a virtual machine gives changes within minutes.
+                subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices", f"cpu:{ranks}", "--data-dir",
+                                str(profiled)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
                 _, samples, model, further = ESTIMATED[name]
                 dtype = "float32" if "float32" in name else "bfloat16"
                 resident = []

@@ -57,6 +57,11 @@ double ModelFlops(const Op& op, const Program& program) {
   return flops == nullptr ? 0 : flops(op, program);
 }
 
+bool IsAttention(OpKind kind) {
+  return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad ||
+         kind == OpKind::kAttentionPart || kind == OpKind::kAttentionPartGrad;
+}
+
 PartFlops ModelFlops(const Program& program, int chunk_index) {
   PartFlops sum;
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {

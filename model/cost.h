@@ -16,6 +16,9 @@ namespace troupe::model {
 
 double ModelFlops(const Op& op, const Program& program);
 
+// Whole or of a part of the keys, forward or backward: its FLOPs go at a rate of their own.
+bool IsAttention(OpKind kind);
+
 struct PartFlops {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
   double recomputed =

@@ -41,9 +41,10 @@ Status CheckDeviceProfile(const v1::DeviceProfile& profile) {
                    profile.bfloat16_flops_per_second())}) {
     if (stated) Positive(key, true, value, violations);
   }
-  if (!(profile.product_efficiency() > 0) || profile.product_efficiency() > 1) {
-    violations.Add("product_efficiency", "is {}, not above 0 and at most 1",
-                   profile.product_efficiency());
+  for (const auto& [key, share] :
+       {std::pair("product_efficiency", profile.product_efficiency()),
+        std::pair("attention_efficiency", AttentionEfficiency(profile))}) {
+    if (!(share > 0) || share > 1) violations.Add(key, "is {}, not above 0 and at most 1", share);
   }
   Positive("memory_bytes_per_second", profile.has_memory_bytes_per_second(),
            profile.memory_bytes_per_second(), violations);

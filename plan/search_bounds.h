@@ -3,12 +3,14 @@
 #ifndef TROUPE_PLAN_SEARCH_BOUNDS_H_
 #define TROUPE_PLAN_SEARCH_BOUNDS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
 
 #include "model/config.h"
 #include "plan/chunk_bound.h"
+#include "plan/device_profile.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 
@@ -24,7 +26,9 @@ class SearchBounds {
  public:
   // `peak`: of the job's compute dtype, a second. Keeps references to `model` and `profile`.
   SearchBounds(const model::ModelConfig& model, const v1::DeviceProfile& profile, double peak)
-      : model_(model), profile_(profile), flops_(peak * profile.product_efficiency()) {}
+      : model_(model),
+        profile_(profile),
+        flops_(peak * std::max(profile.product_efficiency(), AttentionEfficiency(profile))) {}
 
   // Nothing of a layout that cannot be planned. REQUIRES: `spec` is a valid one of the model, its
   // defaults are filled in.
@@ -36,7 +40,7 @@ class SearchBounds {
 
   const model::ModelConfig& model_;
   const v1::DeviceProfile& profile_;
-  const double flops_;  // a second: what products attain
+  const double flops_;  // a second: what products attain, or attention where that is more
   std::map<int, std::vector<ChunkContents>>
       cuts_;  // by number of chunks: it depends on nothing else
 };

@@ -7,6 +7,7 @@
 
 #include "model/cost.h"
 #include "model/ops/rules.h"
+#include "plan/device_profile.h"
 #include "plan/mesh.h"
 #include "plan/stage_cost.h"
 #include "plan/stage_inputs.h"
@@ -36,9 +37,13 @@ struct Time {
 
 class Clock {
  public:
-  // `flops` of a second: what products attain.
-  Clock(const v1::DeviceProfile& profile, double flops, const Mesh& mesh, int rank)
-      : profile_(profile), flops_(flops), mesh_(mesh), rank_(rank) {}
+  // `peak`: FLOPs of a second.
+  Clock(const v1::DeviceProfile& profile, double peak, const Mesh& mesh, int rank)
+      : profile_(profile),
+        product_flops_(peak * profile.product_efficiency()),
+        attention_flops_(peak * AttentionEfficiency(profile)),
+        mesh_(mesh),
+        rank_(rank) {}
 
   // One operation after the other on the device, one transfer after the other on its links of a
   // kind; what is begun before it is waited for costs only what the operations in between do not
@@ -73,7 +78,8 @@ class Clock {
           }
         }
         if (!collectives.empty()) continue;
-        const double products = model::ModelFlops(op, program) / flops_;
+        const double products = model::ModelFlops(op, program) /
+                                (model::IsAttention(op.kind) ? attention_flops_ : product_flops_);
         const auto bytes = static_cast<double>(model::BytesMoved(op, program));
         const double memory = bytes / profile_.memory_bytes_per_second();
         time.compute += std::max(products, memory) + profile_.launch_seconds();
@@ -119,7 +125,7 @@ class Clock {
   }
 
   const v1::DeviceProfile& profile_;
-  const double flops_;
+  const double product_flops_, attention_flops_;  // attained, a second
   const Mesh& mesh_;
   const int rank_;
 };
@@ -152,7 +158,7 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
                       double flops_per_second, const StageRun& run, const Program& program) {
   const Mesh mesh(plan.mesh());
   const int rank = mesh.RankOf({{run.pipe_rank, 0, 0, 0, 0, 0}});
-  const Clock clock(profile, flops_per_second * profile.product_efficiency(), mesh, rank);
+  const Clock clock(profile, flops_per_second, mesh, rank);
   StageTime stage;
   Time in_schedule, once = clock.Of(program, {&program.update});
   for (size_t c = 0; c < program.chunks.size(); ++c) {

@@ -65,6 +65,23 @@ TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
   EXPECT_EQ(time.bubble_ratio, 0);
 }
 
+TEST(StepTime, AttentionGoesAtItsOwnRate) {
+  const Planned one = PlanOf({});
+  const StepTime together = TimeOf(one, Profile());
+  v1::DeviceProfile profile = Profile();
+  profile.set_attention_efficiency(profile.product_efficiency());
+  EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
+  // What attention takes doubles, and the rest stays.
+  const auto seconds_at = [&](double efficiency) {
+    profile.set_attention_efficiency(efficiency);
+    return TimeOf(one, profile).seconds;
+  };
+  const double attention = seconds_at(0.25) - together.seconds;
+  EXPECT_GT(attention, 0);
+  EXPECT_LT(attention, 0.5 * together.seconds);
+  EXPECT_NEAR(seconds_at(0.125) - together.seconds, 3 * attention, 1e-6 * attention);
+}
+
 TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
   const StepTime kept = TimeOf(PlanOf({}), Profile());
   const StepTime again = TimeOf(PlanOf({"activation_recomputation.mode=full"}), Profile());

@@ -154,22 +154,6 @@ StatusOr<HostPeak> MeasurePeak() {
   return peak;
 }
 
-StatusOr<double> ProductEfficiency(const HostPeak& peak) {
-  // The projections of llama-124m at 1,024 tokens.
-  constexpr int64_t kShapes[][3] = {{1024, 768, 2304}, {1024, 768, 768}, {1024, 768, 4096},
-                                    {1024, 2048, 768}};
-  TROUPE_ASSIGN_OR_RETURN(const cpu::Level level, cpu::LevelFromEnvironment());
-  omp_set_num_threads(Cores());
-  double flops = 0, seconds = 0;
-  for (const auto& [rows, k, n] : kShapes) {
-    TROUPE_ASSIGN_OR_RETURN(const double rate, ProductFlops(false, level, rows, k, n));
-    const double work = 2.0 * static_cast<double>(rows * k * n);
-    flops += work;
-    seconds += work / rate;
-  }
-  return std::min(1.0, flops / seconds / peak.float32);
-}
-
 HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) {
     if (directory.empty()) continue;

@@ -47,9 +47,6 @@ Status WriteMeasuredPeak(FileSystem& files, const std::string& directory, const 
 // Times large matrix products on all cores, the best of several runs. Takes seconds.
 StatusOr<HostPeak> MeasurePeak();
 
-// What share of `peak` float32 products of a model's usual shapes reach.
-StatusOr<double> ProductEfficiency(const HostPeak& peak);
-
 // The measured peak of the first of `directories` that has one, else the table's.
 HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories);
 

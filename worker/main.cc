@@ -42,7 +42,8 @@ troupe-worker --list-failpoints
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
   --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
-                    there what one of N devices does (memory and links too, for `troupe plan --profile`), and ends
+                    there what one of N devices at work does (layers, memory and links, for `troupe plan --profile`), and
+                    ends
   --list-failpoints prints the points at which TROUPE_FAILPOINTS may strike, one a line, and ends
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.

@@ -14,6 +14,7 @@
 #include "collective/ucx/ucx_transport.h"
 #include "kernels/cpu/level.h"
 #include "plan/device_profile.h"
+#include "worker/attained_rates.h"
 
 namespace troupe {
 namespace {
@@ -113,14 +114,15 @@ StatusOr<v1::LinkProfile> MeasureLink() {
 
 StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> probed, ProbeCpuDevices(devices, peak));
-  TROUPE_ASSIGN_OR_RETURN(const double efficiency, ProductEfficiency(peak));
+  TROUPE_ASSIGN_OR_RETURN(const AttainedRates attained, MeasureAttainedRates(peak, devices));
   TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink());
   v1::DeviceProfile profile;
   profile.set_name(fmt::format("{}, one of {} devices", probed[0].kind().model(), devices));
   profile.set_memory_bytes(probed[0].memory_bytes());
   profile.set_float32_flops_per_second(peak.float32 / devices);
   profile.set_bfloat16_flops_per_second(peak.bfloat16 / devices);
-  profile.set_product_efficiency(efficiency);
+  profile.set_product_efficiency(attained.products);
+  profile.set_attention_efficiency(attained.attention);
   profile.set_memory_bytes_per_second(MemoryRate() / devices);
   profile.set_launch_seconds(LaunchSeconds());
   profile.set_devices_per_island(devices);
@@ -137,12 +139,12 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
   };
   return fmt::format(
       "name: \"{}\"\nmemory_bytes: {}\nfloat32_flops_per_second: {:.4e}\n"
-      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3f}\n"
+      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3f}\nattention_efficiency: {:.3f}\n"
       "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: {}\n"
       "# One host cannot measure a fabric: these are the island's figures.\nfabric: {}\n"
       "transfers_need_cores: {}\n",
       profile.name(), profile.memory_bytes(), profile.float32_flops_per_second(),
-      profile.bfloat16_flops_per_second(), profile.product_efficiency(),
+      profile.bfloat16_flops_per_second(), profile.product_efficiency(), AttentionEfficiency(profile),
       profile.memory_bytes_per_second(), profile.launch_seconds(), profile.devices_per_island(),
       link(profile.island()), link(profile.fabric()), profile.transfers_need_cores());
 }

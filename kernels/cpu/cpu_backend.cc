@@ -1,7 +1,7 @@
 #include "kernels/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "kernels/cpu/matmul.h"
@@ -51,12 +51,12 @@ class CpuExecutable : public Executable {
 
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override {
     TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
-    std::memcpy(Address(value, buffer), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, static_cast<std::byte*>(Address(value, buffer)));
     return OkStatus();
   }
   Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override {
     TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
-    std::memcpy(bytes.data(), Address(value, buffer), bytes.size());
+    std::copy_n(static_cast<const std::byte*>(Address(value, buffer)), bytes.size(), bytes.data());
     return OkStatus();
   }
 
