@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -426,6 +427,8 @@ def bench_estimates():
                 seconds = statistics.median(step["step_seconds"] for step in steps[2:])
                 planned = max(stage["memory"]["total_bytes"] for stage in plan["stages"])
                 show({"bench": "estimates", "layout": name, "dtype": dtype,
+                      "profile": dict(line.split(": ") for line in (profiled / "profile.yaml").read_text().splitlines()
+                                      if re.match(r"[a-z_0-9]+_(efficiency|second): ", line)),
                       "planned_seconds": round(plan["estimate"]["step_seconds"], 3), "measured_seconds": round(seconds, 3),
                       "time_ratio": round(plan["estimate"]["step_seconds"] / seconds, 2),
                       "planned_megabytes": round(planned / 1e6), "measured_megabytes": round(max(resident) / 1e6),

@@ -26,26 +26,37 @@ using model::Piece;
 struct Work {
   double flops = 0;
   double seconds = 0;
-  double rate() const { return flops / seconds; }
 };
+
+// FLOPs a second of the round in the middle: other work of the host slows single ones down.
+double MedianRate(std::vector<Work> rounds) {
+  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
+  std::ranges::nth_element(rounds, middle, {},
+                           [](const Work& work) { return work.flops / work.seconds; });
+  return middle->flops / middle->seconds;
+}
 
 // Adds up what operations take, each from the end of the one before it.
 class Stopwatch : public kernels::OperationObserver {
  public:
   explicit Stopwatch(const model::Program& program) : program_(program) {}
 
-  void Begin() { last_ = std::chrono::steady_clock::now(); }
+  void BeginRound() {
+    products.emplace_back();
+    attention.emplace_back();
+    last_ = std::chrono::steady_clock::now();
+  }
   void Ran(const model::Op& op, const char* name, int buffer) override {
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
     const double flops = model::ModelFlops(op, program_);
     if (flops == 0) return;
-    Work& work = model::IsAttention(op.kind) ? attention : products;
+    Work& work = (model::IsAttention(op.kind) ? attention : products).back();
     work.flops += flops;
     work.seconds += seconds;
   }
 
-  Work products, attention;
+  std::vector<Work> products, attention;  // by round
 
  private:
   const model::Program& program_;
@@ -73,7 +84,7 @@ Status Fill(const model::Program& program, kernels::Executable& executable) {
 
 // What one device measures; all of them begin each round together.
 StatusOr<AttainedRates> RatesOf(model::DType compute_dtype, int threads, std::barrier<>& begin) {
-  constexpr int kRounds = 8;
+  constexpr int kRounds = 9;
   std::unique_ptr<kernels::CpuBackend> backend;
   model::Program program;
   model::MemoryPlan plan;
@@ -91,14 +102,16 @@ StatusOr<AttainedRates> RatesOf(model::DType compute_dtype, int threads, std::ba
     // Who has failed comes along, lest the others wait for it.
     begin.arrive_and_wait();
     if (!status.ok()) continue;
-    if (round == 1) executable->Observe(&stopwatch);
-    stopwatch.Begin();
+    if (round > 0) {
+      executable->Observe(&stopwatch);
+      stopwatch.BeginRound();
+    }
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       status.Update(executable->Run(0, piece, 0, {.first_microbatch = true}));
     }
   }
   TROUPE_RETURN_IF_ERROR(status);
-  return AttainedRates{stopwatch.products.rate(), stopwatch.attention.rate()};
+  return AttainedRates{MedianRate(stopwatch.products), MedianRate(stopwatch.attention)};
 }
 
 }  // namespace
