@@ -3,8 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <thread>
@@ -73,71 +75,90 @@ model::BuildOptions TwoLayers(model::DType compute_dtype) {
   return options;
 }
 
-// Every token is 0: what is multiplied takes as long.
-Status Fill(const model::Program& program, kernels::Executable& executable) {
-  InitializeState(program, /*seed=*/1, executable);
-  const model::ValueId weights = program.chunks[0].Input(channels::kWeights);
-  const std::vector<float> ones(static_cast<size_t>(program.value(weights).elements()), 1.0f);
-  TROUPE_RETURN_IF_ERROR(executable.Write(weights, 0, std::as_bytes(std::span(ones))));
-  return executable.RunInitialize();
-}
+// The two layers in one type, on the threads of one device.
+class Layers {
+ public:
+  // Every token is 0: what is multiplied takes as long.
+  Status Prepare(model::DType compute_dtype, int threads) {
+    TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
+    TROUPE_ASSIGN_OR_RETURN(program_, model::BuildProgram(TwoLayers(compute_dtype)));
+    plan_ = model::PlanMemory(program_, {1}, /*split_backward=*/false, threads);
+    TROUPE_ASSIGN_OR_RETURN(executable_, backend_->Prepare(program_, plan_, nullptr));
+    InitializeState(program_, /*seed=*/1, *executable_);
+    const model::ValueId weights = program_.chunks[0].Input(channels::kWeights);
+    const std::vector<float> ones(static_cast<size_t>(program_.value(weights).elements()), 1.0f);
+    TROUPE_RETURN_IF_ERROR(executable_->Write(weights, 0, std::as_bytes(std::span(ones))));
+    return executable_->RunInitialize();
+  }
 
-// What one device measures; all of them begin each round together.
-StatusOr<AttainedRates> RatesOf(model::DType compute_dtype, int threads, std::barrier<>& begin) {
-  constexpr int kRounds = 9;
-  std::unique_ptr<kernels::CpuBackend> backend;
-  model::Program program;
-  model::MemoryPlan plan;
-  std::unique_ptr<kernels::Executable> executable;
-  const auto prepare = [&]() -> Status {
-    TROUPE_ASSIGN_OR_RETURN(backend, kernels::CpuBackend::Make({.threads = threads}));
-    TROUPE_ASSIGN_OR_RETURN(program, model::BuildProgram(TwoLayers(compute_dtype)));
-    plan = model::PlanMemory(program, {1}, /*split_backward=*/false, threads);
-    TROUPE_ASSIGN_OR_RETURN(executable, backend->Prepare(program, plan, nullptr));
-    return Fill(program, *executable);
-  };
-  Status status = prepare();
-  Stopwatch stopwatch(program);
-  for (int round = 0; round <= kRounds; ++round) {  // the first warms up
-    // Who has failed comes along, lest the others wait for it.
-    begin.arrive_and_wait();
-    if (!status.ok()) continue;
-    if (round > 0) {
-      executable->Observe(&stopwatch);
-      stopwatch.BeginRound();
-    }
+  Status Round() {
+    stopwatch_.BeginRound();
+    executable_->Observe(&stopwatch_);
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
-      status.Update(executable->Run(0, piece, 0, {.first_microbatch = true}));
+      TROUPE_RETURN_IF_ERROR(executable_->Run(0, piece, 0, {.first_microbatch = true}));
+    }
+    return OkStatus();
+  }
+
+  AttainedRates Rates() const {
+    return {MedianRate(stopwatch_.products), MedianRate(stopwatch_.attention)};
+  }
+
+ private:
+  std::unique_ptr<kernels::CpuBackend> backend_;
+  model::Program program_;
+  model::MemoryPlan plan_;
+  std::unique_ptr<kernels::Executable> executable_;
+  Stopwatch stopwatch_{program_};
+};
+
+constexpr model::DType kTypes[] = {model::DType::kFloat32, model::DType::kBFloat16};
+using RatesByType = std::array<AttainedRates, std::size(kTypes)>;
+
+// What one device measures; all of them begin each round together, in one type after the other, so that what else the
+// host does for a while is in less than half of either's rounds.
+StatusOr<RatesByType> RatesOf(int threads, std::barrier<>& begin) {
+  constexpr int kRounds = 10;  // the first, which warms up, among them
+  Layers layers[std::size(kTypes)];
+  Status status;
+  for (size_t type = 0; type < std::size(kTypes); ++type) {
+    status.Update(layers[type].Prepare(kTypes[type], threads));
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (Layers& of_type : layers) {
+      // Who has failed comes along, lest the others wait for it.
+      begin.arrive_and_wait();
+      if (status.ok()) status.Update(of_type.Round());
     }
   }
   TROUPE_RETURN_IF_ERROR(status);
-  return AttainedRates{MedianRate(stopwatch.products), MedianRate(stopwatch.attention)};
+  RatesByType rates;
+  std::ranges::transform(layers, rates.begin(), &Layers::Rates);
+  return rates;
 }
 
 }  // namespace
 
 StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices) {
   const int threads = std::max(1, omp_get_num_procs() / devices);
+  std::barrier begin(devices);
+  std::vector<StatusOr<RatesByType>> measured(static_cast<size_t>(devices), RatesByType());
+  std::vector<std::thread> teams;
+  for (StatusOr<RatesByType>& rates : measured) {
+    teams.emplace_back([&rates, &begin, threads] { rates = RatesOf(threads, begin); });
+  }
+  for (std::thread& team : teams) team.join();
   AttainedRates shares;
-  for (const auto& [dtype, flops] : {std::pair(model::DType::kFloat32, peak.float32),
-                                     std::pair(model::DType::kBFloat16, peak.bfloat16)}) {
-    std::barrier begin(devices);
-    std::vector<StatusOr<AttainedRates>> rates(static_cast<size_t>(devices), AttainedRates());
-    std::vector<std::thread> teams;
-    for (StatusOr<AttainedRates>& rate : rates) {
-      teams.emplace_back([&rate, &begin, threads, compute_dtype = dtype] {
-        rate = RatesOf(compute_dtype, threads, begin);
-      });
-    }
-    for (std::thread& team : teams) team.join();
+  const double peaks[] = {peak.float32, peak.bfloat16};
+  for (size_t type = 0; type < std::size(kTypes); ++type) {
     AttainedRates sum;
-    for (const StatusOr<AttainedRates>& rate : rates) {
-      TROUPE_RETURN_IF_ERROR(rate.status());
-      sum.products += rate->products;
-      sum.attention += rate->attention;
+    for (const StatusOr<RatesByType>& rates : measured) {
+      TROUPE_RETURN_IF_ERROR(rates.status());
+      sum.products += (*rates)[type].products;
+      sum.attention += (*rates)[type].attention;
     }
-    shares.products += 0.5 * std::min(1.0, sum.products / flops);
-    shares.attention += 0.5 * std::min(1.0, sum.attention / flops);
+    shares.products += std::min(1.0, sum.products / peaks[type]) / std::size(kTypes);
+    shares.attention += std::min(1.0, sum.attention / peaks[type]) / std::size(kTypes);
   }
   return shares;
 }

@@ -1,6 +1,7 @@
 """What the plan says of a rank's memory is what its process has: nothing is allocated beside the plan."""
 
 import json
+import pathlib
 import unittest
 
 from harness import Cluster, ClusterCase, run, training_data, wait_until
@@ -13,24 +14,25 @@ name: {name}
 model: {{pattern: "(AD)x4", hidden_size: 512, num_attention_heads: 8, num_key_value_heads: 8,
         intermediate_size: 1408, vocab_size: 8192}}
 data: {{train: {train}}}
-training: {{global_batch_size: 4, micro_batch_size: 4, sequence_length: 64, steps: 100000, compute_dtype: {dtype}}}
+training: {{global_batch_size: 4, micro_batch_size: {samples}, sequence_length: 64, steps: 100000, compute_dtype: {dtype}}}
 parallelism: {{{parallelism}}}
 checkpoint: {{folder: {folder}, interval: 0, async_mode: {mode}}}
 """
 
 
 def resident_bytes(pid):
-    """(name of the process, RssAnon + RssShmem)."""
-    with open(f"/proc/{pid}/status") as file:
-        fields = dict(line.split(":", 1) for line in file)
-    kib = sum(int(fields[field].split()[0]) for field in ("RssAnon", "RssShmem"))
-    return fields["Name"].strip(), kib * 1024
+    """(name of the process, Pss_Anon + Pss_Shmem): of the queues that ranks share, each has its part."""
+    name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        fields = dict(line.split(":", 1) for line in file if ":" in line)
+    kib = sum(int(fields[field].split()[0]) for field in ("Pss_Anon", "Pss_Shmem"))
+    return name, kib * 1024
 
 
 class Memory(ClusterCase):
     def check(self, cluster, name, dtype, parallelism, mode="disabled"):
         path = cluster.home / f"{name}.yaml"
-        path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype, parallelism=parallelism,
+        path.write_text(JOB.format(name=name, train=training_data(), dtype=dtype, parallelism=parallelism, samples=1 if "shard" in parallelism else 4,
                                    mode=mode, folder=cluster.home / "checkpoints"))
         code, out, err = run("plan", path, "-o", "json")
         self.assertEqual(code, 0, err)
@@ -63,6 +65,15 @@ class Memory(ClusterCase):
                 self.check(cluster, "tensor", "bfloat16", "tensor_parallel_degree: 2")
             with self.subTest("pipe"):
                 self.check(cluster, "pipe", "float32", "pipeline_parallel_degree: 2")
+
+    def test_sharded_over_four_ranks_too(self):
+        with Cluster(workers=4) as cluster:
+            for stage in (1, 3):
+                with self.subTest(zero_stage=stage):
+                    self.check(cluster, f"zero-{stage}", "float32", f"data_parallel_shard_degree: 4, zero_stage: {stage}")
+            with self.subTest("runs"):
+                self.check(cluster, "runs", "float32",
+                           "data_parallel_shard_degree: 4, zero_stage: 3, reshard_after_forward: 2")
 
 
 if __name__ == "__main__":
