@@ -404,7 +404,8 @@ ESTIMATED = {
 
 def bench_estimates():
     """What `troupe plan` says of a step's time and a rank's memory, with the profile that a worker measures here, beside
-    what is measured. Memory is all that is resident of a rank's process, the program and its libraries among it."""
+    what is measured. Memory is all that is resident of a rank's process, the program and its libraries among it, and its
+    part of what processes share."""
     for ranks in (1, 2, 4):
         names = [name for name, entry in ESTIMATED.items() if entry[0] == ranks]
         with LocalCluster(ranks) as cluster:
