@@ -16,7 +16,7 @@
 #include "kernels/cpu/router.h"
 #include "kernels/cpu/shift.h"
 #include "kernels/cpu/update.h"
-#include "kernels/dropout_draw.h"
+#include "kernels/op_arguments.h"
 #include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
@@ -83,71 +83,33 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   const auto out = [&](int i) { return Address(op.outputs[i], buffer); };
   const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
   const auto ints = [](char* address) { return reinterpret_cast<int32_t*>(address); };
-  // The compute dtype's column of the kernel table, by the value that has that dtype.
-  const auto column = [&](ValueId value) {
-    return program_.value(value).dtype == model::DType::kBFloat16 ? 1 : 0;
-  };
-  const int64_t elements = op.outputs.empty() ? 0 : program_.value(op.outputs[0]).elements();
+  const OpArguments arguments(program_, op,
+                              [&](ValueId value) { return Address(value, buffer); });
+  const int column = arguments.bfloat16() ? 1 : 0;  // of the kernel table
+  const int64_t elements = arguments.elements();
   const int threads = ThreadsFor(elements);
+  const auto on_scratch = [&](auto args, auto kernel) {
+    args.scratch = scratch();
+    return OnKernel(args, kernel, threads);
+  };
   const Overwrites overwrites = OverwritesOf(program_, op);
   switch (op.kind) {
-    case OpKind::kEmbedding: {
-      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const EmbeddingArgs args{ints(in(0)),
-                               in(1),
-                               out(0),
-                               Extent(op.inputs[0], 0),
-                               Extent(op.inputs[1], 0),
-                               Extent(op.inputs[1], 1),
-                               offset};
-      return OnKernel(args, kernels_.embedding[column(op.inputs[1])], threads);
-    }
-    case OpKind::kEmbeddingGrad: {
-      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const EmbeddingGradArgs args{ints(in(0)),
-                                   in(1),
-                                   floats(out(0)),
-                                   Extent(op.inputs[0], 0),
-                                   Extent(op.outputs[0], 0),
-                                   Extent(op.outputs[0], 1),
-                                   offset,
-                                   false};
-      return OnKernel(args, kernels_.embedding_grad[column(op.inputs[1])], threads, overwrites);
-    }
-    case OpKind::kRmsNorm: {
-      const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
-      const RmsNormArgs args{
-          in(0),  nullptr,        floats(in(1)),           nullptr,
-          out(0), floats(out(1)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
-          eps};
-      return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
-    }
-    case OpKind::kAddRmsNorm: {
-      const float eps = static_cast<float>(std::get<model::NormAttributes>(op.attributes).eps);
-      const RmsNormArgs args{
-          in(0),  in(1),          floats(in(2)),           out(0),
-          out(1), floats(out(2)), Extent(op.inputs[0], 0), Extent(op.inputs[0], 1),
-          eps};
-      return OnKernel(args, kernels_.rms_norm[column(op.inputs[0])], threads);
-    }
+    case OpKind::kEmbedding:
+      return OnKernel(arguments.Embedding(), kernels_.embedding[column], threads);
+    case OpKind::kEmbeddingGrad:
+      return OnKernel(arguments.EmbeddingGrad(), kernels_.embedding_grad[column], threads,
+                      overwrites);
+    case OpKind::kRmsNorm:
+    case OpKind::kAddRmsNorm:
+      return OnKernel(arguments.RmsNorm(), kernels_.rms_norm[column], threads);
     case OpKind::kRmsNormGrad: {
-      const RmsNormGradArgs args{in(0),
-                                 in(1),
-                                 floats(in(2)),
-                                 floats(in(3)),
-                                 op.inputs.size() > 4 ? in(4) : nullptr,
-                                 out(0),
-                                 floats(out(1)),
-                                 floats(scratch()),
-                                 Extent(op.inputs[1], 0),
-                                 Extent(op.inputs[1], 1),
-                                 false};
-      return OnKernel(args, kernels_.rms_norm_grad[column(op.inputs[1])], threads, overwrites,
+      RmsNormGradArgs args = arguments.RmsNormGrad();
+      args.partial = floats(scratch());
+      return OnKernel(args, kernels_.rms_norm_grad[column], threads, overwrites,
                       kernels_.rms_norm_grad_finish);
     }
     case OpKind::kAdd:
-      return OnKernel(AddArgs{in(0), in(1), out(0), elements}, kernels_.add[column(op.inputs[0])],
-                      threads);
+      return OnKernel(arguments.Add(), kernels_.add[column], threads);
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
@@ -158,110 +120,46 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
       const RopeTable& table = TableOf(attributes);
       const char* base = arena_->base() + scratch_offset_ + table.offset;
-      const RopeArgs args{
-          in(0),
-          ints(in(1)),
-          out(0),
-          reinterpret_cast<const float*>(base),
-          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4),
-          Extent(op.inputs[0], 0),
-          attributes.query_heads + attributes.key_value_heads,
-          attributes.key_value_heads,
-          attributes.head_dim,
-          table.rows,
-          attributes.inverse};
-      return OnKernel(args, kernels_.rope[column(op.inputs[0])], threads);
+      RopeArgs args = arguments.Rope();
+      args.table = reinterpret_cast<const float*>(base);
+      args.frequencies =
+          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4);
+      args.table_rows = table.rows;
+      return OnKernel(args, kernels_.rope[column], threads);
     }
-    case OpKind::kDropout: {
-      const auto& dropout = std::get<model::DropoutAttributes>(op.attributes);
-      const DropoutArgs args{in(0),
-                             ints(in(1)),
-                             out(0),
-                             Extent(op.inputs[0], 0),
-                             Extent(op.inputs[0], 1),
-                             dropout.own,
-                             dropout.held,
-                             dropout.key,
-                             DropoutThreshold(dropout.probability),
-                             static_cast<float>(1 / (1 - dropout.probability))};
-      return OnKernel(args, kernels_.dropout[column(op.inputs[0])], threads);
-    }
+    case OpKind::kDropout:
+      return OnKernel(arguments.Dropout(), kernels_.dropout[column], threads);
     case OpKind::kSplitHeads:
     case OpKind::kJoinHeads:
+      return OnKernel(arguments.SplitHeads(), kernels_.split_heads, threads);
     case OpKind::kAttention:
+      return on_scratch(arguments.Attention(), kernels_.attention[column]);
     case OpKind::kAttentionGrad:
+      return on_scratch(arguments.AttentionGrad(), kernels_.attention_grad[column]);
     case OpKind::kAttentionPart:
+      return on_scratch(arguments.AttentionPart(), kernels_.attention[column]);
     case OpKind::kAttentionPartGrad:
-      return MakeAttention(op, buffer);
-    case OpKind::kSwiGlu: {
-      const SwiGluArgs args{in(0),
-                            out(0),
-                            Extent(op.inputs[0], 0),
-                            Extent(op.inputs[0], 1) / 2,
-                            op.inputs.size() > 1 ? ints(in(1)) : nullptr,
-                            op.inputs.size() > 1 ? Extent(op.inputs[1], 0) : 0};
-      return OnKernel(args, kernels_.swiglu[column(op.inputs[0])], threads);
-    }
-    case OpKind::kSwiGluGrad: {
-      const SwiGluGradArgs args{in(0),
-                                in(1),
-                                out(0),
-                                Extent(op.inputs[1], 0),
-                                Extent(op.inputs[1], 1) / 2,
-                                op.inputs.size() > 2 ? ints(in(2)) : nullptr,
-                                op.inputs.size() > 2 ? Extent(op.inputs[2], 0) : 0};
-      return OnKernel(args, kernels_.swiglu_grad[column(op.inputs[1])], threads);
-    }
-    case OpKind::kSoftmaxStats: {
-      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const SoftmaxStatsArgs args{in(0),
-                                  ints(in(1)),
-                                  floats(out(0)),
-                                  floats(out(1)),
-                                  Extent(op.inputs[0], 0),
-                                  Extent(op.inputs[0], 1),
-                                  offset};
-      return OnKernel(args, kernels_.softmax_stats[column(op.inputs[0])],
+      return on_scratch(arguments.AttentionPartGrad(), kernels_.attention_grad[column]);
+    case OpKind::kSwiGlu:
+      return OnKernel(arguments.SwiGlu(), kernels_.swiglu[column], threads);
+    case OpKind::kSwiGluGrad:
+      return OnKernel(arguments.SwiGluGrad(), kernels_.swiglu_grad[column], threads);
+    case OpKind::kSoftmaxStats:
+      return OnKernel(arguments.SoftmaxStats(), kernels_.softmax_stats[column],
                       ThreadsFor(program_.value(op.inputs[0]).elements()));
-    }
-    case OpKind::kSoftmaxStatsGrad: {
-      const int64_t offset = std::get<model::VocabAttributes>(op.attributes).vocab_offset;
-      const SoftmaxStatsGradArgs args{in(0),
-                                      ints(in(1)),
-                                      floats(in(2)),
-                                      floats(in(3)),
-                                      out(0),
-                                      Extent(op.inputs[0], 0),
-                                      Extent(op.inputs[0], 1),
-                                      offset};
-      return OnKernel(args, kernels_.softmax_stats_grad[column(op.inputs[0])], threads);
-    }
+    case OpKind::kSoftmaxStatsGrad:
+      return OnKernel(arguments.SoftmaxStatsGrad(), kernels_.softmax_stats_grad[column], threads);
     case OpKind::kSoftmaxRescale:
-    case OpKind::kSoftmaxRescaleGrad: {
-      const SoftmaxRescaleArgs args{floats(in(0)), floats(in(1)), floats(in(2)), floats(out(0)),
-                                    Extent(op.inputs[1], 0)};
-      return OnKernel(args, kernels_.softmax_rescale, threads);
-    }
-    case OpKind::kCrossEntropy: {
-      const CrossEntropyArgs args{floats(in(0)),           floats(in(1)),
-                                  floats(in(2)),           reinterpret_cast<double*>(out(0)),
-                                  Extent(op.inputs[0], 0), false};
-      return OnKernel(args, kernels_.cross_entropy, 1, overwrites);
-    }
-    case OpKind::kCrossEntropyGrad: {
-      const CrossEntropyGradArgs args{
-          floats(in(0)),
-          floats(in(1)),
-          floats(out(0)),
-          Extent(op.inputs[1], 0),
-          op.inputs.size() > 2 ? floats(in(2)) : nullptr,
-          std::get<model::LossAttributes>(op.attributes).z_loss_coef};
-      return OnKernel(args, kernels_.cross_entropy_grad, threads);
-    }
+    case OpKind::kSoftmaxRescaleGrad:
+      return OnKernel(arguments.SoftmaxRescale(), kernels_.softmax_rescale, threads);
+    case OpKind::kCrossEntropy:
+      return OnKernel(arguments.CrossEntropy(), kernels_.cross_entropy, 1, overwrites);
+    case OpKind::kCrossEntropyGrad:
+      return OnKernel(arguments.CrossEntropyGrad(), kernels_.cross_entropy_grad, threads);
     case OpKind::kCopy:
       return std::make_unique<CopyInstruction>(in(0), out(0), program_.value(op.inputs[0]).bytes());
     case OpKind::kCast:
-      return OnKernel(CastArgs{floats(in(0)), out(0), elements}, kernels_.cast, threads);
+      return OnKernel(arguments.Cast(), kernels_.cast, threads);
     case OpKind::kAllReduce:
       return MakeCollective(op, buffer);
     case OpKind::kReduceScatter:
@@ -295,10 +193,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
       return std::make_unique<Wait>(begun->second);
     }
-    case OpKind::kAccumulate: {
-      const AccumulateArgs args{floats(in(0)), floats(out(0)), elements, false};
-      return OnKernel(args, kernels_.accumulate, threads, overwrites);
-    }
+    case OpKind::kAccumulate:
+      return OnKernel(arguments.Accumulate(), kernels_.accumulate, threads, overwrites);
     case OpKind::kAllToAll:
       return MakeExchange(op, buffer);
     case OpKind::kGatherRouted:
@@ -309,33 +205,16 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kGroupedMatmulGradInput:
     case OpKind::kGroupedMatmulGradWeight:
       return MakeGrouped(op, buffer);
-    case OpKind::kRouterLogits: {
-      const RouterLogitsArgs args{in(0),
-                                  floats(in(1)),
-                                  floats(out(0)),
-                                  Extent(op.inputs[0], 0),
-                                  Extent(op.inputs[0], 1),
-                                  Extent(op.inputs[1], 0)};
-      return OnKernel(args, kernels_.router_logits[column(op.inputs[0])],
+    case OpKind::kRouterLogits:
+      return OnKernel(arguments.RouterLogits(), kernels_.router_logits[column],
                       ThreadsFor(program_.value(op.inputs[0]).elements()));
-    }
-    case OpKind::kRouterLogitsGradInput: {
-      const RouterLogitsGradInputArgs args{
-          floats(in(0)),           floats(in(1)),           out(0),
-          Extent(op.inputs[0], 0), Extent(op.inputs[1], 1), Extent(op.inputs[0], 1)};
-      return OnKernel(args, kernels_.router_logits_grad_input[column(op.outputs[0])], threads);
-    }
-    case OpKind::kRouterLogitsGradWeight: {
-      const RouterLogitsGradWeightArgs args{floats(in(0)),
-                                            in(1),
-                                            floats(out(0)),
-                                            Extent(op.inputs[0], 0),
-                                            Extent(op.inputs[1], 1),
-                                            Extent(op.inputs[0], 1),
-                                            false};
-      return OnKernel(args, kernels_.router_logits_grad_weight[column(op.inputs[1])],
+    case OpKind::kRouterLogitsGradInput:
+      return OnKernel(arguments.RouterLogitsGradInput(), kernels_.router_logits_grad_input[column],
+                      threads);
+    case OpKind::kRouterLogitsGradWeight:
+      return OnKernel(arguments.RouterLogitsGradWeight(),
+                      kernels_.router_logits_grad_weight[column],
                       ThreadsFor(program_.value(op.inputs[1]).elements()), overwrites);
-    }
     case OpKind::kRouterTopK: {
       const RouterTopKArgs args{floats(in(0)),
                                 op.inputs.size() > 1 ? floats(in(1)) : nullptr,
@@ -394,38 +273,13 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                             Extent(op.inputs[2], 0),
                             std::get<model::RouterBiasAttributes>(op.attributes).rate,
                             floats(in(2)));
-    case OpKind::kPermute: {
-      const PermuteArgs args{in(0),
-                             ints(in(1)),
-                             out(0),
-                             Extent(op.inputs[1], 0),
-                             Extent(op.inputs[1], 1),
-                             Extent(op.inputs[0], 1)};
-      return OnKernel(args, kernels_.permute[column(op.inputs[0])], threads);
-    }
+    case OpKind::kPermute:
+      return OnKernel(arguments.Permute(), kernels_.permute[column], threads);
     case OpKind::kPermuteGrad:
-    case OpKind::kCombine: {
-      const CombineArgs args{in(0),
-                             ints(in(1)),
-                             op.inputs.size() > 2 ? floats(in(2)) : nullptr,
-                             out(0),
-                             Extent(op.inputs[1], 0),
-                             Extent(op.inputs[1], 1),
-                             Extent(op.inputs[0], 1)};
-      return OnKernel(args, kernels_.combine[column(op.inputs[0])], threads);
-    }
-    case OpKind::kCombineGrad: {
-      const CombineGradArgs args{in(0),
-                                 in(1),
-                                 ints(in(2)),
-                                 floats(in(3)),
-                                 out(0),
-                                 floats(out(1)),
-                                 Extent(op.inputs[2], 0),
-                                 Extent(op.inputs[2], 1),
-                                 Extent(op.inputs[0], 1)};
-      return OnKernel(args, kernels_.combine_grad[column(op.inputs[0])], threads);
-    }
+    case OpKind::kCombine:
+      return OnKernel(arguments.Combine(), kernels_.combine[column], threads);
+    case OpKind::kCombineGrad:
+      return OnKernel(arguments.CombineGrad(), kernels_.combine_grad[column], threads);
     case OpKind::kControlTotals:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:

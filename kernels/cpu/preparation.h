@@ -72,8 +72,6 @@ class Preparation {
   std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
-  // Of attention and of the heads that it splits and joins.
-  std::unique_ptr<Instruction> MakeAttention(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
   // Small ops stay on one thread.
   int ThreadsFor(int64_t elements) const;

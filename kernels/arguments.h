@@ -1,0 +1,232 @@
+// What kernels take, one struct an operation: addresses and extents, the same for every backend whose kernels compute on
+// plain arrays. Pointers are const void* where the element is the compute dtype (float32 or bfloat16). Letters of shapes are
+// those of model/program/op.h. OpArguments (kernels/op_arguments.h) fills them in.
+#ifndef TROUPE_KERNELS_ARGUMENTS_H_
+#define TROUPE_KERNELS_ARGUMENTS_H_
+
+#include <cstdint>
+
+#include "model/program/context_rows.h"
+
+namespace troupe::kernels {
+
+struct EmbeddingArgs {
+  const int32_t* tokens;  // i[R]
+  const void* table;      // c[V,H]
+  void* y;                // c[R,H]
+  int64_t rows, vocabulary, hidden, vocab_offset;
+};
+struct EmbeddingGradArgs {
+  const int32_t* tokens;  // i[R]
+  const void* dy;         // c[R,H]
+  float* gradient;        // f[V,H]
+  int64_t rows, vocabulary, hidden, vocab_offset;
+  bool accumulate;
+};
+struct RmsNormArgs {
+  const void* a;   // c[R,H]
+  const void* b;   // c[R,H]: added to a first; null: the norm of a alone
+  const float* w;  // f[H]
+  void* sum;       // c[R,H]: a + b where b is given
+  void* y;         // c[R,H]
+  float* rstd;     // f[R]
+  int64_t rows, hidden;
+  float eps;
+};
+struct RmsNormGradArgs {
+  const void* dy;     // c[R,H]
+  const void* x;      // c[R,H]
+  const float* w;     // f[H]
+  const float* rstd;  // f[R]
+  const void* dres;   // c[R,H] or null
+  void* dx;           // c[R,H]
+  float* dw;          // f[H]
+  float* partial;     // scratch f[threads, H]
+  int64_t rows, hidden;
+  bool accumulate;
+};
+struct AddArgs {
+  const void *a, *b;
+  void* y;
+  int64_t count;
+};
+struct AccumulateArgs {
+  const float* x;
+  float* y;  // += x
+  int64_t count;
+  bool accumulate;
+};
+struct CastArgs {
+  const float* x;
+  void* y;  // bf16
+  int64_t count;
+};
+struct RopeArgs {
+  const void* x;             // c[R,(Q+2G)D]
+  const int32_t* positions;  // i[R]
+  void* y;                   // like x, may be x
+  const float*
+      table;  // f[table_rows][D]: cosines of the D/2 pairs, then their sines; row = position
+  const double* frequencies;  // d[D/2]: for positions beyond the table
+  int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
+  bool inverse;
+};
+struct DropoutArgs {
+  const void* x;           // c[R,H]
+  const int32_t* samples;  // i[B,2]
+  void* y;                 // like x, may be x
+  int64_t rows, hidden;
+  model::TensorRows own;
+  model::ContextRows held;  // of each sample
+  uint64_t key;
+  uint32_t threshold;  // draws below it are dropped
+  float scale;         // of what is kept
+};
+struct SplitHeadsArgs {  // joins q and kv to qkv where `join`, else splits qkv
+  void* qkv;            // [R, q_bytes + kv_bytes]
+  void* q;
+  void* kv;
+  int64_t rows, q_bytes, kv_bytes;
+  bool join;
+};
+// Which rows see which: all of queries and keys, of samples of `tokens` positions.
+struct AttentionRows {
+  int64_t samples, tokens, query_heads, key_value_heads, head_dim;
+  model::ContextRows queries, keys;  // of each sample
+  const int32_t* documents;          // i[samples·tokens] of a document mask, else null
+};
+struct AttentionArgs {
+  const void *q, *k, *v;                // c, rows q_stride and kv_stride elements apart
+  void* o;                              // c[R,QD], or f if wide_output
+  float* lse;                           // f[R,Q]
+  const float *merged_o, *merged_lse;   // f[R,QD], f[R,Q] of other keys of the same softmax; or null
+  char* scratch;                        // AttentionScratchBytes a thread, one after the other
+  int64_t q_stride, kv_stride;
+  bool wide_output;
+  AttentionRows rows;
+};
+struct AttentionGradArgs {
+  const void* output_gradient;  // c[R,QD]
+  const void *q, *k, *v;        // c
+  const void* o;                // c[R,QD]
+  const float* lse;             // f[R,Q]
+  void *dq, *dk, *dv;           // like q, k and v
+  char* scratch;
+  int64_t q_stride, kv_stride;
+  AttentionRows rows;
+};
+struct SwiGluArgs {
+  const void* gu;  // c[R,2F]
+  void* y;         // c[R,F]
+  int64_t rows, ffn;
+  const int32_t* counts;  // i[C], their sum replaces rows; or null
+  int64_t num_counts;
+};
+struct SwiGluGradArgs {
+  const void* dy;  // c[R,F]
+  const void* gu;  // c[R,2F]
+  void* dgu;       // c[R,2F], may be gu
+  int64_t rows, ffn;
+  const int32_t* counts;  // as of SwiGluArgs
+  int64_t num_counts;
+};
+struct RouterLogitsArgs {
+  const void* x;   // c[R,H]
+  const float* w;  // f[E,H]
+  float* logits;   // f[R,E]
+  int64_t rows, hidden, experts;
+};
+struct RouterLogitsGradInputArgs {
+  const float* dlogits;  // f[R,E]
+  const float* w;        // f[E,H]
+  void* dx;              // c[R,H]
+  int64_t rows, hidden, experts;
+};
+struct RouterLogitsGradWeightArgs {
+  const float* dlogits;  // f[R,E]
+  const void* x;         // c[R,H]
+  float* dw;             // f[E,H]
+  int64_t rows, hidden, experts;
+  bool accumulate;
+};
+struct PermuteArgs {
+  const void* x;         // c[R,H]
+  const int32_t* slots;  // i[R,k]
+  void* y;               // c[S,H]
+  int64_t rows, choices, hidden;
+};
+struct CombineArgs {
+  const void* x;         // c[S,H]
+  const int32_t* slots;  // i[R,k]
+  const float* weights;  // f[R,k], or null: 1 each (kPermuteGrad)
+  void* y;               // c[R,H]
+  int64_t rows, choices, hidden;
+};
+struct CombineGradArgs {
+  const void* dy;        // c[R,H]
+  const void* x;         // c[S,H]
+  const int32_t* slots;  // i[R,k]
+  const float* weights;  // f[R,k]
+  void* dx;              // c[S,H]
+  float* dweights;       // f[R,k]
+  int64_t rows, choices, hidden;
+};
+struct SoftmaxStatsArgs {
+  const void* logits;      // c[R,V]
+  const int32_t* targets;  // i[R]
+  float* max;              // f[R]
+  float* sums;             // f[2,R]
+  int64_t rows, vocabulary, vocab_offset;
+};
+struct SoftmaxStatsGradArgs {
+  const void* logits;      // c[R,V]
+  const int32_t* targets;  // i[R]
+  const float* max;        // f[R]
+  const float* dsums;      // f[2,R]
+  void* dlogits;           // c[R,V], may be logits
+  int64_t rows, vocabulary, vocab_offset;
+};
+struct SoftmaxRescaleArgs {
+  const float* sums;        // f[2,R]
+  const float* max;         // f[R]
+  const float* global_max;  // f[R]
+  float* y;                 // f[2,R]
+  int64_t rows;
+};
+struct CrossEntropyArgs {
+  const float* global_max;  // f[R]
+  const float* sums;        // f[2,R]
+  const float* weights;     // f[R]
+  double* totals;           // d[2]
+  int64_t rows;
+  bool accumulate;
+};
+struct CrossEntropyGradArgs {
+  const float* sums;     // f[2,R]
+  const float* weights;  // f[R]
+  float* dsums;          // f[2,R]
+  int64_t rows;
+  const float* global_max;  // f[R], of a z-loss; else null
+  double z_loss_coef;
+};
+struct SumOfSquaresArgs {
+  const float* x;
+  int64_t count;
+  double* partial;  // d[threads]: each thread adds its part's sum
+};
+struct AdamWArgs {
+  float* parameter;
+  float* exp_avg;
+  float* exp_avg_sq;
+  const float* gradient;
+  void* copy;  // bf16 compute copy, or null
+  int64_t count;
+  float gradient_scale, beta1, beta2, eps;
+  float decay;               // 1 - lr·weight_decay
+  float step_size;           // lr / (1 - beta1^step)
+  float inverse_correction;  // 1 / sqrt(1 - beta2^step)
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_ARGUMENTS_H_

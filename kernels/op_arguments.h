@@ -1,0 +1,83 @@
+// From an operation of a program to what its kernel takes: addresses, extents and attributes. What a backend brings
+// itself (scratch, tables) is left null.
+#ifndef TROUPE_KERNELS_OP_ARGUMENTS_H_
+#define TROUPE_KERNELS_OP_ARGUMENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "kernels/arguments.h"
+#include "model/program/op.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels {
+
+// Keeps references; of one operation. REQUIRES of each: the operation is of that kind.
+class OpArguments {
+ public:
+  using AddressOf = std::function<char*(model::ValueId)>;
+
+  OpArguments(const model::Program& program, const model::Op& op, AddressOf address)
+      : program_(program), op_(op), address_(std::move(address)) {}
+
+  // Whether the compute dtype is bfloat16 rather than float32.
+  bool bfloat16() const;
+  // Of the first output; 0 without one.
+  int64_t elements() const;
+
+  EmbeddingArgs Embedding() const;
+  EmbeddingGradArgs EmbeddingGrad() const;
+  RmsNormArgs RmsNorm() const;  // kAddRmsNorm too
+  RmsNormGradArgs RmsNormGrad() const;
+  AddArgs Add() const;
+  AccumulateArgs Accumulate() const;
+  CastArgs Cast() const;
+  RopeArgs Rope() const;
+  DropoutArgs Dropout() const;
+  SplitHeadsArgs SplitHeads() const;  // kJoinHeads too
+  AttentionArgs Attention() const;
+  AttentionGradArgs AttentionGrad() const;
+  AttentionArgs AttentionPart() const;
+  AttentionGradArgs AttentionPartGrad() const;
+  SwiGluArgs SwiGlu() const;
+  SwiGluGradArgs SwiGluGrad() const;
+  SoftmaxStatsArgs SoftmaxStats() const;
+  SoftmaxStatsGradArgs SoftmaxStatsGrad() const;
+  SoftmaxRescaleArgs SoftmaxRescale() const;  // kSoftmaxRescaleGrad too
+  CrossEntropyArgs CrossEntropy() const;
+  CrossEntropyGradArgs CrossEntropyGrad() const;
+  RouterLogitsArgs RouterLogits() const;
+  RouterLogitsGradInputArgs RouterLogitsGradInput() const;
+  RouterLogitsGradWeightArgs RouterLogitsGradWeight() const;
+  PermuteArgs Permute() const;
+  CombineArgs Combine() const;  // kPermuteGrad too
+  CombineGradArgs CombineGrad() const;
+
+ private:
+  char* in(size_t i) const { return address_(op_.inputs[i]); }
+  char* out(size_t i) const { return address_(op_.outputs[i]); }
+  float* in_floats(size_t i) const { return reinterpret_cast<float*>(in(i)); }
+  float* out_floats(size_t i) const { return reinterpret_cast<float*>(out(i)); }
+  int32_t* in_ints(size_t i) const { return reinterpret_cast<int32_t*>(in(i)); }
+  // Of input or output i.
+  int64_t in_extent(size_t i, size_t dim) const { return Extent(op_.inputs[i], dim); }
+  int64_t out_extent(size_t i, size_t dim) const { return Extent(op_.outputs[i], dim); }
+  int64_t Extent(model::ValueId value, size_t dim) const {
+    return program_.value(value).dims[dim].local;
+  }
+  int64_t vocab_offset() const {
+    return std::get<model::VocabAttributes>(op_.attributes).vocab_offset;
+  }
+  // Of the compute dtype, which the op's first input has.
+  int64_t element_bytes() const { return model::SizeOf(program_.value(op_.inputs[0]).dtype); }
+  AttentionRows RowsOfParts(int64_t rows) const;
+
+  const model::Program& program_;
+  const model::Op& op_;
+  const AddressOf address_;
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_OP_ARGUMENTS_H_
