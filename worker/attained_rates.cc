@@ -65,12 +65,12 @@ class Stopwatch : public kernels::OperationObserver {
   std::chrono::steady_clock::time_point last_;
 };
 
-model::BuildOptions TwoLayers(model::DType compute_dtype) {
+model::BuildOptions TwoLayers(model::DType compute_dtype, int64_t tokens) {
   constexpr int64_t kVocabulary = 256;  // a head of no weight beside the layers
   model::BuildOptions options;
   options.model = {model::ExpandPattern("(AD)x2").value(), 768, 12, 12, 64, 2048, kVocabulary, true};
   options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
-  options.sequence_length = 512;
+  options.sequence_length = tokens;
   options.compute_dtype = compute_dtype;
   return options;
 }
@@ -79,9 +79,9 @@ model::BuildOptions TwoLayers(model::DType compute_dtype) {
 class Layers {
  public:
   // Every token is 0: what is multiplied takes as long.
-  Status Prepare(model::DType compute_dtype, int threads) {
+  Status Prepare(model::DType compute_dtype, int64_t tokens, int threads) {
     TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
-    TROUPE_ASSIGN_OR_RETURN(program_, model::BuildProgram(TwoLayers(compute_dtype)));
+    TROUPE_ASSIGN_OR_RETURN(program_, model::BuildProgram(TwoLayers(compute_dtype, tokens)));
     plan_ = model::PlanMemory(program_, {1}, /*split_backward=*/false, threads);
     TROUPE_ASSIGN_OR_RETURN(executable_, backend_->Prepare(program_, plan_, nullptr));
     InitializeState(program_, /*seed=*/1, *executable_);
@@ -117,14 +117,14 @@ using RatesByType = std::array<AttainedRates, std::size(kTypes)>;
 
 // What one device measures; all of them begin each round together, in one type after the other, so that what else the
 // host does for a while is in less than half of either's rounds.
-StatusOr<RatesByType> RatesOf(int threads, std::barrier<>& begin) {
-  constexpr int kRounds = 10;  // the first, which warms up, among them
+StatusOr<RatesByType> RatesOf(const AttainedRatesOptions& options, int threads,
+                              std::barrier<>& begin) {
   Layers layers[std::size(kTypes)];
   Status status;
   for (size_t type = 0; type < std::size(kTypes); ++type) {
-    status.Update(layers[type].Prepare(kTypes[type], threads));
+    status.Update(layers[type].Prepare(kTypes[type], options.tokens, threads));
   }
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < options.rounds; ++round) {
     for (Layers& of_type : layers) {
       // Who has failed comes along, lest the others wait for it.
       begin.arrive_and_wait();
@@ -139,13 +139,14 @@ StatusOr<RatesByType> RatesOf(int threads, std::barrier<>& begin) {
 
 }  // namespace
 
-StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices) {
+StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices,
+                                             const AttainedRatesOptions& options) {
   const int threads = std::max(1, omp_get_num_procs() / devices);
   std::barrier begin(devices);
   std::vector<StatusOr<RatesByType>> measured(static_cast<size_t>(devices), RatesByType());
   std::vector<std::thread> teams;
   for (StatusOr<RatesByType>& rates : measured) {
-    teams.emplace_back([&rates, &begin, threads] { rates = RatesOf(threads, begin); });
+    teams.emplace_back([&, threads] { rates = RatesOf(options, threads, begin); });
   }
   for (std::thread& team : teams) team.join();
   AttainedRates shares;

@@ -14,9 +14,15 @@ struct AttainedRates {
   double attention = 0;
 };
 
-// Two layers of llama-124m's shape at one row of 512 tokens on each of `devices`, which share the cores. Takes seconds.
-// REQUIRES: devices >= 1; `peak` is of all cores.
-StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices);
+struct AttainedRatesOptions {
+  int64_t tokens = 512;  // of each device's one row
+  int rounds = 10;       // the first of which warms up
+};
+
+// Two layers of llama-124m's shape on each of `devices`, which share the cores. Takes seconds. REQUIRES: devices >= 1,
+// tokens >= 1, rounds >= 2; `peak` is of all cores.
+StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices,
+                                             const AttainedRatesOptions& options);
 
 }  // namespace troupe
 

@@ -14,7 +14,6 @@
 #include "collective/ucx/ucx_transport.h"
 #include "kernels/cpu/level.h"
 #include "plan/device_profile.h"
-#include "worker/attained_rates.h"
 
 namespace troupe {
 namespace {
@@ -112,9 +111,10 @@ StatusOr<v1::LinkProfile> MeasureLink() {
 
 }  // namespace
 
-StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices) {
+StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
+                                            const AttainedRatesOptions& rates) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> probed, ProbeCpuDevices(devices, peak));
-  TROUPE_ASSIGN_OR_RETURN(const AttainedRates attained, MeasureAttainedRates(peak, devices));
+  TROUPE_ASSIGN_OR_RETURN(const AttainedRates attained, MeasureAttainedRates(peak, devices, rates));
   TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink());
   v1::DeviceProfile profile;
   profile.set_name(fmt::format("{}, one of {} devices", probed[0].kind().model(), devices));

@@ -8,14 +8,16 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "troupe/v1/device_profile.pb.h"
+#include "worker/attained_rates.h"
 #include "worker/device_probe.h"
 
 namespace troupe {
 
-// Of one of `devices` devices that share this host's cores and memory evenly. Products, memory and the
-// start of an operation are timed on all cores; the links between two threads of this process over
-// UCX. One host cannot see a fabric: it is given the island's figures. Takes seconds.
-StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices);
+// Of one of `devices` devices that share this host's cores and memory evenly. Layers are timed on all devices at once
+// (MeasureAttainedRates), memory and the start of an operation on all cores, the links between two threads of this
+// process over UCX. One host cannot see a fabric: it is given the island's figures. Takes seconds.
+StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
+                                            const AttainedRatesOptions& rates = {});
 
 // As the YAML file that ParseDeviceProfile reads, with a comment on what was not measured.
 std::string ToYaml(const v1::DeviceProfile& profile);

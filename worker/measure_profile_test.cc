@@ -9,7 +9,8 @@ namespace troupe {
 namespace {
 
 TEST(MeasureProfile, WritesWhatThePlannerReads) {
-  const auto measured = MeasureProfile({.float32 = 1e12, .bfloat16 = 2e12}, 2);
+  const auto measured = MeasureProfile({.float32 = 1e12, .bfloat16 = 2e12}, 2,
+                                       {.tokens = 32, .rounds = 2});
   ASSERT_TRUE(measured.ok()) << measured.status();
   const auto read = ParseDeviceProfile(ToYaml(*measured), "profile.yaml");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -18,7 +19,10 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
   EXPECT_EQ(read->float32_flops_per_second(), 5e11);
   EXPECT_EQ(read->devices_per_island(), 2);
   EXPECT_TRUE(read->transfers_need_cores());
-  EXPECT_GT(read->product_efficiency(), 0);
+  for (const double share : {read->product_efficiency(), read->attention_efficiency()}) {
+    EXPECT_GT(share, 0);
+    EXPECT_LT(share, 1);
+  }
   // Any host of this century: slower than 100 MB/s or quicker than 10 TB/s is a wrong unit.
   for (const double rate : {read->memory_bytes_per_second(), read->island().bytes_per_second()}) {
     EXPECT_GT(rate, 1e8);
