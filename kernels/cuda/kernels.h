@@ -1,0 +1,45 @@
+// Our CUDA kernels: from what an operation's kernel takes (kernels/arguments.h) to what a device launches. One file an
+// operation, of its name. Of arguments whose element is the compute dtype, `bfloat16` says which it is. Every kernel gives
+// the same bits in every run. REQUIRES of all: addresses that the device reads; arguments without rows are not launched.
+#ifndef TROUPE_KERNELS_CUDA_KERNELS_H_
+#define TROUPE_KERNELS_CUDA_KERNELS_H_
+
+#include <cstdint>
+
+#include "kernels/arguments.h"
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+KernelLaunch Add(const AddArgs& args, bool bfloat16);
+KernelLaunch Accumulate(const AccumulateArgs& args);
+KernelLaunch Cast(const CastArgs& args);
+
+KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16);
+
+KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16);
+// The first leaves sums of dw in `partial`, f[RmsNormGradBlocks(rows), H]; the second adds them up.
+int64_t RmsNormGradBlocks(int64_t rows);
+KernelLaunch RmsNormGrad(const RmsNormGradArgs& args, bool bfloat16);
+KernelLaunch RmsNormGradFinish(const RmsNormGradArgs& args);
+
+KernelLaunch Rope(const RopeArgs& args, bool bfloat16);
+KernelLaunch Dropout(const DropoutArgs& args, bool bfloat16);
+KernelLaunch SplitHeads(const SplitHeadsArgs& args);
+
+KernelLaunch SwiGlu(const SwiGluArgs& args, bool bfloat16);
+KernelLaunch SwiGluGrad(const SwiGluGradArgs& args, bool bfloat16);
+
+KernelLaunch SoftmaxStats(const SoftmaxStatsArgs& args, bool bfloat16);
+KernelLaunch SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, bool bfloat16);
+KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args);
+KernelLaunch CrossEntropy(const CrossEntropyArgs& args);
+KernelLaunch CrossEntropyGrad(const CrossEntropyGradArgs& args);
+
+KernelLaunch Permute(const PermuteArgs& args, bool bfloat16);
+KernelLaunch Combine(const CombineArgs& args, bool bfloat16);
+KernelLaunch CombineGrad(const CombineGradArgs& args, bool bfloat16);
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_KERNELS_H_

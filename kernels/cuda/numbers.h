@@ -1,0 +1,80 @@
+// Elements of the compute dtype in kernels: float32 registers, bfloat16 or float32 in memory, sixteen bytes at a time.
+#ifndef TROUPE_KERNELS_CUDA_NUMBERS_H_
+#define TROUPE_KERNELS_CUDA_NUMBERS_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/bfloat16.h"
+#include "kernels/cuda/simt.h"
+
+namespace troupe::kernels::cuda {
+
+TROUPE_DEVICE float Widen(float value) { return value; }
+TROUPE_DEVICE float Widen(BFloat16 value) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(uint32_t{value.bits} << 16);
+#else
+  return ToFloat(value);
+#endif
+}
+
+template <typename T>
+TROUPE_DEVICE T Narrow(float value);
+template <>
+TROUPE_DEVICE float Narrow<float>(float value) {
+  return value;
+}
+template <>
+TROUPE_DEVICE BFloat16 Narrow<BFloat16>(float value) {
+#ifdef __CUDA_ARCH__
+  return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
+#else
+  return ToBFloat16(value);
+#endif
+}
+
+// N neighbours, one access of memory. N > 1 REQUIRES: the address is a multiple of their size.
+template <typename T, int N>
+struct alignas(N * sizeof(T)) Pack {
+  T values[N];
+
+  TROUPE_DEVICE static Pack Load(const T* from) { return *reinterpret_cast<const Pack*>(from); }
+  TROUPE_DEVICE void Store(T* to) const { *reinterpret_cast<Pack*>(to) = *this; }
+  TROUPE_DEVICE float operator[](int i) const { return Widen(values[i]); }
+  TROUPE_DEVICE void Set(int i, float value) { values[i] = Narrow<T>(value); }
+};
+
+// Elements of a sixteen-byte access.
+template <typename T>
+inline constexpr int kPack = 16 / sizeof(T);
+
+TROUPE_DEVICE float WarpSum(float value) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += ShuffleXor(value, lanes);
+  return value;
+}
+TROUPE_DEVICE float WarpMax(float value) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    value = fmaxf(value, ShuffleXor(value, lanes));
+  }
+  return value;
+}
+
+// Of all threads of a block of whole warps, on each of them; the same bits in every run. `shared`: f[33] that nobody else
+// uses until the block's next barrier but one.
+TROUPE_DEVICE float BlockSum(float value, float* shared) {
+  value = WarpSum(value);
+  if (Lane() == 0) shared[Warp()] = value;
+  SyncBlock();
+  if (Warp() == 0) {
+    const int warps = static_cast<int>(BlockThreads()) / kWarp;
+    const float sum = WarpSum(Lane() < warps ? shared[Lane()] : 0.0f);
+    if (Lane() == 0) shared[kWarp] = sum;
+  }
+  SyncBlock();
+  return shared[kWarp];
+}
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_NUMBERS_H_

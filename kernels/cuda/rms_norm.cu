@@ -1,0 +1,162 @@
+// RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: a block a row forward; in
+// the gradient a fixed number of blocks goes over the rows, each with its sums of dw, which a second kernel adds up in
+// order.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/shapes.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+// Of the gradient: two for each of 132 multiprocessors.
+constexpr int64_t kRmsNormGradBlocks = 264;
+constexpr int kFinishRows = 8;  // warps of a block of the second kernel, each with every eighth partial sum
+
+template <typename T, int N>
+TROUPE_KERNEL void RmsNormKernel(RmsNormArgs args) {
+  TROUPE_SHARED float shared[kWarp + 1];
+  const int64_t row = BlockIndex().x, hidden = args.hidden;
+  const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
+  const T* x = static_cast<const T*>(args.a) + row * hidden;
+  float squares = 0;
+  if (args.b != nullptr) {
+    const T* b = static_cast<const T*>(args.b) + row * hidden;
+    T* sum = static_cast<T*>(args.sum) + row * hidden;
+    for (int64_t h = first; h < hidden; h += step) {
+      const auto left = Pack<T, N>::Load(x + h);
+      const auto right = Pack<T, N>::Load(b + h);
+      Pack<T, N> stored;
+      for (int k = 0; k < N; ++k) {
+        stored.Set(k, left[k] + right[k]);
+        squares += stored[k] * stored[k];  // the norm is of what is stored
+      }
+      stored.Store(sum + h);
+    }
+    x = sum;
+  } else {
+    for (int64_t h = first; h < hidden; h += step) {
+      const auto v = Pack<T, N>::Load(x + h);
+      for (int k = 0; k < N; ++k) squares += v[k] * v[k];
+    }
+  }
+  const float mean = BlockSum(squares, shared) / static_cast<float>(hidden);
+  const float rstd = 1.0f / sqrtf(mean + args.eps);
+  if (ThreadIndex() == 0) args.rstd[row] = rstd;
+  for (int64_t h = first; h < hidden; h += step) {
+    const auto v = Pack<T, N>::Load(x + h);  // this thread's own: from the first cache
+    const auto w = Pack<float, N>::Load(args.w + h);
+    Pack<T, N> y;
+    for (int k = 0; k < N; ++k) y.Set(k, v[k] * rstd * w[k]);
+    y.Store(static_cast<T*>(args.y) + row * hidden + h);
+  }
+}
+
+// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Each thread has the same columns of every row, whose dw it adds
+// up in dynamic shared memory, f[H].
+template <typename T, int N>
+TROUPE_KERNEL void RmsNormGradKernel(RmsNormGradArgs args) {
+  TROUPE_SHARED float shared[2][kWarp + 1];  // by turns: a row's sum is read while the next one's is made
+  auto* const dw = reinterpret_cast<float*>(DynamicShared());
+  const int64_t hidden = args.hidden;
+  const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
+  for (int64_t h = first; h < hidden; h += step) {
+    for (int k = 0; k < N; ++k) dw[h + k] = 0;
+  }
+  int turn = 0;
+  for (int64_t row = BlockIndex().x; row < args.rows; row += Blocks().x) {
+    const T* dy = static_cast<const T*>(args.dy) + row * hidden;
+    const T* x = static_cast<const T*>(args.x) + row * hidden;
+    const float rstd = args.rstd[row];
+    float dot = 0;
+    for (int64_t h = first; h < hidden; h += step) {
+      const auto dy_h = Pack<T, N>::Load(dy + h);
+      const auto x_h = Pack<T, N>::Load(x + h);
+      const auto w = Pack<float, N>::Load(args.w + h);
+      for (int k = 0; k < N; ++k) {
+        const float product = dy_h[k] * x_h[k];
+        dot += product * w[k];
+        dw[h + k] += product * rstd;
+      }
+    }
+    const float shift =
+        rstd * rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
+    turn ^= 1;
+    for (int64_t h = first; h < hidden; h += step) {
+      const auto dy_h = Pack<T, N>::Load(dy + h);
+      const auto x_h = Pack<T, N>::Load(x + h);
+      const auto w = Pack<float, N>::Load(args.w + h);
+      Pack<T, N> dres{};
+      if (args.dres != nullptr) {
+        dres = Pack<T, N>::Load(static_cast<const T*>(args.dres) + row * hidden + h);
+      }
+      Pack<T, N> dx;
+      for (int k = 0; k < N; ++k) {
+        dx.Set(k, rstd * (dy_h[k] * w[k] - x_h[k] * shift) + (args.dres != nullptr ? dres[k] : 0));
+      }
+      dx.Store(static_cast<T*>(args.dx) + row * hidden + h);
+    }
+  }
+  for (int64_t h = first; h < hidden; h += step) {
+    for (int k = 0; k < N; ++k) args.partial[BlockIndex().x * hidden + h + k] = dw[h + k];
+  }
+}
+
+// A lane a column; the eight warps' sums are added in their order.
+TROUPE_KERNEL void RmsNormGradFinishKernel(RmsNormGradArgs args) {
+  TROUPE_SHARED float sums[kFinishRows][kWarp];
+  const int64_t h = int64_t{BlockIndex().x} * kWarp + Lane();
+  const int64_t blocks = args.rows < kRmsNormGradBlocks ? args.rows : kRmsNormGradBlocks;
+  float sum = 0;
+  if (h < args.hidden) {
+    for (int64_t b = Warp(); b < blocks; b += kFinishRows) sum += args.partial[b * args.hidden + h];
+  }
+  sums[Warp()][Lane()] = sum;
+  SyncBlock();
+  if (Warp() != 0 || h >= args.hidden) return;
+  sum = args.accumulate ? args.dw[h] : 0;
+  for (int w = 0; w < kFinishRows; ++w) sum += sums[w][Lane()];
+  args.dw[h] = sum;
+}
+
+template <typename T>
+KernelLaunch RmsNormOf(const RmsNormArgs& args) {
+  constexpr int kMany = kPack<T>;
+  return Packs(args.hidden, sizeof(T), {args.a, args.b, args.w, args.sum, args.y})
+             ? MakeLaunch("rms_norm", &RmsNormKernel<T, kMany>,
+                          BlocksFor(args.rows, args.hidden / kMany), args)
+             : MakeLaunch("rms_norm", &RmsNormKernel<T, 1>, BlocksFor(args.rows, args.hidden),
+                          args);
+}
+
+template <typename T>
+KernelLaunch RmsNormGradOf(const RmsNormGradArgs& args) {
+  constexpr int kMany = kPack<T>;
+  const bool packs =
+      Packs(args.hidden, sizeof(T), {args.dy, args.x, args.w, args.dres, args.dx});
+  LaunchShape shape =
+      BlocksFor(RmsNormGradBlocks(args.rows), packs ? args.hidden / kMany : args.hidden);
+  shape.shared_bytes = static_cast<size_t>(args.hidden) * sizeof(float);
+  return packs ? MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, kMany>, shape, args)
+               : MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, 1>, shape, args);
+}
+
+}  // namespace
+
+int64_t RmsNormGradBlocks(int64_t rows) { return std::min(rows, kRmsNormGradBlocks); }
+
+KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16) {
+  return bfloat16 ? RmsNormOf<BFloat16>(args) : RmsNormOf<float>(args);
+}
+
+KernelLaunch RmsNormGrad(const RmsNormGradArgs& args, bool bfloat16) {
+  return bfloat16 ? RmsNormGradOf<BFloat16>(args) : RmsNormGradOf<float>(args);
+}
+
+KernelLaunch RmsNormGradFinish(const RmsNormGradArgs& args) {
+  return MakeLaunch("rms_norm_grad_finish", &RmsNormGradFinishKernel,
+                    {.blocks_x = static_cast<unsigned>((args.hidden + kWarp - 1) / kWarp),
+                     .threads = kFinishRows * kWarp},
+                    args);
+}
+
+}  // namespace troupe::kernels::cuda

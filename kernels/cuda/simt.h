@@ -1,0 +1,88 @@
+// What our CUDA kernels are written in. nvcc reads it as CUDA C++. Any other compiler reads the same kernels as plain
+// functions, whose threads the emulator (kernels/cuda/emulated/emulator.h) runs one after the other on the host: that is how every
+// kernel's arithmetic is tested where there is no GPU.
+//
+// A kernel takes one struct by value, its arguments. In it: `thread` and `block` are its places, SyncBlock and SyncWarp its
+// barriers, Shuffle… what lanes of a warp exchange, SHARED declares memory of a block. All threads of a block, or of a
+// warp, must meet the same barriers; the emulator ends the process where they do not.
+#ifndef TROUPE_KERNELS_CUDA_SIMT_H_
+#define TROUPE_KERNELS_CUDA_SIMT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#define TROUPE_KERNEL __global__
+#define TROUPE_DEVICE __device__ __forceinline__
+#define TROUPE_SHARED __shared__
+
+namespace troupe::kernels::cuda {
+
+TROUPE_DEVICE unsigned ThreadIndex() { return threadIdx.x; }
+TROUPE_DEVICE unsigned BlockThreads() { return blockDim.x; }
+struct BlockPlace {
+  unsigned x, y;
+};
+TROUPE_DEVICE BlockPlace BlockIndex() { return {blockIdx.x, blockIdx.y}; }
+TROUPE_DEVICE BlockPlace Blocks() { return {gridDim.x, gridDim.y}; }
+
+TROUPE_DEVICE void SyncBlock() { __syncthreads(); }
+TROUPE_DEVICE void SyncWarp() { __syncwarp(); }
+// Of whole warps.
+template <typename T>
+TROUPE_DEVICE T ShuffleXor(T value, int lanes) {
+  return __shfl_xor_sync(0xFFFFFFFFu, value, lanes);
+}
+template <typename T>
+TROUPE_DEVICE T ShuffleFrom(T value, int lane) {
+  return __shfl_sync(0xFFFFFFFFu, value, lane);
+}
+
+// What a launch asks for beyond SHARED.
+TROUPE_DEVICE char* DynamicShared() {
+  extern __shared__ __align__(128) char memory[];
+  return memory;
+}
+
+}  // namespace troupe::kernels::cuda
+
+#else
+
+#include "kernels/cuda/emulated/emulator.h"
+
+#define TROUPE_KERNEL
+#define TROUPE_DEVICE inline
+// Of the block that this host thread runs.
+#define TROUPE_SHARED static thread_local
+
+namespace troupe::kernels::cuda {
+
+using emulator::BlockIndex;
+using emulator::BlockPlace;
+using emulator::Blocks;
+using emulator::BlockThreads;
+using emulator::DynamicShared;
+using emulator::ShuffleFrom;
+using emulator::ShuffleXor;
+using emulator::SyncBlock;
+using emulator::SyncWarp;
+using emulator::ThreadIndex;
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // __CUDACC__
+
+namespace troupe::kernels::cuda {
+
+inline constexpr int kWarp = 32;
+
+TROUPE_DEVICE int Lane() { return static_cast<int>(ThreadIndex()) % kWarp; }
+TROUPE_DEVICE int Warp() { return static_cast<int>(ThreadIndex()) / kWarp; }
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_SIMT_H_

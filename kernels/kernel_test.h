@@ -1,0 +1,100 @@
+// Every kernel of a backend, in both compute dtypes, against the float64 reference on fresh random inputs: extents of 1,
+// odd ones, ones beside the vector width, and usual ones. The files that test families of kernels (row_kernels_test.cc and
+// its like) are part of each backend's test, which says with INSTANTIATE_TEST_SUITE_P what is under test.
+#ifndef TROUPE_KERNELS_KERNEL_TEST_H_
+#define TROUPE_KERNELS_KERNEL_TEST_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/reference/reference_backend.h"
+#include "kernels/testing.h"
+
+namespace troupe::kernels {
+
+struct KernelSetting {
+  std::string name;
+  model::DType compute;
+  std::function<std::unique_ptr<Backend>()> make;
+
+  friend void PrintTo(const KernelSetting& setting, std::ostream* out) { *out << setting.name; }
+};
+
+inline std::string NameOfSetting(const testing::TestParamInfo<KernelSetting>& info) {
+  return info.param.name;
+}
+
+class KernelTest : public testing::TestWithParam<KernelSetting> {
+ protected:
+  using DType = model::DType;
+
+  DType compute() const { return GetParam().compute; }
+  TestValue Compute(std::vector<int64_t> extents, double scale = 1.0) {
+    return Random(compute(), std::move(extents), scale);
+  }
+  TestValue Floats(std::vector<int64_t> extents, double scale = 1.0) {
+    return Random(DType::kFloat32, std::move(extents), scale);
+  }
+  TestValue Ints(int64_t count, int64_t low, int64_t high) {
+    return {DType::kInt32, {count}, random_.Integers(count, low, high)};
+  }
+  TestValue Random64(std::vector<int64_t> extents) {
+    return Random(DType::kFloat64, std::move(extents), 1.0);
+  }
+  // Slack of sums of a few terms with a few results: in float32 they may all cancel.
+  double Loose() const { return compute() == DType::kBFloat16 ? 4 : 4096; }
+  static TestValue Empty(DType dtype, std::vector<int64_t> extents) {
+    return {dtype, std::move(extents), {}};
+  }
+
+  // Runs `op` on both and expects every output within `slack` units in the last place of its dtype,
+  // relative to the output's largest element. Twice must give the same bits.
+  void ExpectEqual(const TestOp& op, double slack, const RunOptions& options = {}) {
+    ReferenceBackend reference;
+    // The reference works on the rounded inputs that the kernels see.
+    TestOp rounded = op;
+    const TestResult actual = RunOp(*backend_, op, options);
+    const TestResult expected = RunOp(reference, rounded, options);
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      const double unit = op.outputs[i].dtype == DType::kBFloat16 || compute() == DType::kBFloat16
+                              ? 0x1.0p-8
+                              : 0x1.0p-23;
+      EXPECT_LE(RelativeError(actual.outputs[i], expected.outputs[i]), slack * unit)
+          << "output " << i << " of " << Shapes(op);
+    }
+    EXPECT_EQ(RunOp(*backend_, op, options).outputs, actual.outputs) << Shapes(op);
+  }
+
+  static std::string Shapes(const TestOp& op) {
+    std::string text = model::Name(op.kind);
+    for (const TestValue& value : op.inputs) {
+      text += " [";
+      for (const int64_t extent : value.extents) text += std::to_string(extent) + ",";
+      text += "]";
+    }
+    return text;
+  }
+
+  TestRandom random_;
+  std::unique_ptr<Backend> backend_ = GetParam().make();
+
+ private:
+  TestValue Random(DType dtype, std::vector<int64_t> extents, double scale) {
+    int64_t count = 1;
+    for (const int64_t extent : extents) count *= extent;
+    return {dtype, std::move(extents), random_.Normals(count, scale)};
+  }
+};
+
+inline const std::vector<std::pair<int64_t, int64_t>> kShapes = {{1, 1},  {1, 7},    {3, 16},
+                                                          {5, 33}, {65, 129}, {96, 256}};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_KERNEL_TEST_H_

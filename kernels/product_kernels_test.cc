@@ -1,0 +1,183 @@
+// Matrix products, attention and what adds up rows of a table.
+#include "kernels/kernel_test.h"
+
+#include <cmath>
+
+namespace troupe::kernels {
+namespace {
+
+using model::DType;
+using model::OpKind;
+
+TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
+  for (const auto& [rows, hidden] : kShapes) {
+    const TestOp op{OpKind::kEmbeddingGrad,
+                    model::VocabAttributes{5},
+                    {Ints(rows, 0, 30), Compute({rows, hidden})},
+                    {Floats({17, hidden})},
+                    true};
+    ExpectEqual(op, 8);
+    ExpectEqual(op, 8, {.first_microbatch = true});
+  }
+}
+
+TEST_P(KernelTest, ProductsMatch) {
+  struct Shape {
+    int64_t rows, k, n;
+  };
+  for (const auto& [rows, k, n] :
+       std::vector<Shape>{{1, 1, 1}, {3, 5, 7}, {33, 17, 65}, {64, 96, 1100}, {130, 64, 48}}) {
+    const double slack = 8 + std::sqrt(static_cast<double>(k + n + rows));
+    ExpectEqual(
+        {OpKind::kMatmul, {}, {Compute({rows, k}), Compute({n, k})}, {Empty(compute(), {rows, n})}},
+        slack);
+    ExpectEqual({OpKind::kMatmulGradInput,
+                 {},
+                 {Compute({rows, n}), Compute({n, k})},
+                 {Empty(compute(), {rows, k})}},
+                slack);
+    const TestOp gradient{OpKind::kMatmulGradWeight,
+                          {},
+                          {Compute({rows, n}), Compute({rows, k})},
+                          {Floats({n, k})},
+                          true};
+    ExpectEqual(gradient, slack);
+    ExpectEqual(gradient, slack, {.first_microbatch = true});
+  }
+}
+
+struct AttentionShape {
+  int64_t samples, tokens, q, g, d;
+};
+
+const std::vector<AttentionShape> kAttention = {{1, 1, 1, 1, 1},    {2, 3, 2, 1, 5},
+                                                {1, 65, 4, 2, 16},  {2, 63, 3, 3, 33},
+                                                {1, 200, 2, 1, 64}, {3, 129, 6, 2, 8}};
+
+TEST_P(KernelTest, AttentionMatches) {
+  for (const auto& [samples, tokens, q, g, d] : kAttention) {
+    const int64_t rows = samples * tokens;
+    ExpectEqual({OpKind::kAttention,
+                 model::AttentionAttributes{q, g, d, tokens, {}},
+                 {Compute({rows, (q + 2 * g) * d})},
+                 {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}},
+                16);
+  }
+}
+
+TEST_P(KernelTest, AttentionGradMatches) {
+  for (const auto& [samples, tokens, q, g, d] : kAttention) {
+    const int64_t rows = samples * tokens;
+    const model::AttentionAttributes attributes{q, g, d, tokens, {}};
+    const TestValue qkv = Compute({rows, (q + 2 * g) * d});
+    // o and lse belong to qkv: those of the kernel itself.
+    const TestResult forward =
+        RunOp(*backend_, {OpKind::kAttention,
+                          attributes,
+                          {qkv},
+                          {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}});
+    ExpectEqual({OpKind::kAttentionGrad,
+                 attributes,
+                 {Compute({rows, q * d}),
+                  qkv,
+                  {compute(), {rows, q * d}, forward.outputs[0]},
+                  {DType::kFloat32, {rows, q}, forward.outputs[1]}},
+                 {Empty(compute(), {rows, (q + 2 * g) * d})}},
+                32);
+  }
+}
+
+TEST_P(KernelTest, AttentionWithinDocumentsMatches) {
+  for (const auto& [samples, tokens, q, g, d] : kAttention) {
+    const int64_t rows = samples * tokens;
+    model::AttentionAttributes attributes{q, g, d, tokens, {}};
+    attributes.mask.kind = model::Mask::Kind::kDocument;
+    const TestValue qkv = Compute({rows, (q + 2 * g) * d});
+    const TestValue documents{DType::kInt32, {rows}, random_.Documents(samples, tokens)};
+    const TestOp op{OpKind::kAttention,
+                    attributes,
+                    {qkv, documents},
+                    {Empty(compute(), {rows, q * d}), Empty(DType::kFloat32, {rows, q})}};
+    ExpectEqual(op, 16);
+    const TestResult forward = RunOp(*backend_, op);
+    ExpectEqual({OpKind::kAttentionGrad,
+                 attributes,
+                 {Compute({rows, q * d}),
+                  qkv,
+                  {compute(), {rows, q * d}, forward.outputs[0]},
+                  {DType::kFloat32, {rows, q}, forward.outputs[1]},
+                  documents},
+                 {Empty(compute(), {rows, (q + 2 * g) * d})}},
+                32);
+  }
+}
+
+TEST_P(KernelTest, RouterProductsMatch) {
+  for (const int64_t experts : {1, 4, 9}) {
+    for (const auto& [rows, hidden] : kShapes) {
+      model::RouterAttributes router;
+      router.compute = compute();
+      ExpectEqual({OpKind::kRouterLogits,
+                   router,
+                   {Compute({rows, hidden}), Floats({experts, hidden})},
+                   {Empty(DType::kFloat32, {rows, experts})}},
+                  Loose());
+      ExpectEqual({OpKind::kRouterLogitsGradInput,
+                   router,
+                   {Floats({rows, experts}), Floats({experts, hidden})},
+                   {Empty(compute(), {rows, hidden})}},
+                  Loose());
+      for (const bool first : {false, true}) {
+        ExpectEqual({OpKind::kRouterLogitsGradWeight,
+                     router,
+                     {Floats({rows, experts}), Compute({rows, hidden})},
+                     {Floats({experts, hidden})},
+                     first},
+                    Loose(), {.first_microbatch = true});
+      }
+    }
+  }
+}
+
+TEST_P(KernelTest, GroupedProductsMatchAlsoOfExpertsWithoutRows) {
+  constexpr int64_t kExperts = 3;
+  for (const std::vector<double>& counts :
+       {std::vector<double>{0, 1, 0}, {5, 0, 17, 0, 0, 83}, {0, 0, 0}, {300, 0, 3}}) {
+    int64_t rows = 2;  // and some that are not used
+    for (const double count : counts) rows += static_cast<int64_t>(count);
+    const int64_t k = 33, n = 18;
+    const model::GroupedAttributes grouped{2 * kExperts, kExperts, rows, true};
+    const TestValue count_value{DType::kInt32, {static_cast<int64_t>(counts.size())}, counts};
+    ExpectEqual({OpKind::kGroupedMatmul,
+                 grouped,
+                 {Compute({rows, k}), Compute({kExperts * n, k}), count_value},
+                 {Empty(compute(), {rows, n})}},
+                16);
+    ExpectEqual({OpKind::kGroupedMatmulGradInput,
+                 grouped,
+                 {Compute({rows, n}), Compute({kExperts * n, k}), count_value},
+                 {Empty(compute(), {rows, k})}},
+                16);
+    for (const bool first : {false, true}) {
+      ExpectEqual({OpKind::kGroupedMatmulGradWeight,
+                   grouped,
+                   {Compute({rows, n}), Compute({rows, k}), count_value},
+                   {Floats({kExperts * n, k})},
+                   first},
+                  64, {.first_microbatch = true});
+    }
+    ExpectEqual({OpKind::kSwiGlu,
+                 {},
+                 {Compute({rows, n}), count_value},
+                 {Empty(compute(), {rows, n / 2})}},
+                16);
+    ExpectEqual({OpKind::kSwiGluGrad,
+                 {},
+                 {Compute({rows, n / 2}), Compute({rows, n}), count_value},
+                 {Empty(compute(), {rows, n})}},
+                32);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels
