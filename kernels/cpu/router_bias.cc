@@ -1,4 +1,4 @@
-#include "kernels/control_word.h"
+#include "kernels/update_decision.h"
 #include "kernels/cpu/update.h"
 
 namespace troupe::kernels::cpu {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/control_word.h"
+#include "kernels/update_decision.h"
 
 namespace troupe::kernels::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // is added to the bias-corrected root.
 #include <cmath>
 
-#include "kernels/control_word.h"
+#include "kernels/update_decision.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

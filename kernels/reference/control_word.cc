@@ -1,6 +1,7 @@
 #include "kernels/control_word.h"
 
 #include "kernels/reference/operation.h"
+#include "kernels/update_decision.h"
 
 namespace troupe::kernels::reference {
 

@@ -1,5 +1,5 @@
 // bias_e += rate · sign(mean - routed_e).
-#include "kernels/control_word.h"
+#include "kernels/update_decision.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/cuda/emulated/emulator.h"
+#include "kernels/cuda/emulated/launch.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/kernel_test.h"
 #include "kernels/op_arguments.h"
@@ -19,12 +19,7 @@ using model::DType;
 using model::Op;
 using model::OpKind;
 
-void Launch(const cuda::KernelLaunch& launch) {
-  cuda::emulator::RunBlocks({.blocks = {launch.shape.blocks_x, launch.shape.blocks_y},
-                       .threads = launch.shape.threads,
-                       .shared_bytes = launch.shape.shared_bytes},
-                      [&] { launch.run_thread(launch.kernel, launch.arguments.data()); });
-}
+using cuda::emulator::Launch;
 
 // Every value has an address of its own, as PlainPlan has it.
 class EmulatedExecutable : public Executable {

@@ -1,0 +1,67 @@
+// A rank's kernels of an update, over all of its tensors in one launch each. Blocks have equal parts of tensors, by tables
+// that lie beside the tensors in the device's memory.
+#ifndef TROUPE_KERNELS_CUDA_UPDATE_H_
+#define TROUPE_KERNELS_CUDA_UPDATE_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+// What one block works on: at most kUpdateElements elements of one tensor.
+struct UpdatePart {
+  int32_t tensor;
+  int32_t part;  // its first element is part · kUpdateElements
+};
+inline constexpr int64_t kUpdateElements = 16384;
+
+// Of tensors of so many elements, in order. Pure.
+std::vector<UpdatePart> UpdateParts(std::span<const int64_t> counts);
+
+struct GradientTensor {
+  const float* data;
+  int64_t count;
+};
+struct AdamWTensor {
+  float* parameter;
+  float* exp_avg;
+  float* exp_avg_sq;
+  const float* gradient;
+  void* copy;  // bf16 compute copy, or null
+  int64_t count;
+  bool weight_decay;
+};
+
+// control: d[kControlLanes]; totals: d[2].
+KernelLaunch ControlTotals(int rank, const double* totals, double* control);
+
+// All pointers are the device's.
+struct SumOfSquaresTensors {
+  const GradientTensor* tensors;
+  const UpdatePart* parts;
+  int64_t num_parts;
+  double* partial;  // d[num_parts] of scratch
+  double* control;
+  int rank;
+};
+// Sums of parts, in float64 and a fixed order; the second launch adds them to the control word.
+KernelLaunch SumOfSquares(const SumOfSquaresTensors& args);
+KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args);
+
+struct AdamWTensors {
+  const AdamWTensor* tensors;
+  const UpdatePart* parts;
+  int64_t num_parts;
+  const double* control;
+  const float* scalars;  // f[2] {learning rate, step}
+  double beta1, beta2, eps, weight_decay, max_norm;
+};
+// Nothing changes where the control word says that something is not finite. REQUIRES: num_parts > 0.
+KernelLaunch AdamW(const AdamWTensors& args);
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_UPDATE_H_
