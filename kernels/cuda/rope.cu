@@ -7,6 +7,18 @@
 namespace troupe::kernels::cuda {
 namespace {
 
+// Multiples of pi need no local memory for the reduction of large angles; 2^-53 of the angle is lost.
+TROUPE_DEVICE void SinCos(double angle, float* sine, float* cosine) {
+#ifdef __CUDA_ARCH__
+  double s, c;
+  sincospi(angle * 0.31830988618379067154, &s, &c);
+#else
+  const double s = std::sin(angle), c = std::cos(angle);
+#endif
+  *sine = static_cast<float>(s);
+  *cosine = static_cast<float>(c);
+}
+
 template <typename T>
 TROUPE_KERNEL void RopeKernel(RopeArgs args) {
   const int64_t row = BlockIndex().x, half = args.head_dim / 2;
@@ -23,9 +35,7 @@ TROUPE_KERNEL void RopeKernel(RopeArgs args) {
       cosine = args.table[position * args.head_dim + i];
       sine = args.table[position * args.head_dim + half + i];
     } else {
-      const double angle = static_cast<double>(position) * args.frequencies[i];
-      cosine = static_cast<float>(cos(angle));
-      sine = static_cast<float>(sin(angle));
+      SinCos(static_cast<double>(position) * args.frequencies[i], &sine, &cosine);
     }
     sine *= sign;
     const float first = Widen(x[at]), second = Widen(x[at + half]);
