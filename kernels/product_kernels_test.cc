@@ -1,4 +1,4 @@
-// Matrix products, attention and what adds up rows of a table.
+// Matrix products and attention.
 #include "kernels/kernel_test.h"
 
 #include <cmath>
@@ -8,18 +8,6 @@ namespace {
 
 using model::DType;
 using model::OpKind;
-
-TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
-  for (const auto& [rows, hidden] : kShapes) {
-    const TestOp op{OpKind::kEmbeddingGrad,
-                    model::VocabAttributes{5},
-                    {Ints(rows, 0, 30), Compute({rows, hidden})},
-                    {Floats({17, hidden})},
-                    true};
-    ExpectEqual(op, 8);
-    ExpectEqual(op, 8, {.first_microbatch = true});
-  }
-}
 
 TEST_P(KernelTest, ProductsMatch) {
   struct Shape {

@@ -21,6 +21,21 @@ TEST_P(KernelTest, EmbeddingTakesRowsAndZerosForIdsOfOtherRanks) {
   }
 }
 
+TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
+  std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
+  shapes.emplace_back(2500, 8);  // more rows than a block of any device has threads
+  for (const auto& [rows, hidden] : shapes) {
+    const TestOp op{OpKind::kEmbeddingGrad,
+                    model::VocabAttributes{5},
+                    {Ints(rows, 0, 30), Compute({rows, hidden})},
+                    {Floats({17, hidden})},
+                    true};
+    const double slack = 8 + std::sqrt(static_cast<double>(rows));
+    ExpectEqual(op, slack);
+    ExpectEqual(op, slack, {.first_microbatch = true});
+  }
+}
+
 TEST_P(KernelTest, RmsNormMatches) {
   for (const auto& [rows, hidden] : kShapes) {
     ExpectEqual({OpKind::kRmsNorm,

@@ -1,10 +1,14 @@
-// Rows of the table, a block each.
+// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: one block lists the
+// rows of every id in that order, then a block for each id adds them up.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
 
 namespace troupe::kernels::cuda {
 namespace {
+
+constexpr int kListThreads = 1024;
+constexpr int kAhead = 8;  // rows whose loads are under way at once
 
 template <typename T, int N>
 TROUPE_KERNEL void EmbeddingKernel(EmbeddingArgs args) {
@@ -20,6 +24,102 @@ TROUPE_KERNEL void EmbeddingKernel(EmbeddingArgs args) {
   }
 }
 
+// The rows of id v are order[ends[v-1] .. ends[v]).
+struct ListedEmbeddingGradArgs {
+  EmbeddingGradArgs args;
+  int32_t* ends;   // i[V]
+  int32_t* order;  // i[R]
+};
+
+// In the place of each of the values the sum of those before it. All threads of the block have equal parts of them.
+TROUPE_DEVICE void ExclusiveScan(int32_t* values, int64_t count, int32_t* shared) {
+  const int own = static_cast<int>(ThreadIndex());
+  const int64_t part = (count + kListThreads - 1) / kListThreads;
+  const int64_t begin = own * part;
+  const int64_t end = begin + part < count ? begin + part : count;
+  int32_t sum = 0;
+  for (int64_t i = begin; i < end; ++i) sum += values[i];
+  shared[own] = sum;
+  for (int distance = 1; distance < kListThreads; distance *= 2) {
+    SyncBlock();
+    const int32_t before = own >= distance ? shared[own - distance] : 0;
+    SyncBlock();
+    shared[own] += before;
+  }
+  sum = shared[own] - sum;
+  for (int64_t i = begin; i < end; ++i) {
+    const int32_t value = values[i];
+    values[i] = sum;
+    sum += value;
+  }
+  SyncBlock();
+}
+
+TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
+  TROUPE_SHARED int32_t shared[kListThreads];
+  const EmbeddingGradArgs& args = listed.args;
+  const int own = static_cast<int>(ThreadIndex());
+  const auto id_of = [&args](int64_t row) -> int64_t {
+    const int64_t id = row < args.rows ? args.tokens[row] - args.vocab_offset : -1;
+    return id < args.vocabulary ? id : -1;
+  };
+  for (int64_t v = own; v < args.vocabulary; v += kListThreads) listed.ends[v] = 0;
+  SyncBlock();
+  for (int64_t row = own; row < args.rows; row += kListThreads) {
+    if (const int64_t id = id_of(row); id >= 0) AtomicAdd(listed.ends + id, 1);
+  }
+  SyncBlock();
+  ExclusiveScan(listed.ends, args.vocabulary, shared);
+  // A tile of rows after the other: each goes behind those of its id in earlier tiles and earlier in its own.
+  for (int64_t first = 0; first < args.rows; first += kListThreads) {
+    const int64_t id = id_of(first + own);
+    shared[own] = static_cast<int32_t>(id);
+    SyncBlock();
+    int32_t before = 0;
+    bool last = true;
+    for (int i = 0; i < kListThreads; ++i) {
+      if (shared[i] != id || i == own) continue;
+      if (i < own) ++before;
+      if (i > own) last = false;
+    }
+    const int32_t place = id >= 0 ? listed.ends[id] + before : 0;
+    SyncBlock();
+    if (id >= 0) {
+      listed.order[place] = static_cast<int32_t>(first + own);
+      if (last) listed.ends[id] = place + 1;
+    }
+    SyncBlock();
+  }
+}
+
+template <typename T, int N>
+TROUPE_KERNEL void EmbeddingGradKernel(ListedEmbeddingGradArgs listed) {
+  const EmbeddingGradArgs& args = listed.args;
+  const int64_t id = BlockIndex().x;
+  const int32_t begin = id == 0 ? 0 : listed.ends[id - 1], end = listed.ends[id];
+  if (begin == end && args.accumulate) return;
+  float* const gradient = args.gradient + id * args.hidden;
+  for (int64_t h = int64_t{ThreadIndex()} * N; h < args.hidden; h += int64_t{BlockThreads()} * N) {
+    Pack<float, N> sum{};
+    if (args.accumulate) sum = Pack<float, N>::Load(gradient + h);
+    for (int32_t i = begin; i < end; i += kAhead) {
+      Pack<T, N> dy[kAhead];
+      TROUPE_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (i + k >= end) break;
+        dy[k] = Pack<T, N>::Load(static_cast<const T*>(args.dy) +
+                                 int64_t{listed.order[i + k]} * args.hidden + h);
+      }
+      TROUPE_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        if (i + k >= end) break;
+        for (int n = 0; n < N; ++n) sum.values[n] += dy[k][n];
+      }
+    }
+    sum.Store(gradient + h);
+  }
+}
+
 template <typename T>
 KernelLaunch EmbeddingOf(const EmbeddingArgs& args) {
   constexpr int kMany = kPack<T>;
@@ -30,10 +130,40 @@ KernelLaunch EmbeddingOf(const EmbeddingArgs& args) {
                           args);
 }
 
+template <typename T>
+KernelLaunch EmbeddingGradOf(const ListedEmbeddingGradArgs& listed) {
+  constexpr int kMany = 4;  // as many sums in registers as four loads of eight rows leave room for
+  const EmbeddingGradArgs& args = listed.args;
+  return Packs(args.hidden, sizeof(T), {args.dy, args.gradient})
+             ? MakeLaunch("embedding_grad", &EmbeddingGradKernel<T, kMany>,
+                          BlocksFor(args.vocabulary, args.hidden / kMany), listed)
+             : MakeLaunch("embedding_grad", &EmbeddingGradKernel<T, 1>,
+                          BlocksFor(args.vocabulary, args.hidden), listed);
+}
+
+ListedEmbeddingGradArgs Listed(const EmbeddingGradArgs& args, void* scratch) {
+  auto* const ends = static_cast<int32_t*>(scratch);
+  return {args, ends, ends + args.vocabulary};
+}
+
 }  // namespace
 
 KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16) {
   return bfloat16 ? EmbeddingOf<BFloat16>(args) : EmbeddingOf<float>(args);
+}
+
+int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary) {
+  return (rows + vocabulary) * static_cast<int64_t>(sizeof(int32_t));
+}
+
+KernelLaunch ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
+  return MakeLaunch("list_embedding_rows", &ListRowsKernel, {.threads = kListThreads},
+                    Listed(args, scratch));
+}
+
+KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16) {
+  return bfloat16 ? EmbeddingGradOf<BFloat16>(Listed(args, scratch))
+                  : EmbeddingGradOf<float>(Listed(args, scratch));
 }
 
 }  // namespace troupe::kernels::cuda

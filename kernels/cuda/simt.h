@@ -19,6 +19,7 @@
 #define TROUPE_KERNEL __global__
 #define TROUPE_DEVICE __device__ __forceinline__
 #define TROUPE_SHARED __shared__
+#define TROUPE_UNROLL _Pragma("unroll")
 
 namespace troupe::kernels::cuda {
 
@@ -42,6 +43,8 @@ TROUPE_DEVICE T ShuffleFrom(T value, int lane) {
   return __shfl_sync(0xFFFFFFFFu, value, lane);
 }
 
+TROUPE_DEVICE int32_t AtomicAdd(int32_t* to, int32_t value) { return atomicAdd(to, value); }
+
 // What a launch asks for beyond SHARED.
 TROUPE_DEVICE char* DynamicShared() {
   extern __shared__ __align__(128) char memory[];
@@ -58,9 +61,11 @@ TROUPE_DEVICE char* DynamicShared() {
 #define TROUPE_DEVICE inline
 // Of the block that this host thread runs.
 #define TROUPE_SHARED static thread_local
+#define TROUPE_UNROLL
 
 namespace troupe::kernels::cuda {
 
+using emulator::AtomicAdd;
 using emulator::BlockIndex;
 using emulator::BlockPlace;
 using emulator::Blocks;

@@ -66,6 +66,15 @@ class EmulatedExecutable : public Executable {
       case OpKind::kEmbedding:
         Launch(cuda::Embedding(arguments.Embedding(), bfloat16));
         return OkStatus();
+      case OpKind::kEmbeddingGrad: {
+        EmbeddingGradArgs args = arguments.EmbeddingGrad();
+        std::vector<std::byte> scratch(static_cast<size_t>(
+            cuda::EmbeddingGradScratchBytes(args.rows, args.vocabulary)));
+        args.accumulate = accumulates;
+        Launch(cuda::ListEmbeddingRows(args, scratch.data()));
+        Launch(cuda::EmbeddingGrad(args, scratch.data(), bfloat16));
+        return OkStatus();
+      }
       case OpKind::kRmsNorm:
       case OpKind::kAddRmsNorm:
         Launch(cuda::RmsNorm(arguments.RmsNorm(), bfloat16));

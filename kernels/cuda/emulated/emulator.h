@@ -36,6 +36,13 @@ char* DynamicShared();
 void SyncBlock();
 void SyncWarp();
 
+// Returns what was there.
+inline int32_t AtomicAdd(int32_t* to, int32_t value) {
+  const int32_t before = *to;
+  *to += value;
+  return before;
+}
+
 // What lane `lane` of the caller's warp holds; every lane of the warp calls it with its own `value`, of at most 16 bytes.
 void Exchange(void* value, size_t bytes, int lane);
 
