@@ -64,24 +64,31 @@ INSTANTIATE_TEST_SUITE_P(
       return std::get<0>(info.param).name + (std::get<1>(info.param) ? "Tied" : "");
     });
 
-TEST(ShardRuns, OfAMixtureEqualTheSingleRank) {
-  const auto job = [](const Spread& spread, int run) {
+class ShardRunsOfAMixture : public ::testing::TestWithParam<std::tuple<Spread, bool>> {};
+
+TEST_P(ShardRunsOfAMixture, LossesEqualTheSingleRanks) {
+  const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread);
     spec.mutable_training()->set_global_batch_size(16);
-    if (run > 0) spec.mutable_parallelism()->set_reshard_after_forward(std::to_string(run));
     return spec;
   };
-  const std::vector<StepResult> expected = RunOrDie(job({}, 0));
-  for (const Spread& spread : {Spread{.shard = 4}, Spread{.expert = 2, .shard = 4},
-                               Spread{.expert = 2, .pipe = 2, .shard = 4},
-                               Spread{.expert = 2, .tensor = 2, .shard = 4, .over_tensor = true}}) {
-    SCOPED_TRACE(NameOf(spread));
-    ExpectClose(RunOrDie(job(spread, 2)), expected);
-    v1::JobSpec whole = job(spread, 2);
-    whole.mutable_parallelism()->set_shard_whole_matrices(true);
-    ExpectClose(RunOrDie(whole), expected);
-  }
+  const auto& [spread, whole_matrices] = GetParam();
+  v1::JobSpec spec = job(spread);
+  spec.mutable_parallelism()->set_reshard_after_forward("2");
+  spec.mutable_parallelism()->set_shard_whole_matrices(whole_matrices);
+  ExpectClose(RunOrDie(spec), RunOrDie(job({})));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, ShardRunsOfAMixture,
+    ::testing::Combine(::testing::Values(Spread{.shard = 4}, Spread{.expert = 2, .shard = 4},
+                                         Spread{.expert = 2, .pipe = 2, .shard = 4},
+                                         Spread{.expert = 2, .tensor = 2, .shard = 4,
+                                                .over_tensor = true}),
+                       ::testing::Bool()),
+    [](const auto& info) {
+      return NameOf(std::get<0>(info.param)) + (std::get<1>(info.param) ? "WholeMatrices" : "");
+    });
 
 TEST(ShardRuns, ARankWithoutRowsOfATensorStillTakesPart) {
   // Eight ranks share tensors of as few as four rows: of each place in a run of four one row, which
@@ -159,44 +166,52 @@ TEST(ShardRuns, GradientsThatTravelInBfloat16StayWithinATenthOfAPercent) {
   EXPECT_TRUE(differs);
 }
 
-TEST(ShardRuns, CheckpointsGoToAndFromOtherLayouts) {
-  struct Place {
-    Layout layout;
-    int run;
-    bool whole_matrices = false;
-  };
-  const Place places[] = {{{}, 0},
-                          {{.shard = 4, .zero_stage = 3}, 0},
-                          {{.shard = 4, .zero_stage = 3}, 2},
-                          {{.shard = 8, .zero_stage = 3}, 4},
-                          {{.tensor = 2, .pipe = 2, .shard = 4, .zero_stage = 3}, 2},
-                          {{.shard = 2, .zero_stage = 1}, 0},
-                          {{.shard = 2, .zero_stage = 1}, 0, true},
-                          {{.tensor = 2, .shard = 4, .zero_stage = 3}, 2, true}};
+struct Place {
+  std::string name;
+  Layout layout;
+  int run = 0;
+  bool whole_matrices = false;
+};
+const Place kPlaces[] = {
+    {"Single", {}},
+    {"Shard4", {.shard = 4, .zero_stage = 3}},
+    {"Shard4Run2", {.shard = 4, .zero_stage = 3}, 2},
+    {"Shard8Run4", {.shard = 8, .zero_stage = 3}, 4},
+    {"Tensor2Pipe2Shard4Run2", {.tensor = 2, .pipe = 2, .shard = 4, .zero_stage = 3}, 2},
+    {"Shard2Zero1", {.shard = 2, .zero_stage = 1}},
+    {"Shard2Zero1WholeMatrices", {.shard = 2, .zero_stage = 1}, 0, true},
+    {"Tensor2Shard4Run2WholeMatrices", {.tensor = 2, .shard = 4, .zero_stage = 3}, 2, true}};
+
+class ShardRunCheckpoints : public ::testing::TestWithParam<Place> {};
+
+TEST_P(ShardRunCheckpoints, GoOnUnderEveryLayout) {
   const auto job = [](const Place& place) {
     v1::JobSpec spec = Job(place.layout, place.run, true, 6);
     spec.mutable_parallelism()->set_shard_whole_matrices(place.whole_matrices);
     return spec;
   };
-  const std::vector<StepResult> whole = RunOrDie(job(places[0]), {.steps = 6});
-  const std::vector<StepResult> rest(whole.begin() + 3, whole.end());
-  for (const Place& source : places) {
-    const TemporaryDirectory folder;
-    const std::string attempt = folder.Child("step-00000003-epoch-1-attempt-1");
-    std::vector<StepResult> uninterrupted = RunOrDie(job(source), {.steps = 6});
-    uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + 3);
-    RunOrDie(job(source), {.steps = 3, .save_path = attempt});
-    for (const Place& target : places) {
-      const bool tried_elsewhere = source.run == 0 && target.run == 0 && !source.whole_matrices &&
-                                   !target.whole_matrices;
-      if (tried_elsewhere) continue;
-      const std::vector<StepResult> resumed =
-          RunOrDie(job(target), {.steps = 3, .restore_path = attempt});
-      ExpectClose(resumed, rest);
-      if (&source == &target) ExpectIdentical(resumed, uninterrupted);
-    }
+  const auto after_three = [&job](const Place& place) {
+    const std::vector<StepResult> steps = RunOrDie(job(place), {.steps = 6});
+    return std::vector<StepResult>(steps.begin() + 3, steps.end());
+  };
+  const Place& source = GetParam();
+  const TemporaryDirectory folder;
+  const std::string attempt = folder.Child("step-00000003-epoch-1-attempt-1");
+  RunOrDie(job(source), {.steps = 3, .save_path = attempt});
+  const std::vector<StepResult> single = after_three(kPlaces[0]);
+  for (const Place& target : kPlaces) {
+    // Between layouts without runs or whole matrices: reshard_table_test.
+    if (source.run == 0 && target.run == 0 && !source.whole_matrices && !target.whole_matrices) continue;
+    SCOPED_TRACE(target.name);
+    const std::vector<StepResult> resumed =
+        RunOrDie(job(target), {.steps = 3, .restore_path = attempt});
+    ExpectClose(resumed, single);
+    if (target.name == source.name) ExpectIdentical(resumed, after_three(source));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(From, ShardRunCheckpoints, ::testing::ValuesIn(kPlaces),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace troupe
