@@ -26,6 +26,18 @@ inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
          (overwrites == Overwrites::kFirstMicrobatch && !options.first_microbatch);
 }
 
+// Hands every op of the program to `body`, in order: pieces of chunks, update, initialize.
+template <typename Body>
+void ForEachOp(const model::Program& program, const Body& body) {
+  for (const auto& chunk : program.ops) {
+    for (const auto& piece : chunk) {
+      for (const model::Op& op : piece) body(op);
+    }
+  }
+  for (const model::Op& op : program.update) body(op);
+  for (const model::Op& op : program.initialize) body(op);
+}
+
 // Elements of each rank's block of `whole`, cut along dim 0 over `ranks`, in group order.
 inline std::vector<size_t> BlockElements(const model::Value& whole, const model::RowCut& cut, int ranks) {
   std::vector<size_t> counts;

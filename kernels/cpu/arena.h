@@ -10,8 +10,6 @@
 
 namespace troupe::kernels::cpu {
 
-inline int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 // Movable; unmaps when destroyed.
 class Arena {
  public:

@@ -114,17 +114,11 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
       return std::make_unique<ProductInstruction>(
-          products_.at(ShapeOf(op)).get(), in(0), in(1), out(0), scratch(),
-          op.kind == OpKind::kMatmulGradWeight, overwrites, ThreadsFor(ShapeOf(op)));
+          products_.at(ProductShapeOf(program_, op)).get(), in(0), in(1), out(0), scratch(),
+          op.kind == OpKind::kMatmulGradWeight, overwrites, ThreadsFor(ProductShapeOf(program_, op)));
     case OpKind::kRope: {
-      const auto& attributes = std::get<model::RopeAttributes>(op.attributes);
-      const RopeTable& table = TableOf(attributes);
-      const char* base = arena_->base() + scratch_offset_ + table.offset;
       RopeArgs args = arguments.Rope();
-      args.table = reinterpret_cast<const float*>(base);
-      args.frequencies =
-          reinterpret_cast<const double*>(base + table.rows * attributes.head_dim * 4);
-      args.table_rows = table.rows;
+      rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes), tables(), &args);
       return OnKernel(args, kernels_.rope[column], threads);
     }
     case OpKind::kDropout:

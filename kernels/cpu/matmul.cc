@@ -6,6 +6,7 @@
 
 #include <dnnl.hpp>
 
+#include "kernels/arena_layout.h"
 #include "kernels/bfloat16.h"
 #include "kernels/cpu/parallel.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using dnnl::memory;
 
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 Status LibraryStatus(dnnl_status_t status, const char* what) {
   if (status == dnnl_success) return OkStatus();

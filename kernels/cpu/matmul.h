@@ -1,8 +1,4 @@
-// The three products of a linear layer on oneDNN, each prepared once for its shape and threads.
-//
-//   forward        c[R,N]  = x[R,K] wᵀ        a = x,  b = w[N,K]
-//   input gradient c[R,K]  = dy[R,N] w        a = dy, b = w[N,K]
-//   weight gradient c[N,K] (+)= dyᵀ x, float32  a = dy, b = x
+// The three products of a linear layer (kernels/product_shape.h) on oneDNN, each prepared once for its shape and threads.
 //
 // float32 goes to the library's sgemm, which takes all three with and without accumulation at the
 // same speed as its inner product. bfloat16 goes to inner_product on row-major weights; its weight
@@ -17,17 +13,9 @@
 
 #include "base/status.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/product_shape.h"
 
 namespace troupe::kernels::cpu {
-
-enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };
-
-struct ProductShape {
-  ProductKind kind;
-  bool bfloat16;
-  int64_t rows, k, n;
-  auto operator<=>(const ProductShape&) const = default;
-};
 
 // A prepared product; used by one thread at a time.
 class Product {

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/arena_layout.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/arena.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/wait.h"
+#include "kernels/rope_tables.h"
 #include "kernels/row_exchange.h"
 
 namespace troupe::kernels::cpu {
@@ -33,7 +35,9 @@ class Preparation {
         find_communicator_(find_communicator),
         level_(level),
         kernels_(KernelsOf(level)),
-        threads_(threads) {}
+        threads_(threads),
+        layout_(plan),
+        rope_tables_(program) {}
 
   // Prepares the library's products, measures scratch, maps the arena and fills the tables in it.
   Status Measure();
@@ -49,12 +53,6 @@ class Preparation {
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
 
  private:
-  struct RopeTable {
-    model::RopeAttributes attributes;
-    int64_t rows = 0;
-    int64_t offset = 0;  // in scratch: table f[rows, D], then frequencies d[D/2]
-  };
-
   Status MeasureOp(const model::Op& op);
   Status MeasureProduct(const model::Op& op, const ProductShape& shape);
   // The product of each tile of a grouped one.
@@ -62,9 +60,6 @@ class Preparation {
   std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
   RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
-  void FillTable(const RopeTable& table);
-  RopeTable& TableOf(const model::RopeAttributes& attributes);
-  ProductShape ShapeOf(const model::Op& op) const;
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
@@ -79,7 +74,8 @@ class Preparation {
   int64_t Extent(model::ValueId value, int dim) const {
     return program_.value(value).dims[dim].local;
   }
-  char* scratch() const { return arena_->base() + scratch_offset_ + tables_bytes_; }
+  char* tables() const { return arena_->base() + layout_.bytes(); }
+  char* scratch() const { return tables() + rope_tables_.bytes(); }
 
   const model::Program& program_;
   const model::MemoryPlan& plan_;
@@ -87,17 +83,13 @@ class Preparation {
   const Level level_;
   const KernelTable& kernels_;
   const int threads_;
+  const ArenaLayout layout_;
+  const RopeTables rope_tables_;  // before scratch
 
   std::map<ProductShape, std::unique_ptr<Product>> products_;
-  std::vector<RopeTable> tables_;
   std::vector<std::string> fallbacks_;
   std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // by first output
-  int64_t longest_sample_ = 0;  // tokens
-  int64_t tables_bytes_ = 0;
   int64_t working_bytes_ = 0;  // the largest scratch of one op
-  std::vector<int64_t> saved_offsets_;
-  int64_t temporary_offset_ = 0;
-  int64_t scratch_offset_ = 0;
   std::optional<Arena> arena_;
 };
 
