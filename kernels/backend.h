@@ -7,6 +7,7 @@
 #define TROUPE_KERNELS_BACKEND_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -38,6 +39,10 @@ class OperationObserver {
   virtual void Ran(const model::Op& op, const char* name, int buffer) = 0;
 };
 
+// A step's work on a rank: gradients of all its microbatches, summed up; and then the update.
+enum class StepPart : uint8_t { kGradients, kUpdate };
+inline constexpr int kStepParts = 2;
+
 class Executable {
  public:
   virtual ~Executable() = default;
@@ -45,6 +50,14 @@ class Executable {
   // From now on `observer` is told of every operation; null: nobody is.
   virtual void Observe(OperationObserver* observer) = 0;
 
+  // Reaches the other ranks' devices where collectives are not the host's. All ranks call it, once the network is
+  // connected.
+  virtual Status Connect() = 0;
+
+  // Between the two come the same calls of Run, RunUpdate and Write in every step, with other bytes to write, and no
+  // Read. A backend may keep them from the first step on, and hand them to its device whole at EndPart.
+  virtual Status BeginPart(StepPart part) = 0;
+  virtual Status EndPart() = 0;
 
   // Runs the ops of one piece on one buffer (0 <= buffer < memory_plan.buffers[chunk_index]).
   // Update and initialize have entries of their own. A failed collective's Status comes back with
@@ -63,6 +76,14 @@ class Executable {
 
   // Name of the op now or last running, for crash reports; safe to read from another thread.
   virtual const char* CurrentOperation() const = 0;
+};
+
+// One whose calls are done when they return, and whose collectives are the host's.
+class ImmediateExecutable : public Executable {
+ public:
+  Status Connect() final { return OkStatus(); }
+  Status BeginPart(StepPart) final { return OkStatus(); }
+  Status EndPart() final { return OkStatus(); }
 };
 
 class Backend {

@@ -11,6 +11,7 @@
 #include "collective/communicator.h"
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/wait.h"
+#include "kernels/reduced_ranges.h"
 #include "model/program/op.h"
 #include "model/program/value.h"
 
@@ -19,12 +20,6 @@ namespace troupe::kernels::cpu {
 // Of values that travel as `wire` where they are float32. Absent where there is no such reduction of the dtype.
 std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
                                      model::DType wire = model::DType::kFloat32);
-
-struct ReducedRange {
-  const char* input;
-  char* output;
-  int64_t bytes;
-};
 
 // Of each range, [input, input + bytes) is copied to output where the two differ, then reduced there
 // over `communicator` (null: a group of one): begun only and put to `under_way` where that is given. INVALID_ARGUMENT where there is no such reduction for

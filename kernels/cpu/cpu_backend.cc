@@ -10,7 +10,7 @@
 namespace troupe::kernels {
 namespace {
 
-class CpuExecutable : public Executable {
+class CpuExecutable : public ImmediateExecutable {
  public:
   CpuExecutable(const model::Program& program, const model::MemoryPlan& plan,
                 const FindCommunicator& find_communicator, cpu::Level level, int threads)

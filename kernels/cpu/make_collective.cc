@@ -7,6 +7,7 @@
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/preparation.h"
 #include "kernels/op_sequence.h"
+#include "kernels/reduced_ranges.h"
 
 namespace troupe::kernels::cpu {
 namespace {
@@ -15,27 +16,11 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
-constexpr int64_t kAlignment = 64;  // of values in the memory plan, bytes
-
 }  // namespace
 
 StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op, int buffer) {
-  // Members of a bucket that lie one after the other are one range, padding (0) included.
-  std::vector<ReducedRange> ranges;
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    const ReducedRange next = {Address(op.inputs[i], buffer), Address(op.outputs[i], buffer),
-                               program_.value(op.inputs[i]).bytes()};
-    if (next.bytes == 0) continue;
-    if (!ranges.empty()) {
-      ReducedRange& last = ranges.back();
-      const int64_t distance = next.input - last.input;
-      if (next.output - last.output == distance && distance == RoundUp(last.bytes, kAlignment)) {
-        last.bytes = distance + next.bytes;
-        continue;
-      }
-    }
-    ranges.push_back(next);
-  }
+  std::vector<ReducedRange> ranges =
+      ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, buffer); });
   return MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
                        std::get<model::CollectiveAttributes>(op.attributes),
                        CommunicatorOf(op, find_communicator_), UnderWayOf(op));

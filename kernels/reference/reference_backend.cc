@@ -189,7 +189,7 @@ Status RunOperation(const reference::Operation& operation) {
   return Internal("operation kind {} is unknown", static_cast<int>(operation.op.kind));
 }
 
-class ReferenceExecutable : public Executable {
+class ReferenceExecutable : public ImmediateExecutable {
  public:
   ReferenceExecutable(const model::Program& program, const model::MemoryPlan& plan,
                       FindCommunicator find_communicator)

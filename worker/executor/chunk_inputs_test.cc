@@ -23,7 +23,7 @@ constexpr int64_t kTokens = 8;
 constexpr int64_t kMicroBatch = 2;
 
 // Remembers what is written into values.
-class WrittenValues : public kernels::Executable {
+class WrittenValues : public kernels::ImmediateExecutable {
  public:
   template <typename T>
   std::vector<T> Take(ValueId value, int buffer) {

@@ -1,0 +1,43 @@
+// What an operation is to a device: launches, copies and calls of libraries, in order, with all addresses in them.
+#ifndef TROUPE_KERNELS_CUDA_COMMAND_H_
+#define TROUPE_KERNELS_CUDA_COMMAND_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/cuda/device.h"
+
+namespace troupe::kernels::cuda {
+
+struct CopyCommand {
+  void* to;
+  const void* from;
+  int64_t bytes;
+};
+// Put onto its stream by a library: a product, a collective.
+struct LibraryCommand {
+  std::function<Status(Stream)> enqueue;
+};
+struct RecordCommand {
+  Event event;
+};
+struct WaitCommand {
+  Event event;
+};
+
+struct Command {
+  Stream stream = Stream::kCompute;
+  std::variant<KernelLaunch, CopyCommand, LibraryCommand, RecordCommand, WaitCommand> what;
+};
+using Commands = std::vector<Command>;
+
+// Puts `command` onto its stream of `device`.
+Status Enqueue(const Command& command, Device& device);
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_COMMAND_H_

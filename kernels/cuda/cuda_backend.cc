@@ -1,0 +1,23 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <utility>
+
+#include "kernels/cuda/cuda_executable.h"
+
+namespace troupe::kernels {
+
+StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
+    const model::Program& program, const model::MemoryPlan& plan,
+    const FindCommunicator& find_communicator) {
+  if (plan.locations.size() != program.values.size()) {
+    return InvalidArgument("memory plan places {} values, the program has {}",
+                           plan.locations.size(), program.values.size());
+  }
+  auto executable = std::make_unique<cuda::CudaExecutable>(program, plan, device_, products_,
+                                                           find_communicator, make_communicator_,
+                                                           &fallbacks_);
+  TROUPE_RETURN_IF_ERROR(executable->Prepare());
+  return std::unique_ptr<Executable>(std::move(executable));
+}
+
+}  // namespace troupe::kernels

@@ -1,0 +1,51 @@
+// Stage programs on a GPU: kernels of kernels/cuda, products of a library, one arena, three streams. From its second run
+// on a part of a step is one graph.
+//
+// An executable is used by one thread at a time, CurrentOperation by any.
+#ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
+#define TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "collective/device_communicator.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/product_library.h"
+
+namespace troupe::kernels {
+
+// The device's twin of a group that the host has; not connected yet.
+using MakeDeviceCommunicator =
+    std::function<StatusOr<std::unique_ptr<DeviceCommunicator>>(Communicator&)>;
+
+class CudaBackend : public Backend {
+ public:
+  // `device` and `products` outlive this, and this its executables. Without `products` our own kernels make all products;
+  // without `make_communicator` programs have one rank.
+  CudaBackend(cuda::Device& device, cuda::ProductLibrary* products,
+              MakeDeviceCommunicator make_communicator)
+      : device_(device), products_(products), make_communicator_(std::move(make_communicator)) {}
+
+  std::string kernel_level() const override { return "cuda " + device_.description(); }
+  // UNIMPLEMENTED names an operation that is not there, INVALID_ARGUMENT one that cannot be.
+  StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
+                                                const model::MemoryPlan& plan,
+                                                const FindCommunicator& find_communicator) override;
+
+  // Of all programs so far: what runs on other than the best there is. It may grow in an executable's first steps.
+  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+
+ private:
+  cuda::Device& device_;
+  cuda::ProductLibrary* const products_;
+  const MakeDeviceCommunicator make_communicator_;
+  std::vector<std::string> fallbacks_;
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_

@@ -1,0 +1,278 @@
+#include "kernels/cuda/cuda_executable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+constexpr int64_t kBounceBytes = 8 << 20;
+
+// Calls `body(offset, bytes)` for pieces of at most kBounceBytes.
+template <typename Body>
+Status InPieces(size_t bytes, const Body& body) {
+  for (size_t offset = 0; offset < bytes; offset += kBounceBytes) {
+    TROUPE_RETURN_IF_ERROR(body(offset, std::min<size_t>(bytes - offset, kBounceBytes)));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+CudaExecutable::CudaExecutable(const model::Program& program, const model::MemoryPlan& plan,
+                               Device& device, ProductLibrary* products,
+                               const FindCommunicator& find_communicator,
+                               const MakeDeviceCommunicator& make_communicator,
+                               std::vector<std::string>* fallbacks)
+    : program_(program),
+      plan_(plan),
+      device_(device),
+      find_communicator_(find_communicator),
+      make_communicator_(make_communicator),
+      preparation_(program, plan, device, products, [this](const model::CollectiveGroup& group) {
+        Communicator* const host = find_communicator_ ? find_communicator_(group) : nullptr;
+        return host == nullptr ? nullptr : communicators_.at(host).get();
+      }),
+      fallbacks_(*fallbacks) {}
+
+CudaExecutable::~CudaExecutable() { Finish().IgnoreError(); }
+
+Status CudaExecutable::Prepare() {
+  Status status = OkStatus();
+  ForEachOp(program_, [&](const model::Op& op) {
+    Communicator* const host = CommunicatorOf(op, find_communicator_);
+    if (!status.ok() || host == nullptr || communicators_.contains(host)) return;
+    if (!make_communicator_) {
+      status = InvalidArgument("{} has {} ranks, for which this device has no collectives",
+                               OperationName(program_, op), host->size());
+      return;
+    }
+    StatusOr<std::unique_ptr<DeviceCommunicator>> made = make_communicator_(*host);
+    status = made.status();
+    if (made.ok()) communicators_.emplace(host, std::move(*made));
+  });
+  TROUPE_RETURN_IF_ERROR(status);
+  TROUPE_ASSIGN_OR_RETURN(finished_, device_.MakeEvent());
+  TROUPE_ASSIGN_OR_RETURN(bounce_, device_.AllocatePinned(kBounceBytes));
+  TROUPE_RETURN_IF_ERROR(preparation_.Allocate());
+  pieces_.resize(program_.ops.size());
+  for (size_t chunk = 0; chunk < pieces_.size(); ++chunk) {
+    for (const std::vector<model::Op>& ops : program_.ops[chunk]) {
+      std::vector<Instructions>& buffers = pieces_[chunk].emplace_back();
+      for (int buffer = 0; buffer < plan_.buffers[chunk]; ++buffer) {
+        TROUPE_ASSIGN_OR_RETURN(Instructions made, Make(ops, buffer));
+        buffers.push_back(std::move(made));
+      }
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(update_, Make(program_.update, 0));
+  TROUPE_ASSIGN_OR_RETURN(initialize_, Make(program_.initialize, 0));
+  std::ranges::copy(preparation_.fallbacks(), std::back_inserter(fallbacks_));
+  return preparation_.Finish();
+}
+
+StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<model::Op>& ops,
+                                                            int buffer) {
+  Instructions instructions;
+  for (const model::Op& op : ops) {
+    Instruction& made = instructions.emplace_back();
+    made.name = OperationName(program_, op);
+    made.gradient_in_forward = op.gradient_in_forward;
+    made.last_microbatch = op.last_microbatch;
+    made.overwrites = OverwritesOf(program_, op);
+    for (const bool accumulates : {false, true}) {
+      const bool comes =
+          accumulates ? made.overwrites != Overwrites::kEveryRun : made.overwrites != Overwrites::kNever;
+      if (!comes) continue;
+      TROUPE_ASSIGN_OR_RETURN(made.commands[accumulates ? 1 : 0],
+                              preparation_.Make(op, buffer, accumulates));
+    }
+  }
+  return instructions;
+}
+
+Status CudaExecutable::Connect() {
+  for (const auto& [host, communicator] : communicators_) {
+    TROUPE_RETURN_IF_ERROR(communicator->Connect());
+  }
+  return OkStatus();
+}
+
+Status CudaExecutable::EnqueueAll(const Instructions& instructions,
+                                  const std::vector<model::Op>& ops, int buffer,
+                                  const RunOptions& options) {
+  for (size_t i = 0; i < instructions.size(); ++i) {
+    const Instruction& instruction = instructions[i];
+    if (options.evaluate && instruction.gradient_in_forward) continue;
+    if (instruction.last_microbatch && !options.last_microbatch) continue;
+    current_.store(instruction.name.c_str(), std::memory_order_relaxed);
+    const bool accumulates = Accumulates(instruction.overwrites, options);
+    for (const Command& command : instruction.commands[accumulates ? 1 : 0]) {
+      if (Status status = Enqueue(command, device_); !status.ok()) {
+        return Annotate(status, instruction.name);
+      }
+    }
+    if (observer_ != nullptr) {
+      if (Status status = Finish(); !status.ok()) return Annotate(status, instruction.name);
+      observer_->Ran(ops[i], instruction.name.c_str(), buffer);
+    }
+  }
+  return OkStatus();
+}
+
+Status CudaExecutable::Run(int chunk_index, model::Piece piece, int buffer,
+                           const RunOptions& options) {
+  if (open_ != nullptr) {
+    return open_->calls
+        .Take({.kind = StepCall::Kind::kRun,
+               .chunk_index = chunk_index,
+               .piece = piece,
+               .buffer = buffer,
+               .options = options})
+        .status();
+  }
+  const auto chunk = static_cast<size_t>(chunk_index);
+  return EnqueueAll(pieces_[chunk][static_cast<size_t>(piece)][static_cast<size_t>(buffer)],
+                    program_.Ops(chunk_index, piece), buffer, options);
+}
+
+Status CudaExecutable::RunUpdate() {
+  if (open_ != nullptr) return open_->calls.Take({.kind = StepCall::Kind::kRunUpdate}).status();
+  return EnqueueAll(update_, program_.update, 0, {});
+}
+
+Status CudaExecutable::RunInitialize() {
+  return EnqueueAll(initialize_, program_.initialize, 0, {});
+}
+
+Status CudaExecutable::CheckSize(model::ValueId value, size_t bytes) const {
+  const model::Value& v = program_.value(value);
+  if (static_cast<int64_t>(bytes) == v.bytes()) return OkStatus();
+  return InvalidArgument("{} has {} bytes, not {}", v.name, v.bytes(), bytes);
+}
+
+Status CudaExecutable::Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) {
+  TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+  if (open_ == nullptr) return Upload(Address(value, buffer), bytes);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t offset,
+                          open_->calls.Take({.kind = StepCall::Kind::kWrite,
+                                             .buffer = buffer,
+                                             .value = value,
+                                             .bytes = static_cast<int64_t>(bytes.size())}));
+  Stage(open_, offset, bytes);
+  return OkStatus();
+}
+
+Status CudaExecutable::Upload(void* to, std::span<const std::byte> bytes) {
+  return InPieces(bytes.size(), [&](size_t offset, size_t count) {
+    std::memcpy(bounce_.get(), bytes.data() + offset, count);
+    TROUPE_RETURN_IF_ERROR(device_.Copy(static_cast<char*>(to) + offset, bounce_.get(),
+                                        static_cast<int64_t>(count), Stream::kCompute));
+    return Finish();
+  });
+}
+
+Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byte> bytes) {
+  TROUPE_CHECK(open_ == nullptr, "a value is read within a part of a step");
+  TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
+  const char* const from = preparation_.Address(value, buffer);
+  return InPieces(bytes.size(), [&](size_t offset, size_t count) {
+    TROUPE_RETURN_IF_ERROR(device_.Copy(bounce_.get(), from + offset, static_cast<int64_t>(count),
+                                        Stream::kCompute));
+    TROUPE_RETURN_IF_ERROR(Finish());
+    std::memcpy(bytes.data() + offset, bounce_.get(), count);
+    return OkStatus();
+  });
+}
+
+Status CudaExecutable::Finish() {
+  TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
+  return device_.Finish(finished_);
+}
+
+Status CudaExecutable::BeginPart(StepPart part) {
+  TROUPE_CHECK(open_ == nullptr, "a part of a step begins within another");
+  if (observer_ != nullptr) return OkStatus();
+  open_ = &parts_[static_cast<size_t>(part)];
+  open_->calls.Restart();
+  if (open_->runs < 2) return OkStatus();
+  return device_.Finish(open_->uploaded[static_cast<size_t>(open_->runs % 2)]);
+}
+
+void CudaExecutable::Stage(Part* part, int64_t offset, std::span<const std::byte> bytes) {
+  if (part->runs == 0) {
+    part->first_bytes.resize(static_cast<size_t>(part->calls.bytes()));
+    std::ranges::copy(bytes, part->first_bytes.begin() + static_cast<std::ptrdiff_t>(offset));
+    return;
+  }
+  char* const staged = part->pinned[static_cast<size_t>(part->runs % 2)].get();
+  std::memcpy(staged + offset, bytes.data(), bytes.size());
+}
+
+Status CudaExecutable::EndPart() {
+  if (open_ == nullptr) return OkStatus();
+  Part& part = *std::exchange(open_, nullptr);
+  TROUPE_RETURN_IF_ERROR(part.calls.Close());
+  if (part.runs == 0) TROUPE_RETURN_IF_ERROR(Allocate(&part));
+  const auto turn = static_cast<size_t>(part.runs++ % 2);
+  if (part.calls.bytes() > 0) {
+    TROUPE_RETURN_IF_ERROR(device_.Copy(part.staged.get(), part.pinned[turn].get(),
+                                        part.calls.bytes(), Stream::kCompute));
+    TROUPE_RETURN_IF_ERROR(device_.Record(part.uploaded[turn], Stream::kCompute));
+  }
+  if (part.runs == 1) {
+    if (Status captured = Capture(&part); !captured.ok()) {
+      fallbacks_.push_back(
+          fmt::format("graph of a step's part: launches one by one: {}", Message(captured)));
+    }
+  }
+  return part.graph ? device_.LaunchGraph(*part.graph) : EnqueueCalls(part);
+}
+
+Status CudaExecutable::Allocate(Part* part) {
+  const int64_t bytes = part->calls.bytes();
+  if (bytes == 0) return OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(part->staged, device_.Allocate(bytes));
+  for (int turn = 0; turn < 2; ++turn) {
+    TROUPE_ASSIGN_OR_RETURN(part->pinned[turn], device_.AllocatePinned(bytes));
+    TROUPE_ASSIGN_OR_RETURN(part->uploaded[turn], device_.MakeEvent());
+  }
+  std::memcpy(part->pinned[0].get(), part->first_bytes.data(), part->first_bytes.size());
+  part->first_bytes = {};
+  return OkStatus();
+}
+
+Status CudaExecutable::EnqueueCalls(const Part& part) {
+  for (const StepCall& call : part.calls.calls()) {
+    switch (call.kind) {
+      case StepCall::Kind::kRun:
+        TROUPE_RETURN_IF_ERROR(Run(call.chunk_index, call.piece, call.buffer, call.options));
+        break;
+      case StepCall::Kind::kRunUpdate:
+        TROUPE_RETURN_IF_ERROR(RunUpdate());
+        break;
+      case StepCall::Kind::kWrite:
+        TROUPE_RETURN_IF_ERROR(device_.Copy(Address(call.value, call.buffer),
+                                            part.staged.get() + call.offset, call.bytes,
+                                            Stream::kCompute));
+        break;
+    }
+  }
+  return OkStatus();
+}
+
+Status CudaExecutable::Capture(Part* part) {
+  TROUPE_RETURN_IF_ERROR(device_.BeginCapture());
+  const Status enqueued = EnqueueCalls(*part);
+  const StatusOr<Graph> graph = device_.EndCapture();
+  TROUPE_RETURN_IF_ERROR(enqueued);
+  TROUPE_RETURN_IF_ERROR(graph.status());
+  part->graph = *graph;
+  return OkStatus();
+}
+
+}  // namespace troupe::kernels::cuda

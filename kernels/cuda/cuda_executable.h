@@ -1,0 +1,105 @@
+// A program prepared for a GPU.
+#ifndef TROUPE_KERNELS_CUDA_CUDA_EXECUTABLE_H_
+#define TROUPE_KERNELS_CUDA_CUDA_EXECUTABLE_H_
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/preparation.h"
+#include "kernels/cuda/step_calls.h"
+#include "kernels/op_sequence.h"
+
+namespace troupe::kernels::cuda {
+
+class CudaExecutable : public Executable {
+ public:
+  // All outlive this. `fallbacks` is told what runs on other than the best there is, by Prepare and in the first run
+  // of each part of a step.
+  CudaExecutable(const model::Program& program, const model::MemoryPlan& plan, Device& device,
+                 ProductLibrary* products, const FindCommunicator& find_communicator,
+                 const MakeDeviceCommunicator& make_communicator,
+                 std::vector<std::string>* fallbacks);
+  // Waits for what is under way.
+  ~CudaExecutable() override;
+
+  Status Prepare();
+
+  void Observe(OperationObserver* observer) override { observer_ = observer; }
+  Status Connect() override;
+  Status BeginPart(StepPart part) override;
+  Status EndPart() override;
+  Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
+  Status RunUpdate() override;
+  Status RunInitialize() override;
+  void* Address(model::ValueId value, int buffer) override {
+    return preparation_.Address(value, buffer);
+  }
+  Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
+  Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override;
+  const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Instruction {
+    std::string name;
+    bool gradient_in_forward = false;
+    bool last_microbatch = false;
+    Overwrites overwrites = Overwrites::kNever;
+    std::array<Commands, 2> commands;  // by whether it accumulates; those that never come are empty
+  };
+  using Instructions = std::vector<Instruction>;
+
+  // A part of a step that was run before.
+  struct Part {
+    StepCalls calls;
+    DeviceMemory staged;                  // the bytes of its writes, on the device
+    std::array<DeviceMemory, 2> pinned;   // and on their way to it, by turns
+    std::array<Event, 2> uploaded{};
+    int64_t runs = 0;                     // that are over
+    std::vector<std::byte> first_bytes;   // of the first run
+    std::optional<Graph> graph;           // absent: the device could not capture it
+  };
+
+  StatusOr<Instructions> Make(const std::vector<model::Op>& ops, int buffer);
+  Status EnqueueAll(const Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
+                    const RunOptions& options);
+  // Puts the bytes of a write where the run at hand has them.
+  void Stage(Part* part, int64_t offset, std::span<const std::byte> bytes);
+  Status Allocate(Part* part);
+  // Hands over what `part` holds. Its bytes lie in `staged`.
+  Status EnqueueCalls(const Part& part);
+  Status Capture(Part* part);
+  Status CheckSize(model::ValueId value, size_t bytes) const;
+  // Between memory of the host and of the device, at once.
+  Status Upload(void* to, std::span<const std::byte> bytes);
+  // Until all that was put onto the compute stream is over.
+  Status Finish();
+  const model::Program& program_;
+  const model::MemoryPlan& plan_;
+  Device& device_;
+  const FindCommunicator find_communicator_;
+  const MakeDeviceCommunicator make_communicator_;
+  std::map<Communicator*, std::unique_ptr<DeviceCommunicator>> communicators_;
+  Preparation preparation_;
+  std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
+  Instructions update_;
+  Instructions initialize_;
+  DeviceMemory bounce_;  // pinned: what Write and Read move
+  Event finished_ = 0;
+  std::array<Part, kStepParts> parts_;
+  Part* open_ = nullptr;  // whose calls are kept, not done
+  std::vector<std::string>& fallbacks_;
+  std::atomic<const char*> current_ = "";
+  OperationObserver* observer_ = nullptr;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_CUDA_EXECUTABLE_H_

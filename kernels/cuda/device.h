@@ -1,0 +1,67 @@
+// A GPU as our CUDA backend sees it: memory, streams, events, kernels, graphs. The seam between what is to be done, which
+// is computed anywhere, and the driver.
+//
+// What a function puts onto a stream is done in the order of that stream; streams know of each other by events alone.
+// Thread-safety: one thread at a time.
+#ifndef TROUPE_KERNELS_CUDA_DEVICE_H_
+#define TROUPE_KERNELS_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+enum class Stream : uint8_t { kCompute, kCommunication, kCopy };
+inline constexpr int kStreams = 3;
+const char* Name(Stream stream);  // "compute"
+
+// Given back to the device when destroyed, which must outlive it.
+using DeviceMemory = std::unique_ptr<char, std::function<void(char*)>>;
+
+// A mark on a stream; made by Device::MakeEvent.
+using Event = int;
+// Work that was captured; made by Device::EndCapture.
+using Graph = int;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // Model, driver and libraries, part of a frozen plan.
+  virtual std::string description() const = 0;
+
+  // Filled with 0, aligned to 256. RESOURCE_EXHAUSTED names the bytes that could not be had.
+  virtual StatusOr<DeviceMemory> Allocate(int64_t bytes) = 0;
+  // Of the host, where copies need not wait for each other.
+  virtual StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) = 0;
+
+  virtual Status Launch(const KernelLaunch& launch, Stream stream) = 0;
+  // Between any two of device memory and pinned memory, which do not overlap.
+  virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;
+
+  virtual StatusOr<Event> MakeEvent() = 0;
+  // `event` is what has been put onto `stream` so far.
+  virtual Status Record(Event event, Stream stream) = 0;
+  // What is put onto `stream` from now on waits for what `event` is now; nothing where it was never recorded.
+  virtual Status WaitFor(Event event, Stream stream) = 0;
+
+  // From here to EndCapture what is put onto the compute stream, and onto streams that wait for what it holds, is not done
+  // but kept. REQUIRES: at the end the compute stream waits for all that was kept.
+  virtual Status BeginCapture() = 0;
+  virtual StatusOr<Graph> EndCapture() = 0;
+  // Onto the compute stream, as one.
+  virtual Status LaunchGraph(Graph graph) = 0;
+
+  // Returns when what `event` is now is over, or with the device's error. UNAVAILABLE after an abort of its collectives,
+  // DEADLINE_EXCEEDED at the device's limit for one wait.
+  virtual Status Finish(Event event) = 0;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_DEVICE_H_

@@ -1,0 +1,81 @@
+// A device of the host's memory, on which the emulator runs kernels: what tests run the CUDA backend on.
+//
+// Nothing is done before the host waits. Then streams take turns as `order` says, however events let them, so that a
+// missing wait shows: with kComputeFirst the compute stream runs as far ahead as it may, with kComputeLast it lags. Counts
+// what was asked of it.
+#ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
+#define TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device.h"
+
+namespace troupe::kernels::cuda::emulator {
+
+enum class StreamOrder : uint8_t { kComputeFirst, kComputeLast };
+
+class EmulatedDevice : public Device {
+ public:
+  explicit EmulatedDevice(StreamOrder order = StreamOrder::kComputeFirst) : order_(order) {}
+
+  std::string description() const override { return "emulated"; }
+  StatusOr<DeviceMemory> Allocate(int64_t bytes) override;
+  StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override { return Allocate(bytes); }
+  Status Launch(const KernelLaunch& launch, Stream stream) override;
+  Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
+  StatusOr<Event> MakeEvent() override;
+  Status Record(Event event, Stream stream) override;
+  Status WaitFor(Event event, Stream stream) override;
+  Status BeginCapture() override;
+  StatusOr<Graph> EndCapture() override;
+  Status LaunchGraph(Graph graph) override;
+  Status Finish(Event event) override;
+
+  // What no kernel does, such as a collective of the host.
+  Status Enqueue(std::string name, std::function<Status()> what, Stream stream);
+
+  // Launches outside of graphs.
+  int64_t launches() const { return launches_; }
+  int64_t graph_launches() const { return graph_launches_; }
+  // Finish of what was not over.
+  int64_t host_waits() const { return host_waits_; }
+  // The bytes of device memory and pinned memory that are held.
+  int64_t allocated_bytes() const { return allocated_bytes_; }
+  // A line for everything that a graph holds, in the order in which it was captured.
+  std::string ToText(Graph graph) const;
+
+ private:
+  struct Work {
+    Stream stream;
+    std::string name;
+    std::function<Status()> run;  // null: of an event
+    Event event = -1;
+    int64_t version = 0;  // of the event that is recorded or waited for
+    bool waits = false;
+  };
+  using Works = std::vector<Work>;
+
+  Status Add(Work work);
+  // Runs `works` until none is left, each stream in order. INTERNAL where streams wait for each other for ever.
+  Status RunAll(Works works);
+
+  const StreamOrder order_;
+  Works pending_;
+  bool capturing_ = false;
+  Works captured_;
+  std::vector<Works> graphs_;
+  struct EventState {
+    int64_t recorded = 0;  // versions put onto a stream
+    int64_t over = 0;
+  };
+  std::vector<EventState> events_;
+  int64_t launches_ = 0, graph_launches_ = 0, host_waits_ = 0, allocated_bytes_ = 0;
+};
+
+}  // namespace troupe::kernels::cuda::emulator
+
+#endif  // TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_

@@ -1,0 +1,205 @@
+// The commands of each operation kind: one switch, and what its longer cases need. Every kind of the model has its line
+// here, so that a kind without a kernel does not compile.
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/preparation.h"
+#include "kernels/cuda/update.h"
+#include "kernels/op_sequence.h"
+#include "model/program/control_word.h"
+
+namespace troupe::kernels::cuda {
+
+using model::Op;
+using model::OpKind;
+using model::ValueId;
+
+Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool accumulate) {
+  const auto in = [&](size_t i) { return Address(op.inputs[i], buffer); };
+  const auto out = [&](size_t i) { return Address(op.outputs[i], buffer); };
+  const auto launch = [&](const KernelLaunch& kernel) {
+    commands->push_back({Stream::kCompute, kernel});
+    return OkStatus();
+  };
+  const OpArguments arguments(program_, op, [&](ValueId value) { return Address(value, buffer); });
+  const bool bfloat16 = arguments.bfloat16();
+  switch (op.kind) {
+    case OpKind::kEmbedding:
+      return launch(Embedding(arguments.Embedding(), bfloat16));
+    case OpKind::kEmbeddingGrad: {
+      EmbeddingGradArgs args = arguments.EmbeddingGrad();
+      args.accumulate = accumulate;
+      void* const scratch = TakeBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
+      launch(ListEmbeddingRows(args, scratch)).IgnoreError();
+      return launch(EmbeddingGrad(args, scratch, bfloat16));
+    }
+    case OpKind::kRmsNorm:
+    case OpKind::kAddRmsNorm:
+      return launch(RmsNorm(arguments.RmsNorm(), bfloat16));
+    case OpKind::kRmsNormGrad: {
+      RmsNormGradArgs args = arguments.RmsNormGrad();
+      args.accumulate = accumulate;
+      args.partial = Take<float>(RmsNormGradBlocks(args.rows) * args.hidden);
+      launch(RmsNormGrad(args, bfloat16)).IgnoreError();
+      return launch(RmsNormGradFinish(args));
+    }
+    case OpKind::kAdd:
+      return launch(Add(arguments.Add(), bfloat16));
+    case OpKind::kMatmul:
+    case OpKind::kMatmulGradInput:
+    case OpKind::kMatmulGradWeight:
+      return AddProduct(commands, op, arguments, accumulate);
+    case OpKind::kRope: {
+      RopeArgs args = arguments.Rope();
+      rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
+                         arena_.get() + layout_.bytes(), &args);
+      return launch(Rope(args, bfloat16));
+    }
+    case OpKind::kDropout:
+      return launch(Dropout(arguments.Dropout(), bfloat16));
+    case OpKind::kSplitHeads:
+    case OpKind::kJoinHeads:
+      return launch(SplitHeads(arguments.SplitHeads()));
+    case OpKind::kSwiGlu:
+      return launch(SwiGlu(arguments.SwiGlu(), bfloat16));
+    case OpKind::kSwiGluGrad:
+      return launch(SwiGluGrad(arguments.SwiGluGrad(), bfloat16));
+    case OpKind::kSoftmaxStats:
+      return launch(SoftmaxStats(arguments.SoftmaxStats(), bfloat16));
+    case OpKind::kSoftmaxStatsGrad:
+      return launch(SoftmaxStatsGrad(arguments.SoftmaxStatsGrad(), bfloat16));
+    case OpKind::kSoftmaxRescale:
+    case OpKind::kSoftmaxRescaleGrad:
+      return launch(SoftmaxRescale(arguments.SoftmaxRescale()));
+    case OpKind::kCrossEntropy: {
+      CrossEntropyArgs args = arguments.CrossEntropy();
+      args.accumulate = accumulate;
+      return launch(CrossEntropy(args));
+    }
+    case OpKind::kCrossEntropyGrad:
+      return launch(CrossEntropyGrad(arguments.CrossEntropyGrad()));
+    case OpKind::kCopy:
+      AddCopy(commands, in(0), out(0), program_.value(op.inputs[0]).bytes());
+      return OkStatus();
+    case OpKind::kAccumulate: {
+      AccumulateArgs args = arguments.Accumulate();
+      args.accumulate = accumulate;
+      return launch(Accumulate(args));
+    }
+    case OpKind::kCast:
+      return launch(Cast(arguments.Cast()));
+    case OpKind::kPermute:
+      return launch(Permute(arguments.Permute(), bfloat16));
+    case OpKind::kPermuteGrad:
+    case OpKind::kCombine:
+      return launch(Combine(arguments.Combine(), bfloat16));
+    case OpKind::kCombineGrad:
+      return launch(CombineGrad(arguments.CombineGrad(), bfloat16));
+    case OpKind::kAllReduce:
+    case OpKind::kReduceScatter:
+    case OpKind::kAllGather:
+    case OpKind::kAllToAll:
+    case OpKind::kShift:
+    case OpKind::kExchangeHeads:
+    case OpKind::kRelayout:
+    case OpKind::kGatherRouted:
+    case OpKind::kScatterRouted:
+      return AddCollective(commands, op, buffer);
+    case OpKind::kWait: {
+      const auto begun = under_way_.find(op.inputs[0]);
+      if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+      commands->push_back({Stream::kCompute, WaitCommand{begun->second.second}});
+      return OkStatus();
+    }
+    case OpKind::kControlTotals:
+      return launch(ControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
+                                  reinterpret_cast<const double*>(in(1)),
+                                  reinterpret_cast<double*>(in(0))));
+    case OpKind::kSumOfSquares:
+      AddSumOfSquares(commands, op);
+      return OkStatus();
+    case OpKind::kControlReduce:
+      return AddControlReduce(commands, op);
+    case OpKind::kAdamW:
+      AddAdamW(commands, op);
+      return OkStatus();
+  }
+  return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
+}
+
+Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArguments& arguments,
+                               bool accumulate) {
+  if (products_ != nullptr) {
+    const ProductShape shape = ProductShapeOf(program_, op);
+    auto found = library_products_.find(shape);
+    if (found == library_products_.end()) {
+      TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, products_->Prepare(shape));
+      if (product == nullptr) fallbacks_.push_back(OperationName(program_, op) + ": own kernel");
+      found = library_products_.emplace(shape, std::move(product)).first;
+    }
+    if (LibraryProduct* const product = found->second.get(); product != nullptr) {
+      const MatmulArgs args = arguments.Matmul();
+      void* const workspace = TakeBytes(product->workspace_bytes());
+      commands->push_back({Stream::kCompute, LibraryCommand{[=](Stream stream) {
+                             return product->Enqueue(args.a, args.b, args.c, accumulate, workspace,
+                                                     stream);
+                           }}});
+      return OkStatus();
+    }
+  }
+  MatmulArgs args = arguments.Matmul();
+  args.accumulate = accumulate;
+  commands->push_back({Stream::kCompute, Matmul(args)});
+  return OkStatus();
+}
+
+void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {
+  std::vector<GradientTensor> gradients;
+  std::vector<int64_t> counts;
+  for (size_t i = 1; i < op.inputs.size(); ++i) {
+    const int64_t count = program_.value(op.inputs[i]).elements();
+    gradients.push_back({reinterpret_cast<const float*>(Address(op.inputs[i], 0)), count});
+    counts.push_back(count);
+  }
+  const std::vector<UpdatePart> parts = UpdateParts(counts);
+  const auto num_parts = static_cast<int64_t>(parts.size());
+  const SumOfSquaresTensors args = {Table(gradients),
+                                    Table(parts),
+                                    num_parts,
+                                    Take<double>(num_parts),
+                                    reinterpret_cast<double*>(Address(op.inputs[0], 0)),
+                                    std::get<model::ControlAttributes>(op.attributes).rank};
+  if (num_parts > 0) commands->push_back({Stream::kCompute, SumOfSquares(args)});
+  commands->push_back({Stream::kCompute, SumOfSquaresFinish(args)});
+}
+
+void Preparation::AddAdamW(Commands* commands, const Op& op) {
+  const auto floats = [this](ValueId value) { return reinterpret_cast<float*>(Address(value, 0)); };
+  std::vector<AdamWTensor> tensors;
+  std::vector<int64_t> counts;
+  for (size_t p = 0; p < program_.parameters.size(); ++p) {
+    const model::ParameterEntry& entry = program_.parameters[p];
+    const bool copies = entry.compute_copy != entry.value;
+    const int64_t count = program_.value(entry.value).elements();
+    tensors.push_back({floats(entry.value), floats(entry.exp_avg), floats(entry.exp_avg_sq),
+                       floats(op.inputs[2 + p]), copies ? Address(entry.compute_copy, 0) : nullptr,
+                       count, entry.weight_decay});
+    counts.push_back(count);
+  }
+  const std::vector<UpdatePart> parts = UpdateParts(counts);
+  const auto& adamw = std::get<model::AdamWAttributes>(op.attributes);
+  const AdamWTensors args = {Table(tensors),
+                             Table(parts),
+                             static_cast<int64_t>(parts.size()),
+                             reinterpret_cast<const double*>(Address(op.inputs[0], 0)),
+                             floats(op.inputs[1]),
+                             adamw.beta1,
+                             adamw.beta2,
+                             adamw.eps,
+                             adamw.weight_decay,
+                             adamw.max_norm};
+  if (!parts.empty()) commands->push_back({Stream::kCompute, AdamW(args)});
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,109 @@
+// From the operations of a program to commands of a device, on one arena: values where the memory plan has them, then
+// tables that kernels read, then working memory that operations have one after the other.
+#ifndef TROUPE_KERNELS_CUDA_PREPARATION_H_
+#define TROUPE_KERNELS_CUDA_PREPARATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/device_communicator.h"
+#include "kernels/arena_layout.h"
+#include "kernels/cuda/command.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/product_library.h"
+#include "kernels/op_arguments.h"
+#include "kernels/rope_tables.h"
+#include "model/program/memory_plan.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::cuda {
+
+// Null where the group has one rank.
+using FindDeviceCommunicator = std::function<DeviceCommunicator*(const model::CollectiveGroup&)>;
+
+// Allocate, then any number of Make, then Finish.
+class Preparation {
+ public:
+  // The references outlive this; `products` may be null: our own kernels make them all.
+  Preparation(const model::Program& program, const model::MemoryPlan& plan, Device& device,
+              ProductLibrary* products, FindDeviceCommunicator find_communicator);
+
+  // Measures tables and working memory and allocates the arena. RESOURCE_EXHAUSTED names the bytes that cannot be had,
+  // UNIMPLEMENTED an operation that the backend does not have.
+  Status Allocate();
+
+  // The commands of `op` on one buffer. `accumulate`: of operations that do, whether onto what is there.
+  StatusOr<Commands> Make(const model::Op& op, int buffer, bool accumulate);
+
+  // Brings tables to the device, and returns when they are there.
+  Status Finish();
+
+  char* Address(model::ValueId value, int buffer) const {
+    return arena_.get() + layout_.OffsetOf(value, buffer);
+  }
+  int64_t arena_bytes() const { return layout_.bytes() + tables_bytes_ + working_bytes_; }
+  // "matmul x.y: own kernel": operations that the library does not make.
+  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+
+ private:
+  // Hands out `count` elements of working memory that the operation at hand has to itself.
+  template <typename T>
+  T* Take(int64_t count) {
+    return reinterpret_cast<T*>(TakeBytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  char* TakeBytes(int64_t bytes);
+  // The table of the operation at hand with these contents, on the device.
+  template <typename T>
+  const T* Table(const std::vector<T>& contents) {
+    return reinterpret_cast<const T*>(TableBytes(std::as_bytes(std::span(contents))));
+  }
+  const char* TableBytes(std::span<const std::byte> contents);
+
+  Status MakeInto(Commands* commands, const model::Op& op, int buffer, bool accumulate);
+  void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
+  Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
+                    bool accumulate);
+  Status AddCollective(Commands* commands, const model::Op& op, int buffer);
+  // Makes `enqueue` follow what is on the compute stream. The compute stream goes on without it where the operation is
+  // asynchronous, until its kWait.
+  Status AddCommunication(Commands* commands, const model::Op& op,
+                          std::function<Status(DeviceStream)> enqueue);
+  Status AddControlReduce(Commands* commands, const model::Op& op);
+  void AddSumOfSquares(Commands* commands, const model::Op& op);
+  void AddAdamW(Commands* commands, const model::Op& op);
+  int64_t Extent(model::ValueId value, size_t dim) const {
+    return program_.value(value).dims[dim].local;
+  }
+
+  const model::Program& program_;
+  Device& device_;
+  ProductLibrary* const products_;
+  const FindDeviceCommunicator find_communicator_;
+  const ArenaLayout layout_;
+  const RopeTables rope_tables_;
+
+  DeviceMemory arena_;           // null while it is being measured
+  std::vector<std::byte> tables_;  // their contents
+  int64_t tables_bytes_ = 0;
+  int64_t working_bytes_ = 0;  // the most that an operation takes
+  const model::Op* op_ = nullptr;  // at hand
+  int64_t taken_ = 0;              // of working memory by it
+  int tables_of_op_ = 0;
+  std::map<std::pair<const model::Op*, int>, int64_t> table_offsets_;
+  std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;
+  // By the first output of an asynchronous collective: begun, and over.
+  std::map<model::ValueId, std::pair<Event, Event>> under_way_;
+  std::vector<std::string> fallbacks_;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_PREPARATION_H_

@@ -1,0 +1,37 @@
+// Matrix products by a library of the device (cuBLASLt), each prepared once for its shape. Where a library has none for a
+// shape, our own kernel makes it, which a plan counts as a fall-back.
+#ifndef TROUPE_KERNELS_CUDA_PRODUCT_LIBRARY_H_
+#define TROUPE_KERNELS_CUDA_PRODUCT_LIBRARY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "kernels/cuda/device.h"
+#include "kernels/product_shape.h"
+
+namespace troupe::kernels::cuda {
+
+// A prepared product of kernels/product_shape.h: float32 accumulation; used by one thread at a time.
+class LibraryProduct {
+ public:
+  virtual ~LibraryProduct() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  // The algorithm, for receipts.
+  virtual std::string implementation() const = 0;
+  // `accumulate`: of weight gradients only. `workspace`: aligned to 256.
+  virtual Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
+                         Stream stream) = 0;
+};
+
+class ProductLibrary {
+ public:
+  virtual ~ProductLibrary() = default;
+  // Null where the library has no algorithm of `shape`.
+  virtual StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) = 0;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_PRODUCT_LIBRARY_H_
