@@ -45,8 +45,8 @@ std::vector<SourceFile> Sources() {
   for (const std::string& folder : kFolders) {
     if (!fs::exists(folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      const std::string extension = entry.path().extension();
-      if (extension != ".h" && extension != ".cc" && extension != ".proto") continue;
+      static const std::set<std::string> kExtensions = {".h", ".cc", ".cu", ".proto"};
+      if (!kExtensions.contains(entry.path().extension())) continue;
       SourceFile file{entry.path().generic_string(), {}};
       std::ifstream in(entry.path());
       for (std::string line; std::getline(in, line);) file.lines.push_back(line);
