@@ -24,25 +24,15 @@ TROUPE_DEVICE Words Draw(uint64_t key, Words c) {
   return c;
 }
 
-// The member functions of the rows, for the device.
-TROUPE_DEVICE int64_t At(const model::TensorRows& rows, int64_t row) {
-  return rows.block == 0 ? rows.first + row
-                         : rows.first + row / rows.block * rows.stride + row % rows.block;
-}
-TROUPE_DEVICE int64_t Position(const model::ContextRows& rows, int64_t row) {
-  return row < rows.chunk ? rows.head + row : rows.tail + row - rows.chunk;
-}
-
 template <typename T>
 TROUPE_KERNEL void DropoutKernel(DropoutArgs args) {
   const int64_t row = BlockIndex().x, hidden = args.hidden;
-  const int64_t whole_row = At(args.own, row);
+  const int64_t whole_row = args.own.At(row);
   const int32_t* sample = args.samples + whole_row / args.held.rows * 2;
   const T* x = static_cast<const T*>(args.x) + row * hidden;
   T* y = static_cast<T*>(args.y) + row * hidden;
   const bool draws = sample[0] != 0;  // not in an evaluation
-  const auto position =
-      static_cast<uint32_t>(Position(args.held, whole_row % args.held.rows));
+  const auto position = static_cast<uint32_t>(args.held.Position(whole_row % args.held.rows));
   // Group 16·b + i draws for the channels 64·b + 16·word + i.
   const int64_t groups = (hidden + 63) / 64 * 16;
   for (int64_t group = ThreadIndex(); group < groups; group += BlockThreads()) {

@@ -24,10 +24,10 @@ struct ContextRows {
   }
 
   // The position in the sample of row `row`.
-  int64_t Position(int64_t row) const { return row < chunk ? head + row : tail + row - chunk; }
+  constexpr int64_t Position(int64_t row) const { return row < chunk ? head + row : tail + row - chunk; }
 
   // How many of the rows lie before `position`.
-  int64_t CountBefore(int64_t position) const {
+  constexpr int64_t CountBefore(int64_t position) const {
     const int64_t of_head = std::clamp<int64_t>(position - head, 0, chunk);
     return of_head + std::clamp<int64_t>(position - tail, 0, rows - chunk);
   }
@@ -47,7 +47,7 @@ struct TensorRows {
   }
 
   // Where row `row` of those that it holds is among all.
-  int64_t At(int64_t row) const {
+  constexpr int64_t At(int64_t row) const {
     return block == 0 ? first + row : first + row / block * stride + row % block;
   }
 };
