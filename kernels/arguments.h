@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "model/program/context_rows.h"
+#include "model/program/router_attributes.h"
 
 namespace troupe::kernels {
 
@@ -148,6 +149,65 @@ struct RouterLogitsGradWeightArgs {
   float* dw;             // f[E,H]
   int64_t rows, hidden, experts;
   bool accumulate;
+};
+struct RouterTopKArgs {
+  const float* logits;  // f[R,E]
+  const float* bias;    // f[E] or null
+  float* weights;       // f[R,k]
+  int32_t* chosen;      // i[R,k]
+  int32_t* slots;       // i[R,k]
+  int32_t* counts;      // i[E]
+  int64_t rows;
+  model::RouterAttributes router;
+};
+struct RouterTopKGradArgs {
+  const float* dweights;  // f[R,k]
+  const float* logits;    // f[R,E]
+  const int32_t* chosen;  // i[R,k]
+  float* dlogits;         // f[R,E]
+  int64_t rows;
+  model::RouterAttributes router;
+};
+struct RouterLoadArgs {
+  const int32_t* chosen;  // i[R,k]
+  const float* weights;   // f[all rows of the tensor ranks]
+  float* load;            // f[B,E+1]
+  int64_t rows;           // R
+  int64_t samples;        // B
+  model::RouterAttributes router;
+};
+struct RouterSlotsArgs {
+  const int32_t* chosen;  // i[R,k] of all ranks
+  const int32_t* slots;   // i[R,k] of all ranks
+  int32_t* own;           // i[R,k]
+  int32_t* counts;        // i[L]
+  int64_t choices;        // R·k
+  model::RouterAttributes router;
+};
+struct RouterLossArgs {
+  const float* logits;      // f[R,E]
+  const float* own_load;    // f[B,E+1] of this rank's rows
+  const float* whole_load;  // f[B,E+1]
+  const int32_t* counts;    // i[E]
+  double* totals;           // d[3+E]
+  int64_t rows;
+  int64_t samples;
+  model::RouterAttributes router;
+  bool accumulate;
+};
+struct RouterLossGradArgs {
+  const float* logits;      // f[R,E]
+  const float* whole_load;  // f[B,E+1]
+  float* dlogits;           // f[R,E]
+  int64_t rows;
+  model::RouterAttributes router;
+};
+struct RouterBiasArgs {
+  const double* control;  // d[lanes]
+  const double* totals;   // d[3+E]
+  float* bias;            // f[E]
+  int64_t experts;
+  double rate;
 };
 struct PermuteArgs {
   const void* x;         // c[R,H]

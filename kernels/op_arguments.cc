@@ -210,7 +210,7 @@ SoftmaxRescaleArgs OpArguments::SoftmaxRescale() const {
 }
 
 CrossEntropyArgs OpArguments::CrossEntropy() const {
-  return {in_floats(0), in_floats(1),    in_floats(2), reinterpret_cast<double*>(out(0)),
+  return {in_floats(0), in_floats(1),    in_floats(2), out_doubles(0),
           in_extent(0, 0), false};
 }
 
@@ -236,6 +236,40 @@ RouterLogitsGradInputArgs OpArguments::RouterLogitsGradInput() const {
 RouterLogitsGradWeightArgs OpArguments::RouterLogitsGradWeight() const {
   return {in_floats(0),    in(1),           out_floats(0), in_extent(0, 0),
           in_extent(1, 1), in_extent(0, 1), false};
+}
+
+RouterTopKArgs OpArguments::RouterTopK() const {
+  return {in_floats(0), op_.inputs.size() > 1 ? in_floats(1) : nullptr,
+          out_floats(0), out_ints(1),
+          out_ints(2),  out_ints(3),
+          in_extent(0, 0), router()};
+}
+
+RouterTopKGradArgs OpArguments::RouterTopKGrad() const {
+  return {in_floats(0), in_floats(1), in_ints(2), out_floats(0), in_extent(1, 0), router()};
+}
+
+RouterLoadArgs OpArguments::RouterLoad() const {
+  return {in_ints(0),      in_floats(1),     out_floats(0),
+          in_extent(0, 0), out_extent(0, 0), router()};
+}
+
+RouterSlotsArgs OpArguments::RouterSlots() const {
+  return {in_ints(0), in_ints(1), out_ints(0), out_ints(1), elements(), router()};
+}
+
+RouterLossArgs OpArguments::RouterLoss() const {
+  return {in_floats(0),    in_floats(1),    in_floats(2), in_ints(3), out_doubles(0),
+          in_extent(0, 0), in_extent(1, 0), router(),     false};
+}
+
+RouterLossGradArgs OpArguments::RouterLossGrad() const {
+  return {in_floats(0), in_floats(1), out_floats(0), in_extent(0, 0), router()};
+}
+
+RouterBiasArgs OpArguments::RouterBias() const {
+  return {in_doubles(0), in_doubles(1), in_floats(2), in_extent(2, 0),
+          std::get<model::RouterBiasAttributes>(op_.attributes).rate};
 }
 
 PermuteArgs OpArguments::Permute() const {

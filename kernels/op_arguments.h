@@ -50,6 +50,13 @@ class OpArguments {
   RouterLogitsArgs RouterLogits() const;
   RouterLogitsGradInputArgs RouterLogitsGradInput() const;
   RouterLogitsGradWeightArgs RouterLogitsGradWeight() const;
+  RouterTopKArgs RouterTopK() const;
+  RouterTopKGradArgs RouterTopKGrad() const;
+  RouterLoadArgs RouterLoad() const;
+  RouterSlotsArgs RouterSlots() const;
+  RouterLossArgs RouterLoss() const;
+  RouterLossGradArgs RouterLossGrad() const;
+  RouterBiasArgs RouterBias() const;
   PermuteArgs Permute() const;
   CombineArgs Combine() const;  // kPermuteGrad too
   CombineGradArgs CombineGrad() const;
@@ -60,6 +67,9 @@ class OpArguments {
   float* in_floats(size_t i) const { return reinterpret_cast<float*>(in(i)); }
   float* out_floats(size_t i) const { return reinterpret_cast<float*>(out(i)); }
   int32_t* in_ints(size_t i) const { return reinterpret_cast<int32_t*>(in(i)); }
+  int32_t* out_ints(size_t i) const { return reinterpret_cast<int32_t*>(out(i)); }
+  double* in_doubles(size_t i) const { return reinterpret_cast<double*>(in(i)); }
+  double* out_doubles(size_t i) const { return reinterpret_cast<double*>(out(i)); }
   // Of input or output i.
   int64_t in_extent(size_t i, size_t dim) const { return Extent(op_.inputs[i], dim); }
   int64_t out_extent(size_t i, size_t dim) const { return Extent(op_.outputs[i], dim); }
@@ -68,6 +78,9 @@ class OpArguments {
   }
   int64_t vocab_offset() const {
     return std::get<model::VocabAttributes>(op_.attributes).vocab_offset;
+  }
+  const model::RouterAttributes& router() const {
+    return std::get<model::RouterAttributes>(op_.attributes);
   }
   // Of the compute dtype, which the op's first input has.
   int64_t element_bytes() const { return model::SizeOf(program_.value(op_.inputs[0]).dtype); }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "model/router_score.h"
 
 namespace troupe::model {
 
@@ -20,9 +21,6 @@ struct RopeScaling {
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 8192;
 };
-
-// How a router makes scores of its logits.
-enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
 
 // Block E.
 struct ExpertConfig {

@@ -82,7 +82,6 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   const auto in = [&](int i) { return Address(op.inputs[i], buffer); };
   const auto out = [&](int i) { return Address(op.outputs[i], buffer); };
   const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
-  const auto ints = [](char* address) { return reinterpret_cast<int32_t*>(address); };
   const OpArguments arguments(program_, op,
                               [&](ValueId value) { return Address(value, buffer); });
   const int column = arguments.bfloat16() ? 1 : 0;  // of the kernel table
@@ -209,64 +208,20 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(arguments.RouterLogitsGradWeight(),
                       kernels_.router_logits_grad_weight[column],
                       ThreadsFor(program_.value(op.inputs[1]).elements()), overwrites);
-    case OpKind::kRouterTopK: {
-      const RouterTopKArgs args{floats(in(0)),
-                                op.inputs.size() > 1 ? floats(in(1)) : nullptr,
-                                floats(out(0)),
-                                ints(out(1)),
-                                ints(out(2)),
-                                ints(out(3)),
-                                Extent(op.inputs[0], 0),
-                                std::get<model::RouterAttributes>(op.attributes)};
-      return OnKernel(args, &RouterTopK, 1);
-    }
-    case OpKind::kRouterTopKGrad: {
-      const RouterTopKGradArgs args{floats(in(0)),
-                                    floats(in(1)),
-                                    ints(in(2)),
-                                    floats(out(0)),
-                                    Extent(op.inputs[1], 0),
-                                    std::get<model::RouterAttributes>(op.attributes)};
-      return OnKernel(args, &RouterTopKGrad, 1);
-    }
-    case OpKind::kRouterLoad: {
-      const RouterLoadArgs args{ints(in(0)),
-                                floats(in(1)),
-                                floats(out(0)),
-                                Extent(op.inputs[0], 0),
-                                Extent(op.outputs[0], 0),
-                                std::get<model::RouterAttributes>(op.attributes)};
-      return OnKernel(args, &RouterLoad, 1);
-    }
-    case OpKind::kRouterSlots: {
-      const RouterSlotsArgs args{ints(in(0)), ints(in(1)), ints(out(0)), ints(out(1)), elements,
-                                 std::get<model::RouterAttributes>(op.attributes)};
-      return OnKernel(args, &RouterSlots, 1);
-    }
-    case OpKind::kRouterLoss: {
-      const RouterLossArgs args{floats(in(0)),
-                                floats(in(1)),
-                                floats(in(2)),
-                                ints(in(3)),
-                                reinterpret_cast<double*>(out(0)),
-                                Extent(op.inputs[0], 0),
-                                Extent(op.inputs[1], 0),
-                                std::get<model::RouterAttributes>(op.attributes),
-                                false};
-      return OnKernel(args, &RouterLoss, 1, overwrites);
-    }
-    case OpKind::kRouterLossGrad: {
-      const RouterLossGradArgs args{floats(in(0)), floats(in(1)), floats(out(0)),
-                                    Extent(op.inputs[0], 0),
-                                    std::get<model::RouterAttributes>(op.attributes)};
-      return OnKernel(args, &RouterLossGrad, 1);
-    }
+    case OpKind::kRouterTopK:
+      return OnKernel(arguments.RouterTopK(), &RouterTopK, 1);
+    case OpKind::kRouterTopKGrad:
+      return OnKernel(arguments.RouterTopKGrad(), &RouterTopKGrad, 1);
+    case OpKind::kRouterLoad:
+      return OnKernel(arguments.RouterLoad(), &RouterLoad, 1);
+    case OpKind::kRouterSlots:
+      return OnKernel(arguments.RouterSlots(), &RouterSlots, 1);
+    case OpKind::kRouterLoss:
+      return OnKernel(arguments.RouterLoss(), &RouterLoss, 1, overwrites);
+    case OpKind::kRouterLossGrad:
+      return OnKernel(arguments.RouterLossGrad(), &RouterLossGrad, 1);
     case OpKind::kRouterBias:
-      return MakeRouterBias(reinterpret_cast<const double*>(in(0)),
-                            reinterpret_cast<const double*>(in(1)) + model::kRouterLanes,
-                            Extent(op.inputs[2], 0),
-                            std::get<model::RouterBiasAttributes>(op.attributes).rate,
-                            floats(in(2)));
+      return OnKernel(arguments.RouterBias(), &RouterBias, 1);
     case OpKind::kPermute:
       return OnKernel(arguments.Permute(), kernels_.permute[column], threads);
     case OpKind::kPermuteGrad:

@@ -38,11 +38,6 @@ std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
                                        std::vector<AdamWEntry> entries, const KernelTable& kernels,
                                        int threads);
 
-// bias[e] += rate · sign(mean - routed[e]) of `experts`, unless the control word says that something
-// is not finite.
-std::unique_ptr<Instruction> MakeRouterBias(const double* control, const double* routed,
-                                            int64_t experts, double rate, float* bias);
-
 }  // namespace troupe::kernels::cpu
 
 #endif  // TROUPE_KERNELS_CPU_UPDATE_H_

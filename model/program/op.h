@@ -133,15 +133,15 @@
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "model/config.h"
+#include "model/program/collective_group.h"
 #include "model/program/context_rows.h"
-#include "model/program/placement.h"
+#include "model/program/router_attributes.h"
 #include "model/program/value.h"
 
 namespace troupe::model {
@@ -174,34 +174,6 @@ struct Mask {
 // Why a collective runs: metrics, watchdog, recorder and traces show it.
 enum class CollectivePurpose : uint8_t { kTensor, kSequence, kContext, kDispatch, kUnshard, kGradient, kPipe, kControl };
 const char* Name(CollectivePurpose purpose);
-
-// The ranks of a collective: an ordered set of axes (one flattened group), the stages that own a tied parameter
-// (with this rank's other coordinates), or all ranks.
-struct CollectiveGroup {
-  enum class Kind : uint8_t { kAxes, kOwners, kAll } kind = Kind::kAxes;
-  uint8_t axes = 0;  // bit a set: Axis a takes part
-  // Of a group with data_shard, where that axis is cut into runs of `run` neighbours (0: it is not): the ranks of one
-  // run, or those of one place in their runs.
-  enum class Part : uint8_t { kWhole, kWithin, kAcross } part = Part::kWhole;
-  int32_t run = 0;
-  auto operator<=>(const CollectiveGroup&) const = default;
-};
-// Ranks of a group; owners are two.
-int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
-// Which of them this rank is, in group order. REQUIRES: the group is of axes.
-int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group);
-inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
-
-// `group` of axes with data_shard, of one run of that axis or across its runs. REQUIRES: `run` divides its degree.
-CollectiveGroup WithinRun(CollectiveGroup group, int run);
-CollectiveGroup AcrossRuns(CollectiveGroup group, int run);
-// Does the rank at `a` meet that at `b` in such a group? REQUIRES: the group is of axes.
-bool AreInOneGroup(const CollectiveGroup& group, const PerAxis& a, const PerAxis& b);
-
-// "data_replicate+data_shard", "data_shard_within_2+expert", "data_shard_across_2", "owners", "all".
-std::string ToText(const CollectiveGroup& group);
-// The same of a group of axes, those of one rank left out.
-std::string AxisText(const PerAxis& degrees, const CollectiveGroup& group);
 
 struct NoAttributes {};
 struct NormAttributes { double eps; };
@@ -290,27 +262,6 @@ struct CollectiveAttributes {
   DType wire = DType::kFloat32;
 };
 struct ControlAttributes { int32_t rank; };  // this rank's number in the mesh
-struct RouterAttributes {
-  RouterScore score = RouterScore::kSoftmax;
-  bool normalise = true;     // weights over their sum
-  int64_t experts = 0;       // E
-  int64_t top_k = 0;         // k
-  int64_t tokens = 0;        // T of a whole sample
-  int64_t local_tokens = 0;  // of them those whose rows this rank has, or shares with its tensor ranks
-  int64_t first_row = 0;     // of this rank among the rows of its tensor ranks
-  int64_t capacity = 0;      // rows that an expert takes of this rank's tokens; 0: all
-  int64_t slots = 0;         // S
-  CollectiveGroup spread;    // of kRouterSlots: over which experts are spread
-  int64_t first_expert = 0;  // and those of this rank
-  int64_t local_experts = 0;
-  double aux_loss_coef = 0;  // of the auxiliary loss
-  double z_loss_coef = 0;
-  DType compute = DType::kFloat32;  // c
-};
-// Most experts of a router: kernels keep one token's scores on the stack.
-inline constexpr int64_t kMaxExperts = 1024;
-// Lanes of a router's totals before those of the experts.
-inline constexpr int kRouterLanes = 3;
 struct GroupedAttributes {
   int64_t experts = 0;        // E
   int64_t local_experts = 0;  // L

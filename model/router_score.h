@@ -1,0 +1,13 @@
+// How a router makes scores of its logits.
+#ifndef TROUPE_MODEL_ROUTER_SCORE_H_
+#define TROUPE_MODEL_ROUTER_SCORE_H_
+
+#include <cstdint>
+
+namespace troupe::model {
+
+enum class RouterScore : uint8_t { kSoftmax, kSigmoid };
+
+}  // namespace troupe::model
+
+#endif  // TROUPE_MODEL_ROUTER_SCORE_H_
