@@ -1,9 +1,11 @@
 #include "kernels/cuda/emulated/emulator.h"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,15 +21,25 @@ namespace {
 
 constexpr size_t kWarpThreads = 32;
 constexpr size_t kStackBytes = 128 << 10;
-constexpr size_t kExchangedBytes = 16;
 
 enum class State : uint8_t { kRunnable, kAtBlockBarrier, kAtWarpBarrier, kDone };
 
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes, zeros;
+};
+
 struct Fiber {
-  ucontext_t context;
+  ucontext_t context;  // where it begins
+  bool begun = false;
+  jmp_buf place;  // where it goes on
   char* stack = nullptr;
   State state = State::kDone;
-  alignas(kExchangedBytes) char slot[kExchangedBytes];  // what the others of its warp may read
+  // What the others of its warp may read. By turns: who writes one has passed the barrier at which all were done with it.
+  alignas(kExchangedBytes) char slots[2][kExchangedBytes];
+  int turn = 0;
+  std::deque<std::vector<Copy>> copies;  // groups, the last one open
 };
 
 // The block that this host thread runs.
@@ -78,16 +90,30 @@ class Block {
 
   static void Enter();
 
+  __attribute__((noinline)) static void Prepare(Fiber& fiber) {
+    ::getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack;
+    fiber.context.uc_stack.ss_size = kStackBytes;
+    fiber.context.uc_link = nullptr;
+    ::makecontext(&fiber.context, &Block::Enter, 0);
+    fiber.begun = false;
+    fiber.state = State::kRunnable;
+    fiber.copies.assign(1, {});
+  }
+
+  // Jumps, because swapcontext makes a system call.
+  __attribute__((noinline)) static void Jump(Fiber& fiber, jmp_buf& from) {
+    if (_setjmp(from) != 0) return;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    ::setcontext(&fiber.context);
+  }
+  __attribute__((noinline)) static void JumpBack(Fiber& fiber, jmp_buf& to) {
+    if (_setjmp(fiber.place) == 0) _longjmp(to, 1);
+  }
+
   void RunBlock() {
-    for (size_t i = 0; i < grid_.threads; ++i) {
-      Fiber& fiber = *fibers_[i];
-      ::getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack;
-      fiber.context.uc_stack.ss_size = kStackBytes;
-      fiber.context.uc_link = nullptr;
-      ::makecontext(&fiber.context, &Block::Enter, 0);
-      fiber.state = State::kRunnable;
-    }
+    for (size_t i = 0; i < grid_.threads; ++i) Prepare(*fibers_[i]);
     while (RunRunnable()) OpenBarriers();
   }
 
@@ -131,7 +157,7 @@ class Block {
     void* fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStackBytes);
 #endif
-    ::swapcontext(&scheduler_, &fiber.context);
+    Jump(fiber, scheduler_);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -144,7 +170,7 @@ class Block {
     __sanitizer_start_switch_fiber(ends ? nullptr : &fake_stack, scheduler_stack_,
                                    scheduler_stack_bytes_);
 #endif
-    ::swapcontext(&fiber.context, &scheduler_);
+    JumpBack(fiber, scheduler_);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
@@ -156,7 +182,7 @@ class Block {
   size_t current_ = 0;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<char> shared_;
-  ucontext_t scheduler_;
+  jmp_buf scheduler_;
 #if defined(__SANITIZE_ADDRESS__)
   const void* scheduler_stack_ = nullptr;
   size_t scheduler_stack_bytes_ = 0;
@@ -170,7 +196,11 @@ void Block::Enter() {
   __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_stack_, &block.scheduler_stack_bytes_);
 #endif
   (*block.body_)();
-  block.fibers_[block.current_]->state = State::kDone;
+  Fiber& fiber = *block.fibers_[block.current_];
+  for (const std::vector<Copy>& group : fiber.copies) {
+    TROUPE_CHECK(group.empty(), "a thread of a kernel ends before its copies");
+  }
+  fiber.state = State::kDone;
   block.SwitchToScheduler(/*ends=*/true);
 }
 
@@ -187,13 +217,51 @@ char* DynamicShared() { return block.shared(); }
 void SyncBlock() { block.WaitAt(State::kAtBlockBarrier); }
 void SyncWarp() { block.WaitAt(State::kAtWarpBarrier); }
 
+namespace {
+
+// After the barrier: the slots of the caller's warp.
+int Show(const void* value, size_t bytes) {
+  TROUPE_CHECK(bytes <= kExchangedBytes, "{} bytes do not fit through an exchange", bytes);
+  Fiber& fiber = block.fiber(block.current());
+  const int turn = fiber.turn;
+  fiber.turn ^= 1;
+  std::memcpy(fiber.slots[turn], value, bytes);
+  SyncWarp();
+  return turn;
+}
+
+}  // namespace
+
 void Exchange(void* value, size_t bytes, int lane) {
-  TROUPE_CHECK(bytes <= kExchangedBytes, "{} bytes do not fit through a shuffle", bytes);
   const size_t warp = block.current() / kWarpThreads * kWarpThreads;
-  std::memcpy(block.fiber(block.current()).slot, value, bytes);
-  SyncWarp();
-  std::memcpy(value, block.fiber(warp + static_cast<size_t>(lane)).slot, bytes);
-  SyncWarp();
+  const int turn = Show(value, bytes);
+  std::memcpy(value, block.fiber(warp + static_cast<size_t>(lane)).slots[turn], bytes);
+}
+
+void ExchangeAll(const void* value, size_t bytes, void* all) {
+  const size_t warp = block.current() / kWarpThreads * kWarpThreads;
+  const int turn = Show(value, bytes);
+  for (size_t lane = 0; lane < kWarpThreads; ++lane) {
+    std::memcpy(static_cast<char*>(all) + lane * bytes, block.fiber(warp + lane).slots[turn], bytes);
+  }
+}
+
+void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros) {
+  std::memset(to, 0xFF, bytes + zeros);
+  block.fiber(block.current()).copies.back().push_back({to, from, bytes, zeros});
+}
+
+void EndCopyGroup() { block.fiber(block.current()).copies.emplace_back(); }
+
+void WaitForCopies(int groups) {
+  auto& copies = block.fiber(block.current()).copies;
+  while (copies.size() > static_cast<size_t>(groups) + 1) {
+    for (const Copy& copy : copies.front()) {
+      std::memcpy(copy.to, copy.from, copy.bytes);
+      std::memset(static_cast<char*>(copy.to) + copy.bytes, 0, copy.zeros);
+    }
+    copies.pop_front();
+  }
 }
 
 }  // namespace troupe::kernels::cuda::emulator

@@ -6,6 +6,7 @@
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,8 +44,13 @@ inline int32_t AtomicAdd(int32_t* to, int32_t value) {
   return before;
 }
 
-// What lane `lane` of the caller's warp holds; every lane of the warp calls it with its own `value`, of at most 16 bytes.
+// What a value that lanes exchange may have at most.
+inline constexpr size_t kExchangedBytes = 32;
+
+// What lane `lane` of the caller's warp holds; every lane of the warp calls it with its own `value`.
 void Exchange(void* value, size_t bytes, int lane);
+// What each of them holds, one after the other, to `all`.
+void ExchangeAll(const void* value, size_t bytes, void* all);
 
 template <typename T>
 T ShuffleFrom(T value, int lane) {
@@ -55,6 +61,23 @@ template <typename T>
 T ShuffleXor(T value, int lanes) {
   return ShuffleFrom(value, static_cast<int>(ThreadIndex() % 32) ^ lanes);
 }
+
+template <typename T>
+std::array<T, 32> ValuesOfWarp(const T& value) {
+  static_assert(sizeof(T) <= kExchangedBytes);
+  std::array<T, 32> all;
+  ExchangeAll(&value, sizeof(T), all.data());
+  return all;
+}
+
+// Begins to copy `bytes` to `to` and clears the `zeros` bytes behind them. Done when the caller waits for it; until then
+// what is there is neither the old nor what will come, but all ones (as bfloat16 or float32: a NaN).
+void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros);
+// Those that the caller began since its last group are a group.
+void EndCopyGroup();
+// Until no more than `groups` of the caller's groups are under way, and they are its latest. It ends the process to leave
+// the kernel with copies that were never waited for.
+void WaitForCopies(int groups);
 
 }  // namespace troupe::kernels::cuda::emulator
 
