@@ -90,6 +90,52 @@ TEST_P(KernelTest, RoutersMatch) {
   }
 }
 
+TEST_P(KernelTest, RoutersOfManyRowsMatch) {
+  if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
+  constexpr int64_t kRows = 2500, kExperts = 33, kTopK = 4, kSamples = 2;
+  ReferenceBackend reference;
+  for (const int64_t capacity : {0, 290}) {
+    model::RouterAttributes router;
+    router.experts = kExperts;
+    router.top_k = kTopK;
+    router.tokens = router.local_tokens = 1300;
+    router.first_row = 50;
+    router.capacity = capacity;
+    router.first_expert = 1;
+    router.local_experts = 31;
+    router.aux_loss_coef = 0.3;
+    router.z_loss_coef = 0.2;
+    const TestValue logits{DType::kFloat32, {kRows, kExperts}, random_.Logits(kRows, kExperts)};
+    const TestOp top_k{OpKind::kRouterTopK,
+                       router,
+                       {logits},
+                       {Empty(DType::kFloat32, {kRows, kTopK}), Empty(DType::kInt32, {kRows, kTopK}),
+                        Empty(DType::kInt32, {kRows, kTopK}), Empty(DType::kInt32, {kExperts})}};
+    const TestResult choice = RunOp(*backend_, top_k), expected = RunOp(reference, top_k);
+    for (const int i : {1, 2, 3}) {
+      EXPECT_EQ(choice.outputs[i], expected.outputs[i]) << "output " << i;
+    }
+    const TestValue chosen{DType::kInt32, {kRows, kTopK}, expected.outputs[1]};
+    const TestOp slots{OpKind::kRouterSlots,
+                       router,
+                       {chosen, {DType::kInt32, {kRows, kTopK}, expected.outputs[2]}},
+                       {Empty(DType::kInt32, {kRows, kTopK}), Empty(DType::kInt32, {31})}};
+    EXPECT_EQ(RunOp(*backend_, slots).outputs, RunOp(reference, slots).outputs);
+    const TestOp load{OpKind::kRouterLoad,
+                      router,
+                      {chosen, {DType::kFloat32, {2600}, random_.Integers(2600, 0, 3)}},
+                      {Empty(DType::kFloat32, {kSamples, kExperts + 1})}};
+    const TestResult loads = RunOp(reference, load);
+    EXPECT_EQ(RunOp(*backend_, load).outputs, loads.outputs);
+    const TestValue whole{DType::kFloat32, {kSamples, kExperts + 1}, loads.outputs[0]};
+    ExpectEqual({OpKind::kRouterLoss,
+                 router,
+                 {logits, whole, whole, {DType::kInt32, {kExperts}, expected.outputs[3]}},
+                 {Random64({model::kRouterLanes + kExperts})}},
+                64);
+  }
+}
+
 TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
   if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
   constexpr double kRate = 0x1.0p-7;  // exact in both dtypes

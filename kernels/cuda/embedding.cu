@@ -1,5 +1,6 @@
 // Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: one block lists the
 // rows of every id in that order, then a block for each id adds them up.
+#include "kernels/cuda/block_scan.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -31,30 +32,6 @@ struct ListedEmbeddingGradArgs {
   int32_t* order;  // i[R]
 };
 
-// In the place of each of the values the sum of those before it. All threads of the block have equal parts of them.
-TROUPE_DEVICE void ExclusiveScan(int32_t* values, int64_t count, int32_t* shared) {
-  const int own = static_cast<int>(ThreadIndex());
-  const int64_t part = (count + kListThreads - 1) / kListThreads;
-  const int64_t begin = own * part;
-  const int64_t end = begin + part < count ? begin + part : count;
-  int32_t sum = 0;
-  for (int64_t i = begin; i < end; ++i) sum += values[i];
-  shared[own] = sum;
-  for (int distance = 1; distance < kListThreads; distance *= 2) {
-    SyncBlock();
-    const int32_t before = own >= distance ? shared[own - distance] : 0;
-    SyncBlock();
-    shared[own] += before;
-  }
-  sum = shared[own] - sum;
-  for (int64_t i = begin; i < end; ++i) {
-    const int32_t value = values[i];
-    values[i] = sum;
-    sum += value;
-  }
-  SyncBlock();
-}
-
 TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
   TROUPE_SHARED int32_t shared[kListThreads];
   const EmbeddingGradArgs& args = listed.args;
@@ -69,7 +46,7 @@ TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
     if (const int64_t id = id_of(row); id >= 0) AtomicAdd(listed.ends + id, 1);
   }
   SyncBlock();
-  ExclusiveScan(listed.ends, args.vocabulary, shared);
+  ExclusiveScan<kListThreads>(listed.ends, args.vocabulary, shared);
   // A tile of rows after the other: each goes behind those of its id in earlier tiles and earlier in its own.
   for (int64_t first = 0; first < args.rows; first += kListThreads) {
     const int64_t id = id_of(first + own);

@@ -4,6 +4,7 @@
 #ifndef TROUPE_KERNELS_CUDA_KERNELS_H_
 #define TROUPE_KERNELS_CUDA_KERNELS_H_
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/arguments.h"
@@ -39,6 +40,19 @@ KernelLaunch SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, bool bfloat16);
 KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args);
 KernelLaunch CrossEntropy(const CrossEntropyArgs& args);
 KernelLaunch CrossEntropyGrad(const CrossEntropyGradArgs& args);
+
+// Several launches: one after the other. Scratch is of as many bytes as the function of its name says.
+int64_t RouterTopKScratchBytes(const RouterTopKArgs& args);
+std::array<KernelLaunch, 4> RouterTopK(const RouterTopKArgs& args, void* scratch);
+KernelLaunch RouterTopKGrad(const RouterTopKGradArgs& args);
+int64_t RouterLoadScratchBytes(const RouterLoadArgs& args);
+std::array<KernelLaunch, 2> RouterLoad(const RouterLoadArgs& args, void* scratch);
+int64_t RouterSlotsScratchBytes(const RouterSlotsArgs& args);
+std::array<KernelLaunch, 3> RouterSlots(const RouterSlotsArgs& args, void* scratch);
+int64_t RouterLossScratchBytes(int64_t rows);
+std::array<KernelLaunch, 2> RouterLoss(const RouterLossArgs& args, void* scratch);
+KernelLaunch RouterLossGrad(const RouterLossGradArgs& args);
+KernelLaunch RouterBias(const RouterBiasArgs& args);
 
 KernelLaunch Permute(const PermuteArgs& args, bool bfloat16);
 KernelLaunch Combine(const CombineArgs& args, bool bfloat16);

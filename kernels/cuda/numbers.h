@@ -49,7 +49,9 @@ struct alignas(N * sizeof(T)) Pack {
 template <typename T>
 inline constexpr int kPack = 16 / sizeof(T);
 
-TROUPE_DEVICE float WarpSum(float value) {
+// Of float or double, on every lane.
+template <typename T>
+TROUPE_DEVICE T WarpSum(T value) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += ShuffleXor(value, lanes);
   return value;
 }

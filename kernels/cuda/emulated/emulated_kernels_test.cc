@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/emulated/launch.h"
@@ -135,6 +136,32 @@ class EmulatedExecutable : public Executable {
       case OpKind::kCrossEntropyGrad:
         Launch(cuda::CrossEntropyGrad(arguments.CrossEntropyGrad()));
         return OkStatus();
+      case OpKind::kRouterTopK: {
+        const RouterTopKArgs args = arguments.RouterTopK();
+        return LaunchAll(cuda::RouterTopK(args, Scratch(cuda::RouterTopKScratchBytes(args))));
+      }
+      case OpKind::kRouterTopKGrad:
+        Launch(cuda::RouterTopKGrad(arguments.RouterTopKGrad()));
+        return OkStatus();
+      case OpKind::kRouterLoad: {
+        const RouterLoadArgs args = arguments.RouterLoad();
+        return LaunchAll(cuda::RouterLoad(args, Scratch(cuda::RouterLoadScratchBytes(args))));
+      }
+      case OpKind::kRouterSlots: {
+        const RouterSlotsArgs args = arguments.RouterSlots();
+        return LaunchAll(cuda::RouterSlots(args, Scratch(cuda::RouterSlotsScratchBytes(args))));
+      }
+      case OpKind::kRouterLoss: {
+        RouterLossArgs args = arguments.RouterLoss();
+        args.accumulate = accumulates;
+        return LaunchAll(cuda::RouterLoss(args, Scratch(cuda::RouterLossScratchBytes(args.rows))));
+      }
+      case OpKind::kRouterLossGrad:
+        Launch(cuda::RouterLossGrad(arguments.RouterLossGrad()));
+        return OkStatus();
+      case OpKind::kRouterBias:
+        Launch(cuda::RouterBias(arguments.RouterBias()));
+        return OkStatus();
       case OpKind::kPermute:
         Launch(cuda::Permute(arguments.Permute(), bfloat16));
         return OkStatus();
@@ -148,6 +175,16 @@ class EmulatedExecutable : public Executable {
       default:
         return Internal("{} is not under test", model::Name(op.kind));
     }
+  }
+
+  // Until the next operation; not a number wherever a kernel reads what none wrote.
+  void* Scratch(int64_t bytes) {
+    scratch_.assign(static_cast<size_t>(bytes + 7) / 8, NAN);
+    return scratch_.data();
+  }
+  static Status LaunchAll(std::span<const cuda::KernelLaunch> launches) {
+    for (const cuda::KernelLaunch& launch : launches) Launch(launch);
+    return OkStatus();
   }
 
   // Half of the positions lie beyond the table.
@@ -176,6 +213,7 @@ class EmulatedExecutable : public Executable {
   const model::Program& program_;
   const model::MemoryPlan& plan_;
   std::vector<std::byte> memory_;
+  std::vector<double> scratch_;
 };
 
 class EmulatedBackend : public Backend {
