@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -30,7 +30,10 @@ struct WaitCommand {
 };
 
 struct Command {
-  Stream stream = Stream::kCompute;
+  template <typename What>
+  Command(Stream on, What&& does) : stream(on), what(std::forward<What>(does)) {}
+
+  Stream stream;
   std::variant<KernelLaunch, CopyCommand, LibraryCommand, RecordCommand, WaitCommand> what;
 };
 using Commands = std::vector<Command>;

@@ -35,7 +35,7 @@ class Device {
   // Model, driver and libraries, part of a frozen plan.
   virtual std::string description() const = 0;
 
-  // Filled with 0, aligned to 256. RESOURCE_EXHAUSTED names the bytes that could not be had.
+  // Of any contents, aligned to 256. RESOURCE_EXHAUSTED names the bytes that could not be had.
   virtual StatusOr<DeviceMemory> Allocate(int64_t bytes) = 0;
   // Of the host, where copies need not wait for each other.
   virtual StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) = 0;
@@ -43,6 +43,9 @@ class Device {
   virtual Status Launch(const KernelLaunch& launch, Stream stream) = 0;
   // Between any two of device memory and pinned memory, which do not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;
+
+  // Fills device memory with 0.
+  virtual Status Clear(void* to, int64_t bytes, Stream stream) = 0;
 
   virtual StatusOr<Event> MakeEvent() = 0;
   // `event` is what has been put onto `stream` so far.

@@ -39,13 +39,14 @@ Status Preparation::AddCommunication(Commands* commands, const Op& op,
     found = under_way_.emplace(key, std::pair(begun, over)).first;
   }
   const auto [begun, over] = found->second;
-  commands->push_back({Stream::kCompute, RecordCommand{begun}});
-  commands->push_back({Stream::kCommunication, WaitCommand{begun}});
-  commands->push_back({Stream::kCommunication, LibraryCommand{[enqueue = std::move(enqueue)](Stream stream) {
-                         return enqueue(static_cast<DeviceStream>(stream));
-                       }}});
-  commands->push_back({Stream::kCommunication, RecordCommand{over}});
-  if (!op.asynchronous) commands->push_back({Stream::kCompute, WaitCommand{over}});
+  commands->emplace_back(Stream::kCompute, RecordCommand{begun});
+  commands->emplace_back(Stream::kCommunication, WaitCommand{begun});
+  const auto on_stream = [enqueue = std::move(enqueue)](Stream stream) {
+    return enqueue(static_cast<DeviceStream>(stream));
+  };
+  commands->emplace_back(Stream::kCommunication, LibraryCommand{on_stream});
+  commands->emplace_back(Stream::kCommunication, RecordCommand{over});
+  if (!op.asynchronous) commands->emplace_back(Stream::kCompute, WaitCommand{over});
   return OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // The commands of each operation kind: one switch, and what its longer cases need. Every kind of the model has its line
 // here, so that a kind without a kernel does not compile.
-#include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "kernels/cuda/kernels.h"
@@ -18,10 +19,11 @@ using model::ValueId;
 Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool accumulate) {
   const auto in = [&](size_t i) { return Address(op.inputs[i], buffer); };
   const auto out = [&](size_t i) { return Address(op.outputs[i], buffer); };
-  const auto launch = [&](const KernelLaunch& kernel) {
-    commands->push_back({Stream::kCompute, kernel});
+  const auto launch_all = [&](std::span<const KernelLaunch> kernels) {
+    for (const KernelLaunch& kernel : kernels) commands->emplace_back(Stream::kCompute, kernel);
     return OkStatus();
   };
+  const auto launch = [&](const KernelLaunch& kernel) { return launch_all({&kernel, 1}); };
   const OpArguments arguments(program_, op, [&](ValueId value) { return Address(value, buffer); });
   const bool bfloat16 = arguments.bfloat16();
   switch (op.kind) {
@@ -31,8 +33,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       EmbeddingGradArgs args = arguments.EmbeddingGrad();
       args.accumulate = accumulate;
       void* const scratch = TakeBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
-      launch(ListEmbeddingRows(args, scratch)).IgnoreError();
-      return launch(EmbeddingGrad(args, scratch, bfloat16));
+      return launch_all(std::array{ListEmbeddingRows(args, scratch), EmbeddingGrad(args, scratch, bfloat16)});
     }
     case OpKind::kRmsNorm:
     case OpKind::kAddRmsNorm:
@@ -41,15 +42,14 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       RmsNormGradArgs args = arguments.RmsNormGrad();
       args.accumulate = accumulate;
       args.partial = Take<float>(RmsNormGradBlocks(args.rows) * args.hidden);
-      launch(RmsNormGrad(args, bfloat16)).IgnoreError();
-      return launch(RmsNormGradFinish(args));
+      return launch_all(std::array{RmsNormGrad(args, bfloat16), RmsNormGradFinish(args)});
     }
     case OpKind::kAdd:
       return launch(Add(arguments.Add(), bfloat16));
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return AddProduct(commands, op, arguments, accumulate);
+      return AddProduct(commands, op, buffer, accumulate);
     case OpKind::kRope: {
       RopeArgs args = arguments.Rope();
       rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
@@ -89,6 +89,29 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     }
     case OpKind::kCast:
       return launch(Cast(arguments.Cast()));
+    case OpKind::kRouterTopK: {
+      const RouterTopKArgs args = arguments.RouterTopK();
+      return launch_all(RouterTopK(args, TakeBytes(RouterTopKScratchBytes(args))));
+    }
+    case OpKind::kRouterTopKGrad:
+      return launch(RouterTopKGrad(arguments.RouterTopKGrad()));
+    case OpKind::kRouterLoad: {
+      const RouterLoadArgs args = arguments.RouterLoad();
+      return launch_all(RouterLoad(args, TakeBytes(RouterLoadScratchBytes(args))));
+    }
+    case OpKind::kRouterSlots: {
+      const RouterSlotsArgs args = arguments.RouterSlots();
+      return launch_all(RouterSlots(args, TakeBytes(RouterSlotsScratchBytes(args))));
+    }
+    case OpKind::kRouterLoss: {
+      RouterLossArgs args = arguments.RouterLoss();
+      args.accumulate = accumulate;
+      return launch_all(RouterLoss(args, TakeBytes(RouterLossScratchBytes(args.rows))));
+    }
+    case OpKind::kRouterLossGrad:
+      return launch(RouterLossGrad(arguments.RouterLossGrad()));
+    case OpKind::kRouterBias:
+      return launch(RouterBias(arguments.RouterBias()));
     case OpKind::kPermute:
       return launch(Permute(arguments.Permute(), bfloat16));
     case OpKind::kPermuteGrad:
@@ -109,7 +132,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kWait: {
       const auto begun = under_way_.find(op.inputs[0]);
       if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
-      commands->push_back({Stream::kCompute, WaitCommand{begun->second.second}});
+      commands->emplace_back(Stream::kCompute, WaitCommand{begun->second.second});
       return OkStatus();
     }
     case OpKind::kControlTotals:
@@ -124,34 +147,38 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kAdamW:
       AddAdamW(commands, op);
       return OkStatus();
+    default: return Unimplemented("not yet");
   }
   return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
 }
 
-Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArguments& arguments,
-                               bool accumulate) {
-  if (products_ != nullptr) {
-    const ProductShape shape = ProductShapeOf(program_, op);
-    auto found = library_products_.find(shape);
-    if (found == library_products_.end()) {
-      TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, products_->Prepare(shape));
-      if (product == nullptr) fallbacks_.push_back(OperationName(program_, op) + ": own kernel");
-      found = library_products_.emplace(shape, std::move(product)).first;
-    }
-    if (LibraryProduct* const product = found->second.get(); product != nullptr) {
-      const MatmulArgs args = arguments.Matmul();
-      void* const workspace = TakeBytes(product->workspace_bytes());
-      commands->push_back({Stream::kCompute, LibraryCommand{[=](Stream stream) {
-                             return product->Enqueue(args.a, args.b, args.c, accumulate, workspace,
-                                                     stream);
-                           }}});
-      return OkStatus();
-    }
+Status Preparation::AddProduct(Commands* commands, const Op& op, int buffer, bool accumulate) {
+  const ProductShape shape = ProductShapeOf(program_, op);
+  const void* const a = Address(op.inputs[0], buffer);
+  const void* const b = Address(op.inputs[1], buffer);
+  void* const c = Address(op.outputs[0], buffer);
+  const bool adds = accumulate && shape.kind == ProductKind::kWeightGradient;
+  TROUPE_ASSIGN_OR_RETURN(LibraryProduct* const product, LibraryProductOf(op, shape));
+  if (product == nullptr) {
+    return Unimplemented("our own product");
   }
-  MatmulArgs args = arguments.Matmul();
-  args.accumulate = accumulate;
-  commands->push_back({Stream::kCompute, Matmul(args)});
+  void* const workspace = TakeBytes(product->workspace_bytes());
+  const auto enqueue = [=](Stream stream) {
+    return product->Enqueue(a, b, c, adds, workspace, stream);
+  };
+  commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
   return OkStatus();
+}
+
+StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const Op& op, const ProductShape& shape) {
+  if (products_ == nullptr) return nullptr;
+  auto found = library_products_.find(shape);
+  if (found == library_products_.end()) {
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, products_->Prepare(shape));
+    found = library_products_.emplace(shape, std::move(product)).first;
+    if (found->second == nullptr) fallbacks_.push_back(OperationName(program_, op) + ": own kernel");
+  }
+  return found->second.get();
 }
 
 void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {
@@ -170,8 +197,8 @@ void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {
                                     Take<double>(num_parts),
                                     reinterpret_cast<double*>(Address(op.inputs[0], 0)),
                                     std::get<model::ControlAttributes>(op.attributes).rank};
-  if (num_parts > 0) commands->push_back({Stream::kCompute, SumOfSquares(args)});
-  commands->push_back({Stream::kCompute, SumOfSquaresFinish(args)});
+  if (num_parts > 0) commands->emplace_back(Stream::kCompute, SumOfSquares(args));
+  commands->emplace_back(Stream::kCompute, SumOfSquaresFinish(args));
 }
 
 void Preparation::AddAdamW(Commands* commands, const Op& op) {
@@ -199,7 +226,7 @@ void Preparation::AddAdamW(Commands* commands, const Op& op) {
                              adamw.eps,
                              adamw.weight_decay,
                              adamw.max_norm};
-  if (!parts.empty()) commands->push_back({Stream::kCompute, AdamW(args)});
+  if (!parts.empty()) commands->emplace_back(Stream::kCompute, AdamW(args));
 }
 
 }  // namespace troupe::kernels::cuda

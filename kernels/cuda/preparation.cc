@@ -35,7 +35,7 @@ Status Preparation::Allocate() {
   TROUPE_ASSIGN_OR_RETURN(arena_, device_.Allocate(arena_bytes()));
   tables_.resize(static_cast<size_t>(tables_bytes_));
   rope_tables_.Fill(std::span(tables_).first(static_cast<size_t>(rope_tables_.bytes())));
-  return OkStatus();
+  return device_.Clear(arena_.get(), layout_.bytes(), Stream::kCompute);
 }
 
 StatusOr<Commands> Preparation::Make(const Op& op, int buffer, bool accumulate) {
@@ -62,7 +62,7 @@ Status Preparation::Finish() {
 }
 
 void Preparation::AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const {
-  if (from != to && bytes > 0) commands->push_back({Stream::kCompute, CopyCommand{to, from, bytes}});
+  if (from != to && bytes > 0) commands->emplace_back(Stream::kCompute, CopyCommand{to, from, bytes});
 }
 
 char* Preparation::TakeBytes(int64_t bytes) {

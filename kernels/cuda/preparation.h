@@ -69,8 +69,9 @@ class Preparation {
 
   Status MakeInto(Commands* commands, const model::Op& op, int buffer, bool accumulate);
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
-  Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
-                    bool accumulate);
+  Status AddProduct(Commands* commands, const model::Op& op, int buffer, bool accumulate);
+  // Null where our own kernel makes it.
+  StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
   // Makes `enqueue` follow what is on the compute stream. The compute stream goes on without it where the operation is
   // asynchronous, until its kWait.

@@ -20,7 +20,7 @@ StatusOr<DeviceMemory> EmulatedDevice::Allocate(int64_t bytes) {
   auto* const memory = static_cast<char*>(
       ::operator new(static_cast<size_t>(bytes), std::align_val_t{kAlignment}, std::nothrow));
   if (memory == nullptr) return ResourceExhausted("{} bytes of emulated memory cannot be had", bytes);
-  std::memset(memory, 0, static_cast<size_t>(bytes));
+  std::memset(memory, 0xFF, static_cast<size_t>(bytes));
   allocated_bytes_ += bytes;
   return DeviceMemory(memory, [this, bytes](char* address) {
     allocated_bytes_ -= bytes;
@@ -52,6 +52,15 @@ Status EmulatedDevice::Copy(void* to, const void* from, int64_t bytes, Stream st
   return Enqueue(fmt::format("copy bytes={}", bytes),
                  [=] {
                    std::memcpy(to, from, static_cast<size_t>(bytes));
+                   return OkStatus();
+                 },
+                 stream);
+}
+
+Status EmulatedDevice::Clear(void* to, int64_t bytes, Stream stream) {
+  return Enqueue(fmt::format("clear bytes={}", bytes),
+                 [=] {
+                   std::memset(to, 0, static_cast<size_t>(bytes));
                    return OkStatus();
                  },
                  stream);

@@ -1,8 +1,8 @@
 // A device of the host's memory, on which the emulator runs kernels: what tests run the CUDA backend on.
 //
 // Nothing is done before the host waits. Then streams take turns as `order` says, however events let them, so that a
-// missing wait shows: with kComputeFirst the compute stream runs as far ahead as it may, with kComputeLast it lags. Counts
-// what was asked of it.
+// missing wait shows: with kComputeFirst the compute stream runs as far ahead as it may, with kComputeLast it lags. Memory
+// is full of what is not a number until something is written there. Counts what was asked of it.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
 
@@ -27,6 +27,7 @@ class EmulatedDevice : public Device {
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override { return Allocate(bytes); }
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
+  Status Clear(void* to, int64_t bytes, Stream stream) override;
   StatusOr<Event> MakeEvent() override;
   Status Record(Event event, Stream stream) override;
   Status WaitFor(Event event, Stream stream) override;
