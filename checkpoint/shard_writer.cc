@@ -1,7 +1,6 @@
 #include "checkpoint/shard_writer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -29,29 +28,44 @@ bool Stopped(const ShardWriteOptions& options) {
 // Yields the file's bytes in order, gathered from the head and the tensors.
 class Gatherer {
  public:
-  Gatherer(const ShardLayout& layout, const std::vector<ShardTensor>& tensors) {
-    parts_.push_back(AsBytes(layout.head));
-    for (const size_t i : layout.order) parts_.push_back(tensors[i].data);
-  }
+  Gatherer(const ShardLayout& layout, const std::vector<ShardTensor>& tensors)
+      : layout_(layout), tensors_(tensors) {}
 
-  void Fill(std::span<std::byte> out) {
-    while (!out.empty()) {
-      const std::span<const std::byte> rest = parts_[part_].subspan(within_);
+  // The next bytes of the file.
+  Status Fill(std::span<std::byte> out) {
+    if (at_ < HeadBytes()) {
+      const std::span<const std::byte> rest = AsBytes(layout_.head).subspan(static_cast<size_t>(at_));
       const size_t bytes = std::min(rest.size(), out.size());
-      if (bytes > 0) std::memcpy(out.data(), rest.data(), bytes);
-      out = out.subspan(bytes);
-      within_ += bytes;
-      if (within_ == parts_[part_].size() && part_ + 1 < parts_.size()) {
-        ++part_;
+      std::copy_n(rest.begin(), bytes, out.begin());
+      Pass(bytes, &out);
+    }
+    while (!out.empty() && next_ < layout_.order.size()) {
+      const ShardTensor& tensor = tensors_[layout_.order[next_]];
+      const int64_t left = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype) - within_;
+      const size_t bytes = std::min(static_cast<size_t>(left), out.size());
+      TROUPE_RETURN_IF_ERROR(CopyPart(tensor, within_, out.first(bytes)));
+      within_ += static_cast<int64_t>(bytes);
+      if (static_cast<int64_t>(bytes) == left) {
+        ++next_;
         within_ = 0;
       }
+      Pass(bytes, &out);
     }
+    return OkStatus();
   }
 
  private:
-  std::vector<std::span<const std::byte>> parts_;
-  size_t part_ = 0;
-  size_t within_ = 0;
+  int64_t HeadBytes() const { return static_cast<int64_t>(layout_.head.size()); }
+  void Pass(size_t bytes, std::span<std::byte>* out) {
+    *out = out->subspan(bytes);
+    at_ += static_cast<int64_t>(bytes);
+  }
+
+  const ShardLayout& layout_;
+  const std::vector<ShardTensor>& tensors_;
+  int64_t at_ = 0;      // of the file
+  size_t next_ = 0;     // in the layout's order
+  int64_t within_ = 0;  // bytes of the next tensor that are out
 };
 
 void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
@@ -89,6 +103,12 @@ Status WriteDurably(FileSystem& files, const std::string& directory, const Shard
 
 }  // namespace
 
+Status CopyPart(const ShardTensor& tensor, int64_t at, std::span<std::byte> to) {
+  if (tensor.read) return tensor.read(at, to);
+  std::copy_n(tensor.data.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
+  return OkStatus();
+}
+
 StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
                                    const std::vector<ShardTensor>& tensors,
                                    const ShardWriteOptions& options) {
@@ -97,7 +117,7 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
   TROUPE_ASSIGN_OR_RETURN(ShardLayout layout, LayOutShard(rank, slices));
   for (const ShardTensor& tensor : tensors) {
     const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);
-    TROUPE_CHECK(static_cast<int64_t>(tensor.data.size()) == bytes, "tensor {}: {} bytes for {}",
+    TROUPE_CHECK(tensor.read || static_cast<int64_t>(tensor.data.size()) == bytes, "tensor {}: {} bytes for {}",
                  tensor.slice.name, tensor.data.size(), bytes);
   }
   const int64_t stage_bytes = std::min(kPieceBytes, RoundedUp(layout.bytes));
@@ -118,7 +138,7 @@ StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directo
           const int64_t bytes = std::min(stage_bytes, layout.bytes - at);
           const auto piece = stage.first(static_cast<size_t>(bytes));
           TROUPE_RETURN_IF_ERROR(file.Wait(slot));
-          gatherer.Fill(piece);
+          TROUPE_RETURN_IF_ERROR(gatherer.Fill(piece));
           checksums.Append(piece);
           TROUPE_RETURN_IF_ERROR(
               file.StartWrite(slot, at, stage.first(static_cast<size_t>(RoundedUp(bytes)))));

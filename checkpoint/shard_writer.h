@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +20,15 @@ namespace troupe {
 
 struct ShardTensor {
   GlobalSlice slice;
-  std::span<const std::byte> data;  // row-major; must not change until the write returns
+  // Row-major; must not change until the write returns.
+  std::span<const std::byte> data;
+  // Where `data` is empty: copies the bytes from `at` on to `to`, from where the host's memory does not reach. May be called
+  // by any thread.
+  std::function<Status(int64_t at, std::span<std::byte> to)> read;
 };
+
+// The bytes of `tensor` from `at` on.
+Status CopyPart(const ShardTensor& tensor, int64_t at, std::span<std::byte> to);
 
 struct ShardWriteOptions {
   // Once true the write ends with CANCELLED before its next piece. May be null.
@@ -36,7 +45,7 @@ struct ShardWriteOptions {
 // ALREADY_EXISTS if the file is there (an attempt is never written twice), RESOURCE_EXHAUSTED on a
 // full disk, any other error of the file system. After an error the attempt is dead: nothing is
 // retried, and what lies in the directory is removed with it (DeleteAttempt). REQUIRES: each `data`
-// has the bytes of its slice. Failpoints checkpoint.shard.*.
+// has the bytes of its slice, or there is `read`. Failpoints checkpoint.shard.*.
 StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
                                    const std::vector<ShardTensor>& tensors,
                                    const ShardWriteOptions& options = {});

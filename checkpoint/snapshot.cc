@@ -14,8 +14,8 @@ StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors) {
   for (const ShardTensor& tensor : tensors) slices.push_back(tensor.slice);
   TROUPE_ASSIGN_OR_RETURN(snapshot.layout_, LayOutShard(rank, slices));
   for (const ShardTensor& tensor : tensors) {
-    TROUPE_CHECK(static_cast<int64_t>(tensor.data.size()) ==
-                     *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype),
+    TROUPE_CHECK(tensor.read || static_cast<int64_t>(tensor.data.size()) ==
+                                    *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype),
                  "tensor {}", tensor.slice.name);
   }
   TROUPE_ASSIGN_OR_RETURN(snapshot.image_, AlignedMemory::Make(snapshot.layout_.bytes));
@@ -27,13 +27,16 @@ StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors) {
 }
 
 Status Snapshot::Copy(const std::atomic<bool>& stop) {
-  constexpr size_t kStretchBytes = size_t{16} << 20;  // between two looks at `stop`
+  constexpr int64_t kStretchBytes = int64_t{16} << 20;  // between two looks at `stop`
   for (const size_t i : layout_.order) {
-    const std::span<const std::byte> from = tensors_[i].data;
-    std::byte* const to = image_.bytes().data() + layout_.offsets[i];
-    for (size_t at = 0; at < from.size(); at += kStretchBytes) {
+    const ShardTensor& tensor = tensors_[i];
+    const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);
+    const auto to = image_.bytes().subspan(static_cast<size_t>(layout_.offsets[i]));
+    for (int64_t at = 0; at < bytes; at += kStretchBytes) {
       if (stop.load(std::memory_order_relaxed)) return Cancelled("the snapshot was stopped");
-      std::memcpy(to + at, from.data() + at, std::min(kStretchBytes, from.size() - at));
+      const int64_t stretch = std::min(kStretchBytes, bytes - at);
+      TROUPE_RETURN_IF_ERROR(CopyPart(
+          tensor, at, to.subspan(static_cast<size_t>(at), static_cast<size_t>(stretch))));
     }
   }
   return OkStatus();

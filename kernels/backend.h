@@ -70,9 +70,18 @@ class Executable {
   // The device address of a value, for pipeline sends and receives. `buffer` is 0 for persistent
   // values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
-  // Copies between host memory and a value (inputs in, losses and checkpoints out).
+  // Copies between host memory and a value (inputs in, losses out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
   virtual Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) = 0;
+  // Between two values of equal bytes.
+  virtual Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) = 0;
+
+  // Whether addresses are those of host memory that holds values in their own dtypes: host code may read and write them
+  // in place.
+  virtual bool is_host_memory() const = 0;
+  // Copies a part of a persistent value to host memory. May be called by another thread while Run goes on, of values that
+  // nothing changes meanwhile.
+  virtual Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) = 0;
 
   // Name of the op now or last running, for crash reports; safe to read from another thread.
   virtual const char* CurrentOperation() const = 0;

@@ -84,7 +84,7 @@ class Layers {
     TROUPE_ASSIGN_OR_RETURN(program_, model::BuildProgram(TwoLayers(compute_dtype, tokens)));
     plan_ = model::PlanMemory(program_, {1}, /*split_backward=*/false, threads);
     TROUPE_ASSIGN_OR_RETURN(executable_, backend_->Prepare(program_, plan_, nullptr));
-    InitializeState(program_, /*seed=*/1, *executable_);
+    TROUPE_RETURN_IF_ERROR(InitializeState(program_, /*seed=*/1, *executable_));
     const model::ValueId weights = program_.chunks[0].Input(channels::kWeights);
     const std::vector<float> ones(static_cast<size_t>(program_.value(weights).elements()), 1.0f);
     TROUPE_RETURN_IF_ERROR(executable_->Write(weights, 0, std::as_bytes(std::span(ones))));

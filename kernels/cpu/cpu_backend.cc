@@ -60,6 +60,19 @@ class CpuExecutable : public ImmediateExecutable {
     return OkStatus();
   }
 
+  Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override {
+    std::copy_n(static_cast<const std::byte*>(Address(from, from_buffer)),
+                program_.value(from).bytes(), static_cast<std::byte*>(Address(to, to_buffer)));
+    return OkStatus();
+  }
+
+  bool is_host_memory() const override { return true; }
+  Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) override {
+    std::copy_n(static_cast<const std::byte*>(Address(value, 0)) + offset_bytes, bytes.size(),
+                bytes.data());
+    return OkStatus();
+  }
+
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
   const std::vector<std::string>& fallbacks() const { return preparation_.fallbacks(); }

@@ -189,6 +189,20 @@ Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byt
   });
 }
 
+Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
+  const int64_t bytes = program_.value(from).bytes();
+  if (open_ != nullptr) {
+    return open_->calls
+        .Take({.kind = StepCall::Kind::kCopy,
+               .buffer = to_buffer,
+               .value = to,
+               .from = from,
+               .from_buffer = from_buffer})
+        .status();
+  }
+  return device_.Copy(Address(to, to_buffer), Address(from, from_buffer), bytes, Stream::kCompute);
+}
+
 Status CudaExecutable::Finish() {
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
@@ -259,6 +273,9 @@ Status CudaExecutable::EnqueueCalls(const Part& part) {
         TROUPE_RETURN_IF_ERROR(device_.Copy(Address(call.value, call.buffer),
                                             part.staged.get() + call.offset, call.bytes,
                                             Stream::kCompute));
+        break;
+      case StepCall::Kind::kCopy:
+        TROUPE_RETURN_IF_ERROR(Copy(call.from, call.from_buffer, call.value, call.buffer));
         break;
     }
   }

@@ -44,6 +44,12 @@ class CudaExecutable : public Executable {
   }
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
   Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override;
+  Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override;
+  bool is_host_memory() const override { return false; }
+  Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) override {
+    return device_.CopyNow(bytes.data(), preparation_.Address(value, 0) + offset_bytes,
+                           static_cast<int64_t>(bytes.size()));
+  }
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
  private:

@@ -44,6 +44,9 @@ class Device {
   // Between any two of device memory and pinned memory, which do not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;
 
+  // The same at once, between device memory and any memory of the host: returns when it is done. May be called by another
+  // thread than the one that uses the device, of memory that nothing under way writes.
+  virtual Status CopyNow(void* to, const void* from, int64_t bytes) = 0;
   // Fills device memory with 0.
   virtual Status Clear(void* to, int64_t bytes, Stream stream) = 0;
 

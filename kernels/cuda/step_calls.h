@@ -13,12 +13,14 @@
 namespace troupe::kernels::cuda {
 
 struct StepCall {
-  enum class Kind : uint8_t { kRun, kRunUpdate, kWrite } kind;
+  enum class Kind : uint8_t { kRun, kRunUpdate, kWrite, kCopy } kind;
   int chunk_index = 0;
   model::Piece piece = model::Piece::kForward;
   int buffer = 0;
   RunOptions options;
-  model::ValueId value = model::kNoValue;  // of a write
+  model::ValueId value = model::kNoValue;  // that is written, or copied to
+  model::ValueId from = model::kNoValue;   // of a copy
+  int from_buffer = 0;
   int64_t offset = 0;                      // in the part's bytes
   int64_t bytes = 0;
 

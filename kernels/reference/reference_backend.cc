@@ -234,6 +234,19 @@ class ReferenceExecutable : public ImmediateExecutable {
     return OkStatus();
   }
 
+  Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override {
+    std::copy_n(Numbers(from, from_buffer), program_.value(from).elements(), Numbers(to, to_buffer));
+    return OkStatus();
+  }
+
+  bool is_host_memory() const override { return false; }
+  Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) override {
+    const model::DType dtype = program_.value(value).dtype;
+    Encode(dtype, Numbers(value, 0) + offset_bytes / model::SizeOf(dtype),
+           static_cast<int64_t>(bytes.size()) / model::SizeOf(dtype), bytes.data());
+    return OkStatus();
+  }
+
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
  private:

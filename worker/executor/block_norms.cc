@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "worker/executor/host_values.h"
+
 namespace troupe {
 namespace {
 
@@ -12,12 +14,9 @@ StatusOr<double> SumOfSquares(const model::Program& program, kernels::Executable
   if (value.dtype != model::DType::kFloat32) {
     return Internal("{} is {}, not f32", value.name, model::Name(value.dtype));
   }
-  const auto* const numbers = static_cast<const float*>(executable.Address(id, 0));
+  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, executable, id));
   double sum = 0;
-  for (int64_t i = 0; i < value.elements(); ++i) {
-    const double number = numbers[i];
-    sum += number * number;
-  }
+  for (const double number : view.As<float>()) sum += number * number;
   return sum;
 }
 

@@ -44,6 +44,9 @@ class WrittenValues : public kernels::ImmediateExecutable {
     return OkStatus();
   }
   Status Read(ValueId, int, std::span<std::byte>) override { return OkStatus(); }
+  Status Copy(ValueId, int, ValueId, int) override { return OkStatus(); }
+  bool is_host_memory() const override { return false; }
+  Status ReadPart(ValueId, int64_t, std::span<std::byte>) override { return OkStatus(); }
   const char* CurrentOperation() const override { return ""; }
 
  private:

@@ -17,6 +17,7 @@ namespace troupe {
 namespace {
 
 using kernels::RunOptions;
+using kernels::StepPart;
 using model::Axis;
 using model::ControlLane;
 using model::kNoValue;
@@ -105,7 +106,8 @@ void Executor::Enter(Phase phase, int chunk, int microbatch) {
 
 Status Executor::Start() {
   Enter(Phase::kConnect);
-  return communicators_->CompareDigests(program_, options_.actions);
+  TROUPE_RETURN_IF_ERROR(communicators_->CompareDigests(program_, options_.actions));
+  return executable_->Connect();
 }
 
 Status Executor::FinishLoading(int64_t applied_step) {
@@ -140,17 +142,16 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
     result.data_wait_seconds = SecondsSince(begin);
   }
   result.learning_rate = LearningRate(options_.learning_rate, result.step);
-  TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
-  TROUPE_RETURN_IF_ERROR(WriteScalars(result.step, result.learning_rate));
-
   receive_wait_seconds_ = 0;
+  TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kGradients));
+  TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
   TROUPE_RETURN_IF_ERROR(RunActions(batch, true));
-  result.receive_wait_seconds = receive_wait_seconds_;
-
   Enter(Phase::kReduce);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
   }
+  TROUPE_RETURN_IF_ERROR(executable_->EndPart());
+  result.receive_wait_seconds = receive_wait_seconds_;
 
   if (before_update) TROUPE_RETURN_IF_ERROR(before_update(inputs));
 
@@ -169,11 +170,14 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);
   control[model::kLaneIntentKnown] = inputs.intent_known ? 1 : 0;
-  TROUPE_RETURN_IF_ERROR(
-      executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
+  TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
+  TROUPE_RETURN_IF_ERROR(WriteScalars(result.step, result.learning_rate));
+  TROUPE_RETURN_IF_ERROR(
+      executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
+  TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   TROUPE_RETURN_IF_ERROR(ReadExpertLoad(program_, *executable_, &router_lanes_, &result.expert_load));
   TROUPE_RETURN_IF_ERROR(
       executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
@@ -231,7 +235,8 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
 
 StatusOr<std::string> Executor::FindNonfinite(const SampleBatch* batch, int culprit) {
   NonfiniteFinding finding;
-  finding.tensor = NonfiniteTensor(program_, *executable_, options_.block_letters);
+  TROUPE_ASSIGN_OR_RETURN(finding.tensor,
+                          NonfiniteTensor(program_, *executable_, options_.block_letters));
   if (options_.on_nonfinite == OnNonfinite::kFail) {
     // Nothing was applied: the same step again makes the same numbers.
     NonfiniteOrigin origin(program_, *executable_);
@@ -278,7 +283,7 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
     if (action.buffer_below >= 0) {
       const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
       TROUPE_RETURN_IF_ERROR(
-          CopyValue(below.output, action.buffer_below, chunk.input, action.buffer));
+          executable_->Copy(below.output, action.buffer_below, chunk.input, action.buffer));
     }
     if (action.sends && options_.actions.posts_gradient_receives && !run.evaluate) {
       gradient_receives_[action.chunk_index][action.buffer] =
@@ -299,8 +304,8 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
   if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
     // Now, for this chunk's buffer may have another microbatch before the chunk below wants it.
     const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
-    TROUPE_RETURN_IF_ERROR(CopyValue(chunk.input_gradient, action.buffer, below.output_gradient,
-                                     action.buffer_below));
+    TROUPE_RETURN_IF_ERROR(executable_->Copy(chunk.input_gradient, action.buffer,
+                                             below.output_gradient, action.buffer_below));
   }
   if (!action.sends) return OkStatus();
   const bool up = action.piece == Piece::kForward;
@@ -310,13 +315,6 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
   SendOf(action, direction) =
       edge->StartSend(executable_->Address(value, action.buffer), program_.value(value).bytes(), 1);
   return OkStatus();
-}
-
-Status Executor::CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
-  const auto* const begin =
-      static_cast<const std::byte*>(executable_->Address(from, from_buffer));
-  return executable_->Write(to, to_buffer,
-                            {begin, static_cast<size_t>(program_.value(from).bytes())});
 }
 
 Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator* edge) {

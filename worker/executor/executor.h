@@ -154,8 +154,6 @@ class Executor {
   Status RunActions(const SampleBatch* batch, bool reduces);
   Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
                    const kernels::RunOptions& run);
-  // Within this rank's memory.
-  Status CopyValue(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer);
   Status Receive(const RankAction& action, model::ValueId value, Communicator* edge);
   // Of the receive that the action's F posted.
   Status WaitGradient(const RankAction& action);

@@ -4,10 +4,13 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/op_sequence.h"
 #include "worker/executor/block_norms.h"
+#include "worker/executor/host_values.h"
 
 namespace troupe {
 namespace {
@@ -29,16 +32,15 @@ Text Shortened(const std::string& from) {
 bool IsFinite(uint16_t bfloat16) { return (bfloat16 & 0x7F80) != 0x7F80; }
 
 template <typename Number>
-int64_t FirstOf(const void* numbers, int64_t count) {
-  const auto* const begin = static_cast<const Number*>(numbers);
-  const auto* const found = std::find_if(begin, begin + count, [](Number number) {
+int64_t FirstOf(std::span<const Number> numbers) {
+  const auto found = std::ranges::find_if(numbers, [](Number number) {
     if constexpr (std::is_same_v<Number, uint16_t>) {
       return !IsFinite(number);
     } else {
       return !std::isfinite(number);
     }
   });
-  return found == begin + count ? -1 : found - begin;
+  return found == numbers.end() ? -1 : found - numbers.begin();
 }
 
 // The Hugging Face tensor that holds `element` of the entry's values.
@@ -59,55 +61,64 @@ bool CameFromOthers(const model::Op& op) {
 
 }  // namespace
 
-int64_t FirstNonfinite(const model::Program& program, kernels::Executable& executable,
-                       model::ValueId id, int buffer) {
-  const model::Value& value = program.value(id);
-  const void* const numbers = executable.Address(id, buffer);
-  switch (value.dtype) {
+StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executable& executable,
+                                 model::ValueId id, int buffer) {
+  const model::DType dtype = program.value(id).dtype;
+  if (dtype == model::DType::kInt32) return -1;
+  TROUPE_ASSIGN_OR_RETURN(const HostView view, HostView::Of(program, executable, id, buffer));
+  switch (dtype) {
     case model::DType::kFloat32:
-      return FirstOf<float>(numbers, value.elements());
+      return FirstOf(view.As<float>());
     case model::DType::kBFloat16:
-      return FirstOf<uint16_t>(numbers, value.elements());
+      return FirstOf(view.As<uint16_t>());
     case model::DType::kFloat64:
-      return FirstOf<double>(numbers, value.elements());
+      return FirstOf(view.As<double>());
     case model::DType::kInt32:
       break;
   }
   return -1;
 }
 
-std::string NonfiniteTensor(const model::Program& program, kernels::Executable& executable,
-                            std::string_view letters) {
+StatusOr<std::string> NonfiniteTensor(const model::Program& program,
+                                      kernels::Executable& executable, std::string_view letters) {
   // From the head backwards: what is not finite there makes everything before it so.
-  const auto find = [&](const char* what, auto value_of) -> std::string {
+  const auto find = [&](const char* what, auto value_of) -> StatusOr<std::string> {
     for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
       const model::ParameterEntry& entry = *at;
-      const int64_t element = FirstNonfinite(program, executable, value_of(entry), 0);
+      TROUPE_ASSIGN_OR_RETURN(const int64_t element,
+                              FirstNonfinite(program, executable, value_of(entry), 0));
       if (element < 0) continue;
       const int block = BlockOf(program.value(entry.value).name, static_cast<int>(letters.size()));
       return fmt::format("{}{} ({})", what, PartOf(program, entry, element),
                          BlockName(block, letters));
     }
-    return "";
+    return std::string();
   };
-  const std::string weight =
-      find("the weight ", [](const model::ParameterEntry& entry) { return entry.value; });
+  TROUPE_ASSIGN_OR_RETURN(
+      std::string weight,
+      find("the weight ", [](const model::ParameterEntry& entry) { return entry.value; }));
   if (!weight.empty()) return weight;
-  if (program.loss_totals != model::kNoValue &&
-      FirstNonfinite(program, executable, program.loss_totals, 0) >= 0) {
-    return "the loss";
+  if (program.loss_totals != model::kNoValue) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t lane,
+                            FirstNonfinite(program, executable, program.loss_totals, 0));
+    if (lane >= 0) return "the loss";
   }
   return find("gradient of ",
               [](const model::ParameterEntry& entry) { return entry.reduced_gradient; });
+}
+
+bool NonfiniteOrigin::IsNonfinite(model::ValueId value, int buffer) {
+  const StatusOr<int64_t> first = FirstNonfinite(program_, executable_, value, buffer);
+  if (!first.ok()) looking_ = false;
+  return first.ok() && *first >= 0;
 }
 
 void NonfiniteOrigin::Ran(const model::Op& op, const char*, int buffer) {
   // What came from other ranks shows in what reads it.
   if (!looking_ || CameFromOthers(op)) return;
   const bool is_bad =
-      std::any_of(op.outputs.begin(), op.outputs.end(), [&](model::ValueId output) {
-        return FirstNonfinite(program_, executable_, output, buffer) >= 0;
-      });
+      std::any_of(op.outputs.begin(), op.outputs.end(),
+                  [&](model::ValueId output) { return IsNonfinite(output, buffer); });
   if (!is_bad) return;
   // Whatever follows on this rank may follow from this.
   looking_ = false;
@@ -120,7 +131,7 @@ void NonfiniteOrigin::Ran(const model::Op& op, const char*, int buffer) {
     const bool in_place =
         std::any_of(op.outputs.begin(), op.outputs.end(),
                     [&](model::ValueId output) { return root(output) == root(input); });
-    if (!in_place && FirstNonfinite(program_, executable_, input, buffer) >= 0) return;
+    if (!in_place && IsNonfinite(input, buffer)) return;
   }
   operation_ = kernels::OperationName(program_, op);
 }

@@ -1,7 +1,5 @@
 // Where a NaN or an infinity came from, once a step has found that there is one. Off the hot path:
-// nothing here runs in a step whose numbers are finite.
-//
-// REQUIRES of all functions: the executable's values are in host memory.
+// nothing here runs in a step whose numbers are finite. Errors are those of reading values.
 #ifndef TROUPE_WORKER_EXECUTOR_NONFINITE_H_
 #define TROUPE_WORKER_EXECUTOR_NONFINITE_H_
 
@@ -17,14 +15,14 @@
 namespace troupe {
 
 // The first element of `value` on `buffer` that is not finite; -1: all are, or it holds integers.
-int64_t FirstNonfinite(const model::Program& program, kernels::Executable& executable,
-                       model::ValueId value, int buffer);
+StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executable& executable,
+                                 model::ValueId value, int buffer);
 
 // Which of this rank's tensors is not finite: a weight ("the weight model.norm.weight (head)"), else
 // "the loss", else the gradient nearest to it ("gradient of model.layers.2.mlp.gate_proj.weight (block5
 // (D))"); empty where all are. `letters`: of the model's blocks.
-std::string NonfiniteTensor(const model::Program& program, kernels::Executable& executable,
-                            std::string_view letters);
+StatusOr<std::string> NonfiniteTensor(const model::Program& program,
+                                      kernels::Executable& executable, std::string_view letters);
 
 // Looks at what each operation makes while a step is run again: the first operation whose output is
 // not finite although what it read is.
@@ -41,6 +39,9 @@ class NonfiniteOrigin : public kernels::OperationObserver {
   const std::string& operation() const { return operation_; }
 
  private:
+  // Whether a value on `buffer` is not finite; nothing is looked for any more once one cannot be read.
+  bool IsNonfinite(model::ValueId value, int buffer);
+
   const model::Program& program_;
   kernels::Executable& executable_;
   bool looking_ = true;

@@ -1,6 +1,7 @@
 #include "worker/executor/shards.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 #include "plan/violation.h"
+#include "worker/executor/host_values.h"
 
 namespace troupe {
 namespace {
@@ -29,17 +31,8 @@ int64_t ElementsOf(const std::vector<int64_t>& shape) {
   return product;
 }
 
-std::span<std::byte> MemoryOf(const model::ParameterSlice& slice, kernels::Executable& executable) {
-  auto* const base = static_cast<std::byte*>(executable.Address(slice.value, 0));
-  return {base + slice.element_offset * kFloatBytes,
-          static_cast<size_t>(ElementsOf(slice.local_shape) * kFloatBytes)};
-}
-
-void FillZero(const model::Program& program, model::ValueId value,
-              kernels::Executable& executable) {
-  auto* const begin = static_cast<std::byte*>(executable.Address(value, 0));
-  std::fill(begin, begin + program.value(value).bytes(), std::byte{0});
-}
+// What may be kept beside a device's memory at once.
+constexpr size_t kCopiedBytesMax = size_t{1} << 30;
 
 }  // namespace
 
@@ -66,28 +59,34 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
   return slices;
 }
 
-void InitializeState(const model::Program& program, uint64_t seed,
-                     kernels::Executable& executable) {
+Status StoreZeros(const model::Program& program, kernels::Executable& executable,
+                  model::ValueId value) {
+  return HostFill(program, executable, value).Store();
+}
+
+Status InitializeState(const model::Program& program, uint64_t seed,
+                       kernels::Executable& executable) {
   constexpr int64_t kBlock = 1 << 15;  // elements of one unit of work
   for (const model::RouterBias& entry : program.router_biases) {
-    FillZero(program, entry.bias, executable);
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.bias));
   }
   for (const model::ParameterEntry& entry : program.parameters) {
-    FillZero(program, entry.value, executable);
-    FillZero(program, entry.exp_avg, executable);
-    FillZero(program, entry.exp_avg_sq, executable);
-    auto* const base = static_cast<float*>(executable.Address(entry.value, 0));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));
+    HostFill weights(program, executable, entry.value);
     const int64_t row_elements = program.value(entry.value).row_elements();
     for (const model::ParameterPart& part : entry.parts) {
       const int64_t elements = ElementsOf(part.local_shape);
-      float* const begin = base + part.row_begin * row_elements;
+      float* const begin = weights.As<float>() + part.row_begin * row_elements;
 #pragma omp parallel for schedule(static)
       for (int64_t first = 0; first < elements; first += kBlock) {
         const int64_t count = std::min(kBlock, elements - first);
         model::FillInitial(seed, entry, part, first, {begin + first, static_cast<size_t>(count)});
       }
     }
+    TROUPE_RETURN_IF_ERROR(weights.Store());
   }
+  return OkStatus();
 }
 
 Status LoadState(FileSystem& files, const std::string& directory,
@@ -98,20 +97,31 @@ Status LoadState(FileSystem& files, const std::string& directory,
       !known.ok()) {
     return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
   }
-  for (const model::ParameterEntry& entry : program.parameters) {
-    for (model::ValueId value : {entry.value, entry.exp_avg, entry.exp_avg_sq})
-      FillZero(program, value, executable);
-  }
-  for (const model::RouterBias& entry : program.router_biases) {
-    FillZero(program, entry.bias, executable);
-  }
-  std::vector<LoadTarget> targets;
-  for (const model::ParameterSlice& slice : model::ParameterSlices(program)) {
+  std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
+  for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
     // An import has no optimizer states: they begin with 0.
-    if (manifest.weights_only() && slice.name.starts_with("exp_avg")) continue;
-    targets.push_back({ToGlobalSlice(slice), MemoryOf(slice, executable)});
+    const bool is_there = !manifest.weights_only() || !slice.name.starts_with("exp_avg");
+    std::vector<model::ParameterSlice>& of_value = slices[slice.value];
+    if (is_there) of_value.push_back(std::move(slice));
   }
-  return LoadSlices(files, directory, manifest, targets);
+  // As many values at once as may be copied.
+  for (auto next = slices.begin(); next != slices.end();) {
+    std::vector<HostFill> fills;
+    std::vector<LoadTarget> targets;
+    for (size_t copied = 0; next != slices.end() && copied < kCopiedBytesMax; ++next) {
+      HostFill& fill = fills.emplace_back(program, executable, next->first);
+      copied += fill.copied_bytes();
+      for (const model::ParameterSlice& slice : next->second) {
+        targets.push_back({ToGlobalSlice(slice),
+                           fill.bytes().subspan(
+                               static_cast<size_t>(slice.element_offset * kFloatBytes),
+                               static_cast<size_t>(ElementsOf(slice.local_shape) * kFloatBytes))});
+      }
+    }
+    TROUPE_RETURN_IF_ERROR(LoadSlices(files, directory, manifest, targets));
+    for (HostFill& fill : fills) TROUPE_RETURN_IF_ERROR(fill.Store());
+  }
+  return OkStatus();
 }
 
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
@@ -123,10 +133,18 @@ std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
     const model::ParameterSlice& slice = slices[rows.slice];
     const GlobalSlice whole = ToGlobalSlice(slice);
     const GlobalSlice part = RowsOf(whole, rows);
-    const std::span<std::byte> memory = MemoryOf(slice, executable);
-    tensors.push_back(
-        {part, memory.subspan(static_cast<size_t>(ByteOffsetOf(whole, rows)),
-                              static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes))});
+    const int64_t begin = slice.element_offset * kFloatBytes + ByteOffsetOf(whole, rows);
+    const auto bytes = static_cast<size_t>(ElementsOf(part.box.shape) * kFloatBytes);
+    if (executable.is_host_memory()) {
+      const auto* const memory = static_cast<const std::byte*>(executable.Address(slice.value, 0));
+      tensors.push_back({part, {memory + begin, bytes}, nullptr});
+    } else {
+      const auto read = [&executable, value = slice.value, begin](int64_t at,
+                                                                  std::span<std::byte> to) {
+        return executable.ReadPart(value, begin + at, to);
+      };
+      tensors.push_back({part, {}, read});
+    }
   }
   return tensors;
 }

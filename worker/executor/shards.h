@@ -1,9 +1,7 @@
 // A rank's parameters and optimizer states: filled from the seed or a checkpoint, written as its
 // part of one.
 //
-// All of it works in place on the executable's memory, so it needs a backend whose addresses are
-// host memory in the values' own dtypes (kernels/cpu), and a step thread that does nothing else
-// meanwhile.
+// The step thread does nothing else meanwhile.
 #ifndef TROUPE_WORKER_EXECUTOR_SHARDS_H_
 #define TROUPE_WORKER_EXECUTOR_SHARDS_H_
 
@@ -29,8 +27,12 @@ namespace troupe {
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan);
 
+// A value of zeros.
+Status StoreZeros(const model::Program& program, kernels::Executable& executable,
+                  model::ValueId value);
+
 // Initial weights; optimizer states 0.
-void InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
+Status InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
 
 // Weights and optimizer states out of the checkpoint in `directory`, states of 0 where it holds
 // weights alone: every block is verified before it is copied, and after an error nothing of the state may
@@ -40,7 +42,7 @@ Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable);
 
-// What a rank writes of its state, where it lies. `owned` is of the rank (AssignOwners of
+// What a rank writes of its state, where it lies; the executable outlives it. `owned` is of the rank (AssignOwners of
 // SlicesOfRanks).
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
                                       const model::Program& program,

@@ -57,6 +57,11 @@ Status EmulatedDevice::Copy(void* to, const void* from, int64_t bytes, Stream st
                  stream);
 }
 
+Status EmulatedDevice::CopyNow(void* to, const void* from, int64_t bytes) {
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+  return OkStatus();
+}
+
 Status EmulatedDevice::Clear(void* to, int64_t bytes, Stream stream) {
   return Enqueue(fmt::format("clear bytes={}", bytes),
                  [=] {

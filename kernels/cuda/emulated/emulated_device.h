@@ -27,6 +27,7 @@ class EmulatedDevice : public Device {
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override { return Allocate(bytes); }
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
+  Status CopyNow(void* to, const void* from, int64_t bytes) override;
   Status Clear(void* to, int64_t bytes, Stream stream) override;
   StatusOr<Event> MakeEvent() override;
   Status Record(Event event, Stream stream) override;
