@@ -32,6 +32,14 @@ KernelLaunch Rope(const RopeArgs& args, bool bfloat16);
 KernelLaunch Dropout(const DropoutArgs& args, bool bfloat16);
 KernelLaunch SplitHeads(const SplitHeadsArgs& args);
 
+// The scratch that the arguments have room for is not used. REQUIRES: head_dim is at most 29,056.
+KernelLaunch Attention(const AttentionArgs& args, bool bfloat16);
+// The first leaves do · o of every query and head in `scratch`; with it the second makes dq, the third dk and dv.
+int64_t AttentionGradScratchBytes(const AttentionRows& rows);
+KernelLaunch AttentionDelta(const AttentionGradArgs& args, void* scratch, bool bfloat16);
+KernelLaunch AttentionQueryGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
+KernelLaunch AttentionKeyGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
+
 KernelLaunch SwiGlu(const SwiGluArgs& args, bool bfloat16);
 KernelLaunch SwiGluGrad(const SwiGluGradArgs& args, bool bfloat16);
 

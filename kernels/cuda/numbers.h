@@ -34,6 +34,19 @@ TROUPE_DEVICE BFloat16 Narrow<BFloat16>(float value) {
 #endif
 }
 
+// 2^x: of float32 to the last place or two, of what becomes bfloat16 as the hardware has it.
+template <typename T>
+TROUPE_DEVICE float Exp2(float x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 2) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+#endif
+  return exp2f(x);
+}
+
 // N neighbours, one access of memory. N > 1 REQUIRES: the address is a multiple of their size.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Pack {

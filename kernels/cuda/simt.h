@@ -20,6 +20,7 @@
 #define TROUPE_DEVICE __device__ __forceinline__
 #define TROUPE_SHARED __shared__
 #define TROUPE_UNROLL _Pragma("unroll")
+#define TROUPE_NO_UNROLL _Pragma("unroll 1")
 
 namespace troupe::kernels::cuda {
 
@@ -62,6 +63,7 @@ TROUPE_DEVICE char* DynamicShared() {
 // Of the block that this host thread runs.
 #define TROUPE_SHARED static thread_local
 #define TROUPE_UNROLL
+#define TROUPE_NO_UNROLL
 
 namespace troupe::kernels::cuda {
 

@@ -1,0 +1,41 @@
+// What attention's kernels are launched with beside their operation's arguments.
+#ifndef TROUPE_KERNELS_CUDA_ATTENTION_LAUNCH_H_
+#define TROUPE_KERNELS_CUDA_ATTENTION_LAUNCH_H_
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/arguments.h"
+#include "kernels/cuda/shapes.h"
+
+namespace troupe::kernels::cuda {
+
+inline constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
+
+template <typename Args>
+struct AttentionLaunch {
+  Args args;
+  float scale;   // 1 / sqrt(D)
+  bool packed;   // every head's row begins at a multiple of sixteen bytes and has as many
+  float* delta;  // f[R,Q], of a gradient
+};
+
+template <typename T, typename Args>
+AttentionLaunch<Args> LaunchOf(const Args& args, std::initializer_list<const void*> addresses,
+                               float* delta = nullptr) {
+  const auto of_sixteen_bytes = [](int64_t elements) {
+    return elements * static_cast<int64_t>(sizeof(T)) % 16 == 0;
+  };
+  return {args, 1.0f / std::sqrt(static_cast<float>(args.rows.head_dim)),
+          of_sixteen_bytes(args.q_stride) && of_sixteen_bytes(args.kv_stride) &&
+              of_sixteen_bytes(args.rows.head_dim) &&
+              std::ranges::all_of(addresses, [](const void* address) {
+                return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+              }),
+          delta};
+}
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_ATTENTION_LAUNCH_H_

@@ -1,0 +1,102 @@
+// How attention is cut into blocks of threads: tiles as pure functions of the padded head dim, and the launches that follow
+// from them. On the host; what is constexpr is for kernels too.
+#ifndef TROUPE_KERNELS_CUDA_ATTENTION_SHAPE_H_
+#define TROUPE_KERNELS_CUDA_ATTENTION_SHAPE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/arguments.h"
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+// Head dims that kernels are compiled for: one is padded with zeros to the next. 0: wider than any of them.
+constexpr int PaddedHeadDim(int64_t head_dim) {
+  return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : head_dim <= 256 ? 256 : 0;
+}
+
+// What a block computes with: its own rows (queries, or keys of kKeyGradient), 16 · row_tiles for each of its warps, against
+// `others` rows at a time. All are multiples of 16.
+struct AttentionTile {
+  int warps, row_tiles, others;
+  int columns;  // of the head dim, of which a block makes the result
+  constexpr int rows() const { return 16 * row_tiles * warps; }
+  constexpr int threads() const { return 32 * warps; }
+};
+
+enum class AttentionPass : uint8_t { kForward, kQueryGradient, kKeyGradient };
+
+// As many registers as a thread has (255) are the limit: of a warp's own rows 4 · row_tiles · columns / 8 for each result,
+// one or two of them, and 4 · row_tiles · others / 8 for the scores and again for their gradient.
+constexpr AttentionTile TileOf(AttentionPass pass, int padded_head_dim, bool bfloat16) {
+  if (!bfloat16) {
+    return {.warps = 4, .row_tiles = 1, .others = 4096 / padded_head_dim,
+            .columns = padded_head_dim == 256 && pass == AttentionPass::kKeyGradient ? 128 : padded_head_dim};
+  }
+  switch (pass) {
+    case AttentionPass::kForward:
+      if (padded_head_dim == 256) return {.warps = 8, .row_tiles = 1, .others = 32, .columns = 256};
+      return {.warps = 4, .row_tiles = 2, .others = padded_head_dim == 64 ? 64 : 32, .columns = padded_head_dim};
+    case AttentionPass::kQueryGradient:
+      if (padded_head_dim == 256) return {.warps = 4, .row_tiles = 1, .others = 32, .columns = 256};
+      return {.warps = 8, .row_tiles = 1, .others = 64, .columns = padded_head_dim};
+    case AttentionPass::kKeyGradient: break;
+  }
+  if (padded_head_dim == 256) return {.warps = 4, .row_tiles = 1, .others = 32, .columns = 128};
+  return {.warps = 8, .row_tiles = 1, .others = padded_head_dim == 64 ? 64 : 32, .columns = padded_head_dim};
+}
+
+// Keys [begin, end) of those of a sample that are here.
+struct KeyRange {
+  int32_t begin, end;
+};
+// Of a query, where keys are a block's own rows: lse in base 2, delta, and which keys it sees.
+struct QueryState {
+  float lse, delta;
+  KeyRange seen;
+};
+
+// Own rows once (of both factors in a gradient), rows of both others twice: the next come while these are used. Behind them
+// what is known of each query.
+constexpr size_t AttentionSharedBytes(AttentionPass pass, int padded_head_dim, bool bfloat16) {
+  const AttentionTile tile = TileOf(pass, padded_head_dim, bfloat16);
+  const int own = pass == AttentionPass::kForward ? tile.rows() : 2 * tile.rows();
+  const size_t row = static_cast<size_t>(padded_head_dim) * (bfloat16 ? 2 : 4) + 16;  // of a SharedTile
+  const size_t queries = pass == AttentionPass::kKeyGradient
+                             ? static_cast<size_t>(2 * tile.others) * sizeof(QueryState)
+                             : static_cast<size_t>(tile.rows()) * sizeof(KeyRange);
+  return static_cast<size_t>(own + 4 * tile.others) * row + queries;
+}
+
+// What block x of a launch works on: rows [first, first + tile.rows()) of a head of a sample. Heads of samples follow each
+// other; those rows go first that have most to do, which are the last queries, or the first keys.
+struct AttentionPlace {
+  int64_t sample, head, first;
+};
+constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, int tile_rows, int64_t block) {
+  const bool of_keys = pass == AttentionPass::kKeyGradient;
+  const int64_t heads = of_keys ? rows.key_value_heads : rows.query_heads;
+  const int64_t all = of_keys ? rows.keys.rows : rows.queries.rows;
+  const int64_t unit = block % (rows.samples * heads), turn = block / (rows.samples * heads);
+  const int64_t of_rows = of_keys ? turn : (all + tile_rows - 1) / tile_rows - 1 - turn;
+  return {unit / heads, unit % heads, of_rows * tile_rows};
+}
+
+// REQUIRES: PaddedHeadDim is not 0; fewer than 2^31 blocks.
+inline LaunchShape AttentionShape(AttentionPass pass, const AttentionRows& rows, bool bfloat16) {
+  const int padded = PaddedHeadDim(rows.head_dim);
+  const AttentionTile tile = TileOf(pass, padded, bfloat16);
+  const bool of_keys = pass == AttentionPass::kKeyGradient;
+  const int64_t heads = of_keys ? rows.key_value_heads : rows.query_heads;
+  const int64_t all = of_keys ? rows.keys.rows : rows.queries.rows;
+  const int64_t of_rows = (all + tile.rows() - 1) / tile.rows();
+  return {.blocks_x = static_cast<unsigned>(rows.samples * heads * of_rows),
+          .blocks_y = static_cast<unsigned>(padded / tile.columns),
+          .threads = static_cast<unsigned>(tile.threads()),
+          .shared_bytes = AttentionSharedBytes(pass, padded, bfloat16)};
+}
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_ATTENTION_SHAPE_H_

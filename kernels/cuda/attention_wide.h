@@ -1,0 +1,22 @@
+// Attention with heads wider than the blocks' tiles: a warp for each query, or each key of a gradient, of every head, in
+// plain float32. Correct for every head dim; nothing is shared between queries, so it is slow.
+#ifndef TROUPE_KERNELS_CUDA_ATTENTION_WIDE_H_
+#define TROUPE_KERNELS_CUDA_ATTENTION_WIDE_H_
+
+#include "kernels/arguments.h"
+#include "kernels/cuda/attention_launch.h"
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+// T: float or BFloat16. REQUIRES: head_dim at most 29,056, of which two rows of float32 fit into shared memory.
+template <typename T>
+KernelLaunch WideAttention(const AttentionLaunch<AttentionArgs>& launch);
+template <typename T>
+KernelLaunch WideAttentionQueryGrad(const AttentionLaunch<AttentionGradArgs>& launch);
+template <typename T>
+KernelLaunch WideAttentionKeyGrad(const AttentionLaunch<AttentionGradArgs>& launch);
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_ATTENTION_WIDE_H_
