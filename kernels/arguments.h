@@ -131,6 +131,19 @@ struct SwiGluGradArgs {
   const int32_t* counts;  // as of SwiGluArgs
   int64_t num_counts;
 };
+// The products of a linear layer, or of one for each of several experts (L of them; their matrices lie one after the
+// other), of which rows that belong to one expert are a count.
+enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };
+struct ProductArgs {
+  ProductKind kind;
+  const void* a;  // x c[R,K] of kForward, else dy c[R,N]
+  const void* b;  // w c[L·N,K], or x c[R,K] of kWeightGradient
+  void* c;        // y c[R,N], dx c[R,K] or dw f[L·N,K]
+  int64_t rows, k, n;
+  const int32_t* counts;  // i[C]: rows that lie one count after the other; null: all are the one expert's
+  int64_t num_counts, experts;  // count i is of expert i mod experts
+  bool accumulate;              // of kWeightGradient
+};
 struct RouterLogitsArgs {
   const void* x;   // c[R,H]
   const float* w;  // f[E,H]

@@ -223,6 +223,26 @@ CrossEntropyGradArgs OpArguments::CrossEntropyGrad() const {
           std::get<model::LossAttributes>(op_.attributes).z_loss_coef};
 }
 
+ProductArgs OpArguments::Product() const {
+  const bool forward = op_.kind == OpKind::kMatmul || op_.kind == OpKind::kGroupedMatmul;
+  const bool weight =
+      op_.kind == OpKind::kMatmulGradWeight || op_.kind == OpKind::kGroupedMatmulGradWeight;
+  const bool counted = op_.inputs.size() > 2;
+  return {.kind = forward  ? ProductKind::kForward
+                  : weight ? ProductKind::kWeightGradient
+                           : ProductKind::kInputGradient,
+          .a = in(0),
+          .b = in(1),
+          .c = out(0),
+          .rows = in_extent(0, 0),
+          .k = in_extent(1, 1),
+          .n = forward ? out_extent(0, 1) : in_extent(0, 1),
+          .counts = counted ? in_ints(2) : nullptr,
+          .num_counts = counted ? in_extent(2, 0) : 1,
+          .experts = counted ? std::get<model::GroupedAttributes>(op_.attributes).local_experts : 1,
+          .accumulate = false};
+}
+
 RouterLogitsArgs OpArguments::RouterLogits() const {
   return {in(0),           in_floats(1),    out_floats(0),
           in_extent(0, 0), in_extent(0, 1), in_extent(1, 0)};

@@ -47,6 +47,7 @@ class OpArguments {
   SoftmaxRescaleArgs SoftmaxRescale() const;  // kSoftmaxRescaleGrad too
   CrossEntropyArgs CrossEntropy() const;
   CrossEntropyGradArgs CrossEntropyGrad() const;
+  ProductArgs Product() const;  // of kMatmul…, kGroupedMatmul… and their gradients
   RouterLogitsArgs RouterLogits() const;
   RouterLogitsGradInputArgs RouterLogitsGradInput() const;
   RouterLogitsGradWeightArgs RouterLogitsGradWeight() const;

@@ -35,8 +35,10 @@ TEST_P(KernelTest, ProductsMatch) {
 }
 
 TEST_P(KernelTest, RouterProductsMatch) {
-  for (const int64_t experts : {1, 4, 9}) {
-    for (const auto& [rows, hidden] : kShapes) {
+  auto shapes = kShapes;
+  shapes.emplace_back(600, 40);
+  for (const int64_t experts : {1, 4, 9, 70}) {
+    for (const auto& [rows, hidden] : shapes) {
       model::RouterAttributes router;
       router.compute = compute();
       ExpectEqual({OpKind::kRouterLogits,

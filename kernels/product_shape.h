@@ -9,11 +9,10 @@
 #include <compare>
 #include <cstdint>
 
+#include "kernels/arguments.h"
 #include "model/program/program.h"
 
 namespace troupe::kernels {
-
-enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };
 
 struct ProductShape {
   ProductKind kind;

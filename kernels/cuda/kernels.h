@@ -49,7 +49,16 @@ KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args);
 KernelLaunch CrossEntropy(const CrossEntropyArgs& args);
 KernelLaunch CrossEntropyGrad(const CrossEntropyGradArgs& args);
 
-// Several launches: one after the other. Scratch is of as many bytes as the function of its name says.
+// Products of our own; the second reads its counts on the device. REQUIRES: fewer than 2^31 rows.
+KernelLaunch Matmul(const ProductArgs& args, bool bfloat16);
+KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16);
+
+KernelLaunch RouterLogits(const RouterLogitsArgs& args, bool bfloat16);
+KernelLaunch RouterLogitsGradInput(const RouterLogitsGradInputArgs& args, bool bfloat16);
+// Several launches, here and below: one after the other. Scratch is of as many bytes as the function of its name says.
+int64_t RouterLogitsGradWeightScratchBytes(const RouterLogitsGradWeightArgs& args);
+std::array<KernelLaunch, 2> RouterLogitsGradWeight(const RouterLogitsGradWeightArgs& args, void* scratch, bool bfloat16);
+
 int64_t RouterTopKScratchBytes(const RouterTopKArgs& args);
 std::array<KernelLaunch, 4> RouterTopK(const RouterTopKArgs& args, void* scratch);
 KernelLaunch RouterTopKGrad(const RouterTopKGradArgs& args);

@@ -26,6 +26,12 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
   const auto launch = [&](const KernelLaunch& kernel) { return launch_all({&kernel, 1}); };
   const OpArguments arguments(program_, op, [&](ValueId value) { return Address(value, buffer); });
   const bool bfloat16 = arguments.bfloat16();
+  const auto add_attention_grad = [&](const AttentionGradArgs& args) {
+    void* const scratch = TakeBytes(AttentionGradScratchBytes(args.rows));
+    return launch_all(std::array{AttentionDelta(args, scratch, bfloat16),
+                                 AttentionQueryGrad(args, scratch, bfloat16),
+                                 AttentionKeyGrad(args, scratch, bfloat16)});
+  };
   switch (op.kind) {
     case OpKind::kEmbedding:
       return launch(Embedding(arguments.Embedding(), bfloat16));
@@ -49,7 +55,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return AddProduct(commands, op, buffer, accumulate);
+      return AddProduct(commands, op, arguments, accumulate);
     case OpKind::kRope: {
       RopeArgs args = arguments.Rope();
       rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
@@ -61,6 +67,14 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kSplitHeads:
     case OpKind::kJoinHeads:
       return launch(SplitHeads(arguments.SplitHeads()));
+    case OpKind::kAttention:
+      return launch(Attention(arguments.Attention(), bfloat16));
+    case OpKind::kAttentionPart:
+      return launch(Attention(arguments.AttentionPart(), bfloat16));
+    case OpKind::kAttentionGrad:
+      return add_attention_grad(arguments.AttentionGrad());
+    case OpKind::kAttentionPartGrad:
+      return add_attention_grad(arguments.AttentionPartGrad());
     case OpKind::kSwiGlu:
       return launch(SwiGlu(arguments.SwiGlu(), bfloat16));
     case OpKind::kSwiGluGrad:
@@ -89,6 +103,23 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     }
     case OpKind::kCast:
       return launch(Cast(arguments.Cast()));
+    case OpKind::kGroupedMatmul:
+    case OpKind::kGroupedMatmulGradInput:
+    case OpKind::kGroupedMatmulGradWeight: {
+      ProductArgs args = arguments.Product();
+      args.accumulate = accumulate;
+      return launch(GroupedMatmul(args, bfloat16));
+    }
+    case OpKind::kRouterLogits:
+      return launch(RouterLogits(arguments.RouterLogits(), bfloat16));
+    case OpKind::kRouterLogitsGradInput:
+      return launch(RouterLogitsGradInput(arguments.RouterLogitsGradInput(), bfloat16));
+    case OpKind::kRouterLogitsGradWeight: {
+      RouterLogitsGradWeightArgs args = arguments.RouterLogitsGradWeight();
+      args.accumulate = accumulate;
+      void* const scratch = TakeBytes(RouterLogitsGradWeightScratchBytes(args));
+      return launch_all(RouterLogitsGradWeight(args, scratch, bfloat16));
+    }
     case OpKind::kRouterTopK: {
       const RouterTopKArgs args = arguments.RouterTopK();
       return launch_all(RouterTopK(args, TakeBytes(RouterTopKScratchBytes(args))));
@@ -147,24 +178,25 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kAdamW:
       AddAdamW(commands, op);
       return OkStatus();
-    default: return Unimplemented("not yet");
   }
   return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
 }
 
-Status Preparation::AddProduct(Commands* commands, const Op& op, int buffer, bool accumulate) {
+Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArguments& arguments,
+                               bool accumulate) {
   const ProductShape shape = ProductShapeOf(program_, op);
-  const void* const a = Address(op.inputs[0], buffer);
-  const void* const b = Address(op.inputs[1], buffer);
-  void* const c = Address(op.outputs[0], buffer);
-  const bool adds = accumulate && shape.kind == ProductKind::kWeightGradient;
   TROUPE_ASSIGN_OR_RETURN(LibraryProduct* const product, LibraryProductOf(op, shape));
   if (product == nullptr) {
-    return Unimplemented("our own product");
+    ProductArgs args = arguments.Product();
+    args.accumulate = accumulate;
+    commands->emplace_back(Stream::kCompute, Matmul(args, shape.bfloat16));
+    return OkStatus();
   }
+  const ProductArgs args = arguments.Product();
+  const bool adds = accumulate && shape.kind == ProductKind::kWeightGradient;
   void* const workspace = TakeBytes(product->workspace_bytes());
   const auto enqueue = [=](Stream stream) {
-    return product->Enqueue(a, b, c, adds, workspace, stream);
+    return product->Enqueue(args.a, args.b, args.c, adds, workspace, stream);
   };
   commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
   return OkStatus();

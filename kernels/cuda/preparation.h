@@ -69,7 +69,8 @@ class Preparation {
 
   Status MakeInto(Commands* commands, const model::Op& op, int buffer, bool accumulate);
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
-  Status AddProduct(Commands* commands, const model::Op& op, int buffer, bool accumulate);
+  Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
+                    bool accumulate);
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);

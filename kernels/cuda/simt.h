@@ -17,6 +17,8 @@
 #include <cuda_runtime.h>
 
 #define TROUPE_KERNEL __global__
+// Of blocks of so many threads, so many of which are to fit on a multiprocessor at once.
+#define TROUPE_KERNEL_OF(threads, blocks) __global__ __launch_bounds__(threads, blocks)
 #define TROUPE_DEVICE __device__ __forceinline__
 #define TROUPE_SHARED __shared__
 #define TROUPE_UNROLL _Pragma("unroll")
@@ -59,6 +61,7 @@ TROUPE_DEVICE char* DynamicShared() {
 #include "kernels/cuda/emulated/emulator.h"
 
 #define TROUPE_KERNEL
+#define TROUPE_KERNEL_OF(threads, blocks)
 #define TROUPE_DEVICE inline
 // Of the block that this host thread runs.
 #define TROUPE_SHARED static thread_local

@@ -1,0 +1,155 @@
+// Products in tiles of every size, beside float64. What lies beyond rows and results is neither read nor written.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/emulated/launch.h"
+#include "kernels/cuda/fma_product.h"
+#include "kernels/cuda/mma_product.h"
+#include "kernels/testing.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+constexpr size_t kGuard = 64;  // elements before and behind a matrix
+
+// Elements of a matrix between guards that are not numbers, at an address as of an arena, or beside one.
+template <typename T>
+class Matrix {
+ public:
+  Matrix(const std::vector<double>& numbers, bool aligned)
+      : elements_(numbers.size() + 2 * kGuard + 32 / sizeof(T)), count_(numbers.size()) {
+    for (T& element : elements_) element = Narrow<T>(NAN);
+    while (reinterpret_cast<uintptr_t>(elements_.data() + first_) % 32 != 0) ++first_;
+    first_ += aligned ? kGuard : kGuard + 1;
+    for (size_t i = 0; i < count_; ++i) data()[i] = Narrow<T>(static_cast<float>(numbers[i]));
+  }
+  T* data() { return elements_.data() + first_; }
+  double operator[](int64_t i) { return Widen(data()[i]); }
+  bool GuardsHold() {
+    for (size_t i = 0; i < elements_.size(); ++i) {
+      if ((i < first_ || i >= first_ + count_) && !std::isnan(Widen(elements_[i]))) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<T> elements_;
+  size_t first_ = 0, count_;
+};
+
+struct Case {
+  ProductKind kind;
+  std::vector<int32_t> counts;  // none: not counted
+  int64_t rows, k, n, experts;
+  bool aligned, accumulate;
+};
+
+// On the emulator and in float64. Rows beyond the counts are not numbers.
+template <typename T, typename Launcher>
+void ExpectProduct(const Case& c, const Launcher& launcher, double slack) {
+  TestRandom random;
+  const bool weight = c.kind == ProductKind::kWeightGradient, forward = c.kind == ProductKind::kForward;
+  const int64_t a_width = forward ? c.k : c.n, b_width = c.k, c_width = forward ? c.n : c.k;
+  const int64_t used = c.counts.empty() ? c.rows : std::accumulate(c.counts.begin(), c.counts.end(), int64_t{0});
+  std::vector<double> a = random.Normals(c.rows * a_width);
+  std::vector<double> b = random.Normals(weight ? c.rows * b_width : c.experts * c.n * c.k);
+  std::fill(a.begin() + used * a_width, a.end(), NAN);
+  if (weight) std::fill(b.begin() + used * b_width, b.end(), NAN);
+  const std::vector<double> before =
+      weight ? random.Normals(c.experts * c.n * c.k) : std::vector<double>(c.rows * c_width, NAN);
+  Matrix<T> a_matrix(a, c.aligned), b_matrix(b, c.aligned);
+  using Result = Matrix<float>;
+  Result weights(before, c.aligned);
+  Matrix<T> rows(before, c.aligned);
+  ProductArgs args{c.kind, a_matrix.data(), b_matrix.data(), rows.data(), c.rows, c.k, c.n,
+                   c.counts.empty() ? nullptr : c.counts.data(),
+                   c.counts.empty() ? 1 : static_cast<int64_t>(c.counts.size()), c.experts, c.accumulate};
+  if (weight) args.c = weights.data();
+  emulator::Launch(launcher(args));
+
+  const std::vector<int32_t> counts = c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
+  std::vector<double> expected = before;
+  if (weight && !c.accumulate) std::fill(expected.begin(), expected.end(), 0.0);
+  int64_t row = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const int64_t matrix = static_cast<int64_t>(i) % c.experts * c.n * c.k;
+    for (const int64_t end = row + counts[i]; row < end; ++row) {
+      if (!weight) std::fill_n(expected.begin() + row * c_width, c_width, 0.0);
+      for (int64_t n = 0; n < c.n; ++n) {
+        for (int64_t k = 0; k < c.k; ++k) {
+          if (weight) {
+            expected[matrix + n * c.k + k] += a_matrix[row * c.n + n] * b_matrix[row * c.k + k];
+          } else if (forward) {
+            expected[row * c.n + n] += a_matrix[row * c.k + k] * b_matrix[matrix + n * c.k + k];
+          } else {
+            expected[row * c.k + k] += a_matrix[row * c.n + n] * b_matrix[matrix + n * c.k + k];
+          }
+        }
+      }
+    }
+  }
+  std::vector<double> actual;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    actual.push_back(weight ? weights[static_cast<int64_t>(i)] : rows[static_cast<int64_t>(i)]);
+  }
+  const size_t written = static_cast<size_t>(weight ? static_cast<int64_t>(expected.size()) : used * c_width);
+  for (size_t i = written; i < actual.size(); ++i) ASSERT_TRUE(std::isnan(actual[i])) << "element " << i;
+  actual.resize(written);
+  expected.resize(written);
+  const double unit = sizeof(T) == 2 && !weight ? 0x1.0p-8 : 0x1.0p-23;
+  EXPECT_LE(RelativeError(actual, expected), slack * unit);
+  EXPECT_TRUE(rows.GuardsHold() && weights.GuardsHold());
+}
+
+std::vector<Case> Cases(bool counted) {
+  std::vector<Case> cases;
+  for (const ProductKind kind :
+       {ProductKind::kForward, ProductKind::kInputGradient, ProductKind::kWeightGradient}) {
+    for (const bool accumulate : {false, true}) {
+      if (accumulate && kind != ProductKind::kWeightGradient) continue;
+      if (counted) {
+        cases.push_back({kind, {5, 0, 150, 0, 1, 40}, 201, 72, 136, 2, true, accumulate});
+        cases.push_back({kind, {5, 0, 150, 0, 1, 0}, 159, 33, 131, 3, false, accumulate});
+        cases.push_back({kind, {0, 0, 129}, 129, 8, 8, 3, true, accumulate});
+        std::vector<int32_t> many(70, 0);  // more than a warp has lanes
+        many[3] = 2;
+        many[40] = 70;
+        many[69] = 1;
+        cases.push_back({kind, many, 80, 16, 24, 35, true, accumulate});
+      } else {
+        cases.push_back({kind, {}, 140, 200, 136, 1, true, accumulate});
+        cases.push_back({kind, {}, 131, 35, 33, 1, false, accumulate});
+        cases.push_back({kind, {}, 1, 1, 1, 1, true, accumulate});
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(Products, OfTensorCoresMatchInLargeAndSmallTiles) {
+  for (const Case& c : Cases(/*counted=*/false)) {
+    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<false, 128>("", args); }, 64);
+    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<false, 64>("", args); }, 64);
+  }
+  for (const Case& c : Cases(/*counted=*/true)) {
+    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<true, 128>("", args); }, 64);
+    ExpectProduct<BFloat16>(c, [](const ProductArgs& args) { return MmaProductOf<true, 64>("", args); }, 64);
+  }
+}
+
+TEST(Products, OfFloat32Match) {
+  for (const Case& c : Cases(/*counted=*/false)) {
+    ExpectProduct<float>(c, [](const ProductArgs& args) { return FmaProduct<false>("", args); }, 64);
+  }
+  for (const Case& c : Cases(/*counted=*/true)) {
+    ExpectProduct<float>(c, [](const ProductArgs& args) { return FmaProduct<true>("", args); }, 64);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,12 @@
+// The three products of a bank of experts over the rows of each, as many as counts in the device's memory tell.
+#include "kernels/cuda/fma_product.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mma_product.h"
+
+namespace troupe::kernels::cuda {
+
+KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16) {
+  return bfloat16 ? MmaProduct<true>("grouped_matmul", args) : FmaProduct<true>("grouped_matmul", args);
+}
+
+}  // namespace troupe::kernels::cuda

@@ -1,0 +1,12 @@
+// The three products of a linear layer.
+#include "kernels/cuda/fma_product.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mma_product.h"
+
+namespace troupe::kernels::cuda {
+
+KernelLaunch Matmul(const ProductArgs& args, bool bfloat16) {
+  return bfloat16 ? MmaProduct<false>("matmul", args) : FmaProduct<false>("matmul", args);
+}
+
+}  // namespace troupe::kernels::cuda
