@@ -1,0 +1,75 @@
+// Whole small models on the CUDA backend over an emulated device, beside the float64 reference.
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/emulated/emulated_backend.h"
+#include "kernels/program_run.h"
+#include "kernels/reference/reference_backend.h"
+#include "kernels/testing.h"
+#include "model/program/control_word.h"
+#include "model/testing.h"
+
+namespace troupe::kernels {
+namespace {
+
+using cuda::emulator::EmulatedBackend;
+using cuda::emulator::StreamOrder;
+
+struct Case {
+  model::DType compute;
+  bool mixture;
+};
+
+class EmulatedProgram : public testing::TestWithParam<Case> {
+ protected:
+  static model::BuildOptions Options() {
+    const Case& test = GetParam();
+    model::BuildOptions options = model::StageOptions(
+        test.mixture ? model::SmallMixture("AE") : model::SmallModel("AD"), {}, 2, 9);
+    options.compute_dtype = test.compute;
+    return options;
+  }
+};
+
+TEST_P(EmulatedProgram, HasTheReferencesLossGradientsAndUpdate) {
+  const double tolerance = GetParam().compute == model::DType::kFloat32 ? 2e-5 : 0.06;
+  TestRandom random;
+  const auto seed = static_cast<uint64_t>(random.Integer(1, 1 << 30));
+  for (const bool split : {false, true}) {
+    EmulatedBackend backend;
+    ReferenceBackend reference_backend;
+    ProgramRun run(backend, Options(), seed, split);
+    ProgramRun expected(reference_backend, Options(), seed, split);
+    // Two microbatches: the second accumulates on what the first wrote.
+    for (int m = 0; m < 2; ++m) {
+      const Microbatch microbatch = run.MakeMicrobatch(seed + static_cast<uint64_t>(m));
+      const std::vector<double> loss = expected.Train(microbatch, m == 0);
+      EXPECT_LE(RelativeError(run.Train(microbatch, m == 0), loss), tolerance / 10);
+    }
+    for (const model::ParameterEntry& entry : run.program().parameters) {
+      EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), tolerance)
+          << run.program().value(entry.value).name;
+    }
+    const std::vector<double> control = run.Update(1e-2, 1);
+    EXPECT_LE(RelativeError(control, expected.Update(1e-2, 1)), tolerance);
+    EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
+    for (const model::ParameterEntry& entry : run.program().parameters) {
+      EXPECT_LE(RelativeError(run.Read(entry.exp_avg), expected.Read(entry.exp_avg)), tolerance);
+      EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), expected.Read(entry.exp_avg_sq)),
+                2 * tolerance);
+    }
+    EXPECT_TRUE(backend.fallbacks().empty());
+  }
+}
+
+// bfloat16 alone may choose other experts than the reference.
+INSTANTIATE_TEST_SUITE_P(Small, EmulatedProgram,
+                         testing::Values(Case{model::DType::kFloat32, false},
+                                         Case{model::DType::kBFloat16, false},
+                                         Case{model::DType::kFloat32, true}),
+                         [](const auto& info) {
+                           return std::string(model::Name(info.param.compute)) +
+                                  (info.param.mixture ? "_mixture" : "_dense");
+                         });
+
+}  // namespace
+}  // namespace troupe::kernels
