@@ -69,8 +69,12 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   }
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset,
                           Dataset::Open(shared.files, MakeDatasetOptions(shared.spec)));
-  TROUPE_ASSIGN_OR_RETURN(const auto cpu, kernels::CpuBackend::Make({.threads = 1}));
-  CountingBackend backend(*cpu, prepares);
+  const auto make_backend = [&]() -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    if (shared.options.make_backend) return shared.options.make_backend(rank);
+    return kernels::CpuBackend::Make({.threads = 1});
+  };
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<kernels::Backend> made, make_backend());
+  CountingBackend backend(*made, prepares);
   StepProgress progress;
   CollectiveNetwork& network = shared.cluster.network(rank);
   TROUPE_ASSIGN_OR_RETURN(const auto executor,

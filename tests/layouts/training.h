@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "kernels/backend.h"
 #include "troupe/v1/job.pb.h"
 #include "worker/executor/executor.h"
 
@@ -39,6 +41,8 @@ struct TrainOptions {
   int64_t steps = 20;        // how many to run, from the restored one on
   std::string restore_path;  // empty: from the seed
   std::string save_path;     // empty: no checkpoint; else written after the last step
+  // Each rank's; null: one thread of the CPU.
+  std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int rank)> make_backend;
   bool overlap = true;       // else every collective is waited for where it is begun
   // Called on each rank's thread before its first step.
   std::function<void(int rank, Executor& executor)> before_steps;
