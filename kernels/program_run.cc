@@ -21,6 +21,7 @@ ProgramRun::ProgramRun(Backend& backend, const model::BuildOptions& options, uin
   auto executable = backend.Prepare(program_, plan_, find_communicator);
   TROUPE_CHECK_OK(executable.status());
   executable_ = std::move(*executable);
+  TROUPE_CHECK_OK(executable_->Connect());
   for (const model::ParameterEntry& entry : program_.parameters) {
     const int64_t width = program_.value(entry.value).row_elements();
     std::vector<double> numbers(program_.value(entry.value).elements());

@@ -77,7 +77,8 @@ model::ValueId AddValue(model::Program& program, const TestValue& test, std::str
 
 }  // namespace
 
-TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options) {
+TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options,
+                 const FindCommunicator& find_communicator) {
   model::Program program;
   program.mesh = test.mesh;
   model::Op op{.kind = test.kind, .attributes = test.attributes, .first_writer = test.first_writer};
@@ -96,8 +97,9 @@ TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options
   program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(op);
 
   const model::MemoryPlan plan = PlainPlan(program);
-  auto executable = backend.Prepare(program, plan, nullptr);
+  auto executable = backend.Prepare(program, plan, find_communicator);
   TROUPE_CHECK_OK(executable.status());
+  TROUPE_CHECK_OK((*executable)->Connect());
   for (size_t i = 0; i < test.inputs.size(); ++i) {
     if (!test.inputs[i].numbers.empty()) {
       WriteNumbers(**executable, program, op.inputs[i], test.inputs[i].numbers);

@@ -54,9 +54,10 @@ struct TestResult {
   std::vector<std::vector<double>> inputs, outputs;  // after the run
 };
 
-// Runs one op once. Inputs are rounded to their dtypes on every backend. Fails the process on an
-// error.
-TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options = {});
+// Runs one op once. Inputs are rounded to their dtypes on every backend. With communicators, all
+// ranks run it. Fails the process on an error.
+TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options = {},
+                 const FindCommunicator& find_communicator = nullptr);
 
 // Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is
 // NaN and the other not, or sizes differ.

@@ -1,6 +1,7 @@
 // The commands of collectives. In a group of one rank they are copies.
 #include <utility>
 
+#include "kernels/cuda/control_word.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/op_sequence.h"
 #include "kernels/reduced_ranges.h"
@@ -13,7 +14,7 @@ namespace {
 using model::Op;
 using model::OpKind;
 
-ElementType TypeOf(model::DType dtype) {
+StatusOr<ElementType> TypeOf(model::DType dtype) {
   switch (dtype) {
     case model::DType::kFloat32:
       return ElementType::kFloat32;
@@ -22,15 +23,22 @@ ElementType TypeOf(model::DType dtype) {
     case model::DType::kFloat64:
       return ElementType::kFloat64;
     case model::DType::kInt32:
-      return ElementType::kInt32;
+      break;
   }
-  return ElementType::kByte;
+  return InvalidArgument("no reduction of {}", model::Name(dtype));
+}
+
+// `call(stream)` puts a collective onto the communication stream.
+template <typename Call>
+Command Collective(Call call) {
+  return {Stream::kCommunication, LibraryCommand{[call = std::move(call)](Stream stream) {
+            return call(static_cast<DeviceStream>(stream));
+          }}};
 }
 
 }  // namespace
 
-Status Preparation::AddCommunication(Commands* commands, const Op& op,
-                                     std::function<Status(DeviceStream)> enqueue) {
+Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands communication) {
   const model::ValueId key = op.outputs.empty() ? op.inputs[0] : op.outputs[0];
   auto found = under_way_.find(key);
   if (found == under_way_.end()) {
@@ -41,10 +49,7 @@ Status Preparation::AddCommunication(Commands* commands, const Op& op,
   const auto [begun, over] = found->second;
   commands->emplace_back(Stream::kCompute, RecordCommand{begun});
   commands->emplace_back(Stream::kCommunication, WaitCommand{begun});
-  const auto on_stream = [enqueue = std::move(enqueue)](Stream stream) {
-    return enqueue(static_cast<DeviceStream>(stream));
-  };
-  commands->emplace_back(Stream::kCommunication, LibraryCommand{on_stream});
+  for (Command& command : communication) commands->push_back(std::move(command));
   commands->emplace_back(Stream::kCommunication, RecordCommand{over});
   if (!op.asynchronous) commands->emplace_back(Stream::kCompute, WaitCommand{over});
   return OkStatus();
@@ -54,111 +59,106 @@ Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) 
   const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
   DeviceCommunicator* const group =
       find_communicator_ ? find_communicator_(attributes.group) : nullptr;
+  if (group == nullptr) return AddCollectiveOfOne(commands, op, buffer);
   const model::Value& x = program_.value(op.inputs[0]);
   char* const input = Address(op.inputs[0], buffer);
   char* const output = Address(op.outputs[0], buffer);
   const Purpose purpose = PurposeOf(attributes.purpose);
-  if (group != nullptr && attributes.wire != model::DType::kFloat32) {
-    return InvalidArgument("sums that travel as {} are not there on this device",
-                           model::Name(attributes.wire));
+  if (attributes.wire != model::DType::kFloat32) {
+    return Unimplemented("sums that travel as {} are not there on this device",
+                         model::Name(attributes.wire));
   }
+  Commands communication;
   switch (op.kind) {
     case OpKind::kAllReduce: {
       const DeviceReduction reduction = attributes.reduce == model::ReduceKind::kMax
                                             ? DeviceReduction::kMax
                                             : DeviceReduction::kSum;
-      const std::vector<ReducedRange> ranges = ReducedRangesOf(
-          program_, op, [&](model::ValueId value) { return Address(value, buffer); });
-      if (group == nullptr) {
-        for (const ReducedRange& range : ranges) {
-          AddCopy(commands, range.input, range.output, range.bytes);
-        }
-        return OkStatus();
+      TROUPE_ASSIGN_OR_RETURN(const ElementType type, TypeOf(x.dtype));
+      for (const ReducedRange& range : ReducedRangesOf(
+               program_, op, [&](model::ValueId value) { return Address(value, buffer); })) {
+        const size_t count = static_cast<size_t>(range.bytes) / SizeOf(type);
+        communication.push_back(Collective([=](DeviceStream stream) {
+          return group->AllReduce(range.input, range.output, count, type, reduction, purpose, stream);
+        }));
       }
-      return AddCommunication(commands, op, [=, dtype = x.dtype](DeviceStream stream) {
-        for (const ReducedRange& range : ranges) {
-          TROUPE_RETURN_IF_ERROR(group->AllReduce(
-              range.input, range.output, static_cast<size_t>(range.bytes / model::SizeOf(dtype)),
-              TypeOf(dtype), reduction, purpose, stream));
-        }
-        return OkStatus();
-      });
+      break;
     }
     case OpKind::kReduceScatter: {
-      if (group == nullptr) {
-        AddCopy(commands, input, output, x.bytes());
-        return OkStatus();
-      }
-      return AddCommunication(
-          commands, op,
-          [=, type = TypeOf(x.dtype),
-           counts = BlockElements(x, attributes.cut, group->size())](DeviceStream stream) {
+      TROUPE_ASSIGN_OR_RETURN(const ElementType type, TypeOf(x.dtype));
+      communication.push_back(Collective(
+          [=, counts = BlockElements(x, attributes.cut, group->size())](DeviceStream stream) {
             return group->ReduceScatter(input, output, counts, type, purpose, stream);
-          });
+          }));
+      break;
     }
     case OpKind::kAllGather: {
-      if (group == nullptr) {
-        AddCopy(commands, input, output, x.bytes());
-        return OkStatus();
-      }
       const model::Value& whole = program_.value(op.outputs[0]);
       std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
       for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
-      return AddCommunication(commands, op, [=](DeviceStream stream) {
+      communication.push_back(Collective([=](DeviceStream stream) {
         return group->AllGather(input, output, bytes, purpose, stream);
-      });
+      }));
+      break;
     }
     case OpKind::kShift: {
-      if (group == nullptr) {
-        AddCopy(commands, input, output, x.bytes());
-        return OkStatus();
-      }
       const RingShift shift(group->size(), group->rank(), attributes.shift,
                             static_cast<size_t>(x.bytes()));
-      return AddCommunication(commands, op, [=](DeviceStream stream) {
+      communication.push_back(Collective([=](DeviceStream stream) {
         return group->AllToAll(input, output, shift.send_bytes, shift.receive_bytes, purpose, stream);
-      });
+      }));
+      break;
     }
     case OpKind::kAllToAll:
-      if (group == nullptr) {
-        AddCopy(commands, input, output, x.bytes());
-        return OkStatus();
-      }
       if (op.inputs.size() == 1) {
         const std::vector<size_t> blocks(static_cast<size_t>(group->size()),
                                          static_cast<size_t>(x.bytes() / group->size()));
-        return AddCommunication(commands, op, [=](DeviceStream stream) {
+        communication.push_back(Collective([=](DeviceStream stream) {
           return group->AllToAll(input, output, blocks, blocks, purpose, stream);
-        });
+        }));
+        break;
+      }
+      [[fallthrough]];
+    default:
+      return Unimplemented("{} among {} ranks is not there on this device", model::Name(op.kind),
+                           group->size());
+  }
+  return AddCommunication(commands, op, std::move(communication));
+}
+
+Status Preparation::AddCollectiveOfOne(Commands* commands, const Op& op, int buffer) {
+  switch (op.kind) {
+    case OpKind::kAllReduce:
+      for (const ReducedRange& range : ReducedRangesOf(
+               program_, op, [&](model::ValueId value) { return Address(value, buffer); })) {
+        AddCopy(commands, range.input, range.output, range.bytes);
       }
       break;
+    case OpKind::kGatherRouted:
+    case OpKind::kScatterRouted:
+      return Unimplemented("{} among 1 ranks is not there on this device", model::Name(op.kind));
     default:
-      break;
+      AddCopy(commands, Address(op.inputs[0], buffer), Address(op.outputs[0], buffer),
+              program_.value(op.inputs[0]).bytes());
   }
-  return Unimplemented("{} among {} ranks is not there on this device", model::Name(op.kind),
-                       group == nullptr ? 1 : group->size());
+  return op.asynchronous ? AddCommunication(commands, op, {}) : OkStatus();  // for its kWait
 }
 
 Status Preparation::AddControlReduce(Commands* commands, const Op& op) {
   DeviceCommunicator* const all =
       find_communicator_ ? find_communicator_({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
   if (all == nullptr) return OkStatus();
+  constexpr int64_t kLanes = model::kControlLanes;
   auto* const control = reinterpret_cast<double*>(Address(op.inputs[0], 0));
-  return AddCommunication(commands, op, [=](DeviceStream stream) {
-    struct Lanes {
-      int begin, end;
-      DeviceReduction reduction;
-    };
-    for (const Lanes& lanes : {Lanes{0, model::kLastSum + 1, DeviceReduction::kSum},
-                               Lanes{model::kLastSum + 1, model::kLastMax + 1, DeviceReduction::kMax},
-                               Lanes{model::kLastMax + 1, model::kControlLanes, DeviceReduction::kMin}}) {
-      TROUPE_RETURN_IF_ERROR(all->AllReduce(control + lanes.begin, control + lanes.begin,
-                                            static_cast<size_t>(lanes.end - lanes.begin),
-                                            ElementType::kFloat64, lanes.reduction,
-                                            Purpose::kControl, stream));
-    }
-    return OkStatus();
-  });
+  auto* const words = TakeOfCommunication<double>(kLanes * all->size());
+  const std::vector<size_t> bytes(static_cast<size_t>(all->size()), kLanes * sizeof(double));
+  Commands communication;
+  communication.push_back(Collective([=](DeviceStream stream) {
+    return all->AllGather(control, words, bytes, Purpose::kControl, stream);
+  }));
+  communication.emplace_back(Stream::kCommunication,
+                             CombineControlWords(words, all->size(), control));
+  return AddCommunication(commands, op, std::move(communication));
 }
 
 }  // namespace troupe::kernels::cuda

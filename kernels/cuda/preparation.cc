@@ -40,13 +40,13 @@ Status Preparation::Allocate() {
 
 StatusOr<Commands> Preparation::Make(const Op& op, int buffer, bool accumulate) {
   op_ = &op;
-  taken_ = 0;
+  working_.taken = 0;
+  of_communication_.taken = 0;
   tables_of_op_ = 0;
   Commands commands;
   if (Status status = MakeInto(&commands, op, buffer, accumulate); !status.ok()) {
     return Annotate(status, OperationName(program_, op));
   }
-  working_bytes_ = std::max(working_bytes_, taken_);
   return commands;
 }
 
@@ -65,10 +65,20 @@ void Preparation::AddCopy(Commands* commands, const void* from, void* to, int64_
   if (from != to && bytes > 0) commands->emplace_back(Stream::kCompute, CopyCommand{to, from, bytes});
 }
 
+int64_t Preparation::Working::Take(int64_t count) {
+  const int64_t begin = taken;
+  taken += RoundUp(count, kAlignment);
+  bytes = std::max(bytes, taken);
+  return begin;
+}
+
 char* Preparation::TakeBytes(int64_t bytes) {
-  char* const address = arena_.get() + layout_.bytes() + tables_bytes_ + taken_;
-  taken_ += RoundUp(bytes, kAlignment);
-  return address;
+  return arena_.get() + layout_.bytes() + tables_bytes_ + working_.Take(bytes);
+}
+
+char* Preparation::TakeBytesOfCommunication(int64_t bytes) {
+  const int64_t begin = of_communication_.Take(bytes);
+  return arena_.get() + layout_.bytes() + tables_bytes_ + working_.bytes + begin;
 }
 
 const char* Preparation::TableBytes(std::span<const std::byte> contents) {

@@ -1,5 +1,5 @@
 // From the operations of a program to commands of a device, on one arena: values where the memory plan has them, then
-// tables that kernels read, then working memory that operations have one after the other.
+// tables that kernels read, then working memory that operations have one after the other, of each stream that computes.
 #ifndef TROUPE_KERNELS_CUDA_PREPARATION_H_
 #define TROUPE_KERNELS_CUDA_PREPARATION_H_
 
@@ -49,17 +49,33 @@ class Preparation {
   char* Address(model::ValueId value, int buffer) const {
     return arena_.get() + layout_.OffsetOf(value, buffer);
   }
-  int64_t arena_bytes() const { return layout_.bytes() + tables_bytes_ + working_bytes_; }
+  int64_t arena_bytes() const {
+    return layout_.bytes() + tables_bytes_ + working_.bytes + of_communication_.bytes;
+  }
   // "matmul x.y: own kernel": operations that the library does not make.
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
 
  private:
-  // Hands out `count` elements of working memory that the operation at hand has to itself.
+  // Working memory of the kernels of one stream.
+  struct Working {
+    int64_t bytes = 0;  // the most that an operation takes
+    int64_t taken = 0;  // by the operation at hand
+
+    int64_t Take(int64_t count);  // returns where it begins
+  };
+
+  // Hands out `count` elements of working memory that the operation at hand has to itself on the compute stream.
   template <typename T>
   T* Take(int64_t count) {
     return reinterpret_cast<T*>(TakeBytes(count * static_cast<int64_t>(sizeof(T))));
   }
   char* TakeBytes(int64_t bytes);
+  // And on the communication stream.
+  template <typename T>
+  T* TakeOfCommunication(int64_t count) {
+    return reinterpret_cast<T*>(TakeBytesOfCommunication(count * static_cast<int64_t>(sizeof(T))));
+  }
+  char* TakeBytesOfCommunication(int64_t bytes);
   // The table of the operation at hand with these contents, on the device.
   template <typename T>
   const T* Table(const std::vector<T>& contents) {
@@ -74,10 +90,10 @@ class Preparation {
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
-  // Makes `enqueue` follow what is on the compute stream. The compute stream goes on without it where the operation is
-  // asynchronous, until its kWait.
-  Status AddCommunication(Commands* commands, const model::Op& op,
-                          std::function<Status(DeviceStream)> enqueue);
+  Status AddCollectiveOfOne(Commands* commands, const model::Op& op, int buffer);
+  // Makes `communication`, on its stream, follow what is on the compute stream. The compute stream goes on without it
+  // where the operation is asynchronous, until its kWait.
+  Status AddCommunication(Commands* commands, const model::Op& op, Commands communication);
   Status AddControlReduce(Commands* commands, const model::Op& op);
   void AddSumOfSquares(Commands* commands, const model::Op& op);
   void AddAdamW(Commands* commands, const model::Op& op);
@@ -95,9 +111,8 @@ class Preparation {
   DeviceMemory arena_;           // null while it is being measured
   std::vector<std::byte> tables_;  // their contents
   int64_t tables_bytes_ = 0;
-  int64_t working_bytes_ = 0;  // the most that an operation takes
+  Working working_, of_communication_;
   const model::Op* op_ = nullptr;  // at hand
-  int64_t taken_ = 0;              // of working memory by it
   int tables_of_op_ = 0;
   std::map<std::pair<const model::Op*, int>, int64_t> table_offsets_;
   std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;

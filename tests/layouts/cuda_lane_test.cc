@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-using kernels::cuda::emulator::EmulatedBackend;
+using kernels::EmulatedBackend;
 using kernels::cuda::emulator::EmulatedDevice;
 using kernels::cuda::emulator::StreamOrder;
 

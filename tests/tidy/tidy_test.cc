@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"collective", {"base"}},
     {"model", {"base"}},
     {"plan", {"base", "proto", "model"}},
-    {"kernels", {"base", "model", "collective/communicator.h"}},
+    {"kernels", {"base", "model", "collective/communicator.h", "collective/device_communicator.h"}},
     {"checkpoint", {"base", "proto"}},
     {"data", {"base", "proto"}},
     {"interop", {"base", "proto", "model", "checkpoint", "data"}},
@@ -59,7 +59,7 @@ std::vector<SourceFile> Sources() {
 std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
 
 bool IsTest(const std::string& path) {
-  return path.ends_with("_test.cc") || path.find("/testing/") != std::string::npos;
+  return path.ends_with("_test.cc") || path.ends_with("_test.h") || path.find("/testing/") != std::string::npos;
 }
 
 // The folder an include belongs to; generated protobuf headers count as proto. Empty: not ours.

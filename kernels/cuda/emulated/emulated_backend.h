@@ -1,4 +1,4 @@
-// The CUDA backend on an emulated device, for tests.
+// The CUDA backend on an emulated device that it owns, with the host's collectives.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATED_BACKEND_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATED_BACKEND_H_
 
@@ -7,24 +7,29 @@
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
+#include "kernels/cuda/emulated/host_collectives.h"
 
-namespace troupe::kernels::cuda::emulator {
+namespace troupe::kernels {
 
-// With the device that it is over.
 class EmulatedBackend : public CudaBackend {
  public:
-  explicit EmulatedBackend(StreamOrder order = StreamOrder::kComputeFirst)
-      : EmulatedBackend(std::make_unique<EmulatedDevice>(order)) {}
+  explicit EmulatedBackend(
+      cuda::emulator::StreamOrder order = cuda::emulator::StreamOrder::kComputeFirst)
+      : EmulatedBackend(std::make_unique<cuda::emulator::EmulatedDevice>(order)) {}
 
-  EmulatedDevice& device() { return *device_; }
+  cuda::emulator::EmulatedDevice& device() { return *device_; }
 
  private:
-  explicit EmulatedBackend(std::unique_ptr<EmulatedDevice> device)
-      : CudaBackend(*device, nullptr, nullptr), device_(std::move(device)) {}
+  explicit EmulatedBackend(std::unique_ptr<cuda::emulator::EmulatedDevice> device)
+      : CudaBackend(*device, nullptr,
+                    [&device = *device](Communicator& host) {
+                      return std::make_unique<cuda::emulator::HostCollectives>(device, host);
+                    }),
+        device_(std::move(device)) {}
 
-  std::unique_ptr<EmulatedDevice> device_;
+  std::unique_ptr<cuda::emulator::EmulatedDevice> device_;
 };
 
-}  // namespace troupe::kernels::cuda::emulator
+}  // namespace troupe::kernels
 
 #endif  // TROUPE_KERNELS_CUDA_EMULATED_EMULATED_BACKEND_H_

@@ -9,7 +9,7 @@ namespace {
 
 KernelSetting Setting(model::DType compute) {
   return {model::Name(compute), compute,
-          [] { return std::make_unique<cuda::emulator::EmulatedBackend>(); }};
+          [] { return std::make_unique<EmulatedBackend>(); }};
 }
 
 INSTANTIATE_TEST_SUITE_P(Emulated, KernelTest,

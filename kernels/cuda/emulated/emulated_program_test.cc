@@ -11,7 +11,6 @@
 namespace troupe::kernels {
 namespace {
 
-using cuda::emulator::EmulatedBackend;
 using cuda::emulator::StreamOrder;
 
 struct Case {

@@ -1,17 +1,15 @@
-// kRelayout on ranks as threads, by the reference and on the CPU: rows lie where the other layout has
-// them, only what moves is sent, and each direction's derivative is the other.
+// kRelayout on ranks as threads, by the reference and by any backend: rows lie where the other layout has them, only what
+// moves is sent, and each direction's derivative is the other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
+#include <memory>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "base/check.h"
-#include "collective/loopback/loopback_cluster.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/collective_test.h"
 #include "kernels/reference/reference_backend.h"
 #include "kernels/row_relayout.h"
 #include "kernels/testing.h"
@@ -96,35 +94,16 @@ RelayoutProgram Build(DType dtype, bool to_head_tail, int ranks, int rank) {
   return made;
 }
 
-Communicator* Connect(LoopbackCluster& cluster, int ranks, int rank) {
-  std::vector<int> all(static_cast<size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  CollectiveNetwork& network = cluster.network(rank);
-  Communicator* const context =
-      network.MakeCommunicator("context", Purpose::kContext, all, "context").value();
-  TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
-  return context;
-}
-
 // The whole y and dx that all ranks make of the whole x and dy.
 struct Whole {
   Numbers y, dx;
 };
-Whole RunAll(bool reference, DType dtype, bool to_head_tail, int ranks, const Numbers& x,
-             const Numbers& dy) {
+Whole RunAll(const MakeBackend& make, DType dtype, bool to_head_tail, int ranks, const Numbers& x, const Numbers& dy) {
   Whole whole = {Numbers(x.size()), Numbers(x.size())};
-  LoopbackCluster cluster(ranks);
-  cluster.Run([&](int rank) {
+  RunRanks(ranks, make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
     RelayoutProgram made = Build(dtype, to_head_tail, ranks, rank);
-    Communicator* const context = Connect(cluster, ranks, rank);
-    auto cpu = CpuBackend::Make({1, std::nullopt}).value();
-    ReferenceBackend float64;
-    Backend& backend = reference ? static_cast<Backend&>(float64) : *cpu;
     const model::MemoryPlan plan = PlainPlan(made.program);
-    auto executable = backend
-                          .Prepare(made.program, plan,
-                                   [&](const model::CollectiveGroup&) { return context; })
-                          .value();
+    const std::unique_ptr<Executable> executable = PrepareRank(backend, made.program, plan, groups);
     const std::vector<int64_t> from = RowsOf(!to_head_tail, ranks, rank);
     const std::vector<int64_t> to = RowsOf(to_head_tail, ranks, rank);
     WriteNumbers(*executable, made.program, made.x, Pick(x, from));
@@ -145,7 +124,12 @@ Whole RunAll(bool reference, DType dtype, bool to_head_tail, int ranks, const Nu
   return whole;
 }
 
-TEST(Relayout, MovesEveryRowToItsRankAndGradientsBack) {
+Whole RunReference(bool to_head_tail, int ranks, const Numbers& x, const Numbers& dy) {
+  return RunAll([] { return std::make_unique<ReferenceBackend>(); }, DType::kFloat64,
+                to_head_tail, ranks, x, dy);
+}
+
+TEST_P(CollectiveTest, RelayoutMovesEveryRowToItsRankAndGradientsBack) {
   Numbers x(kSamples * kTokens * kWidth), dy(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = static_cast<double>(i % 251);  // exact in bfloat16
@@ -153,13 +137,9 @@ TEST(Relayout, MovesEveryRowToItsRankAndGradientsBack) {
   }
   for (const int ranks : {1, 2, 3, 4}) {
     for (const bool to_head_tail : {false, true}) {
-      for (const bool reference : {false, true}) {
-        for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-          const Whole whole = RunAll(reference, dtype, to_head_tail, ranks, x, dy);
-          EXPECT_EQ(whole.y, x) << ranks << " ranks";
-          EXPECT_EQ(whole.dx, dy) << ranks << " ranks";
-        }
-      }
+      const Whole whole = RunAll(GetParam().make, compute(), to_head_tail, ranks, x, dy);
+      EXPECT_EQ(whole.y, x) << ranks << " ranks";
+      EXPECT_EQ(whole.dx, dy) << ranks << " ranks";
     }
   }
 }
@@ -173,10 +153,10 @@ TEST(Relayout, TheDerivativeIsThatOfFiniteDifferences) {
     for (const bool to_head_tail : {false, true}) {
       const Numbers dy = random.Normals(static_cast<int64_t>(x.size()));
       const auto loss = [&](const Numbers& of) {
-        const Numbers y = RunAll(true, DType::kFloat64, to_head_tail, ranks, of, dy).y;
+        const Numbers y = RunReference(to_head_tail, ranks, of, dy).y;
         return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
       };
-      const Numbers dx = RunAll(true, DType::kFloat64, to_head_tail, ranks, x, dy).dx;
+      const Numbers dx = RunReference(to_head_tail, ranks, x, dy).dx;
       for (int trial = 0; trial < 4; ++trial) {
         const auto i = static_cast<size_t>(random.Integer(0, static_cast<int64_t>(x.size()) - 1));
         Numbers above = x, below = x;

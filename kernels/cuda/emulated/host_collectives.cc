@@ -1,0 +1,108 @@
+#include "kernels/cuda/emulated/host_collectives.h"
+
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe::kernels::cuda::emulator {
+namespace {
+
+std::optional<Reduction> ReductionOf(ElementType type, DeviceReduction reduction) {
+  if (reduction == DeviceReduction::kMax) {
+    if (type == ElementType::kFloat32) return MaxFloat32();
+    return std::nullopt;
+  }
+  switch (type) {
+    case ElementType::kFloat32:
+      return SumFloat32();
+    case ElementType::kBfloat16:
+      return SumBfloat16();
+    case ElementType::kFloat64:
+      return SumFloat64();
+  }
+  return std::nullopt;
+}
+
+size_t Total(std::span<const size_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
+}
+
+std::vector<size_t> Copy(std::span<const size_t> sizes) { return {sizes.begin(), sizes.end()}; }
+
+}  // namespace
+
+Status HostCollectives::Enqueue(std::string_view name, size_t bytes, std::function<Status()> what,
+                                DeviceStream stream) {
+  if (aborted_.load()) return Unavailable("{}: {} is aborted", name, host_.name());
+  return device_.Enqueue(
+      fmt::format("{} group={} bytes={}", name, host_.name(), bytes),
+      [this, what = std::move(what)] {
+        return aborted_.load() ? Unavailable("{} is aborted", host_.name()) : what();
+      },
+      static_cast<Stream>(stream));
+}
+
+Status HostCollectives::AllReduce(const void* input, void* output, size_t count, ElementType type,
+                                  DeviceReduction reduction, Purpose purpose, DeviceStream stream) {
+  const std::optional<Reduction> combine = ReductionOf(type, reduction);
+  if (!combine) return InvalidArgument("no such reduction of elements of {} bytes", SizeOf(type));
+  const size_t bytes = count * SizeOf(type);
+  return Enqueue(
+      "all_reduce", bytes,
+      [=, this] {
+        if (input != output) std::memcpy(output, input, bytes);
+        return host_.AllReduce(output, count, *combine, purpose);
+      },
+      stream);
+}
+
+Status HostCollectives::ReduceScatter(const void* input, void* output,
+                                      std::span<const size_t> counts, ElementType type,
+                                      Purpose purpose, DeviceStream stream) {
+  const Reduction sum = *ReductionOf(type, DeviceReduction::kSum);
+  const size_t bytes = Total(counts) * SizeOf(type);
+  return Enqueue(
+      "reduce_scatter", bytes,
+      [=, this, counts = Copy(counts)] {
+        // The host's uses its data up.
+        const auto* const begin = static_cast<const std::byte*>(input);
+        std::vector<std::byte> data(begin, begin + bytes);
+        return host_.ReduceScatter(data.data(), output, counts, sum, purpose);
+      },
+      stream);
+}
+
+Status HostCollectives::AllGather(const void* input, void* output, std::span<const size_t> bytes,
+                                  Purpose purpose, DeviceStream stream) {
+  return Enqueue(
+      "all_gather", Total(bytes),
+      [=, this, bytes = Copy(bytes)] { return host_.AllGather(input, output, bytes, purpose); },
+      stream);
+}
+
+Status HostCollectives::AllToAll(const void* input, void* output,
+                                 std::span<const size_t> send_bytes,
+                                 std::span<const size_t> receive_bytes, Purpose purpose,
+                                 DeviceStream stream) {
+  return Enqueue(
+      "all_to_all", Total(send_bytes),
+      [=, this, send = Copy(send_bytes), receive = Copy(receive_bytes)] {
+        return host_.AllToAll(input, output, send, receive, purpose);
+      },
+      stream);
+}
+
+Status HostCollectives::Send(const void* data, size_t bytes, int to, Purpose purpose,
+                             DeviceStream stream) {
+  return Enqueue("send", bytes, [=, this] { return host_.Send(data, bytes, to, purpose); }, stream);
+}
+
+Status HostCollectives::Receive(void* data, size_t bytes, int from, Purpose purpose,
+                                DeviceStream stream) {
+  return Enqueue("receive", bytes,
+                 [=, this] { return host_.Receive(data, bytes, from, purpose); }, stream);
+}
+
+}  // namespace troupe::kernels::cuda::emulator

@@ -1,0 +1,51 @@
+// Collectives of emulated devices: put onto a stream, and carried out by the host's Communicator when their turn comes.
+#ifndef TROUPE_KERNELS_CUDA_EMULATED_HOST_COLLECTIVES_H_
+#define TROUPE_KERNELS_CUDA_EMULATED_HOST_COLLECTIVES_H_
+
+#include <atomic>
+#include <functional>
+#include <string_view>
+
+#include "collective/communicator.h"
+#include "collective/device_communicator.h"
+#include "kernels/cuda/emulated/emulated_device.h"
+
+namespace troupe::kernels::cuda::emulator {
+
+// Whoever waits for the device carries out its operations, one after the other. An operation that is under way ends with
+// the host's network, not with Abort.
+class HostCollectives : public DeviceCommunicator {
+ public:
+  // Both outlive this, and this what is on the device's streams.
+  HostCollectives(EmulatedDevice& device, Communicator& host) : device_(device), host_(host) {}
+
+  int rank() const override { return host_.rank(); }
+  int size() const override { return host_.size(); }
+  Status Connect() override { return OkStatus(); }
+  Status AllReduce(const void* input, void* output, size_t count, ElementType type,
+                   DeviceReduction reduction, Purpose purpose, DeviceStream stream) override;
+  Status ReduceScatter(const void* input, void* output, std::span<const size_t> counts,
+                       ElementType type, Purpose purpose, DeviceStream stream) override;
+  Status AllGather(const void* input, void* output, std::span<const size_t> bytes, Purpose purpose,
+                   DeviceStream stream) override;
+  Status AllToAll(const void* input, void* output, std::span<const size_t> send_bytes,
+                  std::span<const size_t> receive_bytes, Purpose purpose,
+                  DeviceStream stream) override;
+  Status Send(const void* data, size_t bytes, int to, Purpose purpose,
+              DeviceStream stream) override;
+  Status Receive(void* data, size_t bytes, int from, Purpose purpose,
+                 DeviceStream stream) override;
+  void Abort() override { aborted_.store(true); }
+
+ private:
+  Status Enqueue(std::string_view name, size_t bytes, std::function<Status()> what,
+                 DeviceStream stream);
+
+  EmulatedDevice& device_;
+  Communicator& host_;
+  std::atomic<bool> aborted_ = false;
+};
+
+}  // namespace troupe::kernels::cuda::emulator
+
+#endif  // TROUPE_KERNELS_CUDA_EMULATED_HOST_COLLECTIVES_H_
