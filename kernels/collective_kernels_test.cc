@@ -161,7 +161,7 @@ TEST_P(CollectiveTest, TheControlWordIsReducedLaneByLane) {
       });
 }
 
-// What is computed between the beginning of a sum and the wait for it neither waits for it nor disturbs it.
+// It begins once what it sums is computed; what is computed between its beginning and the wait does not disturb it.
 TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
   constexpr int64_t kRows = 6, kColumns = 5, kCount = kRows * kColumns;
   RunRanks(kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
@@ -175,16 +175,18 @@ TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
     const auto append = [&](const char* name) {
       return model::AppendValue(program, name, model::Role::kActivation, 0, type);
     };
-    const model::ValueId x = append("x"), sum = append("sum"), twice = append("twice"), y = append("y");
+    const model::ValueId x = append("x"), twice = append("twice"), sum = append("sum"),
+                         thrice = append("thrice"), y = append("y");
     program.ops[0][static_cast<int>(model::Piece::kForward)] = {
+        {OpKind::kAdd, model::NoAttributes(), {x, x}, {twice}},
         {.kind = OpKind::kAllReduce,
          .attributes = kTensorSum,
-         .inputs = {x},
+         .inputs = {twice},
          .outputs = {sum},
          .asynchronous = true},
-        {OpKind::kAdd, model::NoAttributes(), {x, x}, {twice}},
+        {OpKind::kAdd, model::NoAttributes(), {x, twice}, {thrice}},
         {OpKind::kWait, model::NoAttributes(), {sum}, {}},
-        {OpKind::kAdd, model::NoAttributes(), {sum, twice}, {y}}};
+        {OpKind::kAdd, model::NoAttributes(), {sum, thrice}, {y}}};
     const model::MemoryPlan plan = PlainPlan(program);
     const std::unique_ptr<Executable> executable = PrepareRank(backend, program, plan, groups);
     for (int run = 0; run < 3; ++run) {
@@ -192,7 +194,7 @@ TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
       Numbers own, due;
       for (int64_t i = 0; i < kCount; ++i) {
         own.push_back(number(rank, i));
-        due.push_back(number(0, i) + number(1, i) + number(2, i) + 2 * number(rank, i));
+        due.push_back(2 * (number(0, i) + number(1, i) + number(2, i)) + 3 * number(rank, i));
       }
       WriteNumbers(*executable, program, x, own);
       TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
