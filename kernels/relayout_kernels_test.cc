@@ -180,7 +180,7 @@ TEST(Relayout, SendsOnlyWhatMovesAndCostsIt) {
         for (const int64_t row : RowsOf(!to_head_tail, ranks, rank)) {
           if (std::find(to.begin(), to.end(), row) == to.end()) moved += kWidth * sizeof(float);
         }
-        const std::vector<size_t>& sent = relayout.send_bytes();
+        const std::vector<size_t>& sent = relayout.moves().send_bytes;
         EXPECT_EQ(static_cast<double>(std::accumulate(sent.begin(), sent.end(), size_t{0})), moved);
         EXPECT_EQ(sent[static_cast<size_t>(rank)], 0u);
         const std::vector<model::CollectiveCost> costs = model::Collectives(made.program, ops);

@@ -1,28 +1,72 @@
 #include "kernels/row_exchange.h"
 
+#include <cstdint>
 #include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "kernels/op_sequence.h"
 
 namespace troupe::kernels {
+namespace {
+
+RowMove Reversed(RowMove move) {
+  std::swap(move.from, move.to);
+  std::swap(move.from_stride, move.to_stride);
+  return move;
+}
+
+}  // namespace
 
 RowExchange::RowExchange(const model::Program& program, const model::Op& op, size_t element_bytes) {
   const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
-  to_rows_ = attributes.exchange.to_rows;
+  const bool to_rows = attributes.exchange.to_rows;
   purpose_ = PurposeOf(attributes.purpose);
-  ranks_ = model::GroupSize(program.mesh, attributes.group);
-  samples_ = attributes.exchange.samples;
+  const int ranks = model::GroupSize(program.mesh, attributes.group);
+  const int64_t samples = attributes.exchange.samples;
   // The side that has all rows.
-  const model::Value& all_rows = program.value(to_rows_ ? op.inputs[0] : op.outputs[0]);
-  chunk_rows_ = all_rows.dims[0].local / (samples_ * 2 * ranks_);
-  if (all_rows.segments.empty()) {
-    segment_bytes_ = {static_cast<size_t>(all_rows.dims[1].local) * element_bytes};
+  const model::Value& all_rows = program.value(to_rows ? op.inputs[0] : op.outputs[0]);
+  const int64_t chunk_rows = all_rows.dims[0].local / (samples * 2 * ranks);
+  // Of each segment of one row, what one rank has.
+  const auto element = static_cast<int64_t>(element_bytes);
+  std::vector<int64_t> segments;
+  if (all_rows.segments.empty()) segments = {all_rows.dims[1].local * element};
+  for (const model::Segment& segment : all_rows.segments) segments.push_back(segment.local * element);
+  const int64_t part = std::accumulate(segments.begin(), segments.end(), int64_t{0});
+  const int64_t rows = samples * 2 * chunk_rows;
+  const int64_t block = rows * part;  // what one rank sends to another
+  bytes_ = static_cast<size_t>(ranks * block);
+  moves_.send_bytes.assign(static_cast<size_t>(ranks), static_cast<size_t>(block));
+  moves_.receive_bytes = moves_.send_bytes;
+
+  // From each side to the blocks, packed as rows of a block follow each other.
+  std::vector<RowMove> columns, chunks;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t all_columns = 0, block_columns = 0;
+    for (const int64_t bytes : segments) {
+      columns.push_back({.from = all_columns + rank * bytes,
+                         .to = rank * block + block_columns,
+                         .from_stride = ranks * part,
+                         .to_stride = part,
+                         .rows = rows,
+                         .row_bytes = bytes});
+      all_columns += ranks * bytes;
+      block_columns += bytes;
+    }
+    const int64_t chunk_bytes = chunk_rows * part;
+    int64_t place = 0;
+    for (const int64_t chunk : {rank, 2 * ranks - 1 - rank}) {
+      chunks.push_back({.from = chunk * chunk_bytes,
+                        .to = rank * block + place++ * chunk_bytes,
+                        .from_stride = 2 * ranks * chunk_bytes,
+                        .to_stride = 2 * chunk_bytes,
+                        .rows = samples,
+                        .row_bytes = chunk_bytes});
+    }
   }
-  for (const model::Segment& segment : all_rows.segments) {
-    segment_bytes_.push_back(static_cast<size_t>(segment.local) * element_bytes);
-  }
-  for (const size_t bytes : segment_bytes_) part_bytes_ += bytes;
-  block_bytes_ = static_cast<size_t>(samples_ * 2 * chunk_rows_) * part_bytes_;
+  moves_.pack = to_rows ? chunks : columns;
+  for (const RowMove& move : to_rows ? columns : chunks) moves_.unpack.push_back(Reversed(move));
 }
 
 Status RowExchange::Run(const char* input, char* output, char* send, char* receive,
@@ -31,44 +75,7 @@ Status RowExchange::Run(const char* input, char* output, char* send, char* recei
     std::memcpy(output, input, bytes());
     return OkStatus();
   }
-  char* const from = const_cast<char*>(input);
-  for (int rank = 0; rank < ranks_; ++rank) {
-    char* const block = send + static_cast<size_t>(rank) * block_bytes_;
-    to_rows_ ? CopyRows(Direction::kPack, rank, from, block)
-             : CopyColumns(Direction::kPack, rank, from, block);
-  }
-  TROUPE_RETURN_IF_ERROR(communicator->AllToAll(send, receive, block_bytes_, purpose_));
-  for (int rank = 0; rank < ranks_; ++rank) {
-    char* const block = receive + static_cast<size_t>(rank) * block_bytes_;
-    to_rows_ ? CopyColumns(Direction::kUnpack, rank, output, block)
-             : CopyRows(Direction::kUnpack, rank, output, block);
-  }
-  return OkStatus();
-}
-
-void RowExchange::CopyColumns(Direction direction, int rank, char* side, char* block) const {
-  const int64_t rows = samples_ * 2 * chunk_rows_;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (const size_t bytes : segment_bytes_) {
-      char* const here = side + static_cast<size_t>(rank) * bytes;
-      direction == Direction::kPack ? std::memcpy(block, here, bytes)
-                                    : std::memcpy(here, block, bytes);
-      block += bytes;
-      side += static_cast<size_t>(ranks_) * bytes;
-    }
-  }
-}
-
-void RowExchange::CopyRows(Direction direction, int rank, char* side, char* block) const {
-  const size_t bytes = static_cast<size_t>(chunk_rows_) * part_bytes_;
-  for (int64_t sample = 0; sample < samples_; ++sample) {
-    for (const int chunk : {rank, 2 * ranks_ - 1 - rank}) {
-      char* const here = side + static_cast<size_t>(sample * 2 * ranks_ + chunk) * bytes;
-      direction == Direction::kPack ? std::memcpy(block, here, bytes)
-                                    : std::memcpy(here, block, bytes);
-      block += bytes;
-    }
-  }
+  return moves_.Run(input, output, send, receive, *communicator, purpose_);
 }
 
 }  // namespace troupe::kernels

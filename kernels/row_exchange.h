@@ -8,10 +8,10 @@
 #define TROUPE_KERNELS_ROW_EXCHANGE_H_
 
 #include <cstddef>
-#include <vector>
 
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "kernels/row_moves.h"
 #include "model/program/op.h"
 #include "model/program/program.h"
 
@@ -23,7 +23,9 @@ class RowExchange {
   RowExchange(const model::Program& program, const model::Op& op, size_t element_bytes);
 
   // Bytes of the input, and of the output.
-  size_t bytes() const { return static_cast<size_t>(ranks_) * block_bytes_; }
+  size_t bytes() const { return bytes_; }
+  // Among several ranks.
+  const RowMoves& moves() const { return moves_; }
 
   // Moves `input` to `output` of all ranks; `send` and `receive`: working memory of bytes() each. A
   // null communicator is a group of one.
@@ -31,21 +33,9 @@ class RowExchange {
              Communicator* communicator) const;
 
  private:
-  enum class Direction { kPack, kUnpack };
-  // Between `block` and the columns of `rank` of the side that has all columns.
-  void CopyColumns(Direction direction, int rank, char* side, char* block) const;
-  // Between `block` and the rows of `rank` of the side that has all rows.
-  void CopyRows(Direction direction, int rank, char* side, char* block) const;
-
-  bool to_rows_;
   Purpose purpose_;
-  int ranks_;
-  int64_t samples_;
-  int64_t chunk_rows_;
-  // Bytes of each segment of one row that one rank has.
-  std::vector<size_t> segment_bytes_;
-  size_t part_bytes_ = 0;   // their sum
-  size_t block_bytes_ = 0;  // of what one rank sends to another
+  size_t bytes_ = 0;
+  RowMoves moves_;
 };
 
 }  // namespace troupe::kernels

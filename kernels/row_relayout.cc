@@ -1,5 +1,7 @@
 #include "kernels/row_relayout.h"
 
+#include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "kernels/op_sequence.h"
@@ -14,24 +16,42 @@ RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, siz
   const model::RelayoutAttributes& relayout = attributes.relayout;
   const model::Value& x = program.value(op.inputs[0]);
   purpose_ = PurposeOf(attributes.purpose);
-  ranks_ = program.mesh.degrees[model::Axis::kContext];
-  rank_ = program.mesh.coordinates[model::Axis::kContext];
-  samples_ = relayout.samples;
-  chunk_bytes_ = static_cast<size_t>(x.elements() / (2 * samples_)) * element_bytes;
-  send_bytes_.assign(static_cast<size_t>(ranks_), 0);
-  receive_bytes_ = send_bytes_;
-  const size_t of_all_samples = static_cast<size_t>(samples_) * chunk_bytes_;
+  const int ranks = program.mesh.degrees[model::Axis::kContext];
+  const int own = program.mesh.coordinates[model::Axis::kContext];
+  const int64_t samples = relayout.samples;
+  const int64_t chunk = x.elements() / (2 * samples) * static_cast<int64_t>(element_bytes);  // of one sample
+  bytes_ = static_cast<size_t>(samples * 2 * chunk);
+  std::array<int, 2> destination{};  // of the chunk in each place of the input: a rank
+  std::array<int, 2> source{};       // of the chunk in each place of the output
+  std::array<int, 2> stays_at{};     // where a chunk of the input lies in the output, if it stays
   for (int place = 0; place < 2; ++place) {
-    const int leaves = ChunkAt(relayout.from(), ranks_, rank_, place);
-    const int arrives = ChunkAt(relayout.to(), ranks_, rank_, place);
-    destination_[place] = RankOfChunk(relayout.to(), ranks_, leaves);
-    source_[place] = RankOfChunk(relayout.from(), ranks_, arrives);
-    stays_at_[place] = ChunkAt(relayout.to(), ranks_, rank_, 0) == leaves ? 0 : 1;
-    if (destination_[place] != rank_) {
-      send_bytes_[static_cast<size_t>(destination_[place])] += of_all_samples;
-    }
-    if (source_[place] != rank_) {
-      receive_bytes_[static_cast<size_t>(source_[place])] += of_all_samples;
+    const int leaves = ChunkAt(relayout.from(), ranks, own, place);
+    const int arrives = ChunkAt(relayout.to(), ranks, own, place);
+    destination[place] = RankOfChunk(relayout.to(), ranks, leaves);
+    source[place] = RankOfChunk(relayout.from(), ranks, arrives);
+    stays_at[place] = ChunkAt(relayout.to(), ranks, own, 0) == leaves ? 0 : 1;
+  }
+  // Blocks in the order of ranks, and in each its chunks in ascending order, as on the other side: a place's chunks of all
+  // samples one after the other.
+  moves_.send_bytes.assign(static_cast<size_t>(ranks), 0);
+  moves_.receive_bytes = moves_.send_bytes;
+  const int64_t of_all_samples = samples * chunk;
+  int64_t sent = 0, received = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (int place = 0; place < 2; ++place) {
+      if (destination[place] == rank && rank == own) {
+        moves_.stay.push_back(
+            {place * chunk, stays_at[place] * chunk, 2 * chunk, 2 * chunk, samples, chunk});
+      } else if (destination[place] == rank) {
+        moves_.pack.push_back({place * chunk, sent, 2 * chunk, chunk, samples, chunk});
+        moves_.send_bytes[static_cast<size_t>(rank)] += static_cast<size_t>(of_all_samples);
+        sent += of_all_samples;
+      }
+      if (source[place] == rank && rank != own) {
+        moves_.unpack.push_back({received, place * chunk, chunk, 2 * chunk, samples, chunk});
+        moves_.receive_bytes[static_cast<size_t>(rank)] += static_cast<size_t>(of_all_samples);
+        received += of_all_samples;
+      }
     }
   }
 }
@@ -42,35 +62,7 @@ Status RowRelayout::Run(const char* input, char* output, char* send, char* recei
     std::memcpy(output, input, bytes());
     return OkStatus();
   }
-  // Blocks in the order of ranks, and in each its chunks in ascending order, as on the other side.
-  char* block = send;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    for (int place = 0; place < 2; ++place) {
-      if (destination_[place] != rank) continue;
-      for (int64_t sample = 0; sample < samples_; ++sample) {
-        const char* const chunk = input + OffsetOf(sample, place);
-        if (rank == rank_) {
-          std::memcpy(output + OffsetOf(sample, stays_at_[place]), chunk, chunk_bytes_);
-          continue;
-        }
-        std::memcpy(block, chunk, chunk_bytes_);
-        block += chunk_bytes_;
-      }
-    }
-  }
-  TROUPE_RETURN_IF_ERROR(
-      communicator->AllToAll(send, receive, send_bytes_, receive_bytes_, purpose_));
-  const char* arrived = receive;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    for (int place = 0; place < 2; ++place) {
-      if (rank == rank_ || source_[place] != rank) continue;
-      for (int64_t sample = 0; sample < samples_; ++sample) {
-        std::memcpy(output + OffsetOf(sample, place), arrived, chunk_bytes_);
-        arrived += chunk_bytes_;
-      }
-    }
-  }
-  return OkStatus();
+  return moves_.Run(input, output, send, receive, *communicator, purpose_);
 }
 
 }  // namespace troupe::kernels

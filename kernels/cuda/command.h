@@ -21,6 +21,8 @@ struct CopyCommand {
 // Put onto its stream by a library: a product, a collective.
 struct LibraryCommand {
   std::function<Status(Stream)> enqueue;
+  // It reads what the device has computed, so it cannot be captured.
+  bool host_waits = false;
 };
 struct RecordCommand {
   Event event;

@@ -90,6 +90,10 @@ StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<mo
       if (!comes) continue;
       TROUPE_ASSIGN_OR_RETURN(made.commands[accumulates ? 1 : 0],
                               preparation_.Make(op, buffer, accumulates));
+      for (const Command& command : made.commands[accumulates ? 1 : 0]) {
+        const auto* const library = std::get_if<LibraryCommand>(&command.what);
+        if (library != nullptr && library->host_waits) made.host_waits = true;
+      }
     }
   }
   return instructions;
@@ -282,7 +286,22 @@ Status CudaExecutable::EnqueueCalls(const Part& part) {
   return OkStatus();
 }
 
+Status CudaExecutable::CheckCaptures(const Part& part) const {
+  for (const StepCall& call : part.calls.calls()) {
+    if (call.kind != StepCall::Kind::kRun) continue;
+    const auto chunk = static_cast<size_t>(call.chunk_index);
+    for (const Instruction& instruction :
+         pieces_[chunk][static_cast<size_t>(call.piece)][static_cast<size_t>(call.buffer)]) {
+      if (instruction.host_waits) {
+        return Unimplemented("{}: the host waits for counts of the device", instruction.name);
+      }
+    }
+  }
+  return OkStatus();
+}
+
 Status CudaExecutable::Capture(Part* part) {
+  TROUPE_RETURN_IF_ERROR(CheckCaptures(*part));
   TROUPE_RETURN_IF_ERROR(device_.BeginCapture());
   const Status enqueued = EnqueueCalls(*part);
   const StatusOr<Graph> graph = device_.EndCapture();

@@ -57,6 +57,7 @@ class CudaExecutable : public Executable {
     std::string name;
     bool gradient_in_forward = false;
     bool last_microbatch = false;
+    bool host_waits = false;  // for what the device computes, before it can go on
     Overwrites overwrites = Overwrites::kNever;
     std::array<Commands, 2> commands;  // by whether it accumulates; those that never come are empty
   };
@@ -82,6 +83,8 @@ class CudaExecutable : public Executable {
   // Hands over what `part` holds. Its bytes lie in `staged`.
   Status EnqueueCalls(const Part& part);
   Status Capture(Part* part);
+  // UNIMPLEMENTED names an operation of `part` that cannot be captured.
+  Status CheckCaptures(const Part& part) const;
   Status CheckSize(model::ValueId value, size_t bytes) const;
   // Between memory of the host and of the device, at once.
   Status Upload(void* to, std::span<const std::byte> bytes);

@@ -14,7 +14,17 @@ namespace {
 using model::Op;
 using model::OpKind;
 
-StatusOr<ElementType> TypeOf(model::DType dtype) {
+// `call(stream)` puts a collective onto the communication stream.
+template <typename Call>
+Command Collective(Call call) {
+  return {Stream::kCommunication, LibraryCommand{[call = std::move(call)](Stream stream) {
+            return call(static_cast<DeviceStream>(stream));
+          }}};
+}
+
+}  // namespace
+
+StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
   switch (dtype) {
     case model::DType::kFloat32:
       return ElementType::kFloat32;
@@ -27,16 +37,6 @@ StatusOr<ElementType> TypeOf(model::DType dtype) {
   }
   return InvalidArgument("no reduction of {}", model::Name(dtype));
 }
-
-// `call(stream)` puts a collective onto the communication stream.
-template <typename Call>
-Command Collective(Call call) {
-  return {Stream::kCommunication, LibraryCommand{[call = std::move(call)](Stream stream) {
-            return call(static_cast<DeviceStream>(stream));
-          }}};
-}
-
-}  // namespace
 
 Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands communication) {
   const model::ValueId key = op.outputs.empty() ? op.inputs[0] : op.outputs[0];
@@ -74,7 +74,7 @@ Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) 
       const DeviceReduction reduction = attributes.reduce == model::ReduceKind::kMax
                                             ? DeviceReduction::kMax
                                             : DeviceReduction::kSum;
-      TROUPE_ASSIGN_OR_RETURN(const ElementType type, TypeOf(x.dtype));
+      TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
       for (const ReducedRange& range : ReducedRangesOf(
                program_, op, [&](model::ValueId value) { return Address(value, buffer); })) {
         const size_t count = static_cast<size_t>(range.bytes) / SizeOf(type);
@@ -85,7 +85,7 @@ Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) 
       break;
     }
     case OpKind::kReduceScatter: {
-      TROUPE_ASSIGN_OR_RETURN(const ElementType type, TypeOf(x.dtype));
+      TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
       communication.push_back(Collective(
           [=, counts = BlockElements(x, attributes.cut, group->size())](DeviceStream stream) {
             return group->ReduceScatter(input, output, counts, type, purpose, stream);
@@ -109,19 +109,23 @@ Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) 
       }));
       break;
     }
-    case OpKind::kAllToAll:
-      if (op.inputs.size() == 1) {
-        const std::vector<size_t> blocks(static_cast<size_t>(group->size()),
-                                         static_cast<size_t>(x.bytes() / group->size()));
-        communication.push_back(Collective([=](DeviceStream stream) {
-          return group->AllToAll(input, output, blocks, blocks, purpose, stream);
-        }));
-        break;
-      }
-      [[fallthrough]];
+    case OpKind::kAllToAll: {
+      if (op.inputs.size() > 1) return AddRoutedExchange(commands, op, buffer, group);
+      const std::vector<size_t> blocks(static_cast<size_t>(group->size()),
+                                       static_cast<size_t>(x.bytes() / group->size()));
+      communication.push_back(Collective([=](DeviceStream stream) {
+        return group->AllToAll(input, output, blocks, blocks, purpose, stream);
+      }));
+      break;
+    }
+    case OpKind::kGatherRouted:
+    case OpKind::kScatterRouted:
+      return AddRoutedExchange(commands, op, buffer, group);
+    case OpKind::kExchangeHeads:
+    case OpKind::kRelayout:
+      return AddRowExchange(commands, op, buffer, group);
     default:
-      return Unimplemented("{} among {} ranks is not there on this device", model::Name(op.kind),
-                           group->size());
+      return Internal("{} is no collective", model::Name(op.kind));
   }
   return AddCommunication(commands, op, std::move(communication));
 }

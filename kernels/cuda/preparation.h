@@ -29,6 +29,9 @@ namespace troupe::kernels::cuda {
 // Null where the group has one rank.
 using FindDeviceCommunicator = std::function<DeviceCommunicator*(const model::CollectiveGroup&)>;
 
+// INVALID_ARGUMENT where nothing of the dtype is reduced.
+StatusOr<ElementType> ElementTypeOf(model::DType dtype);
+
 // Allocate, then any number of Make, then Finish.
 class Preparation {
  public:
@@ -90,10 +93,21 @@ class Preparation {
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
+  // Packs rows, exchanges them and puts them where they belong.
+  Status AddRowExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
+  // Of rows as many as counts say that are known on the device alone: the host waits for them before it can put the
+  // exchange onto its stream, in every run.
+  Status AddRoutedExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
   Status AddCollectiveOfOne(Commands* commands, const model::Op& op, int buffer);
   // Makes `communication`, on its stream, follow what is on the compute stream. The compute stream goes on without it
   // where the operation is asynchronous, until its kWait.
   Status AddCommunication(Commands* commands, const model::Op& op, Commands communication);
+  // Counts that the host reads, and when they are there.
+  struct HostCounts {
+    DeviceMemory memory;
+    Event there = 0;
+  };
+  StatusOr<HostCounts*> HostCountsOf(const model::Op& op, int64_t count);
   Status AddControlReduce(Commands* commands, const model::Op& op);
   void AddSumOfSquares(Commands* commands, const model::Op& op);
   void AddAdamW(Commands* commands, const model::Op& op);
@@ -118,6 +132,7 @@ class Preparation {
   std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;
   // By the first output of an asynchronous collective: begun, and over.
   std::map<model::ValueId, std::pair<Event, Event>> under_way_;
+  std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
 };
 

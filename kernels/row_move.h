@@ -1,0 +1,19 @@
+// A copy of rows that lie apart.
+#ifndef TROUPE_KERNELS_ROW_MOVE_H_
+#define TROUPE_KERNELS_ROW_MOVE_H_
+
+#include <cstdint>
+
+namespace troupe::kernels {
+
+// Copies `rows` of `row_bytes` each. The first lies `from` bytes into what is read and goes `to` bytes into what is written;
+// others follow at the strides.
+struct RowMove {
+  int64_t from = 0, to = 0;
+  int64_t from_stride = 0, to_stride = 0;  // bytes
+  int64_t rows = 0, row_bytes = 0;
+};
+
+}  // namespace troupe::kernels
+
+#endif  // TROUPE_KERNELS_ROW_MOVE_H_
