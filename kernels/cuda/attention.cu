@@ -68,12 +68,12 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const AttentionArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const AttentionPlace place = PlaceOf(AttentionPass::kForward, rows, kQueries, BlockIndex().x);
-  const int64_t all_queries = rows.queries.rows, all_keys = rows.keys.rows;
-  const int width = static_cast<int>(rows.head_dim);
+  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
+  const auto width = static_cast<int>(rows.head_dim);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
-  const int64_t kv_at = place.sample * all_keys * args.kv_stride +
+  const int64_t kv_at = place.sample * rows.keys.rows * args.kv_stride +
                         place.head / (rows.query_heads / rows.key_value_heads) * rows.head_dim;
-  const Rows<T> q = {static_cast<const T*>(args.q) + place.sample * all_queries * args.q_stride +
+  const Rows<T> q = {static_cast<const T*>(args.q) + place.sample * rows.queries.rows * args.q_stride +
                          place.head * rows.head_dim,
                      args.q_stride, width, launch.packed};
   const Rows<T> k = {static_cast<const T*>(args.k) + kv_at, args.kv_stride, width, launch.packed};
@@ -82,12 +82,9 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const Tile keys = queries.Behind(kQueries), values = keys.Behind(2 * kKeys);
   auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // of each query
 
-  // Those behind the last query see what it sees, and are not stored.
-  const int64_t last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
+  const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
   const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
-  for (int i = static_cast<int>(ThreadIndex()); i < kQueries; i += kThreads) {
-    seen[i] = place.first + i < last ? SeenBy(rows, documents, place.first + i) : seen_last;
-  }
+  FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16 * kRowTiles, g = Lane() / 4, t = Lane() % 4;
   SoftmaxState<kRowTiles> state;
   TROUPE_UNROLL
@@ -111,9 +108,11 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     WaitForCopies<0>();
     SyncBlock();  // all have what came, and are done with what the next keys replace
     if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
+    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];  // of the warp's queries
+    if (!AnySees(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[kRowTiles][kKeys / 8] = {};
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
-    if (seen_last.begin > key || seen_first.end < key + kKeys) HideKeys(scores, seen + own, key);
+    if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
     TakeScores<T>(scores, launch.scale * kLog2E, state, output);
     MultiplyProduct(output, scores, values.Behind(turn * kKeys), 0);
   }
@@ -126,9 +125,9 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
       float max = state.max[m][half], sum = state.sum[m][half];
       sum += ShuffleXor(sum, 1);
       sum += ShuffleXor(sum, 2);
-      const int64_t row = place.first + own + 16 * m + 8 * half + g;
+      const int row = place.first + own + 16 * m + 8 * half + g;
       if (row > last) continue;
-      const int64_t at = (place.sample * all_queries + row) * rows.query_heads + place.head;
+      const int64_t at = (place.sample * rows.queries.rows + row) * rows.query_heads + place.head;
       float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;  // of the output, of what is merged
       if (args.merged_lse != nullptr) {  // as if the merged keys were one whose value is their output
         const float merged_lse = args.merged_lse[at], merged_max = merged_lse * kLog2E;

@@ -58,11 +58,11 @@ TROUPE_DEVICE HeadRows<T> RowsOfHead(const AttentionLaunch<AttentionGradArgs>& l
 // A warp's rows of a result, `scale` times, to rows of `to` from `row` on that come before `end`.
 template <typename T, int kColumns>
 TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float scale, T* to, int64_t stride,
-                                 int64_t row, int64_t end, int column, int width, bool packed) {
+                                 int row, int end, int column, int width, bool packed) {
   const int g = Lane() / 4, t = Lane() % 4;
   TROUPE_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const int64_t own = row + 8 * half + g;
+    const int own = row + 8 * half + g;
     if (own >= end) continue;
     TROUPE_UNROLL
     for (int n = 0; n < kColumns; ++n) {
@@ -81,7 +81,7 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const AttentionPlace place = PlaceOf(AttentionPass::kQueryGradient, rows, kQueries, BlockIndex().x);
-  const int64_t all_queries = rows.queries.rows, all_keys = rows.keys.rows;
+  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
   const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head);
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
@@ -89,17 +89,14 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const Tile values = keys.Behind(2 * kKeys);
   auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // of each query
 
-  // Those behind the last query see what it sees, and are not stored.
-  const int64_t last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
+  const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
   const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
-  for (int i = static_cast<int>(ThreadIndex()); i < kQueries; i += kThreads) {
-    seen[i] = place.first + i < last ? SeenBy(rows, documents, place.first + i) : seen_last;
-  }
+  FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16;
   float lse[2], delta[2];  // of a lane's two rows; lse in base 2
   TROUPE_UNROLL
   for (int half = 0; half < 2; ++half) {
-    const int64_t row = place.first + own + 8 * half + Lane() / 4;
+    const int row = place.first + own + 8 * half + Lane() / 4;
     const int64_t at = of.lse_at + (row < last ? row : last) * of.lse_stride;
     lse[half] = args.lse[at] * kLog2E;
     delta[half] = launch.delta[at];
@@ -125,10 +122,12 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     WaitForCopies<0>();
     SyncBlock();  // all have what came, and are done with what the next keys replace
     if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
+    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];  // of the warp's queries
+    if (!AnySees(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[1][kKeys / 8] = {}, d_weights[1][kKeys / 8] = {};
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
     MultiplyRows(d_weights, d_outputs, own, values.Behind(turn * kKeys));
-    if (seen_last.begin > key || seen_first.end < key + kKeys) HideKeys(scores, seen + own, key);
+    if (!AllSee(first_own, last_own, key, kKeys)) HideKeys(scores, seen + own, key);
     TROUPE_UNROLL
     for (int n = 0; n < kKeys / 8; ++n) {
       TROUPE_UNROLL
@@ -155,10 +154,10 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const AttentionPlace place = PlaceOf(AttentionPass::kKeyGradient, rows, kKeys, BlockIndex().x);
-  const int64_t all_queries = rows.queries.rows, all_keys = rows.keys.rows;
+  const auto all_queries = static_cast<int>(rows.queries.rows), all_keys = static_cast<int>(rows.keys.rows);
   const int32_t* const documents = DocumentsOf(rows, place.sample);
-  const int64_t group = rows.query_heads / rows.key_value_heads, first_head = place.head * group;
-  const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, first_head);
+  const auto group = static_cast<int>(rows.query_heads / rows.key_value_heads);
+  const HeadRows<T> of = RowsOfHead<T>(launch, place.sample, place.head * group);
   const Tile keys{reinterpret_cast<T*>(DynamicShared())};
   const Tile values = keys.Behind(kKeys), queries = values.Behind(kKeys);
   const Tile d_outputs = queries.Behind(2 * kQueries);
@@ -167,8 +166,8 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   // Blocks of queries of one head after the other.
   const QueryRange seeing = QueriesThatSee(rows, documents, place.first,
                                            place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
-  const int64_t of_head = seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
-  int64_t head = 0, query = seeing.begin;  // of the next block
+  const int of_head = seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
+  int head = 0, query = seeing.begin;  // of the next block
   const auto begin_queries = [&](int turn) {
     const Rows<T> q = {of.q.first + head * rows.head_dim, of.q.stride, of.q.width, of.q.packed};
     const Rows<T> d_output = {of.d_output.first + head * rows.head_dim, of.d_output.stride, of.d_output.width,
@@ -177,10 +176,11 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     BeginRows<kQueries, kThreads>(d_outputs.Behind(turn * kQueries), d_output, query, all_queries);
     EndCopyGroup();
   };
-  // One thread's of the next block, whose loads go on until it is stored. Behind the last query nothing is seen.
+  // One thread's of the next block, whose loads go on until it is stored. Behind the last query are zeros, that add nothing.
   const auto load_state = [&] {
-    const int64_t row = query + ThreadIndex();
-    if (ThreadIndex() >= kQueries || row >= all_queries) return QueryState{};
+    const int row = query + static_cast<int>(ThreadIndex());
+    if (ThreadIndex() >= kQueries) return QueryState{};
+    if (row >= all_queries) return QueryState{0, 0, SeenBy(rows, documents, all_queries - 1)};
     const int64_t at = of.lse_at + head + row * of.lse_stride;
     return QueryState{args.lse[at], launch.delta[at], SeenBy(rows, documents, row)};
   };
@@ -197,12 +197,13 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   } else {
     EndCopyGroup();
   }
-  const int own = Warp() * 16, g = Lane() / 4, t = Lane() % 4;
+  const int own = Warp() * 16, first_key = place.first + own;
+  const int g = Lane() / 4, t = Lane() % 4;
   const int column = static_cast<int>(BlockIndex().y) * kTile.columns;
   FragmentC d_keys[1][kTile.columns / 8] = {}, d_values[1][kTile.columns / 8] = {};
   int turn = 0;
   TROUPE_NO_UNROLL
-  for (int64_t left = of_head * group; left > 0; --left, turn ^= 1) {
+  for (int left = of_head * group; left > 0; --left, turn ^= 1) {
     WaitForCopies<0>();
     SyncBlock();  // all have what came, and are done with what the next queries replace
     query += kQueries;
@@ -215,27 +216,30 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
       begin_queries(turn ^ 1);
       next = load_state();
     }
-    FragmentC weights[1][kQueries / 8] = {}, d_scores[1][kQueries / 8] = {};
-    MultiplyRows(weights, keys, own, queries.Behind(turn * kQueries));
-    MultiplyRows(d_scores, values, own, d_outputs.Behind(turn * kQueries));
-    TROUPE_UNROLL
-    for (int n = 0; n < kQueries / 8; ++n) {
+    const QueryState* const of_queries = states + turn * kQueries;
+    if (AnySees(of_queries[0].seen, of_queries[kQueries - 1].seen, first_key, 16)) {
+      FragmentC weights[1][kQueries / 8] = {}, d_scores[1][kQueries / 8] = {};
+      MultiplyRows(weights, keys, own, queries.Behind(turn * kQueries));
+      MultiplyRows(d_scores, values, own, d_outputs.Behind(turn * kQueries));
       TROUPE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const QueryState state = states[turn * kQueries + 8 * n + 2 * t + i];
+      for (int n = 0; n < kQueries / 8; ++n) {
         TROUPE_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int key = static_cast<int>(place.first) + own + 8 * half + g;
-          const bool sees = key >= state.seen.begin && key < state.seen.end;
-          float& weight = weights[0][n].of[2 * half + i];
-          float& d_score = d_scores[0][n].of[2 * half + i];
-          weight = sees ? Exp2<T>(weight * (launch.scale * kLog2E) - state.lse) : 0.0f;
-          d_score = weight * (d_score - state.delta);
+        for (int i = 0; i < 2; ++i) {
+          const QueryState state = of_queries[8 * n + 2 * t + i];
+          TROUPE_UNROLL
+          for (int half = 0; half < 2; ++half) {
+            const int key = first_key + 8 * half + g;
+            const bool sees = key >= state.seen.begin && key < state.seen.end;
+            float& weight = weights[0][n].of[2 * half + i];
+            float& d_score = d_scores[0][n].of[2 * half + i];
+            weight = sees ? Exp2<T>(weight * (launch.scale * kLog2E) - state.lse) : 0.0f;
+            d_score = weight * (d_score - state.delta);
+          }
         }
       }
+      MultiplyProduct(d_values, weights, d_outputs.Behind(turn * kQueries), column);
+      MultiplyProduct(d_keys, d_scores, queries.Behind(turn * kQueries), column);
     }
-    MultiplyProduct(d_values, weights, d_outputs.Behind(turn * kQueries), column);
-    MultiplyProduct(d_keys, d_scores, queries.Behind(turn * kQueries), column);
     if (left > 1) store_state(next, turn ^ 1);
   }
   WaitForCopies<0>();  // where no query sees the keys

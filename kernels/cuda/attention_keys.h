@@ -35,15 +35,15 @@ TROUPE_DEVICE KeyRange SeenBy(const AttentionRows& rows, const int32_t* document
 
 // Query rows [begin, end) outside which no query sees any of the keys [first, last).
 struct QueryRange {
-  int64_t begin, end;
+  int begin, end;
 };
-TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t* documents, int64_t first,
-                                        int64_t last) {
-  const int64_t begin = CountBefore(rows.queries, PositionOf(rows.keys, first));
-  if (documents == nullptr) return {begin, rows.queries.rows};
-  int64_t low = begin, high = rows.queries.rows;  // the first query of a document behind the keys is in [low, high]
+TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t* documents, int first, int last) {
+  const auto begin = static_cast<int>(CountBefore(rows.queries, PositionOf(rows.keys, first)));
+  const auto all = static_cast<int>(rows.queries.rows);
+  if (documents == nullptr) return {begin, all};
+  int low = begin, high = all;  // the first query of a document behind the keys is in [low, high]
   while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
+    const int middle = low + (high - low) / 2;
     if (SeenBy(rows, documents, middle).begin < last) {
       low = middle + 1;
     } else {
@@ -51,6 +51,25 @@ TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t
     }
   }
   return {begin, low};
+}
+
+// What the queries from row `first` on see, each of a block's kRows in `seen`, by all threads of the block. Rows behind the
+// last, `last`, see what it sees; where all of a warp's kOwn rows are behind it, nothing.
+template <int kRows, int kOwn>
+TROUPE_DEVICE void FindSeen(const AttentionRows& rows, const int32_t* documents, int first, int last,
+                            KeyRange* seen) {
+  for (int i = static_cast<int>(ThreadIndex()); i < kRows; i += static_cast<int>(BlockThreads())) {
+    const int row = first + i;
+    seen[i] = first + i / kOwn * kOwn > last ? KeyRange{} : SeenBy(rows, documents, row < last ? row : last);
+  }
+}
+
+// Of queries in a row, given what the first and the last of them see, and the keys [key, key + count).
+TROUPE_DEVICE bool AnySees(const KeyRange& first, const KeyRange& last, int key, int count) {
+  return first.begin < key + count && last.end > key;
+}
+TROUPE_DEVICE bool AllSee(const KeyRange& first, const KeyRange& last, int key, int count) {
+  return last.begin <= key && first.end >= key + count;
 }
 
 // Scores of keys outside what their query sees become -inf. Rows are queries, the first of which sees seen[0].

@@ -30,9 +30,12 @@ enum class AttentionPass : uint8_t { kForward, kQueryGradient, kKeyGradient };
 // As many registers as a thread has (255) are the limit: of a warp's own rows 4 · row_tiles · columns / 8 for each result,
 // one or two of them, and 4 · row_tiles · others / 8 for the scores and again for their gradient.
 constexpr AttentionTile TileOf(AttentionPass pass, int padded_head_dim, bool bfloat16) {
+  const bool of_keys = pass == AttentionPass::kKeyGradient;
   if (!bfloat16) {
-    return {.warps = 4, .row_tiles = 1, .others = 4096 / padded_head_dim,
-            .columns = padded_head_dim == 256 && pass == AttentionPass::kKeyGradient ? 128 : padded_head_dim};
+    return {.warps = 4,
+            .row_tiles = 1,
+            .others = padded_head_dim == 64 ? 64 : padded_head_dim == 128 && !of_keys ? 32 : 16,
+            .columns = padded_head_dim == 256 && of_keys ? 128 : padded_head_dim};
   }
   switch (pass) {
     case AttentionPass::kForward:
@@ -70,17 +73,19 @@ constexpr size_t AttentionSharedBytes(AttentionPass pass, int padded_head_dim, b
 }
 
 // What block x of a launch works on: rows [first, first + tile.rows()) of a head of a sample. Heads of samples follow each
-// other; those rows go first that have most to do, which are the last queries, or the first keys.
+// other; those rows go first that have most to do, which are the last queries, or the first keys. Rows of a sample, heads of
+// all samples and blocks are fewer than 2^31.
 struct AttentionPlace {
-  int64_t sample, head, first;
+  int sample, head, first;
 };
-constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, int tile_rows, int64_t block) {
+constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, int tile_rows, unsigned block) {
   const bool of_keys = pass == AttentionPass::kKeyGradient;
-  const int64_t heads = of_keys ? rows.key_value_heads : rows.query_heads;
-  const int64_t all = of_keys ? rows.keys.rows : rows.queries.rows;
-  const int64_t unit = block % (rows.samples * heads), turn = block / (rows.samples * heads);
-  const int64_t of_rows = of_keys ? turn : (all + tile_rows - 1) / tile_rows - 1 - turn;
-  return {unit / heads, unit % heads, of_rows * tile_rows};
+  const auto heads = static_cast<unsigned>(of_keys ? rows.key_value_heads : rows.query_heads);
+  const int all = static_cast<int>(of_keys ? rows.keys.rows : rows.queries.rows);
+  const unsigned units = static_cast<unsigned>(rows.samples) * heads;
+  const int unit = static_cast<int>(block % units), turn = static_cast<int>(block / units);
+  const int of_rows = of_keys ? turn : (all - 1) / tile_rows - turn;
+  return {unit / static_cast<int>(heads), unit % static_cast<int>(heads), of_rows * tile_rows};
 }
 
 // REQUIRES: PaddedHeadDim is not 0; fewer than 2^31 blocks.

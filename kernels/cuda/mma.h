@@ -62,12 +62,13 @@ struct EightNumbers {
 inline void LoadMatrices(const BFloat16* row, bool transposed, uint32_t (&to)[4]) {
   EightNumbers own;
   std::memcpy(&own, row, sizeof(own));
-  const auto rows = ValuesOfWarp(own);
+  const WarpValues<EightNumbers> rows(own);
   const unsigned lane = ThreadIndex() % 32, g = lane / 4, t = lane % 4;
   for (unsigned r = 0; r < 4; ++r) {
-    const EightNumbers* const matrix = &rows[8 * r];
-    const BFloat16 low = transposed ? matrix[2 * t].of[g] : matrix[g].of[2 * t];
-    const BFloat16 high = transposed ? matrix[2 * t + 1].of[g] : matrix[g].of[2 * t + 1];
+    const auto element = [&](unsigned row, unsigned column) {
+      return transposed ? rows[8 * r + column].of[row] : rows[8 * r + row].of[column];
+    };
+    const BFloat16 low = element(g, 2 * t), high = element(g, 2 * t + 1);
     to[r] = uint32_t{low.bits} | uint32_t{high.bits} << 16;
   }
 }
@@ -78,17 +79,17 @@ struct Factors {
 };
 
 inline void MultiplyAdd(FragmentC& c, const FragmentA& a, const FragmentB& b) {
-  const auto lanes = ValuesOfWarp(Factors{a, b});
+  const WarpValues<Factors> lanes({a, b});
   const unsigned lane = ThreadIndex() % 32, g = lane / 4, t = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    // Row g or g + 8 of A is with the four lanes of g, column 2t or 2t + 1 of B with those of it.
-    const unsigned lower = i / 2, column = 2 * t + i % 2;
+  for (unsigned k = 0; k < 4; ++k) {
+    // Rows g and g + 8 of A are with the four lanes of g, columns 2t and 2t + 1 of B with those of each.
+    const FragmentA left = lanes[4 * g + k].a;
+    const FragmentB columns[] = {lanes[4 * (2 * t) + k].b, lanes[4 * (2 * t + 1) + k].b};
     for (unsigned half = 0; half < 2; ++half) {
-      for (unsigned k = 0; k < 4; ++k) {
-        const uint32_t left = lanes[4 * g + k].a.of[2 * half + lower];
-        const uint32_t right = lanes[4 * column + k].b.of[half];
-        c.of[i] += LowOf(left) * LowOf(right);
-        c.of[i] += HighOf(left) * HighOf(right);
+      for (unsigned i = 0; i < 4; ++i) {
+        const uint32_t x = left.of[2 * half + i / 2], y = columns[i % 2].of[half];
+        c.of[i] += LowOf(x) * LowOf(y);
+        c.of[i] += HighOf(x) * HighOf(y);
       }
     }
   }

@@ -36,9 +36,9 @@ struct Rows {
 // Rows [begin, begin + kRows) to `tile`, zeros for those from `end` on and behind the width. Where they are packed they come
 // asynchronously: they belong to the thread's open group.
 template <int kRows, int kThreads, typename T, int kWidth>
-TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& rows, int64_t begin, int64_t end) {
+TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& rows, int begin, int end) {
   const int thread = static_cast<int>(ThreadIndex());
-  const int count = end - begin < kRows ? static_cast<int>(end - begin) : kRows;
+  const int count = end - begin;
   const T* const first = rows.first + begin * rows.stride;
   if (rows.packed) {
     constexpr int kAcross = kWidth / kPack<T>, kStep = kThreads / kAcross;  // threads of a row, rows at once

@@ -36,10 +36,14 @@ struct Fiber {
   jmp_buf place;  // where it goes on
   char* stack = nullptr;
   State state = State::kDone;
-  // What the others of its warp may read. By turns: who writes one has passed the barrier at which all were done with it.
-  alignas(kExchangedBytes) char slots[2][kExchangedBytes];
-  int turn = 0;
+  unsigned turn = 0;  // of its warp's slots
   std::deque<std::vector<Copy>> copies;  // groups, the last one open
+};
+
+// What the lanes of a warp show each other, by turns: who writes into one has passed the barrier at which all were done
+// with it.
+struct WarpSlots {
+  char of[2][kWarpThreads][kExchangedBytes];
 };
 
 // The block that this host thread runs.
@@ -55,6 +59,7 @@ class Block {
     body_ = &thread;
     shared_.resize(grid.shared_bytes + kSharedAlignment);
     while (fibers_.size() < grid.threads) Add();
+    slots_.resize(fibers_.size() / kWarpThreads + 1);
     for (place_.y = 0; place_.y < grid.blocks.y; ++place_.y) {
       for (place_.x = 0; place_.x < grid.blocks.x; ++place_.x) RunBlock();
     }
@@ -69,6 +74,7 @@ class Block {
     return shared_.data() + (kSharedAlignment - address % kSharedAlignment) % kSharedAlignment;
   }
   Fiber& fiber(size_t index) { return *fibers_[index]; }
+  WarpSlots& warp_slots() { return slots_[current_ / kWarpThreads]; }
 
   // Back to the scheduler until the barrier opens.
   void WaitAt(State barrier) {
@@ -181,6 +187,7 @@ class Block {
   BlockPlace place_{};
   size_t current_ = 0;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+  std::vector<WarpSlots> slots_;
   std::vector<char> shared_;
   jmp_buf scheduler_;
 #if defined(__SANITIZE_ADDRESS__)
@@ -217,33 +224,15 @@ char* DynamicShared() { return block.shared(); }
 void SyncBlock() { block.WaitAt(State::kAtBlockBarrier); }
 void SyncWarp() { block.WaitAt(State::kAtWarpBarrier); }
 
-namespace {
-
-// After the barrier: the slots of the caller's warp.
-int Show(const void* value, size_t bytes) {
+const char* Exchange(const void* value, size_t bytes) {
   TROUPE_CHECK(bytes <= kExchangedBytes, "{} bytes do not fit through an exchange", bytes);
   Fiber& fiber = block.fiber(block.current());
-  const int turn = fiber.turn;
+  WarpSlots& slots = block.warp_slots();
+  const unsigned turn = fiber.turn;
   fiber.turn ^= 1;
-  std::memcpy(fiber.slots[turn], value, bytes);
+  std::memcpy(slots.of[turn][block.current() % kWarpThreads], value, bytes);
   SyncWarp();
-  return turn;
-}
-
-}  // namespace
-
-void Exchange(void* value, size_t bytes, int lane) {
-  const size_t warp = block.current() / kWarpThreads * kWarpThreads;
-  const int turn = Show(value, bytes);
-  std::memcpy(value, block.fiber(warp + static_cast<size_t>(lane)).slots[turn], bytes);
-}
-
-void ExchangeAll(const void* value, size_t bytes, void* all) {
-  const size_t warp = block.current() / kWarpThreads * kWarpThreads;
-  const int turn = Show(value, bytes);
-  for (size_t lane = 0; lane < kWarpThreads; ++lane) {
-    std::memcpy(static_cast<char*>(all) + lane * bytes, block.fiber(warp + lane).slots[turn], bytes);
-  }
+  return slots.of[turn][0];
 }
 
 void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros) {

@@ -6,7 +6,6 @@
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -47,27 +46,34 @@ inline int32_t AtomicAdd(int32_t* to, int32_t value) {
 // What a value that lanes exchange may have at most.
 inline constexpr size_t kExchangedBytes = 32;
 
-// What lane `lane` of the caller's warp holds; every lane of the warp calls it with its own `value`.
-void Exchange(void* value, size_t bytes, int lane);
-// What each of them holds, one after the other, to `all`.
-void ExchangeAll(const void* value, size_t bytes, void* all);
+// Every lane of the caller's warp calls it with its own `value`. Those of all lanes, kExchangedBytes apart, until the
+// caller's exchange after the next.
+const char* Exchange(const void* value, size_t bytes);
+
+// The values of a warp's lanes.
+template <typename T>
+class WarpValues {
+ public:
+  explicit WarpValues(const T& own) : all_(Exchange(&own, sizeof(T))) {
+    static_assert(sizeof(T) <= kExchangedBytes);
+  }
+  T operator[](unsigned lane) const {
+    T value;
+    std::memcpy(&value, all_ + lane * kExchangedBytes, sizeof(T));
+    return value;
+  }
+
+ private:
+  const char* all_;
+};
 
 template <typename T>
 T ShuffleFrom(T value, int lane) {
-  Exchange(&value, sizeof(T), lane);
-  return value;
+  return WarpValues<T>(value)[static_cast<unsigned>(lane)];
 }
 template <typename T>
 T ShuffleXor(T value, int lanes) {
   return ShuffleFrom(value, static_cast<int>(ThreadIndex() % 32) ^ lanes);
-}
-
-template <typename T>
-std::array<T, 32> ValuesOfWarp(const T& value) {
-  static_assert(sizeof(T) <= kExchangedBytes);
-  std::array<T, 32> all;
-  ExchangeAll(&value, sizeof(T), all.data());
-  return all;
 }
 
 // Begins to copy `bytes` to `to` and clears the `zeros` bytes behind them. Done when the caller waits for it; until then
