@@ -101,6 +101,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     EndCopyGroup();
   };
   BeginRows<kQueries, kThreads>(queries, q, place.first, all_queries);
+  EndCopyGroup();
   if (begin < end) begin_keys(begin, 0);
   int turn = 0;
   TROUPE_NO_UNROLL

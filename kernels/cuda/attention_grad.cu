@@ -110,11 +110,8 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   };
   BeginRows<kQueries, kThreads>(queries, of.q, place.first, all_queries);
   BeginRows<kQueries, kThreads>(d_outputs, of.d_output, place.first, all_queries);
-  if (begin < end) {
-    begin_keys(begin, 0);
-  } else {
-    EndCopyGroup();
-  }
+  EndCopyGroup();
+  if (begin < end) begin_keys(begin, 0);
   FragmentC gradient[1][kWidth / 8] = {};
   int turn = 0;
   TROUPE_NO_UNROLL
@@ -191,11 +188,10 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
 
   BeginRows<kKeys, kThreads>(keys, of.k, place.first, all_keys);
   BeginRows<kKeys, kThreads>(values, of.v, place.first, all_keys);
+  EndCopyGroup();
   if (of_head > 0) {
     begin_queries(0);
     store_state(load_state(), 0);
-  } else {
-    EndCopyGroup();
   }
   const int own = Warp() * 16, first_key = place.first + own;
   const int g = Lane() / 4, t = Lane() % 4;
