@@ -244,6 +244,13 @@ struct CombineGradArgs {
   float* dweights;       // f[R,k]
   int64_t rows, choices, hidden;
 };
+struct CopyRoutedRowsArgs {  // kGatherRouted and kScatterRouted in a group of one rank
+  const void* x;          // c[S,H]
+  void* y;                // c[S,H]
+  const int32_t* counts;  // i[C]: as many rows are copied as they sum to
+  int64_t num_counts;
+  int64_t rows, row_bytes;  // rows: the most that they sum to
+};
 struct SoftmaxStatsArgs {
   const void* logits;      // c[R,V]
   const int32_t* targets;  // i[R]

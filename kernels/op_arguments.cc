@@ -306,4 +306,9 @@ CombineGradArgs OpArguments::CombineGrad() const {
           in_extent(2, 0), in_extent(2, 1), in_extent(0, 1)};
 }
 
+CopyRoutedRowsArgs OpArguments::CopyRoutedRows() const {
+  return {in(0), out(0), in_ints(1), in_extent(1, 0), in_extent(0, 0),
+          in_extent(0, 1) * element_bytes()};
+}
+
 }  // namespace troupe::kernels

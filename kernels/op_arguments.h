@@ -61,6 +61,7 @@ class OpArguments {
   PermuteArgs Permute() const;
   CombineArgs Combine() const;  // kPermuteGrad too
   CombineGradArgs CombineGrad() const;
+  CopyRoutedRowsArgs CopyRoutedRows() const;
 
  private:
   char* in(size_t i) const { return address_(op_.inputs[i]); }

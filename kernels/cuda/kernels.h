@@ -74,6 +74,7 @@ KernelLaunch RouterBias(const RouterBiasArgs& args);
 KernelLaunch Permute(const PermuteArgs& args, bool bfloat16);
 KernelLaunch Combine(const CombineArgs& args, bool bfloat16);
 KernelLaunch CombineGrad(const CombineGradArgs& args, bool bfloat16);
+KernelLaunch CopyRoutedRows(const CopyRoutedRowsArgs& args);
 
 }  // namespace troupe::kernels::cuda
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/cuda/control_word.h"
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/op_sequence.h"
 #include "kernels/reduced_ranges.h"
@@ -139,8 +140,12 @@ Status Preparation::AddCollectiveOfOne(Commands* commands, const Op& op, int buf
       }
       break;
     case OpKind::kGatherRouted:
-    case OpKind::kScatterRouted:
-      return Unimplemented("{} among 1 ranks is not there on this device", model::Name(op.kind));
+    case OpKind::kScatterRouted: {
+      const OpArguments arguments(program_, op,
+                                  [&](model::ValueId value) { return Address(value, buffer); });
+      commands->emplace_back(Stream::kCompute, CopyRoutedRows(arguments.CopyRoutedRows()));
+      break;
+    }
     default:
       AddCopy(commands, Address(op.inputs[0], buffer), Address(op.outputs[0], buffer),
               program_.value(op.inputs[0]).bytes());

@@ -1,5 +1,6 @@
 // y = silu(gate)·up and its gradient; a row of gu is gate[F] | up[F]. Blocks go over the rows that are computed: all, or
 // as many as the counts sum to, which only the device knows.
+#include "kernels/cuda/counted_rows.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -11,10 +12,7 @@ constexpr int64_t kBlocksMax = 132 * 8;
 
 template <typename Args>
 TROUPE_DEVICE int64_t RowsOf(const Args& args) {
-  if (args.counts == nullptr) return args.rows;
-  int64_t rows = 0;
-  for (int64_t c = 0; c < args.num_counts; ++c) rows += args.counts[c];
-  return rows;
+  return args.counts == nullptr ? args.rows : RowsOfCounts(args.counts, 0, args.num_counts);
 }
 
 TROUPE_DEVICE float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
