@@ -1,0 +1,89 @@
+// NVIDIA's management library, loaded at run time: sensors, error counters and error events of GPUs.
+// Nothing here needs the library, a driver or a GPU to be there when Troupe is built or started.
+//
+// Thread-safe as NVML is, but for Nvml::Load and the destructor. Calls into a driver that hangs do not
+// return: whoever must not hang calls from a thread of its own (worker/health/device_watch.h).
+#ifndef TROUPE_WORKER_HEALTH_NVML_H_
+#define TROUPE_WORKER_HEALTH_NVML_H_
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/health/device_sample.h"
+#include "worker/health/nvml_api.h"
+
+namespace troupe {
+
+// Where the driver's packages put it on the library path.
+inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
+
+class Nvml {
+ public:
+  // Loads and starts `library`. NOT_FOUND if it cannot be loaded, UNIMPLEMENTED if it lacks a function
+  // (named), UNAVAILABLE with NVML's own words if it does not start (no driver, no GPU).
+  static StatusOr<std::unique_ptr<Nvml>> Load(const std::string& library);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  const std::string& driver_version() const { return driver_version_; }
+
+  // The GPU of UUID "GPU-…" or of PCI address "0000:3b:00.0". NOT_FOUND if there is none; DATA_LOSS if
+  // it has fallen off the bus or waits for a reset.
+  StatusOr<nvml::Device> Find(const std::string& id) const;
+  StatusOr<std::string> Uuid(nvml::Device device) const;
+  StatusOr<std::string> Name(nvml::Device device) const;
+
+  // What the device tells; `lost` says why where it cannot be reached. UNAVAILABLE if nothing can be
+  // read for another reason.
+  StatusOr<DeviceSample> Sample(nvml::Device device) const;
+
+ private:
+  friend class NvmlEvents;
+  struct Functions;
+  Nvml(void* handle, std::unique_ptr<Functions> functions);
+  // OK, or `what` with NVML's words: NOT_FOUND, DATA_LOSS (lost, waits for a reset), UNIMPLEMENTED
+  // (the device has no such thing), PERMISSION_DENIED, else UNAVAILABLE.
+  Status Check(nvml::Return result, const std::string& what) const;
+
+  void* const handle_;
+  const std::unique_ptr<Functions> functions_;
+  bool started_ = false;
+  std::string driver_version_;
+};
+
+// Error events of some devices. To be used by one thread at a time.
+class NvmlEvents {
+ public:
+  struct Event {
+    nvml::Device device = nullptr;
+    DeviceEvent what;
+  };
+
+  // UNAVAILABLE if no event can be had. `nvml` outlives it.
+  static StatusOr<std::unique_ptr<NvmlEvents>> Make(const Nvml& nvml);
+  ~NvmlEvents();
+  NvmlEvents(const NvmlEvents&) = delete;
+  NvmlEvents& operator=(const NvmlEvents&) = delete;
+
+  // Errors of `device` are told from now on. UNIMPLEMENTED if it tells of none.
+  Status Register(nvml::Device device);
+
+  // The next event; none if nothing comes within `limit`, sometimes earlier. DATA_LOSS if a device
+  // was lost.
+  StatusOr<std::optional<Event>> Wait(Duration limit);
+
+ private:
+  NvmlEvents(const Nvml& nvml, nvml::EventSet set) : nvml_(nvml), set_(set) {}
+
+  const Nvml& nvml_;
+  const nvml::EventSet set_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_HEALTH_NVML_H_
