@@ -42,6 +42,7 @@ constexpr FailpointName kNames[] = {
     {"catalog.tombstone.recorded", "coordinator: DELETING durable, DeleteCheckpoint not sent"},
     {"catalog.verified.recorded", "coordinator: a commit's verification durable, nothing sent"},
     {"step.begin", "rank: before a step's first action"},
+    {"step.device_fault", "rank: its device fails for good before a step (error)"},
     {"step.before_update", "rank: gradients reduced, optimizer not run"},
     {"step.after_update", "rank: step applied, not reported"},
     {"session.before_hello", "worker: connected, Hello not sent"},

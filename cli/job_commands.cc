@@ -214,9 +214,14 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
       }
       std::string jobs;
       for (const auto& job : worker.jobs()) jobs += " " + job;
-      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}\n", worker.name(),
+      std::string condemned;
+      for (const auto& device : worker.devices()) {
+        if (device.condemned().empty()) continue;
+        condemned += fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
+      }
+      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}{}\n", worker.name(),
                  worker.state(), worker.devices_size(), worker.island(), worker.pid(),
-                 worker.host(), jobs.empty() ? "" : ", runs" + jobs);
+                 worker.host(), jobs.empty() ? "" : ", runs" + jobs, condemned);
     }
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());

@@ -159,6 +159,8 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
                        {"versions", device.kind().versions()},
                        {"memory_bytes", device.memory_bytes()},
                        {"cores", device.cores()},
+                       {"id", device.id()},
+                       {"condemned", device.condemned()},
                        {"peak_flops_float32", device.peak_flops_float32()},
                        {"peak_flops_bfloat16", device.peak_flops_bfloat16()}});
   }

@@ -164,11 +164,21 @@ std::optional<MonotonicTime> NextExpiry(const TimeLimits& limits, const Fleet& f
   return next;
 }
 
+bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker) {
+  for (v1::Device& device : *worker->hello.mutable_devices()) {
+    if (device.index() != message.device()) continue;
+    device.set_condemned(message.reason());
+    return true;
+  }
+  return false;
+}
+
 ClusterView ListDevices(const Fleet& fleet, bool free_only) {
   ClusterView view;
   for (const auto& [name, worker] : fleet.workers) {
     if (worker.session == 0) continue;
     for (const v1::Device& device : worker.hello.devices()) {
+      if (!device.condemned().empty()) continue;
       if (free_only && fleet.leases.contains({name, device.index()})) continue;
       view.free_devices.push_back({name, worker.hello.host(), worker.hello.island(), device});
     }

@@ -78,7 +78,10 @@ std::vector<std::string> ExpireWorkers(const TimeLimits& limits, MonotonicTime n
 // When ExpireWorkers next has something to do.
 std::optional<MonotonicTime> NextExpiry(const TimeLimits& limits, const Fleet& fleet);
 
-// Devices of workers with a session; `free_only` leaves out leased ones.
+// `message` says that nothing may run on a device of `worker`; false if it has no such device.
+bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker);
+
+// Devices of workers with a session, less the condemned ones; `free_only` leaves out leased ones.
 ClusterView ListDevices(const Fleet& fleet, bool free_only);
 
 // Leases the device of every rank of `plan` to (job, group_epoch), in memory and in `writes`.

@@ -75,6 +75,26 @@ TEST(Fleet, RefusesAHelloThatIsWrongForGood) {
   }
 }
 
+TEST(Fleet, ACondemnedDeviceIsOfferedToNobody) {
+  Fleet fleet;
+  ASSERT_TRUE(Accept(HelloOf("a", 10), 1, &fleet).refused.ok());
+  v1::DeviceCondemned condemned;
+  condemned.set_device(1);
+  condemned.set_reason("Xid 79");
+  EXPECT_TRUE(CondemnDevice(condemned, FindBySession(1, &fleet)));
+  for (const bool free_only : {true, false}) {
+    const ClusterView view = ListDevices(fleet, free_only);
+    ASSERT_EQ(view.free_devices.size(), 1u);
+    EXPECT_EQ(view.free_devices[0].device.index(), 0);
+  }
+  condemned.set_device(7);
+  EXPECT_FALSE(CondemnDevice(condemned, FindBySession(1, &fleet)));
+  // A new life of the daemon says anew what its devices are.
+  CloseSession(1, kStart, &fleet);
+  ASSERT_TRUE(Accept(HelloOf("a", 11), 2, &fleet).refused.ok());
+  EXPECT_EQ(ListDevices(fleet, true).free_devices.size(), 2u);
+}
+
 TEST(Fleet, ASecondLifeWaitsWhileTheFirstOnesStreamIsOpen) {
   Fleet fleet;
   ASSERT_TRUE(Accept(HelloOf("a", 10), 1, &fleet).refused.ok());

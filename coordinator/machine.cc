@@ -126,6 +126,11 @@ class Stepper {
         if (const Job* const job = FindJob(stopped.job())) SendDeletions(*job, turn_);
         return;
       }
+      case v1::WorkerMessage::kDeviceCondemned:
+        if (!CondemnDevice(message.device_condemned(), worker)) return;
+        turn_.effects.notes.push_back(fmt::format("a device of {} is condemned: {}", name,
+                                                  Shortened(message.device_condemned().reason())));
+        return;
       case v1::WorkerMessage::kCheckpointDeleted: {
         Job* const job = FindJob(message.checkpoint_deleted().job());
         if (job != nullptr) OnCheckpointDeleted(*job, message.checkpoint_deleted(), turn_);

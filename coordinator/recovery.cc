@@ -210,7 +210,8 @@ void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& 
     return;
   }
   Breakdown breakdown;
-  breakdown.failure = MakeFailure("RANK_CRASHED", message.message(), message.rank(), worker);
+  breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_CRASHED" : message.cause(),
+                                  message.message(), message.rank(), worker);
   breakdown.failure.set_exit_code(message.exit_code());
   breakdown.failure.set_signal(message.signal());
   breakdown.failure.set_last_operation(message.last_operation());

@@ -57,6 +57,64 @@ TEST(Recovery, ACrashedRankCostsOneRestartAndTheNewestCommitIsRestored) {
                           "WAITING_FOR_CAPACITY", "RECOVERED"));
 }
 
+TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 3);
+  cluster.Report("a", 1);
+  const std::string cause = "Xid 79 (GPU has fallen off the bus) on GPU-a";
+  v1::WorkerMessage condemned;
+  condemned.mutable_device_condemned()->set_device(0);
+  condemned.mutable_device_condemned()->set_reason(cause);
+  cluster.Say("worker-1", condemned);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING) << "its rank is told of apart";
+  v1::WorkerMessage failed = FailureOf(cluster, StatusCode::kUnavailable);
+  failed.mutable_rank_failed()->set_rank(1);
+  failed.mutable_rank_failed()->set_cause("DEVICE_FAULT");
+  failed.mutable_rank_failed()->set_message(cause);
+  cluster.Say("worker-1", failed);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+  // What the daemon says of the killed process follows from it.
+  v1::WorkerMessage stopped;
+  stopped.mutable_rank_stopped()->set_job("a");
+  stopped.mutable_rank_stopped()->set_group_epoch(1);
+  stopped.mutable_rank_stopped()->set_rank(1);
+  stopped.mutable_rank_stopped()->set_crashed(true);
+  stopped.mutable_rank_stopped()->set_cause("DEVICE_FAULT");
+  stopped.mutable_rank_stopped()->set_message(cause);
+  cluster.Say("worker-1", stopped);
+  cluster.StopRanks("a", 1, {"worker-0"});
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  for (const v1::RankPlacement& placement : cluster.job("a").last_group.ranks()) {
+    EXPECT_NE(placement.worker(), "worker-1");
+  }
+  std::vector<std::string> lost;
+  const auto events = ReadEvents(cluster.store(), "a");
+  ASSERT_TRUE(events.ok()) << events.status();
+  for (const v1::JobEvent& event : *events) {
+    if (event.event() == "RANK_LOST") lost.push_back(event.message());
+  }
+  EXPECT_THAT(lost, ElementsAre("DEVICE_FAULT: rank 1 on worker-1: " + cause));
+}
+
+TEST(Recovery, ACrashKeepsTheCauseThatItsWorkerKnows) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  v1::WorkerMessage stopped;
+  stopped.mutable_rank_stopped()->set_job("a");
+  stopped.mutable_rank_stopped()->set_group_epoch(1);
+  stopped.mutable_rank_stopped()->set_crashed(true);
+  stopped.mutable_rank_stopped()->set_cause("DEVICE_FAULT");
+  for (int i = 0; i < 20 && cluster.job("a").record.state() != v1::JOB_STATE_FAILED; ++i) {
+    stopped.mutable_rank_stopped()->set_group_epoch(cluster.job("a").record.group_epoch());
+    cluster.Say("worker-0", stopped);
+    cluster.Pass(std::chrono::seconds(2));
+    cluster.Heartbeat();
+  }
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(cluster.job("a").record.failure().message(), HasSubstr("DEVICE_FAULT: rank 0"));
+}
+
 TEST(Recovery, AWorkerThatIsGoneForTheGraceIsLostAndASpareTakesItsPlace) {
   TestCluster cluster;
   RunJob(cluster, 2, 3);

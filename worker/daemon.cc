@@ -20,6 +20,8 @@
 #include "worker/coordinator_stream.h"
 #include "worker/event_queue.h"
 #include "worker/file_chores.h"
+#include "worker/health/device_metrics.h"
+#include "worker/health/device_watch.h"
 #include "worker/rank_child.h"
 #include "worker/worker_metrics.h"
 
@@ -28,6 +30,15 @@ namespace {
 
 // Longest sleep, so that a clock that stands still cannot hold the daemon.
 constexpr int64_t kPollMillisecondsMax = 1000;
+
+// The devices that say how their driver knows them.
+std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
+  std::vector<WatchedDevice> watched;
+  for (const v1::Device& device : identity.devices()) {
+    if (!device.id().empty()) watched.push_back({device.index(), device.id()});
+  }
+  return watched;
+}
 
 class Daemon {
  public:
@@ -43,6 +54,8 @@ class Daemon {
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    std::vector<WatchedDevice> watched = WatchedDevices(options_.session.identity);
+    if (!watched.empty()) Watch(std::move(watched));
   }
   ~Daemon() { close(signals_); }
 
@@ -53,6 +66,22 @@ class Daemon {
   }
 
  private:
+  void Watch(std::vector<WatchedDevice> devices) {
+    auto measured = std::make_shared<DeviceMetrics>(metrics_.metrics());
+    watch_ = std::make_unique<DeviceWatch>(DeviceWatchOptions{
+        .library = options_.nvml,
+        .devices = std::move(devices),
+        .observed =
+            [measured, queue = queue_](const DeviceObservation& observation) {
+              measured->Record(observation, SystemClock().WallNanoseconds());
+              const Verdict& verdict = observation.verdict;
+              if (verdict.health < Health::kReplaceRank) return;
+              queue->Push(session::DeviceFault{
+                  observation.index, verdict.health == Health::kCondemned, verdict.cause});
+            },
+    });
+  }
+
   void Poll() {
     std::vector<pollfd> polled = {{signals_, POLLIN, 0}, {queue_->descriptor(), POLLIN, 0}};
     std::vector<int> devices;
@@ -190,6 +219,7 @@ class Daemon {
   std::shared_ptr<CoordinatorStream> stream_;
   int signals_ = -1;
   std::optional<int> exit_code_;
+  std::unique_ptr<DeviceWatch> watch_;  // null: there is no device to watch
 };
 
 }  // namespace

@@ -10,9 +10,10 @@
 
 namespace troupe {
 
-// What other threads may say: the stream's and the file chores's words.
-using QueuedEvent = std::variant<session::StreamMessage, session::StreamClosed,
-                                 session::CheckpointGone, session::CheckpointReadBack>;
+// What other threads may say: the words of the stream, of the file chores and of the devices' watch.
+using QueuedEvent =
+    std::variant<session::StreamMessage, session::StreamClosed, session::CheckpointGone,
+                 session::CheckpointReadBack, session::DeviceFault>;
 
 // Thread-safe.
 class EventQueue {

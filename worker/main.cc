@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
+#include "worker/health/nvml.h"
 #include "worker/measure_profile.h"
 #include "worker/incarnation.h"
 #include "worker/rank/rank_process.h"
@@ -28,7 +29,7 @@ namespace {
 
 constexpr char kUsage[] =
     R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N [--island NAME] [--data-dir DIR]
-              [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT]
+              [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--nvml LIBRARY]
 troupe-worker --measure-peak --data-dir DIR [--devices cpu:N]
 troupe-worker --list-failpoints
 
@@ -41,6 +42,7 @@ troupe-worker --list-failpoints
   --peak-dir        where else to look for that peak: workers of one host may share a measurement
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
+  --nvml            NVIDIA's management library, through which GPUs are watched; default: libnvidia-ml.so.1
   --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
                     there what one of N devices at work does (layers, memory and links, for `troupe plan --profile`), and
                     ends
@@ -62,6 +64,7 @@ struct Flags {
   std::string peak_directory;
   std::string log_directory;
   std::string metrics_listen;
+  std::string nvml = kNvmlLibrary;
   bool measure_peak = false;
 };
 
@@ -112,6 +115,8 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
       flags.log_directory = value;
     } else if (flag == "--metrics-listen") {
       flags.metrics_listen = value;
+    } else if (flag == "--nvml") {
+      flags.nvml = value;
     } else {
       return InvalidArgument("unknown flag {}", flag);
     }
@@ -225,7 +230,8 @@ int Main(int argc, char** argv) {
   const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags->coordinator,
                                                       .metrics_listen = flags->metrics_listen,
                                                       .session = *std::move(config),
-                                                      .executable = "/proc/self/exe"})
+                                                      .executable = "/proc/self/exe",
+                                                      .nvml = flags->nvml})
                                          : config.status();
   if (!code.ok()) {
     fmt::print(stderr, "troupe-worker: {}\n", Message(code.status()));

@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-// Not thread-safe but for `metrics`, which is.
+// Not thread-safe but for `metrics`, which is; others may declare families of their own there.
 class WorkerMetrics {
  public:
   explicit WorkerMetrics(const v1::Hello& identity);
@@ -26,6 +26,7 @@ class WorkerMetrics {
   void Add(int device, const v1::RankMetrics& totals);
 
   const Metrics& metrics() const { return metrics_; }
+  Metrics& metrics() { return metrics_; }
 
  private:
   struct Totals {

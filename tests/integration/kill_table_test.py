@@ -168,7 +168,7 @@ class KillTable(ClusterCase):
 
 
 # Which hit of a failpoint kills (the first where absent): in the middle of the job, with a commit of step 4 before.
-HITS = {"step.begin": "@10", "step.before_update": "@10", "step.after_update": "@10",
+HITS = {"step.begin": "@10", "step.device_fault": "@10", "step.before_update": "@10", "step.after_update": "@10",
         **{f"checkpoint.{point}": "@2" for point in (
             "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed", "shard.durable",
             "vote.sent", "manifest.begin", "manifest.written", "manifest.durable")}}
@@ -190,7 +190,7 @@ FAILPOINTS = {
     "catalog.intent.recorded": NOTHING, "catalog.votes.complete": NOTHING, "catalog.commit.before": NOTHING,
     "catalog.commit.after": NOTHING, "catalog.job.recorded": NOTHING, "catalog.ticket.recorded": NOTHING,
     "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING, "catalog.verified.recorded": NOTHING,
-    "step.begin": {1, 5, 9}, "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
+    "step.begin": {1, 5, 9}, "step.device_fault": {1, 5, 9}, "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
     # Before there is a job.
     "session.before_hello": NOTHING,
 }

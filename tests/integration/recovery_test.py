@@ -44,6 +44,21 @@ class Recovery(ClusterCase):
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
         return done
 
+    def test_a_rank_whose_device_fails_is_replaced_by_another_process_and_the_cause_is_recorded(self):
+        # The sixth step of each process; the second one has four to do.
+        faulty = {"TROUPE_FAILPOINTS": "step.device_fault=error@6;step.begin=delay:100"}
+        with Cluster(workers=1, environment=faulty) as cluster:
+            job = cluster.submit("faulty", steps=8, interval=4, parallelism=SINGLE)
+            first = wait_until(lambda: (d := cluster.describe(job))["step"] >= 1 and d["ranks"][0], "its first rank")
+            worker = cluster.worker("worker-0")["pid"]
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual(done["restarts"], 1)
+            self.assertNotEqual(done["ranks"][0]["pid"], first["pid"], "the process that lost its device was used again")
+            self.assertEqual(cluster.worker("worker-0")["pid"], worker, "the daemon must outlive its rank")
+            lost = [e["message"] for e in cluster.watched(job) if e.get("event") == "RANK_LOST"]
+            self.assertEqual(len(lost), 1, lost)
+            self.assertRegex(lost[0], "^DEVICE_FAULT: rank 0 on worker-0: .*step.device_fault")
+
     def test_with_allow_layout_change_a_job_goes_on_smaller(self):
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
             try:

@@ -135,6 +135,7 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
     executable_->Observe(trace_->wants_operations() ? trace_ : nullptr);
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
+  TROUPE_RETURN_IF_ERROR(WithCause(HitFailpoint("step.device_fault"), kCauseDevice));
   Enter(Phase::kReadBatch);
   const SampleBatch* batch = nullptr;
   if (reader_) {

@@ -17,6 +17,9 @@ inline constexpr std::string_view kCauseData = "DATA";
 inline constexpr std::string_view kCauseHang = "HANG";
 // A collective failed: another rank is gone or does something else.
 inline constexpr std::string_view kCauseCollective = "COLLECTIVE";
+// The device failed, or this process has lost its hold on it (after a fault in a kernel every call of
+// its CUDA context fails): only another process may use it again, if any.
+inline constexpr std::string_view kCauseDevice = "DEVICE_FAULT";
 // The coordinator was not heard for the lifetime of the rank's ticket.
 inline constexpr std::string_view kCauseTicket = "TICKET_EXPIRED";
 

@@ -36,6 +36,7 @@ struct OneDevice {
   DeviceSample sample;  // the last one
   std::optional<MonotonicTime> observed_at;
   bool unread = false;  // the last attempt to sample it failed
+  std::string noted;    // the last cause, so that each is logged once
 };
 
 // The thread's side. `Shared` is DeviceWatch's, which only it can name.
@@ -147,8 +148,19 @@ class Watching {
     if (!observation.verdict.cause.empty()) {
       observation.verdict.cause += fmt::format(" on {}", one.device.id);
     }
+    Note(one, observation.verdict);
     std::lock_guard lock(shared_.mutex);
     if (!shared_.stopping) options_.observed(observation);
+  }
+
+  void Note(OneDevice& one, const Verdict& verdict) {
+    if (verdict.cause == one.noted) return;
+    one.noted = verdict.cause;
+    if (verdict.cause.empty()) {
+      LogInfo("health", "device {} is well again", one.device.index);
+    } else {
+      LogWarning("health", "device {}: {}", one.device.index, verdict.cause);
+    }
   }
 
   bool Stopping() {

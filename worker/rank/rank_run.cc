@@ -144,10 +144,10 @@ void RankRun::Run() {
   said.set_job(begin_.start().job());
   said.set_group_epoch(begin_.start().group_epoch());
   said.set_rank(begin_.rank());
-  if (!closed.ok()) {
-    // The transport may still write into this process' memory, or the disk read it: it is not fit
-    // for another job. The daemon sees the end.
-    LogError("rank", "cannot end: {}", ToString(closed));
+  if (!closed.ok() || AttachedCause(status) == kCauseDevice) {
+    // The transport may still write into this process' memory, the disk read it, or its device refuse
+    // every call: it is not fit for another job. The daemon sees the end.
+    LogError("rank", "cannot end: {}", ToString(closed.ok() ? status : closed));
     _exit(3);
   }
   Send(std::move(message));

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "plan/checkpoint_write.h"
 #include "plan/slowest_step.h"
+#include "worker/executor/failure_cause.h"
 #include "worker/session/outbox.h"
 
 namespace troupe::session {
@@ -18,7 +19,7 @@ constexpr Duration kFirstBackoff = std::chrono::milliseconds(50);
 
 // A rank that cannot be begun here is told of as one that stopped at once.
 void RefuseRank(State& state, const v1::StartRanks& start, int rank, std::string why,
-                Effects& effects) {
+                Effects& effects, std::string_view cause = {}) {
   v1::WorkerMessage message;
   v1::RankStopped& stopped = *message.mutable_rank_stopped();
   stopped.set_job(start.job());
@@ -26,6 +27,7 @@ void RefuseRank(State& state, const v1::StartRanks& start, int rank, std::string
   stopped.set_rank(rank);
   stopped.set_crashed(true);
   stopped.set_message(std::move(why));
+  stopped.set_cause(std::string(cause));
   SendOrKeep(state, effects, std::move(message));
 }
 
@@ -155,6 +157,12 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
       continue;
     }
     Device& device = state.devices[index];
+    if (!device.condemned.empty()) {
+      RefuseRank(state, start, rank,
+                 fmt::format("device {} is condemned: {}", index, device.condemned), effects,
+                 kCauseDevice);
+      continue;
+    }
     const bool taken =
         device.next || (!device.job.empty() && device.process == ProcessState::kBusy);
     if (taken) {
@@ -182,7 +190,8 @@ void RefuseNext(State& state, int index, std::string why, Effects& effects) {
     group->ranks.erase(begin.rank());
     if (group->ranks.empty()) state.groups.erase(start.job());
   }
-  RefuseRank(state, start, begin.rank(), std::move(why), effects);
+  RefuseRank(state, start, begin.rank(), std::move(why), effects,
+             state.devices[index].condemned.empty() ? std::string_view() : kCauseDevice);
 }
 
 void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "worker/executor/failure_cause.h"
+#include "worker/session/device_fault.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
 
@@ -16,6 +18,10 @@ constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
 constexpr Duration kStartBackoffLimit = std::chrono::seconds(5);
 // A rank waits for so many starts of its device's process; then it counts as crashed.
 constexpr int kStartTries = 3;
+
+bool MayStart(const Device& device) {
+  return device.process == ProcessState::kNone && device.condemned.empty();
+}
 
 void GoDown(State& state, MonotonicTime now) {
   state.link = Link::kDown;
@@ -282,13 +288,18 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
   if (was == ProcessState::kStarting) ++device.failed_starts;
   if (!device.job.empty()) {
     v1::RankStopped stopped;
-    stopped.set_crashed(was == ProcessState::kBusy);
+    stopped.set_crashed(was == ProcessState::kBusy || !device.fault.empty());
     stopped.set_exit_code(exited.exit_code);
     stopped.set_signal(exited.signal);
     stopped.set_last_operation(exited.last_operation);
     stopped.set_message(exited.message);
+    if (!device.fault.empty()) {
+      stopped.set_cause(std::string(kCauseDevice));
+      stopped.set_message(device.fault);
+    }
     EndRank(state, exited.device, std::move(stopped), effects);
   }
+  device.fault.clear();
   if (device.next && device.failed_starts >= kStartTries) {
     RefuseNext(state, exited.device,
                fmt::format("device {} could not start a process {} times in a row: {}",
@@ -299,14 +310,14 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
                effects);
   }
   device.start_at = now + Backoff(device.failed_starts, kStartBackoffLimit);
-  if (device.start_at <= now) StartDevice(state, exited.device, now, effects);
+  if (MayStart(device) && device.start_at <= now) StartDevice(state, exited.device, now, effects);
 }
 
 void OnTick(State& state, MonotonicTime now, Effects& effects) {
   for (size_t i = 0; i < state.devices.size(); ++i) {
     Device& device = state.devices[i];
     const int index = static_cast<int>(i);
-    if (device.process == ProcessState::kNone && now >= device.start_at)
+    if (MayStart(device) && now >= device.start_at)
       StartDevice(state, index, now, effects);
     if (device.process == ProcessState::kStopping && now >= device.kill_at) {
       Kill(state, index, "it did not stop within its limit", effects);
@@ -356,6 +367,8 @@ Effects Step(State& state, const Event& event) {
     OnRankSaid(state, *said, effects);
   } else if (const auto* exited = std::get_if<RankExited>(&event.what)) {
     OnRankExited(state, *exited, event.now, effects);
+  } else if (const auto* fault = std::get_if<DeviceFault>(&event.what)) {
+    OnDeviceFault(state, *fault, effects);
   } else if (const auto* gone = std::get_if<CheckpointGone>(&event.what)) {
     WorkerMessage message;
     *message.mutable_checkpoint_deleted() = gone->deleted;
@@ -372,7 +385,7 @@ Effects Step(State& state, const Event& event) {
 MonotonicTime NextDeadline(const State& state) {
   MonotonicTime next = MonotonicTime::max();
   for (const Device& device : state.devices) {
-    if (device.process == ProcessState::kNone) next = std::min(next, device.start_at);
+    if (MayStart(device)) next = std::min(next, device.start_at);
     if (device.process == ProcessState::kStopping || device.process == ProcessState::kStarting) {
       next = std::min(next, device.kill_at);
     }

@@ -14,6 +14,7 @@
 // - A rank told to stop is killed once its limit has passed. Nothing else a coordinator does or
 // omits kills one: without
 //   it ranks run to the end of their tickets, whose lifetimes they watch themselves.
+// - Nothing is begun on a condemned device, and no process started.
 #ifndef TROUPE_WORKER_SESSION_SESSION_H_
 #define TROUPE_WORKER_SESSION_SESSION_H_
 
@@ -80,6 +81,8 @@ struct Device {
   uint64_t group_epoch = 0;
   int rank = -1;
   std::optional<v1::BeginRank> next;  // begun as soon as the process is idle
+  std::string fault;      // why its process is being killed, where the device is to blame
+  std::string condemned;  // why nothing may run on it; empty: it may
 };
 
 enum class Link {
@@ -127,6 +130,12 @@ struct RankExited {
   std::string last_operation;
   std::string message;  // what the process could not do, if it was never started
 };
+// What is wrong with a device: its process is to be replaced.
+struct DeviceFault {
+  int device = 0;
+  bool condemned = false;  // and not even another may use it
+  std::string cause;       // "Xid 79 (GPU has fallen off the bus) on GPU-…"
+};
 struct CheckpointGone {
   v1::CheckpointDeleted deleted;
 };
@@ -135,8 +144,8 @@ struct CheckpointReadBack {
 };
 struct Event {
   MonotonicTime now;
-  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, CheckpointGone,
-               CheckpointReadBack>
+  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault,
+               CheckpointGone, CheckpointReadBack>
       what;
 };
 

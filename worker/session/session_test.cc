@@ -559,5 +559,115 @@ TEST_F(SessionTest, ARankWhoseProcessCannotStartThreeTimesCountsAsCrashed) {
   EXPECT_EQ(state_.groups.at("jobs/a").ranks.count(0), 0u);
 }
 
+TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess) {
+  Settle();
+  Said(Start(1));
+  const std::string cause = "Xid 31 (memory page fault) on GPU-a";
+  const Effects effects = Do(DeviceFault{1, false, cause});
+  ASSERT_EQ(Sent(effects).size(), 1u);
+  const v1::RankFailed failed = Sent(effects)[0].rank_failed();
+  EXPECT_EQ(failed.job(), "jobs/a");
+  EXPECT_EQ(failed.group_epoch(), 1u);
+  EXPECT_EQ(failed.rank(), 1);
+  EXPECT_EQ(failed.cause(), "DEVICE_FAULT");
+  EXPECT_EQ(failed.message(), cause);
+  EXPECT_FALSE(failed.secondary());
+  ASSERT_EQ(All<KillProcess>(effects).size(), 1u);
+  EXPECT_EQ(All<KillProcess>(effects)[0].device, 1);
+  EXPECT_EQ(All<KillProcess>(effects)[0].reason, cause);
+
+  const Effects exited = Do(RankExited{1, 0, 9, "step 3: forward", ""});
+  ASSERT_EQ(Sent(exited).size(), 1u);
+  const v1::RankStopped stopped = Sent(exited)[0].rank_stopped();
+  EXPECT_TRUE(stopped.crashed());
+  EXPECT_EQ(stopped.cause(), "DEVICE_FAULT");
+  EXPECT_EQ(stopped.message(), cause);
+  EXPECT_EQ(stopped.last_operation(), "step 3: forward");
+  EXPECT_EQ(All<StartProcess>(exited).size(), 1u);
+  // Its successor is like any other.
+  Idle(1);
+  FromRank(0, Stopped(1, 0));
+  Idle(0);
+  EXPECT_EQ(All<SendToRank>(Said(Start(2))).size(), 2u);
+  EXPECT_EQ(Sent(Do(RankExited{1, 3, 0, "", ""}))[0].rank_stopped().cause(), "");
+}
+
+TEST_F(SessionTest, TheCauseOfAFaultWithoutAStreamIsToldOnTheNextOne) {
+  Settle();
+  Said(Start(1));
+  Do(StreamClosed{state_.stream, "gone"});
+  EXPECT_TRUE(Sent(Do(DeviceFault{0, false, "Xid 94"})).empty());
+  Do(RankExited{0, 0, 9, "", ""});
+  After(std::chrono::seconds(1));
+  const auto sent = Sent(Welcome(1));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank_stopped().cause(), "DEVICE_FAULT");
+  EXPECT_EQ(sent[0].rank_stopped().message(), "Xid 94");
+  EXPECT_TRUE(sent[0].rank_stopped().crashed());
+}
+
+TEST_F(SessionTest, AProcessThatCannotBeKilledLeavesTheFaultToBeToldAgain) {
+  Settle();
+  Said(Start(1));
+  Do(StreamClosed{state_.stream, "gone"});
+  Do(DeviceFault{0, true, "Xid 119"});
+  const auto dialled = All<Dial>(After(std::chrono::seconds(1)));
+  ASSERT_EQ(dialled.size(), 1u);
+  EXPECT_EQ(dialled[0].hello.hello().devices(0).condemned(), "Xid 119");
+  EXPECT_EQ(dialled[0].hello.hello().devices(1).condemned(), "");
+  const auto sent = Sent(Welcome(1));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].rank_failed().message(), "Xid 119");
+}
+
+TEST_F(SessionTest, NothingRunsOnACondemnedDeviceAnyMore) {
+  Settle();
+  Said(Start(1));
+  const Effects effects = Do(DeviceFault{1, true, "Xid 79"});
+  ASSERT_EQ(Sent(effects).size(), 2u);
+  EXPECT_EQ(Sent(effects)[0].device_condemned().device(), 1);
+  EXPECT_EQ(Sent(effects)[0].device_condemned().reason(), "Xid 79");
+  EXPECT_EQ(Sent(effects)[1].rank_failed().message(), "Xid 79");
+  const Effects exited = Do(RankExited{1, 0, 9, "", ""});
+  EXPECT_TRUE(All<StartProcess>(exited).empty());
+  EXPECT_EQ(state_.devices[1].process, ProcessState::kNone);
+  EXPECT_LT(NextDeadline(state_), now_ + std::chrono::seconds(10)) << "the lease's, not the device's";
+  EXPECT_GT(NextDeadline(state_), now_);
+  EXPECT_TRUE(All<StartProcess>(After(std::chrono::seconds(1))).empty());
+  EXPECT_TRUE(Do(DeviceFault{1, true, "Xid 79"}).empty()) << "it is told once";
+
+  FromRank(0, Stopped(1, 0));
+  Idle(0);
+  const Effects again = Said(Start(2));
+  ASSERT_EQ(Sent(again).size(), 1u);
+  EXPECT_EQ(Sent(again)[0].rank_stopped().rank(), 1);
+  EXPECT_EQ(Sent(again)[0].rank_stopped().cause(), "DEVICE_FAULT");
+  EXPECT_EQ(Sent(again)[0].rank_stopped().message(), "device 1 is condemned: Xid 79");
+  EXPECT_EQ(All<SendToRank>(again).size(), 1u);
+}
+
+TEST_F(SessionTest, ARankThatWaitsForACondemnedDeviceIsRefused) {
+  Do(Tick{});
+  Welcome(1);
+  Said(Start(1));
+  const Effects effects = Do(DeviceFault{0, true, "Xid 79"});
+  const auto sent = Sent(effects);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_TRUE(sent[0].has_device_condemned());
+  EXPECT_EQ(sent[1].rank_stopped().rank(), 0);
+  EXPECT_EQ(sent[1].rank_stopped().cause(), "DEVICE_FAULT");
+  EXPECT_EQ(All<KillProcess>(effects).size(), 1u);
+}
+
+TEST_F(SessionTest, AnIdleProcessOnAFaultyDeviceIsReplacedAndAStartingOneStays) {
+  Settle();
+  const Effects idle = Do(DeviceFault{0, false, "Xid 13"});
+  EXPECT_EQ(All<KillProcess>(idle).size(), 1u);
+  EXPECT_TRUE(Sent(idle).empty());
+  Do(RankExited{0, 0, 9, "", ""});
+  ASSERT_EQ(state_.devices[0].process, ProcessState::kStarting);
+  EXPECT_TRUE(Do(DeviceFault{0, false, "Xid 13"}).empty());
+}
+
 }  // namespace
 }  // namespace troupe::session

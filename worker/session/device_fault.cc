@@ -1,0 +1,58 @@
+#include "worker/session/device_fault.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "worker/executor/failure_cause.h"
+#include "worker/session/outbox.h"
+#include "worker/session/rank_lives.h"
+
+namespace troupe::session {
+namespace {
+
+void SayFailed(State& state, const Device& device, const std::string& cause, Effects& effects) {
+  Group* const group = FindGroup(state, device.job, device.group_epoch);
+  if (group == nullptr) return;  // a newer epoch has begun
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job(device.job);
+  failed.set_group_epoch(device.group_epoch);
+  failed.set_rank(device.rank);
+  failed.set_code(static_cast<int>(StatusCode::kUnavailable));
+  failed.set_message(cause);
+  failed.set_cause(std::string(kCauseDevice));
+  group->ranks[device.rank].failed = message;
+  Send(state, effects, std::move(message));
+}
+
+void Condemn(State& state, int index, const std::string& cause, Effects& effects) {
+  state.devices[index].condemned = cause;
+  // What every later Hello says.
+  state.config.identity.mutable_devices(index)->set_condemned(cause);
+  v1::WorkerMessage message;
+  message.mutable_device_condemned()->set_device(index);
+  message.mutable_device_condemned()->set_reason(cause);
+  Send(state, effects, std::move(message));
+  effects.push_back(Note{fmt::format("device {} is condemned: {}", index, cause)});
+}
+
+}  // namespace
+
+void OnDeviceFault(State& state, const DeviceFault& fault, Effects& effects) {
+  Device& device = state.devices[fault.device];
+  if (!device.condemned.empty()) return;
+  // Before the rank's end, which frees the device, is told.
+  if (fault.condemned) Condemn(state, fault.device, fault.cause, effects);
+  if (device.process == ProcessState::kStarting && !fault.condemned) return;
+  if (!device.job.empty() && device.process != ProcessState::kKilled) {
+    device.fault = fault.cause;
+    SayFailed(state, device, fault.cause, effects);
+  }
+  if (fault.condemned && device.next) {
+    RefuseNext(state, fault.device,
+               fmt::format("device {} is condemned: {}", fault.device, fault.cause), effects);
+  }
+  Kill(state, fault.device, fault.cause, effects);
+}
+
+}  // namespace troupe::session
