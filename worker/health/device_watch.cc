@@ -92,6 +92,9 @@ class Watching {
                    device.id, Message(registered));
       }
     }
+    LogInfo("health", "watches device {}: {}, {}", device.index,
+            nvml_->Name(one.handle).value_or("a GPU without a name"),
+            nvml_->Uuid(one.handle).value_or(device.id));
     devices_.push_back(std::move(one));
   }
 

@@ -1,7 +1,7 @@
 // The few functions and values of NVIDIA's management library (NVML) that this folder calls, declared
 // here because a machine that builds Troupe has no nvml.h. Names, values and layouts are those of the
-// NVML API reference (docs.nvidia.com/deploy/nvml-api) and hold since driver R450: a value once
-// published keeps its meaning.
+// NVML API reference (docs.nvidia.com/deploy/nvml-api) and were compared with version 13 of nvml.h; a
+// value once published keeps its meaning.
 #ifndef TROUPE_WORKER_HEALTH_NVML_API_H_
 #define TROUPE_WORKER_HEALTH_NVML_API_H_
 
@@ -13,7 +13,6 @@ inline constexpr Return kSuccess = 0;
 inline constexpr Return kNotSupported = 3;     // the device has no such thing
 inline constexpr Return kNoPermission = 4;
 inline constexpr Return kNotFound = 6;
-inline constexpr Return kDriverNotLoaded = 9;
 inline constexpr Return kTimeout = 10;
 inline constexpr Return kGpuIsLost = 15;       // fallen off the bus or otherwise out of reach
 inline constexpr Return kResetRequired = 16;
@@ -35,7 +34,6 @@ inline constexpr int kUncorrectedErrors = 1;
 inline constexpr int kSinceDriverLoad = 0;  // NVML_VOLATILE_ECC
 
 // Bits of nvmlDeviceGetCurrentClocksEventReasons.
-inline constexpr unsigned long long kGpuIdle = 0x1;
 inline constexpr unsigned long long kSoftwarePowerCap = 0x4;
 inline constexpr unsigned long long kHardwareSlowdown = 0x8;
 inline constexpr unsigned long long kSyncBoost = 0x10;
