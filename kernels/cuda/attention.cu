@@ -1,7 +1,7 @@
-// Attention without the T·T matrix (FlashAttention-2): a block of threads has a block of queries of a head, each warp some of
-// them, and goes over the keys that any of them sees. A query keeps the largest score so far and the sum of exponentials
-// beside its output, all of which a larger score rescales. Exponentials are powers of 2: scores are multiplied by
-// log2(e) / sqrt(D). The weights of a block of keys stay in the registers of the warp that made them.
+// Attention without the T·T matrix (FlashAttention-2, Dao 2023): a block of threads has a block of queries of a head, each
+// warp some of them, and goes over the keys that any of them sees. A query keeps the largest score so far and the sum of
+// exponentials beside its output, all of which a larger score rescales. Exponentials are powers of 2: scores are multiplied
+// by log2(e) / sqrt(D). The weights of a block of keys stay in the registers of the warp that made them.
 #include "kernels/cuda/attention_keys.h"
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/attention_shape.h"

@@ -173,7 +173,8 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     BeginRows<kQueries, kThreads>(d_outputs.Behind(turn * kQueries), d_output, query, all_queries);
     EndCopyGroup();
   };
-  // One thread's of the next block, whose loads go on until it is stored. Behind the last query are zeros, that add nothing.
+  // One thread's of the next block, whose loads go on until it is stored. Behind the last query are zeros, which add
+  // nothing.
   const auto load_state = [&] {
     const int row = query + static_cast<int>(ThreadIndex());
     if (ThreadIndex() >= kQueries) return QueryState{};

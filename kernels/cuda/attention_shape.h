@@ -16,8 +16,8 @@ constexpr int PaddedHeadDim(int64_t head_dim) {
   return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : head_dim <= 256 ? 256 : 0;
 }
 
-// What a block computes with: its own rows (queries, or keys of kKeyGradient), 16 · row_tiles for each of its warps, against
-// `others` rows at a time. All are multiples of 16.
+// What a block computes with: its own rows (queries, or keys of kKeyGradient), 16 · row_tiles for each of its warps,
+// against `others` rows at a time. All are multiples of 16.
 struct AttentionTile {
   int warps, row_tiles, others;
   int columns;  // of the head dim, of which a block makes the result
@@ -73,8 +73,8 @@ constexpr size_t AttentionSharedBytes(AttentionPass pass, int padded_head_dim, b
 }
 
 // What block x of a launch works on: rows [first, first + tile.rows()) of a head of a sample. Heads of samples follow each
-// other; those rows go first that have most to do, which are the last queries, or the first keys. Rows of a sample, heads of
-// all samples and blocks are fewer than 2^31.
+// other; those rows go first that have most to do, which are the last queries, or the first keys. REQUIRES: rows of a
+// sample, heads of all samples and blocks are fewer than 2^31 each.
 struct AttentionPlace {
   int sample, head, first;
 };

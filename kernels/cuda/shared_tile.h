@@ -108,8 +108,8 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns], const
   }
 }
 
-// product[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth: `left` is a product of the same warp, rounded to the
-// tile's elements.
+// product[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth: `left` is a product of the same warp, rounded to
+// the tile's elements.
 template <int kRowTiles, int kDepth, int kColumns, int kWidth>
 TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
                                    const FragmentC (&left)[kRowTiles][kDepth],
