@@ -1,0 +1,265 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/check.h"
+#include "kernels/cuda/architecture.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/outside_of_capture.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+// A wait asks without pause for so long, for most are short; then it sleeps between two questions.
+constexpr auto kAsking = std::chrono::microseconds(500);
+constexpr auto kPause = std::chrono::microseconds(20);
+
+}  // namespace
+
+std::string CudaVersion(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string UuidText(const std::array<unsigned char, 16>& bytes) {
+  std::string text = "GPU";
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(int ordinal, CudaDeviceOptions options) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(options)));
+  TROUPE_RETURN_IF_ERROR(device->Open());
+  return device;
+}
+
+Status CudaDevice::Open() {
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaRuntimeGetVersion(&facts_.runtime_version), "CUDA runtime"));
+  // 0 where there is no driver.
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDriverGetVersion(&facts_.driver_version), "CUDA driver"));
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    const std::string driver = facts_.driver_version == 0
+                                   ? "no NVIDIA driver"
+                                   : "the driver's CUDA is " + CudaVersion(facts_.driver_version);
+    return CheckCuda(error, fmt::format("no GPU can be used ({}, this build's CUDA is {})", driver,
+                                        CudaVersion(facts_.runtime_version)));
+  }
+  if (ordinal_ < 0 || ordinal_ >= count) {
+    return InvalidArgument("GPU {} of {}", ordinal_, count);
+  }
+  TROUPE_RETURN_IF_ERROR(Enter());
+  cudaDeviceProp properties;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaGetDeviceProperties(&properties, ordinal_), "properties of the GPU"));
+  facts_.name = properties.name;
+  std::array<unsigned char, 16> uuid;
+  std::copy_n(properties.uuid.bytes, uuid.size(), uuid.begin());
+  facts_.uuid = UuidText(uuid);
+  char bus_id[32] = "";
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal_), "the GPU's place"));
+  facts_.pci_bus_id = bus_id;
+  facts_.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  facts_.cache_bytes = properties.l2CacheSize;
+  facts_.multiprocessors = properties.multiProcessorCount;
+  facts_.capability_major = properties.major;
+  facts_.capability_minor = properties.minor;
+  if (!Runs(TROUPE_CUDA_ARCHITECTURE, properties.major, properties.minor)) {
+    return FailedPrecondition("{} has compute capability {}.{}, for which sm_{} of this build is not",
+                              facts_.name, properties.major, properties.minor,
+                              TROUPE_CUDA_ARCHITECTURE);
+  }
+  int lowest = 0, highest = 0;  // the highest priority is the smallest number
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities of streams"));
+  for (const Stream stream : {Stream::kCompute, Stream::kCommunication, Stream::kCopy}) {
+    TROUPE_RETURN_IF_ERROR(
+        CheckCuda(cudaStreamCreateWithPriority(&streams_[static_cast<size_t>(stream)], cudaStreamNonBlocking,
+                                               stream == Stream::kCommunication ? highest : lowest),
+                  Name(stream)));
+  }
+  return OkStatus();
+}
+
+CudaDevice::~CudaDevice() {
+  if (gone_ || !Enter().ok()) return;
+  for (CUgraphExec_st* const graph : graphs_) cudaGraphExecDestroy(graph);
+  for (CUevent_st* const event : events_) cudaEventDestroy(event);
+  for (CUstream_st* const stream : streams_) {
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+}
+
+Status CudaDevice::Enter() const {
+  return CheckCuda(cudaSetDevice(ordinal_), fmt::format("GPU {}", ordinal_));
+}
+
+Status CudaDevice::Check(int error, std::string_view what) {
+  const auto cuda_error = static_cast<cudaError_t>(error);
+  if (LosesDevice(cuda_error)) gone_ = true;
+  return CheckCuda(cuda_error, what);
+}
+
+std::string CudaDevice::description() const {
+  return fmt::format("{}, driver for CUDA {}, runtime {}", facts_.name,
+                     CudaVersion(facts_.driver_version), CudaVersion(facts_.runtime_version));
+}
+
+StatusOr<int64_t> CudaDevice::FreeBytes() const {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  size_t free = 0, total = 0;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaMemGetInfo(&free, &total), "free memory of the device"));
+  return static_cast<int64_t>(free);
+}
+
+StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  void* memory = nullptr;
+  // The runtime has nothing to give for 0 bytes, and callers want an address of their own.
+  TROUPE_RETURN_IF_ERROR(Check(cudaMalloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+                               fmt::format("{} bytes of {}", bytes, facts_.name)));
+  return DeviceMemory(static_cast<char*>(memory), [this](char* address) {
+    if (CanFree()) cudaFree(address);
+  });
+}
+
+StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  void* memory = nullptr;
+  TROUPE_RETURN_IF_ERROR(Check(cudaMallocHost(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+                               fmt::format("{} bytes of pinned memory", bytes)));
+  return DeviceMemory(static_cast<char*>(memory), [this](char* address) {
+    if (CanFree()) cudaFreeHost(address);
+  });
+}
+
+Status CudaDevice::Load(const KernelLaunch& launch) {
+  const auto found = loaded_.find(launch.kernel);
+  if (found != loaded_.end() && launch.shape.shared_bytes <= found->second) return OkStatus();
+  const OutsideOfCapture outside;
+  cudaFuncAttributes attributes;
+  TROUPE_RETURN_IF_ERROR(Check(cudaFuncGetAttributes(&attributes, launch.kernel), launch.name));
+  auto allowed = static_cast<size_t>(std::max(attributes.maxDynamicSharedSizeBytes, 0));
+  if (launch.shape.shared_bytes > allowed) {
+    TROUPE_RETURN_IF_ERROR(Check(cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                      static_cast<int>(launch.shape.shared_bytes)),
+                                 fmt::format("{} bytes of shared memory for {}", launch.shape.shared_bytes,
+                                             launch.name)));
+    allowed = launch.shape.shared_bytes;
+  }
+  loaded_[launch.kernel] = allowed;
+  return OkStatus();
+}
+
+Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  TROUPE_RETURN_IF_ERROR(Load(launch));
+  void* arguments[] = {const_cast<std::byte*>(launch.arguments.data())};
+  return Check(cudaLaunchKernel(launch.kernel, dim3{launch.shape.blocks_x, launch.shape.blocks_y, 1},
+                                dim3{launch.shape.threads, 1, 1}, arguments, launch.shape.shared_bytes,
+                                native_stream(stream)),
+               launch.name);
+}
+
+Status CudaDevice::Copy(void* to, const void* from, int64_t bytes, Stream stream) {
+  if (bytes == 0) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(Enter());
+  return Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, native_stream(stream)),
+               "copy");
+}
+
+Status CudaDevice::CopyNow(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(Enter());
+  TROUPE_RETURN_IF_ERROR(Copy(to, from, bytes, Stream::kCopy));
+  return Await([this] { return cudaStreamQuery(native_stream(Stream::kCopy)); }, options_.interruption);
+}
+
+Status CudaDevice::Clear(void* to, int64_t bytes, Stream stream) {
+  if (bytes == 0) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(Enter());
+  return Check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), native_stream(stream)), "clear");
+}
+
+StatusOr<Event> CudaDevice::MakeEvent() {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  CUevent_st* event = nullptr;
+  TROUPE_RETURN_IF_ERROR(Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event"));
+  events_.push_back(event);
+  return static_cast<Event>(events_.size() - 1);
+}
+
+Status CudaDevice::Record(Event event, Stream stream) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  return Check(cudaEventRecord(events_[static_cast<size_t>(event)], native_stream(stream)), "record of an event");
+}
+
+Status CudaDevice::WaitFor(Event event, Stream stream) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  return Check(cudaStreamWaitEvent(native_stream(stream), events_[static_cast<size_t>(event)], 0), "wait for an event");
+}
+
+Status CudaDevice::BeginCapture() {
+  TROUPE_CHECK(!capturing_, "a capture begins within another");
+  TROUPE_RETURN_IF_ERROR(Enter());
+  TROUPE_RETURN_IF_ERROR(Check(cudaStreamBeginCapture(native_stream(Stream::kCompute), cudaStreamCaptureModeThreadLocal),
+                               "begin of a capture"));
+  capturing_ = true;
+  return OkStatus();
+}
+
+StatusOr<Graph> CudaDevice::EndCapture() {
+  TROUPE_CHECK(capturing_, "no capture is under way");
+  capturing_ = false;
+  TROUPE_RETURN_IF_ERROR(Enter());
+  cudaGraph_t captured = nullptr;
+  TROUPE_RETURN_IF_ERROR(Check(cudaStreamEndCapture(native_stream(Stream::kCompute), &captured), "capture"));
+  CUgraphExec_st* graph = nullptr;
+  const Status made = Check(cudaGraphInstantiate(&graph, captured, 0), "graph");
+  cudaGraphDestroy(captured);
+  TROUPE_RETURN_IF_ERROR(made);
+  graphs_.push_back(graph);
+  // Else the first launch would do it.
+  TROUPE_RETURN_IF_ERROR(Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph"));
+  return static_cast<Graph>(graphs_.size() - 1);
+}
+
+Status CudaDevice::LaunchGraph(Graph graph) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  return Check(cudaGraphLaunch(graphs_[static_cast<size_t>(graph)], native_stream(Stream::kCompute)), "graph");
+}
+
+Status CudaDevice::Await(const std::function<int()>& ask, const std::function<Status()>& interruption) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (true) {
+    const int state = ask();
+    if (state != cudaErrorNotReady) return Check(state, "work of the device");
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited < kAsking) continue;
+    if (waited >= options_.wait_limit) {
+      gone_ = true;
+      return DeadlineExceeded("{} did not finish within {:.1f} s", facts_.name, ToSeconds(options_.wait_limit));
+    }
+    if (interruption) TROUPE_RETURN_IF_ERROR(interruption());
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status CudaDevice::Finish(Event event) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  CUevent_st* const waited_for = events_[static_cast<size_t>(event)];
+  return Await([=] { return cudaEventQuery(waited_for); }, options_.interruption);
+}
+
+bool CudaDevice::CanFree() {
+  if (gone_ || !Enter().ok()) return false;
+  for (CUstream_st* const stream : streams_) {
+    if (!Await([=] { return cudaStreamQuery(stream); }, nullptr).ok()) return false;
+  }
+  return true;
+}
+
+}  // namespace troupe::kernels::cuda
