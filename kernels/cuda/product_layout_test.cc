@@ -1,0 +1,84 @@
+#include "kernels/cuda/product_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/testing.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+// What a column-major library computes from `layout`, by its definition.
+std::vector<double> Product(const ProductLayout& layout, const std::vector<double>& a,
+                            const std::vector<double>& b) {
+  const auto at = [](const std::vector<double>& matrix, const ColumnMajor& lies, int64_t i, int64_t j) {
+    EXPECT_LT(i, lies.rows);
+    EXPECT_LT(j, lies.columns);
+    return matrix.at(static_cast<size_t>(i + j * lies.leading));
+  };
+  std::vector<double> d(static_cast<size_t>(layout.d.leading * layout.d.columns));
+  for (int64_t i = 0; i < layout.m; ++i) {
+    for (int64_t j = 0; j < layout.n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < layout.k; ++l) {
+        sum += (layout.transpose_a ? at(a, layout.a, l, i) : at(a, layout.a, i, l)) *
+               (layout.transpose_b ? at(b, layout.b, j, l) : at(b, layout.b, l, j));
+      }
+      EXPECT_LT(i, layout.d.rows);
+      d.at(static_cast<size_t>(i + j * layout.d.leading)) = sum;
+    }
+  }
+  return d;
+}
+
+// The product by product_shape.h, row-major.
+std::vector<double> Expected(const ProductShape& shape, const std::vector<double>& a,
+                             const std::vector<double>& b) {
+  const int64_t rows = shape.rows, k = shape.k, n = shape.n;
+  std::vector<double> c(static_cast<size_t>(ExtentsOf(shape).c));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < k; ++j) {
+        switch (shape.kind) {
+          case ProductKind::kForward:
+            c[r * n + i] += a[r * k + j] * b[i * k + j];
+            break;
+          case ProductKind::kInputGradient:
+            c[r * k + j] += a[r * n + i] * b[i * k + j];
+            break;
+          case ProductKind::kWeightGradient:
+            c[i * k + j] += a[r * n + i] * b[r * k + j];
+            break;
+        }
+      }
+    }
+  }
+  return c;
+}
+
+constexpr ProductKind kKinds[] = {ProductKind::kForward, ProductKind::kInputGradient, ProductKind::kWeightGradient};
+
+TEST(ProductLayout, GivesTheRowMajorProduct) {
+  TestRandom random;
+  for (const ProductKind kind : kKinds) {
+    for (const auto& [rows, k, n] : {std::array<int64_t, 3>{2, 3, 5}, {7, 4, 1}, {1, 1, 6}, {8, 8, 8}}) {
+      const ProductShape shape = {kind, true, rows, k, n};
+      const ProductExtents extents = ExtentsOf(shape);
+      const std::vector<double> a = random.Normals(extents.a), b = random.Normals(extents.b);
+      // The library's first matrix is our second.
+      EXPECT_LE(RelativeError(Product(LayoutOf(shape), b, a), Expected(shape, a, b)), 1e-12)
+          << static_cast<int>(kind) << " " << rows << " " << k << " " << n;
+    }
+  }
+}
+
+TEST(ProductLayout, OnlyWeightGradientsOfBfloat16AreFloat32) {
+  for (const ProductKind kind : kKinds) {
+    EXPECT_EQ(HasFloatResult({kind, true, 1, 1, 1}), kind == ProductKind::kWeightGradient);
+    EXPECT_TRUE(HasFloatResult({kind, false, 1, 1, 1}));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cuda

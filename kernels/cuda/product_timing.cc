@@ -1,0 +1,116 @@
+#include "kernels/cuda/product_timing.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/random.h"
+#include "kernels/bfloat16.h"
+#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/product_layout.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+constexpr int64_t kNoiseBytes = 4 << 20;
+constexpr double kRoundSeconds = 2e-3;  // of launches in a row, so that the device's clock counts and not the host's
+constexpr int kRounds = 3;
+// Algorithms that took this much longer than the best in their first round are not asked again.
+constexpr double kHopeless = 1.25;
+
+// Uniform in [-1, 1).
+float Number(uint64_t index) {
+  return static_cast<float>(static_cast<double>(UniformBits(1, index) >> 11) * 0x1.0p-52 - 1.0);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device, const LtMatmul& matmul,
+                                                             int64_t workspace_bytes) {
+  std::unique_ptr<ProductTiming> timing(new ProductTiming(device, matmul));
+  const ProductShape& shape = matmul.shape();
+  const ProductExtents extents = ExtentsOf(shape);
+  const int64_t element = shape.bfloat16 ? 2 : 4;
+  const int64_t a_bytes = extents.a * element, b_bytes = extents.b * element;
+  TROUPE_ASSIGN_OR_RETURN(timing->a_, device.Allocate(a_bytes));
+  TROUPE_ASSIGN_OR_RETURN(timing->b_, device.Allocate(b_bytes));
+  TROUPE_ASSIGN_OR_RETURN(timing->c_, device.Allocate(extents.c * (HasFloatResult(shape) ? 4 : 2)));
+  TROUPE_ASSIGN_OR_RETURN(timing->workspace_, device.Allocate(workspace_bytes));
+  TROUPE_ASSIGN_OR_RETURN(timing->noise_, device.AllocatePinned(kNoiseBytes));
+  for (int64_t i = 0; i < kNoiseBytes / element; ++i) {
+    const float number = Number(static_cast<uint64_t>(i));
+    if (shape.bfloat16) {
+      reinterpret_cast<BFloat16*>(timing->noise_.get())[i] = ToBFloat16(number);
+    } else {
+      reinterpret_cast<float*>(timing->noise_.get())[i] = number;
+    }
+  }
+  TROUPE_RETURN_IF_ERROR(timing->FillRandomly(timing->a_.get(), a_bytes));
+  TROUPE_RETURN_IF_ERROR(timing->FillRandomly(timing->b_.get(), b_bytes));
+  TROUPE_ASSIGN_OR_RETURN(timing->over_, device.MakeEvent());
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventCreate(&timing->begin_), "event"));
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventCreate(&timing->end_), "event"));
+  return timing;
+}
+
+ProductTiming::~ProductTiming() {
+  if (begin_ != nullptr) cudaEventDestroy(begin_);
+  if (end_ != nullptr) cudaEventDestroy(end_);
+}
+
+Status ProductTiming::FillRandomly(char* memory, int64_t bytes) {
+  for (int64_t done = 0; done < bytes; done += kNoiseBytes) {
+    TROUPE_RETURN_IF_ERROR(
+        device_.Copy(memory + done, noise_.get(), std::min(kNoiseBytes, bytes - done), Stream::kCompute));
+  }
+  return OkStatus();
+}
+
+StatusOr<double> ProductTiming::Seconds(const LtAlgorithm& algorithm, int launches) {
+  CUstream_st* const stream = device_.native_stream(Stream::kCompute);
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventRecord(begin_, stream), "event"));
+  for (int i = 0; i < launches; ++i) {
+    TROUPE_RETURN_IF_ERROR(
+        matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream));
+  }
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventRecord(end_, stream), "event"));
+  TROUPE_RETURN_IF_ERROR(device_.Record(over_, Stream::kCompute));
+  TROUPE_RETURN_IF_ERROR(device_.Finish(over_));
+  float milliseconds = 0;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "time of a product"));
+  return static_cast<double>(milliseconds) * 1e-3 / launches;
+}
+
+StatusOr<size_t> ProductTiming::Fastest(const std::vector<LtAlgorithm>& algorithms) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<double> seconds(algorithms.size(), kNever);
+  std::vector<int> launches(algorithms.size(), 1);
+  double best = kNever;
+  Status refused = Internal("no algorithm of {}", ShapeText(matmul_.shape()));
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    // The first launch brings the kernel onto the device. What the library proposes and then refuses is left out.
+    const StatusOr<double> first = Seconds(algorithms[i], 1);
+    const StatusOr<double> warm = first.ok() ? Seconds(algorithms[i], 1) : first;
+    if (!warm.ok()) {
+      refused = warm.status();
+      continue;
+    }
+    launches[i] = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / *warm), 2.0, 100.0));
+    TROUPE_ASSIGN_OR_RETURN(seconds[i], Seconds(algorithms[i], launches[i]));
+    best = std::min(best, seconds[i]);
+  }
+  if (best == kNever) return refused;
+  const double bound = kHopeless * best;
+  for (int round = 1; round < kRounds; ++round) {
+    for (size_t i = 0; i < algorithms.size(); ++i) {
+      if (seconds[i] > bound) continue;
+      TROUPE_ASSIGN_OR_RETURN(const double again, Seconds(algorithms[i], launches[i]));
+      seconds[i] = std::min(seconds[i], again);
+    }
+  }
+  return static_cast<size_t>(std::ranges::min_element(seconds) - seconds.begin());
+}
+
+}  // namespace troupe::kernels::cuda
