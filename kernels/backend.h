@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "collective/communicator.h"
@@ -105,6 +106,9 @@ class Backend {
   virtual StatusOr<std::unique_ptr<Executable>> Prepare(
       const model::Program& program, const model::MemoryPlan& plan,
       const FindCommunicator& find_communicator) = 0;
+  // What of its programs runs on other than the best there is: "OPERATION WHERE: WHY". It may grow in an executable's
+  // first steps.
+  virtual const std::vector<std::string>& fallbacks() const = 0;
 };
 
 }  // namespace troupe::kernels

@@ -36,7 +36,7 @@ class CpuBackend : public Backend {
 
   // Ops of all programs prepared so far that run on the library's slow reference code: "matmul
   // NAME: ref:any".
-  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
 
  private:
   CpuBackend(cpu::Level level, int threads) : level_(level), threads_(threads) {}

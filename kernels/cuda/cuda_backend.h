@@ -36,8 +36,7 @@ class CudaBackend : public Backend {
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
 
-  // Of all programs so far: what runs on other than the best there is. It may grow in an executable's first steps.
-  const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
 
  private:
   cuda::Device& device_;

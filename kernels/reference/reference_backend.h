@@ -4,6 +4,10 @@
 #ifndef TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
 #define TROUPE_KERNELS_REFERENCE_REFERENCE_BACKEND_H_
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "kernels/backend.h"
 
 namespace troupe::kernels {
@@ -16,6 +20,10 @@ class ReferenceBackend : public Backend {
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
+  const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
+
+ private:
+  const std::vector<std::string> fallbacks_;  // none: there is nothing better
 };
 
 }  // namespace troupe::kernels

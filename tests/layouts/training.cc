@@ -37,6 +37,7 @@ class CountingBackend : public kernels::Backend {
     ++*prepares_;
     return backend_.Prepare(program, plan, find);
   }
+  const std::vector<std::string>& fallbacks() const override { return backend_.fallbacks(); }
 
  private:
   kernels::Backend& backend_;
