@@ -191,7 +191,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
            {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
            {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
            {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
-           {"devices=cuda", "devices", "cuda"},
+           {"devices=xla", "devices", "xla"},
            {"devices=abacus", "devices", "\"abacus\""}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {

@@ -20,22 +20,23 @@
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
 #include "worker/health/nvml.h"
-#include "worker/measure_profile.h"
 #include "worker/incarnation.h"
+#include "worker/measure_profile.h"
+#include "worker/rank/cuda_backend.h"
 #include "worker/rank/rank_process.h"
 
 namespace troupe {
 namespace {
 
 constexpr char kUsage[] =
-    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N [--island NAME] [--data-dir DIR]
+    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [--island NAME] [--data-dir DIR]
               [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--nvml LIBRARY]
 troupe-worker --measure-peak --data-dir DIR [--devices cpu:N]
 troupe-worker --list-failpoints
 
   --coordinator     address of the coordinator; dialled again for as long as it takes
   --name            one worker a name: [A-Za-z0-9._-]
-  --devices         cpu:N: N devices that share this host's cores
+  --devices         cpu:N: N devices that share this host's cores; cuda:N: its first N GPUs
   --island          workers joined by the fastest fabric have the same; the host where it is not given
   --data-dir        where --measure-peak leaves and a worker finds the peak of this host, and where a worker keeps the
                     number of its life; default: the current directory
@@ -58,6 +59,7 @@ constexpr int kDevicesMax = 64;
 struct Flags {
   std::string coordinator;
   std::string name;
+  std::string device_kind = "cpu";
   int devices = 0;
   std::string island;
   std::string data_directory = ".";
@@ -68,17 +70,19 @@ struct Flags {
   bool measure_peak = false;
 };
 
-StatusOr<int> ParseDevices(std::string_view text) {
-  constexpr std::string_view kCpu = "cpu:";
-  int count = 0;
-  if (text.starts_with(kCpu)) {
-    const auto [end, error] =
-        std::from_chars(text.data() + kCpu.size(), text.data() + text.size(), count);
-    if (error == std::errc() && end == text.data() + text.size() && count >= 1 &&
-        count <= kDevicesMax)
-      return count;
+// Into `flags`.
+Status ParseDevices(std::string_view text, Flags* flags) {
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  if (colon != std::string_view::npos && (kind == "cpu" || kind == "cuda")) {
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, flags->devices);
+    if (error == std::errc() && end == last && flags->devices >= 1 && flags->devices <= kDevicesMax) {
+      flags->device_kind = kind;
+      return OkStatus();
+    }
   }
-  return InvalidArgument("--devices is \"{}\", must be cpu:N with N from 1 to {}", text,
+  return InvalidArgument("--devices is \"{}\", must be cpu:N or cuda:N with N from 1 to {}", text,
                          kDevicesMax);
 }
 
@@ -104,7 +108,7 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
     } else if (flag == "--name") {
       flags.name = value;
     } else if (flag == "--devices") {
-      TROUPE_ASSIGN_OR_RETURN(flags.devices, ParseDevices(value));
+      TROUPE_RETURN_IF_ERROR(ParseDevices(value, &flags));
     } else if (flag == "--island") {
       flags.island = value;
     } else if (flag == "--data-dir") {
@@ -142,9 +146,11 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   PosixFileSystem files;
   session::Config config;
   config.log_directory = Absolute(flags.log_directory);
+  const bool cuda = flags.device_kind == "cuda";
+  const HostPeak peak = FindPeak(files, {flags.data_directory, flags.peak_directory});
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                          ProbeCpuDevices(flags.devices, FindPeak(files, {flags.data_directory,
-                                                                          flags.peak_directory})));
+                          cuda ? ProbeCudaDevices(flags.devices)
+                               : ProbeCpuDevices(flags.devices, peak));
   v1::Hello& hello = config.identity;
   hello.set_protocol_version(session::kProtocolVersion);
   hello.set_name(flags.name);
@@ -153,8 +159,10 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
       NextIncarnation(files, Absolute(flags.data_directory), flags.name,
                       static_cast<uint64_t>(SystemClock().WallNanoseconds())));
   hello.set_incarnation(incarnation);
+  // What was measured here was measured on processors.
   const StatusOr<v1::DeviceProfile> profile =
-      FindProfile(files, {flags.data_directory, flags.peak_directory}, flags.devices);
+      cuda ? NotFound("no profile of GPUs was measured: estimates of time are not given")
+           : FindProfile(files, {flags.data_directory, flags.peak_directory}, flags.devices);
   if (!profile.ok()) LogInfo("worker", "{}", Message(profile.status()));
   for (const v1::Device& device : devices) {
     v1::Device& announced = *hello.add_devices();

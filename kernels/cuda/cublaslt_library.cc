@@ -70,10 +70,12 @@ CublasLtLibrary::~CublasLtLibrary() {
   if (handle_ != nullptr) cublasLtDestroy(handle_);
 }
 
-std::string CublasLtLibrary::description() const {
+std::string CublasLtVersion() {
   const size_t version = cublasLtGetVersion();
-  return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
+
+std::string CublasLtLibrary::description() const { return "cuBLASLt " + CublasLtVersion(); }
 
 StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const ProductShape& shape) {
   TROUPE_RETURN_IF_ERROR(device_.Enter());

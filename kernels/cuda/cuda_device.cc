@@ -38,41 +38,47 @@ StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(int ordinal, CudaDeviceOp
   return device;
 }
 
-Status CudaDevice::Open() {
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaRuntimeGetVersion(&facts_.runtime_version), "CUDA runtime"));
+StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
+  CudaDeviceFacts facts;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaRuntimeGetVersion(&facts.runtime_version), "CUDA runtime"));
   // 0 where there is no driver.
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDriverGetVersion(&facts_.driver_version), "CUDA driver"));
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDriverGetVersion(&facts.driver_version), "CUDA driver"));
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    const std::string driver = facts_.driver_version == 0
+    const std::string driver = facts.driver_version == 0
                                    ? "no NVIDIA driver"
-                                   : "the driver's CUDA is " + CudaVersion(facts_.driver_version);
+                                   : "the driver's CUDA is " + CudaVersion(facts.driver_version);
     return CheckCuda(error, fmt::format("no GPU can be used ({}, this build's CUDA is {})", driver,
-                                        CudaVersion(facts_.runtime_version)));
+                                        CudaVersion(facts.runtime_version)));
   }
-  if (ordinal_ < 0 || ordinal_ >= count) {
-    return InvalidArgument("GPU {} of {}", ordinal_, count);
+  if (ordinal < 0 || ordinal >= count) {
+    return InvalidArgument("GPU {} of {}", ordinal, count);
   }
-  TROUPE_RETURN_IF_ERROR(Enter());
   cudaDeviceProp properties;
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaGetDeviceProperties(&properties, ordinal_), "properties of the GPU"));
-  facts_.name = properties.name;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaGetDeviceProperties(&properties, ordinal), "properties of the GPU"));
+  facts.name = properties.name;
   std::array<unsigned char, 16> uuid;
   std::copy_n(properties.uuid.bytes, uuid.size(), uuid.begin());
-  facts_.uuid = UuidText(uuid);
+  facts.uuid = UuidText(uuid);
   char bus_id[32] = "";
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal_), "the GPU's place"));
-  facts_.pci_bus_id = bus_id;
-  facts_.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
-  facts_.cache_bytes = properties.l2CacheSize;
-  facts_.multiprocessors = properties.multiProcessorCount;
-  facts_.capability_major = properties.major;
-  facts_.capability_minor = properties.minor;
+  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "the GPU's place"));
+  facts.pci_bus_id = bus_id;
+  facts.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  facts.cache_bytes = properties.l2CacheSize;
+  facts.multiprocessors = properties.multiProcessorCount;
+  facts.capability_major = properties.major;
+  facts.capability_minor = properties.minor;
   if (!Runs(TROUPE_CUDA_ARCHITECTURE, properties.major, properties.minor)) {
     return FailedPrecondition("{} has compute capability {}.{}, for which sm_{} of this build is not",
-                              facts_.name, properties.major, properties.minor,
+                              facts.name, properties.major, properties.minor,
                               TROUPE_CUDA_ARCHITECTURE);
   }
+  return facts;
+}
+
+Status CudaDevice::Open() {
+  TROUPE_ASSIGN_OR_RETURN(facts_, FactsOf(ordinal_));
+  TROUPE_RETURN_IF_ERROR(Enter());
   int lowest = 0, highest = 0;  // the highest priority is the smallest number
   TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities of streams"));
   for (const Stream stream : {Stream::kCompute, Stream::kCommunication, Stream::kCopy}) {

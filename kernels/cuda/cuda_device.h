@@ -58,6 +58,8 @@ class CudaDevice : public Device {
   // GPU `ordinal` of those that CUDA_VISIBLE_DEVICES leaves. UNAVAILABLE with the driver's reason where no GPU can be
   // used, INVALID_ARGUMENT where there are fewer, FAILED_PRECONDITION where this build's kernels do not run on it.
   static StatusOr<std::unique_ptr<CudaDevice>> Make(int ordinal, CudaDeviceOptions options);
+  // What GPU `ordinal` is; takes no memory of it. Errors of Make.
+  static StatusOr<CudaDeviceFacts> FactsOf(int ordinal);
   // Waits for nothing.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;

@@ -19,6 +19,7 @@
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
+#include "worker/rank/network_options.h"
 #include "worker/rank/rank_environment.h"
 #include "worker/rank/rank_trace.h"
 
@@ -26,8 +27,6 @@ namespace troupe {
 namespace {
 
 constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
-// Operations that a trace can tell of: some dozen steps of a large model over several axes.
-constexpr int kRecordedOperations = 16384;
 
 // Such errors come from another rank's end or from an abort: they are not what went wrong first.
 bool FollowsFromAnother(const Status& status) {
@@ -39,23 +38,6 @@ bool FollowsFromAnother(const Status& status) {
 bool SaysCheckpointIsBad(StatusCode code) {
   return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
-}
-
-StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int cores) {
-  NetworkOptions options;
-  options.rank = begin.rank();
-  options.ranks = begin.start().plan().ranks_size();
-  options.group_epoch = begin.start().group_epoch();
-  const std::string& key = begin.start().group_key();
-  if (key.size() != options.group_key.size()) {
-    return InvalidArgument("group_key has {} bytes, not {}", key.size(), options.group_key.size());
-  }
-  std::memcpy(options.group_key.data(), key.data(), key.size());
-  options.hang_limit = FromSeconds(begin.hang_seconds());
-  options.ranks_on_host = std::max(1, begin.ranks_on_host());
-  options.cores_on_host = cores;
-  options.recorded_operations = kRecordedOperations;
-  return options;
 }
 
 // "…/rank-3.worker-0.epoch-2.flight.json" beside "…/rank-3.worker-0.log".
@@ -129,7 +111,7 @@ void RankRun::Send(v1::WorkerMessage message) {
 }
 
 void RankRun::Run() {
-  const Status status = RunSteps();
+  const Status status = WithDeviceFault(RunSteps());
   const std::optional<Status> stopped = directives_.stopped();
   // A stop that somebody asked for is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
@@ -183,7 +165,7 @@ Status RankRun::RunSteps() {
 
   TROUPE_ASSIGN_OR_RETURN(dataset_,
                           Dataset::Open(*around_.files, MakeDatasetOptions(start.spec())));
-  TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
+  TROUPE_ASSIGN_OR_RETURN(backend_, MakeBackend(threads));
   begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::Make(std::move(built_->options), built_->program, built_->memory,
@@ -266,6 +248,16 @@ Status RankRun::RunSteps() {
     progress.Enter(Phase::kWaitTicket);
   }
   return OkStatus();
+}
+
+StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
+  RankBackendOptions options = MakeRankBackendOptions(begin_, threads);
+  options.files = around_.files;
+  options.interruption = [this] {
+    const auto stopped = directives_.stopped();
+    return stopped && !stopped->ok() ? *stopped : OkStatus();
+  };
+  return around_.make_backend(options);
 }
 
 Status RankRun::MakeSaver(const std::vector<int>& cores) {

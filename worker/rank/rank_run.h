@@ -20,7 +20,6 @@
 #include "checkpoint/ownership.h"
 #include "collective/network.h"
 #include "collective/transport.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
 #include "worker/executor/rank_program.h"
@@ -28,6 +27,7 @@
 #include "worker/rank/checkpoint_saver.h"
 #include "worker/rank/core_wait.h"
 #include "worker/rank/directives.h"
+#include "worker/rank/rank_backend.h"
 #include "worker/rank/step_report.h"
 #include "worker/rank/trace_desk.h"
 
@@ -39,6 +39,8 @@ struct RankSurroundings {
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
   std::string transport;  // what it is, for the receipt
+  std::function<StatusOr<std::unique_ptr<kernels::Backend>>(const RankBackendOptions&)> make_backend =
+      MakeRankBackend;
   // To the daemon; from any thread.
   std::function<void(const v1::RankReport&)> send;
   // Whose operation a crash is to name; null: nobody's.
@@ -71,6 +73,7 @@ class RankRun {
   // From the checkpoint; DATA_LOSS for one that lacks a file, NOT_FOUND where its folder is not
   // seen.
   StatusOr<int64_t> Restore();
+  StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver(const std::vector<int>& cores);
   StatusOr<StepResult> RunStep();
   void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
@@ -112,7 +115,7 @@ class RankRun {
   // The step thread's.
   std::optional<RankProgram> built_;
   std::optional<Dataset> dataset_;
-  std::unique_ptr<kernels::CpuBackend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
   std::unique_ptr<Executor> executor_;
   std::thread thread_;
 };

@@ -1,0 +1,17 @@
+// Of builds without CUDA.
+#include "worker/rank/cuda_backend.h"
+
+namespace troupe {
+namespace {
+
+Status Absent() { return Unimplemented("this build has no CUDA (cmake --preset cuda has it)"); }
+
+}  // namespace
+
+StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBackendOptions&) {
+  return Absent();
+}
+
+StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int) { return Absent(); }
+
+}  // namespace troupe

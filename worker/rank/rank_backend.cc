@@ -1,0 +1,32 @@
+#include "worker/rank/rank_backend.h"
+
+#include <utility>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/device_loss.h"
+#include "worker/executor/failure_cause.h"
+#include "worker/rank/cuda_backend.h"
+
+namespace troupe {
+
+RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads) {
+  RankBackendOptions options;
+  options.devices = begin.start().spec().devices();
+  options.device = begin.start().plan().ranks(begin.rank()).device();
+  options.threads = threads;
+  options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
+  options.wait_limit = FromSeconds(begin.hang_seconds());
+  return options;
+}
+
+StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {
+  if (options.devices == "cuda") return MakeCudaRankBackend(options);
+  return kernels::CpuBackend::Make({.threads = options.threads});
+}
+
+Status WithDeviceFault(Status status) {
+  const bool lost = !kernels::cuda::DeviceLossOf(status).empty();
+  return lost ? WithCause(std::move(status), kCauseDevice) : status;
+}
+
+}  // namespace troupe
