@@ -95,7 +95,11 @@ class CudaExecutable : public Executable {
   Device& device_;
   const FindCommunicator find_communicator_;
   const MakeDeviceCommunicator make_communicator_;
-  std::map<Communicator*, std::unique_ptr<DeviceCommunicator>> communicators_;
+  // The same order on every rank, in which groups are connected: no ranks wait for each other in a circle.
+  struct ByName {
+    bool operator()(const Communicator* a, const Communicator* b) const { return a->name() < b->name(); }
+  };
+  std::map<Communicator*, std::unique_ptr<DeviceCommunicator>, ByName> communicators_;
   Preparation preparation_;
   std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
   Instructions update_;

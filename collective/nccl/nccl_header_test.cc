@@ -1,0 +1,73 @@
+// Our declarations of NCCL beside its header, where there is one.
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "collective/nccl/nccl_api.h"
+
+namespace troupe::nccl {
+namespace {
+
+#ifdef NCCL_VERSION_CODE
+
+static_assert(kSuccess == ncclSuccess && kUnhandledCudaError == ncclUnhandledCudaError &&
+              kSystemError == ncclSystemError && kInternalError == ncclInternalError &&
+              kInvalidArgument == ncclInvalidArgument && kInvalidUsage == ncclInvalidUsage &&
+              kRemoteError == ncclRemoteError && kInProgress == ncclInProgress);
+static_assert(kUint8 == ncclUint8 && kFloat32 == ncclFloat32 && kFloat64 == ncclFloat64 && kBfloat16 == ncclBfloat16);
+static_assert(kSum == ncclSum && kMax == ncclMax);
+static_assert(sizeof(Result) == sizeof(ncclResult_t) && sizeof(DataType) == sizeof(ncclDataType_t) &&
+              sizeof(RedOp) == sizeof(ncclRedOp_t));
+static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId) && std::is_trivially_copyable_v<UniqueId>);
+
+static_assert(offsetof(Config, size) == offsetof(ncclConfig_t, size) &&
+              offsetof(Config, magic) == offsetof(ncclConfig_t, magic) &&
+              offsetof(Config, version) == offsetof(ncclConfig_t, version) &&
+              offsetof(Config, blocking) == offsetof(ncclConfig_t, blocking) &&
+              offsetof(Config, net_name) == offsetof(ncclConfig_t, netName) &&
+              offsetof(Config, split_share) == offsetof(ncclConfig_t, splitShare) &&
+              offsetof(Config, traffic_class) == offsetof(ncclConfig_t, trafficClass) &&
+              offsetof(Config, comm_name) == offsetof(ncclConfig_t, commName) &&
+              sizeof(Config) <= sizeof(ncclConfig_t));
+
+TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) {
+  const ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  const Config ours;
+  EXPECT_EQ(ours.magic, theirs.magic);
+  EXPECT_LE(ours.version, theirs.version);
+  EXPECT_EQ(ours.blocking, theirs.blocking);
+  EXPECT_EQ(ours.net_name, theirs.netName);
+  EXPECT_EQ(ours.comm_name, theirs.commName);
+}
+
+// Parameters one by one: enums of the header are ints here, its pointers void*.
+template <typename Ours, typename Theirs>
+constexpr bool kAlike = false;
+template <typename... Ours, typename... Theirs>
+constexpr bool kAlike<Result(Ours...), ncclResult_t(Theirs...)> =
+    sizeof...(Ours) == sizeof...(Theirs) && ((sizeof(Ours) == sizeof(Theirs)) && ...);
+
+static_assert(kAlike<GetVersion, decltype(ncclGetVersion)> && kAlike<GetUniqueId, decltype(ncclGetUniqueId)> &&
+              kAlike<CommInitRankConfig, decltype(ncclCommInitRankConfig)> &&
+              kAlike<CommFinalize, decltype(ncclCommFinalize)> && kAlike<CommDestroy, decltype(ncclCommDestroy)> &&
+              kAlike<CommAbort, decltype(ncclCommAbort)> &&
+              kAlike<CommGetAsyncError, decltype(ncclCommGetAsyncError)> &&
+              kAlike<AllReduce, decltype(ncclAllReduce)> && kAlike<Reduce, decltype(ncclReduce)> &&
+              kAlike<ReduceScatter, decltype(ncclReduceScatter)> && kAlike<AllGather, decltype(ncclAllGather)> &&
+              kAlike<Broadcast, decltype(ncclBroadcast)> && kAlike<Send, decltype(ncclSend)> &&
+              kAlike<Recv, decltype(ncclRecv)> && kAlike<GroupStart, decltype(ncclGroupStart)> &&
+              kAlike<GroupEnd, decltype(ncclGroupEnd)>);
+
+#else
+
+TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) { GTEST_SKIP() << "this machine has no nccl.h to compare with"; }
+
+#endif
+
+}  // namespace
+}  // namespace troupe::nccl

@@ -1,0 +1,95 @@
+#include "collective/nccl/nccl_network.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "collective/flight_recorder.h"
+#include "collective/nccl/nccl_communicator.h"
+
+namespace troupe {
+
+NcclNetwork::NcclNetwork(const NcclLibrary& library, NcclDevice& device, CollectiveNetwork& host,
+                         const NcclOptions& options)
+    : library_(library), device_(device), host_(host), options_(options), watcher_([this] { Watch(); }) {}
+
+NcclNetwork::~NcclNetwork() {
+  {
+    const std::lock_guard lock(mutex_);
+    TROUPE_CHECK(communicators_.empty(), "{} communicators outlive their network", communicators_.size());
+    ends_ = true;
+  }
+  changed_.notify_all();
+  watcher_.join();
+}
+
+std::unique_ptr<DeviceCommunicator> NcclNetwork::Make(Communicator& group) {
+  auto communicator = std::make_unique<NcclCommunicator>(*this, group);
+  const std::lock_guard lock(mutex_);
+  communicators_.push_back(communicator.get());
+  if (!status().ok()) communicator->Abort();
+  return communicator;
+}
+
+void NcclNetwork::Remove(NcclCommunicator* communicator) {
+  const std::lock_guard lock(mutex_);
+  communicator->ledger().AddTo(&statistics_of_removed_);
+  std::erase(communicators_, communicator);
+}
+
+void NcclNetwork::Abort(const Status& status) {
+  {
+    const std::lock_guard lock(status_mutex_);
+    if (status_.ok()) status_ = status;
+  }
+  host_.Abort(status);
+  const std::lock_guard lock(mutex_);
+  for (NcclCommunicator* const communicator : communicators_) communicator->Abort();
+}
+
+Status NcclNetwork::status() const {
+  const std::lock_guard lock(status_mutex_);
+  return status_;
+}
+
+Status NcclNetwork::Check() const {
+  if (host_.aborted()) return Unavailable("the host's network was aborted");
+  const std::lock_guard lock(mutex_);
+  for (NcclCommunicator* const communicator : communicators_) {
+    TROUPE_RETURN_IF_ERROR(communicator->Check());
+  }
+  return OkStatus();
+}
+
+void NcclNetwork::Watch() {
+  // Without its device an abort may fail, which its own status tells then.
+  device_.Use().IgnoreError();
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, options_.watch_period, [this] { return ends_; })) {
+    lock.unlock();
+    if (status().ok()) {
+      if (Status found = Check(); !found.ok()) Abort(found);
+    }
+    lock.lock();
+  }
+}
+
+std::vector<DeviceCollectiveStatistics> NcclNetwork::Statistics() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<DeviceCollectiveStatistics> statistics = statistics_of_removed_;
+  for (const NcclCommunicator* const communicator : communicators_) {
+    communicator->ledger().AddTo(&statistics);
+  }
+  return statistics;
+}
+
+std::string NcclNetwork::FlightRecorderJson() const {
+  const std::lock_guard lock(mutex_);
+  std::string groups;
+  for (const NcclCommunicator* const communicator : communicators_) {
+    groups += (groups.empty() ? "" : ",") + communicator->ledger().ToJson();
+  }
+  return fmt::format(R"({{"status":{},"groups":[{}]}})",
+                     collective_internal::JsonString(ToString(status())), groups);
+}
+
+}  // namespace troupe

@@ -1,0 +1,80 @@
+#include "collective/nccl/operation_ledger.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+StatusOr<int> OperationLedger::Issue(CollectiveOperation operation, size_t bytes, Purpose purpose) {
+  const std::lock_guard lock(mutex_);
+  const Key key(operation, purpose, bytes);
+  auto found = entries_.find(key);
+  if (found == entries_.end()) {
+    TROUPE_ASSIGN_OR_RETURN(const int mark, device_.MakeMark());
+    found = entries_.emplace(key, Entry{.mark = mark}).first;
+  }
+  found->second.last_issued = ++issued_;
+  return found->second.mark;
+}
+
+std::string OperationLedger::Describe(CollectiveOperation operation, Purpose purpose) const {
+  return fmt::format("{} of axis {}, purpose {}, group {}", Name(operation), group_.axis(),
+                     Name(purpose), group_.name());
+}
+
+Status OperationLedger::CheckHang(MonotonicTime now, Duration limit) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : entries_) {
+    const NcclDevice::Progress progress = device_.Read(entry.mark);
+    if (progress.begun != entry.seen.begun || progress.over != entry.seen.over ||
+        progress.over == progress.begun) {
+      entry.seen = progress;
+      entry.since = now;
+      continue;
+    }
+    if (now - entry.since < limit) continue;
+    const auto& [operation, purpose, bytes] = key;
+    return DeadlineExceeded(
+        "{}: run {} of those of {} bytes, last issued as operation {} of the group, has not ended for {:.1f} s on the device",
+        Describe(operation, purpose), progress.begun, bytes, entry.last_issued,
+        ToSeconds(now - entry.since));
+  }
+  return OkStatus();
+}
+
+void OperationLedger::AddTo(std::vector<DeviceCollectiveStatistics>* statistics) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, entry] : entries_) {
+    const auto& [operation, purpose, bytes] = key;
+    const NcclDevice::Progress progress = device_.Read(entry.mark);
+    if (progress.begun == 0) continue;
+    auto found = std::ranges::find_if(*statistics, [&, what = operation, why = purpose](const auto& line) {
+      return line.operation == what && line.purpose == why && line.axis == group_.axis();
+    });
+    if (found == statistics->end()) {
+      found = statistics->insert(
+          found, {.operation = operation, .axis = group_.axis(), .purpose = purpose});
+    }
+    const auto count = static_cast<double>(progress.over);
+    found->count += progress.over;
+    found->bytes += progress.over * bytes;
+    found->bus_bytes += BusBytes(operation, count * static_cast<double>(bytes), group_.size());
+    found->seconds += progress.seconds;
+  }
+}
+
+std::string OperationLedger::ToJson() const {
+  const std::lock_guard lock(mutex_);
+  std::string operations;
+  for (const auto& [key, entry] : entries_) {
+    const auto& [operation, purpose, bytes] = key;
+    const NcclDevice::Progress progress = device_.Read(entry.mark);
+    operations += fmt::format(
+        R"({}{{"operation":"{}","purpose":"{}","bytes":{},"begun":{},"over":{}}})",
+        operations.empty() ? "" : ",", Name(operation), Name(purpose), bytes, progress.begun,
+        progress.over);
+  }
+  return fmt::format(R"({{"group":"{}","axis":"{}","issued":{},"operations":[{}]}})", group_.name(),
+                     group_.axis(), issued_, operations);
+}
+
+}  // namespace troupe
