@@ -62,7 +62,7 @@ std::string PeakKey() {
 StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
   constexpr int kRuns = 8;
   TROUPE_ASSIGN_OR_RETURN(const auto product,
-                          cpu::PrepareProduct({.kind = cpu::ProductKind::kForward,
+                          cpu::PrepareProduct({.kind = kernels::ProductKind::kForward,
                                                .bfloat16 = bfloat16,
                                                .rows = rows,
                                                .k = k,

@@ -15,6 +15,7 @@
 #include "base/temporary_directory.h"
 #include "checkpoint/manifest.h"
 #include "collective/loopback/loopback_transport.h"
+#include "kernels/cuda/emulated/emulated_backend.h"
 #include "plan/make_plan.h"
 #include "tests/layouts/training.h"
 
@@ -220,6 +221,29 @@ TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
   ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
   EXPECT_THAT(failed.worker().rank_failed().message(), HasSubstr("lifetime"));
   run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
+  spec_.set_devices("cuda");
+  const auto on_processor = around_.make_backend;
+  around_.make_backend = [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    EXPECT_EQ(options.devices, "cuda");
+    return std::make_unique<kernels::EmulatedBackend>();
+  };
+  std::vector<double> losses;
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  const std::string digest = CommitAtStep4(intent, &losses);
+  spec_.set_devices("cpu");
+  around_.make_backend = on_processor;
+  v1::BeginRank begin = Begin(2);
+  begin.mutable_start()->set_restore_path(intent.path());
+  begin.mutable_start()->set_restore_digest(digest);
+  RankRun run(begin, around_);
+  EXPECT_EQ(StartUp(run, 2).step(), 4);
+  run.Take(Ticket(2, 5));
+  EXPECT_LT(Next().worker().step_report().loss(), losses.front());
+  run.Take(Stop(2, false));
   ExpectStoppedAndIdle();
 }
 

@@ -2,39 +2,70 @@
 
 #include <utility>
 
+#include "collective/nccl/nccl_network.h"
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/known_gpus.h"
+#include "worker/rank/cuda_nccl_device.h"
 
 namespace troupe {
 namespace {
 
-class CudaRankBackend : public kernels::CudaBackend {
+using kernels::cuda::CublasLtLibrary;
+using kernels::cuda::CudaDevice;
+
+// NCCL beside the host's network, from the first group of several ranks on.
+class NcclGroups {
  public:
-  CudaRankBackend(std::unique_ptr<kernels::cuda::CudaDevice> device,
-                  std::unique_ptr<kernels::cuda::CublasLtLibrary> products)
-      : CudaBackend(*device, products.get(), nullptr),
-        device_(std::move(device)),
-        products_(std::move(products)) {}
+  NcclGroups(CudaDevice& device, CollectiveNetwork* host, Duration hang_limit)
+      : device_(device), host_(host), hang_limit_(hang_limit) {}
+
+  StatusOr<std::unique_ptr<DeviceCommunicator>> Make(Communicator& group) {
+    if (network_ == nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(library_, NcclLibrary::Load());
+      network_ = std::make_unique<NcclNetwork>(*library_, device_, *host_,
+                                               NcclOptions{.hang_limit = hang_limit_});
+    }
+    return network_->Make(group);
+  }
 
  private:
-  const std::unique_ptr<kernels::cuda::CudaDevice> device_;
-  const std::unique_ptr<kernels::cuda::CublasLtLibrary> products_;  // goes before the device
+  CudaNcclDevice device_;
+  CollectiveNetwork* const host_;
+  const Duration hang_limit_;
+  std::unique_ptr<NcclLibrary> library_;
+  std::unique_ptr<NcclNetwork> network_;
+};
+
+// What a CudaRankBackend is over.
+struct CudaParts {
+  std::unique_ptr<CudaDevice> device;
+  std::unique_ptr<CublasLtLibrary> products;
+  std::unique_ptr<NcclGroups> groups;
+};
+
+class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
+ public:
+  explicit CudaRankBackend(CudaParts parts)
+      : CudaParts(std::move(parts)),
+        CudaBackend(*device, products.get(),
+                    [this](Communicator& group) { return groups->Make(group); }) {}
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBackendOptions& options) {
-  using kernels::cuda::CublasLtLibrary;
-  using kernels::cuda::CudaDevice;
+  CudaParts parts;
   TROUPE_ASSIGN_OR_RETURN(
-      auto device, CudaDevice::Make(options.device, {.wait_limit = options.wait_limit,
-                                                     .interruption = options.interruption}));
+      parts.device, CudaDevice::Make(options.device, {.wait_limit = options.wait_limit,
+                                                      .interruption = options.interruption}));
   TROUPE_ASSIGN_OR_RETURN(
-      auto products,
-      CublasLtLibrary::Make(*device, *options.files, {.choices_folder = options.folder}));
-  return std::make_unique<CudaRankBackend>(std::move(device), std::move(products));
+      parts.products,
+      CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));
+  parts.groups =
+      std::make_unique<NcclGroups>(*parts.device, options.network, options.wait_limit);
+  return std::make_unique<CudaRankBackend>(std::move(parts));
 }
 
 StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/status.h"
+#include "collective/network.h"
 #include "kernels/backend.h"
 #include "troupe/v1/rank.pb.h"
 
@@ -21,12 +22,13 @@ struct RankBackendOptions {
   FileSystem* files = nullptr;
   // Of what device libraries find best, kept between jobs; empty: not kept.
   std::string folder;
+  CollectiveNetwork* network = nullptr;  // the host's, which outlives the backend
   Duration wait_limit{};  // of one wait of the host for its device
   // Ends such a wait where it is not OK. Asked from the step thread.
   std::function<Status()> interruption;
 };
 
-// Those that `begin` tells; files and interruption are the caller's.
+// Those that `begin` tells; files, network and interruption are the caller's.
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads);
 
 // UNIMPLEMENTED where this build has no such devices, UNAVAILABLE where the host has not; errors of the device.

@@ -253,6 +253,7 @@ Status RankRun::RunSteps() {
 StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
   RankBackendOptions options = MakeRankBackendOptions(begin_, threads);
   options.files = around_.files;
+  options.network = network_.get();
   options.interruption = [this] {
     const auto stopped = directives_.stopped();
     return stopped && !stopped->ok() ? *stopped : OkStatus();
@@ -457,6 +458,7 @@ Status RankRun::TearDown() {
   std::lock_guard lock(parts_mutex_);
   saver_.reset();
   executor_.reset();
+  backend_.reset();
   network_.reset();
   return OkStatus();
 }
