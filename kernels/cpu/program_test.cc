@@ -1,5 +1,4 @@
-// A whole small model: the CPU against the float64 reference, and the reference's gradients against
-// finite differences of its loss.
+// Whole small models on the CPU beyond what every backend is tested for (kernels/program_kernels_test.cc).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,76 +13,19 @@
 namespace troupe::kernels {
 namespace {
 
-model::BuildOptions SmallOptions(model::DType compute, bool tied = false) {
-  model::ModelConfig config = model::SmallModel("ADAD");
-  config.tie_word_embeddings = tied;
-  model::BuildOptions options = model::StageOptions(config, {}, 3, 11);
+model::BuildOptions SmallOptions(model::DType compute) {
+  model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), {}, 3, 11);
   options.compute_dtype = compute;
   return options;
 }
 
-class WholeProgram : public testing::TestWithParam<std::tuple<int, model::DType, bool>> {
- protected:
-  cpu::Level level() const { return static_cast<cpu::Level>(std::get<0>(GetParam())); }
-  model::DType compute() const { return std::get<1>(GetParam()); }
-  bool tied() const { return std::get<2>(GetParam()); }
-};
-
-TEST_P(WholeProgram, HasTheReferencesLossGradientsAndUpdate) {
-  if (level() > cpu::HighestLevel()) GTEST_SKIP() << "the processor has no " << cpu::Name(level());
-  TestRandom random;
-  const uint64_t seed = static_cast<uint64_t>(random.Integer(1, 1 << 30));
-  ReferenceBackend reference_backend;
-  ProgramRun reference(reference_backend, SmallOptions(compute(), tied()), seed);
-  const double tolerance = compute() == model::DType::kFloat32 ? 2e-5 : 0.06;
-  for (const bool split : {false, true}) {
-    auto backend = CpuBackend::Make({2, level()}).value();
-    ProgramRun run(*backend, SmallOptions(compute(), tied()), seed, split);
-    ProgramRun expected(reference_backend, SmallOptions(compute(), tied()), seed, split);
-    // Two microbatches: the second accumulates on what the first wrote.
-    for (int m = 0; m < 2; ++m) {
-      const Microbatch microbatch = run.MakeMicrobatch(seed + m);
-      const std::vector<double> loss = expected.Train(microbatch, m == 0);
-      EXPECT_LE(RelativeError(run.Train(microbatch, m == 0), loss), tolerance / 10);
-      EXPECT_LE(RelativeError(run.Evaluate(microbatch), loss), tolerance / 10);
-      expected.Evaluate(microbatch);
-    }
-    for (const model::ParameterEntry& entry : run.program().parameters) {
-      EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), tolerance)
-          << run.program().value(entry.value).name;
-    }
-    const std::vector<double> control = run.Update(1e-2, 1);
-    EXPECT_LE(RelativeError(control, expected.Update(1e-2, 1)), tolerance);
-    EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
-    for (const model::ParameterEntry& entry : run.program().parameters) {
-      // The first update is lr · sign(g) nearly: only the states compare well where g is close to
-      // 0.
-      EXPECT_LE(RelativeError(run.Read(entry.exp_avg), expected.Read(entry.exp_avg)), tolerance);
-      EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), expected.Read(entry.exp_avg_sq)),
-                2 * tolerance);
-      if (compute() == model::DType::kFloat32) {
-        EXPECT_LE(RelativeError(run.Read(entry.value), expected.Read(entry.value)), 1e-2);
-      }
-    }
-    EXPECT_TRUE(backend->fallbacks().empty() || level() < cpu::Level::kAvx512);
+TEST(Program, OnTheBestLevelsNeedsNoFallBack) {
+  for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
+    auto backend = CpuBackend::Make({2, std::nullopt}).value();
+    ProgramRun run(*backend, SmallOptions(compute), 3);
+    run.Train(run.MakeMicrobatch(1), true);
+    EXPECT_TRUE(backend->fallbacks().empty() || cpu::HighestLevel() < cpu::Level::kAvx512);
   }
-}
-
-TEST_P(WholeProgram, GivesTheSameBitsTwice) {
-  if (level() > cpu::HighestLevel()) GTEST_SKIP() << "the processor has no " << cpu::Name(level());
-  auto backend = CpuBackend::Make({2, level()}).value();
-  std::vector<std::vector<double>> seen[2];
-  for (auto& numbers : seen) {
-    ProgramRun run(*backend, SmallOptions(compute(), tied()), 7);
-    for (int step = 1; step <= 3; ++step) {
-      numbers.push_back(run.Train(run.MakeMicrobatch(step), true));
-      numbers.push_back(run.Update(1e-2, step));
-    }
-    for (const model::ParameterEntry& entry : run.program().parameters) {
-      numbers.push_back(run.Read(entry.value));
-    }
-  }
-  EXPECT_EQ(seen[0], seen[1]);
 }
 
 // Two microbatches of a mixture model; the reference may choose otherwise in bfloat16 only.
@@ -134,12 +76,6 @@ TEST(ProgramWithExperts, LearnsInBfloat16) {
   EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryLevel, WholeProgram,
-                         testing::Combine(testing::Range(0, cpu::kLevels),
-                                          testing::Values(model::DType::kFloat32,
-                                                          model::DType::kBFloat16),
-                                          testing::Bool()));
-
 TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
   auto backend = CpuBackend::Make({2, std::nullopt}).value();
   model::BuildOptions options = SmallOptions(model::DType::kFloat32);
@@ -177,21 +113,6 @@ TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {
   EXPECT_EQ(control[model::kLaneNonfinite], 1.0);  // 1 + rank 0
   EXPECT_EQ(run.Read(entry.value), before);
   EXPECT_EQ(run.Read(entry.exp_avg), std::vector<double>(before.size(), 0.0));
-}
-
-TEST(ProgramUpdate, ReducesTheLossOfARepeatedMicrobatch) {
-  for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
-    auto backend = CpuBackend::Make({2, std::nullopt}).value();
-    ProgramRun run(*backend, SmallOptions(compute), 3);
-    const Microbatch microbatch = run.MakeMicrobatch(1);
-    const double before = run.Train(microbatch, true)[0];
-    run.Update(1e-2, 1);
-    for (int step = 2; step <= 20; ++step) {
-      run.Train(microbatch, true);
-      run.Update(1e-2, step);
-    }
-    EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
-  }
 }
 
 }  // namespace
