@@ -19,6 +19,7 @@
 #include "bench/program_bench.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/program_part.h"
 #include "kernels/testing.h"
 #include "model/build.h"
 #include "model/initialize.h"
@@ -190,7 +191,7 @@ Seconds Measure(const Arguments& arguments, LoopbackCluster& cluster, int rank) 
   // Every value has a place of its own, so that choices outlive what is computed with them.
   const model::MemoryPlan plan = kernels::PlainPlan(program);
   const auto block = backend->Prepare(program, plan, find).value();
-  bench::FillRandomly(*block, program);
+  TROUPE_CHECK_OK(kernels::FillRandomly(*block, program));
   FillParameters(*block, program);
   const std::vector<float> ones(static_cast<size_t>(arguments.rows), 1.0f);
   TROUPE_CHECK_OK(
@@ -200,9 +201,9 @@ Seconds Measure(const Arguments& arguments, LoopbackCluster& cluster, int rank) 
   seconds.block = SecondsOf(*block, all, arguments.runs);
 
   TROUPE_CHECK_OK(block->Run(0, Piece::kForward, 0, {.first_microbatch = true}));
-  const model::Program reduced = bench::OnlyOps(program, MovesRows);
+  const model::Program reduced = kernels::OnlyOps(program, MovesRows);
   const auto moves = backend->Prepare(reduced, plan, find).value();
-  bench::FillRandomly(*moves, reduced);
+  TROUPE_CHECK_OK(kernels::FillRandomly(*moves, reduced));
   CopyChoices(*block, *moves, program);
   seconds.moves = SecondsOf(*moves, all, arguments.runs);
   TROUPE_CHECK_OK(network.Close(std::chrono::seconds(10)));

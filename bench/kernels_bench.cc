@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "bench/program_bench.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/program_part.h"
 #include "model/build.h"
 #include "model/cost.h"
 #include "model/program/memory_plan.h"
@@ -70,29 +71,6 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-// "[1024,768] [2304,768]": the extents of the inputs.
-std::string ShapesOf(const model::Op& op, const model::Program& program) {
-  std::string text;
-  for (size_t i = 0; i < op.inputs.size() && i < 3; ++i) {
-    text += text.empty() ? "[" : " [";
-    const auto& dims = program.value(op.inputs[i]).dims;
-    for (size_t d = 0; d < dims.size(); ++d)
-      text += (d > 0 ? "," : "") + std::to_string(dims[d].local);
-    text += "]";
-  }
-  return text;
-}
-
-// Bytes that one run reads and writes: of a table only the rows that tokens pick.
-int64_t BytesTouched(const model::Op& op, const model::Program& program) {
-  if (op.kind == model::OpKind::kEmbedding) return 2 * program.value(op.outputs[0]).bytes();
-  if (op.kind == model::OpKind::kEmbeddingGrad) {
-    const model::Value& dy = program.value(op.inputs[1]);
-    return dy.bytes() + 2 * dy.elements() * static_cast<int64_t>(sizeof(float));
-  }
-  return model::BytesMoved(program, {op});
-}
-
 // At least five runs and half a second.
 double SecondsOf(kernels::Executable& executable, bool update) {
   std::vector<double> seconds;
@@ -127,20 +105,14 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
   std::set<std::string> seen;
   const auto measure = [&](const model::Op& op, bool update) {
     const std::string name = fmt::format("\"kernel\": \"{}\", \"inputs\": \"{}\"",
-                                         model::Name(op.kind), ShapesOf(op, *program));
+                                         model::Name(op.kind), kernels::ShapesOf(op, *program));
     const bool wanted = arguments.only.empty() || arguments.only == model::Name(op.kind);
-    const bool moves_data =
-        op.kind != model::OpKind::kCopy && op.kind != model::OpKind::kAllReduce &&
-        op.kind != model::OpKind::kReduceScatter && op.kind != model::OpKind::kAllGather &&
-        op.kind != model::OpKind::kExchangeHeads && op.kind != model::OpKind::kShift &&
-        op.kind != model::OpKind::kRelayout && op.kind != model::OpKind::kWait &&
-        op.kind != model::OpKind::kControlReduce && op.kind != model::OpKind::kControlTotals;
-    if (!wanted || !moves_data || !seen.insert(name).second) return;
-    model::Program single = bench::OnlyOps(*program, [](const model::Op&) { return false; });
+    if (!wanted || !kernels::IsOfOneRank(op.kind) || !seen.insert(name).second) return;
+    model::Program single = kernels::OnlyOps(*program, [](const model::Op&) { return false; });
     (update ? single.update : single.ops[0][static_cast<int>(Piece::kForward)]).push_back(op);
     auto executable = backend.Prepare(single, plan, nullptr);
     TROUPE_CHECK_OK(executable.status());
-    bench::FillRandomly(**executable, single);
+    TROUPE_CHECK_OK(kernels::FillRandomly(**executable, single));
     const double seconds = SecondsOf(**executable, update);
     const double flops = model::ModelFlops(op, *program);
     fmt::print(
@@ -151,7 +123,7 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
       fmt::print("\"gflops\": {:.1f}}}\n", flops / seconds * 1e-9);
     } else {
       fmt::print("\"gigabytes_per_second\": {:.1f}}}\n",
-                 static_cast<double>(BytesTouched(op, *program)) / seconds * 1e-9);
+                 static_cast<double>(kernels::BytesTouched(op, *program)) / seconds * 1e-9);
     }
     std::fflush(stdout);
   };

@@ -1,10 +1,6 @@
 #include "bench/program_bench.h"
 
 #include <algorithm>
-#include <set>
-
-#include "base/random.h"
-#include "kernels/bfloat16.h"
 
 namespace troupe::bench {
 
@@ -31,46 +27,6 @@ StatusOr<model::ModelConfig> ConfigOf(const std::string& preset) {
         model::ExpandPattern("(AD)x4").value(), 256, 8, 4, 32, 704, 259, false};
   }
   return InvalidArgument("model is {}, must be llama-124m or tiny", preset);
-}
-
-model::Program OnlyOps(const model::Program& program, const KeepOp& keep) {
-  model::Program reduced = program;
-  const auto drop = [&](const model::Op& op) { return !keep(op); };
-  for (auto& chunk : reduced.ops) {
-    for (auto& piece : chunk) std::erase_if(piece, drop);
-  }
-  std::erase_if(reduced.update, drop);
-  reduced.initialize.clear();
-  return reduced;
-}
-
-void FillRandomly(kernels::Executable& executable, const model::Program& program) {
-  std::vector<float> noise(1 << 16);
-  for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<float>(0.02 * Normal(1, i));
-  std::set<model::ValueId> used;
-  const auto use = [&](const std::vector<model::Op>& ops) {
-    for (const model::Op& op : ops) {
-      used.insert(op.inputs.begin(), op.inputs.end());
-      used.insert(op.outputs.begin(), op.outputs.end());
-    }
-  };
-  for (const auto& chunk : program.ops) {
-    for (const auto& piece : chunk) use(piece);
-  }
-  use(program.update);
-  for (const model::ValueId id : used) {
-    const model::Value& value = program.value(id);
-    void* address = executable.Address(value.id, 0);
-    for (int64_t i = 0; i < value.elements(); ++i) {
-      const float number = noise[i & (noise.size() - 1)];
-      if (value.dtype == model::DType::kFloat32) static_cast<float*>(address)[i] = number;
-      if (value.dtype == model::DType::kBFloat16) {
-        static_cast<kernels::BFloat16*>(address)[i] = kernels::ToBFloat16(number);
-      }
-      if (value.dtype == model::DType::kInt32)
-        static_cast<int32_t*>(address)[i] = static_cast<int32_t>(i & 127);
-    }
-  }
 }
 
 }  // namespace troupe::bench

@@ -4,14 +4,11 @@
 
 #include <time.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "kernels/backend.h"
 #include "model/config.h"
-#include "model/program/program.h"
 
 namespace troupe::bench {
 
@@ -23,13 +20,6 @@ double Median(std::vector<double> values);
 
 // llama-124m or tiny.
 StatusOr<model::ModelConfig> ConfigOf(const std::string& preset);
-
-using KeepOp = std::function<bool(const model::Op&)>;
-// The same values, of the ops those that `keep` wants.
-model::Program OnlyOps(const model::Program& program, const KeepOp& keep);
-
-// Small normal numbers in the values of the program's ops; integers from 0 to 127.
-void FillRandomly(kernels::Executable& executable, const model::Program& program);
 
 }  // namespace troupe::bench
 

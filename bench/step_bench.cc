@@ -27,6 +27,7 @@
 #include "base/sample_schema.h"
 #include "bench/program_bench.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/program_part.h"
 #include "model/build.h"
 #include "model/cost.h"
 #include "model/initialize.h"
@@ -112,10 +113,10 @@ class Training {
   }
 
   // The same program reduced to the ops of `keep`, on memory of its own with random contents.
-  double SecondsOf(kernels::CpuBackend& backend, int runs, const bench::KeepOp& keep) {
-    const model::Program reduced = bench::OnlyOps(program_, keep);
+  double SecondsOf(kernels::CpuBackend& backend, int runs, const kernels::KeepOp& keep) {
+    const model::Program reduced = kernels::OnlyOps(program_, keep);
     const std::unique_ptr<kernels::Executable> executable = Prepared(backend, reduced);
-    bench::FillRandomly(*executable, reduced);
+    TROUPE_CHECK_OK(kernels::FillRandomly(*executable, reduced));
     std::vector<double> seconds;
     for (int run = 0; run <= runs; ++run) {  // the first warms up
       const double start = bench::Now();
