@@ -64,7 +64,6 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
   TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal), "the GPU's place"));
   facts.pci_bus_id = bus_id;
   facts.memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
-  facts.cache_bytes = properties.l2CacheSize;
   facts.multiprocessors = properties.multiProcessorCount;
   facts.capability_major = properties.major;
   facts.capability_minor = properties.minor;
@@ -112,13 +111,6 @@ Status CudaDevice::Check(int error, std::string_view what) {
 std::string CudaDevice::description() const {
   return fmt::format("{}, driver for CUDA {}, runtime {}", facts_.name,
                      CudaVersion(facts_.driver_version), CudaVersion(facts_.runtime_version));
-}
-
-StatusOr<int64_t> CudaDevice::FreeBytes() const {
-  TROUPE_RETURN_IF_ERROR(Enter());
-  size_t free = 0, total = 0;
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaMemGetInfo(&free, &total), "free memory of the device"));
-  return static_cast<int64_t>(free);
 }
 
 StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {

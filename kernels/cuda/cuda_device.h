@@ -41,7 +41,6 @@ struct CudaDeviceFacts {
   std::string uuid;        // "GPU-8f6e…", as NVML has it
   std::string pci_bus_id;  // "0000:1B:00.0"
   int64_t memory_bytes = 0;
-  int64_t cache_bytes = 0;  // of the second level
   int multiprocessors = 0;
   int capability_major = 0, capability_minor = 0;
   int driver_version = 0;   // of CUDA, that the driver supports: 13000 is 13.0
@@ -81,13 +80,10 @@ class CudaDevice : public Device {
   Status Finish(Event event) override;
 
   const CudaDeviceFacts& facts() const { return facts_; }
-  int ordinal() const { return ordinal_; }
   // For libraries. Valid as long as the device.
   CUstream_st* native_stream(Stream stream) const { return streams_[static_cast<size_t>(stream)]; }
   // Makes this the device of the calling thread, for libraries that ask the runtime for it.
   Status Enter() const;
-  // Bytes that could be had now.
-  StatusOr<int64_t> FreeBytes() const;
 
  private:
   CudaDevice(int ordinal, CudaDeviceOptions options)

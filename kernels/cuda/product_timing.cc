@@ -1,29 +1,19 @@
 #include "kernels/cuda/product_timing.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "base/random.h"
-#include "kernels/bfloat16.h"
-#include "kernels/cuda/cuda_error.h"
+#include "kernels/cuda/noise.h"
 #include "kernels/cuda/product_layout.h"
 
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int64_t kNoiseBytes = 4 << 20;
 constexpr double kRoundSeconds = 2e-3;  // of launches in a row, so that the device's clock counts and not the host's
 constexpr int kRounds = 3;
 // Algorithms that took this much longer than the best in their first round are not asked again.
 constexpr double kHopeless = 1.25;
-
-// Uniform in [-1, 1).
-float Number(uint64_t index) {
-  return static_cast<float>(static_cast<double>(UniformBits(1, index) >> 11) * 0x1.0p-52 - 1.0);
-}
 
 }  // namespace
 
@@ -38,49 +28,22 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   TROUPE_ASSIGN_OR_RETURN(timing->b_, device.Allocate(b_bytes));
   TROUPE_ASSIGN_OR_RETURN(timing->c_, device.Allocate(extents.c * (HasFloatResult(shape) ? 4 : 2)));
   TROUPE_ASSIGN_OR_RETURN(timing->workspace_, device.Allocate(workspace_bytes));
-  TROUPE_ASSIGN_OR_RETURN(timing->noise_, device.AllocatePinned(kNoiseBytes));
-  for (int64_t i = 0; i < kNoiseBytes / element; ++i) {
-    const float number = Number(static_cast<uint64_t>(i));
-    if (shape.bfloat16) {
-      reinterpret_cast<BFloat16*>(timing->noise_.get())[i] = ToBFloat16(number);
-    } else {
-      reinterpret_cast<float*>(timing->noise_.get())[i] = number;
-    }
-  }
-  TROUPE_RETURN_IF_ERROR(timing->FillRandomly(timing->a_.get(), a_bytes));
-  TROUPE_RETURN_IF_ERROR(timing->FillRandomly(timing->b_.get(), b_bytes));
-  TROUPE_ASSIGN_OR_RETURN(timing->over_, device.MakeEvent());
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventCreate(&timing->begin_), "event"));
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventCreate(&timing->end_), "event"));
+  TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->a_.get(), a_bytes, shape.bfloat16));
+  TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->b_.get(), b_bytes, shape.bfloat16));
+  TROUPE_ASSIGN_OR_RETURN(timing->timer_, DeviceTimer::Make(device));
   return timing;
-}
-
-ProductTiming::~ProductTiming() {
-  if (begin_ != nullptr) cudaEventDestroy(begin_);
-  if (end_ != nullptr) cudaEventDestroy(end_);
-}
-
-Status ProductTiming::FillRandomly(char* memory, int64_t bytes) {
-  for (int64_t done = 0; done < bytes; done += kNoiseBytes) {
-    TROUPE_RETURN_IF_ERROR(
-        device_.Copy(memory + done, noise_.get(), std::min(kNoiseBytes, bytes - done), Stream::kCompute));
-  }
-  return OkStatus();
 }
 
 StatusOr<double> ProductTiming::Seconds(const LtAlgorithm& algorithm, int launches) {
   CUstream_st* const stream = device_.native_stream(Stream::kCompute);
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventRecord(begin_, stream), "event"));
-  for (int i = 0; i < launches; ++i) {
-    TROUPE_RETURN_IF_ERROR(
-        matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream));
-  }
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventRecord(end_, stream), "event"));
-  TROUPE_RETURN_IF_ERROR(device_.Record(over_, Stream::kCompute));
-  TROUPE_RETURN_IF_ERROR(device_.Finish(over_));
-  float milliseconds = 0;
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "time of a product"));
-  return static_cast<double>(milliseconds) * 1e-3 / launches;
+  TROUPE_ASSIGN_OR_RETURN(const double seconds, timer_->Seconds([&] {
+    Status status = OkStatus();
+    for (int i = 0; i < launches && status.ok(); ++i) {
+      status = matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream);
+    }
+    return status;
+  }));
+  return seconds / launches;
 }
 
 StatusOr<size_t> ProductTiming::Fastest(const std::vector<LtAlgorithm>& algorithms) {

@@ -1,5 +1,4 @@
-// Times the algorithms of a product against each other on a device, on operands of random numbers: zeros would let it
-// clock higher than it does in training.
+// Times the algorithms of a product against each other on a device, on operands of random numbers (noise.h).
 #ifndef TROUPE_KERNELS_CUDA_PRODUCT_TIMING_H_
 #define TROUPE_KERNELS_CUDA_PRODUCT_TIMING_H_
 
@@ -9,6 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device_timer.h"
 #include "kernels/cuda/lt_matmul.h"
 
 namespace troupe::kernels::cuda {
@@ -19,7 +19,6 @@ class ProductTiming {
   // device holds.
   static StatusOr<std::unique_ptr<ProductTiming>> Make(CudaDevice& device, const LtMatmul& matmul,
                                                        int64_t workspace_bytes);
-  ~ProductTiming();
   ProductTiming(const ProductTiming&) = delete;
   ProductTiming& operator=(const ProductTiming&) = delete;
 
@@ -29,17 +28,13 @@ class ProductTiming {
 
  private:
   ProductTiming(CudaDevice& device, const LtMatmul& matmul) : device_(device), matmul_(matmul) {}
-  Status FillRandomly(char* memory, int64_t bytes);
   // Of one of `launches` in a row.
   StatusOr<double> Seconds(const LtAlgorithm& algorithm, int launches);
 
   CudaDevice& device_;
   const LtMatmul& matmul_;
-  DeviceMemory noise_;  // pinned
   DeviceMemory a_, b_, c_, workspace_;
-  CUevent_st* begin_ = nullptr;
-  CUevent_st* end_ = nullptr;
-  Event over_ = 0;
+  std::unique_ptr<DeviceTimer> timer_;
 };
 
 }  // namespace troupe::kernels::cuda

@@ -85,11 +85,6 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   *highest = -5;
   return cudaSuccess;
 }
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = size_t{70} << 30;
-  *total = size_t{80} << 30;
-  return cudaSuccess;
-}
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorIllegalAddress     ? "cudaErrorIllegalAddress"
          : error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation"
