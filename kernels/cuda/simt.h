@@ -48,15 +48,6 @@ TROUPE_DEVICE T ShuffleFrom(T value, int lane) {
 
 TROUPE_DEVICE int32_t AtomicAdd(int32_t* to, int32_t value) { return atomicAdd(to, value); }
 
-// Of a clock that all of the device shares.
-TROUPE_DEVICE uint64_t Nanoseconds() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-// What this thread wrote before is seen by the host before what it writes after.
-TROUPE_DEVICE void FenceSystem() { __threadfence_system(); }
-
 // What a launch asks for beyond SHARED.
 TROUPE_DEVICE char* DynamicShared() {
   extern __shared__ __align__(128) char memory[];
@@ -85,8 +76,6 @@ using emulator::BlockPlace;
 using emulator::Blocks;
 using emulator::BlockThreads;
 using emulator::DynamicShared;
-using emulator::FenceSystem;
-using emulator::Nanoseconds;
 using emulator::ShuffleFrom;
 using emulator::ShuffleXor;
 using emulator::SyncBlock;

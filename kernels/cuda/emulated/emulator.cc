@@ -5,7 +5,6 @@
 #include <ucontext.h>
 
 #include <algorithm>
-#include <chrono>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -221,11 +220,6 @@ unsigned BlockThreads() { return block.grid().threads; }
 BlockPlace BlockIndex() { return block.place(); }
 BlockPlace Blocks() { return block.grid().blocks; }
 char* DynamicShared() { return block.shared(); }
-
-uint64_t Nanoseconds() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
-}
 
 void SyncBlock() { block.WaitAt(State::kAtBlockBarrier); }
 void SyncWarp() { block.WaitAt(State::kAtWarpBarrier); }

@@ -36,10 +36,6 @@ char* DynamicShared();
 void SyncBlock();
 void SyncWarp();
 
-uint64_t Nanoseconds();
-// Threads take turns: they see what was written.
-inline void FenceSystem() {}
-
 // Returns what was there.
 inline int32_t AtomicAdd(int32_t* to, int32_t value) {
   const int32_t before = *to;
