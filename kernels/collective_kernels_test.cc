@@ -82,6 +82,68 @@ TEST_P(CollectiveTest, AllReduceSumsEveryDtypeOnAllRanks) {
   }
 }
 
+// Normal numbers of each rank, and the slack of sums whose terms are rounded to bfloat16.
+std::vector<Numbers> NormalsOfRanks(TestRandom& random, int64_t count) {
+  std::vector<Numbers> numbers;
+  for (int rank = 0; rank < kThree; ++rank) numbers.push_back(random.Normals(count));
+  return numbers;
+}
+Numbers SumOf(const std::vector<Numbers>& numbers) {
+  Numbers sum(numbers[0].size());
+  for (const Numbers& of_rank : numbers) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += of_rank[i];
+  }
+  return sum;
+}
+constexpr double kPackedSlack = 0x1p-7;
+
+TEST_P(CollectiveTest, SumsWhoseTermsTravelAsBfloat16AreTheSameOnAllRanks) {
+  TestRandom random;
+  for (const int64_t count : {2, 7, 1000, 1152}) {
+    const std::vector<Numbers> numbers = NormalsOfRanks(random, count);
+    Numbers results[kThree];
+    RunOnRanks(
+        kThree, GetParam().make,
+        [&](int rank) -> TestOp {
+          model::CollectiveAttributes attributes = kTensorSum;
+          attributes.wire = DType::kBFloat16;
+          return {.kind = OpKind::kAllReduce,
+                  .attributes = attributes,
+                  .inputs = {{DType::kFloat32, {count}, numbers[static_cast<size_t>(rank)]}},
+                  .outputs = {{DType::kFloat32, {count}, {}}}};
+        },
+        [&](int rank, const TestResult& result) { results[rank] = result.outputs[0]; });
+    for (int rank = 0; rank < kThree; ++rank) {
+      EXPECT_EQ(results[rank], results[0]) << count << " elements, rank " << rank;
+    }
+    EXPECT_LE(RelativeError(results[0], SumOf(numbers)), kPackedSlack) << count << " elements";
+  }
+}
+
+TEST_P(CollectiveTest, BlocksOfSumsWhoseTermsTravelAsBfloat16AreScattered) {
+  TestRandom random;
+  constexpr int64_t kColumns = 16;
+  for (const int64_t rows : {1, 4, 6, 64}) {
+    const std::vector<Numbers> numbers = NormalsOfRanks(random, rows * kColumns);
+    const Numbers sum = SumOf(numbers);
+    RunOnRanks(
+        kThree, GetParam().make,
+        [&](int rank) -> TestOp {
+          model::CollectiveAttributes attributes = kTensorSum;
+          attributes.wire = DType::kBFloat16;
+          return {.kind = OpKind::kReduceScatter,
+                  .attributes = attributes,
+                  .inputs = {{DType::kFloat32, {rows, kColumns}, numbers[static_cast<size_t>(rank)]}},
+                  .outputs = {{DType::kFloat32, {model::BalancedRange(rows, kThree, rank).size(), kColumns}, {}}}};
+        },
+        [&](int rank, const TestResult& result) {
+          const model::Range block = model::BalancedRange(rows, kThree, rank);
+          const Numbers due(sum.begin() + block.begin * kColumns, sum.begin() + block.end * kColumns);
+          EXPECT_LE(RelativeError(result.outputs[0], due), kPackedSlack) << rows << " rows, rank " << rank;
+        });
+  }
+}
+
 TEST_P(CollectiveTest, AllReduceFindsTheGreatest) {
   constexpr int64_t kCount = 33;
   const auto number = [](int rank, int64_t i) { return static_cast<double>((i + rank) % kThree) - 5; };

@@ -65,10 +65,7 @@ Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) 
   char* const input = Address(op.inputs[0], buffer);
   char* const output = Address(op.outputs[0], buffer);
   const Purpose purpose = PurposeOf(attributes.purpose);
-  if (attributes.wire != model::DType::kFloat32) {
-    return Unimplemented("sums that travel as {} are not there on this device",
-                         model::Name(attributes.wire));
-  }
+  if (attributes.wire != model::DType::kFloat32) return AddPackedSum(commands, op, buffer, group);
   Commands communication;
   switch (op.kind) {
     case OpKind::kAllReduce: {

@@ -93,6 +93,8 @@ class Preparation {
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
+  // Sums whose terms travel as bfloat16.
+  Status AddPackedSum(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
   // Packs rows, exchanges them and puts them where they belong.
   Status AddRowExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
   // Of rows as many as counts say that are known on the device alone: the host waits for them before it can put the

@@ -133,5 +133,88 @@ TEST(HostCollectives, AGraphHoldsTheCollectivesOfAStep) {
            });
 }
 
+// Rows whose number the device alone knows: the host waits for the counts, so there is no graph, and that is listed.
+TEST(HostCollectives, APartThatExchangesRowsByCountsIsNoGraph) {
+  RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); },
+           [](int, Backend& backend, const FindCommunicator& groups) {
+             model::Program program;
+             program.mesh.degrees[model::Axis::kExpert] = 2;
+             program.chunks.resize(1);
+             program.ops.resize(1);
+             program.ops[0].resize(model::kNumPieces);
+             const auto append = [&](const char* name, DType dtype, std::vector<model::Dim> dims) {
+               return model::AppendValue(program, name, model::Role::kActivation, 0, {dtype, std::move(dims), {}, {}});
+             };
+             const model::ValueId x = append("x", DType::kFloat32, {{"rows", 4, 4}, {"columns", 2, 2}});
+             const model::ValueId counts = append("counts", DType::kInt32, {{"counts", 2, 2}});
+             const model::ValueId y = append("y", DType::kFloat32, {{"rows", 4, 4}, {"columns", 2, 2}});
+             program.ops[0][static_cast<int>(model::Piece::kForward)] = {
+                 {model::OpKind::kAllToAll,
+                  model::CollectiveAttributes{model::GroupOf(model::Axis::kExpert),
+                                              model::CollectivePurpose::kDispatch},
+                  {x, counts, counts},
+                  {y}}};
+             const model::MemoryPlan plan = PlainPlan(program);
+             const auto executable = PrepareRank(backend, program, plan, groups);
+             for (int step = 1; step < 4; ++step) {
+               TROUPE_CHECK_OK(executable->BeginPart(StepPart::kGradients));
+               WriteNumbers(*executable, program, x, std::vector<double>(8, step));
+               WriteNumbers(*executable, program, counts, {1, 1});
+               TROUPE_CHECK_OK(executable->Run(0, model::Piece::kForward, 0, {}));
+               TROUPE_CHECK_OK(executable->EndPart());
+               const std::vector<double> rows = ReadNumbers(*executable, program, y);
+               EXPECT_EQ(std::vector<double>(rows.begin(), rows.begin() + 4), std::vector<double>(4, step));
+             }
+             auto& emulated = static_cast<EmulatedBackend&>(backend);
+             EXPECT_EQ(emulated.device().graph_launches(), 0);
+             ASSERT_EQ(emulated.fallbacks().size(), 1u);
+             EXPECT_NE(emulated.fallbacks()[0].find("all_to_all y: the host waits for counts of the device"),
+                       std::string::npos)
+                 << emulated.fallbacks()[0];
+           });
+}
+
+// Sums whose terms travel as bfloat16 are those of the host, bit for bit.
+TEST(HostCollectives, PackedSumsHaveTheBitsOfTheHosts) {
+  constexpr int kThree = 3;
+  constexpr int64_t kCount = 1000;
+  TestRandom random;
+  std::vector<std::vector<double>> numbers;
+  for (int rank = 0; rank < kThree; ++rank) numbers.push_back(random.Normals(kCount));
+  RunRanks(kThree, [] { return std::make_unique<EmulatedBackend>(); },
+           [&](int rank, Backend& backend, const FindCommunicator& groups) {
+             const auto& own = numbers[static_cast<size_t>(rank)];
+             const model::Range block = model::BalancedRange(kCount, kThree, rank);
+             model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
+                                                       model::CollectivePurpose::kTensor};
+             attributes.wire = DType::kBFloat16;
+             model::MeshView mesh;
+             mesh.degrees[model::Axis::kTensor] = kThree;
+             mesh.coordinates[model::Axis::kTensor] = rank;
+             const auto device = [&](model::OpKind kind, int64_t count) {
+               return RunOp(backend,
+                            {.kind = kind,
+                             .attributes = attributes,
+                             .inputs = {{DType::kFloat32, {kCount}, own}},
+                             .outputs = {{DType::kFloat32, {count}, {}}},
+                             .mesh = mesh},
+                            {}, groups)
+                   .outputs[0];
+             };
+             Communicator& group = *groups(attributes.group);
+             std::vector<float> sum(own.begin(), own.end()), data = sum;
+             TROUPE_CHECK_OK(group.AllReduce(sum.data(), kCount, SumFloat32AsBfloat16()));
+             EXPECT_EQ(device(model::OpKind::kAllReduce, kCount), std::vector<double>(sum.begin(), sum.end()));
+             std::vector<size_t> counts;
+             for (int r = 0; r < kThree; ++r) {
+               counts.push_back(static_cast<size_t>(model::BalancedRange(kCount, kThree, r).size()));
+             }
+             std::vector<float> scattered(static_cast<size_t>(block.size()));
+             TROUPE_CHECK_OK(group.ReduceScatter(data.data(), scattered.data(), counts, SumFloat32AsBfloat16()));
+             EXPECT_EQ(device(model::OpKind::kReduceScatter, block.size()),
+                       std::vector<double>(scattered.begin(), scattered.end()));
+           });
+}
+
 }  // namespace
 }  // namespace troupe::kernels
