@@ -48,6 +48,15 @@ TROUPE_DEVICE T ShuffleFrom(T value, int lane) {
 
 TROUPE_DEVICE int32_t AtomicAdd(int32_t* to, int32_t value) { return atomicAdd(to, value); }
 
+// By a clock that all of the device shares.
+TROUPE_DEVICE uint64_t DeviceNanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+// What this thread has written before is seen by the host before what it writes after.
+TROUPE_DEVICE void SyncWithHost() { __threadfence_system(); }
+
 // What a launch asks for beyond SHARED.
 TROUPE_DEVICE char* DynamicShared() {
   extern __shared__ __align__(128) char memory[];
@@ -75,11 +84,13 @@ using emulator::BlockIndex;
 using emulator::BlockPlace;
 using emulator::Blocks;
 using emulator::BlockThreads;
+using emulator::DeviceNanoseconds;
 using emulator::DynamicShared;
 using emulator::ShuffleFrom;
 using emulator::ShuffleXor;
 using emulator::SyncBlock;
 using emulator::SyncWarp;
+using emulator::SyncWithHost;
 using emulator::ThreadIndex;
 
 }  // namespace troupe::kernels::cuda

@@ -6,6 +6,8 @@
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,6 +44,11 @@ inline int32_t AtomicAdd(int32_t* to, int32_t value) {
   *to += value;
   return before;
 }
+
+inline uint64_t DeviceNanoseconds() {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+inline void SyncWithHost() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // What a value that lanes exchange may have at most.
 inline constexpr size_t kExchangedBytes = 32;

@@ -1,0 +1,45 @@
+// The marks of a device's operations (kernels/cuda/mark.h), by number: what a watch and statistics of collectives read.
+//
+// Thread-safety: Read from any thread, the rest from one.
+#ifndef TROUPE_KERNELS_CUDA_DEVICE_MARKS_H_
+#define TROUPE_KERNELS_CUDA_DEVICE_MARKS_H_
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/mark.h"
+
+namespace troupe::kernels::cuda {
+
+class DeviceMarks {
+ public:
+  // `device` outlives this, and this what is on its streams.
+  explicit DeviceMarks(Device& device) : device_(device) {}
+
+  // Its number; at zero. Errors of the device's memory.
+  StatusOr<int> Make();
+  Status Begin(int mark, Stream stream) { return device_.Launch(BeginMark(Words(mark)), stream); }
+  Status End(int mark, Stream stream) { return device_.Launch(EndMark(Words(mark)), stream); }
+
+  struct Progress {
+    uint64_t begun = 0, over = 0;  // over <= begun
+    double seconds = 0;            // of those that are over
+  };
+  // Does not wait for the device.
+  Progress Read(int mark) const;
+
+ private:
+  MarkWords* Words(int mark) const;
+
+  Device& device_;
+  mutable std::mutex mutex_;
+  std::vector<DeviceMemory> blocks_;  // of kMarksPerBlock each, pinned
+  int made_ = 0;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_DEVICE_MARKS_H_
