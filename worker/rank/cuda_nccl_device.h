@@ -2,34 +2,38 @@
 #ifndef TROUPE_WORKER_RANK_CUDA_NCCL_DEVICE_H_
 #define TROUPE_WORKER_RANK_CUDA_NCCL_DEVICE_H_
 
-#include <deque>
-#include <mutex>
-
 #include "collective/nccl/nccl_device.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/device_marks.h"
 
 namespace troupe {
 
 class CudaNcclDevice : public NcclDevice {
  public:
   // `device` outlives this.
-  explicit CudaNcclDevice(kernels::cuda::CudaDevice& device) : device_(device) {}
+  explicit CudaNcclDevice(kernels::cuda::CudaDevice& device) : device_(device), marks_(device) {}
 
   Status Use() override { return device_.Enter(); }
   void* NativeStream(DeviceStream stream) override {
-    return device_.native_stream(static_cast<kernels::cuda::Stream>(stream));
+    return device_.native_stream(StreamOf(stream));
   }
-  StatusOr<int> MakeMark() override;
-  Status Begin(int mark, DeviceStream stream) override;
-  Status End(int mark, DeviceStream stream) override;
-  Progress Read(int mark) const override;
+  StatusOr<int> MakeMark() override { return marks_.Make(); }
+  Status Begin(int mark, DeviceStream stream) override {
+    return marks_.Begin(mark, StreamOf(stream));
+  }
+  Status End(int mark, DeviceStream stream) override { return marks_.End(mark, StreamOf(stream)); }
+  Progress Read(int mark) const override {
+    const kernels::cuda::DeviceMarks::Progress progress = marks_.Read(mark);
+    return {progress.begun, progress.over, progress.seconds};
+  }
 
  private:
-  kernels::cuda::DeviceMemory& MemoryOf(int mark) const;
+  static kernels::cuda::Stream StreamOf(DeviceStream stream) {
+    return static_cast<kernels::cuda::Stream>(stream);
+  }
 
   kernels::cuda::CudaDevice& device_;
-  mutable std::mutex mutex_;  // of the list; what it holds stays where it is
-  mutable std::deque<kernels::cuda::DeviceMemory> marks_;
+  kernels::cuda::DeviceMarks marks_;
 };
 
 }  // namespace troupe
