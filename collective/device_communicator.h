@@ -21,7 +21,8 @@ enum class ElementType : uint8_t { kFloat32, kBfloat16, kFloat64 };
 size_t SizeOf(ElementType type);  // bytes
 enum class DeviceReduction : uint8_t { kSum, kMax };
 
-// The device's stream, in the device library's own terms: 0 is what computes, 1 what communicates.
+// The device's stream, in the device library's own terms: 0 is what computes, 1 what communicates, 2 what copies; edges of
+// a pipeline have streams of their own from there on.
 using DeviceStream = int;
 
 class DeviceCommunicator {

@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "kernels/host_transfers.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
@@ -55,8 +56,9 @@ class Executable {
   // connected.
   virtual Status Connect() = 0;
 
-  // Between the two come the same calls of Run, RunUpdate and Write in every step, with other bytes to write, and no
-  // Read. A backend may keep them from the first step on, and hand them to its device whole at EndPart.
+  // Between the two come the same calls of Run, RunUpdate, Write and of transfers in every step, with other bytes to write,
+  // and no Read; what is sent or posted there is waited for there. A backend may keep the calls from the first step on, and
+  // hand them to its device whole at EndPart.
   virtual Status BeginPart(StepPart part) = 0;
   virtual Status EndPart() = 0;
 
@@ -68,8 +70,23 @@ class Executable {
   virtual Status RunUpdate() = 0;
   virtual Status RunInitialize() = 0;
 
-  // The device address of a value, for pipeline sends and receives. `buffer` is 0 for persistent
-  // values.
+  // Transfers between the stages of a pipeline, along directed edges: groups of two ranks, of which rank 0 sends and rank 1
+  // receives; the n-th Send of an edge meets the n-th receive. What "is called" is done in order, at once or later: only a
+  // backend of the host's own memory waits within these calls.
+  //
+  // Before Connect, which reaches the other rank's device: `edge` is one that the others name.
+  virtual Status AddEdge(Communicator& edge) = 0;
+  // Sends the value as it is when all that was called before is done; what is called later goes on beside it, and does not
+  // write the value before WaitSend.
+  virtual Status Send(model::ValueId value, int buffer, Communicator& edge) = 0;
+  // What is called later comes after the last Send of the value.
+  virtual Status WaitSend(model::ValueId value, int buffer) = 0;
+  // The value may be received from now on; nothing touches it before Receive.
+  virtual Status PostReceive(model::ValueId value, int buffer, Communicator& edge) = 0;
+  // What is called later finds the received value, of the receive that was posted or else of one that begins now.
+  virtual Status Receive(model::ValueId value, int buffer, Communicator& edge) = 0;
+
+  // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
@@ -88,12 +105,34 @@ class Executable {
   virtual const char* CurrentOperation() const = 0;
 };
 
-// One whose calls are done when they return, and whose collectives are the host's.
+// One whose calls are done when they return, and whose collectives are the host's. When it is destroyed no transfer is
+// under way, or the network is closed.
 class ImmediateExecutable : public Executable {
  public:
   Status Connect() final { return OkStatus(); }
   Status BeginPart(StepPart) final { return OkStatus(); }
   Status EndPart() final { return OkStatus(); }
+
+  Status AddEdge(Communicator&) final { return OkStatus(); }
+  Status Send(model::ValueId value, int buffer, Communicator& edge) final {
+    transfers_.Send({value, buffer}, Memory(value, buffer), edge);
+    return OkStatus();
+  }
+  Status WaitSend(model::ValueId value, int buffer) final { return transfers_.WaitSend({value, buffer}); }
+  Status PostReceive(model::ValueId value, int buffer, Communicator& edge) final {
+    transfers_.PostReceive({value, buffer}, Memory(value, buffer), edge);
+    return OkStatus();
+  }
+  Status Receive(model::ValueId value, int buffer, Communicator& edge) final {
+    return transfers_.Receive({value, buffer}, Memory(value, buffer), edge);
+  }
+
+ protected:
+  // What the host has of a value, in whatever form.
+  virtual std::span<std::byte> Memory(model::ValueId value, int buffer) = 0;
+
+ private:
+  HostTransfers transfers_;
 };
 
 class Backend {

@@ -77,6 +77,12 @@ class CpuExecutable : public ImmediateExecutable {
 
   const std::vector<std::string>& fallbacks() const { return preparation_.fallbacks(); }
 
+ protected:
+  std::span<std::byte> Memory(model::ValueId value, int buffer) override {
+    return {static_cast<std::byte*>(Address(value, buffer)),
+            static_cast<size_t>(program_.value(value).bytes())};
+  }
+
  private:
   Status CheckSize(model::ValueId value, size_t bytes) const {
     const model::Value& v = program_.value(value);

@@ -2,7 +2,7 @@
 
 namespace troupe::kernels::cuda {
 
-const char* Name(Stream stream) {
+std::string Name(Stream stream) {
   switch (stream) {
     case Stream::kCompute:
       return "compute";
@@ -11,7 +11,7 @@ const char* Name(Stream stream) {
     case Stream::kCopy:
       return "copy";
   }
-  return "unknown";
+  return fmt::format("{}", static_cast<int>(stream));
 }
 
 Status Enqueue(const Command& command, Device& device) {

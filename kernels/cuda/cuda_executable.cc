@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -37,6 +38,7 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
         Communicator* const host = find_communicator_ ? find_communicator_(group) : nullptr;
         return host == nullptr ? nullptr : communicators_.at(host).get();
       }),
+      edges_(device),
       fallbacks_(*fallbacks) {}
 
 CudaExecutable::~CudaExecutable() { Finish().IgnoreError(); }
@@ -46,18 +48,12 @@ Status CudaExecutable::Prepare() {
   ForEachOp(program_, [&](const model::Op& op) {
     Communicator* const host = CommunicatorOf(op, find_communicator_);
     if (!status.ok() || host == nullptr || communicators_.contains(host)) return;
-    if (!make_communicator_) {
-      status = InvalidArgument("{} has {} ranks, for which this device has no collectives",
-                               OperationName(program_, op), host->size());
-      return;
-    }
-    StatusOr<std::unique_ptr<DeviceCommunicator>> made = make_communicator_(*host);
-    status = made.status();
-    if (made.ok()) communicators_.emplace(host, std::move(*made));
+    status = MakeCommunicator(*host, OperationName(program_, op));
   });
   TROUPE_RETURN_IF_ERROR(status);
   TROUPE_ASSIGN_OR_RETURN(finished_, device_.MakeEvent());
   TROUPE_ASSIGN_OR_RETURN(bounce_, device_.AllocatePinned(kBounceBytes));
+  TROUPE_RETURN_IF_ERROR(edges_.Prepare(program_, plan_));
   TROUPE_RETURN_IF_ERROR(preparation_.Allocate());
   pieces_.resize(program_.ops.size());
   for (size_t chunk = 0; chunk < pieces_.size(); ++chunk) {
@@ -73,6 +69,14 @@ Status CudaExecutable::Prepare() {
   TROUPE_ASSIGN_OR_RETURN(initialize_, Make(program_.initialize, 0));
   std::ranges::copy(preparation_.fallbacks(), std::back_inserter(fallbacks_));
   return preparation_.Finish();
+}
+
+Status CudaExecutable::MakeCommunicator(Communicator& host, const std::string& user) {
+  if (!make_communicator_) {
+    return InvalidArgument("{} has {} ranks, for which this device has no collectives", user, host.size());
+  }
+  TROUPE_ASSIGN_OR_RETURN(communicators_[&host], make_communicator_(host));
+  return OkStatus();
 }
 
 StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<model::Op>& ops,
@@ -100,7 +104,10 @@ StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<mo
 }
 
 Status CudaExecutable::Connect() {
-  for (const auto& [host, communicator] : communicators_) {
+  // Each connection waits for its other ranks: by names, which all ranks order alike, none waits in a circle.
+  std::map<std::string_view, DeviceCommunicator*> by_name;
+  for (const auto& [host, communicator] : communicators_) by_name.emplace(host->name(), communicator.get());
+  for (const auto& [name, communicator] : by_name) {
     TROUPE_RETURN_IF_ERROR(communicator->Connect());
   }
   return OkStatus();
@@ -207,6 +214,43 @@ Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId
   return device_.Copy(Address(to, to_buffer), Address(from, from_buffer), bytes, Stream::kCompute);
 }
 
+PipelineEdges::Boundary CudaExecutable::BoundaryOf(model::ValueId value, int buffer) const {
+  return {value, buffer, preparation_.Address(value, buffer),
+          static_cast<size_t>(program_.value(value).bytes())};
+}
+
+Status CudaExecutable::AddEdge(Communicator& edge) {
+  TROUPE_RETURN_IF_ERROR(MakeCommunicator(edge, edge.name()));
+  return edges_.Add(edge, *communicators_.at(&edge));
+}
+
+Status CudaExecutable::Send(model::ValueId value, int buffer, Communicator& edge) {
+  if (open_ == nullptr) return edges_.Send(BoundaryOf(value, buffer), edge);
+  return open_->calls
+      .Take({.kind = StepCall::Kind::kSend, .buffer = buffer, .value = value, .edge = &edge})
+      .status();
+}
+
+Status CudaExecutable::WaitSend(model::ValueId value, int buffer) {
+  if (open_ == nullptr) return edges_.WaitSend(value, buffer);
+  return open_->calls.Take({.kind = StepCall::Kind::kWaitSend, .buffer = buffer, .value = value})
+      .status();
+}
+
+Status CudaExecutable::PostReceive(model::ValueId value, int buffer, Communicator& edge) {
+  if (open_ == nullptr) return edges_.PostReceive(BoundaryOf(value, buffer), edge);
+  return open_->calls
+      .Take({.kind = StepCall::Kind::kPostReceive, .buffer = buffer, .value = value, .edge = &edge})
+      .status();
+}
+
+Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& edge) {
+  if (open_ == nullptr) return edges_.Receive(BoundaryOf(value, buffer), edge);
+  return open_->calls
+      .Take({.kind = StepCall::Kind::kReceive, .buffer = buffer, .value = value, .edge = &edge})
+      .status();
+}
+
 Status CudaExecutable::Finish() {
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
@@ -265,6 +309,7 @@ Status CudaExecutable::Allocate(Part* part) {
 }
 
 Status CudaExecutable::EnqueueCalls(const Part& part) {
+  edges_.Restart();  // a capture that failed may have ended anywhere
   for (const StepCall& call : part.calls.calls()) {
     switch (call.kind) {
       case StepCall::Kind::kRun:
@@ -280,6 +325,18 @@ Status CudaExecutable::EnqueueCalls(const Part& part) {
         break;
       case StepCall::Kind::kCopy:
         TROUPE_RETURN_IF_ERROR(Copy(call.from, call.from_buffer, call.value, call.buffer));
+        break;
+      case StepCall::Kind::kSend:
+        TROUPE_RETURN_IF_ERROR(Send(call.value, call.buffer, *call.edge));
+        break;
+      case StepCall::Kind::kWaitSend:
+        TROUPE_RETURN_IF_ERROR(WaitSend(call.value, call.buffer));
+        break;
+      case StepCall::Kind::kPostReceive:
+        TROUPE_RETURN_IF_ERROR(PostReceive(call.value, call.buffer, *call.edge));
+        break;
+      case StepCall::Kind::kReceive:
+        TROUPE_RETURN_IF_ERROR(Receive(call.value, call.buffer, *call.edge));
         break;
     }
   }

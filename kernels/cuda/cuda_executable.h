@@ -13,6 +13,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/pipeline_edges.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/cuda/step_calls.h"
 #include "kernels/op_sequence.h"
@@ -39,6 +40,11 @@ class CudaExecutable : public Executable {
   Status Run(int chunk_index, model::Piece piece, int buffer, const RunOptions& options) override;
   Status RunUpdate() override;
   Status RunInitialize() override;
+  Status AddEdge(Communicator& edge) override;
+  Status Send(model::ValueId value, int buffer, Communicator& edge) override;
+  Status WaitSend(model::ValueId value, int buffer) override;
+  Status PostReceive(model::ValueId value, int buffer, Communicator& edge) override;
+  Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
@@ -74,6 +80,8 @@ class CudaExecutable : public Executable {
     std::optional<Graph> graph;           // absent: the device could not capture it
   };
 
+  // The device's twin of `host`, of a group or an edge. What wants it is named `user`.
+  Status MakeCommunicator(Communicator& host, const std::string& user);
   StatusOr<Instructions> Make(const std::vector<model::Op>& ops, int buffer);
   Status EnqueueAll(const Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
                     const RunOptions& options);
@@ -86,6 +94,7 @@ class CudaExecutable : public Executable {
   // UNIMPLEMENTED names an operation of `part` that cannot be captured.
   Status CheckCaptures(const Part& part) const;
   Status CheckSize(model::ValueId value, size_t bytes) const;
+  PipelineEdges::Boundary BoundaryOf(model::ValueId value, int buffer) const;
   // Between memory of the host and of the device, at once.
   Status Upload(void* to, std::span<const std::byte> bytes);
   // Until all that was put onto the compute stream is over.
@@ -101,6 +110,7 @@ class CudaExecutable : public Executable {
   };
   std::map<Communicator*, std::unique_ptr<DeviceCommunicator>, ByName> communicators_;
   Preparation preparation_;
+  PipelineEdges edges_;
   std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
   Instructions update_;
   Instructions initialize_;

@@ -16,9 +16,10 @@
 
 namespace troupe::kernels::cuda {
 
+// Those with a name are there from the beginning, more are made by Device::MakeStream and count on from them.
 enum class Stream : uint8_t { kCompute, kCommunication, kCopy };
-inline constexpr int kStreams = 3;
-const char* Name(Stream stream);  // "compute"
+inline constexpr int kNamedStreams = 3;
+std::string Name(Stream stream);  // "compute", "3"
 
 // Given back to the device when destroyed, which must outlive it.
 using DeviceMemory = std::unique_ptr<char, std::function<void(char*)>>;
@@ -49,6 +50,10 @@ class Device {
   virtual Status CopyNow(void* to, const void* from, int64_t bytes) = 0;
   // Fills device memory with 0.
   virtual Status Clear(void* to, int64_t bytes, Stream stream) = 0;
+
+  // A stream whose work goes ahead of the compute stream's, as the communication stream's does. RESOURCE_EXHAUSTED beyond
+  // the 256th.
+  virtual StatusOr<Stream> MakeStream() = 0;
 
   virtual StatusOr<Event> MakeEvent() = 0;
   // `event` is what has been put onto `stream` so far.

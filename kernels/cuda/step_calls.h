@@ -13,14 +13,15 @@
 namespace troupe::kernels::cuda {
 
 struct StepCall {
-  enum class Kind : uint8_t { kRun, kRunUpdate, kWrite, kCopy } kind;
+  enum class Kind : uint8_t { kRun, kRunUpdate, kWrite, kCopy, kSend, kWaitSend, kPostReceive, kReceive } kind;
   int chunk_index = 0;
   model::Piece piece = model::Piece::kForward;
   int buffer = 0;
   RunOptions options;
-  model::ValueId value = model::kNoValue;  // that is written, or copied to
+  model::ValueId value = model::kNoValue;  // that is written, copied to, sent or received
   model::ValueId from = model::kNoValue;   // of a copy
   int from_buffer = 0;
+  Communicator* edge = nullptr;            // of what is sent or received
   int64_t offset = 0;                      // in the part's bytes
   int64_t bytes = 0;
 

@@ -49,6 +49,9 @@ class WrittenValues : public kernels::ImmediateExecutable {
   Status ReadPart(ValueId, int64_t, std::span<std::byte>) override { return OkStatus(); }
   const char* CurrentOperation() const override { return ""; }
 
+ protected:
+  std::span<std::byte> Memory(ValueId, int) override { return {}; }
+
  private:
   std::map<std::pair<ValueId, int>, std::vector<std::byte>> written_;
 };

@@ -133,6 +133,12 @@ Communicator* Communicators::Edge(int chunk, EdgeDirection direction) const {
   return nullptr;
 }
 
+std::vector<Communicator*> Communicators::Edges() const {
+  std::vector<Communicator*> edges;
+  for (const NamedEdge& edge : edges_) edges.push_back(edge.communicator);
+  return edges;
+}
+
 Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
   // A group that differs does not keep its ranks from comparing the others, else those would wait
   // for them. All ranks compare last, and say whether their other groups were equal: so one

@@ -31,6 +31,9 @@ class Communicators {
   // neither, or both.
   Communicator* Edge(int chunk, EdgeDirection direction) const;
 
+  // All of this rank, by chunk.
+  std::vector<Communicator*> Edges() const;
+
   // On every group: do all ranks have the same ordered collectives in a step? FAILED_PRECONDITION
   // names group and ranks.
   Status CompareDigests(const model::Program& program, const ActionList& actions) const;

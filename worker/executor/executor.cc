@@ -79,10 +79,8 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
       backend.Prepare(program, memory, [self](const model::CollectiveGroup& group) {
         return self->communicators_->Find(group);
       }));
-  for (size_t c = 0; c < program.chunks.size(); ++c) {
-    executor->activation_sends_.emplace_back(made.actions.buffers[c]);
-    executor->gradient_sends_.emplace_back(made.actions.buffers[c]);
-    executor->gradient_receives_.emplace_back(made.actions.buffers[c]);
+  for (Communicator* const edge : executor->communicators_->Edges()) {
+    TROUPE_RETURN_IF_ERROR(executor->executable_->AddEdge(*edge));
   }
   if (!executor->inputs_.rows().empty()) {
     executor->reader_ = std::make_unique<BatchReader>(
@@ -273,13 +271,13 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
   if (action.piece == Piece::kForward) {
     // The buffer's former microbatch may still be on its way out.
-    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
-    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kGradient).Wait());
+    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
+    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.input_gradient, action.buffer));
     TROUPE_RETURN_IF_ERROR(
         inputs_.Fill(action.chunk_index, action.buffer, samples, *executable_));
     if (action.receives) {
       TROUPE_RETURN_IF_ERROR(Receive(
-          action, chunk.input, communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
+          action, chunk.input, *communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
     }
     if (action.buffer_below >= 0) {
       const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
@@ -287,18 +285,14 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
           executable_->Copy(below.output, action.buffer_below, chunk.input, action.buffer));
     }
     if (action.sends && options_.actions.posts_gradient_receives && !run.evaluate) {
-      gradient_receives_[action.chunk_index][action.buffer] =
-          communicators_->Edge(action.chunk, EdgeDirection::kGradient)
-              ->StartReceive(executable_->Address(chunk.output_gradient, action.buffer),
-                             program_.value(chunk.output_gradient).bytes(), 0);
+      TROUPE_RETURN_IF_ERROR(
+          executable_->PostReceive(chunk.output_gradient, action.buffer,
+                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
     }
   } else if (action.receives) {
-    TROUPE_RETURN_IF_ERROR(SendOf(action, EdgeDirection::kActivation).Wait());
-    TROUPE_RETURN_IF_ERROR(
-        options_.actions.posts_gradient_receives
-            ? WaitGradient(action)
-            : Receive(action, chunk.output_gradient,
-                      communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
+    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
+    TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
+                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
   }
   Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
   TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
@@ -311,40 +305,29 @@ Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& sa
   if (!action.sends) return OkStatus();
   const bool up = action.piece == Piece::kForward;
   const EdgeDirection direction = up ? EdgeDirection::kActivation : EdgeDirection::kGradient;
-  const model::ValueId value = up ? chunk.output : chunk.input_gradient;
   Communicator* const edge = communicators_->Edge(up ? action.chunk : action.chunk - 1, direction);
-  SendOf(action, direction) =
-      edge->StartSend(executable_->Address(value, action.buffer), program_.value(value).bytes(), 1);
-  return OkStatus();
+  return executable_->Send(up ? chunk.output : chunk.input_gradient, action.buffer, *edge);
 }
 
-Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator* edge) {
+Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator& edge) {
   Enter(Phase::kReceive, action.chunk, action.microbatch);
   const auto begin = std::chrono::steady_clock::now();
-  const Status status =
-      edge->Receive(executable_->Address(value, action.buffer), program_.value(value).bytes(), 0);
+  const Status status = executable_->Receive(value, action.buffer, edge);
   receive_wait_seconds_ += SecondsSince(begin);
   return status;
 }
 
-Status Executor::WaitGradient(const RankAction& action) {
-  Enter(Phase::kReceive, action.chunk, action.microbatch);
-  const auto begin = std::chrono::steady_clock::now();
-  const Status status = gradient_receives_[action.chunk_index][action.buffer].Wait();
-  receive_wait_seconds_ += SecondsSince(begin);
-  return status;
-}
-
-CollectiveHandle& Executor::SendOf(const RankAction& action, EdgeDirection direction) {
-  auto& sends = direction == EdgeDirection::kActivation ? activation_sends_ : gradient_sends_;
-  return sends[action.chunk_index][action.buffer];
+Status Executor::WaitSend(model::ValueId value, int buffer) {
+  return value == kNoValue ? OkStatus() : executable_->WaitSend(value, buffer);
 }
 
 Status Executor::WaitSends() {
   Enter(Phase::kWaitSends);
-  for (auto* sends : {&activation_sends_, &gradient_sends_}) {
-    for (auto& of_chunk : *sends) {
-      for (CollectiveHandle& send : of_chunk) TROUPE_RETURN_IF_ERROR(send.Wait());
+  for (size_t c = 0; c < program_.chunks.size(); ++c) {
+    const model::ChunkInterface& chunk = program_.chunks[c];
+    for (int buffer = 0; buffer < options_.actions.buffers[c]; ++buffer) {
+      TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, buffer));
+      TROUPE_RETURN_IF_ERROR(WaitSend(chunk.input_gradient, buffer));
     }
   }
   return OkStatus();

@@ -154,11 +154,11 @@ class Executor {
   Status RunActions(const SampleBatch* batch, bool reduces);
   Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
                    const kernels::RunOptions& run);
-  Status Receive(const RankAction& action, model::ValueId value, Communicator* edge);
-  // Of the receive that the action's F posted.
-  Status WaitGradient(const RankAction& action);
+  Status Receive(const RankAction& action, model::ValueId value, Communicator& edge);
+  // Of a boundary value; nothing where the chunk has none.
+  Status WaitSend(model::ValueId value, int buffer);
+  // Of all values.
   Status WaitSends();
-  CollectiveHandle& SendOf(const RankAction& action, EdgeDirection direction);
   Status ZeroLossTotals();
   Status WriteScalars(int64_t step, double learning_rate);
   // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
@@ -175,10 +175,7 @@ class Executor {
   StepTrace* trace_ = nullptr;
   std::optional<Communicators> communicators_;
   std::unique_ptr<kernels::Executable> executable_;
-  std::unique_ptr<BatchReader> reader_;                          // null on ranks that need no rows
-  std::vector<std::vector<CollectiveHandle>> activation_sends_;  // [chunk index][buffer]
-  std::vector<std::vector<CollectiveHandle>> gradient_sends_;
-  std::vector<std::vector<CollectiveHandle>> gradient_receives_;  // those that an F has posted
+  std::unique_ptr<BatchReader> reader_;  // null on ranks that need no rows
   ChunkInputs inputs_;
   // This data rank's samples, those beyond the last one with weight 0.
   std::optional<SampleBatch> validation_batch_;

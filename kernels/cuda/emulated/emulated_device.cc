@@ -1,6 +1,7 @@
 #include "kernels/cuda/emulated/emulated_device.h"
 
-#include <array>
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -13,6 +14,8 @@ namespace troupe::kernels::cuda::emulator {
 namespace {
 
 constexpr size_t kAlignment = 256;
+// A wait for other ranks where nothing else is left to do: short, for it is a wait for one operation of several.
+constexpr auto kNap = std::chrono::microseconds(200);
 
 }  // namespace
 
@@ -29,12 +32,31 @@ StatusOr<DeviceMemory> EmulatedDevice::Allocate(int64_t bytes) {
 }
 
 Status EmulatedDevice::Add(Work work) {
-  (capturing_ ? captured_ : pending_).push_back(std::move(work));
+  if (capturing_) {
+    captured_.push_back(std::move(work));
+  } else {
+    Append(std::move(work), &pending_);
+  }
   return OkStatus();
+}
+
+void EmulatedDevice::Append(Work work, Queues* queues) {
+  const auto stream = static_cast<size_t>(work.stream);
+  if (queues->size() <= stream) queues->resize(stream + 1);
+  (*queues)[stream].works.push_back(std::move(work));
 }
 
 Status EmulatedDevice::Enqueue(std::string name, std::function<Status()> what, Stream stream) {
   return Add({.stream = stream, .name = std::move(name), .run = std::move(what)});
+}
+
+Status EmulatedDevice::EnqueueOperation(std::string name, BeginOperation begin, Duration patience,
+                                        Stream stream) {
+  return Add({.stream = stream,
+              .name = std::move(name),
+              .run = nullptr,
+              .begin = std::move(begin),
+              .patience = patience});
 }
 
 Status EmulatedDevice::Launch(const KernelLaunch& launch, Stream stream) {
@@ -71,6 +93,11 @@ Status EmulatedDevice::Clear(void* to, int64_t bytes, Stream stream) {
                  stream);
 }
 
+StatusOr<Stream> EmulatedDevice::MakeStream() {
+  if (streams_ > UINT8_MAX) return ResourceExhausted("the device has {} streams", streams_);
+  return static_cast<Stream>(streams_++);
+}
+
 StatusOr<Event> EmulatedDevice::MakeEvent() {
   events_.emplace_back();
   return static_cast<Event>(events_.size() - 1);
@@ -80,6 +107,7 @@ Status EmulatedDevice::Record(Event event, Stream stream) {
   return Add({.stream = stream,
               .name = fmt::format("record event={}", event),
               .run = nullptr,
+              .begin = nullptr,
               .event = event,
               .version = ++events_[static_cast<size_t>(event)].recorded});
 }
@@ -88,85 +116,76 @@ Status EmulatedDevice::WaitFor(Event event, Stream stream) {
   return Add({.stream = stream,
               .name = fmt::format("wait event={}", event),
               .run = nullptr,
+              .begin = nullptr,
               .event = event,
               .version = events_[static_cast<size_t>(event)].recorded,
               .waits = true});
-}
-
-Status EmulatedDevice::BeginCapture() {
-  if (capturing_) return Internal("a capture is under way");
-  capturing_ = true;
-  captured_.clear();
-  return OkStatus();
-}
-
-StatusOr<Graph> EmulatedDevice::EndCapture() {
-  if (!capturing_) return Internal("no capture is under way");
-  capturing_ = false;
-  graphs_.push_back(std::exchange(captured_, {}));
-  return static_cast<Graph>(graphs_.size() - 1);
-}
-
-Status EmulatedDevice::LaunchGraph(Graph graph) {
-  ++graph_launches_;
-  return Enqueue(fmt::format("graph {}", graph),
-                 [this, graph] {
-                   // Events within a graph are its own: none is over when it begins.
-                   Works works = graphs_[static_cast<size_t>(graph)];
-                   for (const Work& work : works) {
-                     if (work.event >= 0) events_[static_cast<size_t>(work.event)].over = 0;
-                   }
-                   return RunAll(std::move(works));
-                 },
-                 Stream::kCompute);
 }
 
 Status EmulatedDevice::Finish(Event event) {
   const EventState& state = events_[static_cast<size_t>(event)];
   if (state.over >= state.recorded) return OkStatus();
   ++host_waits_;
-  return RunAll(std::exchange(pending_, {}));
+  return RunUntil(event, &pending_);
 }
 
-Status EmulatedDevice::RunAll(Works works) {
-  std::array<std::deque<Work>, kStreams> streams;
-  for (Work& work : works) streams[static_cast<size_t>(work.stream)].push_back(std::move(work));
-  const auto step = [&](std::deque<Work>& stream) -> StatusOr<bool> {
-    if (stream.empty()) return false;
-    Work& work = stream.front();
-    if (work.event >= 0) {
-      int64_t& over = events_[static_cast<size_t>(work.event)].over;
-      if (work.waits && over < work.version) return false;
-      if (!work.waits) over = work.version;
-    } else if (Status status = work.run(); !status.ok()) {
-      return Annotate(status, work.name);
+StatusOr<bool> EmulatedDevice::Step(Queue* queue) {
+  if (queue->works.empty()) return false;
+  Work& work = queue->works.front();
+  if (work.event >= 0) {
+    int64_t& over = events_[static_cast<size_t>(work.event)].over;
+    if (work.waits && over < work.version) return false;
+    if (!work.waits) over = work.version;
+  } else if (work.begin) {
+    if (!queue->under_way) {
+      TROUPE_ASSIGN_OR_RETURN(queue->under_way, work.begin());
+      queue->under_way->Wait(SystemClock().Now() + work.patience).IgnoreError();
     }
-    stream.pop_front();
-    return true;
-  };
-  while (true) {
-    bool any = false;
-    for (int i = 0; i < kStreams && !any; ++i) {
-      const int stream = order_ == StreamOrder::kComputeFirst ? i : kStreams - 1 - i;
-      TROUPE_ASSIGN_OR_RETURN(any, step(streams[static_cast<size_t>(stream)]));
-    }
-    if (any) continue;
-    for (const std::deque<Work>& stream : streams) {
-      if (!stream.empty()) {
-        return Internal("the {} stream waits for ever: {}", Name(stream.front().stream),
-                        stream.front().name);
+    if (!queue->under_way->Test()) return false;
+    const Status status = queue->under_way->Wait();
+    queue->under_way.reset();
+    if (!status.ok()) return Annotate(status, work.name);
+  } else if (Status status = work.run(); !status.ok()) {
+    return Annotate(status, work.name);
+  }
+  queue->works.pop_front();
+  return true;
+}
+
+StatusOr<bool> EmulatedDevice::StepAny(Queues* queues) {
+  const size_t streams = queues->size();
+  for (size_t i = 0; i < streams; ++i) {
+    const size_t stream = order_ == StreamOrder::kComputeFirst ? i : streams - 1 - i;
+    TROUPE_ASSIGN_OR_RETURN(const bool any, Step(&(*queues)[stream]));
+    if (any) return true;
+  }
+  return false;
+}
+
+Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
+  const EventState* const wanted = event == kNoEvent ? nullptr : &events_[static_cast<size_t>(event)];
+  while (wanted == nullptr || wanted->over < wanted->recorded) {
+    const StatusOr<bool> any = StepAny(queues);
+    if (!any.ok()) {
+      for (Queue& queue : *queues) {
+        if (queue.under_way) left_.push_back(std::move(*queue.under_way));
       }
+      queues->clear();
+      return any.status();
     }
-    return OkStatus();
+    if (*any) continue;
+    // Nothing to do before an operation ends; which of them will is not known.
+    const auto under_way = std::ranges::find_if(*queues, [](const Queue& q) { return q.under_way.has_value(); });
+    if (under_way != queues->end()) {
+      under_way->under_way->Wait(SystemClock().Now() + kNap).IgnoreError();
+      continue;
+    }
+    const auto stuck = std::ranges::find_if(*queues, [](const Queue& q) { return !q.works.empty(); });
+    if (stuck == queues->end()) return OkStatus();
+    const Work& work = stuck->works.front();
+    return Internal("the {} stream waits for ever: {}", Name(work.stream), work.name);
   }
-}
-
-std::string EmulatedDevice::ToText(Graph graph) const {
-  std::string text;
-  for (const Work& work : graphs_[static_cast<size_t>(graph)]) {
-    text += fmt::format("{} {}\n", Name(work.stream), work.name);
-  }
-  return text;
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::cuda::emulator

@@ -1,6 +1,8 @@
 #include "kernels/cuda/emulated/host_collectives.h"
 
+#include <chrono>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -8,6 +10,8 @@
 
 namespace troupe::kernels::cuda::emulator {
 namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(20);
 
 std::optional<Reduction> ReductionOf(ElementType type, DeviceReduction reduction) {
   if (reduction == DeviceReduction::kMax) {
@@ -33,15 +37,16 @@ std::vector<size_t> Copy(std::span<const size_t> sizes) { return {sizes.begin(),
 
 }  // namespace
 
-Status HostCollectives::Enqueue(std::string_view name, size_t bytes, std::function<Status()> what,
-                                DeviceStream stream) {
+Status HostCollectives::Enqueue(std::string_view name, size_t bytes, Duration patience,
+                                std::function<CollectiveHandle()> begin, DeviceStream stream) {
   if (aborted_.load()) return Unavailable("{}: {} is aborted", name, host_.name());
-  return device_.Enqueue(
+  return device_.EnqueueOperation(
       fmt::format("{} group={} bytes={}", name, host_.name(), bytes),
-      [this, what = std::move(what)] {
-        return aborted_.load() ? Unavailable("{} is aborted", host_.name()) : what();
+      [this, begin = std::move(begin)]() -> StatusOr<CollectiveHandle> {
+        if (aborted_.load()) return Unavailable("{} is aborted", host_.name());
+        return begin();
       },
-      static_cast<Stream>(stream));
+      patience, static_cast<Stream>(stream));
 }
 
 Status HostCollectives::AllReduce(const void* input, void* output, size_t count, ElementType type,
@@ -50,10 +55,10 @@ Status HostCollectives::AllReduce(const void* input, void* output, size_t count,
   if (!combine) return InvalidArgument("no such reduction of elements of {} bytes", SizeOf(type));
   const size_t bytes = count * SizeOf(type);
   return Enqueue(
-      "all_reduce", bytes,
+      "all_reduce", bytes, kPatience,
       [=, this] {
         if (input != output) std::memcpy(output, input, bytes);
-        return host_.AllReduce(output, count, *combine, purpose);
+        return host_.StartAllReduce(output, count, *combine, purpose);
       },
       stream);
 }
@@ -64,12 +69,12 @@ Status HostCollectives::ReduceScatter(const void* input, void* output,
   const Reduction sum = *ReductionOf(type, DeviceReduction::kSum);
   const size_t bytes = Total(counts) * SizeOf(type);
   return Enqueue(
-      "reduce_scatter", bytes,
-      [=, this, counts = Copy(counts)] {
-        // The host's uses its data up.
+      "reduce_scatter", bytes, kPatience,
+      // The host's uses its data up, and has them until it is over.
+      [=, this, counts = Copy(counts), data = std::make_shared<std::vector<std::byte>>()] {
         const auto* const begin = static_cast<const std::byte*>(input);
-        std::vector<std::byte> data(begin, begin + bytes);
-        return host_.ReduceScatter(data.data(), output, counts, sum, purpose);
+        data->assign(begin, begin + bytes);
+        return host_.StartReduceScatter(data->data(), output, counts, sum, purpose);
       },
       stream);
 }
@@ -77,8 +82,8 @@ Status HostCollectives::ReduceScatter(const void* input, void* output,
 Status HostCollectives::AllGather(const void* input, void* output, std::span<const size_t> bytes,
                                   Purpose purpose, DeviceStream stream) {
   return Enqueue(
-      "all_gather", Total(bytes),
-      [=, this, bytes = Copy(bytes)] { return host_.AllGather(input, output, bytes, purpose); },
+      "all_gather", Total(bytes), kPatience,
+      [=, this, bytes = Copy(bytes)] { return host_.StartAllGather(input, output, bytes, purpose); },
       stream);
 }
 
@@ -87,22 +92,23 @@ Status HostCollectives::AllToAll(const void* input, void* output,
                                  std::span<const size_t> receive_bytes, Purpose purpose,
                                  DeviceStream stream) {
   return Enqueue(
-      "all_to_all", Total(send_bytes),
+      "all_to_all", Total(send_bytes), kPatience,
       [=, this, send = Copy(send_bytes), receive = Copy(receive_bytes)] {
-        return host_.AllToAll(input, output, send, receive, purpose);
+        return host_.StartAllToAll(input, output, send, receive, purpose);
       },
       stream);
 }
 
 Status HostCollectives::Send(const void* data, size_t bytes, int to, Purpose purpose,
                              DeviceStream stream) {
-  return Enqueue("send", bytes, [=, this] { return host_.Send(data, bytes, to, purpose); }, stream);
+  return Enqueue("send", bytes, Duration::zero(),
+                 [=, this] { return host_.StartSend(data, bytes, to, purpose); }, stream);
 }
 
 Status HostCollectives::Receive(void* data, size_t bytes, int from, Purpose purpose,
                                 DeviceStream stream) {
-  return Enqueue("receive", bytes,
-                 [=, this] { return host_.Receive(data, bytes, from, purpose); }, stream);
+  return Enqueue("receive", bytes, Duration::zero(),
+                 [=, this] { return host_.StartReceive(data, bytes, from, purpose); }, stream);
 }
 
 }  // namespace troupe::kernels::cuda::emulator

@@ -12,8 +12,9 @@
 
 namespace troupe::kernels::cuda::emulator {
 
-// Whoever waits for the device carries out its operations, one after the other. An operation that is under way ends with
-// the host's network, not with Abort.
+// An operation begins when whoever waits for the device comes to it, and other streams go on beside it; beside those that
+// all ranks join in after a while alone, so that what they overtake is seldom a matter of chance. An operation that is under
+// way ends with the host's network, not with Abort.
 class HostCollectives : public DeviceCommunicator {
  public:
   // Both outlive this, and this what is on the device's streams.
@@ -38,8 +39,8 @@ class HostCollectives : public DeviceCommunicator {
   void Abort() override { aborted_.store(true); }
 
  private:
-  Status Enqueue(std::string_view name, size_t bytes, std::function<Status()> what,
-                 DeviceStream stream);
+  Status Enqueue(std::string_view name, size_t bytes, Duration patience,
+                 std::function<CollectiveHandle()> begin, DeviceStream stream);
 
   EmulatedDevice& device_;
   Communicator& host_;

@@ -1,0 +1,74 @@
+// The directed edges by which a rank's device sends boundary values to the devices of neighbouring stages and receives
+// theirs.
+//
+// An edge has a stream of its own, since one may stand until the other rank's comes to the same transfer: what stands
+// holds up that edge alone. Events put transfers in order with the compute stream, which waits where WaitSend and Receive
+// say; the host waits nowhere. Thread-safety: that of the device.
+#ifndef TROUPE_KERNELS_CUDA_PIPELINE_EDGES_H_
+#define TROUPE_KERNELS_CUDA_PIPELINE_EDGES_H_
+
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "base/status.h"
+#include "collective/communicator.h"
+#include "collective/device_communicator.h"
+#include "kernels/cuda/device.h"
+#include "model/program/memory_plan.h"
+#include "model/program/program.h"
+
+namespace troupe::kernels::cuda {
+
+class PipelineEdges {
+ public:
+  // A value in one of its buffers, and where that is.
+  struct Boundary {
+    model::ValueId value;
+    int buffer;
+    void* address;
+    size_t bytes;
+  };
+
+  // `device` outlives this.
+  explicit PipelineEdges(Device& device) : device_(device) {}
+
+  // Makes the events of all boundary values, so that transfers make nothing.
+  Status Prepare(const model::Program& program, const model::MemoryPlan& plan);
+  // `communicator`, the device's twin of `edge`, outlives this.
+  Status Add(Communicator& edge, DeviceCommunicator& communicator);
+
+  // Nothing is under way: what is put onto the compute stream next is not that which was put there last.
+  void Restart();
+
+  // As of Executable. INTERNAL where a value is sent or posted that is under way, or by an edge that was not added.
+  Status Send(const Boundary& boundary, Communicator& edge);
+  Status WaitSend(model::ValueId value, int buffer);
+  Status PostReceive(const Boundary& boundary, Communicator& edge);
+  Status Receive(const Boundary& boundary, Communicator& edge);
+
+ private:
+  struct Edge {
+    DeviceCommunicator* communicator;
+    Stream stream;
+    Event ready;  // the compute stream's work that a transfer comes after
+  };
+  struct Transfer {
+    Event over;
+    bool under_way = false;  // the compute stream has not waited for it
+  };
+
+  // Puts what `move` does onto the edge's stream, after what is on the compute stream so far.
+  template <typename Move>
+  Status Begin(const Boundary& boundary, Communicator& edge, const Move& move);
+  // Makes the compute stream wait for it.
+  Status End(Transfer* transfer);
+
+  Device& device_;
+  std::map<Communicator*, Edge> edges_;
+  std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // of a value in a buffer
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_PIPELINE_EDGES_H_
