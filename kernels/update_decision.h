@@ -4,9 +4,11 @@
 #define TROUPE_KERNELS_UPDATE_DECISION_H_
 
 #include <cmath>
+#include <cstdint>
 
 #include "kernels/anywhere.h"
 #include "model/program/control_word.h"
+#include "model/program/router_attributes.h"
 
 namespace troupe::kernels {
 
@@ -23,6 +25,14 @@ TROUPE_ANYWHERE inline void AddTotals(int rank, const double* totals, double* co
   control[model::kLaneLoss] += totals[0];
   control[model::kLaneWeight] += totals[1];
   if (!std::isfinite(totals[0]) || !std::isfinite(totals[1])) MarkNonfinite(rank, control);
+}
+
+// Adds what `totals` d[kRouterLanes + experts] of a router have counted to the lanes of choices of experts.
+TROUPE_ANYWHERE inline void AddRouted(const double* totals, int64_t experts, double* control) {
+  control[model::kLaneDropped] += totals[model::kRouterDropped];
+  for (int64_t e = 0; e < experts; ++e) {
+    control[model::kLaneRouted] += totals[model::kRouterLanes + e];
+  }
 }
 
 // Adds a sum of squares of this rank's gradients to its lane.

@@ -296,6 +296,15 @@ class StageBuilder {
                                 .inputs = {program.control_word, program.loss_totals},
                                 .outputs = {program.control_word}});
     }
+    Op routed = {.kind = OpKind::kControlRouted,
+                 .inputs = {program.control_word},
+                 .outputs = {program.control_word}};
+    for (const ValueId totals : program.router_totals) {
+      // As above, where tensor ranks have the same rows.
+      const bool counted_once = program.value(totals).placement[Axis::kTensor] == Replicated();
+      if (!counted_once || at[Axis::kTensor] == 0) routed.inputs.push_back(totals);
+    }
+    if (routed.inputs.size() > 1) program.update.push_back(std::move(routed));
     Op squares = {.kind = OpKind::kSumOfSquares,
                   .attributes = rank,
                   .inputs = {program.control_word},

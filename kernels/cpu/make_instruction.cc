@@ -230,6 +230,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kCombineGrad:
       return OnKernel(arguments.CombineGrad(), kernels_.combine_grad[column], threads);
     case OpKind::kControlTotals:
+    case OpKind::kControlRouted:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:
     case OpKind::kAdamW:
@@ -270,6 +271,14 @@ std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {
   if (op.kind == OpKind::kControlTotals) {
     return MakeControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
                              reinterpret_cast<const double*>(Address(op.inputs[1], 0)), control);
+  }
+  if (op.kind == OpKind::kControlRouted) {
+    std::vector<RouterTotals> totals;
+    for (size_t i = 1; i < op.inputs.size(); ++i) {
+      totals.push_back({reinterpret_cast<const double*>(Address(op.inputs[i], 0)),
+                        Extent(op.inputs[i], 0) - model::kRouterLanes});
+    }
+    return MakeControlRouted(std::move(totals), control);
   }
   if (op.kind == OpKind::kSumOfSquares) {
     std::vector<FloatRange> gradients;

@@ -24,6 +24,20 @@ class ControlTotals : public Instruction {
   double* const control_;
 };
 
+class ControlRouted : public Instruction {
+ public:
+  ControlRouted(std::vector<RouterTotals> totals, double* control)
+      : totals_(std::move(totals)), control_(control) {}
+  Status Run(const RunOptions&) override {
+    for (const RouterTotals& totals : totals_) AddRouted(totals.lanes, totals.experts, control_);
+    return OkStatus();
+  }
+
+ private:
+  const std::vector<RouterTotals> totals_;
+  double* const control_;
+};
+
 class SumOfSquares : public Instruction {
  public:
   SumOfSquares(int rank, std::vector<FloatRange> gradients, double* partial, double* control,
@@ -117,6 +131,10 @@ class AdamW : public Instruction {
 
 std::unique_ptr<Instruction> MakeControlTotals(int rank, const double* totals, double* control) {
   return std::make_unique<ControlTotals>(rank, totals, control);
+}
+
+std::unique_ptr<Instruction> MakeControlRouted(std::vector<RouterTotals> totals, double* control) {
+  return std::make_unique<ControlRouted>(std::move(totals), control);
 }
 
 std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> gradients,

@@ -15,6 +15,13 @@ namespace troupe::kernels::cpu {
 // control: d[kControlLanes]; totals: d[2].
 std::unique_ptr<Instruction> MakeControlTotals(int rank, const double* totals, double* control);
 
+// What a router has counted.
+struct RouterTotals {
+  const double* lanes;  // d[kRouterLanes + experts]
+  int64_t experts;
+};
+std::unique_ptr<Instruction> MakeControlRouted(std::vector<RouterTotals> totals, double* control);
+
 struct FloatRange {
   const float* data;
   int64_t count;

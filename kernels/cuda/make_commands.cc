@@ -170,6 +170,9 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       return launch(ControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
                                   reinterpret_cast<const double*>(in(1)),
                                   reinterpret_cast<double*>(in(0))));
+    case OpKind::kControlRouted:
+      AddControlRouted(commands, op);
+      return OkStatus();
     case OpKind::kSumOfSquares:
       AddSumOfSquares(commands, op);
       return OkStatus();
@@ -211,6 +214,17 @@ StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const Op& op, const Prod
     if (found->second == nullptr) fallbacks_.push_back(OperationName(program_, op) + ": own kernel");
   }
   return found->second.get();
+}
+
+void Preparation::AddControlRouted(Commands* commands, const Op& op) {
+  std::vector<RouterTotals> totals;
+  for (size_t i = 1; i < op.inputs.size(); ++i) {
+    totals.push_back({reinterpret_cast<const double*>(Address(op.inputs[i], 0)),
+                      program_.value(op.inputs[i]).dims[0].local - model::kRouterLanes});
+  }
+  commands->emplace_back(Stream::kCompute,
+                         ControlRouted(Table(totals), static_cast<int64_t>(totals.size()),
+                                       reinterpret_cast<double*>(Address(op.inputs[0], 0))));
 }
 
 void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {

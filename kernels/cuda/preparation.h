@@ -111,6 +111,7 @@ class Preparation {
   };
   StatusOr<HostCounts*> HostCountsOf(const model::Op& op, int64_t count);
   Status AddControlReduce(Commands* commands, const model::Op& op);
+  void AddControlRouted(Commands* commands, const model::Op& op);
   void AddSumOfSquares(Commands* commands, const model::Op& op);
   void AddAdamW(Commands* commands, const model::Op& op);
   int64_t Extent(model::ValueId value, size_t dim) const {

@@ -32,6 +32,33 @@ TROUPE_DEVICE double BlockSum64(double value, double* shared) {
   return shared[0];
 }
 
+struct RoutedArgs {
+  const RouterTotals* totals;
+  int64_t count;
+  double* control;
+};
+
+TROUPE_KERNEL void ControlRoutedKernel(RoutedArgs args) {
+  TROUPE_SHARED double routed_of[kThreads];
+  TROUPE_SHARED double dropped_of[kThreads];
+  double routed = 0, dropped = 0;
+  for (int64_t i = 0; i < args.count; ++i) {
+    const RouterTotals totals = args.totals[i];
+    for (int64_t e = ThreadIndex(); e < totals.experts; e += kThreads) {
+      routed += totals.lanes[model::kRouterLanes + e];
+    }
+  }
+  for (int64_t i = ThreadIndex(); i < args.count; i += kThreads) {
+    dropped += args.totals[i].lanes[model::kRouterDropped];
+  }
+  routed = BlockSum64(routed, routed_of);
+  dropped = BlockSum64(dropped, dropped_of);
+  if (ThreadIndex() == 0) {
+    args.control[model::kLaneRouted] += routed;
+    args.control[model::kLaneDropped] += dropped;
+  }
+}
+
 TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
   TROUPE_SHARED double shared[kThreads];
   const UpdatePart part = args.parts[BlockIndex().x];
@@ -132,6 +159,11 @@ std::vector<UpdatePart> UpdateParts(std::span<const int64_t> counts) {
 
 KernelLaunch ControlTotals(int rank, const double* totals, double* control) {
   return MakeLaunch("control_totals", &ControlTotalsKernel, {}, TotalsArgs{totals, control, rank});
+}
+
+KernelLaunch ControlRouted(const RouterTotals* totals, int64_t count, double* control) {
+  return MakeLaunch("control_routed", &ControlRoutedKernel, BlocksOf(1),
+                    RoutedArgs{totals, count, control});
 }
 
 KernelLaunch SumOfSquares(const SumOfSquaresTensors& args) {

@@ -38,6 +38,14 @@ struct AdamWTensor {
 // control: d[kControlLanes]; totals: d[2].
 KernelLaunch ControlTotals(int rank, const double* totals, double* control);
 
+// What a router has counted.
+struct RouterTotals {
+  const double* lanes;  // d[kRouterLanes + experts]
+  int64_t experts;
+};
+// totals: RouterTotals[count] on the device. Counts are whole numbers: the order of sums does not matter.
+KernelLaunch ControlRouted(const RouterTotals* totals, int64_t count, double* control);
+
 // All pointers are the device's.
 struct SumOfSquaresTensors {
   const GradientTensor* tensors;

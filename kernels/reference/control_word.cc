@@ -10,6 +10,13 @@ void ControlTotals(const Operation& operation) {
             operation.inputs[0]);
 }
 
+void ControlRouted(const Operation& operation) {
+  for (size_t i = 1; i < operation.inputs.size(); ++i) {
+    AddRouted(operation.inputs[i], operation.Extent(i, 0) - model::kRouterLanes,
+              operation.inputs[0]);
+  }
+}
+
 Status ControlReduce(const Operation& operation) {
   return ReduceControlWord(operation.communicator, operation.inputs[0]);
 }

@@ -98,6 +98,7 @@ Status AllToAll(const Operation& operation);
 Status GatherRouted(const Operation& operation);
 Status ScatterRouted(const Operation& operation);
 void ControlTotals(const Operation& operation);
+void ControlRouted(const Operation& operation);
 void SumOfSquares(const Operation& operation);
 Status ControlReduce(const Operation& operation);
 void AdamW(const Operation& operation);

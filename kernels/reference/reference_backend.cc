@@ -177,6 +177,9 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kControlTotals:
       r::ControlTotals(operation);
       return OkStatus();
+    case OpKind::kControlRouted:
+      r::ControlRouted(operation);
+      return OkStatus();
     case OpKind::kSumOfSquares:
       r::SumOfSquares(operation);
       return OkStatus();

@@ -40,6 +40,7 @@ OpRules WaitRules();
 OpRules AccumulateRules();
 OpRules CastRules();
 OpRules ControlTotalsRules();
+OpRules ControlRoutedRules();
 OpRules SumOfSquaresRules();
 OpRules ControlReduceRules();
 OpRules AdamWRules();

@@ -41,6 +41,7 @@ const OpRules& RulesOf(OpKind kind) {
                                                           AccumulateRules(),
                                                           CastRules(),
                                                           ControlTotalsRules(),
+                                                          ControlRoutedRules(),
                                                           SumOfSquaresRules(),
                                                           ControlReduceRules(),
                                                           AdamWRules(),

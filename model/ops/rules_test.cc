@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "model/program/control_word.h"
+
 namespace troupe::model {
 namespace {
 
@@ -436,6 +438,31 @@ TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   whole.placement[Axis::kContext] = Replicated();
   const std::vector<const Value*> inputs = {&whole};
   EXPECT_FALSE(RulesOf(OpKind::kShift).infer(mesh, onward, inputs).ok());
+}
+
+TEST(PlacementRuleTest, ChoicesAreCountedBeforeTheControlWordIsReducedAndOnlyOfExperts) {
+  MeshView mesh;
+  Value control, totals;
+  control.dtype = totals.dtype = DType::kFloat64;
+  control.dims = {{"lanes", kControlLanes, kControlLanes}};
+  for (int a = 1; a < kNumAxes; ++a) control.placement.axes[a] = PartialSum();
+  totals.dims = {{"totals", kRouterLanes + 4, kRouterLanes + 4}};
+  const auto infer = [&](const Value& word, const Value& of) {
+    const std::vector<const Value*> inputs = {&word, &of};
+    return RulesOf(OpKind::kControlRouted).infer(mesh, NoAttributes(), inputs);
+  };
+  const auto types = infer(control, totals);
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0].placement, control.placement);
+  Value reduced = control;
+  reduced.placement = {};
+  EXPECT_FALSE(infer(reduced, totals).ok());
+  Value none = totals;
+  none.dims = {{"totals", kRouterLanes, kRouterLanes}};
+  EXPECT_FALSE(infer(control, none).ok());
+  Value wrong = totals;
+  wrong.dtype = DType::kFloat32;
+  EXPECT_FALSE(infer(control, wrong).ok());
 }
 
 TEST(PlacementRuleTest, OfDropoutKnowsWhichRowsOfWhichSamplesAreHere) {

@@ -1,5 +1,5 @@
-// The operations of Update: kControlTotals, kSumOfSquares, kControlReduce, kAdamW. The control word
-// is Partial on every axis until control_reduce; AdamW demands the reduced word and gradients that
+// The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kAdamW. The
+// control word is Partial on every axis until control_reduce; AdamW demands the reduced word and gradients that
 // are Partial nowhere.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
@@ -42,6 +42,18 @@ StatusOr<std::vector<ValueType>> InferTotals(const MeshView& mesh, const Attribu
   return std::vector<ValueType>{TypeOf(*in[0])};
 }
 
+StatusOr<std::vector<ValueType>> InferRouted(const MeshView& mesh, const Attributes& attributes,
+                                             Inputs in) {
+  TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], PartialSum()));
+  for (const Value* totals : in.subspan(1)) {
+    TROUPE_RETURN_IF_ERROR(ExpectType(*totals, DType::kFloat64, 1));
+    if (totals->dims[0].local > kRouterLanes) continue;
+    return InvalidArgument("input {} has {} lanes: none of experts", totals->name,
+                           totals->dims[0].local);
+  }
+  return std::vector<ValueType>{TypeOf(*in[0])};
+}
+
 StatusOr<std::vector<ValueType>> InferSumOfSquares(const MeshView& mesh,
                                                    const Attributes& attributes, Inputs in) {
   TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], PartialSum()));
@@ -71,6 +83,7 @@ StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attribut
 }  // namespace
 
 OpRules ControlTotalsRules() { return {.infer = InferTotals, .in_place_input = 0}; }
+OpRules ControlRoutedRules() { return {.infer = InferRouted, .in_place_input = 0}; }
 OpRules SumOfSquaresRules() { return {.infer = InferSumOfSquares, .in_place_input = 0}; }
 OpRules ControlReduceRules() { return {.infer = InferControlReduce, .in_place_input = 0}; }
 OpRules AdamWRules() { return {.infer = InferAdamW}; }

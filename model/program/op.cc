@@ -37,6 +37,7 @@ const char* Name(OpKind kind) {
                                                       "accumulate",
                                                       "cast",
                                                       "control_totals",
+                                                      "control_routed",
                                                       "sum_of_squares",
                                                       "control_reduce",
                                                       "adamw",

@@ -77,6 +77,8 @@
 // kCast                   x f                                           y bf16 (compute copies)
 // kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
 //                                                                       not finite: lane nonfinite = 1 + rank
+// kControlRouted          control d[lanes], totals d[3+E]… of routers   the same control: lane dropped += their dropped, lane
+//                                                                       routed += their choices of all experts
 // kSumOfSquares           control d[lanes], gradients f…                the same control: lane sum_of_squares += Σ g² (in
 //                                                                       d, fixed order); not finite: as above
 // kControlReduce          control d[lanes]                              the same, reduced over all ranks (purpose control)
@@ -151,13 +153,13 @@ enum class OpKind : uint8_t {
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSplitHeads, kJoinHeads, kShift, kAttentionPart, kAttentionPartGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
   kWait, kAccumulate, kCast,
-  kControlTotals, kSumOfSquares, kControlReduce, kAdamW,
+  kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
   kDropout, kRelayout,
 };
-inline constexpr int kNumOpKinds = 59;
+inline constexpr int kNumOpKinds = 60;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.

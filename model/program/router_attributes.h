@@ -31,6 +31,8 @@ struct RouterAttributes {
 inline constexpr int64_t kMaxExperts = 1024;
 // Lanes of a router's totals before those of the experts.
 inline constexpr int kRouterLanes = 3;
+// That of the choices beyond a capacity.
+inline constexpr int kRouterDropped = 2;
 
 }  // namespace troupe::model
 

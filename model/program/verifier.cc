@@ -207,7 +207,8 @@ class StepChecker {
 
   Status Write(const Op& op, int output_index) {
     const ValueId output = op.outputs[output_index];
-    const bool in_update = op.kind == OpKind::kControlTotals || op.kind == OpKind::kSumOfSquares;
+    const bool in_update = op.kind == OpKind::kControlTotals ||
+                           op.kind == OpKind::kControlRouted || op.kind == OpKind::kSumOfSquares;
     if (RulesOf(op.kind).accumulated_output == output_index) {
       std::vector<const Op*>& writers = writers_[output];
       for (const Op* other : writers) {

@@ -154,8 +154,8 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
 
   if (before_update) TROUPE_RETURN_IF_ERROR(before_update(inputs));
 
-  // The lanes of loss, weight and sum of squares are the program's own to fill (control_totals,
-  // sum_of_squares).
+  // The lanes of loss, weight, choices of experts and sum of squares are the program's own to fill
+  // (control_totals, control_routed, sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
   if (counts_samples()) {
     const std::span<const float> weights = batch->Float32s(channels::kWeights);
@@ -164,7 +164,6 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
     control[model::kLanePairs] = SeenPairs(batch->Int32s(channels::kDocuments), batch->samples(),
                                            options_.batch.sequence_length);
   }
-  TROUPE_RETURN_IF_ERROR(CountRouted(program_, *executable_, &router_lanes_, control));
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
   control[model::kLaneTicketEnd] = static_cast<double>(inputs.ticket_end);
   control[model::kLaneRequestAttempt] = static_cast<double>(inputs.request_attempt);

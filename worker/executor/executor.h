@@ -180,7 +180,7 @@ class Executor {
   // This data rank's samples, those beyond the last one with weight 0.
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  std::vector<double> router_lanes_;  // working memory of CountRouted
+  std::vector<double> router_lanes_;  // working memory of ReadExpertLoad
   int64_t applied_step_ = 0;
 };
 

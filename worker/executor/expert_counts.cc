@@ -15,23 +15,6 @@ Status ReadTotals(const model::Program& program, kernels::Executable& executable
 
 }  // namespace
 
-Status CountRouted(const model::Program& program, kernels::Executable& executable,
-                   std::vector<double>* lanes, std::span<double> control) {
-  for (const model::ValueId totals : program.router_totals) {
-    // Equal on all tensor ranks where these have the same rows.
-    if (program.value(totals).placement[Axis::kTensor] == model::Replicated() &&
-        program.mesh.coordinates[Axis::kTensor] != 0) {
-      continue;
-    }
-    TROUPE_RETURN_IF_ERROR(ReadTotals(program, executable, totals, lanes));
-    control[model::kLaneDropped] += (*lanes)[2];
-    for (size_t e = model::kRouterLanes; e < lanes->size(); ++e) {
-      control[model::kLaneRouted] += (*lanes)[e];
-    }
-  }
-  return OkStatus();
-}
-
 Status ReadExpertLoad(const model::Program& program, kernels::Executable& executable,
                       std::vector<double>* lanes, std::vector<double>* load) {
   for (int a = 0; a < model::kNumAxes; ++a) {

@@ -2,7 +2,6 @@
 #ifndef TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 #define TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 
-#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -11,13 +10,9 @@
 
 namespace troupe {
 
-// Adds this rank's choices of experts to the lanes of `control` that count them, so that all ranks
-// together count each once. `lanes` is working memory. REQUIRES: before Update.
-Status CountRouted(const model::Program& program, kernels::Executable& executable,
-                   std::vector<double>* lanes, std::span<double> control);
-
 // On the first rank of a pipe stage: choices of each expert in the stage's blocks E over all ranks,
-// added to `load`, which is resized; on others nothing. REQUIRES: after Update.
+// added to `load`, which is resized; on others nothing. `lanes` is working memory. REQUIRES: after
+// Update.
 Status ReadExpertLoad(const model::Program& program, kernels::Executable& executable,
                       std::vector<double>* lanes, std::vector<double>* load);
 
