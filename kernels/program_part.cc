@@ -107,6 +107,7 @@ bool IsOfOneRank(model::OpKind kind) {
     case model::OpKind::kWait:
     case model::OpKind::kControlReduce:
     case model::OpKind::kControlTotals:
+    case model::OpKind::kControlRouted:
       return false;
     default:
       return true;

@@ -472,15 +472,7 @@ class Validator {
     Positive("fault_tolerance.hang_seconds", faults.hang_seconds());
   }
 
-  void Devices() {
-    Word("devices", spec_.devices(), {"cpu", "cuda"}, {"xla"});
-    if (spec_.devices() != "cuda") return;
-    const int pipe = spec_.parallelism().pipeline_parallel_degree();
-    if (pipe > 1) {
-      violations_.Add("parallelism.pipeline_parallel_degree",
-                      "is {}, must be 1 where devices is cuda", pipe);
-    }
-  }
+  void Devices() { Word("devices", spec_.devices(), {"cpu", "cuda"}, {"xla"}); }
 
   const v1::JobSpec& spec_;
   const JobPurpose purpose_;

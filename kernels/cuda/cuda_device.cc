@@ -78,24 +78,37 @@ StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
 Status CudaDevice::Open() {
   TROUPE_ASSIGN_OR_RETURN(facts_, FactsOf(ordinal_));
   TROUPE_RETURN_IF_ERROR(Enter());
-  int lowest = 0, highest = 0;  // the highest priority is the smallest number
-  TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities of streams"));
   for (const Stream stream : {Stream::kCompute, Stream::kCommunication, Stream::kCopy}) {
-    TROUPE_RETURN_IF_ERROR(
-        CheckCuda(cudaStreamCreateWithPriority(&streams_[static_cast<size_t>(stream)], cudaStreamNonBlocking,
-                                               stream == Stream::kCommunication ? highest : lowest),
-                  Name(stream)));
+    TROUPE_RETURN_IF_ERROR(AddStream(stream == Stream::kCommunication, Name(stream)));
   }
   return OkStatus();
+}
+
+Status CudaDevice::AddStream(bool first, std::string_view name) {
+  int lowest = 0, highest = 0;  // the highest priority is the smallest number
+  TROUPE_RETURN_IF_ERROR(
+      Check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "priorities of streams"));
+  CUstream_st* stream = nullptr;
+  TROUPE_RETURN_IF_ERROR(Check(
+      cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, first ? highest : lowest), name));
+  streams_.push_back(stream);
+  return OkStatus();
+}
+
+StatusOr<Stream> CudaDevice::MakeStream() {
+  constexpr size_t kStreamsMax = 256;
+  if (streams_.size() == kStreamsMax) return ResourceExhausted("{} streams are made", kStreamsMax);
+  TROUPE_RETURN_IF_ERROR(Enter());
+  const auto made = static_cast<Stream>(streams_.size());
+  TROUPE_RETURN_IF_ERROR(AddStream(/*first=*/true, Name(made)));
+  return made;
 }
 
 CudaDevice::~CudaDevice() {
   if (gone_ || !Enter().ok()) return;
   for (CUgraphExec_st* const graph : graphs_) cudaGraphExecDestroy(graph);
   for (CUevent_st* const event : events_) cudaEventDestroy(event);
-  for (CUstream_st* const stream : streams_) {
-    if (stream != nullptr) cudaStreamDestroy(stream);
-  }
+  for (CUstream_st* const stream : streams_) cudaStreamDestroy(stream);
 }
 
 Status CudaDevice::Enter() const {

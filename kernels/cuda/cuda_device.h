@@ -78,6 +78,7 @@ class CudaDevice : public Device {
   StatusOr<Graph> EndCapture() override;
   Status LaunchGraph(Graph graph) override;
   Status Finish(Event event) override;
+  StatusOr<Stream> MakeStream() override;
 
   const CudaDeviceFacts& facts() const { return facts_; }
   // For libraries. Valid as long as the device.
@@ -89,6 +90,8 @@ class CudaDevice : public Device {
   CudaDevice(int ordinal, CudaDeviceOptions options)
       : options_(std::move(options)), ordinal_(ordinal) {}
   Status Open();
+  // `first`: its work goes ahead of the compute stream's.
+  Status AddStream(bool first, std::string_view name);
   // Brings `launch`'s kernel onto the device, with as much dynamic shared memory as it asks for.
   Status Load(const KernelLaunch& launch);
   // Of a call of the runtime: remembers that the device is lost. `error`: a cudaError_t.
@@ -101,7 +104,7 @@ class CudaDevice : public Device {
   const CudaDeviceOptions options_;
   const int ordinal_;
   CudaDeviceFacts facts_;
-  std::array<CUstream_st*, kStreams> streams_{};
+  std::vector<CUstream_st*> streams_;  // those with a name first
   std::vector<CUevent_st*> events_;
   std::vector<CUgraphExec_st*> graphs_;
   // By kernel: the bytes of dynamic shared memory that it may be launched with.

@@ -43,6 +43,16 @@ TEST_F(CudaDeviceTest, MakesThreeStreamsOfWhichCommunicationGoesFirst) {
   EXPECT_EQ(device->description(), "Recorded GPU, driver for CUDA 13.0, runtime 13.0");
 }
 
+TEST_F(CudaDeviceTest, StreamsThatAreMadeLaterGoFirstToo) {
+  const auto device = Made();
+  Runtime().Take();
+  const StatusOr<Stream> made = device->MakeStream();
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(static_cast<int>(*made), kNamedStreams);
+  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaStreamCreateWithPriority non-blocking=true priority=-5"));
+  EXPECT_NE(device->native_stream(*made), device->native_stream(Stream::kCommunication));
+}
+
 TEST_F(CudaDeviceTest, SaysWhyThereIsNone) {
   Runtime().count_error = cudaErrorInsufficientDriver;
   Runtime().driver_version = 0;
