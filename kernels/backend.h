@@ -86,6 +86,10 @@ class Executable {
   // What is called later finds the received value, of the receive that was posted or else of one that begins now.
   virtual Status Receive(model::ValueId value, int buffer, Communicator& edge) = 0;
 
+  // Returns when all that was called before is done, of transfers those that were waited for. Before the host waits for
+  // other ranks by other means: they may wait for what this one's device is yet to send.
+  virtual Status Finish() = 0;
+
   // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses out).
@@ -112,6 +116,8 @@ class ImmediateExecutable : public Executable {
   Status Connect() final { return OkStatus(); }
   Status BeginPart(StepPart) final { return OkStatus(); }
   Status EndPart() final { return OkStatus(); }
+
+  Status Finish() final { return OkStatus(); }
 
   Status AddEdge(Communicator&) final { return OkStatus(); }
   Status Send(model::ValueId value, int buffer, Communicator& edge) final {

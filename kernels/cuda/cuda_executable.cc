@@ -41,7 +41,10 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
       edges_(device),
       fallbacks_(*fallbacks) {}
 
-CudaExecutable::~CudaExecutable() { Finish().IgnoreError(); }
+CudaExecutable::~CudaExecutable() {
+  open_ = nullptr;  // after an error within a part of a step
+  Finish().IgnoreError();
+}
 
 Status CudaExecutable::Prepare() {
   Status status = OkStatus();
@@ -252,6 +255,7 @@ Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& e
 }
 
 Status CudaExecutable::Finish() {
+  TROUPE_CHECK(open_ == nullptr, "the host waits within a part of a step");
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
 }

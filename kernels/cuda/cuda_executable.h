@@ -45,6 +45,7 @@ class CudaExecutable : public Executable {
   Status WaitSend(model::ValueId value, int buffer) override;
   Status PostReceive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
+  Status Finish() override;
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
@@ -97,8 +98,7 @@ class CudaExecutable : public Executable {
   PipelineEdges::Boundary BoundaryOf(model::ValueId value, int buffer) const;
   // Between memory of the host and of the device, at once.
   Status Upload(void* to, std::span<const std::byte> bytes);
-  // Until all that was put onto the compute stream is over.
-  Status Finish();
+
   const model::Program& program_;
   const model::MemoryPlan& plan_;
   Device& device_;

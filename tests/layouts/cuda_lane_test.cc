@@ -1,10 +1,14 @@
-// A job on the CUDA backend over an emulated device beside the same job on the CPU: planner, stage programs, executor, graphs
-// of steps, checkpoints. What no GPU has run, no more.
+// A job on the CUDA backend over emulated devices beside the same job on the CPU: planner, stage programs, executor, graphs
+// of steps, pipelines, checkpoints. What no GPU has run, no more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <span>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/temporary_directory.h"
@@ -103,18 +107,143 @@ TEST(CudaLane, WritesCheckpointsThatTheCpuReadsAndReadsItsOwn) {
   }
 }
 
+// All of the parameter is 0 but its first number.
+void FillFirst(Executor& executor, const model::ParameterEntry& entry, float number) {
+  std::vector<float> weight(static_cast<size_t>(executor.program().value(entry.value).elements()));
+  weight[0] = number;
+  ASSERT_TRUE(executor.executable().Write(entry.value, 0, std::as_bytes(std::span(weight))).ok());
+}
+
 TEST(CudaLane, NamesTheWeightThatIsNotFinite) {
   TrainOptions options = OnDevices(2);
   options.before_steps = [](int, Executor& executor) {
-    const model::ParameterEntry& entry = executor.program().parameters.back();
-    std::vector<float> weight(static_cast<size_t>(executor.program().value(entry.value).elements()));
-    weight[0] = std::nanf("");
-    ASSERT_TRUE(executor.executable().Write(entry.value, 0, std::as_bytes(std::span(weight))).ok());
+    FillFirst(executor, executor.program().parameters.back(), std::nanf(""));
   };
   const TrainResult result = Train(Job(), options);
   EXPECT_EQ(result.statuses[0].code(), StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(Message(result.statuses[0])),
               testing::AllOf(testing::HasSubstr("the weight"), testing::HasSubstr("is not finite")));
+}
+
+// --- Pipelines: ranks as threads, each with a device.
+
+struct Pipeline {
+  Layout layout;
+  int chunks_per_stage = 1;
+  int micro_batch_size = 1;
+};
+
+std::string ToText(const Pipeline& pipeline) {
+  const Layout& layout = pipeline.layout;
+  std::string text = fmt::format("{}Stages{}", layout.schedule, layout.pipe);
+  if (layout.tensor > 1) text += fmt::format("Tensor{}", layout.tensor);
+  if (layout.shard > 1) text += fmt::format("Shard{}", layout.shard);
+  return pipeline.micro_batch_size > 1 ? text + "LargeBoundaries" : text;
+}
+
+// Four blocks, four microbatches on each data rank.
+v1::JobSpec Job(const Pipeline& pipeline, int64_t steps) {
+  v1::JobSpec spec = SmallJob(pipeline.layout, SmallDataPrefix(), steps);
+  spec.mutable_training()->set_micro_batch_size(pipeline.micro_batch_size);
+  spec.mutable_training()->set_global_batch_size(4 * pipeline.micro_batch_size * pipeline.layout.shard);
+  spec.mutable_parallelism()->set_pipeline_parallel_chunks(pipeline.chunks_per_stage);
+  return spec;
+}
+
+class CudaPipelines : public testing::TestWithParam<std::tuple<Pipeline, StreamOrder>> {};
+
+TEST_P(CudaPipelines, HasTheSingleCpusLossesAndIsTwoGraphsAStep) {
+  constexpr int64_t kPipelineSteps = 2;
+  const auto& [pipeline, order] = GetParam();
+  const v1::JobSpec spec = Job(pipeline, kPipelineSteps);
+  v1::JobSpec single_spec =
+      Job({.layout = {}, .micro_batch_size = pipeline.micro_batch_size}, kPipelineSteps);
+  single_spec.mutable_training()->set_global_batch_size(spec.training().global_batch_size());
+
+  std::vector<EmulatedBackend*> backends(4);
+  std::vector<int64_t> launches(4), waits(4);
+  TrainOptions options = OnDevices(kPipelineSteps);
+  options.make_backend = [&, order = order](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    auto backend = std::make_unique<EmulatedBackend>(order);
+    backends[static_cast<size_t>(rank)] = backend.get();
+    return backend;
+  };
+  options.before_steps = [&](int rank, Executor&) {
+    const auto r = static_cast<size_t>(rank);
+    launches[r] = backends[r]->device().launches();
+    waits[r] = backends[r]->device().host_waits();
+  };
+  options.after_steps = [&](int rank, Executor&) {
+    const auto r = static_cast<size_t>(rank);
+    EXPECT_THAT(backends[r]->fallbacks(), testing::IsEmpty());
+    EXPECT_EQ(backends[r]->device().launches(), launches[r]);
+    EXPECT_EQ(backends[r]->device().graph_launches(), 2 * kPipelineSteps);
+    // For the control word; nothing that is sent or received is waited for.
+    EXPECT_EQ(backends[r]->device().host_waits(), waits[r] + kPipelineSteps);
+  };
+  ExpectClose(RunOrDie(spec, options), RunOrDie(single_spec, {.steps = kPipelineSteps}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Schedules, CudaPipelines,
+    testing::Combine(
+        testing::Values(Pipeline{{.pipe = 2, .schedule = "1F1B"}},
+                        Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2},
+                        Pipeline{{.pipe = 2, .schedule = "ZBV"}, 2},
+                        Pipeline{{.pipe = 2, .schedule = "DualPipeV"}, 2},
+                        Pipeline{{.pipe = 4, .schedule = "1F1B"}},
+                        Pipeline{{.pipe = 4, .schedule = "ZBH1"}},
+                        // 16 KiB are more than loopback copies when they are sent: a send waits for its receive.
+                        Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4},
+                        Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}},
+                        Pipeline{{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "1F1B"}}),
+        testing::Values(StreamOrder::kComputeFirst, StreamOrder::kComputeLast)),
+    [](const auto& info) {
+      return ToText(std::get<0>(info.param)) +
+             (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
+    });
+
+// Validation, and a step whose operations are watched, are no graphs.
+TEST(CudaPipeline, ValidatesAndShowsItsOperations) {
+  v1::JobSpec single = Job(Pipeline{}, 2);
+  single.mutable_data()->set_validation_fraction(0.1);
+  single.mutable_training()->set_validation_interval(1);
+  single.mutable_training()->set_validation_samples(6);
+  const std::vector<StepResult> expected = RunOrDie(single, {.steps = 2});
+  for (const StreamOrder order : {StreamOrder::kComputeFirst, StreamOrder::kComputeLast}) {
+    v1::JobSpec spec = Job({{.pipe = 2, .schedule = "Interleaved1F1B"}, 2}, 2);
+    *spec.mutable_data() = single.data();
+    spec.mutable_training()->set_validation_interval(1);
+    spec.mutable_training()->set_validation_samples(6);
+    std::vector<StepTrace> traces(2);
+    TrainOptions options = OnDevices(2, order);
+    options.before_steps = [&](int rank, Executor& executor) {
+      StepTrace& trace = traces[static_cast<size_t>(rank)];
+      trace.AskForOperations(2, 2);
+      executor.set_trace(&trace);
+    };
+    const std::vector<StepResult> actual = RunOrDie(spec, options);
+    ExpectClose(actual, expected);
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+    }
+    for (const StepTrace& trace : traces) EXPECT_THAT(trace.Take(2, 2).operations, testing::Not(testing::IsEmpty()));
+  }
+}
+
+TEST(CudaPipeline, NamesTheOperationThatOverflowedOnEveryRank) {
+  TrainOptions options = OnDevices(1);
+  options.before_steps = [](int, Executor& executor) {
+    for (const model::ParameterEntry& entry : executor.program().parameters) {
+      if (executor.program().value(entry.value).name != "block1.mlp.norm") continue;
+      FillFirst(executor, entry, std::numeric_limits<float>::max());
+    }
+  };
+  const TrainResult result = Train(Job({{.pipe = 2}}, 2), options);
+  for (const Status& status : result.statuses) {
+    EXPECT_EQ(status.code(), StatusCode::kOutOfRange);
+    EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("came out of")) << status;
+  }
 }
 
 }  // namespace

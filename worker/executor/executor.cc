@@ -243,6 +243,7 @@ StatusOr<std::string> Executor::FindNonfinite(const SampleBatch* batch, int culp
     const Status ran = RunActions(batch, false);
     executable_->Observe(nullptr);
     TROUPE_RETURN_IF_ERROR(ran);
+    TROUPE_RETURN_IF_ERROR(executable_->Finish());
     finding.operation = origin.operation();
   }
   return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
@@ -416,6 +417,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
     }
   }
   TROUPE_RETURN_IF_ERROR(WaitSends());
+  TROUPE_RETURN_IF_ERROR(executable_->Finish());
   TROUPE_ASSIGN_OR_RETURN(auto totals, LossTotals());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
     TROUPE_RETURN_IF_ERROR(

@@ -69,6 +69,34 @@ TEST(HostCollectives, ActivationsTravelAlongAnEdgeWhenTheStreamComesToThem) {
   });
 }
 
+// The first rank's streams come to its receive first, the other's send comes after its own receive.
+TEST(HostCollectives, AStreamThatStandsForAnotherRankHoldsUpNoOther) {
+  LoopbackCluster cluster(2);
+  cluster.Run([&](int rank) {
+    CollectiveNetwork& network = cluster.network(rank);
+    Communicator* const up = network.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "pipe/0>1").value();
+    Communicator* const down = network.MakeCommunicator("pipe", Purpose::kPipe, {1, 0}, "pipe/1>0").value();
+    TROUPE_CHECK_OK(network.Connect(cluster.addresses(), std::chrono::seconds(10)));
+    EmulatedDevice device;
+    HostCollectives above(device, *up), below(device, *down);
+    const cuda::Stream received = device.MakeStream().value(), sent = device.MakeStream().value();
+    const cuda::DeviceMemory memory = device.Allocate(2).value();
+    std::copy_n(rank == 0 ? "a-" : "-b", 2, memory.get());
+    HostCollectives& in = rank == 0 ? below : above;
+    HostCollectives& out = rank == 0 ? above : below;
+    TROUPE_CHECK_OK(in.Receive(memory.get() + 1 - rank, 1, 0, Purpose::kPipe, static_cast<DeviceStream>(received)));
+    const cuda::Event event = device.MakeEvent().value();
+    TROUPE_CHECK_OK(device.Record(event, received));
+    if (rank == 1) TROUPE_CHECK_OK(device.WaitFor(event, sent));
+    TROUPE_CHECK_OK(out.Send(memory.get() + rank, 1, 1, Purpose::kPipe, static_cast<DeviceStream>(sent)));
+    const cuda::Event over = device.MakeEvent().value();
+    TROUPE_CHECK_OK(device.Record(over, sent));
+    TROUPE_CHECK_OK(device.Finish(event));
+    TROUPE_CHECK_OK(device.Finish(over));
+    EXPECT_EQ(std::string(memory.get(), 2), "ab");
+  });
+}
+
 TEST(HostCollectives, AfterAnAbortWhatIsPendingFailsAndNothingBegins) {
   RunPair([](EmulatedDevice& device, HostCollectives& collectives, Communicator&) {
     const cuda::DeviceMemory memory = device.Allocate(8).value();

@@ -1,6 +1,6 @@
 // A device of the host's memory, on which the emulator runs kernels: what tests run the CUDA backend on.
 //
-// Nothing is done before the host waits, and then no more than what it waits for needs. Streams take turns as `order` says,
+// Nothing is done before the host waits, and nothing after what it waits for is over. Streams take turns as `order` says,
 // however events let them, so that a missing wait shows: with kComputeFirst the compute stream runs as far ahead as it may,
 // with kComputeLast it lags. What waits for other ranks holds up its own stream alone. Memory is full of what is not a
 // number until something is written there. Counts what was asked of it.
