@@ -1,5 +1,6 @@
 // The commands of each operation kind: one switch, and what its longer cases need. Every kind of the model has its line
 // here, so that a kind without a kernel does not compile.
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -187,44 +188,42 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
 
 Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArguments& arguments,
                                bool accumulate) {
+  ProductArgs args = arguments.Product();
   const ProductShape shape = ProductShapeOf(program_, op);
-  TROUPE_ASSIGN_OR_RETURN(LibraryProduct* const product, LibraryProductOf(op, shape));
+  args.accumulate = accumulate && shape.kind == ProductKind::kWeightGradient;
+  const bool suits_library = std::ranges::all_of(
+      std::array<const void*, 3>{args.a, args.b, args.c}, [](const void* address) {
+        return reinterpret_cast<uintptr_t>(address) % kLibraryAlignment == 0;
+      });
+  LibraryProduct* product = nullptr;
+  if (suits_library) {
+    TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
+  }
   if (product == nullptr) {
-    ProductArgs args = arguments.Product();
-    args.accumulate = accumulate;
+    if (products_ != nullptr) NoteFallback(OperationName(program_, op) + ": own kernel");
     commands->emplace_back(Stream::kCompute, Matmul(args, shape.bfloat16));
     return OkStatus();
   }
-  const ProductArgs args = arguments.Product();
-  const bool adds = accumulate && shape.kind == ProductKind::kWeightGradient;
   void* const workspace = TakeBytes(product->workspace_bytes());
   const auto enqueue = [=](Stream stream) {
-    return product->Enqueue(args.a, args.b, args.c, adds, workspace, stream);
+    return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream);
   };
   commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
   return OkStatus();
 }
 
-StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const Op& op, const ProductShape& shape) {
+void Preparation::NoteFallback(const std::string& text) {
+  if (std::ranges::find(fallbacks_, text) == fallbacks_.end()) fallbacks_.push_back(text);
+}
+
+StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const ProductShape& shape) {
   if (products_ == nullptr) return nullptr;
   auto found = library_products_.find(shape);
   if (found == library_products_.end()) {
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, products_->Prepare(shape));
     found = library_products_.emplace(shape, std::move(product)).first;
-    if (found->second == nullptr) fallbacks_.push_back(OperationName(program_, op) + ": own kernel");
   }
   return found->second.get();
-}
-
-void Preparation::AddControlRouted(Commands* commands, const Op& op) {
-  std::vector<RouterTotals> totals;
-  for (size_t i = 1; i < op.inputs.size(); ++i) {
-    totals.push_back({reinterpret_cast<const double*>(Address(op.inputs[i], 0)),
-                      program_.value(op.inputs[i]).dims[0].local - model::kRouterLanes});
-  }
-  commands->emplace_back(Stream::kCompute,
-                         ControlRouted(Table(totals), static_cast<int64_t>(totals.size()),
-                                       reinterpret_cast<double*>(Address(op.inputs[0], 0))));
 }
 
 void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {

@@ -91,7 +91,9 @@ class Preparation {
   Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
                     bool accumulate);
   // Null where our own kernel makes it.
-  StatusOr<LibraryProduct*> LibraryProductOf(const model::Op& op, const ProductShape& shape);
+  StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
+  // Once each.
+  void NoteFallback(const std::string& text);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
   // Sums whose terms travel as bfloat16.
   Status AddPackedSum(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);

@@ -13,6 +13,9 @@
 
 namespace troupe::kernels::cuda {
 
+// Of the matrices of a LibraryProduct, bytes.
+inline constexpr uintptr_t kLibraryAlignment = 16;
+
 // A prepared product of kernels/product_shape.h: float32 accumulation; used by one thread at a time.
 class LibraryProduct {
  public:
@@ -20,7 +23,7 @@ class LibraryProduct {
   virtual int64_t workspace_bytes() const = 0;
   // The algorithm, for receipts.
   virtual std::string implementation() const = 0;
-  // `accumulate`: of weight gradients only. `workspace`: aligned to 256.
+  // REQUIRES: a, b and c are aligned to kLibraryAlignment. `accumulate`: of weight gradients only. `workspace`: aligned to 256.
   virtual Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
                          Stream stream) = 0;
 };

@@ -20,7 +20,12 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
 }
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {
-  if (options.devices == "cuda") return MakeCudaRankBackend(options);
+  if (options.devices == "cuda") {
+    auto made = MakeCudaRankBackend(options);
+    // A device that cannot be had now; no other rank is to blame.
+    if (made.status().code() == StatusCode::kUnavailable) return WithCause(made.status(), kCauseDevice);
+    return made;
+  }
   return kernels::CpuBackend::Make({.threads = options.threads});
 }
 
