@@ -60,7 +60,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kRope: {
       RopeArgs args = arguments.Rope();
       rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
-                         arena_.get() + layout_.bytes(), &args);
+                         At(layout_.bytes()), &args);
       return launch(Rope(args, bfloat16));
     }
     case OpKind::kDropout:

@@ -1,7 +1,6 @@
 #include "kernels/cuda/preparation.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/op_sequence.h"
 
@@ -33,9 +32,10 @@ Status Preparation::Allocate() {
   });
   TROUPE_RETURN_IF_ERROR(status);
   TROUPE_ASSIGN_OR_RETURN(arena_, device_.Allocate(arena_bytes()));
+  base_ = reinterpret_cast<uintptr_t>(arena_.get());
   tables_.resize(static_cast<size_t>(tables_bytes_));
   rope_tables_.Fill(std::span(tables_).first(static_cast<size_t>(rope_tables_.bytes())));
-  return device_.Clear(arena_.get(), layout_.bytes(), Stream::kCompute);
+  return device_.Clear(At(0), layout_.bytes(), Stream::kCompute);
 }
 
 StatusOr<Commands> Preparation::Make(const Op& op, int buffer, bool accumulate) {
@@ -53,9 +53,9 @@ StatusOr<Commands> Preparation::Make(const Op& op, int buffer, bool accumulate) 
 Status Preparation::Finish() {
   TROUPE_ASSIGN_OR_RETURN(const DeviceMemory pinned, device_.AllocatePinned(tables_bytes_));
   TROUPE_ASSIGN_OR_RETURN(const Event event, device_.MakeEvent());
-  std::memcpy(pinned.get(), tables_.data(), tables_.size());
+  std::ranges::copy(tables_, reinterpret_cast<std::byte*>(pinned.get()));
   TROUPE_RETURN_IF_ERROR(
-      device_.Copy(arena_.get() + layout_.bytes(), pinned.get(), tables_bytes_, Stream::kCompute));
+      device_.Copy(At(layout_.bytes()), pinned.get(), tables_bytes_, Stream::kCompute));
   TROUPE_RETURN_IF_ERROR(device_.Record(event, Stream::kCompute));
   tables_.clear();
   return device_.Finish(event);
@@ -73,12 +73,12 @@ int64_t Preparation::Working::Take(int64_t count) {
 }
 
 char* Preparation::TakeBytes(int64_t bytes) {
-  return arena_.get() + layout_.bytes() + tables_bytes_ + working_.Take(bytes);
+  return At(layout_.bytes() + tables_bytes_ + working_.Take(bytes));
 }
 
 char* Preparation::TakeBytesOfCommunication(int64_t bytes) {
   const int64_t begin = of_communication_.Take(bytes);
-  return arena_.get() + layout_.bytes() + tables_bytes_ + working_.bytes + begin;
+  return At(layout_.bytes() + tables_bytes_ + working_.bytes + begin);
 }
 
 const char* Preparation::TableBytes(std::span<const std::byte> contents) {
@@ -87,7 +87,7 @@ const char* Preparation::TableBytes(std::span<const std::byte> contents) {
   if (!tables_.empty()) {
     std::ranges::copy(contents, tables_.begin() + static_cast<std::ptrdiff_t>(found->second));
   }
-  return arena_.get() + layout_.bytes() + found->second;
+  return At(layout_.bytes() + found->second);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -50,7 +50,7 @@ class Preparation {
   Status Finish();
 
   char* Address(model::ValueId value, int buffer) const {
-    return arena_.get() + layout_.OffsetOf(value, buffer);
+    return At(layout_.OffsetOf(value, buffer));
   }
   int64_t arena_bytes() const {
     return layout_.bytes() + tables_bytes_ + working_.bytes + of_communication_.bytes;
@@ -127,7 +127,13 @@ class Preparation {
   const ArenaLayout layout_;
   const RopeTables rope_tables_;
 
-  DeviceMemory arena_;           // null while it is being measured
+  // Of the arena. While it is being measured addresses are no memory's, but aligned and apart as they will be.
+  char* At(int64_t offset) const {
+    return reinterpret_cast<char*>(base_ + static_cast<uintptr_t>(offset));
+  }
+
+  DeviceMemory arena_;  // null while it is being measured
+  uintptr_t base_ = uintptr_t{1} << 20;
   std::vector<std::byte> tables_;  // their contents
   int64_t tables_bytes_ = 0;
   Working working_, of_communication_;
