@@ -1,7 +1,5 @@
 #include "kernels/cuda/pipeline_edges.h"
 
-#include "collective/operation.h"
-
 namespace troupe::kernels::cuda {
 
 Status PipelineEdges::Prepare(const model::Program& program, const model::MemoryPlan& plan) {
