@@ -276,7 +276,7 @@ void CudaExecutable::Stage(Part* part, int64_t offset, std::span<const std::byte
     return;
   }
   char* const staged = part->pinned[static_cast<size_t>(part->runs % 2)].get();
-  std::memcpy(staged + offset, bytes.data(), bytes.size());
+  std::ranges::copy(bytes, reinterpret_cast<std::byte*>(staged + offset));
 }
 
 Status CudaExecutable::EndPart() {
