@@ -226,6 +226,17 @@ StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const ProductShape& shap
   return found->second.get();
 }
 
+void Preparation::AddControlRouted(Commands* commands, const Op& op) {
+  std::vector<RouterTotals> totals;
+  for (size_t i = 1; i < op.inputs.size(); ++i) {
+    totals.push_back({reinterpret_cast<const double*>(Address(op.inputs[i], 0)),
+                      program_.value(op.inputs[i]).dims[0].local - model::kRouterLanes});
+  }
+  commands->emplace_back(Stream::kCompute,
+                         ControlRouted(Table(totals), static_cast<int64_t>(totals.size()),
+                                       reinterpret_cast<double*>(Address(op.inputs[0], 0))));
+}
+
 void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {
   std::vector<GradientTensor> gradients;
   std::vector<int64_t> counts;
