@@ -186,18 +186,17 @@ TEST_P(CudaPipelines, HasTheSingleCpusLossesAndIsTwoGraphsAStep) {
 
 INSTANTIATE_TEST_SUITE_P(
     Schedules, CudaPipelines,
-    testing::Combine(
-        testing::Values(Pipeline{{.pipe = 2, .schedule = "1F1B"}},
-                        Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2},
-                        Pipeline{{.pipe = 2, .schedule = "ZBV"}, 2},
-                        Pipeline{{.pipe = 2, .schedule = "DualPipeV"}, 2},
-                        Pipeline{{.pipe = 4, .schedule = "1F1B"}},
-                        Pipeline{{.pipe = 4, .schedule = "ZBH1"}},
-                        // 16 KiB are more than loopback copies when they are sent: a send waits for its receive.
-                        Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4},
-                        Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}},
-                        Pipeline{{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "1F1B"}}),
-        testing::Values(StreamOrder::kComputeFirst, StreamOrder::kComputeLast)),
+    testing::Values(
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "1F1B"}}, StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2}, StreamOrder::kComputeLast),
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "ZBV"}, 2}, StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "DualPipeV"}, 2}, StreamOrder::kComputeLast),
+        std::tuple(Pipeline{{.pipe = 4, .schedule = "1F1B"}}, StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.pipe = 4, .schedule = "ZBH1"}}, StreamOrder::kComputeLast),
+        // 16 KiB are more than loopback copies when they are sent: a send waits for its receive.
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4}, StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}}, StreamOrder::kComputeLast),
+        std::tuple(Pipeline{{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "1F1B"}}, StreamOrder::kComputeFirst)),
     [](const auto& info) {
       return ToText(std::get<0>(info.param)) +
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");

@@ -1,4 +1,5 @@
 // Layouts of several ranks on the CUDA backend over emulated devices, ranks as threads: the losses of one rank on the CPU.
+// Each in one order of the streams; kernels/cuda/emulated/collectives_test.cc has every collective in both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,15 +61,15 @@ TEST_P(CudaLayouts, HaveTheLossesOfOneRankOnTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, CudaLayouts,
-    testing::Combine(
-        testing::Values(Case{"Data2", {.data = 2}}, Case{"Tensor2", {.tensor = 2}},
-                        Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}},
-                        Case{"Zero1Shard2", {.shard = 2, .zero_stage = 1}},
-                        Case{"Zero2Shard2", {.shard = 2, .zero_stage = 2}},
-                        Case{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}},
-                        Case{"Ring2", {.context = 2}},
-                        Case{"Heads2", {.context = 2, .exchanges_heads = true}}),
-        testing::Values(StreamOrder::kComputeFirst, StreamOrder::kComputeLast)),
+    testing::Values(
+        std::tuple(Case{"Data2", {.data = 2}}, StreamOrder::kComputeFirst),
+        std::tuple(Case{"Tensor2", {.tensor = 2}}, StreamOrder::kComputeLast),
+        std::tuple(Case{"Tensor2Rows", {.tensor = 2, .by_rows = true}}, StreamOrder::kComputeFirst),
+        std::tuple(Case{"Zero1Shard2", {.shard = 2, .zero_stage = 1}}, StreamOrder::kComputeLast),
+        std::tuple(Case{"Zero2Shard2", {.shard = 2, .zero_stage = 2}}, StreamOrder::kComputeFirst),
+        std::tuple(Case{"Zero3Shard2Tensor2", {.tensor = 2, .shard = 2, .zero_stage = 3}}, StreamOrder::kComputeLast),
+        std::tuple(Case{"Ring2", {.context = 2}}, StreamOrder::kComputeFirst),
+        std::tuple(Case{"Heads2", {.context = 2, .exchanges_heads = true}}, StreamOrder::kComputeLast)),
     [](const auto& info) {
       return std::string(std::get<0>(info.param).name) +
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
@@ -99,9 +100,11 @@ TEST_P(CudaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, CudaMixtures,
-    testing::Combine(testing::Values(Spread{}, Spread{.expert = 2}, Spread{.expert = 2, .gathers = true},
-                                     Spread{.expert = 2, .tensor = 2, .by_rows = true}),
-                     testing::Values(StreamOrder::kComputeFirst, StreamOrder::kComputeLast)),
+    testing::Values(
+        std::tuple(Spread{}, StreamOrder::kComputeFirst),
+        std::tuple(Spread{.expert = 2}, StreamOrder::kComputeLast),
+        std::tuple(Spread{.expert = 2, .gathers = true}, StreamOrder::kComputeFirst),
+        std::tuple(Spread{.expert = 2, .tensor = 2, .by_rows = true}, StreamOrder::kComputeLast)),
     [](const auto& info) {
       return NameOf(std::get<0>(info.param)) +
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
