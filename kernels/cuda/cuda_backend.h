@@ -1,5 +1,5 @@
-// Stage programs on a GPU: kernels of kernels/cuda, products of a library, one arena, three streams. From its second run
-// on a part of a step is one graph.
+// Stage programs on a GPU: kernels of kernels/cuda, products of a library, one arena, three streams and
+// one for each edge of a pipeline. From its second run on a part of a step is one graph.
 //
 // An executable is used by one thread at a time, CurrentOperation by any.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
