@@ -74,7 +74,7 @@ class Executable {
   // receives; the n-th Send of an edge meets the n-th receive. What "is called" is done in order, at once or later: only a
   // backend of the host's own memory waits within these calls.
   //
-  // Before Connect, which reaches the other rank's device: `edge` is one that the others name.
+  // Makes `edge` one that the functions below may name; before Connect, which reaches the other rank's device.
   virtual Status AddEdge(Communicator& edge) = 0;
   // Sends the value as it is when all that was called before is done; what is called later goes on beside it, and does not
   // write the value before WaitSend.
@@ -86,8 +86,8 @@ class Executable {
   // What is called later finds the received value, of the receive that was posted or else of one that begins now.
   virtual Status Receive(model::ValueId value, int buffer, Communicator& edge) = 0;
 
-  // Returns when all that was called before is done, of transfers those that were waited for. Before the host waits for
-  // other ranks by other means: they may wait for what this one's device is yet to send.
+  // Returns when all that was called before is done, of transfers those that were waited for. To be called, outside of
+  // parts, before the host waits for other ranks: they may wait for what this one's device is yet to send.
   virtual Status Finish() = 0;
 
   // The device address of a value. `buffer` is 0 for persistent values.

@@ -12,9 +12,9 @@
 
 namespace troupe::kernels::cuda::emulator {
 
-// An operation begins when whoever waits for the device comes to it, and other streams go on beside it; beside those that
-// all ranks join in after a while alone, so that what they overtake is seldom a matter of chance. An operation that is under
-// way ends with the host's network, not with Abort.
+// An operation begins when whoever waits for the device comes to it, and other streams go on beside it: at once beside a
+// send or receive, after a while beside what all ranks of a group join in, so that the order of streams is seldom a matter
+// of chance. An operation that is under way ends with the host's network, not with Abort.
 class HostCollectives : public DeviceCommunicator {
  public:
   // Both outlive this, and this what is on the device's streams.
