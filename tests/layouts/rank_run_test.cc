@@ -226,6 +226,9 @@ TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
 
 TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
   spec_.set_devices("cuda");
+  // The emulator is slow.
+  spec_.mutable_model()->set_pattern("AD");
+  spec_.mutable_training()->set_sequence_length(4);
   const auto on_processor = around_.make_backend;
   around_.make_backend = [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     EXPECT_EQ(options.devices, "cuda");
