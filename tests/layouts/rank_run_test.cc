@@ -225,8 +225,10 @@ TEST_F(RankRunTest, ATicketWhoseLifetimeIsOverEndsTheRank) {
 }
 
 TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
   spec_.set_devices("cuda");
-  // The emulator is slow.
   spec_.mutable_model()->set_pattern("AD");
   spec_.mutable_training()->set_sequence_length(4);
   const auto on_processor = around_.make_backend;
