@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -67,6 +69,35 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
                               : 0x1.0p-23;
       EXPECT_LE(RelativeError(actual.outputs[i], expected.outputs[i]), slack * unit)
           << "output " << i << " of " << Shapes(op);
+    }
+    EXPECT_EQ(RunOp(*backend_, op, options).outputs, actual.outputs) << Shapes(op);
+  }
+
+  // Of products, whose results are sums: expects each number within a few units in the last place of the sum of its terms'
+  // magnitudes, which does not vanish where the terms cancel (Higham, Accuracy and Stability of Numerical Algorithms, 3.5).
+  void ExpectSums(const TestOp& op, const RunOptions& options = {}) {
+    constexpr double kSlack = 4;
+    ReferenceBackend reference;
+    TestOp magnitudes = op;
+    for (std::vector<TestValue>* values : {&magnitudes.inputs, &magnitudes.outputs}) {
+      for (TestValue& value : *values) {
+        for (double& number : value.numbers) number = std::abs(number);
+      }
+    }
+    const TestResult actual = RunOp(*backend_, op, options);
+    const TestResult expected = RunOp(reference, op, options);
+    const TestResult terms = RunOp(reference, magnitudes, options);
+    const double unit = compute() == DType::kBFloat16 ? 0x1.0p-8 : 0x1.0p-23;
+    for (size_t i = 0; i < op.outputs.size(); ++i) {
+      ASSERT_EQ(actual.outputs[i].size(), expected.outputs[i].size());
+      double worst = 0;
+      for (size_t j = 0; j < expected.outputs[i].size(); ++j) {
+        const double error = std::abs(actual.outputs[i][j] - expected.outputs[i][j]);
+        // Not a number where the reference is one is an error without a bound.
+        const double share = error == 0 ? 0 : error / terms.outputs[i][j];
+        worst = std::isnan(share) ? HUGE_VAL : std::max(worst, share);
+      }
+      EXPECT_LE(worst, kSlack * unit) << "output " << i << " of " << Shapes(op);
     }
     EXPECT_EQ(RunOp(*backend_, op, options).outputs, actual.outputs) << Shapes(op);
   }

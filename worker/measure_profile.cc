@@ -139,7 +139,7 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
   };
   return fmt::format(
       "name: \"{}\"\nmemory_bytes: {}\nfloat32_flops_per_second: {:.4e}\n"
-      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3f}\nattention_efficiency: {:.3f}\n"
+      "bfloat16_flops_per_second: {:.4e}\nproduct_efficiency: {:.3g}\nattention_efficiency: {:.3g}\n"
       "memory_bytes_per_second: {:.4e}\nlaunch_seconds: {:.3e}\ndevices_per_island: {}\nisland: {}\n"
       "# One host cannot measure a fabric: these are the island's figures.\nfabric: {}\n"
       "transfers_need_cores: {}\n",

@@ -23,13 +23,22 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
     EXPECT_GT(share, 0);
     EXPECT_LT(share, 1);
   }
-  // Any host of this century: slower than 100 MB/s or quicker than 10 TB/s is a wrong unit.
+  // Of a host however busy: less than 1 MB/s or more than 10 TB/s is a wrong unit.
   for (const double rate : {read->memory_bytes_per_second(), read->island().bytes_per_second()}) {
-    EXPECT_GT(rate, 1e8);
+    EXPECT_GT(rate, 1e6);
     EXPECT_LT(rate, 1e13);
   }
   EXPECT_GT(read->island().latency_seconds(), 1e-8);
   EXPECT_LT(read->launch_seconds(), 1e-1);
+}
+
+TEST(MeasureProfile, KeepsTheSmallestShares) {
+  v1::DeviceProfile profile;
+  profile.set_product_efficiency(2e-4);
+  profile.set_attention_efficiency(3e-5);
+  const std::string text = ToYaml(profile);
+  EXPECT_NE(text.find("product_efficiency: 0.0002\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("attention_efficiency: 3e-05\n"), std::string::npos) << text;
 }
 
 TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "kernels/program_run.h"
 #include "kernels/testing.h"
@@ -577,6 +578,17 @@ TEST_F(ReferenceGradient, OfGroupedMatmulWithExpertsWithoutRows) {
   for (int64_t i = n * k; i < 2 * n * k; ++i) EXPECT_EQ(dw.outputs[0][i], 0);
 }
 
+// Where the choices of tokens went, and which fell to a capacity: the objective is smooth while they stay.
+std::vector<std::vector<double>> ChoicesOf(ProgramRun& run) {
+  std::vector<std::vector<double>> choices;
+  for (const model::Op& op : run.program().Ops(0, model::Piece::kForward)) {
+    if (op.kind != OpKind::kRouterTopK) continue;
+    choices.push_back(run.Read(op.outputs[1]));
+    choices.push_back(run.Read(op.outputs[2]));
+  }
+  return choices;
+}
+
 // The objective with auxiliary losses, through routers, experts, shared experts and norms.
 TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
   for (const bool sigmoid : {false, true}) {
@@ -586,36 +598,54 @@ TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
       config.experts.capacity_factor = capacity_factor;
       const uint64_t seed = static_cast<uint64_t>(random_.Integer(1, 1 << 30));
       ProgramRun run(backend_, model::StageOptions(config, {}, 2, 7), seed);
-      const Microbatch microbatch = run.MakeMicrobatch(seed);
-      const auto objective = [&] {
-        double sum = run.Train(microbatch, true)[0];
+      // Losses and auxiliary losses, and the choices that were dropped.
+      const auto train = [&](const Microbatch& microbatch) {
+        double sum = run.Train(microbatch, true)[0], dropped = 0;
         for (const model::ValueId totals : run.program().router_totals) {
           const std::vector<double> lanes = run.Read(totals);
           EXPECT_GT(lanes[0], 0);
           EXPECT_GT(lanes[1], 0);
-          EXPECT_EQ(capacity_factor == 0, lanes[2] == 0) << lanes[2] << " dropped";
           sum += lanes[0] + lanes[1];
+          dropped += lanes[2];
         }
-        return sum;
+        return std::pair(sum, dropped);
       };
-      objective();
+      // With a capacity, one of which some choice is dropped: most are, and a balanced one shows less.
+      Microbatch microbatch = run.MakeMicrobatch(seed);
+      for (uint64_t draw = 1; capacity_factor > 0 && train(microbatch).second == 0; ++draw) {
+        ASSERT_LT(draw, 100) << "no choice is ever dropped";
+        microbatch = run.MakeMicrobatch(seed + draw);
+      }
+      EXPECT_EQ(train(microbatch).second > 0, capacity_factor > 0);
+      const auto choices = ChoicesOf(run);
+      std::map<model::ValueId, std::vector<double>> gradients;
+      for (const model::ParameterEntry& entry : run.program().parameters) {
+        gradients[entry.value] = run.Read(entry.gradient);
+      }
+      int compared = 0, moved = 0;
       for (const model::ParameterEntry& entry : run.program().parameters) {
         auto* parameter = static_cast<double*>(run.executable().Address(entry.value, 0));
-        const std::vector<double> gradient = run.Read(entry.gradient);
         const int64_t count = run.program().value(entry.value).elements();
         for (int trial = 0; trial < 3; ++trial) {
           const int64_t i = random_.Integer(0, count - 1);
-          const double before = parameter[i];
-          // Small, so that no token comes to another expert between the two.
-          parameter[i] = before + 1e-6;
-          const double above = objective();
-          parameter[i] = before - 1e-6;
-          const double below = objective();
+          const double before = parameter[i], expected = gradients[entry.value][i];
+          bool stay = true;
+          const auto objective = [&](double at) {
+            parameter[i] = at;
+            const double sum = train(microbatch).first;
+            stay &= ChoicesOf(run) == choices;
+            return sum;
+          };
+          const double above = objective(before + 1e-6), below = objective(before - 1e-6);
           parameter[i] = before;
-          EXPECT_NEAR((above - below) / 2e-6, gradient[i], 1e-5 * (1 + std::abs(gradient[i])))
+          // Between two experts, or on the brink of a capacity, there is no derivative.
+          ++(stay ? compared : moved);
+          if (!stay) continue;
+          EXPECT_NEAR((above - below) / 2e-6, expected, 1e-5 * (1 + std::abs(expected)))
               << run.program().value(entry.value).name << " element " << i;
         }
       }
+      EXPECT_LT(10 * moved, compared);
     }
   }
 }
