@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "collective/device_statistics.h"
 #include "kernels/host_transfers.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
@@ -154,6 +155,9 @@ class Backend {
   // What of its programs runs on other than the best there is: "OPERATION WHERE: WHY". It may grow in an executable's
   // first steps.
   virtual const std::vector<std::string>& fallbacks() const = 0;
+  // What collectives that the device itself carries out have cost so far, of all executables; those of the host's network
+  // are not among them.
+  virtual std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const { return {}; }
 };
 
 }  // namespace troupe::kernels

@@ -11,6 +11,15 @@ WorkerMetrics::WorkerMetrics(const v1::Hello& identity) {
   metrics_.DeclareCounter(
       "troupe_collective_bytes_total",
       "Bytes of the largest buffer of each collective operation on this worker's ranks.");
+  metrics_.DeclareCounter("troupe_device_collectives_total",
+                          "Collective operations that devices have carried out among themselves.");
+  metrics_.DeclareCounter("troupe_device_collective_seconds_total",
+                          "How long this worker's devices stood in them.");
+  metrics_.DeclareCounter("troupe_device_collective_bytes_total",
+                          "Bytes of the largest buffer of each on this worker's devices.");
+  metrics_.DeclareCounter(
+      "troupe_device_collective_bus_bytes_total",
+      "Bytes that each device's link had to carry at the least: over the seconds, the bus bandwidth.");
   metrics_.DeclareCounter("troupe_kernel_fallbacks_total",
                           "Operations that run on slow reference code.");
   metrics_.DeclareGauge("troupe_build_info", "1, with what this worker is and runs on as labels.");
@@ -46,6 +55,20 @@ void WorkerMetrics::Add(int device, const v1::RankMetrics& totals) {
                  static_cast<double>(histogram.bytes() - old.bytes));
     old.bytes = histogram.bytes();
     old.seconds = histogram.seconds();
+  }
+  for (const v1::DeviceCollectiveTotals& now : totals.device_collectives()) {
+    v1::DeviceCollectiveTotals& old =
+        before.device_collectives[{now.operation(), now.axis(), now.purpose()}];
+    const MetricLabels labels{
+        {"operation", now.operation()}, {"axis", now.axis()}, {"purpose", now.purpose()}};
+    metrics_.Add("troupe_device_collectives_total", labels,
+                 static_cast<double>(now.count() - old.count()));
+    metrics_.Add("troupe_device_collective_seconds_total", labels, now.seconds() - old.seconds());
+    metrics_.Add("troupe_device_collective_bytes_total", labels,
+                 static_cast<double>(now.bytes() - old.bytes()));
+    metrics_.Add("troupe_device_collective_bus_bytes_total", labels,
+                 now.bus_bytes() - old.bus_bytes());
+    old = now;
   }
   for (const auto& [operation, count] : totals.kernel_fallbacks()) {
     int64_t& old = before.fallbacks[operation];

@@ -35,7 +35,9 @@ class WorkerMetrics {
     double seconds = 0;
   };
   struct DeviceTotals {
-    std::map<std::tuple<std::string, std::string, std::string>, Totals> collectives;
+    using Key = std::tuple<std::string, std::string, std::string>;  // operation, axis, purpose
+    std::map<Key, Totals> collectives;
+    std::map<Key, v1::DeviceCollectiveTotals> device_collectives;
     std::map<std::string, int64_t> fallbacks;
   };
 

@@ -30,6 +30,10 @@ class NcclGroups {
     return network_->Make(group);
   }
 
+  std::vector<DeviceCollectiveStatistics> Statistics() const {
+    return network_ == nullptr ? std::vector<DeviceCollectiveStatistics>() : network_->Statistics();
+  }
+
  private:
   CudaNcclDevice device_;
   CollectiveNetwork* const host_;
@@ -51,6 +55,10 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
       : CudaParts(std::move(parts)),
         CudaBackend(*device, products.get(),
                     [this](Communicator& group) { return groups->Make(group); }) {}
+
+  std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const override {
+    return groups->Statistics();
+  }
 };
 
 }  // namespace

@@ -410,7 +410,8 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
 void RankRun::ReportMetrics() {
   metrics_due_ = around_.clock->Now() + kMetricsInterval;
   v1::RankReport report;
-  *report.mutable_metrics() = MakeRankMetrics(network_->Statistics(), backend_->fallbacks());
+  *report.mutable_metrics() = MakeRankMetrics(
+      network_->Statistics(), backend_->CollectiveStatistics(), backend_->fallbacks());
   around_.send(report);
 }
 

@@ -60,6 +60,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
 }
 
 v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,
+                                const std::vector<DeviceCollectiveStatistics>& of_device,
                                 const std::vector<std::string>& fallbacks) {
   v1::RankMetrics metrics;
   for (const CollectiveStatistics& entry : statistics) {
@@ -70,6 +71,16 @@ v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statist
     histogram->set_bytes(entry.bytes);
     histogram->set_seconds(entry.seconds);
     for (uint64_t count : entry.duration_counts) histogram->add_duration_counts(count);
+  }
+  for (const DeviceCollectiveStatistics& entry : of_device) {
+    v1::DeviceCollectiveTotals* totals = metrics.add_device_collectives();
+    totals->set_operation(std::string(Name(entry.operation)));
+    totals->set_axis(entry.axis);
+    totals->set_purpose(std::string(Name(entry.purpose)));
+    totals->set_count(entry.count);
+    totals->set_bytes(entry.bytes);
+    totals->set_bus_bytes(entry.bus_bytes);
+    totals->set_seconds(entry.seconds);
   }
   for (const std::string& line : fallbacks)
     ++(*metrics.mutable_kernel_fallbacks())[line.substr(0, line.find(' '))];

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collective/device_statistics.h"
 #include "collective/statistics.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
@@ -54,6 +55,7 @@ class StepReportMaker {
 
 // Cumulative. `fallbacks`: lines "OPERATION WHERE: WHY", counted by their first word.
 v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,
+                                const std::vector<DeviceCollectiveStatistics>& of_device,
                                 const std::vector<std::string>& fallbacks);
 
 }  // namespace troupe

@@ -60,9 +60,24 @@ TEST(StepReport, RankZeroSaysWhichCheckpointBegins) {
   EXPECT_EQ(StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {.checkpoint_attempt = 4}).checkpoint_attempt(), 0);
 }
 
+TEST(RankMetrics, TellsWhatTheDeviceCarriedOut) {
+  const DeviceCollectiveStatistics sums = {CollectiveOperation::kReduceScatter, "data_shard",
+                                           Purpose::kGradient, 3, 300, 225.0, 0.5};
+  const v1::RankMetrics metrics = MakeRankMetrics({}, {sums}, {});
+  ASSERT_EQ(metrics.device_collectives_size(), 1);
+  const v1::DeviceCollectiveTotals& totals = metrics.device_collectives(0);
+  EXPECT_EQ(totals.operation(), "reduce_scatter");
+  EXPECT_EQ(totals.axis(), "data_shard");
+  EXPECT_EQ(totals.purpose(), "gradient");
+  EXPECT_EQ(totals.count(), 3u);
+  EXPECT_EQ(totals.bytes(), 300u);
+  EXPECT_EQ(totals.bus_bytes(), 225);
+  EXPECT_EQ(totals.seconds(), 0.5);
+}
+
 TEST(RankMetrics, FallbacksAreCountedByOperation) {
   const v1::RankMetrics metrics =
-      MakeRankMetrics({Statistics(2)}, {"matmul a: ref:any", "matmul b: ref:any"});
+      MakeRankMetrics({Statistics(2)}, {}, {"matmul a: ref:any", "matmul b: ref:any"});
   EXPECT_EQ(metrics.kernel_fallbacks().at("matmul"), 2);
   EXPECT_EQ(metrics.collectives(0).bytes(), 20u);
   EXPECT_EQ(metrics.collectives(0).duration_counts_size(),
