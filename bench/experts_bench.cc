@@ -19,6 +19,7 @@
 #include "bench/program_bench.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/plain_program.h"
 #include "kernels/program_part.h"
 #include "kernels/testing.h"
 #include "model/build.h"

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "kernels/collective_test.h"
+#include "kernels/plain_program.h"
 #include "kernels/reference/reference_backend.h"
 #include "kernels/row_relayout.h"
 #include "kernels/testing.h"

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "kernels/op_sequence.h"
+#include "kernels/plain_program.h"
 #include "kernels/value_encoding.h"
 
 namespace troupe::kernels {
@@ -63,38 +63,21 @@ std::vector<double> TestRandom::Documents(int64_t samples, int64_t tokens) {
   return documents;
 }
 
-namespace {
-
-model::ValueId AddValue(model::Program& program, const TestValue& test, std::string name) {
-  model::Value value;
-  value.id = static_cast<model::ValueId>(program.values.size());
-  value.name = std::move(name);
-  value.dtype = test.dtype;
-  for (const int64_t extent : test.extents) value.dims.push_back({"dim", extent, extent});
-  program.values.push_back(value);
-  return value.id;
-}
-
-}  // namespace
-
 TestResult RunOp(Backend& backend, const TestOp& test, const RunOptions& options,
                  const FindCommunicator& find_communicator) {
-  model::Program program;
+  model::Program program = PlainProgram();
   program.mesh = test.mesh;
   model::Op op{.kind = test.kind, .attributes = test.attributes, .first_writer = test.first_writer};
   for (const TestValue& value : test.inputs) {
-    op.inputs.push_back(AddValue(program, value, "input" + std::to_string(op.inputs.size())));
+    op.inputs.push_back(AddPlainValue(program, value.dtype, value.extents, "input" + std::to_string(op.inputs.size())));
   }
   for (const TestValue& value : test.outputs) {
-    op.outputs.push_back(AddValue(program, value, "output" + std::to_string(op.outputs.size())));
+    op.outputs.push_back(AddPlainValue(program, value.dtype, value.extents, "output" + std::to_string(op.outputs.size())));
   }
   if (test.view_of_input >= 0) {
     program.values[op.outputs[0]].view_of = op.inputs[test.view_of_input];
   }
-  program.chunks.resize(1);
-  program.ops.resize(1);
-  program.ops[0].resize(model::kNumPieces);
-  program.ops[0][static_cast<int>(model::Piece::kForward)].push_back(op);
+  AddPlainOp(program, op);
 
   const model::MemoryPlan plan = PlainPlan(program);
   auto executable = backend.Prepare(program, plan, find_communicator);
@@ -132,25 +115,6 @@ double RelativeError(const std::vector<double>& actual, const std::vector<double
     difference = std::max(difference, std::abs(actual[i] - expected[i]));
   }
   return difference / largest;
-}
-
-model::MemoryPlan PlainPlan(const model::Program& program) {
-  model::MemoryPlan plan;
-  plan.buffers.assign(program.chunks.size(), 1);
-  plan.saved_bytes.assign(program.chunks.size(), 0);
-  plan.locations.resize(program.values.size());
-  for (const model::Value& value : program.values) {
-    if (value.view_of != model::kNoValue) {
-      int64_t skipped = 0;
-      const model::ValueId root = RootOf(program, value.id, &skipped);
-      plan.locations[value.id].offset =
-          plan.locations[root].offset + skipped * model::SizeOf(value.dtype);
-      continue;
-    }
-    plan.locations[value.id].offset = plan.persistent_bytes;
-    plan.persistent_bytes += (value.bytes() + 63) / 64 * 64;
-  }
-  return plan;
 }
 
 std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,

@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "kernels/backend.h"
-#include "model/program/memory_plan.h"
 #include "model/program/op.h"
 #include "model/program/program.h"
 
@@ -62,9 +61,6 @@ TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options =
 // Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is
 // NaN and the other not, or sizes differ.
 double RelativeError(const std::vector<double>& actual, const std::vector<double>& expected);
-
-// The values [0, offsets) of `program` one after the other: a plan without reuse.
-model::MemoryPlan PlainPlan(const model::Program& program);
 
 // Contents of a value as float64.
 std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "kernels/collective_test.h"
+#include "kernels/plain_program.h"
 #include "kernels/testing.h"
 #include "model/program/builder.h"
 #include "model/program/program.h"

@@ -69,8 +69,17 @@ class FactorCopy {
   const bool packs_;
 };
 
+// Blocks that share an SM. Before sm_90 ptxas finds no registers for two of the counted forward product's large tiles.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <ProductKind kKind, bool kCounted, int kRows>
+inline constexpr int kProductBlocks = kKind == ProductKind::kForward && kCounted && kRows > 64 ? 1 : 2;
+#else
+template <ProductKind kKind, bool kCounted, int kRows>
+inline constexpr int kProductBlocks = 2;
+#endif
+
 template <ProductKind kKind, bool kCounted, int kRows, int kColumns>
-TROUPE_KERNEL_OF(kProductThreads, 2) void MmaProductKernel(ProductLaunchArgs args) {
+TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void MmaProductKernel(ProductLaunchArgs args) {
   constexpr bool kForward = kKind == ProductKind::kForward;
   constexpr bool kWeight = kKind == ProductKind::kWeightGradient;
   // What is summed over lies along the lines of a factor, or across them.

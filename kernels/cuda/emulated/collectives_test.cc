@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "kernels/collective_test.h"
 #include "kernels/cuda/emulated/emulated_backend.h"
+#include "kernels/plain_program.h"
 #include "kernels/testing.h"
 #include "model/program/builder.h"
 

@@ -1,0 +1,71 @@
+// What burn-in says of a device that is not sound.
+#include "kernels/burn_in.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/emulated/emulated_device.h"
+
+namespace troupe::kernels {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Once, after the `nth` copy of so many bytes, a bit of its byte `at` is another.
+struct Fault {
+  int64_t bytes;
+  int nth;
+  int64_t at;
+};
+class FlippingDevice : public cuda::emulator::EmulatedDevice {
+ public:
+  explicit FlippingDevice(const Fault& fault) : fault_(fault) {}
+
+  Status Copy(void* to, const void* from, int64_t bytes, cuda::Stream stream) override {
+    TROUPE_RETURN_IF_ERROR(EmulatedDevice::Copy(to, from, bytes, stream));
+    if (bytes != fault_.bytes || ++copies_ != fault_.nth) return OkStatus();
+    return Enqueue("flip", [at = static_cast<char*>(to) + fault_.at] {
+      *at ^= 0x40;
+      return OkStatus();
+    }, stream);
+  }
+
+ private:
+  const Fault fault_;
+  int copies_ = 0;
+};
+
+// 20 rows of 20: bfloat16 as they are written, float32 as they are read.
+constexpr int64_t kFactorBytes = 800, kProductBytes = 1600, kArray = 100;
+
+TEST(BurnIn, NamesTheElementThatIsWrong) {
+  for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
+           {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3}, "round 1: element [3, 7] of a product of 20 rows is "},
+           // Row 3, column 7 of a factor: row 7 of the product is wrong.
+           {{kFactorBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
+           // And column 7, of the other.
+           {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a product of 20 rows is "},
+           {{4 * kArray, 1, 4 * 90 + 3}, "round 1: element 90 of a copied array is "}}) {
+    FlippingDevice device(fault);
+    CudaBackend backend(device, nullptr, nullptr);
+    const auto report = BurnIn(backend, {.extent = 20, .copy_elements = kArray});
+    EXPECT_EQ(report.status().code(), StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(Message(report.status())), HasSubstr(said));
+  }
+}
+
+TEST(BurnIn, FindsWhatGoesWrongInALaterRound) {
+  FlippingDevice device({kProductBytes, 3, 3});
+  CudaBackend backend(device, nullptr, nullptr);
+  const auto report =
+      BurnIn(backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
+  EXPECT_THAT(std::string(Message(report.status())), HasSubstr("round 3: element [0, 0] of a product"));
+}
+
+}  // namespace
+}  // namespace troupe::kernels
