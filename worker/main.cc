@@ -1,5 +1,6 @@
 // troupe-worker: owns the devices of one host and runs the ranks that the coordinator places there.
 
+#include <omp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/utsname.h>
@@ -7,22 +8,28 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/log.h"
+#include "kernels/burn_in.h"
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
 #include "worker/health/nvml.h"
 #include "worker/incarnation.h"
 #include "worker/measure_profile.h"
 #include "worker/rank/cuda_backend.h"
+#include "worker/rank/rank_backend.h"
 #include "worker/rank/rank_process.h"
 
 namespace troupe {
@@ -31,7 +38,8 @@ namespace {
 constexpr char kUsage[] =
     R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [--island NAME] [--data-dir DIR]
               [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--nvml LIBRARY]
-troupe-worker --measure-peak --data-dir DIR [--devices cpu:N]
+troupe-worker --measure-peak --data-dir DIR [--devices cpu:N|cuda:N]
+troupe-worker --burn-in SECONDS --devices cpu:N|cuda:N
 troupe-worker --list-failpoints
 
   --coordinator     address of the coordinator; dialled again for as long as it takes
@@ -46,7 +54,9 @@ troupe-worker --list-failpoints
   --nvml            NVIDIA's management library, through which GPUs are watched; default: libnvidia-ml.so.1
   --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
                     there what one of N devices at work does (layers, memory and links, for `troupe plan --profile`), and
-                    ends
+                    ends; of GPUs, whose peak is known, into device_profile.yaml alone
+  --burn-in         for so long (0: once) computes products and copies whose results are known, on every device (of
+                    processors: on all cores), compares every number, prints a line for each, and ends; 1 where one is wrong
   --list-failpoints prints the points at which TROUPE_FAILPOINTS may strike, one a line, and ends
 
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.
@@ -55,6 +65,7 @@ Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinat
 constexpr int kFailed = 1;
 constexpr int kUsageError = 2;
 constexpr int kDevicesMax = 64;
+constexpr int kBurnInMaxSeconds = 7 * 24 * 3600;
 
 struct Flags {
   std::string coordinator;
@@ -68,6 +79,7 @@ struct Flags {
   std::string metrics_listen;
   std::string nvml = kNvmlLibrary;
   bool measure_peak = false;
+  std::optional<int> burn_in_seconds;
 };
 
 // Into `flags`.
@@ -84,6 +96,16 @@ Status ParseDevices(std::string_view text, Flags* flags) {
   }
   return InvalidArgument("--devices is \"{}\", must be cpu:N or cuda:N with N from 1 to {}", text,
                          kDevicesMax);
+}
+
+Status ParseBurnIn(std::string_view text, Flags* flags) {
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > kBurnInMaxSeconds) {
+    return InvalidArgument("--burn-in is \"{}\", must be seconds from 0 to {}", text, kBurnInMaxSeconds);
+  }
+  flags->burn_in_seconds = seconds;
+  return OkStatus();
 }
 
 StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
@@ -121,12 +143,16 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
       flags.metrics_listen = value;
     } else if (flag == "--nvml") {
       flags.nvml = value;
+    } else if (flag == "--burn-in") {
+      TROUPE_RETURN_IF_ERROR(ParseBurnIn(value, &flags));
     } else {
       return InvalidArgument("unknown flag {}", flag);
     }
   }
   if (flags.log_directory.empty()) flags.log_directory = JoinPath(flags.data_directory, "logs");
   if (flags.measure_peak) return flags;
+  if (flags.burn_in_seconds && flags.devices > 0) return flags;
+  if (flags.burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
   if (flags.coordinator.empty()) return InvalidArgument("--coordinator is required");
   if (flags.name.empty()) return InvalidArgument("--name is required");
   if (flags.devices == 0) return InvalidArgument("--devices is required");
@@ -159,10 +185,9 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
       NextIncarnation(files, Absolute(flags.data_directory), flags.name,
                       static_cast<uint64_t>(SystemClock().WallNanoseconds())));
   hello.set_incarnation(incarnation);
-  // What was measured here was measured on processors.
-  const StatusOr<v1::DeviceProfile> profile =
-      cuda ? NotFound("no profile of GPUs was measured: estimates of time are not given")
-           : FindProfile(files, {flags.data_directory, flags.peak_directory}, flags.devices);
+  const std::vector<std::string> measured = {flags.data_directory, flags.peak_directory};
+  const StatusOr<v1::DeviceProfile> profile = cuda ? FindDeviceProfile(files, measured, devices)
+                                                   : FindProfile(files, measured, flags.devices);
   if (!profile.ok()) LogInfo("worker", "{}", Message(profile.status()));
   for (const v1::Device& device : devices) {
     v1::Device& announced = *hello.add_devices();
@@ -177,6 +202,72 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   return config;
 }
 
+int Fail(const Status& status) {
+  fmt::print(stderr, "troupe-worker: {}\n", Message(status));
+  return kFailed;
+}
+
+// Each device of `flags` alone: a GPU, or all cores.
+StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files, int device,
+                                                          CollectiveNetwork* network) {
+  constexpr Duration kWaitLimit = std::chrono::seconds(60);
+  return MakeRankBackend({.devices = flags.device_kind,
+                          .device = device,
+                          .threads = omp_get_num_procs(),
+                          .files = &files,
+                          .folder = Absolute(flags.data_directory),
+                          .network = network,
+                          .wait_limit = kWaitLimit});
+}
+
+int MeasureDevicesAndWrite(const Flags& flags) {
+  PosixFileSystem files;
+  const auto write = [&]() -> StatusOr<v1::DeviceProfile> {
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices, ProbeCudaDevices(flags.devices));
+    TROUPE_ASSIGN_OR_RETURN(
+        const v1::DeviceProfile profile,
+        MeasureDeviceProfile(devices, [&](int device, CollectiveNetwork* network) {
+          return MakeBackendOf(flags, files, device, network);
+        }));
+    TROUPE_RETURN_IF_ERROR(WriteFileDurably(files, JoinPath(flags.data_directory, kDeviceProfileFile),
+                                            AsBytes(ToYaml(profile))));
+    return profile;
+  };
+  const StatusOr<v1::DeviceProfile> profile = write();
+  if (!profile.ok()) return Fail(profile.status());
+  fmt::print("{}", ToYaml(*profile));
+  return 0;
+}
+
+// On all devices at once, as jobs are; of processors, which share their cores, on one.
+int RunBurnIn(const Flags& flags) {
+  PosixFileSystem files;
+  const bool cuda = flags.device_kind == "cuda";
+  kernels::BurnInOptions options = {.at_least = std::chrono::seconds(*flags.burn_in_seconds)};
+  if (!cuda) options.extent = 1024;
+  std::vector<StatusOr<kernels::BurnInReport>> reports(static_cast<size_t>(cuda ? flags.devices : 1),
+                                                       kernels::BurnInReport());
+  std::vector<std::thread> threads;
+  for (size_t device = 0; device < reports.size(); ++device) {
+    threads.emplace_back([&, device] {
+      const auto backend = MakeBackendOf(flags, files, static_cast<int>(device), nullptr);
+      reports[device] = backend.ok() ? kernels::BurnIn(**backend, options) : backend.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int code = 0;
+  for (size_t device = 0; device < reports.size(); ++device) {
+    const std::string name = cuda ? fmt::format("cuda:{}", device) : "cpu";
+    if (const auto& report = reports[device]; report.ok()) {
+      fmt::print("{{\"device\":\"{}\",\"rounds\":{},\"flops\":{:.3e},\"bytes\":{:.3e}}}\n", name, report->rounds,
+                 report->flops, report->bytes);
+    } else {
+      code = Fail(Annotate(report.status(), name));
+    }
+  }
+  return code;
+}
+
 int MeasureAndWrite(const Flags& flags) {
   PosixFileSystem files;
   const StatusOr<HostPeak> peak = MeasurePeak();
@@ -188,11 +279,7 @@ int MeasureAndWrite(const Flags& flags) {
     return WriteFileDurably(files, JoinPath(flags.data_directory, kProfileFile),
                             AsBytes(ToYaml(profile)));
   };
-  const Status written = write();
-  if (!written.ok()) {
-    fmt::print(stderr, "troupe-worker: {}\n", Message(written));
-    return kFailed;
-  }
+  if (const Status written = write(); !written.ok()) return Fail(written);
   fmt::print("{{\"float32\":{:.6e},\"bfloat16\":{:.6e}}}\n", peak->float32, peak->bfloat16);
   return 0;
 }
@@ -224,7 +311,10 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "troupe-worker: {}\n{}", Message(flags.status()), kUsage);
     return kUsageError;
   }
-  if (flags->measure_peak) return MeasureAndWrite(*flags);
+  if (flags->burn_in_seconds) return RunBurnIn(*flags);
+  if (flags->measure_peak) {
+    return flags->device_kind == "cuda" ? MeasureDevicesAndWrite(*flags) : MeasureAndWrite(*flags);
+  }
   SetLogContext(fmt::format("worker={}", flags->name));
   // Every thread inherits the mask; only the daemon's main loop sees these.
   sigset_t signals;
@@ -241,11 +331,7 @@ int Main(int argc, char** argv) {
                                                       .executable = "/proc/self/exe",
                                                       .nvml = flags->nvml})
                                          : config.status();
-  if (!code.ok()) {
-    fmt::print(stderr, "troupe-worker: {}\n", Message(code.status()));
-    return kFailed;
-  }
-  return *code;
+  return code.ok() ? *code : Fail(code.status());
 }
 
 }  // namespace

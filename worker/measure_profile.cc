@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -13,12 +14,14 @@
 #include "collective/reduction.h"
 #include "collective/ucx/ucx_transport.h"
 #include "kernels/cpu/level.h"
+#include "kernels/plain_program.h"
 #include "plan/device_profile.h"
 
 namespace troupe {
 namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(20);
+constexpr size_t kLargeOnTheHost = size_t{1} << 25;
 
 double SecondsOf(const std::function<void()>& body) {
   const auto begin = std::chrono::steady_clock::now();
@@ -59,8 +62,11 @@ double LaunchSeconds() {
   return Median(std::move(seconds));
 }
 
-// Seconds of one all-reduce of `bytes` by the two ranks of `group`, on each.
-StatusOr<double> AllReduceSeconds(Communicator* group, size_t bytes, int runs) {
+// Seconds of one all-reduce of `bytes` by the two ranks of `group`, on each: the median of `runs`.
+using AllReduceSeconds = std::function<StatusOr<double>(int rank, CollectiveNetwork* network, Communicator* group,
+                                                        size_t bytes, int runs)>;
+
+StatusOr<double> OnTheHost(int rank, CollectiveNetwork* network, Communicator* group, size_t bytes, int runs) {
   std::vector<float> data(bytes / sizeof(float));
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) {
@@ -73,9 +79,44 @@ StatusOr<double> AllReduceSeconds(Communicator* group, size_t bytes, int runs) {
   return Median(std::move(seconds));
 }
 
+// The same between devices: of an all_reduce as programs have it.
+AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
+  return [make](int rank, CollectiveNetwork* network, Communicator* group, size_t bytes,
+                int runs) -> StatusOr<double> {
+    model::Program program = kernels::PlainProgram();
+    program.mesh.degrees[model::Axis::kTensor] = 2;
+    program.mesh.coordinates[model::Axis::kTensor] = rank;
+    const model::ValueId data =
+        kernels::AddPlainValue(program, model::DType::kFloat32, {static_cast<int64_t>(bytes / sizeof(float))}, "data");
+    const model::ValueId sum = kernels::AddPlainValue(program, model::DType::kFloat32,
+                                                      {static_cast<int64_t>(bytes / sizeof(float))}, "sum");
+    const model::CollectiveAttributes attributes = {model::GroupOf(model::Axis::kTensor),
+                                                    model::CollectivePurpose::kTensor};
+    kernels::AddPlainOp(program, {model::OpKind::kAllReduce, attributes, {data}, {sum}});
+    const model::MemoryPlan plan = kernels::PlainPlan(program);
+    TROUPE_ASSIGN_OR_RETURN(const auto backend, make(rank, network));
+    TROUPE_ASSIGN_OR_RETURN(const auto executable,
+                            backend->Prepare(program, plan, [&](const model::CollectiveGroup&) { return group; }));
+    TROUPE_RETURN_IF_ERROR(executable->Connect());
+    const std::vector<float> zeros(bytes / sizeof(float));
+    TROUPE_RETURN_IF_ERROR(executable->Write(data, 0, std::as_bytes(std::span(zeros))));
+    std::vector<double> seconds;
+    for (int run = 0; run < runs; ++run) {
+      TROUPE_RETURN_IF_ERROR(group->Barrier());
+      Status status;
+      seconds.push_back(SecondsOf([&] {
+        status = executable->Run(0, model::Piece::kForward, 0, {});
+        status.Update(executable->Finish());
+      }));
+      TROUPE_RETURN_IF_ERROR(status);
+    }
+    return Median(std::move(seconds));
+  };
+}
+
 // Of two ranks a ring sends as many bytes as it reduces, in two messages; a small sum is one.
-StatusOr<v1::LinkProfile> MeasureLink() {
-  constexpr size_t kLarge = size_t{1} << 25, kSmall = 64;
+StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t large_bytes) {
+  constexpr size_t kSmall = 64;
   std::unique_ptr<CollectiveNetwork> networks[2];
   Communicator* groups[2];
   for (int rank = 0; rank < 2; ++rank) {
@@ -92,21 +133,46 @@ StatusOr<v1::LinkProfile> MeasureLink() {
   const std::vector<std::string> addresses = {networks[0]->address(), networks[1]->address()};
   StatusOr<v1::LinkProfile> links[2] = {v1::LinkProfile(), v1::LinkProfile()};
   const auto measure = [&](int rank) -> StatusOr<v1::LinkProfile> {
-    TROUPE_RETURN_IF_ERROR(networks[rank]->Connect(addresses, kLimit));
+    CollectiveNetwork* const network = networks[rank].get();
+    TROUPE_RETURN_IF_ERROR(network->Connect(addresses, kLimit));
     v1::LinkProfile link;
-    TROUPE_ASSIGN_OR_RETURN(const double latency, AllReduceSeconds(groups[rank], kSmall, 501));
-    TROUPE_ASSIGN_OR_RETURN(const double seconds, AllReduceSeconds(groups[rank], kLarge, 9));
+    TROUPE_ASSIGN_OR_RETURN(const double latency, seconds_of(rank, network, groups[rank], kSmall, 501));
+    TROUPE_ASSIGN_OR_RETURN(const double seconds, seconds_of(rank, network, groups[rank], large_bytes, 9));
     link.set_latency_seconds(latency);
-    link.set_bytes_per_second(kLarge / seconds);
+    link.set_bytes_per_second(static_cast<double>(large_bytes) / seconds);
     TROUPE_RETURN_IF_ERROR(groups[rank]->Barrier());
-    TROUPE_RETURN_IF_ERROR(networks[rank]->Close(kLimit));
+    TROUPE_RETURN_IF_ERROR(network->Close(kLimit));
     return link;
   };
-  std::thread other([&] { links[1] = measure(1); });
-  links[0] = measure(0);
+  // One that has failed ends the other's waits.
+  const auto measure_or_abort = [&](int rank) {
+    links[rank] = measure(rank);
+    if (!links[rank].ok()) networks[rank]->Abort(links[rank].status());
+  };
+  std::thread other([&] { measure_or_abort(1); });
+  measure_or_abort(0);
   other.join();
   TROUPE_RETURN_IF_ERROR(links[1].status());
   return links[0];
+}
+
+StatusOr<v1::DeviceProfile> ReadProfile(FileSystem& files, const std::string& path) {
+  constexpr int64_t kMaxBytes = 1 << 16;
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, path, kMaxBytes, SymbolicLinks::kRefuse));
+  return ParseDeviceProfile(text, path);
+}
+
+// What `find` has of the first directory where it finds something; NOT_FOUND says why of each.
+StatusOr<v1::DeviceProfile> FindFirst(const std::vector<std::string>& directories,
+                                      const std::function<StatusOr<v1::DeviceProfile>(const std::string&)>& find) {
+  std::string reasons;
+  for (const std::string& directory : directories) {
+    if (directory.empty()) continue;
+    const auto profile = find(directory);
+    if (profile.ok()) return profile;
+    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
+  }
+  return NotFound("no measured profile: {}", reasons);
 }
 
 }  // namespace
@@ -115,7 +181,7 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
                                             const AttainedRatesOptions& rates) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> probed, ProbeCpuDevices(devices, peak));
   TROUPE_ASSIGN_OR_RETURN(const AttainedRates attained, MeasureAttainedRates(peak, devices, rates));
-  TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink());
+  TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link, MeasureLink(&OnTheHost, kLargeOnTheHost));
   v1::DeviceProfile profile;
   profile.set_name(fmt::format("{}, one of {} devices", probed[0].kind().model(), devices));
   profile.set_memory_bytes(probed[0].memory_bytes());
@@ -130,6 +196,47 @@ StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
   *profile.mutable_fabric() = link;
   profile.set_transfers_need_cores(true);
   return profile;
+}
+
+StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& devices,
+                                                 const MakeDeviceBackend& make,
+                                                 const DeviceProfileOptions& options) {
+  const v1::Device& device = devices.at(0);
+  TROUPE_ASSIGN_OR_RETURN(const auto backend, make(0, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(const kernels::BackendRates rates, kernels::MeasureBackendRates(*backend, options.rates));
+  TROUPE_ASSIGN_OR_RETURN(const v1::LinkProfile link,
+                          devices.size() > 1 ? MeasureLink(OnDevices(make), options.large_bytes)
+                                             : MeasureLink(&OnTheHost, kLargeOnTheHost));
+  const auto known_or = [](double known, double measured) { return known > 0 ? known : measured; };
+  const double peak = known_or(device.peak_flops_bfloat16(), rates.bfloat16_products);
+  v1::DeviceProfile profile;
+  profile.set_name(DeviceProfileName(devices));
+  profile.set_memory_bytes(device.memory_bytes());
+  profile.set_float32_flops_per_second(known_or(device.peak_flops_float32(), rates.float32_products));
+  profile.set_bfloat16_flops_per_second(peak);
+  profile.set_product_efficiency(std::min(1.0, rates.bfloat16_products / peak));
+  profile.set_attention_efficiency(std::min(1.0, rates.attention / peak));
+  profile.set_memory_bytes_per_second(rates.bytes);
+  profile.set_launch_seconds(rates.launch_seconds);
+  profile.set_devices_per_island(static_cast<int>(devices.size()));
+  *profile.mutable_island() = link;
+  *profile.mutable_fabric() = link;
+  return profile;
+}
+
+std::string DeviceProfileName(const std::vector<v1::Device>& devices) {
+  return fmt::format("{}, one of {} devices, {}", devices.at(0).kind().model(), devices.size(),
+                     devices.at(0).kind().versions());
+}
+
+StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files, const std::vector<std::string>& directories,
+                                              const std::vector<v1::Device>& devices) {
+  const std::string name = DeviceProfileName(devices);
+  return FindFirst(directories, [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
+    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, JoinPath(directory, kDeviceProfileFile)));
+    if (read.name() == name) return read;
+    return NotFound("{} is of \"{}\", not of \"{}\"", JoinPath(directory, kDeviceProfileFile), read.name(), name);
+  });
 }
 
 std::string ToYaml(const v1::DeviceProfile& profile) {
@@ -151,24 +258,13 @@ std::string ToYaml(const v1::DeviceProfile& profile) {
 
 StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
                                         const std::vector<std::string>& directories, int devices) {
-  constexpr int64_t kMaxBytes = 1 << 16;
-  std::string reasons;
-  for (const std::string& directory : directories) {
-    if (directory.empty()) continue;
-    const auto profile = [&]() -> StatusOr<v1::DeviceProfile> {
-      TROUPE_RETURN_IF_ERROR(ReadMeasuredPeak(files, directory).status());
-      const std::string path = JoinPath(directory, kProfileFile);
-      TROUPE_ASSIGN_OR_RETURN(const std::string text,
-                              ReadFile(files, path, kMaxBytes, SymbolicLinks::kRefuse));
-      TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ParseDeviceProfile(text, path));
-      if (read.devices_per_island() == devices) return read;
-      return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(),
-                      devices);
-    }();
-    if (profile.ok()) return profile;
-    reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", Message(profile.status()));
-  }
-  return NotFound("no measured profile: {}", reasons);
+  return FindFirst(directories, [&](const std::string& directory) -> StatusOr<v1::DeviceProfile> {
+    TROUPE_RETURN_IF_ERROR(ReadMeasuredPeak(files, directory).status());
+    const std::string path = JoinPath(directory, kProfileFile);
+    TROUPE_ASSIGN_OR_RETURN(v1::DeviceProfile read, ReadProfile(files, path));
+    if (read.devices_per_island() == devices) return read;
+    return NotFound("{} is of one of {} devices, not of {}", path, read.devices_per_island(), devices);
+  });
 }
 
 }  // namespace troupe

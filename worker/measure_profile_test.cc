@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_directory.h"
+#include "kernels/cuda/emulated/emulated_backend.h"
 #include "plan/device_profile.h"
 
 namespace troupe {
@@ -67,6 +68,37 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->name(), "measured");
   EXPECT_EQ(FindProfile(files, {folder.path()}, 4).status().code(), StatusCode::kNotFound);
+}
+
+// Links by sums among two of them, as GPUs are measured.
+TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
+  v1::Device device;
+  device.mutable_kind()->set_model("emulated GPU");
+  device.mutable_kind()->set_versions("driver 1");
+  device.set_memory_bytes(1 << 30);
+  device.set_peak_flops_bfloat16(1e12);
+  std::vector<v1::Device> devices = {device, device};
+  const auto measured = MeasureDeviceProfile(
+      devices, [](int, CollectiveNetwork*) { return std::make_unique<kernels::EmulatedBackend>(); },
+      {.rates = {.extent = 16, .samples = 1, .tokens = 16, .heads = 1, .head_dim = 8, .copy_bytes = 64, .seconds = 1e-5},
+       .large_bytes = 1 << 12});
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_EQ(measured->bfloat16_flops_per_second(), 1e12);
+  EXPECT_GT(measured->float32_flops_per_second(), 0);  // of which nothing is known
+  EXPECT_EQ(measured->devices_per_island(), 2);
+  EXPECT_FALSE(measured->transfers_need_cores());
+
+  const TemporaryDirectory folder;
+  PosixFileSystem files;
+  EXPECT_EQ(FindDeviceProfile(files, {folder.path()}, devices).status().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(WriteFileDurably(files, folder.Child(kDeviceProfileFile), AsBytes(ToYaml(*measured))).ok());
+  const auto found = FindDeviceProfile(files, {"", folder.path()}, devices);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_GT(found->product_efficiency(), 0);
+  devices[0].mutable_kind()->set_versions("driver 2");
+  const auto other = FindDeviceProfile(files, {folder.path()}, devices);
+  EXPECT_EQ(other.status().code(), StatusCode::kNotFound);
+  EXPECT_NE(Message(other.status()).find("driver 2"), std::string::npos);
 }
 
 }  // namespace

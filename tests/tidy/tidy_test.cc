@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"collective", {"base"}},
     {"model", {"base"}},
     {"plan", {"base", "proto", "model"}},
-    {"kernels", {"base", "model", "collective/communicator.h", "collective/device_communicator.h"}},
+    {"kernels", {"base", "model", "collective/communicator.h", "collective/device_communicator.h", "collective/device_statistics.h"}},
     {"checkpoint", {"base", "proto"}},
     {"data", {"base", "proto"}},
     {"interop", {"base", "proto", "model", "checkpoint", "data"}},
