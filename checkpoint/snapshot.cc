@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors) {
+StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors, const Pin& pin) {
   Snapshot snapshot;
   std::vector<GlobalSlice> slices;
   for (const ShardTensor& tensor : tensors) slices.push_back(tensor.slice);
@@ -19,6 +19,7 @@ StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors) {
                  "tensor {}", tensor.slice.name);
   }
   TROUPE_ASSIGN_OR_RETURN(snapshot.image_, AlignedMemory::Make(snapshot.layout_.bytes));
+  if (pin) snapshot.pinned_ = pin(snapshot.image_.bytes());
   std::memcpy(snapshot.image_.bytes().data(), snapshot.layout_.head.data(),
               snapshot.layout_.head.size());
   snapshot.ring_ = MakeStreamingRing(snapshot.image_.bytes());

@@ -7,7 +7,10 @@
 #define TROUPE_CHECKPOINT_SNAPSHOT_H_
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +25,9 @@ namespace troupe {
 class Snapshot {
  public:
   // Of `tensors`, whose memory stays where it is as long as the object lives. RESOURCE_EXHAUSTED
-  // names the bytes that could not be had.
-  static StatusOr<Snapshot> Make(int rank, std::vector<ShardTensor> tensors);
+  // names the bytes that could not be had. `pin`: prepares the memory for copies by a device as long as its result lives.
+  using Pin = std::function<std::shared_ptr<void>(std::span<std::byte>)>;
+  static StatusOr<Snapshot> Make(int rank, std::vector<ShardTensor> tensors, const Pin& pin = nullptr);
 
   // Copies the tensors as they are. CANCELLED, soon, once `stop` is true.
   Status Copy(const std::atomic<bool>& stop);
@@ -40,6 +44,7 @@ class Snapshot {
   std::vector<ShardTensor> tensors_;
   ShardLayout layout_;
   AlignedMemory image_;
+  std::shared_ptr<void> pinned_;  // the image; goes first
   std::unique_ptr<IoRing> ring_;  // knows the image; goes first
 };
 

@@ -62,6 +62,24 @@ TEST_F(SnapshotTest, WritesTheSameFileAsIsWrittenFromTheTensorsByEveryMethod) {
   }
 }
 
+TEST_F(SnapshotTest, ItsMemoryIsPinnedWholeAsLongAsItLives) {
+  bool pinned = false;
+  size_t bytes = 0;
+  const Snapshot::Pin pin = [&](std::span<std::byte> memory) {
+    pinned = true;
+    bytes = memory.size();
+    return std::shared_ptr<void>(memory.data(), [&pinned](void*) { pinned = false; });
+  };
+  {
+    auto snapshot = Snapshot::Make(0, tensors_, pin);
+    ASSERT_TRUE(snapshot.ok());
+    const Snapshot moved = *std::move(snapshot);
+    EXPECT_TRUE(pinned);
+    EXPECT_GE(static_cast<int64_t>(bytes), moved.bytes());
+  }
+  EXPECT_FALSE(pinned);
+}
+
 TEST_F(SnapshotTest, WhatChangesAfterTheCopyIsNotWritten) {
   auto snapshot = Snapshot::Make(0, tensors_);
   ASSERT_TRUE(snapshot->Copy(stop_).ok());

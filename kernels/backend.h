@@ -106,6 +106,11 @@ class Executable {
   // nothing changes meanwhile.
   virtual Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) = 0;
 
+  // Has the device reach memory of the host by itself as long as the result lives, which the memory and this outlive: what
+  // ReadPart copies there is then none of the host's work. Null where that makes no difference, or where it cannot be had,
+  // which counts as a fall-back.
+  virtual std::shared_ptr<void> Pin(std::span<std::byte> memory) = 0;
+
   // Name of the op now or last running, for crash reports; safe to read from another thread.
   virtual const char* CurrentOperation() const = 0;
 };
@@ -119,6 +124,8 @@ class ImmediateExecutable : public Executable {
   Status EndPart() final { return OkStatus(); }
 
   Status Finish() final { return OkStatus(); }
+
+  std::shared_ptr<void> Pin(std::span<std::byte>) final { return nullptr; }
 
   Status AddEdge(Communicator&) final { return OkStatus(); }
   Status Send(model::ValueId value, int buffer, Communicator& edge) final {

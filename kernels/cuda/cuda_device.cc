@@ -147,6 +147,15 @@ StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
   });
 }
 
+StatusOr<std::shared_ptr<void>> CudaDevice::Pin(void* memory, int64_t bytes) {
+  TROUPE_RETURN_IF_ERROR(Enter());
+  TROUPE_RETURN_IF_ERROR(Check(cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterDefault),
+                               fmt::format("{} bytes of the host's to be pinned", bytes)));
+  return std::shared_ptr<void>(memory, [this](void* address) {
+    if (CanFree()) cudaHostUnregister(address);
+  });
+}
+
 Status CudaDevice::Load(const KernelLaunch& launch) {
   const auto found = loaded_.find(launch.kernel);
   if (found != loaded_.end() && launch.shape.shared_bytes <= found->second) return OkStatus();

@@ -67,6 +67,7 @@ class CudaDevice : public Device {
   std::string description() const override;
   StatusOr<DeviceMemory> Allocate(int64_t bytes) override;
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override;
+  StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) override;
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
   Status CopyNow(void* to, const void* from, int64_t bytes) override;

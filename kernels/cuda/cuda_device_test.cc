@@ -173,6 +173,19 @@ TEST_F(CudaDeviceTest, AnIllegalAddressLosesTheDevice) {
   std::free(left);
 }
 
+TEST_F(CudaDeviceTest, PinsMemoryOfTheHostForAWhile) {
+  auto device = Made();
+  Runtime().Take();
+  char memory[64];
+  auto pinned = device->Pin(memory, sizeof(memory));
+  ASSERT_TRUE(pinned.ok()) << pinned.status();
+  EXPECT_THAT(Runtime().Take(), Contains("cudaHostRegister 64"));
+  pinned->reset();
+  EXPECT_THAT(Runtime().Take(), Contains("cudaHostUnregister"));
+  Runtime().fails["cudaHostRegister"] = cudaErrorMemoryAllocation;
+  EXPECT_EQ(device->Pin(memory, sizeof(memory)).status().code(), StatusCode::kResourceExhausted);
+}
+
 TEST_F(CudaDeviceTest, SaysHowMuchMemoryCouldNotBeHad) {
   auto device = Made();
   Runtime().fails["cudaMalloc"] = cudaErrorMemoryAllocation;

@@ -203,6 +203,13 @@ Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byt
   });
 }
 
+std::shared_ptr<void> CudaExecutable::Pin(std::span<std::byte> memory) {
+  auto pinned = device_.Pin(memory.data(), static_cast<int64_t>(memory.size()));
+  if (pinned.ok()) return *std::move(pinned);
+  fallbacks_.push_back(fmt::format("snapshot: copies into pageable memory: {}", Message(pinned.status())));
+  return nullptr;
+}
+
 Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
   const int64_t bytes = program_.value(from).bytes();
   if (open_ != nullptr) {

@@ -57,6 +57,7 @@ class CudaExecutable : public Executable {
     return device_.CopyNow(bytes.data(), preparation_.Address(value, 0) + offset_bytes,
                            static_cast<int64_t>(bytes.size()));
   }
+  std::shared_ptr<void> Pin(std::span<std::byte> memory) override;
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
  private:

@@ -41,6 +41,9 @@ class Device {
   // Of the host, where copies need not wait for each other.
   virtual StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) = 0;
 
+  // Makes memory of the host pinned as long as the result lives, which the memory and this device outlive.
+  virtual StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) = 0;
+
   virtual Status Launch(const KernelLaunch& launch, Stream stream) = 0;
   // Between any two of device memory and pinned memory, which do not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;

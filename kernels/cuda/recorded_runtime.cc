@@ -128,6 +128,8 @@ cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return Note("cudaFreeHost", "");
 }
+cudaError_t cudaHostRegister(void*, size_t bytes, unsigned) { return Note("cudaHostRegister", "{}", bytes); }
+cudaError_t cudaHostUnregister(void*) { return Note("cudaHostUnregister", ""); }
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   return Note("cudaMemcpyAsync", "{} default={} stream={}", bytes, kind == cudaMemcpyDefault, NumberOf(stream));
 }

@@ -33,7 +33,7 @@ StatusOr<std::unique_ptr<CheckpointSaver>> CheckpointSaver::Make(CheckpointSaver
     return saver;
   }
   TROUPE_ASSIGN_OR_RETURN(saver->snapshot_,
-                          Snapshot::Make(saver->options_.rank, std::move(tensors)));
+                          Snapshot::Make(saver->options_.rank, std::move(tensors), saver->options_.pin));
   saver->copier_ = std::thread([self = saver.get()] { self->CopyLoop(); });
   saver->writer_ = std::thread([self = saver.get()] { self->WriteLoop(); });
   return saver;

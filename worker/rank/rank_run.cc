@@ -276,6 +276,7 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
   options.vote.mutable_state()->set_seed(start.spec().training().seed());
   options.samples_per_step = start.spec().training().global_batch_size();
   options.cores = cores;
+  options.pin = [this](std::span<std::byte> memory) { return executor_->executable().Pin(memory); };
   options.send = [this](v1::WorkerMessage message) {
     if (message.has_shard_done()) {
       const MonotonicTime now = around_.clock->Now();

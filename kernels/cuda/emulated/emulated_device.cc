@@ -59,6 +59,11 @@ Status EmulatedDevice::EnqueueOperation(std::string name, BeginOperation begin, 
               .patience = patience});
 }
 
+StatusOr<std::shared_ptr<void>> EmulatedDevice::Pin(void* memory, int64_t bytes) {
+  pinned_bytes_ += bytes;
+  return std::shared_ptr<void>(memory, [this, bytes](void*) { pinned_bytes_ -= bytes; });
+}
+
 Status EmulatedDevice::Launch(const KernelLaunch& launch, Stream stream) {
   if (!capturing_) ++launches_;
   return Enqueue(fmt::format("{} blocks={}x{} threads={} shared={}", launch.name, launch.shape.blocks_x,

@@ -29,6 +29,7 @@ class EmulatedDevice : public Device {
   std::string description() const override { return "emulated"; }
   StatusOr<DeviceMemory> Allocate(int64_t bytes) override;
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override { return Allocate(bytes); }
+  StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) override;
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
   Status CopyNow(void* to, const void* from, int64_t bytes) override;
@@ -56,6 +57,8 @@ class EmulatedDevice : public Device {
   int64_t host_waits() const { return host_waits_; }
   // The bytes of device memory and pinned memory that are held.
   int64_t allocated_bytes() const { return allocated_bytes_; }
+  // Of the host's, made pinned and still so.
+  int64_t pinned_bytes() const { return pinned_bytes_; }
   // A line for everything that a graph holds, in the order in which it was captured.
   std::string ToText(Graph graph) const;
 
@@ -104,7 +107,7 @@ class EmulatedDevice : public Device {
   std::vector<EventState> events_;
   // Operations that were under way when another work failed: they end with the network.
   std::vector<CollectiveHandle> left_;
-  int64_t launches_ = 0, graph_launches_ = 0, host_waits_ = 0, allocated_bytes_ = 0;
+  int64_t launches_ = 0, graph_launches_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda::emulator
