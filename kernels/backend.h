@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -44,6 +45,24 @@ class OperationObserver {
 // A step's work on a rank: gradients of all its microbatches, summed up; and then the update.
 enum class StepPart : uint8_t { kGradients, kUpdate };
 inline constexpr int kStepParts = 2;
+
+struct ValueBytes {
+  model::ValueId value;
+  int64_t bytes;  // all of it
+};
+
+// What some persistent values hold, brought to the host without a wait for it at once.
+class DelayedRead {
+ public:
+  virtual ~DelayedRead() = default;
+  // Reads what the values hold once all that the executable was asked for until now is done. What was read before is
+  // gone. REQUIRES: not within a part of a step.
+  virtual Status Start() = 0;
+  // Returns once that is read; waits for nothing that was asked for after Start.
+  virtual Status Finish() = 0;
+  // Of the value with this index, until the next Start.
+  virtual std::span<const std::byte> bytes(size_t index) const = 0;
+};
 
 class Executable {
  public:
@@ -95,6 +114,8 @@ class Executable {
   // Copies between host memory and a value (inputs in, losses out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
   virtual Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) = 0;
+  // Reads of these values; it may not outlive this. Of several each has what its own Start asked for.
+  virtual StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) = 0;
   // Between two values of equal bytes.
   virtual Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) = 0;
 
@@ -109,6 +130,30 @@ class Executable {
   virtual const char* CurrentOperation() const = 0;
 };
 
+// Of an executable whose calls are done when they return: it is read at once.
+class ImmediateRead : public DelayedRead {
+ public:
+  // `executable` outlives this.
+  ImmediateRead(Executable& executable, std::vector<ValueBytes> values)
+      : executable_(executable), values_(std::move(values)) {
+    for (const ValueBytes& value : values_) bytes_.emplace_back(static_cast<size_t>(value.bytes));
+  }
+
+  Status Start() override {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(executable_.Read(values_[i].value, 0, bytes_[i]));
+    }
+    return OkStatus();
+  }
+  Status Finish() override { return OkStatus(); }
+  std::span<const std::byte> bytes(size_t index) const override { return bytes_[index]; }
+
+ private:
+  Executable& executable_;
+  const std::vector<ValueBytes> values_;
+  std::vector<std::vector<std::byte>> bytes_;
+};
+
 // One whose calls are done when they return, and whose collectives are the host's. When it is destroyed no transfer is
 // under way, or the network is closed.
 class ImmediateExecutable : public Executable {
@@ -116,6 +161,9 @@ class ImmediateExecutable : public Executable {
   Status Connect() final { return OkStatus(); }
   Status BeginPart(StepPart) final { return OkStatus(); }
   Status EndPart() final { return OkStatus(); }
+  StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) final {
+    return std::make_unique<ImmediateRead>(*this, std::move(values));
+  }
 
   Status Finish() final { return OkStatus(); }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/cuda/delayed_read.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -201,6 +202,16 @@ Status CudaExecutable::Read(model::ValueId value, int buffer, std::span<std::byt
     std::memcpy(bytes.data() + offset, bounce_.get(), count);
     return OkStatus();
   });
+}
+
+StatusOr<std::unique_ptr<DelayedRead>> CudaExecutable::MakeDelayedRead(
+    std::vector<ValueBytes> values) {
+  std::vector<CudaDelayedRead::Source> sources;
+  for (const ValueBytes& value : values) {
+    TROUPE_RETURN_IF_ERROR(CheckSize(value.value, static_cast<size_t>(value.bytes)));
+    sources.push_back({preparation_.Address(value.value, 0), value.bytes});
+  }
+  return CudaDelayedRead::Make(device_, std::move(sources));
 }
 
 Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {

@@ -51,6 +51,7 @@ class CudaExecutable : public Executable {
   }
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
   Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override;
+  StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) override;
   Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override;
   bool is_host_memory() const override { return false; }
   Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) override {
