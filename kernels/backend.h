@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -109,6 +110,10 @@ class Executable {
   // parts, before the host waits for other ranks: they may wait for what this one's device is yet to send.
   virtual Status Finish() = 0;
 
+  // How often a call has waited for the device so far, those of reads of it apart that are delayed; absent where the host
+  // computes, which waits for nobody.
+  virtual std::optional<int64_t> host_waits() const = 0;
+
   // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses out).
@@ -166,6 +171,7 @@ class ImmediateExecutable : public Executable {
   }
 
   Status Finish() final { return OkStatus(); }
+  std::optional<int64_t> host_waits() const final { return std::nullopt; }
 
   Status AddEdge(Communicator&) final { return OkStatus(); }
   Status Send(model::ValueId value, int buffer, Communicator& edge) final {

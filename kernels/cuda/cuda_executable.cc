@@ -126,6 +126,7 @@ Status CudaExecutable::EnqueueAll(const Instructions& instructions,
     if (instruction.last_microbatch && !options.last_microbatch) continue;
     current_.store(instruction.name.c_str(), std::memory_order_relaxed);
     const bool accumulates = Accumulates(instruction.overwrites, options);
+    if (instruction.host_waits) ++host_waits_;
     for (const Command& command : instruction.commands[accumulates ? 1 : 0]) {
       if (Status status = Enqueue(command, device_); !status.ok()) {
         return Annotate(status, instruction.name);
@@ -267,6 +268,7 @@ Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& e
 
 Status CudaExecutable::Finish() {
   TROUPE_CHECK(open_ == nullptr, "the host waits within a part of a step");
+  ++host_waits_;
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
 }

@@ -46,6 +46,7 @@ class CudaExecutable : public Executable {
   Status PostReceive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Finish() override;
+  std::optional<int64_t> host_waits() const override { return host_waits_; }
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
@@ -117,6 +118,7 @@ class CudaExecutable : public Executable {
   Instructions initialize_;
   DeviceMemory bounce_;  // pinned: what Write and Read move
   Event finished_ = 0;
+  int64_t host_waits_ = 0;
   std::array<Part, kStepParts> parts_;
   Part* open_ = nullptr;  // whose calls are kept, not done
   std::vector<std::string>& fallbacks_;

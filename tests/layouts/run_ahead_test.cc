@@ -97,13 +97,18 @@ TEST_P(RunAhead, HasTheBitsOfARunThatWaitsForEveryStep) {
   v1::JobSpec experts = Mixture({.expert = 2}, kSteps);
   experts.mutable_model()->set_pattern("AE");
   experts.mutable_training()->set_global_batch_size(2);
+  const auto is_last = [](size_t index) { return index + 1 == static_cast<size_t>(kSteps); };
   for (const v1::JobSpec& spec : {Job(), with_dropout, experts}) {
+    // Of rows that go to experts of the other rank.
+    const bool counts_on_host = spec.parallelism().expert_parallel_degree() > 1;
     States states, ahead_states;
     const std::vector<StepResult> expected = RunOrDie(spec, Options(0, &states));
     const std::vector<StepResult> ahead = RunOrDie(spec, Options(1, &ahead_states));
     ExpectIdentical(ahead, expected);
     EXPECT_EQ(ahead_states, states);
     for (size_t i = 0; i < ahead.size() && i < expected.size(); ++i) {
+      EXPECT_EQ(ahead[i].host_waits > 0, GetParam().on_device && (is_last(i) || counts_on_host)) << i;
+      EXPECT_EQ(expected[i].host_waits > 0, GetParam().on_device);
       EXPECT_EQ(ahead[i].tokens, expected[i].tokens);
       EXPECT_EQ(ahead[i].routed, expected[i].routed);
       EXPECT_EQ(ahead[i].expert_load, expected[i].expert_load);
@@ -275,6 +280,8 @@ TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
     }
     waits = device->host_waits();
     graphs = device->graph_launches();
+    // The last one has none after it.
+    EXPECT_EQ(result.host_waits, result.step < kMore ? 0 : 1);
   };
   v1::JobSpec spec = Job();
   spec.mutable_training()->set_steps(kMore);

@@ -176,6 +176,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
                "step {} is handed over too soon", submitted_step_ + 1);
   Flight& flight = FlightOf(submitted_step_ + 1);
   flight.begin = std::chrono::steady_clock::now();
+  const int64_t waits_before = executable_->host_waits().value_or(0);
   flight.result = {};
   StepResult& result = flight.result;
   result.step = submitted_step_ + 1;
@@ -228,6 +229,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   TROUPE_RETURN_IF_ERROR(flight.told->Start());
+  result.host_waits = executable_->host_waits().value_or(0) - waits_before;
   submitted_step_ = result.step;
   return OkStatus();
 }
@@ -240,6 +242,7 @@ StatusOr<StepResult> Executor::Collect() {
     progress_->step.store(result.step, std::memory_order_relaxed);
     Enter(Phase::kCollect);
   }
+  if (executable_->host_waits() && result.step == submitted_step_) ++result.host_waits;
   TROUPE_RETURN_IF_ERROR(flight.told->Finish());
   const std::span<const double> control = Doubles(flight.told->bytes(0));
   TakeControlWord(control, options_.batch, &result);

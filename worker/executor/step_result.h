@@ -32,6 +32,8 @@ struct StepResult {
   // On the first rank of each pipe stage: choices of each expert in the blocks E of that stage.
   std::vector<double> expert_load;
   double receive_wait_seconds = 0;  // in pipeline receives
+  // How often the host has waited for its device while that had no later step to go on with.
+  int64_t host_waits = 0;
   std::optional<double> validation_loss;
   std::vector<BlockNorm> norms;  // in steps of norms_interval
   std::string nonfinite;         // of a skipped step: what was not finite
