@@ -167,6 +167,7 @@ void FillSteady(const Job& job, v1::Receipt* receipt) {
   const auto mean = [&](double sum) { return sum / static_cast<double>(tally.rank_steps()); };
   steady->set_bubble_measured(mean(tally.bubble_ratio()));
   steady->set_data_wait_seconds(mean(tally.data_wait_seconds()));
+  steady->set_host_syncs_per_step(mean(static_cast<double>(tally.host_waits())));
   steady->set_core_wait_seconds(mean(tally.core_wait_seconds()));
   for (const v1::CommunicationSeconds& sums : tally.communication()) {
     v1::CommunicationSeconds* const communication = steady->add_communication();
@@ -307,6 +308,7 @@ void TallyStep(const v1::StepReport& report, const std::string& plan_digest, dou
   tally->set_rank_seconds(tally->rank_seconds() + seconds);
   tally->set_bubble_ratio(tally->bubble_ratio() + report.bubble_seconds() / seconds);
   tally->set_data_wait_seconds(tally->data_wait_seconds() + report.data_wait_seconds());
+  tally->set_host_waits(tally->host_waits() + report.host_waits());
   tally->set_core_wait_seconds(tally->core_wait_seconds() + report.core_wait_seconds());
   for (const v1::StepCommunication& step : report.communication()) {
     v1::CommunicationSeconds& sums = EntryOf(step.purpose(), tally->mutable_communication());

@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -45,6 +47,24 @@ class OperationObserver {
 // A step's work on a rank: gradients of all its microbatches, summed up; and then the update.
 enum class StepPart : uint8_t { kGradients, kUpdate };
 inline constexpr int kStepParts = 2;
+
+struct ValueBytes {
+  model::ValueId value;
+  int64_t bytes;  // all of it
+};
+
+// What some persistent values hold, brought to the host without a wait for it at once.
+class DelayedRead {
+ public:
+  virtual ~DelayedRead() = default;
+  // Reads what the values hold once all that the executable was asked for until now is done. What was read before is
+  // gone. REQUIRES: not within a part of a step.
+  virtual Status Start() = 0;
+  // Returns once that is read; waits for nothing that was asked for after Start.
+  virtual Status Finish() = 0;
+  // Of the value with this index, until the next Start.
+  virtual std::span<const std::byte> bytes(size_t index) const = 0;
+};
 
 class Executable {
  public:
@@ -91,11 +111,17 @@ class Executable {
   // parts, before the host waits for other ranks: they may wait for what this one's device is yet to send.
   virtual Status Finish() = 0;
 
+  // How often a call has waited for the device so far, those of reads of it apart that are delayed; absent where the host
+  // computes, which waits for nobody.
+  virtual std::optional<int64_t> host_waits() const = 0;
+
   // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
   virtual Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) = 0;
+  // Reads of these values; it may not outlive this. Of several each has what its own Start asked for.
+  virtual StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) = 0;
   // Between two values of equal bytes.
   virtual Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) = 0;
 
@@ -115,6 +141,30 @@ class Executable {
   virtual const char* CurrentOperation() const = 0;
 };
 
+// Of an executable whose calls are done when they return: it is read at once.
+class ImmediateRead : public DelayedRead {
+ public:
+  // `executable` outlives this.
+  ImmediateRead(Executable& executable, std::vector<ValueBytes> values)
+      : executable_(executable), values_(std::move(values)) {
+    for (const ValueBytes& value : values_) bytes_.emplace_back(static_cast<size_t>(value.bytes));
+  }
+
+  Status Start() override {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(executable_.Read(values_[i].value, 0, bytes_[i]));
+    }
+    return OkStatus();
+  }
+  Status Finish() override { return OkStatus(); }
+  std::span<const std::byte> bytes(size_t index) const override { return bytes_[index]; }
+
+ private:
+  Executable& executable_;
+  const std::vector<ValueBytes> values_;
+  std::vector<std::vector<std::byte>> bytes_;
+};
+
 // One whose calls are done when they return, and whose collectives are the host's. When it is destroyed no transfer is
 // under way, or the network is closed.
 class ImmediateExecutable : public Executable {
@@ -122,8 +172,12 @@ class ImmediateExecutable : public Executable {
   Status Connect() final { return OkStatus(); }
   Status BeginPart(StepPart) final { return OkStatus(); }
   Status EndPart() final { return OkStatus(); }
+  StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) final {
+    return std::make_unique<ImmediateRead>(*this, std::move(values));
+  }
 
   Status Finish() final { return OkStatus(); }
+  std::optional<int64_t> host_waits() const final { return std::nullopt; }
 
   std::shared_ptr<void> Pin(std::span<std::byte>) final { return nullptr; }
 

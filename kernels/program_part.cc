@@ -108,6 +108,7 @@ bool IsOfOneRank(model::OpKind kind) {
     case model::OpKind::kControlReduce:
     case model::OpKind::kControlTotals:
     case model::OpKind::kControlRouted:
+    case model::OpKind::kControlHalt:
       return false;
     default:
       return true;

@@ -169,31 +169,6 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
   }
 }
 
-TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
-  if (compute() == DType::kBFloat16) GTEST_SKIP() << "routers have no compute dtype";
-  ReferenceBackend reference;
-  for (const std::vector<int64_t>& experts : std::vector<std::vector<int64_t>>{{1}, {3, 129, 1024, 64}}) {
-    // What others have counted is added to; the other lanes stay as they are.
-    const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1000);
-    std::vector<double> expected = control;
-    TestOp op{OpKind::kControlRouted,
-              model::NoAttributes{},
-              {{DType::kFloat64, {model::kControlLanes}, control}},
-              {}};
-    for (const int64_t count : experts) {
-      // Two losses, which are no counts; the dropped; the experts.
-      std::vector<double> totals = random_.Normals(2);
-      const std::vector<double> counts = random_.Integers(1 + count, 0, 1 << 30);
-      totals.insert(totals.end(), counts.begin(), counts.end());
-      op.inputs.push_back({DType::kFloat64, {model::kRouterLanes + count}, totals});
-      expected[model::kLaneDropped] += counts[0];
-      for (int64_t e = 1; e <= count; ++e) expected[model::kLaneRouted] += counts[e];
-    }
-    EXPECT_EQ(RunOp(*backend_, op).inputs[0], expected) << experts.size() << " routers";
-    EXPECT_EQ(RunOp(reference, op).inputs[0], expected) << experts.size() << " routers";
-  }
-}
-
 TEST_P(KernelTest, RoutedRowsOfAGroupOfOneAreCopiedAsFarAsCountsTell) {
   for (const OpKind kind : {OpKind::kGatherRouted, OpKind::kScatterRouted}) {
     model::CollectiveAttributes attributes{model::GroupOf(model::Axis::kTensor),

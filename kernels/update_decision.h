@@ -41,14 +41,27 @@ TROUPE_ANYWHERE inline void AddSumOfSquares(int rank, double sum_of_squares, dou
   if (!std::isfinite(sum_of_squares)) MarkNonfinite(rank, control);
 }
 
+// Whether a step with this word, reduced over all ranks, is not finite.
+TROUPE_ANYWHERE inline bool IsNonfinite(const double* control) {
+  return control[model::kLaneNonfinite] != 0.0 ||
+         !std::isfinite(control[model::kLaneSumOfSquares]) || !(control[model::kLaneWeight] > 0.0);
+}
+
+// `halted`: whether this or an earlier step was not finite. Tells the control word, so that nothing is applied.
+TROUPE_ANYWHERE inline void Halt(double* control, double* halted) {
+  if (IsNonfinite(control)) *halted = 1.0;
+  control[model::kLaneHalted] = *halted;
+}
+
 struct UpdateDecision {
-  bool apply = false;  // false: something is not finite; parameters and states stay as they are
+  // False: something is not finite, or the job has halted; parameters and states stay as they are.
+  bool apply = false;
   double gradient_scale = 0.0;  // clip factor over the sum of weights; 0 where that is 0
 };
 
 // `control` is reduced over all ranks; max_norm 0: nothing is clipped.
 TROUPE_ANYWHERE inline UpdateDecision DecideUpdate(const double* control, double max_norm) {
-  if (control[model::kLaneNonfinite] != 0.0) return {};
+  if (control[model::kLaneNonfinite] != 0.0 || control[model::kLaneHalted] != 0.0) return {};
   const double weight = control[model::kLaneWeight];
   if (weight == 0.0) return {true, 0.0};
   const double norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;

@@ -323,6 +323,11 @@ class StageBuilder {
                                                                  CollectivePurpose::kControl},
                               .inputs = {program.control_word},
                               .outputs = {reduced}});
+    if (options_.halts) {
+      program.halted = scalar("halted", DType::kFloat64, 1, {});
+      program.update.push_back(
+          {.kind = OpKind::kControlHalt, .inputs = {reduced, program.halted}});
+    }
     program.update.push_back(std::move(adamw));
     BuildRouterUpdate(reduced);
     return OkStatus();

@@ -66,6 +66,9 @@ struct BuildOptions {
   // slice, on one of them, as optimizers of matrices need it at Update; a bank's experts lie whole on several. Of
   // stages 1 to 3.
   bool whole_matrices = false;
+  // After a step that is not finite no later one is applied either: for a host that learns of a step once the next is
+  // on its way.
+  bool halts = false;
   // Off in tests and benchmarks only: every collective is waited for where it is begun.
   bool overlap = true;
   // Off in tests only: the unfused program is the reference of the fused one.

@@ -9,6 +9,7 @@
 
 #include "model/config.h"
 #include "plan/choose_schedule.h"
+#include "plan/control_lag.h"
 #include "plan/cut_model.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
@@ -233,6 +234,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile
   const Mesh mesh(spec.parallelism());
   BarePlan bare;
   *bare.plan.mutable_mesh() = mesh.ToProto();
+  bare.plan.set_control_lag_steps(ControlLagSteps(spec.devices()));
   *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   bare.plan.set_tensor_parallel_parts(
       static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));

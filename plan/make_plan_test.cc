@@ -8,6 +8,7 @@
 
 #include "model/build.h"
 #include "model/cost.h"
+#include "plan/control_lag.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
@@ -214,6 +215,20 @@ TEST(MakePlanTest, APlanOfBeforeChannelsWereRecordedGetsThemWhenItIsPlaced) {
   EXPECT_EQ(placed->samples().channels_size(), 4);
   EXPECT_EQ(placed->digest(), MakePlan(spec, cluster)->digest());
   EXPECT_EQ(PlacePlan(spec, *placed, cluster)->digest(), placed->digest());
+}
+
+TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
+  EXPECT_EQ(ControlLagSteps("cpu"), 0);
+  EXPECT_EQ(ControlLagSteps("cuda"), 1);
+  v1::JobSpec spec = JobWith({});
+  v1::Plan plan = MakeUnplacedPlan(spec).value();
+  EXPECT_EQ(plan.control_lag_steps(), 0);
+  EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
+  plan.set_control_lag_steps(1);
+  EXPECT_TRUE(MakeStageBuildOptions(spec, plan, 0)->halts);
+  // A step that is skipped holds no later one back.
+  spec.mutable_training()->set_on_nonfinite("skip_step");
+  EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
 }
 
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {

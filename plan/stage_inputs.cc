@@ -101,6 +101,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  options.halts = plan.control_lag_steps() > 0 && training.on_nonfinite() != "skip_step";
   options.z_loss_coef = training.z_loss_coef();
   options.seed = training.seed();
   if (training.mixed_precision().reduce() == "bfloat16") {

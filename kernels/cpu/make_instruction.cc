@@ -233,6 +233,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kControlRouted:
     case OpKind::kSumOfSquares:
     case OpKind::kControlReduce:
+    case OpKind::kControlHalt:
     case OpKind::kAdamW:
       return MakeUpdate(op);
   }
@@ -271,6 +272,9 @@ std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {
   if (op.kind == OpKind::kControlTotals) {
     return MakeControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
                              reinterpret_cast<const double*>(Address(op.inputs[1], 0)), control);
+  }
+  if (op.kind == OpKind::kControlHalt) {
+    return MakeControlHalt(control, reinterpret_cast<double*>(Address(op.inputs[1], 0)));
   }
   if (op.kind == OpKind::kControlRouted) {
     std::vector<RouterTotals> totals;

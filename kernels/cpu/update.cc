@@ -82,6 +82,19 @@ class ControlReduce : public Instruction {
   double* const control_;
 };
 
+class ControlHalt : public Instruction {
+ public:
+  ControlHalt(double* control, double* halted) : control_(control), halted_(halted) {}
+  Status Run(const RunOptions&) override {
+    Halt(control_, halted_);
+    return OkStatus();
+  }
+
+ private:
+  double* const control_;
+  double* const halted_;
+};
+
 class AdamW : public Instruction {
  public:
   AdamW(const model::AdamWAttributes& attributes, const double* control, const float* scalars,
@@ -146,6 +159,10 @@ std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> 
 
 std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, double* control) {
   return std::make_unique<ControlReduce>(communicator, control);
+}
+
+std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted) {
+  return std::make_unique<ControlHalt>(control, halted);
 }
 
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,

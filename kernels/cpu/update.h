@@ -32,6 +32,8 @@ std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> 
                                               const KernelTable& kernels, int threads);
 
 std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, double* control);
+// halted: d[1].
+std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted);
 
 // One parameter of the optimizer; `args` holds its pointers and count, the numbers of the step are
 // filled in by Run.

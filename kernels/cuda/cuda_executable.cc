@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/cuda/delayed_read.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -125,6 +126,7 @@ Status CudaExecutable::EnqueueAll(const Instructions& instructions,
     if (instruction.last_microbatch && !options.last_microbatch) continue;
     current_.store(instruction.name.c_str(), std::memory_order_relaxed);
     const bool accumulates = Accumulates(instruction.overwrites, options);
+    if (instruction.host_waits) ++host_waits_;
     for (const Command& command : instruction.commands[accumulates ? 1 : 0]) {
       if (Status status = Enqueue(command, device_); !status.ok()) {
         return Annotate(status, instruction.name);
@@ -210,6 +212,16 @@ std::shared_ptr<void> CudaExecutable::Pin(std::span<std::byte> memory) {
   return nullptr;
 }
 
+StatusOr<std::unique_ptr<DelayedRead>> CudaExecutable::MakeDelayedRead(
+    std::vector<ValueBytes> values) {
+  std::vector<CudaDelayedRead::Source> sources;
+  for (const ValueBytes& value : values) {
+    TROUPE_RETURN_IF_ERROR(CheckSize(value.value, static_cast<size_t>(value.bytes)));
+    sources.push_back({preparation_.Address(value.value, 0), value.bytes});
+  }
+  return CudaDelayedRead::Make(device_, std::move(sources));
+}
+
 Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
   const int64_t bytes = program_.value(from).bytes();
   if (open_ != nullptr) {
@@ -263,6 +275,7 @@ Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& e
 
 Status CudaExecutable::Finish() {
   TROUPE_CHECK(open_ == nullptr, "the host waits within a part of a step");
+  ++host_waits_;
   TROUPE_RETURN_IF_ERROR(device_.Record(finished_, Stream::kCompute));
   return device_.Finish(finished_);
 }

@@ -46,11 +46,13 @@ class CudaExecutable : public Executable {
   Status PostReceive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Finish() override;
+  std::optional<int64_t> host_waits() const override { return host_waits_; }
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
   Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) override;
   Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) override;
+  StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) override;
   Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) override;
   bool is_host_memory() const override { return false; }
   Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) override {
@@ -117,6 +119,7 @@ class CudaExecutable : public Executable {
   Instructions initialize_;
   DeviceMemory bounce_;  // pinned: what Write and Read move
   Event finished_ = 0;
+  int64_t host_waits_ = 0;
   std::array<Part, kStepParts> parts_;
   Part* open_ = nullptr;  // whose calls are kept, not done
   std::vector<std::string>& fallbacks_;

@@ -179,6 +179,8 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       return OkStatus();
     case OpKind::kControlReduce:
       return AddControlReduce(commands, op);
+    case OpKind::kControlHalt:
+      return launch(ControlHalt(reinterpret_cast<double*>(in(0)), reinterpret_cast<double*>(in(1))));
     case OpKind::kAdamW:
       AddAdamW(commands, op);
       return OkStatus();

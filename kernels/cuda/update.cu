@@ -21,6 +21,13 @@ TROUPE_KERNEL void ControlTotalsKernel(TotalsArgs args) {
   AddTotals(args.rank, args.totals, args.control);
 }
 
+struct HaltArgs {
+  double* control;
+  double* halted;
+};
+
+TROUPE_KERNEL void ControlHaltKernel(HaltArgs args) { Halt(args.control, args.halted); }
+
 // Of a block of kThreads threads, on the first of them. The same order in every run.
 TROUPE_DEVICE double BlockSum64(double value, double* shared) {
   const unsigned own = ThreadIndex();
@@ -172,6 +179,10 @@ KernelLaunch SumOfSquares(const SumOfSquaresTensors& args) {
 
 KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args) {
   return MakeLaunch("sum_of_squares_finish", &SumOfSquaresFinishKernel, BlocksOf(1), args);
+}
+
+KernelLaunch ControlHalt(double* control, double* halted) {
+  return MakeLaunch("control_halt", &ControlHaltKernel, {}, HaltArgs{control, halted});
 }
 
 KernelLaunch AdamW(const AdamWTensors& args) {

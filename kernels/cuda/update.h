@@ -59,6 +59,9 @@ struct SumOfSquaresTensors {
 KernelLaunch SumOfSquares(const SumOfSquaresTensors& args);
 KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args);
 
+// After the control word is reduced. halted: d[1].
+KernelLaunch ControlHalt(double* control, double* halted);
+
 struct AdamWTensors {
   const AdamWTensor* tensors;
   const UpdatePart* parts;
@@ -67,7 +70,7 @@ struct AdamWTensors {
   const float* scalars;  // f[2] {learning rate, step}
   double beta1, beta2, eps, weight_decay, max_norm;
 };
-// Nothing changes where the control word says that something is not finite. REQUIRES: num_parts > 0.
+// Nothing changes where the control word says that something is not finite or the job has halted. REQUIRES: num_parts > 0.
 KernelLaunch AdamW(const AdamWTensors& args);
 
 }  // namespace troupe::kernels::cuda

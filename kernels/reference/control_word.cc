@@ -21,4 +21,6 @@ Status ControlReduce(const Operation& operation) {
   return ReduceControlWord(operation.communicator, operation.inputs[0]);
 }
 
+void ControlHalt(const Operation& operation) { Halt(operation.inputs[0], operation.inputs[1]); }
+
 }  // namespace troupe::kernels::reference

@@ -101,6 +101,7 @@ void ControlTotals(const Operation& operation);
 void ControlRouted(const Operation& operation);
 void SumOfSquares(const Operation& operation);
 Status ControlReduce(const Operation& operation);
+void ControlHalt(const Operation& operation);
 void AdamW(const Operation& operation);
 
 }  // namespace troupe::kernels::reference

@@ -185,6 +185,9 @@ Status RunOperation(const reference::Operation& operation) {
       return OkStatus();
     case OpKind::kControlReduce:
       return r::ControlReduce(operation);
+    case OpKind::kControlHalt:
+      r::ControlHalt(operation);
+      return OkStatus();
     case OpKind::kAdamW:
       r::AdamW(operation);
       return OkStatus();

@@ -43,6 +43,7 @@ OpRules ControlTotalsRules();
 OpRules ControlRoutedRules();
 OpRules SumOfSquaresRules();
 OpRules ControlReduceRules();
+OpRules ControlHaltRules();
 OpRules AdamWRules();
 OpRules RouterLogitsRules();
 OpRules RouterLogitsGradInputRules();

@@ -44,6 +44,7 @@ const OpRules& RulesOf(OpKind kind) {
                                                           ControlRoutedRules(),
                                                           SumOfSquaresRules(),
                                                           ControlReduceRules(),
+                                                          ControlHaltRules(),
                                                           AdamWRules(),
                                                           RouterLogitsRules(),
                                                           RouterLogitsGradInputRules(),

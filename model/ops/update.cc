@@ -1,6 +1,6 @@
-// The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kAdamW. The
-// control word is Partial on every axis until control_reduce; AdamW demands the reduced word and gradients that
-// are Partial nowhere.
+// The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kControlHalt,
+// kAdamW. The control word is Partial on every axis until control_reduce; what comes after it demands
+// the reduced word, and AdamW gradients that are Partial nowhere.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 
@@ -72,6 +72,15 @@ StatusOr<std::vector<ValueType>> InferControlReduce(const MeshView& mesh,
   return std::vector<ValueType>{std::move(type)};
 }
 
+StatusOr<std::vector<ValueType>> InferControlHalt(const MeshView& mesh,
+                                                  const Attributes& attributes, Inputs in) {
+  for (const Value* value : in) {
+    TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*value, Replicated()));
+    TROUPE_RETURN_IF_ERROR(ExpectType(*value, DType::kFloat64, 1));
+  }
+  return std::vector<ValueType>{};
+}
+
 StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attributes& attributes,
                                             Inputs in) {
   TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], Replicated()));
@@ -86,6 +95,7 @@ OpRules ControlTotalsRules() { return {.infer = InferTotals, .in_place_input = 0
 OpRules ControlRoutedRules() { return {.infer = InferRouted, .in_place_input = 0}; }
 OpRules SumOfSquaresRules() { return {.infer = InferSumOfSquares, .in_place_input = 0}; }
 OpRules ControlReduceRules() { return {.infer = InferControlReduce, .in_place_input = 0}; }
+OpRules ControlHaltRules() { return {.infer = InferControlHalt}; }
 OpRules AdamWRules() { return {.infer = InferAdamW}; }
 
 }  // namespace troupe::model

@@ -17,7 +17,8 @@ enum ControlLane : int {
   kLastSum = kLanePairs,
   kLaneStop,               // 1: some rank asks to stop
   kLaneNonfinite,          // 1 + rank of a non-finite loss or gradient (the highest such rank), 0: none
-  kLastMax = kLaneNonfinite,
+  kLaneHalted,             // 1: this or an earlier step was not finite, which ends the job; set by control_halt
+  kLastMax = kLaneHalted,
   kLaneTicketEnd,          // smallest known ticket end
   kLaneRequestAttempt,     // smallest "highest asked-for checkpoint attempt known"
   kLaneIntentKnown,        // 1 where every rank knows the intent of the checkpoint due after this step

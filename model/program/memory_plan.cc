@@ -118,7 +118,8 @@ class Planner {
     }
     for (const ValueId id : program_.router_totals) place(id);
     for (const RouterBias& entry : program_.router_biases) place(entry.bias);
-    for (const ValueId id : {program_.loss_totals, program_.control_word, program_.scalars}) {
+    for (const ValueId id : {program_.loss_totals, program_.control_word, program_.halted,
+                             program_.scalars}) {
       if (id != kNoValue) place(id);
     }
   }

@@ -40,6 +40,7 @@ const char* Name(OpKind kind) {
                                                       "control_routed",
                                                       "sum_of_squares",
                                                       "control_reduce",
+                                                      "control_halt",
                                                       "adamw",
                                                       "router_logits",
                                                       "router_logits_grad_input",

@@ -82,12 +82,16 @@
 // kSumOfSquares           control d[lanes], gradients f…                the same control: lane sum_of_squares += Σ g² (in
 //                                                                       d, fixed order); not finite: as above
 // kControlReduce          control d[lanes]                              the same, reduced over all ranks (purpose control)
+// kControlHalt            control d[lanes], halted d[1]                 none: halted = 1 where the step is not finite (a lane
+//                                                                       nonfinite or a sum of squares that is not, or no
+//                                                                       weight), and stays so; lane halted = halted
 // kAdamW                  control d[lanes], scalars f[2]                none: Program::parameters' masters, exp_avg,
 //                         {lr, step}, gradients f… in the order of      exp_avg_sq and compute copies change in place.
 //                         Program::parameters                           g = gradient · scale, where scale = factor/Σweight (0
 //                                                                       if Σweight is 0), norm = sqrt(sum_of_squares)/Σweight,
 //                                                                       factor = min(1, max_norm/(norm + 1e-6)), 1 if max_norm
-//                                                                       is 0. Nothing changes if lane nonfinite is not 0
+//                                                                       is 0. Nothing changes if lane nonfinite or lane
+//                                                                       halted is not 0
 //
 // Mixture of experts. E experts, k experts a token, S slots (rows of the permuted buffer: at most R·k), M rows that
 // this rank's experts may receive, L local experts, C counts (one for each pair of sending rank and local expert,
@@ -113,7 +117,7 @@
 //                                                                       weights (formulas: model/ops/router_loss.cc)
 // kRouterLossGrad         logits, load of whole samples                 dlogits f[R,E]
 // kRouterBias             control d[lanes], totals d[3+E], bias f[E]    none: bias_e += rate · sign(mean - routed_e) in place.
-//                                                                       Nothing changes if lane nonfinite is not 0
+//                                                                       Nothing changes if lane nonfinite or halted is not 0
 // kPermute                x c[R,H], slots i[R,k]                        y c[S,H]: y[slots[r,j]] = x[r]
 // kPermuteGrad            dy c[S,H], slots                              dx c[R,H] = Σ_j dy[slots[r,j]]
 // kAllToAll               x c[S,H], sent i[C], received i[C]            y c[M,H]: rows to each rank, as many as its counts
@@ -153,13 +157,13 @@ enum class OpKind : uint8_t {
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSplitHeads, kJoinHeads, kShift, kAttentionPart, kAttentionPartGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
   kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
   kWait, kAccumulate, kCast,
-  kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kAdamW,
+  kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kControlHalt, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
   kDropout, kRelayout,
 };
-inline constexpr int kNumOpKinds = 60;
+inline constexpr int kNumOpKinds = 61;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.

@@ -105,6 +105,9 @@ struct Program {
   std::vector<ValueId> router_totals; // d[3+E] of each block E of this rank, in order, of the step so far
   std::vector<RouterBias> router_biases; // of the blocks of router_totals, in order; empty: no bias
   ValueId control_word = kNoValue;    // d[kControlLanes]
+  // d[1], kept from step to step: not 0 once a step was not finite, and no step is applied any more. Zeroed by the
+  // executor before the first step; kNoValue: steps that are not finite stop no later ones.
+  ValueId halted = kNoValue;
   ValueId scalars = kNoValue;         // f[2]: {learning rate, step} of this update, inputs
 
   const std::vector<Op>& Ops(int chunk_index, Piece piece) const {

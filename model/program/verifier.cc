@@ -342,10 +342,12 @@ Status CheckPieceContents(const Program& program) {
 }
 
 Status CheckOptimizer(const Program& program) {
-  int control_reduces = 0, adamws = 0;
+  int control_reduces = 0, control_halts = 0, adamws = 0;
   std::vector<ValueId> counted, updated;
   for (const Op& op : program.update) {
     if (op.kind == OpKind::kControlReduce) ++control_reduces;
+    if (op.kind == OpKind::kControlHalt && adamws > 0) return Internal("update: control_halt runs after adamw");
+    control_halts += op.kind == OpKind::kControlHalt ? 1 : 0;
     if (op.kind == OpKind::kSumOfSquares) counted.assign(op.inputs.begin() + 1, op.inputs.end());
     if (op.kind == OpKind::kSumOfSquares && control_reduces > 0) {
       return Internal("update: sum_of_squares runs after control_reduce");
@@ -358,6 +360,9 @@ Status CheckOptimizer(const Program& program) {
   if (control_reduces != 1 || adamws != 1) {
     return Internal("update: {} control_reduce and {} adamw where one of each is due",
                     control_reduces, adamws);
+  }
+  if (control_halts != (program.halted == kNoValue ? 0 : 1)) {
+    return Internal("update: {} control_halt, {} value to hold it", control_halts, program.halted == kNoValue ? "no" : "a");
   }
   if (updated.size() != program.parameters.size()) {
     return Internal("update: adamw has {} gradients of {} parameters", updated.size(),

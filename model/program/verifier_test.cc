@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "model/program/storage.h"
 #include "model/testing.h"
@@ -274,6 +275,26 @@ TEST(VerifyProgramTest, FindsAGradientThatIsCountedTwiceOrNotAtAll) {
   program.mesh.coordinates[Axis::kTensor] = 1;  // norms are counted by coordinate 0
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::HasSubstr("norm is counted on this rank"));
+}
+
+TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
+  BuildOptions options = StageOptions(SmallModel("AD"), {}, 2, 8);
+  options.halts = true;
+  const Program valid = BuildProgram(options).value();
+  ASSERT_EQ(valid.update[valid.update.size() - 2].kind, OpKind::kControlHalt);
+  Program program = valid;
+  std::swap(program.update[program.update.size() - 2], program.update.back());
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("control_halt runs after adamw"));
+  program = valid;
+  program.update.erase(program.update.end() - 2);
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::HasSubstr("0 control_halt, a value to hold it"));
+  // Before the word is reduced ranks would halt apart.
+  program = valid;
+  std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
+  EXPECT_THAT(std::string(Message(VerifyProgram(program))),
+              testing::AllOf(testing::HasSubstr("control_halt"), testing::HasSubstr("control_word.reduced")));
 }
 
 TEST(VerifyProgramTest, FindsAWeightGradientAccumulatedTwiceAndAWrongFirstWriter) {

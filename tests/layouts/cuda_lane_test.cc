@@ -37,6 +37,7 @@ v1::JobSpec Job(const char* compute_dtype = "float32") {
 TrainOptions OnDevices(int64_t steps = kSteps, StreamOrder order = StreamOrder::kComputeFirst) {
   TrainOptions options;
   options.steps = steps;
+  options.control_lag_steps = 1;
   options.make_backend = [order](int) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     return std::make_unique<EmulatedBackend>(order);
   };
@@ -231,7 +232,7 @@ TEST(CudaPipeline, ValidatesAndShowsItsOperations) {
 }
 
 TEST(CudaPipeline, NamesTheOperationThatOverflowedOnEveryRank) {
-  TrainOptions options = OnDevices(1);
+  TrainOptions options = OnDevices(2);
   options.before_steps = [](int, Executor& executor) {
     for (const model::ParameterEntry& entry : executor.program().parameters) {
       if (executor.program().value(entry.value).name != "block1.mlp.norm") continue;

@@ -27,6 +27,7 @@ std::vector<StepResult> RunOnDevices(const v1::JobSpec& spec, StreamOrder order,
   EmulatedBackend* first = nullptr;
   TrainOptions options;
   options.steps = kSteps;
+  options.control_lag_steps = 1;
   options.make_backend = [&](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
     auto backend = std::make_unique<EmulatedBackend>(order);
     if (rank == 0) first = backend.get();

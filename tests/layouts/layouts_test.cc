@@ -466,7 +466,8 @@ TEST(Start, ARankWithAnotherProgramIsRefusedBeforeTheFirstStep) {
 TEST(Start, TicketEndsAreAgreedToBeTheSmallest) {
   const TrainResult result =
       Train(Job({2, 1, 2}), {.steps = 0, .before_steps = [](int rank, Executor& executor) {
-                               EXPECT_EQ(*executor.AgreeTicketEnd(100 - rank), 97);
+                               const std::vector<int64_t> own = {100 - rank, rank};
+                               EXPECT_EQ(*executor.AgreeOnLeast(own), (std::vector<int64_t>{97, 0}));
                              }});
   for (const Status& status : result.statuses) EXPECT_TRUE(status.ok()) << status;
 }

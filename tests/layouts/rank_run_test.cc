@@ -9,8 +9,10 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 #include "base/check.h"
+#include "base/failpoint.h"
 #include "base/faulty_file_system.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/manifest.h"
@@ -54,6 +56,7 @@ class RankRunTest : public ::testing::Test {
     *start.mutable_spec() = spec_;
     auto plan = MakeUnplacedPlan(spec_);
     TROUPE_CHECK_OK(plan.status());
+    if (lag_steps_) plan->set_control_lag_steps(*lag_steps_);
     *start.mutable_plan() = *plan;
     start.set_group_key(std::string(32, 'k'));
     begin.set_incarnation(9);
@@ -125,6 +128,17 @@ class RankRunTest : public ::testing::Test {
     EXPECT_TRUE(Next().has_idle());
   }
 
+  // From now on jobs are small ones for devices, which are emulated.
+  void ComputeOnADevice() {
+    spec_.set_devices("cuda");
+    spec_.mutable_model()->set_pattern("AD");
+    spec_.mutable_training()->set_sequence_length(4);
+    around_.make_backend = [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+      EXPECT_EQ(options.devices, "cuda");
+      return std::make_unique<kernels::EmulatedBackend>();
+    };
+  }
+
   // Trains in group epoch 1 up to a commit of `intent` after step 4; returns its manifest's digest.
   std::string CommitAtStep4(const v1::CheckpointIntent& intent, std::vector<double>* losses) {
     RankRun run(Begin(1), around_);
@@ -185,6 +199,7 @@ class RankRunTest : public ::testing::Test {
   StepProgress progress_;
   RankSurroundings around_;
   v1::JobSpec spec_;
+  std::optional<int32_t> lag_steps_;  // absent: as the plan has it
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<v1::RankReport> reports_;
@@ -228,14 +243,8 @@ TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
 #endif
-  spec_.set_devices("cuda");
-  spec_.mutable_model()->set_pattern("AD");
-  spec_.mutable_training()->set_sequence_length(4);
   const auto on_processor = around_.make_backend;
-  around_.make_backend = [](const RankBackendOptions& options) -> StatusOr<std::unique_ptr<kernels::Backend>> {
-    EXPECT_EQ(options.devices, "cuda");
-    return std::make_unique<kernels::EmulatedBackend>();
-  };
+  ComputeOnADevice();
   std::vector<double> losses;
   const v1::CheckpointIntent intent = Intent(1, 4, true);
   const std::string digest = CommitAtStep4(intent, &losses);
@@ -442,6 +451,126 @@ TEST_F(RankRunTest, AnAskedForCheckpointIsTakenInsideTheTicket) {
   EXPECT_EQ(vote.worker().shard_done().step(), 1);
   run.Take(Stop(1, true));
   ExpectStoppedAndIdle();
+}
+
+// What all ranks know together takes effect one step later, as on devices.
+class RankRunAheadTest : public RankRunTest {
+ protected:
+  RankRunAheadTest() { lag_steps_ = 1; }
+};
+
+TEST_F(RankRunAheadTest, RunsToItsTicketsEndAndNoFurther) {
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 3));
+  for (int64_t step = 1; step <= 3; ++step) {
+    EXPECT_EQ(Next().worker().step_report().step(), step);
+  }
+  EXPECT_TRUE(Silent());
+  run.Take(Ticket(1, 4));
+  EXPECT_EQ(Next().worker().step_report().step(), 4);
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunAheadTest, CommitsWhatIsDueOfThatStepAlsoOfTheFirstAfterAResume) {
+  std::vector<double> losses;
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  const std::string digest = CommitAtStep4(intent, &losses);
+  v1::BeginRank begin = Begin(2);
+  begin.mutable_start()->set_restore_path(intent.path());
+  begin.mutable_start()->set_restore_digest(digest);
+  RankRun run(begin, around_);
+  EXPECT_EQ(StartUp(run, 2).step(), 4);
+  run.Take(Ticket(2, 8, 60, {Intent(2, 5, false), Intent(3, 7, true)}));
+  const TrainResult whole = Train(spec_, {.steps = 7});
+  for (int64_t step = 1; step <= 4; ++step) {
+    EXPECT_EQ(losses[static_cast<size_t>(step - 1)], whole.steps[0][static_cast<size_t>(step - 1)].loss);
+  }
+  std::vector<int64_t> steps, votes;
+  while (votes.size() < 2) {
+    const v1::RankReport report = Next();
+    if (report.worker().has_shard_done()) {
+      votes.push_back(report.worker().shard_done().step());
+      continue;
+    }
+    const v1::StepReport& told = report.worker().step_report();
+    steps.push_back(told.step());
+    EXPECT_EQ(told.loss(), whole.steps[0][static_cast<size_t>(told.step() - 1)].loss);
+    EXPECT_EQ(told.checkpoint_attempt(), told.step() == 5 ? 2 : told.step() == 7 ? 3 : 0);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{5, 6, 7}));
+  EXPECT_EQ(votes, (std::vector<int64_t>{5, 7}));
+  EXPECT_TRUE(Silent()) << "a step after the one it was to stop at";
+  run.Take(Stop(2, true));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasOnItsWay) {
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  v1::CoordinatorMessage request;
+  request.mutable_checkpoint_request()->set_job("jobs/small");
+  request.mutable_checkpoint_request()->set_group_epoch(1);
+  *request.mutable_checkpoint_request()->mutable_intent() = Intent(5, 0, true);
+  run.Take(request);
+  run.Take(Ticket(1, 8));
+  EXPECT_EQ(Next().worker().step_report().checkpoint_attempt(), 0);
+  const v1::RankReport second = Next();
+  EXPECT_EQ(second.worker().step_report().step(), 2);
+  EXPECT_EQ(second.worker().step_report().checkpoint_attempt(), 5);
+  const v1::RankReport vote = Next();
+  ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+  EXPECT_EQ(vote.worker().shard_done().attempt(), 5);
+  EXPECT_EQ(vote.worker().shard_done().step(), 2);
+  run.Take(Stop(1, true));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunAheadTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
+  spec_.mutable_optimizer()->set_lr(1e38);
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 8));
+  v1::RankReport report = Next();
+  while (report.worker().has_step_report()) report = Next();
+  ASSERT_TRUE(report.worker().has_rank_failed()) << report.ShortDebugString();
+  EXPECT_EQ(report.worker().rank_failed().cause(), "NONFINITE");
+  EXPECT_FALSE(report.worker().rank_failed().secondary());
+  run.Take(Stop(1, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
+  ComputeOnADevice();
+  ASSERT_TRUE(ArmFailpoints("step.before_update=error@3").ok());
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 8));
+  EXPECT_EQ(Next().worker().step_report().step(), 1);
+  const v1::RankFailed failed = EndFailed(run, 1);
+  ASSERT_TRUE(ArmFailpoints("").ok());
+  EXPECT_THAT(failed.message(), HasSubstr("step.before_update"));
+}
+
+TEST_F(RankRunAheadTest, AStopFindsAStepOnItsWayAndEndsIt) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
+  ComputeOnADevice();
+  spec_.mutable_training()->set_steps(100);
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 100));
+  EXPECT_EQ(Next().worker().step_report().step(), 1);
+  run.Take(Stop(1, false));
+  v1::RankReport report = Next();
+  while (report.worker().has_step_report()) report = Next();
+  EXPECT_TRUE(report.worker().has_rank_stopped()) << report.ShortDebugString();
+  EXPECT_TRUE(Next().has_idle());
 }
 
 }  // namespace

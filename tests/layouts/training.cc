@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
+#include "worker/executor/step_order.h"
 
 namespace troupe {
 namespace {
@@ -54,7 +56,47 @@ struct Shared {
   std::vector<v1::ShardFile> shards;
 };
 
-Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64_t* prepares) {
+// Up to `last_step`, or to a stop that some rank knows of.
+Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Executor& executor,
+                 std::vector<StepResult>* steps, std::vector<int64_t>* acted_after) {
+  using Move = StepOrder::Move;
+  const auto inputs_of = [&](int64_t step) {
+    return options.inputs ? options.inputs(rank, step) : ControlInputs{};
+  };
+  StepOrder order(executor.options().control_lag_steps, executor.applied_step(), last_step);
+  int64_t requested = 0;
+  bool stops = false;
+  for (Move move = order.Next(); move != Move::kEnd; move = order.Next()) {
+    const int64_t next = order.submitted() + 1;
+    if (move == Move::kAgree) {
+      const int64_t own[] = {std::max(next, inputs_of(next).ticket_end)};
+      TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> agreed, executor.AgreeOnLeast(own));
+      order.Agreed(agreed[0]);
+    } else if (move == Move::kSubmit) {
+      TROUPE_RETURN_IF_ERROR(executor.Submit({}, [&](ControlInputs& inputs) {
+        inputs = inputs_of(next);
+        if (options.before_update) options.before_update(rank, executor);
+        return OkStatus();
+      }));
+      order.Submitted(executor.Settles(next));
+    } else if (move == Move::kCollect) {
+      TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor.Collect());
+      order.Collected(result.ticket_end);
+      if (result.stop || result.request_attempt > requested) order.ActAfter(order.submitted());
+      requested = result.request_attempt;
+      stops |= result.stop;
+      if (options.after_step) options.after_step(rank, executor, result);
+      steps->push_back(result);
+    } else {
+      acted_after->push_back(order.submitted());
+      order.Acted(stops);
+    }
+  }
+  return OkStatus();
+}
+
+Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
+                 std::vector<int64_t>* acted_after, int64_t* prepares) {
   omp_set_num_threads(1);
   v1::JobSpec spec = shared.spec;
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
@@ -106,10 +148,10 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps, int64
   }
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
   if (shared.options.before_steps) shared.options.before_steps(rank, *executor);
-  for (int64_t i = 0; i < shared.options.steps; ++i) {
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->RunStep({}));
-    steps->push_back(result);
-  }
+  const Status taken = TakeSteps(shared.options, rank, applied + shared.options.steps, *executor,
+                                 steps, acted_after);
+  if (!taken.ok() && shared.options.after_failure) shared.options.after_failure(rank, *executor);
+  TROUPE_RETURN_IF_ERROR(taken);
   if (shared.options.after_steps) shared.options.after_steps(rank, *executor);
   if (!shared.options.save_path.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
@@ -185,6 +227,7 @@ void WriteSmallDataset(const std::string& prefix, int document_tokens) {
 TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
   StatusOr<v1::Plan> plan = MakeUnplacedPlan(spec);
   TROUPE_CHECK_OK(plan.status());
+  plan->set_control_lag_steps(static_cast<int32_t>(options.control_lag_steps));
   const int ranks = plan->ranks_size();
   LoopbackCluster cluster(ranks, {.hang_limit = std::chrono::seconds(20), .ranks_on_host = ranks});
   Shared shared{.spec = spec,
@@ -198,8 +241,10 @@ TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
   result.steps.resize(ranks);
   result.statuses.resize(ranks);
   result.prepares.resize(ranks);
+  result.acted_after.resize(ranks);
   cluster.Run([&](int rank) {
-    result.statuses[rank] = TrainRank(shared, rank, &result.steps[rank], &result.prepares[rank]);
+    result.statuses[rank] = TrainRank(shared, rank, &result.steps[rank],
+                                      &result.acted_after[rank], &result.prepares[rank]);
   });
   if (!options.save_path.empty()) {
     v1::CheckpointManifest manifest;

@@ -43,11 +43,21 @@ struct TrainOptions {
   std::string save_path;     // empty: no checkpoint; else written after the last step
   // Each rank's; null: one thread of the CPU.
   std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int rank)> make_backend;
+  int64_t control_lag_steps = 0;  // the plan's
   bool overlap = true;       // else every collective is waited for where it is begun
+  // What a rank knows before the update of a step, where a ticket's end is agreed on too; null: nothing. A stop or an
+  // asked-for checkpoint is acted on as worker/executor/step_order.h says.
+  std::function<ControlInputs(int rank, int64_t step)> inputs;
+  // Called on each rank's thread before the update of each step.
+  std::function<void(int rank, Executor& executor)> before_update;
+  // And for each step that was collected.
+  std::function<void(int rank, Executor& executor, const StepResult& result)> after_step;
   // Called on each rank's thread before its first step.
   std::function<void(int rank, Executor& executor)> before_steps;
   // And after its last one.
   std::function<void(int rank, Executor& executor)> after_steps;
+  // Where one has failed.
+  std::function<void(int rank, Executor& executor)> after_failure;
   // Makes a rank believe in another job than the rest.
   std::function<void(int rank, v1::JobSpec* spec)> mislead;
 };
@@ -57,6 +67,8 @@ struct TrainResult {
   std::vector<std::vector<StepResult>> steps;
   std::vector<Status> statuses;
   std::vector<int64_t> prepares;  // calls of Backend::Prepare
+  // The steps after which it stopped, or would have saved because it was asked to.
+  std::vector<std::vector<int64_t>> acted_after;
 };
 
 TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options);

@@ -60,6 +60,7 @@ Number ParseNumber(const std::string& flag, const std::string& text, Number leas
 Arguments Parse(int argc, char** argv) {
   Arguments arguments;
   TrainingOptions& training = arguments.training;
+  training.devices = "cuda";
   for (int i = 1; i < argc; ++i) {
     const std::string flag = argv[i];
     if (flag == "--no-tuning") {

@@ -20,6 +20,7 @@
 #include "plan/make_plan.h"
 #include "worker/executor/executor.h"
 #include "worker/executor/rank_program.h"
+#include "worker/executor/step_order.h"
 
 namespace troupe {
 namespace {
@@ -33,7 +34,8 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
-       {fmt::format("model.preset={}", options.preset), fmt::format("data.train={}", data),
+       {fmt::format("model.preset={}", options.preset), fmt::format("devices={}", options.devices),
+        fmt::format("data.train={}", data),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.micro_batch),
         fmt::format("training.sequence_length={}", options.sequence), fmt::format("training.steps={}", options.steps),
@@ -114,15 +116,22 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(0));
   const double flops =
       model::ModelFlops(built.program, 0).total() * static_cast<double>(options.batch / options.micro_batch);
-  for (int64_t step = 1; step <= options.steps; ++step) {
-    const auto begin = std::chrono::steady_clock::now();
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->RunStep({}));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  StepOrder order(executor->options().control_lag_steps, 0, options.steps);
+  // Nobody stops it: the one ticket is for all steps.
+  order.Agreed(options.steps);
+  while (order.Next() != StepOrder::Move::kEnd) {
+    if (order.Next() == StepOrder::Move::kSubmit) {
+      TROUPE_RETURN_IF_ERROR(executor->Submit({}));
+      order.Submitted(executor->Settles(executor->submitted_step()));
+      continue;
+    }
+    TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Collect());
+    order.Collected(options.steps);
     report({.step = result.step,
             .loss = result.loss,
             .grad_norm = result.grad_norm,
             .tokens = result.tokens,
-            .seconds = took.count(),
+            .seconds = result.step_seconds,
             .flops = flops});
   }
   return OkStatus();

@@ -15,6 +15,7 @@ namespace troupe {
 
 struct TrainingOptions {
   std::string preset = "llama-124m";
+  std::string devices = "cpu";  // what the backend computes on: "cpu" or "cuda"
   int64_t batch = 64;  // samples of a step
   int64_t micro_batch = 64;
   int64_t sequence = 1024;
@@ -30,7 +31,7 @@ struct TrainingStep {
   double loss = 0;  // nats a token
   double grad_norm = 0;
   int64_t tokens = 0;
-  double seconds = 0;
+  double seconds = 0;  // from its begin, or from the end of the step before where that was later, to its end
   double flops = 0;  // model FLOPs
 };
 

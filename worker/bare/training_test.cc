@@ -34,6 +34,27 @@ TEST(BareTraining, LearnsSyntheticTokens) {
   EXPECT_GT(steps[0].flops, 0);
 }
 
+TEST(BareTraining, HasTheSameLossesWhereStepsAreHandedOverAhead) {
+  PosixFileSystem files;
+  std::vector<double> losses[2];
+  for (const std::string devices : {"cpu", "cuda"}) {
+    auto backend = kernels::CpuBackend::Make({1, std::nullopt}).value();
+    const TrainingOptions options{.preset = "tiny",
+                                  .devices = devices,
+                                  .batch = 2,
+                                  .micro_batch = 2,
+                                  .sequence = 32,
+                                  .steps = 4,
+                                  .dtype = "float32"};
+    const Status trained = Train(*backend, files, options, [&](const TrainingStep& step) {
+      losses[devices == "cuda"].push_back(step.loss);
+    });
+    ASSERT_TRUE(trained.ok()) << trained;
+  }
+  EXPECT_EQ(losses[0].size(), 4u);
+  EXPECT_EQ(losses[1], losses[0]);
+}
+
 TEST(BareTraining, NamesWhatCannotBe) {
   PosixFileSystem files;
   auto backend = kernels::CpuBackend::Make({1, std::nullopt}).value();

@@ -7,11 +7,14 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "base/failpoint.h"
+#include "kernels/update_decision.h"
 #include "worker/executor/expert_counts.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/nonfinite.h"
 #include "worker/executor/sample_rows.h"
+#include "worker/executor/validation_batch.h"
 
 namespace troupe {
 namespace {
@@ -38,6 +41,10 @@ Phase PhaseOf(Piece piece) {
     default:
       return Phase::kBackward;
   }
+}
+
+std::span<const double> Doubles(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const double*>(bytes.data()), bytes.size() / sizeof(double)};
 }
 
 // The sign of a NaN is an accident of each rank.
@@ -87,7 +94,11 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
         dataset, executor->inputs_.rows(), made.batch.sequence_length,
         made.batch.FirstSlot(executor->data_rank(), 0), made.batch.slots_per_rank());
   }
-  TROUPE_RETURN_IF_ERROR(executor->ReadValidationBatch());
+  TROUPE_RETURN_IF_ERROR(executor->MakeFlights());
+  TROUPE_ASSIGN_OR_RETURN(
+      executor->validation_batch_,
+      ReadValidationBatch(dataset, executor->inputs_.rows(), made.batch, executor->data_rank(),
+                          made.validation_samples));
   return executor;
 }
 
@@ -109,46 +120,87 @@ Status Executor::Start() {
 }
 
 Status Executor::FinishLoading(int64_t applied_step) {
-  applied_step_ = applied_step;
+  applied_step_ = submitted_step_ = applied_step;
   progress_->step.store(applied_step, std::memory_order_relaxed);
+  if (program_.halted != kNoValue) {
+    const double goes_on = 0;
+    TROUPE_RETURN_IF_ERROR(
+        executable_->Write(program_.halted, 0, std::as_bytes(std::span(&goes_on, 1))));
+  }
   return executable_->RunInitialize();
 }
 
-StatusOr<int64_t> Executor::AgreeTicketEnd(int64_t own_end) {
-  double end = static_cast<double>(own_end);
+StatusOr<std::vector<int64_t>> Executor::AgreeOnLeast(std::span<const int64_t> own) {
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
+  std::vector<double> least(own.begin(), own.end());
   if (Communicator* all = communicators_->Find(kAllRanks)) {
     const Reduction minimum{&CombineMinimum, nullptr, sizeof(double), "min"};
-    TROUPE_RETURN_IF_ERROR(all->AllReduce(&end, 1, minimum, Purpose::kControl));
+    TROUPE_RETURN_IF_ERROR(
+        all->AllReduce(least.data(), least.size(), minimum, Purpose::kControl));
   }
-  return static_cast<int64_t>(end);
+  return std::vector<int64_t>(least.begin(), least.end());
+}
+
+Status Executor::MakeFlights() {
+  std::vector<kernels::ValueBytes> told = {
+      {program_.control_word, program_.value(program_.control_word).bytes()}};
+  told_totals_ = ToldRouterTotals(program_);
+  for (const model::ValueId id : told_totals_) told.push_back({id, program_.value(id).bytes()});
+  flights_.resize(static_cast<size_t>(options_.control_lag_steps) + 1);
+  for (Flight& flight : flights_) {
+    TROUPE_ASSIGN_OR_RETURN(flight.told, executable_->MakeDelayedRead(told));
+  }
+  return OkStatus();
+}
+
+// The first step too: what the model knew at the start.
+bool Executor::ValidatesAfter(int64_t step) const {
+  const bool at_interval =
+      options_.validation_interval > 0 && (step == 1 || step % options_.validation_interval == 0);
+  return at_interval || step == options_.steps;
+}
+
+bool Executor::MeasuresNormsOf(int64_t step) const {
+  return options_.norms_interval > 0 && step % options_.norms_interval == 0;
 }
 
 StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate& before_update) {
-  const auto begin = std::chrono::steady_clock::now();
-  StepResult result;
-  result.step = applied_step_ + 1;
+  TROUPE_RETURN_IF_ERROR(Submit(inputs, before_update));
+  return Collect();
+}
+
+Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update) {
+  const bool is_ahead = submitted_step_ > applied_step_;
+  TROUPE_CHECK(submitted_step_ - applied_step_ <= options_.control_lag_steps &&
+                   !(is_ahead && Settles(submitted_step_)),
+               "step {} is handed over too soon", submitted_step_ + 1);
+  Flight& flight = FlightOf(submitted_step_ + 1);
+  flight.begin = std::chrono::steady_clock::now();
+  const int64_t waits_before = executable_->host_waits().value_or(0);
+  flight.result = {};
+  StepResult& result = flight.result;
+  result.step = submitted_step_ + 1;
   progress_->step.store(result.step, std::memory_order_relaxed);
   if (trace_ != nullptr) {
+    if (is_ahead) trace_->EndStep();
     trace_->BeginStep(result.step);
     executable_->Observe(trace_->wants_operations() ? trace_ : nullptr);
+    // What is on its way would count as the first operation's.
+    if (is_ahead && trace_->wants_operations()) TROUPE_RETURN_IF_ERROR(executable_->Finish());
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
   TROUPE_RETURN_IF_ERROR(WithCause(HitFailpoint("step.device_fault"), kCauseDevice));
   Enter(Phase::kReadBatch);
-  const SampleBatch* batch = nullptr;
   if (reader_) {
-    TROUPE_ASSIGN_OR_RETURN(batch, reader_->Take(result.step));
-    result.data_wait_seconds = SecondsSince(begin);
+    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Take(result.step));
+    result.data_wait_seconds = SecondsSince(flight.begin);
   }
   result.learning_rate = LearningRate(options_.learning_rate, result.step);
   receive_wait_seconds_ = 0;
   TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kGradients));
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
-  TROUPE_RETURN_IF_ERROR(RunActions(batch, true));
-  Enter(Phase::kReduce);
-  for (size_t c = 0; c < program_.chunks.size(); ++c) {
-    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
-  }
+  TROUPE_RETURN_IF_ERROR(RunActions(result.step, batch_, true));
+  TROUPE_RETURN_IF_ERROR(RunReduce());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   result.receive_wait_seconds = receive_wait_seconds_;
 
@@ -158,10 +210,10 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   // (control_totals, control_routed, sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
   if (counts_samples()) {
-    const std::span<const float> weights = batch->Float32s(channels::kWeights);
+    const std::span<const float> weights = batch_->Float32s(channels::kWeights);
     control[model::kLaneTokens] = static_cast<double>(
         std::count_if(weights.begin(), weights.end(), [](float weight) { return weight > 0; }));
-    control[model::kLanePairs] = SeenPairs(batch->Int32s(channels::kDocuments), batch->samples(),
+    control[model::kLanePairs] = SeenPairs(batch_->Int32s(channels::kDocuments), batch_->samples(),
                                            options_.batch.sequence_length);
   }
   control[model::kLaneStop] = inputs.stop ? 1 : 0;
@@ -176,28 +228,31 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
-  TROUPE_RETURN_IF_ERROR(ReadExpertLoad(program_, *executable_, &router_lanes_, &result.expert_load));
-  TROUPE_RETURN_IF_ERROR(
-      executable_->Read(program_.control_word, 0, std::as_writable_bytes(std::span(control))));
+  TROUPE_RETURN_IF_ERROR(flight.told->Start());
+  result.host_waits = executable_->host_waits().value_or(0) - waits_before;
+  submitted_step_ = result.step;
+  return OkStatus();
+}
 
+StatusOr<StepResult> Executor::Collect() {
+  TROUPE_CHECK(applied_step_ < submitted_step_, "no step is on its way");
+  Flight& flight = FlightOf(applied_step_ + 1);
+  StepResult& result = flight.result;
+  if (options_.control_lag_steps > 0) {
+    progress_->step.store(result.step, std::memory_order_relaxed);
+    Enter(Phase::kCollect);
+  }
+  if (executable_->host_waits() && result.step == submitted_step_) ++result.host_waits;
+  TROUPE_RETURN_IF_ERROR(flight.told->Finish());
+  const std::span<const double> control = Doubles(flight.told->bytes(0));
+  TakeControlWord(control, options_.batch, &result);
+  for (size_t i = 0; i < told_totals_.size(); ++i) {
+    AddExpertLoad(Doubles(flight.told->bytes(1 + i)), &result.expert_load);
+  }
   const double weight = control[model::kLaneWeight];
-  result.loss = control[model::kLaneLoss] / weight;
-  result.grad_norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;
-  result.tokens = static_cast<int64_t>(control[model::kLaneTokens]);
-  const double length = static_cast<double>(options_.batch.sequence_length);
-  result.seen_pairs = control[model::kLanePairs] /
-                      (static_cast<double>(options_.batch.global_batch_size) * length * length / 2);
-  result.routed = static_cast<int64_t>(control[model::kLaneRouted]);
-  result.dropped = static_cast<int64_t>(control[model::kLaneDropped]);
-  result.stop = control[model::kLaneStop] != 0;
-  result.ticket_end = static_cast<int64_t>(control[model::kLaneTicketEnd]);
-  result.request_attempt = static_cast<int64_t>(control[model::kLaneRequestAttempt]);
-  result.intent_known = control[model::kLaneIntentKnown] != 0;
-  // The same test that the update makes before it touches a parameter.
-  if (control[model::kLaneNonfinite] != 0 || !std::isfinite(control[model::kLaneSumOfSquares]) ||
-      !(weight > 0)) {
+  if (kernels::IsNonfinite(control.data())) {
     const int rank = static_cast<int>(control[model::kLaneNonfinite]) - 1;
-    TROUPE_ASSIGN_OR_RETURN(result.nonfinite, FindNonfinite(batch, rank));
+    TROUPE_ASSIGN_OR_RETURN(result.nonfinite, FindNonfinite(result.step, rank));
     if (result.nonfinite.empty()) {
       result.nonfinite = rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
                                    : "loss or gradient norm is not finite";
@@ -213,43 +268,67 @@ StatusOr<StepResult> Executor::RunStep(ControlInputs inputs, const BeforeUpdate&
   }
   applied_step_ = result.step;
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
-  result.step_seconds = SecondsSince(begin);
-  if (options_.norms_interval > 0 && result.step % options_.norms_interval == 0) {
+  result.step_seconds = SecondsSince(std::max(flight.begin, collected_at_));
+  collected_at_ = std::chrono::steady_clock::now();
+  if (MeasuresNormsOf(result.step)) {
     TROUPE_ASSIGN_OR_RETURN(
         result.norms, MeasureBlockNorms(program_, *executable_, options_.block_letters, weight,
                                         communicators_->Find(kAllRanks)));
   }
-
-  // The first step too: what the model knew at the start.
-  const bool at_interval =
-      options_.validation_interval > 0 &&
-      (result.step == 1 || result.step % options_.validation_interval == 0);
-  if (at_interval || result.step == options_.steps) {
+  if (ValidatesAfter(result.step)) {
     TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
   }
-  if (trace_ != nullptr) trace_->EndStep();
-  return result;
+  if (trace_ != nullptr && applied_step_ == submitted_step_) trace_->EndStep();
+  return std::move(result);
 }
 
-StatusOr<std::string> Executor::FindNonfinite(const SampleBatch* batch, int culprit) {
+StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
+  const bool runs_again = options_.on_nonfinite == OnNonfinite::kFail;
+  // Later steps have left their own numbers in its place.
+  const bool is_last = step == submitted_step_;
+  if (!is_last && !runs_again) return std::string();
+  TROUPE_RETURN_IF_ERROR(executable_->Finish());
   NonfiniteFinding finding;
-  TROUPE_ASSIGN_OR_RETURN(finding.tensor,
-                          NonfiniteTensor(program_, *executable_, options_.block_letters));
-  if (options_.on_nonfinite == OnNonfinite::kFail) {
-    // Nothing was applied: the same step again makes the same numbers.
+  const auto find_tensor = [&] {
+    return NonfiniteTensor(program_, *executable_, options_.block_letters);
+  };
+  if (is_last) {
+    TROUPE_ASSIGN_OR_RETURN(finding.tensor, find_tensor());
+  }
+  if (runs_again) {
     NonfiniteOrigin origin(program_, *executable_);
-    TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
-    executable_->Observe(&origin);
-    const Status ran = RunActions(batch, false);
-    executable_->Observe(nullptr);
-    TROUPE_RETURN_IF_ERROR(ran);
-    TROUPE_RETURN_IF_ERROR(executable_->Finish());
+    TROUPE_RETURN_IF_ERROR(RunAgain(step, !is_last, &origin));
     finding.operation = origin.operation();
+  }
+  if (!is_last) {
+    TROUPE_ASSIGN_OR_RETURN(finding.tensor, find_tensor());
   }
   return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
 }
 
-Status Executor::RunActions(const SampleBatch* batch, bool reduces) {
+// Nothing was applied: the same step again makes the same numbers.
+Status Executor::RunAgain(int64_t step, bool reduces, kernels::OperationObserver* observer) {
+  if (reader_ && step != submitted_step_) {
+    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Take(step));
+  }
+  executable_->Observe(observer);
+  Status ran = ZeroLossTotals();
+  if (ran.ok()) ran = RunActions(step, batch_, reduces);
+  if (ran.ok() && reduces) ran = RunReduce();
+  executable_->Observe(nullptr);
+  TROUPE_RETURN_IF_ERROR(ran);
+  return executable_->Finish();
+}
+
+Status Executor::RunReduce() {
+  Enter(Phase::kReduce);
+  for (size_t c = 0; c < program_.chunks.size(); ++c) {
+    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
+  }
+  return OkStatus();
+}
+
+Status Executor::RunActions(int64_t step, const SampleBatch* batch, bool reduces) {
   Enter(Phase::kUnshard);
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
@@ -259,7 +338,7 @@ Status Executor::RunActions(const SampleBatch* batch, bool reduces) {
     run.first_microbatch = action.first_microbatch;
     run.last_microbatch = action.last_microbatch && reduces;
     const MicrobatchSamples samples = {batch, action.microbatch * options_.batch.micro_batch_size,
-                                       applied_step_ + 1,
+                                       step,
                                        options_.batch.FirstSlot(data_rank(), action.microbatch)};
     TROUPE_RETURN_IF_ERROR(RunAction(action, samples, run));
   }
@@ -366,26 +445,9 @@ StatusOr<std::array<double, 2>> Executor::LossTotals() {
   return totals;
 }
 
-Status Executor::ReadValidationBatch() {
-  const int64_t samples = std::min(options_.validation_samples, dataset_.validation_samples());
-  if (samples <= 0) return OkStatus();
-  const int64_t per_round = options_.batch.micro_batch_size * options_.batch.data_ranks;
-  const int64_t rows = (samples + per_round - 1) / per_round * options_.batch.micro_batch_size;
-  validation_batch_.emplace(inputs_.rows(), rows, options_.batch.sequence_length);
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t sample = data_rank() * rows + row;
-    const SampleRow view = validation_batch_->Row(row);
-    // Spread evenly over what is held out.
-    const int64_t index = (sample % samples) * dataset_.validation_samples() / samples;
-    TROUPE_RETURN_IF_ERROR(WithCause(dataset_.Validation(index, view), kCauseData));
-    const std::span<float> weights = view.Float32s(channels::kWeights);
-    if (sample >= samples) std::fill(weights.begin(), weights.end(), 0.0f);
-  }
-  return OkStatus();
-}
-
 StatusOr<std::optional<double>> Executor::Validate() {
   if (!validation_batch_) return std::optional<double>();
+  TROUPE_CHECK(applied_step_ == submitted_step_, "a step is on its way");
   Enter(Phase::kValidate);
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
   const int64_t rows = validation_batch_->samples();

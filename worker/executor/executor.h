@@ -2,7 +2,8 @@
 //
 // Life: Make (program, memory, communicators; nothing is sent), the caller connects the network,
 // Start (digests compared), initial weights or a checkpoint (worker/executor/shards.h), then
-// RunStep once a step. The program is prepared exactly once, whatever the number of steps.
+// Submit and Collect once a step each, in the order that worker/executor/step_order.h says. The program
+// is prepared exactly once, whatever the number of steps.
 //
 // After any error but a refused batch of data the executor is only fit to be destroyed: buffers may
 // hold half a step. Thread-safety: one thread, the step thread; CurrentOperation may be called from
@@ -10,6 +11,8 @@
 #ifndef TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 #define TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -28,12 +31,12 @@
 #include "model/program/program.h"
 #include "plan/batch.h"
 #include "worker/executor/batch_reader.h"
-#include "worker/executor/block_norms.h"
 #include "worker/executor/chunk_inputs.h"
 #include "worker/executor/communicators.h"
 #include "worker/executor/learning_rate.h"
 #include "worker/executor/rank_action.h"
 #include "worker/executor/step_progress.h"
+#include "worker/executor/step_result.h"
 #include "worker/executor/step_trace.h"
 
 namespace troupe {
@@ -54,6 +57,7 @@ struct ExecutorOptions {
   int64_t validation_samples = 0;   // at most so many, spread over what is held out; 0: none
   std::string block_letters;        // of the whole model's blocks, in order
   int64_t norms_interval = 0;       // steps between norms of blocks; 0: none
+  int64_t control_lag_steps = 0;    // steps that may be handed over before one is collected
 };
 
 // What this rank knows when a step's control word is made.
@@ -61,41 +65,13 @@ struct ControlInputs {
   bool stop = false;
   int64_t ticket_end = std::numeric_limits<int32_t>::max();
   int64_t request_attempt = 0;  // the highest asked-for checkpoint attempt known
-  bool intent_known = false;    // of a checkpoint due after this step
+  bool intent_known = false;    // of a checkpoint due control_lag_steps after this step
 };
 
 // Called once all gradients are reduced, right before parameters and optimizer states change:
 // returns when they may, and may bring what the rank knows up to date. An error ends the step,
 // which is not applied.
 using BeforeUpdate = std::function<Status(ControlInputs&)>;
-
-// Equal on all ranks but the times and the load of experts.
-struct StepResult {
-  int64_t step = 0;
-  double loss = 0;       // Σ weight·nll / Σ weight over the global batch
-  double grad_norm = 0;  // before clipping
-  double learning_rate = 0;
-  int64_t tokens = 0;    // targets that count, of the global batch
-  // Query-key pairs seen over those of samples that are one document each: below 1 where a document
-  // mask hides some.
-  double seen_pairs = 1;
-  bool skipped = false;  // not finite and on_nonfinite = skip_step
-  double step_seconds = 0;
-  double data_wait_seconds = 0;
-  // Choices of experts in all blocks E, and those beyond a capacity.
-  int64_t routed = 0, dropped = 0;
-  // On the first rank of each pipe stage: choices of each expert in the blocks E of that stage.
-  std::vector<double> expert_load;
-  double receive_wait_seconds = 0;  // in pipeline receives
-  std::optional<double> validation_loss;
-  std::vector<BlockNorm> norms;  // in steps of norms_interval
-  std::string nonfinite;         // of a skipped step: what was not finite
-  // What all ranks know together after this step.
-  bool stop = false;
-  int64_t ticket_end = 0;
-  int64_t request_attempt = 0;
-  bool intent_known = false;
-};
 
 class Executor {
  public:
@@ -117,25 +93,40 @@ class Executor {
   // compute copies. `applied_step`: the step after which they were taken, 0 for initial weights.
   Status FinishLoading(int64_t applied_step);
 
-  // The smallest of all ranks' ticket ends: to be called by all where the last agreed one has been
-  // reached, so that no rank begins a step for which another has no ticket.
-  StatusOr<int64_t> AgreeTicketEnd(int64_t own_end);
+  // The smallest of each number over all ranks, which call it alike: of ticket ends where the last agreed
+  // one has been reached, so that no rank begins a step for which another has no ticket. REQUIRES: no step
+  // is on its way.
+  StatusOr<std::vector<int64_t>> AgreeOnLeast(std::span<const int64_t> own);
 
-  // Runs step applied_step() + 1. OUT_OF_RANGE names step, rank, tensor and, where one can be found by
-  // running the step again, the operation of a number that is not finite, alike on all ranks
-  // (on_nonfinite = fail; the step is not applied); UNAVAILABLE and the like come from collectives,
-  // INVALID_ARGUMENT from data.
+  // Hands step submitted_step() + 1 to the device and returns, where the device lets it, before that has
+  // done it. REQUIRES: no more than control_lag_steps are on their way, none of which settles.
+  // UNAVAILABLE and the like come from collectives, INVALID_ARGUMENT from data.
+  Status Submit(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
+
+  // Waits for step applied_step() + 1 and for none after it. REQUIRES: it is on its way. OUT_OF_RANGE names
+  // step, rank, tensor and, where one can be found by running the step again, the operation of a number
+  // that is not finite, alike on all ranks (on_nonfinite = fail; neither the step nor one that was handed
+  // over after it is applied); UNAVAILABLE and the like come from collectives.
+  StatusOr<StepResult> Collect();
+
+  // Submit and Collect. REQUIRES: no step is on its way.
   StatusOr<StepResult> RunStep(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
 
-  // Mean loss over the held-out samples with the present weights; absent where there are
-  // none.
+  // Whether `step` must be collected before another is handed over: validation and norms are of the state
+  // after it.
+  bool Settles(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
+
+  // Mean loss over the held-out samples with the present weights; absent where there are none. REQUIRES: no
+  // step is on its way.
   StatusOr<std::optional<double>> Validate();
 
   // What is to remember the steps from now on; null: nothing. It outlives the executor.
   void set_trace(StepTrace* trace) { trace_ = trace; }
 
-  // The last step whose update is in the parameters (or was skipped).
+  // The last step whose update is known to be in the parameters (or to have been skipped).
   int64_t applied_step() const { return applied_step_; }
+  // The last step that was handed over: those after applied_step() are on their way.
+  int64_t submitted_step() const { return submitted_step_; }
 
   kernels::Executable& executable() { return *executable_; }
   const model::Program& program() const { return program_; }
@@ -143,15 +134,32 @@ class Executor {
   const char* CurrentOperation() const { return executable_->CurrentOperation(); }
 
  private:
+  // A step that was handed over.
+  struct Flight {
+    StepResult result;  // what the host knows of it
+    std::chrono::steady_clock::time_point begin;
+    // Its control word, then told_totals_.
+    std::unique_ptr<kernels::DelayedRead> told;
+  };
+
   Executor(ExecutorOptions options, const model::Program& program, const Dataset& dataset,
            StepProgress* progress);
 
   void Enter(Phase phase, int chunk = 0, int microbatch = 0);
+  Flight& FlightOf(int64_t step) {
+    return flights_[static_cast<size_t>(step) % flights_.size()];
+  }
+  Status MakeFlights();
+  bool ValidatesAfter(int64_t step) const;
+  bool MeasuresNormsOf(int64_t step) const;
   // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
   // to end the job. `culprit`: as the control word has it; -1: none.
-  StatusOr<std::string> FindNonfinite(const SampleBatch* batch, int culprit);
+  StatusOr<std::string> FindNonfinite(int64_t step, int culprit);
+  // The gradients of a step once more, told to `observer`. `reduces`: summed over ranks too.
+  Status RunAgain(int64_t step, bool reduces, kernels::OperationObserver* observer);
   // `reduces`: gradients are to be summed, and Reduce comes next.
-  Status RunActions(const SampleBatch* batch, bool reduces);
+  Status RunActions(int64_t step, const SampleBatch* batch, bool reduces);
+  Status RunReduce();
   Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
                    const kernels::RunOptions& run);
   Status Receive(const RankAction& action, model::ValueId value, Communicator& edge);
@@ -166,7 +174,6 @@ class Executor {
   bool counts_loss() const;
   bool counts_samples() const;
   int data_rank() const { return options_.mesh.mesh.DataRankOf(options_.rank); }
-  Status ReadValidationBatch();
 
   const ExecutorOptions options_;
   const model::Program& program_;
@@ -177,10 +184,13 @@ class Executor {
   std::unique_ptr<kernels::Executable> executable_;
   std::unique_ptr<BatchReader> reader_;  // null on ranks that need no rows
   ChunkInputs inputs_;
-  // This data rank's samples, those beyond the last one with weight 0.
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  std::vector<double> router_lanes_;  // working memory of ReadExpertLoad
+  const SampleBatch* batch_ = nullptr;  // of the last step that was handed over
+  std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
+  std::vector<Flight> flights_;
+  std::chrono::steady_clock::time_point collected_at_;
+  int64_t submitted_step_ = 0;
   int64_t applied_step_ = 0;
 };
 

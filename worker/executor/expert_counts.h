@@ -1,20 +1,20 @@
-// What the routers of a rank's blocks E have counted in a step, read from their totals.
+// What the routers of a rank's blocks E have counted in a step, from their totals after Update.
 #ifndef TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 #define TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 
+#include <span>
 #include <vector>
 
-#include "base/status.h"
-#include "kernels/backend.h"
 #include "model/program/program.h"
 
 namespace troupe {
 
-// On the first rank of a pipe stage: choices of each expert in the stage's blocks E over all ranks,
-// added to `load`, which is resized; on others nothing. `lanes` is working memory. REQUIRES: after
-// Update.
-Status ReadExpertLoad(const model::Program& program, kernels::Executable& executable,
-                      std::vector<double>* lanes, std::vector<double>* load);
+// The totals from which this rank tells the load of its stage's experts: router_totals on the first rank of a pipe stage,
+// none on the others.
+std::vector<model::ValueId> ToldRouterTotals(const model::Program& program);
+
+// Adds the choices of each expert in one of these to `load`, which is resized.
+void AddExpertLoad(std::span<const double> totals, std::vector<double>* load);
 
 }  // namespace troupe
 

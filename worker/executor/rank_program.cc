@@ -6,6 +6,7 @@
 #include "base/sample_schema.h"
 #include "checkpoint/sample_channels.h"
 #include "model/build.h"
+#include "plan/control_lag.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 
@@ -49,6 +50,10 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
   TROUPE_RETURN_IF_ERROR(
       Annotate(CheckSampleChannels(plan.samples(), CurrentSampleSchema()), "plan.samples"));
   TROUPE_ASSIGN_OR_RETURN(const model::BuildOptions build, MakeStageBuildOptions(spec, plan, rank));
+  if (plan.control_lag_steps() < 0 || plan.control_lag_steps() > kControlLagStepsMax) {
+    return InvalidArgument("plan.control_lag_steps is {}, not between 0 and {}",
+                           plan.control_lag_steps(), kControlLagStepsMax);
+  }
   const Mesh mesh(plan.mesh());
   const int pipe_rank = build.mesh.coordinates[Axis::kPipe];
   if (plan.schedule().ranks_size() <= pipe_rank) {
@@ -87,7 +92,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .validation_interval = training.validation_interval(),
                   .validation_samples = training.validation_samples(),
                   .block_letters = std::move(letters),
-                  .norms_interval = training.norms_interval()}};
+                  .norms_interval = training.norms_interval(),
+                  .control_lag_steps = plan.control_lag_steps()}};
 }
 
 }  // namespace troupe

@@ -52,6 +52,8 @@ PhaseText TextOf(Phase phase) {
       return {"gathering parameters", true, false};
     case Phase::kSaving:
       return {"writing a checkpoint", true, false};
+    case Phase::kCollect:
+      return {"waiting for its result", true, false};
   }
   return {"unknown", false, false};
 }

@@ -30,7 +30,8 @@ enum class Phase : int32_t {
   kValidate,
   kCheckpoint,
   kUnshard,
-  kSaving,  // a checkpoint is written in the background: of traces alone
+  kSaving,   // a checkpoint is written in the background: of traces alone
+  kCollect,  // waits for what the device tells of a step, where steps are handed over ahead
 };
 
 struct StepProgress {

@@ -22,6 +22,8 @@ TEST(StepProgress, NamesStepPieceAndKernel) {
   progress.operation[0] = '\0';
   progress.Enter(Phase::kUpdate);
   EXPECT_EQ(Describe(progress), "step 12: update");
+  progress.Enter(Phase::kCollect);
+  EXPECT_EQ(Describe(progress), "step 12: waiting for its result");
 }
 
 TEST(StepProgress, TextThatIsNotTerminatedIsNotReadPast) {

@@ -1,6 +1,7 @@
 #include "worker/rank/directives.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -102,11 +103,24 @@ ControlInputs Directives::InputsFor(int64_t step, bool saving) const {
   return inputs;
 }
 
-std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult& result) {
+v1::CheckpointIntent Directives::TakeDue(int64_t step) {
+  std::lock_guard lock(mutex_);
+  return TakeDueLocked(step);
+}
+
+v1::CheckpointIntent Directives::TakeDueLocked(int64_t step) {
+  v1::CheckpointIntent taken = std::move(due_.at(step));
+  due_.erase(step);
+  return taken;
+}
+
+std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult& result,
+                                                               int64_t lag_steps) {
   std::lock_guard lock(mutex_);
   std::vector<v1::CheckpointIntent> taken;
   // Known to every rank, hence to this one.
-  if (result.intent_known) taken.push_back(due_.at(result.step));
+  if (result.intent_known) taken.push_back(TakeDueLocked(result.step + lag_steps));
+  // What is due later, and was not known to all, they may still agree on before they go on.
   due_.erase(due_.begin(), due_.upper_bound(result.step));
   if (result.request_attempt > last_request_done_) {
     last_request_done_ = result.request_attempt;

@@ -48,16 +48,24 @@ class Directives {
   // The cause, once stopped.
   std::optional<Status> stopped() const;
 
-  // What this rank knows in step `step`. `saving`: a save is in flight, and this rank would have to
-  // stand still for another: a due one is then not known, so that all skip it; the last one is.
+  // What this rank knows, of checkpoints of the one due after `step`. `saving`: a save is in flight, and this
+  // rank would have to stand still for another: a due one is then not known, so that all skip it; the
+  // last one is.
   ControlInputs InputsFor(int64_t step, bool saving) const;
 
-  // The checkpoints that all ranks take after a step with this result, in the order in which all
-  // take them. An asked-for one of which this rank does not know the intent, though others do, has
-  // an empty path.
-  std::vector<v1::CheckpointIntent> CheckpointsAfter(const StepResult& result);
+  // The checkpoints that all ranks take because of a step with this result, in the order in which all
+  // take them: that due `lag_steps` after it, which says after which step; then the asked-for one, which
+  // says none, after the last step on its way. An asked-for one of which this rank does not know the
+  // intent, though others do, has an empty path.
+  std::vector<v1::CheckpointIntent> CheckpointsAfter(const StepResult& result,
+                                                     int64_t lag_steps = 0);
+  // The checkpoint due after `step`. REQUIRES: every rank knows its intent.
+  v1::CheckpointIntent TakeDue(int64_t step);
 
  private:
+  // REQUIRES: mutex_ is held.
+  v1::CheckpointIntent TakeDueLocked(int64_t step);
+
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::optional<std::vector<std::string>> addresses_;

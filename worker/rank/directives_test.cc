@@ -80,6 +80,20 @@ TEST(Directives, ADueCheckpointIsTakenOnlyIfEveryRankKnowsOfIt) {
   EXPECT_EQ(taken[0].attempt(), 2);
 }
 
+TEST(Directives, WhatIsDueALagAfterAStepIsToldByItsWordOrAgreedOnLater) {
+  Directives directives;
+  directives.TakeTicket(Ticket(50, {Intent(1, 10), Intent(2, 11), Intent(3, 12)}), kNow);
+  const auto taken = directives.CheckpointsAfter(Result(9, true, 0), 1);
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].step(), 10);
+  // Another rank did not know what is due after step 11 when word 10 was made: nothing is lost by that.
+  EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0), 1).empty());
+  EXPECT_TRUE(directives.InputsFor(11, false).intent_known);
+  EXPECT_EQ(directives.TakeDue(11).attempt(), 2);
+  EXPECT_FALSE(directives.InputsFor(11, false).intent_known);
+  EXPECT_EQ(directives.CheckpointsAfter(Result(11, true, 0), 1).front().attempt(), 3);
+}
+
 TEST(Directives, AnAskedForCheckpointIsTakenOnceWhenAllRanksKnowIt) {
   Directives directives;
   directives.TakeTicket(Ticket(50), kNow);

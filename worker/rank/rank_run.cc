@@ -214,27 +214,7 @@ Status RankRun::RunSteps() {
   ready_ = true;
   (void)core_wait_.TakeSeconds();
 
-  int64_t agreed_end = 0;
-  int64_t last_attempt = 0;
-  bool then_stop = false;
-  while (executor_->applied_step() < start.spec().training().steps() && !then_stop &&
-         !directives_.stopped()) {
-    const int64_t step = executor_->applied_step() + 1;
-    if (step > agreed_end) {
-      progress.Enter(Phase::kWaitTicket);
-      TROUPE_ASSIGN_OR_RETURN(const int64_t end, directives_.WaitForTicket(step));
-      TROUPE_ASSIGN_OR_RETURN(agreed_end, executor_->AgreeTicketEnd(end));
-    }
-    TROUPE_ASSIGN_OR_RETURN(const StepResult result, RunStep());
-    agreed_end = result.ticket_end;
-    const std::vector<v1::CheckpointIntent> intents = directives_.CheckpointsAfter(result);
-    Report(result, intents.empty() ? 0 : intents.front().attempt());
-    for (const v1::CheckpointIntent& intent : intents) {
-      TakeCheckpoint(intent, result.step);
-      then_stop |= intent.then_stop();
-      last_attempt = std::max(last_attempt, intent.attempt());
-    }
-  }
+  TROUPE_RETURN_IF_ERROR(TakeSteps());
   ReportMetrics();
   progress.Enter(Phase::kWaitTicket);
   // Stopped between two steps.
@@ -242,9 +222,8 @@ Status RankRun::RunSteps() {
   // Done. Where that could not be saved, because a disk is full, it is asked for again: what this
   // rank holds may be all there is of the state.
   const int64_t last_step = executor_->applied_step();
-  while (const auto again = directives_.WaitToSaveAgain(last_step, last_attempt)) {
+  while (const auto again = directives_.WaitToSaveAgain(last_step, last_attempt_)) {
     TakeCheckpoint(*again, last_step);
-    last_attempt = again->attempt();
     progress.Enter(Phase::kWaitTicket);
   }
   return OkStatus();
@@ -294,19 +273,6 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
   std::lock_guard lock(parts_mutex_);
   saver_ = std::move(saver);
   return OkStatus();
-}
-
-StatusOr<StepResult> RankRun::RunStep() {
-  saving_ = saver_->busy();
-  (void)communication_.Take(network_->SecondsByPurpose());
-  return executor_->RunStep({}, [this](ControlInputs& inputs) -> Status {
-    around_.progress->Enter(Phase::kCheckpoint);
-    if (saving_) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
-    saver_->WaitForCopy();
-    if (const auto stopped = directives_.stopped(); stopped && !stopped->ok()) return *stopped;
-    inputs = directives_.InputsFor(executor_->applied_step() + 1, saver_->busy());
-    return OkStatus();
-  });
 }
 
 StatusOr<int64_t> RankRun::Load() {
@@ -363,11 +329,6 @@ StatusOr<int64_t> RankRun::Restore() {
   return manifest->state().step();
 }
 
-void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
-  around_.progress->Enter(Phase::kCheckpoint);
-  saver_->Take(intent, step);
-}
-
 void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
   const StatusOr<WrittenManifest> written =
       WriteManifest(*around_.files, request.path(), request.manifest());
@@ -388,24 +349,6 @@ void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
     done.set_bytes(written->bytes);
   }
   Send(std::move(message));
-}
-
-void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
-  // First: the report of the last step may end the job.
-  traces_.AnswerUpTo(result.step);
-  v1::WorkerMessage message;
-  *message.mutable_step_report() =
-      reports_.Make(result, {.checkpoint_attempt = checkpoint_attempt,
-                             .writing_attempt = saver_->attempt_in_flight(),
-                             .epoch_step = result.step - loaded_step_,
-                             .saving = saving_,
-                             .communication = communication_.Take(network_->SecondsByPurpose()),
-                             .core_wait_seconds = core_wait_.TakeSeconds()});
-  if (begin_.rank() == 0 && result.validation_loss) {
-    LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
-  }
-  Send(std::move(message));
-  if (around_.clock->Now() >= metrics_due_) ReportMetrics();
 }
 
 void RankRun::ReportMetrics() {

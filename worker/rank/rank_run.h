@@ -6,7 +6,9 @@
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
 #define TROUPE_WORKER_RANK_RANK_RUN_H_
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +25,7 @@
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
 #include "worker/executor/rank_program.h"
+#include "worker/executor/step_order.h"
 #include "worker/executor/step_progress.h"
 #include "worker/rank/checkpoint_saver.h"
 #include "worker/rank/core_wait.h"
@@ -75,7 +78,13 @@ class RankRun {
   StatusOr<int64_t> Restore();
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver(const std::vector<int>& cores);
-  StatusOr<StepResult> RunStep();
+  // Runs steps as tickets allow and saves what is due, up to the last step or a stop.
+  Status TakeSteps();
+  Status AgreeOnTicket(StepOrder* order);
+  Status SubmitStep();
+  Status CollectStep(StepOrder* order);
+  // `intent` is taken once the state is that after `step`.
+  void TakeLater(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
   void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
   void WriteManifestFile(const v1::WriteManifest& request);
   // `checkpoint_attempt`: what begins after the step; 0: nothing.
@@ -106,7 +115,9 @@ class RankRun {
   MonotonicTime metrics_due_;
   v1::RankEnvironment environment_;
   int64_t loaded_step_ = 0;  // the step after which the parameters were taken
-  bool saving_ = false;      // a save was in flight when the step began
+  std::deque<bool> saving_;  // of steps on their way: a save was in flight when the step began
+  std::map<int64_t, std::vector<v1::CheckpointIntent>> due_checkpoints_;  // by the step after which they are taken
+  int64_t last_attempt_ = 0;  // highest attempt that was taken
   StepCommunication communication_;
   CoreWait core_wait_;
   std::mutex parts_mutex_;  // of these pointers: Abort comes from the control thread

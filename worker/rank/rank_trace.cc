@@ -66,6 +66,8 @@ std::string NameOf(const TracedInterval& interval) {
       return "wait for checkpoint";
     case Phase::kSaving:
       return "write checkpoint";
+    case Phase::kCollect:
+      return "wait for result";
     case Phase::kBuild:
     case Phase::kConnect:
     case Phase::kLoad:

@@ -28,6 +28,7 @@ StepResult Result() {
   result.routed = 64;
   result.dropped = 6;
   result.expert_load = {24, 40};
+  result.host_waits = 3;
   return result;
 }
 
@@ -46,6 +47,7 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   ASSERT_EQ(other.expert_load_size(), 2) << "first ranks of other stages report theirs";
   EXPECT_EQ(other.expert_load(1), 40);
   EXPECT_EQ(other.step_seconds(), 0.5);
+  EXPECT_EQ(other.host_waits(), 3);
 }
 
 TEST(StepReport, FlopsCountThePairsThatAreSeen) {

@@ -53,6 +53,8 @@ class EmulatedDevice : public Device {
   // Launches outside of graphs.
   int64_t launches() const { return launches_; }
   int64_t graph_launches() const { return graph_launches_; }
+  // Those that no wait of the host has needed yet.
+  int64_t graphs_under_way() const { return graph_launches_ - graphs_done_; }
   // Finish of what was not over.
   int64_t host_waits() const { return host_waits_; }
   // The bytes of device memory and pinned memory that are held.
@@ -107,7 +109,7 @@ class EmulatedDevice : public Device {
   std::vector<EventState> events_;
   // Operations that were under way when another work failed: they end with the network.
   std::vector<CollectiveHandle> left_;
-  int64_t launches_ = 0, graph_launches_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
+  int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda::emulator

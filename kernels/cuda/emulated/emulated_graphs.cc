@@ -68,6 +68,7 @@ Status EmulatedDevice::LaunchGraph(Graph graph) {
   ++graph_launches_;
   return Enqueue(fmt::format("graph {}", graph),
                  [this, graph] {
+                   ++graphs_done_;
                    // Events within a graph are its own: none is over when it begins.
                    Queues queues;
                    for (const Work& work : graphs_[static_cast<size_t>(graph)]) {

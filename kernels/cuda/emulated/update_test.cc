@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "kernels/bfloat16.h"
@@ -124,6 +125,30 @@ TEST_F(CudaUpdate, TotalsOfALossThatIsNotFiniteNameTheRank) {
   totals[0] = NAN;
   Launch(ControlTotals(1, totals, control_.data()));
   EXPECT_EQ(control_[model::kLaneNonfinite], 2);
+}
+
+TEST_F(CudaUpdate, AJobThatHasHaltedIsChangedByNoLaterStep) {
+  double halted = 0;
+  SumSquares();
+  control_[model::kLaneWeight] = 8;
+  const std::vector<double> finite = control_;
+  Launch(ControlHalt(control_.data(), &halted));
+  EXPECT_EQ(control_, finite);
+  // Each alone ends a job; the next step, which is finite, is not applied.
+  for (const auto& [lane, number] : std::vector<std::pair<int, double>>{
+           {model::kLaneNonfinite, 2}, {model::kLaneSumOfSquares, INFINITY}, {model::kLaneWeight, 0}}) {
+    halted = 0;
+    control_ = finite;
+    control_[static_cast<size_t>(lane)] = number;
+    Launch(ControlHalt(control_.data(), &halted));
+    EXPECT_EQ(halted, 1) << lane;
+    control_ = finite;
+    Launch(ControlHalt(control_.data(), &halted));
+    EXPECT_EQ(control_[model::kLaneHalted], 1) << lane;
+    const std::vector<Tensor::Pack> before = parameters_[1].packs;
+    UpdateAll();
+    EXPECT_TRUE(parameters_[1].packs == before) << lane;
+  }
 }
 
 TEST_F(CudaUpdate, AdamWIsTheFormulaWithAndWithoutDecay) {

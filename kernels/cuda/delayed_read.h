@@ -1,0 +1,44 @@
+// Values of a device's memory, copied to pinned memory behind all that was put onto the compute stream.
+#ifndef TROUPE_KERNELS_CUDA_DELAYED_READ_H_
+#define TROUPE_KERNELS_CUDA_DELAYED_READ_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+namespace troupe::kernels::cuda {
+
+class CudaDelayedRead : public DelayedRead {
+ public:
+  struct Source {
+    const char* address;
+    int64_t bytes;
+  };
+  // `device` outlives this.
+  static StatusOr<std::unique_ptr<DelayedRead>> Make(Device& device, std::vector<Source> sources);
+
+  // Waits for what is under way.
+  ~CudaDelayedRead() override { Finish().IgnoreError(); }
+
+  Status Start() override;
+  Status Finish() final { return device_.Finish(arrived_); }
+  std::span<const std::byte> bytes(size_t index) const override;
+
+ private:
+  CudaDelayedRead(Device& device, std::vector<Source> sources);
+
+  Device& device_;
+  const std::vector<Source> sources_;
+  std::vector<int64_t> offsets_;  // in pinned_, and at the end its bytes
+  DeviceMemory pinned_;
+  Event arrived_ = 0;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_DELAYED_READ_H_

@@ -1,0 +1,48 @@
+#include "worker/executor/step_order.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace troupe {
+
+StepOrder::Move StepOrder::Next() const {
+  const bool all_collected = collected_ == submitted_;
+  const bool acts = act_after_.contains(submitted_);
+  const bool is_over = stops_ || submitted_ == last_step_;
+  if (!all_collected) {
+    const bool submits = !acts && !is_over && !settles_ && submitted_ < ticket_end_ &&
+                         submitted_ - collected_ <= lag_steps_;
+    return submits ? Move::kSubmit : Move::kCollect;
+  }
+  if (acts) return Move::kAct;
+  if (is_over) return Move::kEnd;
+  return submitted_ < ticket_end_ ? Move::kSubmit : Move::kAgree;
+}
+
+void StepOrder::Submitted(bool settles) {
+  TROUPE_CHECK(Next() == Move::kSubmit, "step {} is handed over out of order", submitted_ + 1);
+  ++submitted_;
+  settles_ = settles;
+}
+
+void StepOrder::Collected(int64_t ticket_end) {
+  TROUPE_CHECK(Next() == Move::kCollect, "step {} is collected out of order", collected_ + 1);
+  ++collected_;
+  // Ends never move back: that of an older word is below what is known by now.
+  ticket_end_ = std::max(ticket_end_, ticket_end);
+  if (collected_ == submitted_) settles_ = false;
+}
+
+void StepOrder::Acted(bool stops) {
+  TROUPE_CHECK(Next() == Move::kAct, "nothing is due after step {}", submitted_);
+  act_after_.erase(submitted_);
+  stops_ = stops_ || stops;
+}
+
+void StepOrder::ActAfter(int64_t step) {
+  TROUPE_CHECK(step >= submitted_, "step {} is handed over, after {} it is too late", submitted_, step);
+  act_after_.insert(step);
+}
+
+}  // namespace troupe

@@ -1,0 +1,108 @@
+#include "worker/executor/step_order.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+namespace {
+
+using Move = StepOrder::Move;
+
+// What a rank does, "s1 s2 c1 s3 …": s: hands over, c: collects, !: acts after, a: agrees on a ticket's end.
+struct Told {
+  std::function<void(StepOrder&, int64_t collected)> after = [](StepOrder&, int64_t) {};
+  std::function<bool(int64_t step)> settles = [](int64_t) { return false; };
+  std::function<bool(int64_t step)> stops = [](int64_t) { return false; };
+  // The end that a step's control word knows, and the one that ranks agree on once they have none.
+  std::function<int64_t(int64_t step)> ticket_end = [](int64_t) { return int64_t{100}; };
+  std::function<int64_t(int64_t submitted)> agreed = [](int64_t) { return int64_t{100}; };
+};
+
+std::string OrderOf(StepOrder order, const Told& told) {
+  std::string text;
+  for (int moves = 0; moves < 100; ++moves) {
+    if (!text.empty()) text += ' ';
+    switch (order.Next()) {
+      case Move::kAgree:
+        text += "a";
+        order.Agreed(told.agreed(order.submitted()));
+        break;
+      case Move::kSubmit:
+        order.Submitted(told.settles(order.submitted() + 1));
+        text += "s" + std::to_string(order.submitted());
+        break;
+      case Move::kCollect:
+        order.Collected(told.ticket_end(order.collected() + 1));
+        text += "c" + std::to_string(order.collected());
+        told.after(order, order.collected());
+        break;
+      case Move::kAct:
+        text += "!" + std::to_string(order.submitted());
+        order.Acted(told.stops(order.submitted()));
+        break;
+      case Move::kEnd:
+        return text + "end";
+    }
+  }
+  return text + "…";
+}
+
+TEST(StepOrderTest, WithoutALagEveryStepIsCollectedBeforeTheNext) {
+  EXPECT_EQ(OrderOf(StepOrder(0, 0, 3), {}), "a s1 c1 s2 c2 s3 c3 end");
+}
+
+TEST(StepOrderTest, WithALagSoManyStepsMoreAreHandedOver) {
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), {}), "a s1 s2 c1 s3 c2 s4 c3 c4 end");
+  EXPECT_EQ(OrderOf(StepOrder(2, 6, 10), {}), "a s7 s8 s9 c7 s10 c8 c9 c10 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 4, 4), {}), "end");
+}
+
+TEST(StepOrderTest, WhatAStepAsksForIsDoneAfterTheLastOneOnItsWay) {
+  Told told;
+  told.after = [](StepOrder& order, int64_t step) {
+    if (step == 2) order.ActAfter(order.submitted());
+  };
+  EXPECT_EQ(OrderOf(StepOrder(0, 0, 4), told), "a s1 c1 s2 c2 !2 s3 c3 s4 c4 end");
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 s4 s5 c4 c5 end");
+  told.stops = [](int64_t) { return true; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 end");
+  // None follows it: after the last step.
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 2), told), "a s1 s2 c1 c2 !2 end");
+}
+
+TEST(StepOrderTest, WhatIsDueAfterAStepWaitsForItsResultAndHoldsTheNextBack) {
+  Told told;
+  told.after = [](StepOrder& order, int64_t step) {
+    if (step == 1) order.ActAfter(4);
+  };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), told), "a s1 s2 c1 s3 c2 s4 c3 c4 !4 s5 s6 c5 c6 end");
+}
+
+TEST(StepOrderTest, AStepThatSettlesIsCollectedAtOnce) {
+  Told told;
+  told.settles = [](int64_t step) { return step == 2; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), told), "a s1 s2 c1 c2 s3 s4 c3 c4 end");
+}
+
+TEST(StepOrderTest, NoStepIsHandedOverBeyondTheTicketThatAllRanksKnow) {
+  Told told;
+  told.agreed = [](int64_t submitted) { return submitted + 2; };
+  told.ticket_end = [](int64_t step) { return step < 3 ? 2 : 6; };
+  // The word of step 3 knows a later end, read before the ranks would have had to agree again.
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), told), "a s1 s2 c1 c2 a s3 s4 c3 s5 c4 s6 c5 c6 end");
+  // An older word never takes an end back.
+  told.ticket_end = [](int64_t) { return int64_t{1}; };
+  EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), told), "a s1 s2 c1 c2 a s3 s4 c3 c4 end");
+}
+
+TEST(StepOrderDeathTest, NothingIsDueAfterAStepThatIsBehind) {
+  StepOrder order(1, 0, 4);
+  order.Agreed(4);
+  order.Submitted(false);
+  EXPECT_DEATH(order.ActAfter(0), "too late");
+}
+
+}  // namespace
+}  // namespace troupe
