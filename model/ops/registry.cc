@@ -66,7 +66,9 @@ const OpRules& RulesOf(OpKind kind) {
                                                           ScatterRoutedRules(),
                                                           RouterSlotsRules(),
                                                           DropoutRules(),
-                                                          RelayoutRules()};
+                                                          RelayoutRules(),
+                                                          QuantizeRules(),
+                                                          AmaxHistoryRules()};
   return kRules[static_cast<int>(kind)];
 }
 
