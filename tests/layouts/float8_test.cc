@@ -89,7 +89,11 @@ TEST_P(Recipes, MakeTheSameBitsAgainInBackward) {
   }
 }
 
-TEST_P(Recipes, HaveTheSameLossesWhereNothingIsFusedOverlappedOrCutInParts) {
+TEST_P(Recipes, HaveTheSameLossesWhereNothingIsOverlappedOrCutInParts) {
+  for (const int zero_stage : {1, 2, 3}) {
+    const v1::JobSpec sharded = Job({.shard = 2, .zero_stage = zero_stage}, GetParam(), 4);
+    ExpectIdentical(RunOrDie(sharded, {.steps = 4}), RunOrDie(sharded, {.steps = 4, .overlap = false}));
+  }
   v1::JobSpec spec = Job({.data = 2, .tensor = 2, .by_rows = true}, GetParam(), 4);
   const std::vector<StepResult> plain = RunOrDie(spec, {.steps = 4, .overlap = false});
   ExpectIdentical(RunOrDie(spec, {.steps = 4}), plain);
@@ -168,10 +172,10 @@ TrainOptions OnDevices(int64_t steps) {
   return options;
 }
 
-v1::JobSpec OfDevices(const std::string& recipe) {
-  v1::JobSpec spec = Job({}, recipe, 3);
+v1::JobSpec OfDevices(const std::string& recipe, const Layout& layout = {}) {
+  v1::JobSpec spec = Job(layout, recipe, 3);
   spec.mutable_model()->set_pattern("AD");
-  spec.mutable_training()->set_global_batch_size(3);
+  spec.mutable_training()->set_global_batch_size(4);
   return spec;
 }
 
@@ -180,6 +184,14 @@ class DevicesInFloat8 : public ::testing::TestWithParam<const char*> {};
 TEST_P(DevicesInFloat8, HaveTheCpusLossesWithinOnePercent) {
   const v1::JobSpec spec = OfDevices(GetParam());
   ExpectLosses(RunOrDie(spec, OnDevices(3)), RunOrDie(spec, {.steps = 3}), 0.01);
+}
+
+TEST_P(DevicesInFloat8, OfSeveralRanksHaveTheLossesOfOneOnTheCpuWithinOnePercent) {
+  const std::vector<StepResult> expected = RunOrDie(OfDevices(GetParam()), {.steps = 3});
+  for (const Layout& layout : {Layout{.data = 2}, Layout{.tensor = 2, .by_rows = true}, Layout{.shard = 2, .zero_stage = 2},
+                               Layout{.shard = 2, .zero_stage = 3}}) {
+    ExpectLosses(RunOrDie(OfDevices(GetParam(), layout), OnDevices(3)), expected, 0.01);
+  }
 }
 
 TEST_P(DevicesInFloat8, GoOnFromEachOthersCheckpoints) {
