@@ -35,21 +35,21 @@ TROUPE_ANYWHERE constexpr bool IsFiniteNumber(float value) {
 TROUPE_ANYWHERE constexpr uint8_t ToFloat8(Float8Format format, float value) {
   const Float8Layout layout = LayoutOf(format);
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint8_t>(bits >> 24 & 0x80u);
+  const uint32_t sign = bits >> 24 & 0x80u;
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude >= 0x7F800000u) return sign | layout.not_a_number;
   const int dropped = 23 - layout.mantissa_bits;
   const uint32_t clamped = magnitude < layout.largest ? magnitude : layout.largest;
+  // Without branches, so that loops of it are vectorised. Below the smallest normal number adding so large a number rounds
+  // to whole steps, which its last bits then count.
   const uint32_t smallest_normal = static_cast<uint32_t>(128 - layout.bias) << 23;
-  if (clamped < smallest_normal) {
-    // Adding so large a number rounds to whole steps, which its last bits then count.
-    const uint32_t steps = static_cast<uint32_t>(128 - layout.bias + dropped) << 23;
-    const float sum = std::bit_cast<float>(clamped) + std::bit_cast<float>(steps);
-    return sign | static_cast<uint8_t>(std::bit_cast<uint32_t>(sum) - steps);
-  }
+  const uint32_t steps = static_cast<uint32_t>(128 - layout.bias + dropped) << 23;
+  const float sum = std::bit_cast<float>(clamped) + std::bit_cast<float>(steps);
+  const uint32_t counted = std::bit_cast<uint32_t>(sum) - steps;
   const uint32_t rebiased = clamped - (static_cast<uint32_t>(127 - layout.bias) << 23);
-  const uint32_t rounded = rebiased + ((1u << (dropped - 1)) - 1) + (rebiased >> dropped & 1u);
-  return sign | static_cast<uint8_t>(rounded >> dropped);
+  const uint32_t rounded = (rebiased + ((1u << (dropped - 1)) - 1) + (rebiased >> dropped & 1u)) >> dropped;
+  const uint32_t number = clamped < smallest_normal ? counted : rounded;
+  const uint32_t code = magnitude < 0x7F800000u ? number : layout.not_a_number;
+  return static_cast<uint8_t>(sign | code);
 }
 
 // The number that a code stands for.
@@ -85,10 +85,10 @@ TROUPE_ANYWHERE constexpr float ScaleOf(Float8Format format, float amax) {
 
 // `value` over the scale whose inverse is given. A finite value is never made NaN, however large its quotient.
 TROUPE_ANYWHERE constexpr uint8_t Quantized(Float8Format format, float value, float inverse_scale) {
-  if (!IsFiniteNumber(value)) return ToFloat8(format, value);
   const float largest = std::bit_cast<float>(LayoutOf(format).largest);
   const float quotient = value * inverse_scale;
-  return ToFloat8(format, quotient > largest ? largest : quotient < -largest ? -largest : quotient);
+  const float within = quotient > largest ? largest : quotient < -largest ? -largest : quotient;
+  return ToFloat8(format, IsFiniteNumber(value) ? within : value);
 }
 
 // The larger of two magnitudes; NaN is larger than any.

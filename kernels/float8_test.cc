@@ -108,7 +108,8 @@ TEST(Float8, AScaleIsTheLeastPowerOfTwoThatBringsTheLargestWithinTheFormat) {
     std::vector<float> amaxes = {static_cast<float>(format.largest), std::nextafter(static_cast<float>(format.largest), 1e9f),
                                  1.0f, 1.75f, 1.76f, std::numeric_limits<float>::max()};
     for (int i = 0; i < 2000; ++i) {
-      amaxes.push_back(static_cast<float>(std::abs(random.Normal()) * std::exp2(static_cast<double>(random.Integer(-80, 80)))) + 1e-30f);
+      amaxes.push_back(static_cast<float>(std::abs(random.Normal()) * std::exp2(static_cast<double>(random.Integer(-60, 80)))) +
+                      1e-22f);
     }
     for (const float amax : amaxes) {
       const double scale = ScaleOf(format.format, amax);

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#ifdef __CUDACC__
+#include <cuda_fp8.h>
+#endif
+
 #include "kernels/bfloat16.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -27,6 +31,17 @@ struct QuantizeLaunchArgs {
 };
 
 TROUPE_DEVICE Float8Format FormatOf(bool e5m2) { return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3; }
+
+// As Quantized; where the device converts by itself, it does, to the same codes but the sign of NaN.
+TROUPE_DEVICE uint8_t CodeOf(Float8Format format, float value, float inverse_scale) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if (IsFiniteNumber(value)) {
+    return __nv_cvt_float_to_fp8(value * inverse_scale, __NV_SATFINITE,
+                                 format == Float8Format::kE4M3 ? __NV_E4M3 : __NV_E5M2);
+  }
+#endif
+  return Quantized(format, value, inverse_scale);
+}
 
 // Of all threads of the block, on each. `shared`: f[33], as of BlockSum.
 TROUPE_DEVICE float BlockLargest(float value, float* shared) {
@@ -156,11 +171,11 @@ TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
     const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
     if (q.rows_form != nullptr && line < rows && along < columns) {
       StoreCodes(q.rows_form + (first_row + line) * q.columns + first_column + along, columns - along, args.rows_pack,
-                 [&](int k) { return Quantized(format, Widen(tile[line * kStride + along + k]), amax[line]); });
+                 [&](int k) { return CodeOf(format, Widen(tile[line * kStride + along + k]), amax[line]); });
     }
     if (q.columns_form != nullptr && line < columns && along < rows) {
       StoreCodes(q.columns_form + (first_column + line) * q.rows + first_row + along, rows - along, args.columns_pack,
-                 [&](int k) { return Quantized(format, Widen(tile[(along + k) * kStride + line]), amax[kTile + line]); });
+                 [&](int k) { return CodeOf(format, Widen(tile[(along + k) * kStride + line]), amax[kTile + line]); });
     }
   }
 }
