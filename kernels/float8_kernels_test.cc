@@ -1,7 +1,9 @@
 // Values in 8 bits, their histories and their products. Codes, scales and largest magnitudes are those of the reference to
 // the last bit: scales are powers of two, so that nothing but the one rounding is inexact.
 #include "kernels/float8_kernel_test.h"
+#include "kernels/program_run.h"
 #include "model/program/control_word.h"
+#include "model/testing.h"
 
 namespace troupe::kernels {
 namespace {
@@ -111,6 +113,35 @@ TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) 
     // Each factor is rounded to four digits, at most 2^-4 of it off and about a third of that in the mean.
     EXPECT_LT(std::sqrt(error / size), 0.06);
     EXPECT_GT(std::sqrt(error / size), 0.005);
+  }
+}
+
+// Quantising has no derivative: what stands for it is that of the product that was meant, so gradients are those of
+// bfloat16 but for what the formats round.
+TEST_P(Float8KernelTest, GradientsOfAProgramAreThoseOfBfloat16WithinTheFormatsRounding) {
+  for (const auto recipe :
+       {model::Float8Recipe::kCurrent, model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {
+    model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), {}, 3, 11);
+    options.compute_dtype = DType::kBFloat16;
+    ProgramRun plain(*backend_, options, 5);
+    options.float8 = recipe;
+    ProgramRun run(*backend_, options, 5, /*split_backward=*/true);
+    for (int m = 0; m < 2; ++m) {
+      const Microbatch microbatch = run.MakeMicrobatch(static_cast<uint64_t>(m));
+      const std::vector<double> loss = plain.Train(microbatch, m == 0);
+      EXPECT_LE(RelativeError(run.Train(microbatch, m == 0), loss), 0.01);
+    }
+    for (size_t p = 0; p < run.program().parameters.size(); ++p) {
+      const std::vector<double> actual = run.Read(run.program().parameters[p].gradient);
+      const std::vector<double> expected = plain.Read(plain.program().parameters[p].gradient);
+      double error = 0, size = 0;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        error += std::pow(actual[i] - expected[i], 2);
+        size += std::pow(expected[i], 2);
+      }
+      EXPECT_LT(std::sqrt(error / size), 0.2) << run.program().value(run.program().parameters[p].value).name;
+    }
+    EXPECT_EQ(run.Update(1e-2, 1)[model::kLaneNonfinite], 0.0);
   }
 }
 
