@@ -183,6 +183,27 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   EXPECT_THAT(suspect, Contains(HasSubstr("faults are injected")));
 }
 
+TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
+  for (const bool executed : {false, true}) {
+    v1::ReceiptTally tally;
+    v1::RankEnvironment head = Environment(1), blocks = Environment(1);
+    head.set_executed_precision("bfloat16 products, float32 sums");
+    blocks.set_executed_precision(
+        executed ? "float8 products of linear layers, delayed scaling, float32 sums (2 matmul e4m3 x e4m3); else bfloat16"
+                 : "bfloat16 products, float32 sums");
+    TallyReady(2, 0, head, &tally);
+    TallyReady(2, 1, blocks, &tally);
+    Tally(ReportOf(0, 10, 1.0), &tally);
+    Job job = JobWith(tally);
+    job.spec.mutable_training()->set_compute_dtype("bfloat16");
+    job.spec.mutable_training()->mutable_float8()->set_recipe("delayed");
+    const v1::Receipt receipt = MakeReceipt(job);
+    EXPECT_EQ(receipt.precision_intended(), "bfloat16, float8 delayed");
+    EXPECT_NE(testing::Matches(Contains(HasSubstr("was intended and")))(Suspect(receipt)),
+              executed);
+  }
+}
+
 TEST(ReceiptTest, ATallyOutlivesTheCoordinator) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);

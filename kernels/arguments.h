@@ -131,6 +131,34 @@ struct SwiGluGradArgs {
   const int32_t* counts;  // as of SwiGluArgs
   int64_t num_counts;
 };
+// A value in 8 bits, in up to two forms: as it lies and transposed.
+struct QuantizeArgs {
+  const void* x;          // bf16[R,K]
+  const float* history;   // f[16] of delayed scaling, or null
+  uint8_t* rows_form;     // [R,K] or null
+  uint8_t* columns_form;  // [K,R] or null
+  float* rows_scale;      // of each form; of one scale in all the same, null without the form
+  float* columns_scale;
+  float* amax;     // f[1], max=, or null
+  float* partial;  // scratch: largest magnitudes of parts
+  int64_t rows, columns;
+  int32_t block_rows;  // of QuantizeAttributes
+  bool e5m2;           // else E4M3
+  bool accumulate;     // of amax
+};
+struct AmaxHistoryEntry {
+  const float* amax;  // f[1]
+  float* history;     // f[16]
+};
+// A factor in 8 bits given back as bfloat16.
+struct DequantizeArgs {
+  const uint8_t* q;    // [R,K]
+  const float* scale;  // as block_rows says, of QuantizeAttributes
+  void* y;             // bf16[R,K], or [K,R] if `transpose`
+  int64_t rows, columns;
+  int32_t block_rows;
+  bool e5m2, transpose;
+};
 // The products of a linear layer, or of one for each of several experts (L of them; their matrices lie one after the
 // other), of which rows that belong to one expert are a count.
 enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };

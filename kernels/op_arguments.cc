@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "kernels/dropout_draw.h"
+#include "kernels/product_shape.h"
 
 namespace troupe::kernels {
 namespace {
@@ -223,7 +224,54 @@ CrossEntropyGradArgs OpArguments::CrossEntropyGrad() const {
           std::get<model::LossAttributes>(op_.attributes).z_loss_coef};
 }
 
+QuantizeArgs OpArguments::Quantize() const {
+  const auto& a = std::get<model::QuantizeAttributes>(op_.attributes);
+  QuantizeArgs args = {.x = in(0),
+                       .history = op_.inputs.size() > 1 ? in_floats(1) : nullptr,
+                       .rows = in_extent(0, 0),
+                       .columns = in_extent(0, 1),
+                       .block_rows = a.block_rows,
+                       .e5m2 = a.format == model::DType::kFloat8E5M2};
+  size_t next = 0;
+  if (a.rows) args.rows_form = reinterpret_cast<uint8_t*>(out(next++));
+  if (a.columns) args.columns_form = reinterpret_cast<uint8_t*>(out(next++));
+  if (a.rows) args.rows_scale = out_floats(next++);
+  if (a.columns) {
+    args.columns_scale = a.rows && a.block_rows == 0 ? args.rows_scale : out_floats(next++);
+  }
+  if (a.folds) args.amax = out_floats(next);
+  return args;
+}
+
+std::vector<AmaxHistoryEntry> OpArguments::AmaxHistories() const {
+  const size_t count = (op_.inputs.size() - 1) / 2;
+  std::vector<AmaxHistoryEntry> entries;
+  for (size_t i = 0; i < count; ++i) entries.push_back({in_floats(1 + i), in_floats(1 + count + i)});
+  return entries;
+}
+
+DequantizeArgs OpArguments::Factor(size_t index) const {
+  const model::Value& scale = program_.value(op_.inputs[index + 2]);
+  const int64_t rows = in_extent(index, 0);
+  const bool as_rows = op_.kind == OpKind::kMatmul || (op_.kind == OpKind::kMatmulGradInput && index == 0);
+  return {.q = reinterpret_cast<const uint8_t*>(in(index)),
+          .scale = in_floats(index + 2),
+          .y = nullptr,
+          .rows = rows,
+          .columns = in_extent(index, 1),
+          .block_rows = scale.dims.size() == 1         ? 0
+                        : scale.dims[0].local == rows ? 1
+                                                      : static_cast<int32_t>(model::kFloat8Block),
+          .e5m2 = program_.value(op_.inputs[index]).dtype == model::DType::kFloat8E5M2,
+          .transpose = !as_rows};
+}
+
 ProductArgs OpArguments::Product() const {
+  if (model::IsFloat8(program_.value(op_.inputs[0]).dtype)) {
+    const ProductShape shape = ProductShapeOf(program_, op_);
+    return {.kind = shape.kind, .a = in(0), .b = in(1), .c = out(0), .rows = shape.rows, .k = shape.k, .n = shape.n,
+            .counts = nullptr, .num_counts = 1, .experts = 1, .accumulate = false};
+  }
   const bool forward = op_.kind == OpKind::kMatmul || op_.kind == OpKind::kGroupedMatmul;
   const bool weight =
       op_.kind == OpKind::kMatmulGradWeight || op_.kind == OpKind::kGroupedMatmulGradWeight;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "kernels/arguments.h"
 #include "model/program/op.h"
@@ -48,6 +49,10 @@ class OpArguments {
   CrossEntropyArgs CrossEntropy() const;
   CrossEntropyGradArgs CrossEntropyGrad() const;
   ProductArgs Product() const;  // of kMatmul…, kGroupedMatmul… and their gradients
+  QuantizeArgs Quantize() const;
+  std::vector<AmaxHistoryEntry> AmaxHistories() const;  // of kAmaxHistory
+  // Of a product of factors in 8 bits: factor 0 or 1, to be given back in the form that the product of bfloat16 takes.
+  DequantizeArgs Factor(size_t index) const;
   RouterLogitsArgs RouterLogits() const;
   RouterLogitsGradInputArgs RouterLogitsGradInput() const;
   RouterLogitsGradWeightArgs RouterLogitsGradWeight() const;

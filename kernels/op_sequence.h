@@ -11,6 +11,9 @@
 
 namespace troupe::kernels {
 
+// Why a product of factors in 8 bits is a fall-back: they were given back as bfloat16 first.
+inline constexpr char kFloat8Fallback[] = "float8 by a product of bfloat16";
+
 // When an accumulated output is written afresh.
 enum class Overwrites : uint8_t { kNever, kFirstMicrobatch, kEveryRun };
 

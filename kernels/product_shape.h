@@ -14,12 +14,22 @@
 
 namespace troupe::kernels {
 
+// How factors in 8 bits are scaled, whose product is a bᵀ whatever its kind; what is made is as of bfloat16.
+enum class Float8Scaling : uint8_t { kNone, kWhole, kBlocks };
+
 struct ProductShape {
   ProductKind kind;
   bool bfloat16;
   int64_t rows, k, n;
+  Float8Scaling float8 = Float8Scaling::kNone;
   auto operator<=>(const ProductShape&) const = default;
 };
+
+// The same product of bfloat16.
+inline ProductShape OfBFloat16(ProductShape shape) {
+  shape.float8 = Float8Scaling::kNone;
+  return shape;
+}
 
 // Of a kMatmul or of one of its gradients.
 inline ProductShape ProductShapeOf(const model::Program& program, const model::Op& op) {
@@ -27,6 +37,19 @@ inline ProductShape ProductShapeOf(const model::Program& program, const model::O
   const model::Value& b = program.value(op.inputs[1]);
   const bool bfloat16 = a.dtype == model::DType::kBFloat16;
   const int64_t rows = a.dims[0].local;
+  if (model::IsFloat8(a.dtype)) {
+    const Float8Scaling float8 =
+        program.value(op.inputs[2]).dims.size() == 1 ? Float8Scaling::kWhole : Float8Scaling::kBlocks;
+    const int64_t other = b.dims[0].local, depth = a.dims[1].local;
+    switch (op.kind) {
+      case model::OpKind::kMatmul:
+        return {ProductKind::kForward, true, rows, depth, other, float8};
+      case model::OpKind::kMatmulGradInput:
+        return {ProductKind::kInputGradient, true, rows, other, depth, float8};
+      default:
+        return {ProductKind::kWeightGradient, true, depth, other, rows, float8};
+    }
+  }
   if (op.kind == model::OpKind::kMatmulGradWeight) {
     return {ProductKind::kWeightGradient, bfloat16, rows, b.dims[1].local, a.dims[1].local};
   }

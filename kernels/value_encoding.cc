@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/bfloat16.h"
+#include "kernels/float8.h"
 
 namespace troupe::kernels {
 namespace {
@@ -36,6 +37,12 @@ void Decode(model::DType dtype, const std::byte* bytes, int64_t count, double* n
       case model::DType::kInt32:
         numbers[i] = Get<int32_t>(bytes, i);
         break;
+      case model::DType::kFloat8E4M3:
+        numbers[i] = FromFloat8(Float8Format::kE4M3, Get<uint8_t>(bytes, i));
+        break;
+      case model::DType::kFloat8E5M2:
+        numbers[i] = FromFloat8(Float8Format::kE5M2, Get<uint8_t>(bytes, i));
+        break;
     }
   }
 }
@@ -54,6 +61,12 @@ void Encode(model::DType dtype, const double* numbers, int64_t count, std::byte*
         break;
       case model::DType::kInt32:
         Put(bytes, i, static_cast<int32_t>(numbers[i]));
+        break;
+      case model::DType::kFloat8E4M3:
+        Put(bytes, i, ToFloat8(Float8Format::kE4M3, static_cast<float>(numbers[i])));
+        break;
+      case model::DType::kFloat8E5M2:
+        Put(bytes, i, ToFloat8(Float8Format::kE5M2, static_cast<float>(numbers[i])));
         break;
     }
   }

@@ -11,7 +11,7 @@ namespace troupe::kernels {
 
 // numbers[i] = element i of `bytes`, `count` elements of `dtype`.
 void Decode(model::DType dtype, const std::byte* bytes, int64_t count, double* numbers);
-// The inverse, rounded to the dtype (float32 first where that is bfloat16; towards zero for int32).
+// The inverse, rounded to the dtype (float32 first where that is bfloat16 or float8; towards zero for int32).
 void Encode(model::DType dtype, const double* numbers, int64_t count, std::byte* bytes);
 
 }  // namespace troupe::kernels

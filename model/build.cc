@@ -45,6 +45,9 @@ class StageBuilder {
     for (int c = 0; c <= builder_.chunk_index(); ++c)
       TROUPE_RETURN_IF_ERROR(Differentiate(program, c));
     HoistHead(program);
+    if (options_.float8 != Float8Recipe::kNone) {
+      TROUPE_RETURN_IF_ERROR(QuantizeProducts(program, options_.float8, options_.zero_stage));
+    }
     Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);
     TROUPE_RETURN_IF_ERROR(
@@ -330,6 +333,7 @@ class StageBuilder {
     }
     program.update.push_back(std::move(adamw));
     BuildRouterUpdate(reduced);
+    BuildAmaxUpdate(reduced);
     return OkStatus();
   }
 
@@ -355,6 +359,26 @@ class StageBuilder {
            .attributes = RouterBiasAttributes{model_.experts.bias_update_rate},
            .inputs = {control, reduced[i], program.router_biases[i].bias}});
     }
+  }
+
+  // The largest magnitudes of the step over all ranks of the stage, which so scale alike in the next.
+  void BuildAmaxUpdate(ValueId control) {
+    Program& program = builder_.program();
+    if (program.amax_histories.empty()) return;
+    CollectiveAttributes attributes = {{}, CollectivePurpose::kControl, ReduceKind::kMax};
+    for (int a = 1; a < kNumAxes; ++a) attributes.group.axes |= GroupOf(static_cast<Axis>(a)).axes;
+    Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
+    Op move = {.kind = OpKind::kAmaxHistory, .inputs = {control}};
+    for (const AmaxHistory& entry : program.amax_histories) {
+      const ValueId view = ReducedView(entry.amax, ".reduced", attributes);
+      program.values[view].role = Role::kState;
+      reduce.inputs.push_back(entry.amax);
+      reduce.outputs.push_back(view);
+      move.inputs.push_back(view);
+    }
+    for (const AmaxHistory& entry : program.amax_histories) move.inputs.push_back(entry.history);
+    program.update.push_back(std::move(reduce));
+    program.update.push_back(std::move(move));
   }
 
   const BuildOptions& options_;

@@ -49,6 +49,8 @@ struct BuildOptions {
   // In which gradients travel between data, context and expert ranks and between owners; they are added up,
   // over microbatches and ranks, in float32.
   DType reduce_dtype = DType::kFloat32;
+  // Of the linear layers of blocks; needs compute_dtype bfloat16.
+  Float8Recipe float8 = Float8Recipe::kNone;
   double z_loss_coef = 0;  // of the head's logits (LossAttributes)
   uint64_t seed = 0;       // of dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};

@@ -172,6 +172,10 @@ Status CheckPlace(const BuildOptions& options) {
   if (options.reduce_dtype != DType::kFloat32 && options.reduce_dtype != DType::kBFloat16) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
+  if (options.float8 != Float8Recipe::kNone && options.compute_dtype != DType::kBFloat16) {
+    return InvalidArgument("float8 {} beside compute_dtype {}: what float8 products make is bf16", Name(options.float8),
+                           Name(options.compute_dtype));
+  }
   if (options.bucket_elements < 1)
     return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
   if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");

@@ -21,12 +21,14 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
   append("", &ParameterEntry::value);
   append("exp_avg.", &ParameterEntry::exp_avg);
   append("exp_avg_sq.", &ParameterEntry::exp_avg_sq);
-  for (const RouterBias& entry : program.router_biases) {
-    uint8_t replicated = 0;
-    for (int a = 1; a < kNumAxes; ++a) replicated |= static_cast<uint8_t>(1u << a);
-    slices.push_back({entry.part.name, entry.part.global_shape, entry.part.global_offset,
-                      entry.part.local_shape, entry.bias, 0, replicated, false});
-  }
+  uint8_t everywhere = 0;
+  for (int a = 1; a < kNumAxes; ++a) everywhere |= static_cast<uint8_t>(1u << a);
+  const auto append_state = [&](const ParameterPart& part, ValueId value) {
+    slices.push_back(
+        {part.name, part.global_shape, part.global_offset, part.local_shape, value, 0, everywhere, false});
+  };
+  for (const RouterBias& entry : program.router_biases) append_state(entry.part, entry.bias);
+  for (const AmaxHistory& entry : program.amax_histories) append_state(entry.part, entry.history);
   return slices;
 }
 

@@ -13,7 +13,7 @@ namespace troupe::model {
 // Elements [element_offset, element_offset + Π local_shape) of `value`, row-major, are the slice at
 // `offset` of the global float32 tensor `name`.
 struct ParameterSlice {
-  std::string name;  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…"
+  std::string name;  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…", "float8_amax.…"
   std::vector<int64_t> global_shape;
   std::vector<int64_t> offset;
   std::vector<int64_t> local_shape;
@@ -26,7 +26,7 @@ struct ParameterSlice {
 };
 
 // Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, then the biases
-// of routers.
+// of routers, then the histories of delayed scaling.
 std::vector<ParameterSlice> ParameterSlices(const Program& program);
 
 }  // namespace troupe::model

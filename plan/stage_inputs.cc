@@ -20,6 +20,14 @@ model::Recomputation MakeRecomputation(const v1::ActivationRecomputationSpec& sp
   return recomputation;
 }
 
+model::Float8Recipe MakeFloat8Recipe(const std::string& name) {
+  using enum model::Float8Recipe;
+  for (const model::Float8Recipe recipe : {kDelayed, kCurrent, kBlockwise}) {
+    if (name == model::Name(recipe)) return recipe;
+  }
+  return kNone;
+}
+
 }  // namespace
 
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
@@ -102,6 +110,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
   options.halts = plan.control_lag_steps() > 0 && training.on_nonfinite() != "skip_step";
+  options.float8 = MakeFloat8Recipe(training.float8().recipe());
   options.z_loss_coef = training.z_loss_coef();
   options.seed = training.seed();
   if (training.mixed_precision().reduce() == "bfloat16") {

@@ -304,8 +304,13 @@ class Validator {
     NotNegative("training.z_loss_coef", training.z_loss_coef());
     Dropout();
     if (training.has_mixed_precision()) MixedPrecision(training);
-    Word("training.float8.recipe", training.float8().recipe(), {"none"},
-         {"delayed", "current", "blockwise"});
+    Word("training.float8.recipe", training.float8().recipe(), {"none", "delayed", "current", "blockwise"});
+    if (training.float8().recipe() != "none" && training.compute_dtype() != "bfloat16") {
+      violations_.Add("training.float8.recipe",
+                      "is \"{}\", and training.compute_dtype is \"{}\", not bfloat16: what float8 products take and "
+                      "make is bfloat16",
+                      training.float8().recipe(), training.compute_dtype());
+    }
     Word("training.on_nonfinite", training.on_nonfinite(), {"fail", "skip_step"});
     Within("training.validation_samples", training.validation_samples(), 1, kMaxSize);
     Within("training.norms_interval", training.norms_interval(), 0, kMaxSteps);

@@ -21,6 +21,8 @@ std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
     case model::DType::kBFloat16:
       return SumBfloat16();
     case model::DType::kInt32:
+    case model::DType::kFloat8E4M3:
+    case model::DType::kFloat8E5M2:
       return std::nullopt;
   }
   return std::nullopt;

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/kernel_test.h"
+#include "kernels/float8_kernel_test.h"
 
 namespace troupe::kernels {
 namespace {
@@ -27,6 +27,14 @@ std::vector<KernelSetting> Settings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryLevel, KernelTest, testing::ValuesIn(Settings()), NameOfSetting);
+
+std::vector<KernelSetting> OfBFloat16() {
+  std::vector<KernelSetting> settings = Settings();
+  std::erase_if(settings, [](const KernelSetting& setting) { return setting.compute != model::DType::kBFloat16; });
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryLevel, Float8KernelTest, testing::ValuesIn(OfBFloat16()), NameOfSetting);
 
 TEST(CpuBackend, RefusesWhatItCannotBe) {
   EXPECT_FALSE(CpuBackend::Make({0, std::nullopt}).ok());

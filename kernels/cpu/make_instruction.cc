@@ -11,6 +11,7 @@
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/grouped_matmul.h"
 #include "kernels/cpu/preparation.h"
+#include "kernels/cpu/quantize.h"
 #include "kernels/cpu/relayout.h"
 #include "kernels/cpu/routed_rows.h"
 #include "kernels/cpu/router.h"
@@ -58,6 +59,24 @@ class ProductInstruction : public Instruction {
   char* const scratch_;
   const bool accumulates_;
   const Overwrites overwrites_;
+  const int threads_;
+};
+
+// Of factors in 8 bits, which are given back in scratch first.
+class Float8Product : public Instruction {
+ public:
+  Float8Product(const DequantizeArgs& a, const DequantizeArgs& b, std::unique_ptr<Instruction> product, int threads)
+      : a_(a), b_(b), product_(std::move(product)), threads_(threads) {}
+  Status Run(const RunOptions& options) override {
+    for (const DequantizeArgs* args : {&a_, &b_}) {
+      Parallel(threads_, [&](int part) { Dequantize(*args, part, threads_); });
+    }
+    return product_->Run(options);
+  }
+
+ private:
+  const DequantizeArgs a_, b_;
+  const std::unique_ptr<Instruction> product_;
   const int threads_;
 };
 
@@ -111,10 +130,28 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
       return OnKernel(arguments.Add(), kernels_.add[column], threads);
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
-    case OpKind::kMatmulGradWeight:
-      return std::make_unique<ProductInstruction>(
-          products_.at(ProductShapeOf(program_, op)).get(), in(0), in(1), out(0), scratch(),
-          op.kind == OpKind::kMatmulGradWeight, overwrites, ThreadsFor(ProductShapeOf(program_, op)));
+    case OpKind::kMatmulGradWeight: {
+      const ProductShape shape = OfBFloat16(ProductShapeOf(program_, op));
+      const auto product = [&](const void* a, const void* b, char* working) {
+        return std::make_unique<ProductInstruction>(products_.at(shape).get(), a, b, out(0), working,
+                                                    op.kind == OpKind::kMatmulGradWeight, overwrites,
+                                                    ThreadsFor(shape));
+      };
+      if (!model::IsFloat8(program_.value(op.inputs[0]).dtype)) return product(in(0), in(1), scratch());
+      DequantizeArgs a = arguments.Factor(0), b = arguments.Factor(1);
+      a.y = scratch();
+      b.y = scratch() + WidenedBytes(op.inputs[0]);
+      return std::make_unique<Float8Product>(
+          a, b, product(a.y, b.y, scratch() + WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1])),
+          ThreadsFor(shape));
+    }
+    case OpKind::kQuantize: {
+      QuantizeArgs args = arguments.Quantize();
+      args.partial = floats(scratch());
+      return OnKernel<QuantizeArgs>(args, &QuantizeAmax, threads, overwrites, &Quantize);
+    }
+    case OpKind::kAmaxHistory:
+      return MakeAmaxHistory(reinterpret_cast<const double*>(in(0)), arguments.AmaxHistories());
     case OpKind::kRope: {
       RopeArgs args = arguments.Rope();
       rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes), tables(), &args);

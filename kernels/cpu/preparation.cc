@@ -48,8 +48,17 @@ Status Preparation::MeasureOp(const Op& op) {
   switch (op.kind) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
-    case OpKind::kMatmulGradWeight:
-      return MeasureProduct(op, ProductShapeOf(program_, op));
+    case OpKind::kMatmulGradWeight: {
+      TROUPE_RETURN_IF_ERROR(MeasureProduct(op, OfBFloat16(ProductShapeOf(program_, op))));
+      if (!model::IsFloat8(program_.value(op.inputs[0]).dtype)) break;
+      fallbacks_.push_back(OperationName(program_, op) + ": " + kFloat8Fallback);
+      bytes = WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1]) +
+              products_.at(OfBFloat16(ProductShapeOf(program_, op)))->scratch_bytes();
+      break;
+    }
+    case OpKind::kQuantize:
+      bytes = threads_ * static_cast<int64_t>(sizeof(float));
+      break;
     case OpKind::kGroupedMatmul:
     case OpKind::kGroupedMatmulGradInput:
     case OpKind::kGroupedMatmulGradWeight:
@@ -120,6 +129,10 @@ Status Preparation::MeasureProduct(const Op& op, const ProductShape& shape) {
 
 char* Preparation::Address(ValueId value, int buffer) const {
   return arena_->base() + layout_.OffsetOf(value, buffer);
+}
+
+int64_t Preparation::WidenedBytes(ValueId value) const {
+  return RoundUp(program_.value(value).elements() * SizeOf(model::DType::kBFloat16), 4096);
 }
 
 int Preparation::ThreadsFor(int64_t elements) const {

@@ -68,6 +68,8 @@ class Preparation {
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
+  // Of a factor in 8 bits as bfloat16, in scratch.
+  int64_t WidenedBytes(model::ValueId value) const;
   // Small ops stay on one thread.
   int ThreadsFor(int64_t elements) const;
   int ThreadsFor(const ProductShape& shape) const;

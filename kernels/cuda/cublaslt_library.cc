@@ -27,9 +27,9 @@ class LtProduct : public LibraryProduct {
   int64_t workspace_bytes() const override { return algorithm_.workspace_bytes; }
   std::string implementation() const override { return implementation_; }
   Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
-                 Stream stream) override {
+                 Stream stream, const ProductScales& scales) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
-    return matmul_.Enqueue(algorithm_, a, b, c, accumulate, workspace, device_.native_stream(stream));
+    return matmul_.Enqueue(algorithm_, a, b, c, accumulate, workspace, device_.native_stream(stream), scales);
   }
 
  private:
@@ -38,6 +38,11 @@ class LtProduct : public LibraryProduct {
   const LtAlgorithm algorithm_;
   const std::string implementation_;
 };
+
+// Its kernels of factors in 8 bits take extents that are multiples of sixteen.
+bool SuitsFloat8(const ProductShape& shape) {
+  return shape.rows % 16 == 0 && shape.k % 16 == 0 && shape.n % 16 == 0;
+}
 
 // The one that timing finds best.
 StatusOr<LtAlgorithm> Tune(CudaDevice& device, const LtMatmul& matmul, const std::vector<LtAlgorithm>& proposals) {
@@ -80,6 +85,8 @@ std::string CublasLtLibrary::description() const { return "cuBLASLt " + CublasLt
 StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const ProductShape& shape) {
   TROUPE_RETURN_IF_ERROR(device_.Enter());
   if (shape.rows <= 0 || shape.k <= 0 || shape.n <= 0) return nullptr;
+  if (shape.float8 == Float8Scaling::kBlocks) return nullptr;
+  if (shape.float8 != Float8Scaling::kNone && !SuitsFloat8(shape)) return nullptr;
   TROUPE_ASSIGN_OR_RETURN(LtMatmul matmul, LtMatmul::Make(handle_, shape));
   const auto product = [&](const LtAlgorithm& algorithm) -> std::unique_ptr<LibraryProduct> {
     return std::make_unique<LtProduct>(device_, std::move(matmul), algorithm, description());

@@ -72,9 +72,20 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     into->reset(handle);
     return OkStatus();
   };
-  const cudaDataType_t operands = shape.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
-  TROUPE_RETURN_IF_ERROR(place(&made.a_, operands, layout.a));
-  TROUPE_RETURN_IF_ERROR(place(&made.b_, operands, layout.b));
+  const bool float8 = shape.float8 != Float8Scaling::kNone;
+  const cudaDataType_t wide = shape.bfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t gradients = shape.kind == ProductKind::kForward ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
+  TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
+  TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
+  if (float8) {
+    // Partial sums of tensor cores have fewer digits than float32: they are added up outside of them.
+    const int8_t fast = 0;
+    TROUPE_RETURN_IF_ERROR(FromLt(
+        cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast), "product"));
+    // The search takes it that there are scales; calls bring theirs.
+    TROUPE_RETURN_IF_ERROR(made.SetScales({reinterpret_cast<const float*>(uintptr_t{kOperandAlignment}),
+                                           reinterpret_cast<const float*>(uintptr_t{kOperandAlignment})}));
+  }
   TROUPE_RETURN_IF_ERROR(place(&made.d_, HasFloatResult(shape) ? CUDA_R_32F : CUDA_R_16BF, layout.d));
   return made;
 }
@@ -130,12 +141,23 @@ std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers, int64_t w
   return restored;
 }
 
+Status LtMatmul::SetScales(const ProductScales& scales) const {
+  // The library's a is the product's b.
+  for (const auto& [which, scale] : {std::pair(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b),
+                                     std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
+    TROUPE_RETURN_IF_ERROR(
+        FromLt(cublasLtMatmulDescSetAttribute(descriptor_.get(), which, &scale, sizeof scale), "scale of a product"));
+  }
+  return OkStatus();
+}
+
 Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c, bool accumulate,
-                         void* workspace, cudaStream_t stream) const {
+                         void* workspace, cudaStream_t stream, const ProductScales& scales) const {
   if (!IsAligned(a) || !IsAligned(b) || !IsAligned(c)) {
     return InvalidArgument("an operand of {} does not lie at a multiple of {} bytes", ShapeText(shape_),
                            kOperandAlignment);
   }
+  if (shape_.float8 != Float8Scaling::kNone) TROUPE_RETURN_IF_ERROR(SetScales(scales));
   const float alpha = 1, beta = accumulate ? 1 : 0;  // read before the call returns
   const OutsideOfCapture outside;                    // its kernels come onto the device when first used
   return FromLt(cublasLtMatmul(handle_, descriptor_.get(), &alpha, b, a_.get(), a, b_.get(), &beta, c, d_.get(), c,

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "kernels/cuda/product_choices.h"
+#include "kernels/cuda/product_library.h"
 
 namespace troupe::kernels::cuda {
 
@@ -33,9 +34,10 @@ Algorithm ToNumbers(const cublasLtMatmulAlgo_t& algorithm);
 // "algorithm 66 tile 20 stages 35 split 1", in the library's own numbers.
 std::string Describe(const cublasLtMatmulAlgo_t& algorithm);
 
-// Immutable once made.
+// Used by one thread at a time: what a call multiplies by is part of the library's description of it.
 class LtMatmul {
  public:
+  // REQUIRES: factors in 8 bits have one scale each.
   static StatusOr<LtMatmul> Make(cublasLtHandle_t handle, const ProductShape& shape);
 
   const ProductShape& shape() const { return shape_; }
@@ -45,8 +47,9 @@ class LtMatmul {
   // What was kept, where this device can run it within the limit.
   std::optional<LtAlgorithm> Restore(const Algorithm& numbers, int64_t workspace_limit) const;
   // a, b, c: of the product. REQUIRES: aligned to kOperandAlignment, the workspace to 256.
+  // `scales`: of factors in 8 bits, on the device.
   Status Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c, bool accumulate,
-                 void* workspace, cudaStream_t stream) const;
+                 void* workspace, cudaStream_t stream, const ProductScales& scales) const;
 
  private:
   template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
@@ -62,6 +65,7 @@ class LtMatmul {
                                      Destroy<cublasLtMatmulPreference_t, &cublasLtMatmulPreferenceDestroy>>;
 
   LtMatmul(cublasLtHandle_t handle, const ProductShape& shape) : handle_(handle), shape_(shape) {}
+  Status SetScales(const ProductScales& scales) const;
 
   cublasLtHandle_t handle_;
   ProductShape shape_;

@@ -34,6 +34,8 @@ StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
     case model::DType::kFloat64:
       return ElementType::kFloat64;
     case model::DType::kInt32:
+    case model::DType::kFloat8E4M3:
+    case model::DType::kFloat8E5M2:
       break;
   }
   return InvalidArgument("no reduction of {}", model::Name(dtype));

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/preparation.h"
+#include "kernels/cuda/quantize.h"
 #include "kernels/cuda/update.h"
 #include "kernels/op_sequence.h"
 #include "model/program/control_word.h"
@@ -57,6 +58,17 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
       return AddProduct(commands, op, arguments, accumulate);
+    case OpKind::kQuantize: {
+      QuantizeArgs args = arguments.Quantize();
+      args.accumulate = accumulate;
+      args.partial = reinterpret_cast<float*>(TakeBytes(QuantizeScratchBytes(args)));
+      return launch_all(Quantize(args));
+    }
+    case OpKind::kAmaxHistory: {
+      const std::vector<AmaxHistoryEntry> entries = arguments.AmaxHistories();
+      return launch(AmaxHistory(Table(entries), static_cast<int64_t>(entries.size()),
+                                reinterpret_cast<const double*>(in(0))));
+    }
     case OpKind::kRope: {
       RopeArgs args = arguments.Rope();
       rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
@@ -193,12 +205,45 @@ Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArgumen
   ProductArgs args = arguments.Product();
   const ProductShape shape = ProductShapeOf(program_, op);
   args.accumulate = accumulate && shape.kind == ProductKind::kWeightGradient;
-  const bool suits_library = std::ranges::all_of(
+  if (shape.float8 != Float8Scaling::kNone) return AddFloat8Product(commands, op, arguments, args, shape);
+  return AddProductOf(commands, op, args, shape);
+}
+
+Status Preparation::AddFloat8Product(Commands* commands, const Op& op, const OpArguments& arguments, ProductArgs args,
+                                     const ProductShape& shape) {
+  DequantizeArgs a = arguments.Factor(0), b = arguments.Factor(1);
+  LibraryProduct* product = nullptr;
+  if (SuitsLibrary(args)) {
+    TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
+  }
+  if (product != nullptr) {
+    void* const workspace = TakeBytes(product->workspace_bytes());
+    const auto enqueue = [=](Stream stream) {
+      return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, {a.scale, b.scale});
+    };
+    commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
+    return OkStatus();
+  }
+  if (products_ != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
+  for (DequantizeArgs* factor : {&a, &b}) {
+    factor->y = TakeBytes(factor->rows * factor->columns * model::SizeOf(model::DType::kBFloat16));
+    commands->emplace_back(Stream::kCompute, Dequantize(*factor));
+  }
+  args.a = a.y;
+  args.b = b.y;
+  return AddProductOf(commands, op, args, OfBFloat16(shape));
+}
+
+bool Preparation::SuitsLibrary(const ProductArgs& args) {
+  return std::ranges::all_of(
       std::array<const void*, 3>{args.a, args.b, args.c}, [](const void* address) {
         return reinterpret_cast<uintptr_t>(address) % kLibraryAlignment == 0;
       });
+}
+
+Status Preparation::AddProductOf(Commands* commands, const Op& op, const ProductArgs& args, const ProductShape& shape) {
   LibraryProduct* product = nullptr;
-  if (suits_library) {
+  if (SuitsLibrary(args)) {
     TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
   }
   if (product == nullptr) {
@@ -208,7 +253,7 @@ Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArgumen
   }
   void* const workspace = TakeBytes(product->workspace_bytes());
   const auto enqueue = [=](Stream stream) {
-    return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream);
+    return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, {});
   };
   commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
   return OkStatus();

@@ -90,6 +90,13 @@ class Preparation {
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
   Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
                     bool accumulate);
+  // Of factors in 8 bits: by the library, or given back as bfloat16 first, which is a fall-back.
+  Status AddFloat8Product(Commands* commands, const model::Op& op, const OpArguments& arguments, ProductArgs args,
+                          const ProductShape& shape);
+  // Of float32 or bfloat16.
+  Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args, const ProductShape& shape);
+  // Whether its matrices are aligned as a library's must be.
+  static bool SuitsLibrary(const ProductArgs& args);
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
   // Once each.

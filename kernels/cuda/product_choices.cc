@@ -28,6 +28,24 @@ const char* NameOf(ProductKind kind) {
   return "unknown";
 }
 
+// Of the factors.
+const char* FormatOf(const ProductShape& shape) {
+  switch (shape.float8) {
+    case Float8Scaling::kNone:
+      return shape.bfloat16 ? "bfloat16" : "float32";
+    case Float8Scaling::kWhole:
+      return "float8";
+    case Float8Scaling::kBlocks:
+      return "float8-blocks";
+  }
+  return "unknown";
+}
+
+constexpr ProductShape kFormats[] = {{ProductKind::kForward, false, 0, 0, 0},
+                                     {ProductKind::kForward, true, 0, 0, 0},
+                                     {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kWhole},
+                                     {ProductKind::kForward, true, 0, 0, 0, Float8Scaling::kBlocks}};
+
 std::string KeyText(const ChoiceKey& key) {
   return fmt::format("{} limit={}", ShapeText(key.shape), key.workspace_limit);
 }
@@ -68,8 +86,14 @@ bool ParseKey(std::string_view text, ChoiceKey* key) {
     key->shape.kind = kind;
     known = true;
   }
-  key->shape.bfloat16 = words[1] == "bfloat16";
-  return known && (key->shape.bfloat16 || words[1] == "float32") &&
+  bool has_format = false;
+  for (const ProductShape& format : kFormats) {
+    if (words[1] != FormatOf(format)) continue;
+    key->shape.bfloat16 = format.bfloat16;
+    key->shape.float8 = format.float8;
+    has_format = true;
+  }
+  return known && has_format &&
          ParseExtent(words[2], "rows", &key->shape.rows) && ParseExtent(words[3], "k", &key->shape.k) &&
          ParseExtent(words[4], "n", &key->shape.n) && ParseExtent(words[5], "limit", &key->workspace_limit);
 }
@@ -86,7 +110,7 @@ bool ParseAlgorithm(std::string_view text, Algorithm* algorithm) {
 }  // namespace
 
 std::string ShapeText(const ProductShape& shape) {
-  return fmt::format("{} {} rows={} k={} n={}", NameOf(shape.kind), shape.bfloat16 ? "bfloat16" : "float32",
+  return fmt::format("{} {} rows={} k={} n={}", NameOf(shape.kind), FormatOf(shape),
                      shape.rows, shape.k, shape.n);
 }
 

@@ -41,7 +41,7 @@ struct ChoicesOwner {
   int64_t library = 0;  // its version
 };
 
-// "forward bfloat16 rows=65536 k=768 n=2304".
+// "forward bfloat16 rows=65536 k=768 n=2304"; of factors "float32", "bfloat16", "float8" or "float8-blocks".
 std::string ShapeText(const ProductShape& shape);
 std::string FormatChoices(const ChoicesOwner& owner, const ProductChoices& choices);
 // FAILED_PRECONDITION where the choices are another's, INVALID_ARGUMENT naming the line where the text is damaged.

@@ -10,14 +10,16 @@ namespace {
 const ChoicesOwner kOwner = {"NVIDIA H200", 130100};
 const ChoiceKey kForward = {{ProductKind::kForward, true, 65536, 768, 2304}, 1 << 25};
 const ChoiceKey kGradient = {{ProductKind::kWeightGradient, false, 64, 1, 7}, 1 << 25};
+const ChoiceKey kFloat8 = {{ProductKind::kInputGradient, true, 64, 32, 16, Float8Scaling::kWhole}, 1 << 25};
 const Algorithm kFirst = {0x12, 0, ~uint64_t{0}, 3, 4, 5, 6, 7}, kSecond = {1, 2, 3, 4, 5, 6, 7, 8};
 
 TEST(ProductChoices, AreReadAsTheyWereWritten) {
-  const ProductChoices choices = {{kForward, kFirst}, {kGradient, kSecond}};
+  const ProductChoices choices = {{kForward, kFirst}, {kFloat8, kSecond}, {kGradient, kSecond}};
   const std::string text = FormatChoices(kOwner, choices);
   EXPECT_EQ(text,
             "troupe product choices 1\ndevice NVIDIA H200\nlibrary 130100\n"
             "forward bfloat16 rows=65536 k=768 n=2304 limit=33554432: 12 0 ffffffffffffffff 3 4 5 6 7\n"
+            "input_gradient float8 rows=64 k=32 n=16 limit=33554432: 1 2 3 4 5 6 7 8\n"
             "weight_gradient float32 rows=64 k=1 n=7 limit=33554432: 1 2 3 4 5 6 7 8\n");
   EXPECT_EQ(ParseChoices(text, kOwner).value(), choices);
   EXPECT_TRUE(ParseChoices(FormatChoices(kOwner, {}), kOwner).value().empty());

@@ -6,6 +6,17 @@ ProductLayout LayoutOf(const ProductShape& shape) {
   const int64_t rows = shape.rows, k = shape.k, n = shape.n;
   // Row-major [extent, width] in memory is column-major [width, extent].
   const ColumnMajor x = {k, rows, k}, dy = {n, rows, n}, w = {k, n, k};
+  if (shape.float8 != Float8Scaling::kNone) {
+    switch (shape.kind) {
+      case ProductKind::kForward:
+        return {n, rows, k, true, false, w, x, dy};
+      case ProductKind::kInputGradient:
+        return {k, rows, n, true, false, {n, k, n}, dy, x};
+      case ProductKind::kWeightGradient:
+        break;
+    }
+    return {k, n, rows, true, false, {rows, k, rows}, {rows, n, rows}, w};
+  }
   switch (shape.kind) {
     case ProductKind::kForward:
       return {n, rows, k, true, false, w, x, dy};

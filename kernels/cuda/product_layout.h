@@ -6,6 +6,8 @@
 //   forward         cᵀ[N,R] = w xᵀ       w[N,K]: transposed, x: as it lies
 //   input gradient  cᵀ[K,R] = wᵀ dyᵀ     both as they lie
 //   weight gradient cᵀ[K,N] = xᵀ dy      x as it lies, dy: transposed
+//
+// Of factors in 8 bits cᵀ = b aᵀ whatever the kind, b: transposed, a as it lies: the one form that Hopper multiplies.
 #ifndef TROUPE_KERNELS_CUDA_PRODUCT_LAYOUT_H_
 #define TROUPE_KERNELS_CUDA_PRODUCT_LAYOUT_H_
 

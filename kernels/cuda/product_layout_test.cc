@@ -73,6 +73,37 @@ TEST(ProductLayout, GivesTheRowMajorProduct) {
   }
 }
 
+// A matrix [rows, columns], row-major, as its transpose.
+std::vector<double> Transposed(const std::vector<double>& matrix, int64_t rows, int64_t columns) {
+  std::vector<double> transposed(matrix.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) transposed[j * rows + i] = matrix[i * columns + j];
+  }
+  return transposed;
+}
+
+TEST(ProductLayout, OfFactorsInEightBitsGivesTheSameProductInOneForm) {
+  TestRandom random;
+  for (const ProductKind kind : kKinds) {
+    for (const auto& [rows, k, n] : {std::array<int64_t, 3>{2, 3, 5}, {7, 4, 1}, {8, 8, 8}}) {
+      const ProductShape shape = {kind, true, rows, k, n, Float8Scaling::kWhole};
+      const ProductExtents extents = ExtentsOf(shape);
+      const std::vector<double> a = random.Normals(extents.a), b = random.Normals(extents.b);
+      const std::vector<double> expected = Expected(shape, a, b);
+      // Along what is summed over, as the operations of model/program/op.h take them.
+      const bool weight = kind == ProductKind::kWeightGradient;
+      const std::vector<double> first = weight ? Transposed(a, rows, n) : a;
+      const std::vector<double> second = weight                              ? Transposed(b, rows, k)
+                                         : kind == ProductKind::kInputGradient ? Transposed(b, n, k)
+                                                                               : b;
+      const ProductLayout layout = LayoutOf(shape);
+      EXPECT_TRUE(layout.transpose_a);
+      EXPECT_FALSE(layout.transpose_b);
+      EXPECT_LE(RelativeError(Product(layout, second, first), expected), 1e-12) << static_cast<int>(kind);
+    }
+  }
+}
+
 TEST(ProductLayout, OnlyWeightGradientsOfBfloat16AreFloat32) {
   for (const ProductKind kind : kKinds) {
     EXPECT_EQ(HasFloatResult({kind, true, 1, 1, 1}), kind == ProductKind::kWeightGradient);

@@ -16,6 +16,11 @@ namespace troupe::kernels::cuda {
 // Of the matrices of a LibraryProduct, bytes.
 inline constexpr uintptr_t kLibraryAlignment = 16;
 
+// Of factors in 8 bits, on the device: as many as ProductShape::float8 says, laid out as model/program/op.h says.
+struct ProductScales {
+  const float *a = nullptr, *b = nullptr;
+};
+
 // A prepared product of kernels/product_shape.h: float32 accumulation; used by one thread at a time.
 class LibraryProduct {
  public:
@@ -25,7 +30,7 @@ class LibraryProduct {
   virtual std::string implementation() const = 0;
   // REQUIRES: a, b and c are aligned to kLibraryAlignment. `accumulate`: of weight gradients only. `workspace`: aligned to 256.
   virtual Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
-                         Stream stream) = 0;
+                         Stream stream, const ProductScales& scales) = 0;
 };
 
 class ProductLibrary {

@@ -22,7 +22,8 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   std::unique_ptr<ProductTiming> timing(new ProductTiming(device, matmul));
   const ProductShape& shape = matmul.shape();
   const ProductExtents extents = ExtentsOf(shape);
-  const int64_t element = shape.bfloat16 ? 2 : 4;
+  const bool float8 = shape.float8 != Float8Scaling::kNone;
+  const int64_t element = float8 ? 1 : shape.bfloat16 ? 2 : 4;
   const int64_t a_bytes = extents.a * element, b_bytes = extents.b * element;
   TROUPE_ASSIGN_OR_RETURN(timing->a_, device.Allocate(a_bytes));
   TROUPE_ASSIGN_OR_RETURN(timing->b_, device.Allocate(b_bytes));
@@ -30,16 +31,23 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   TROUPE_ASSIGN_OR_RETURN(timing->workspace_, device.Allocate(workspace_bytes));
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->a_.get(), a_bytes, shape.bfloat16));
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->b_.get(), b_bytes, shape.bfloat16));
+  // Codes that are bytes of noise are numbers of the usual sizes, with some that are none: neither is slower than another.
+  if (float8) {
+    TROUPE_ASSIGN_OR_RETURN(timing->scale_, device.Allocate(sizeof(float)));
+    TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->scale_.get(), sizeof(float), false));
+  }
   TROUPE_ASSIGN_OR_RETURN(timing->timer_, DeviceTimer::Make(device));
   return timing;
 }
 
 StatusOr<double> ProductTiming::Seconds(const LtAlgorithm& algorithm, int launches) {
   CUstream_st* const stream = device_.native_stream(Stream::kCompute);
+  const auto* const scale = reinterpret_cast<const float*>(scale_.get());
   TROUPE_ASSIGN_OR_RETURN(const double seconds, timer_->Seconds([&] {
     Status status = OkStatus();
     for (int i = 0; i < launches && status.ok(); ++i) {
-      status = matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream);
+      status = matmul_.Enqueue(algorithm, a_.get(), b_.get(), c_.get(), false, workspace_.get(), stream,
+                               {scale, scale});
     }
     return status;
   }));

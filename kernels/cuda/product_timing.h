@@ -34,6 +34,7 @@ class ProductTiming {
   CudaDevice& device_;
   const LtMatmul& matmul_;
   DeviceMemory a_, b_, c_, workspace_;
+  DeviceMemory scale_;  // of factors in 8 bits
   std::unique_ptr<DeviceTimer> timer_;
 };
 

@@ -3,9 +3,38 @@
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {
+namespace {
+
+// Element [row, column] of a factor in 8 bits, input `index`, its scale applied.
+double Scaled(const Operation& operation, int index, int64_t row, int64_t column) {
+  const model::Value& scale = operation.Input(index + 2);
+  const int64_t rows = operation.Extent(index, 0), columns = operation.Extent(index, 1);
+  const double number = operation.inputs[index][row * columns + column];
+  if (scale.dims.size() == 1) return number * operation.inputs[index + 2][0];
+  const int64_t block_rows = scale.dims[0].local == rows ? 1 : model::kFloat8Block;
+  return number * operation.inputs[index + 2][row / block_rows * scale.dims[1].local + column / model::kFloat8Block];
+}
+
+// c[M,N] (+)= a[M,D] b[N,D]ᵀ of factors in 8 bits.
+void Float8Product(const Operation& operation, bool accumulate) {
+  const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0), depth = operation.Extent(0, 1);
+  for (int64_t m = 0; m < rows; ++m) {
+    for (int64_t n = 0; n < columns; ++n) {
+      double sum = 0;
+      for (int64_t d = 0; d < depth; ++d) sum += Scaled(operation, 0, m, d) * Scaled(operation, 1, n, d);
+      double& c = operation.outputs[0][m * columns + n];
+      c = accumulate ? c + sum : sum;
+    }
+  }
+}
+
+bool IsFloat8(const Operation& operation) { return model::IsFloat8(operation.Input(0).dtype); }
+
+}  // namespace
 
 // y[R,N] = x[R,K] wᵀ, w[N,K].
 void Matmul(const Operation& operation) {
+  if (IsFloat8(operation)) return Float8Product(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
   const int64_t n_extent = operation.Extent(1, 0);
@@ -22,6 +51,7 @@ void Matmul(const Operation& operation) {
 
 // dx[R,K] = dy[R,N] w.
 void MatmulGradInput(const Operation& operation) {
+  if (IsFloat8(operation)) return Float8Product(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
   const int64_t n_extent = operation.Extent(1, 0);
@@ -38,6 +68,7 @@ void MatmulGradInput(const Operation& operation) {
 
 // dw[N,K] += dyᵀ x.
 void MatmulGradWeight(const Operation& operation) {
+  if (IsFloat8(operation)) return Float8Product(operation, operation.accumulate);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t n_extent = operation.Extent(0, 1);
   const int64_t k_extent = operation.Extent(1, 1);

@@ -85,6 +85,8 @@ void RouterTopKGrad(const Operation& operation);
 void RouterLoss(const Operation& operation);
 void RouterLossGrad(const Operation& operation);
 void RouterBias(const Operation& operation);
+void Quantize(const Operation& operation);
+void AmaxHistory(const Operation& operation);
 void RouterLoad(const Operation& operation);
 void RouterSlots(const Operation& operation);
 void Permute(const Operation& operation);

@@ -151,6 +151,12 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kRouterBias:
       r::RouterBias(operation);
       return OkStatus();
+    case OpKind::kQuantize:
+      r::Quantize(operation);
+      return OkStatus();
+    case OpKind::kAmaxHistory:
+      r::AmaxHistory(operation);
+      return OkStatus();
     case OpKind::kPermute:
       r::Permute(operation);
       return OkStatus();

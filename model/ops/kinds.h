@@ -67,6 +67,8 @@ OpRules ScatterRoutedRules();
 OpRules RouterSlotsRules();
 OpRules DropoutRules();
 OpRules RelayoutRules();
+OpRules QuantizeRules();
+OpRules AmaxHistoryRules();
 
 }  // namespace troupe::model
 

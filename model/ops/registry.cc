@@ -67,7 +67,9 @@ const OpRules& RulesOf(OpKind kind) {
                                                           ScatterRoutedRules(),
                                                           RouterSlotsRules(),
                                                           DropoutRules(),
-                                                          RelayoutRules()};
+                                                          RelayoutRules(),
+                                                          QuantizeRules(),
+                                                          AmaxHistoryRules()};
   return kRules[static_cast<int>(kind)];
 }
 

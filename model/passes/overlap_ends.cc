@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -62,7 +63,8 @@ class ChunkEnds {
   ChunkEnds(Program& program, const Storage& storage, int chunk_index)
       : program_(program), storage_(storage), chunk_index_(chunk_index) {}
 
-  // Unshard begins to gather, in the order of first use; F waits right before it.
+  // Unshard begins to gather, in the order of first use; F waits right before it. What Unshard quantises is waited for at
+  // its end, one after the other: it is quantised while the next is on its way.
   void OverlapUnshard() {
     std::vector<Op>& forward = OpsOf(Piece::kForward);
     std::vector<size_t> first_touch(storage_.roots.size(), forward.size());  // by root
@@ -75,7 +77,27 @@ class ChunkEnds {
     std::vector<Op> unshard;
     size_t begun = 0;
     std::map<ValueId, size_t> first_reads;  // of what is gathered
+    const std::set<ValueId> quantized = GatheredForQuantize();
+    std::map<ValueId, std::vector<Op>> before_quantize;  // by what it reads
+    std::vector<Op> at_end;
     for (Op& op : OpsOf(Piece::kUnshard)) {
+      if (op.kind == OpKind::kAllGather && quantized.contains(op.outputs[0]) && Communicates(op) &&
+          begun < kMostUnderWay) {
+        ++begun;
+        op.asynchronous = true;
+        before_quantize[op.outputs[0]] = {WaitOf(op)};
+      } else if (const auto of = before_quantize.find(op.inputs[0]); of != before_quantize.end()) {
+        std::vector<Op> ops = std::move(of->second);
+        before_quantize.erase(of);
+        ops.push_back(std::move(op));
+        if (ops.back().kind == OpKind::kCopy) {
+          const ValueId copied = ops.back().outputs[0];
+          before_quantize[copied] = std::move(ops);
+        } else {
+          at_end.insert(at_end.end(), std::make_move_iterator(ops.begin()), std::make_move_iterator(ops.end()));
+        }
+        continue;
+      }
       const auto of_gathered = op.inputs.empty() ? first_reads.end() : first_reads.find(op.inputs[0]);
       if (op.kind == OpKind::kCopy && of_gathered != first_reads.end()) {
         insertions.emplace(of_gathered->second, std::move(op));
@@ -83,7 +105,7 @@ class ChunkEnds {
       }
       size_t index = forward.size();
       for (const ValueId output : op.outputs) index = std::min(index, first_touch[Root(output)]);
-      if (op.kind == OpKind::kAllGather && Communicates(op) && index < forward.size() &&
+      if (op.kind == OpKind::kAllGather && !op.asynchronous && Communicates(op) && index < forward.size() &&
           begun < kMostUnderWay) {
         ++begun;
         op.asynchronous = true;
@@ -92,6 +114,7 @@ class ChunkEnds {
       }
       unshard.push_back(std::move(op));
     }
+    unshard.insert(unshard.end(), std::make_move_iterator(at_end.begin()), std::make_move_iterator(at_end.end()));
     OpsOf(Piece::kUnshard) = std::move(unshard);
     Insert(forward, std::move(insertions));
   }
@@ -162,6 +185,15 @@ class ChunkEnds {
   }
 
  private:
+  // What Unshard gathers and quantises, a view of it.
+  std::set<ValueId> GatheredForQuantize() {
+    std::set<ValueId> gathered;
+    for (const Op& op : OpsOf(Piece::kUnshard)) {
+      if (op.kind == OpKind::kQuantize) gathered.insert(program_.value(op.inputs[0]).view_of);
+    }
+    return gathered;
+  }
+
   std::vector<Op>& OpsOf(Piece piece) {
     return program_.ops[chunk_index_][static_cast<int>(piece)];
   }

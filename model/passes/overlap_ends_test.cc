@@ -61,6 +61,34 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
   }
 }
 
+// Weights that are quantised once a step: all are on their way before the first is waited for, and each is quantised before
+// the next is.
+TEST(OverlapEndsTest, WhatUnshardQuantizesIsOnItsWayWhileTheOneBeforeIsQuantized) {
+  BuildOptions options = Options(Axis::kDataShard, 2);
+  options.compute_dtype = DType::kBFloat16;
+  options.float8 = Float8Recipe::kCurrent;
+  const Program program = BuildProgram(options).value();
+  const std::vector<Op>& unshard = program.Ops(0, Piece::kUnshard);
+  size_t last_gather = 0, first_wait = unshard.size();
+  int waits = 0, quantized = 0;
+  for (size_t i = 0; i < unshard.size(); ++i) {
+    if (unshard[i].kind == OpKind::kAllGather) {
+      EXPECT_TRUE(unshard[i].asynchronous) << ToText(unshard[i], program);
+      last_gather = i;
+    }
+    if (unshard[i].kind == OpKind::kWait) {
+      first_wait = std::min(first_wait, i);
+      ++waits;
+    }
+    if (unshard[i].kind == OpKind::kQuantize) {
+      ++quantized;
+      EXPECT_EQ(waits, quantized);
+    }
+  }
+  EXPECT_EQ(quantized, 12) << "four products in each of three layers";
+  EXPECT_GT(first_wait, last_gather);
+}
+
 TEST(OverlapEndsTest, ABucketIsSummedFromItsLastGradientOn) {
   for (const auto& [axis, zero_stage, kind] :
        {std::tuple(Axis::kDataReplicate, 0, OpKind::kAllReduce),

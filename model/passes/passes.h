@@ -1,5 +1,5 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → recompute → fuse → shard_parameters → first_writers → in_place → tensor_parts →
+//   hoist_head → quantize_products → recompute → fuse → shard_parameters → first_writers → in_place → tensor_parts →
 //   overlap → overlap_ends → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
@@ -16,6 +16,12 @@ namespace troupe::model {
 // forward operations (gradient_in_forward), so that its logits die there and nothing is computed
 // twice.
 void HoistHead(Program& program);
+
+// Products of blocks with linear weights take quantised factors (model/program/float8.h), each value quantised once, and B
+// what F has quantised: it is saved in place of what it was made of, where nothing else reads that. Weights are quantised
+// in Unshard, or where they are gathered for a product (`zero_stage` 3) right before it; always by their present largest
+// magnitude. Heads, tables, routers and experts of their own stay as they are.
+Status QuantizeProducts(Program& program, Float8Recipe recipe, int zero_stage);
 
 // Which activations the backward pass makes again instead of having them saved.
 struct Recomputation {

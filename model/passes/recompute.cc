@@ -98,6 +98,12 @@ class LayerRecompute {
       input = copy_[input];
     }
     op.part = again_[index].for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
+    // A microbatch counts once for its step's largest magnitude, which F has seen.
+    if (auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes); quantize != nullptr && quantize->folds) {
+      quantize->folds = false;
+      op.first_writer = false;
+      op.outputs.pop_back();
+    }
     copy_.resize(program_.values.size(), kNoValue);
     for (ValueId& output : op.outputs) {
       const Value& made = program_.value(output);

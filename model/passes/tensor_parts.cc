@@ -72,6 +72,10 @@ class ListParts {
     Op cut = op;
     cut.inputs[0] = RowsOf(op.inputs[0], part);
     cut.outputs[0] = RowsOf(op.outputs[0], part);
+    // Scales of a quantised factor, where its rows have their own.
+    if (cut.inputs.size() == 4 && program_.value(op.inputs[2]).dims.size() == 2) {
+      cut.inputs[2] = RowsOf(op.inputs[2], part);
+    }
     if (auto* collective = std::get_if<CollectiveAttributes>(&cut.attributes)) {
       collective->row_parts = 1;
       collective->extent /= parts_;

@@ -118,6 +118,10 @@ class Planner {
     }
     for (const ValueId id : program_.router_totals) place(id);
     for (const RouterBias& entry : program_.router_biases) place(entry.bias);
+    for (const ValueId id : program_.quantized_weights) place(id);
+    for (const AmaxHistory& entry : program_.amax_histories) place(entry.history);
+    // One range, which is reduced at once.
+    for (const AmaxHistory& entry : program_.amax_histories) place(entry.amax);
     for (const ValueId id : {program_.loss_totals, program_.control_word, program_.halted,
                              program_.scalars}) {
       if (id != kNoValue) place(id);

@@ -63,8 +63,10 @@ const char* Name(OpKind kind) {
                                                       "scatter_routed",
                                                       "router_slots",
                                                       "dropout",
-                                                      "relayout"};
-  static_assert(static_cast<int>(OpKind::kRelayout) + 1 == kNumOpKinds);
+                                                      "relayout",
+                                                      "quantize",
+                                                      "amax_history"};
+  static_assert(static_cast<int>(OpKind::kAmaxHistory) + 1 == kNumOpKinds);
   return kNames[static_cast<int>(kind)];
 }
 

@@ -4,7 +4,7 @@
 //
 // Legend (all local extents): R rows (tokens of a microbatch held by this rank: micro_batch_size × sequence_length),
 // T tokens of one sample, H hidden, K in-features, N out-features, Q query heads, G key-value heads, D head dim, F ffn, V vocabulary.
-// c = compute dtype (float32 or bfloat16), f = float32, d = float64, i = int32. "+=": accumulates over the
+// c = compute dtype (float32 or bfloat16), f = float32, d = float64, i = int32, e4 and e5 = float8 E4M3 and E5M2. "+=": accumulates over the
 // microbatches of a step; the op overwrites instead where it is `first_writer` and the run is the first microbatch.
 //
 // kind                    inputs                                        outputs
@@ -23,6 +23,19 @@
 // kMatmul                 x c[R,K], w c[N,K]                            y c[R,N] = x wᵀ
 // kMatmulGradInput        dy c[R,N], w c[N,K]                           dx c[R,K] = dy w
 // kMatmulGradWeight       dy c[R,N], x c[R,K]                           dw f[N,K] += dyᵀ x
+// The three of a quantised layer take their factors in 8 bits, along lines of what is summed over, and the scales of both:
+// kMatmul                 x e4[R,K], w e4[N,K], scales of x, of w       y bf16[R,N]
+// kMatmulGradInput        dy e5[R,N], wᵀ e4[K,N], scales of dy, of wᵀ   dx bf16[R,K]
+// kMatmulGradWeight       dyᵀ e5[N,R], xᵀ e4[K,R], their scales         dw f[N,K] +=
+//                                                                       where an element is its code's number · its scale
+// kQuantize               x bf16[R,K], of delayed scaling also          of the forms that are asked for q e[R,K] and qᵀ e[K,R],
+//                         history f[16]                                 e4 or e5; the scale f[1] of both, with blocks one of
+//                                                                       each form: f[R,⌈K/128⌉] of 1 x 128 elements of it or
+//                                                                       f[⌈R/128⌉,⌈K/128⌉]; where it `folds` the largest
+//                                                                       magnitude amax f[1], max= over microbatches.
+//                                                                       Scales are powers of two (kernels/float8.h)
+// kAmaxHistory            control d[lanes], amax f[1]… reduced,         none: each history moves one step on, and its amax is the
+//                         history f[16]… of each                        first. Nothing changes if lane nonfinite is not 0
 // kRope                   qkv c[R,(Q+2G)D], positions i[R]              y like qkv: q and k heads rotated (rotate_half
 //                                                                       pairs i, i+D/2), v copied; `inverse` rotates back
 // kAttention              qkv c[R,(Q+2G)D], with the document mask      o c[R,QD], lse f[R,Q] (natural log); samples of T
@@ -147,6 +160,7 @@
 #include "model/config.h"
 #include "model/program/collective_group.h"
 #include "model/program/context_rows.h"
+#include "model/program/float8.h"
 #include "model/program/router_attributes.h"
 #include "model/program/value.h"
 
@@ -161,9 +175,9 @@ enum class OpKind : uint8_t {
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
   kRouterLossGrad, kPermute, kPermuteGrad, kAllToAll, kGroupedMatmul, kGroupedMatmulGradInput,
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
-  kDropout, kRelayout,
+  kDropout, kRelayout, kQuantize, kAmaxHistory,
 };
-inline constexpr int kNumOpKinds = 61;
+inline constexpr int kNumOpKinds = 63;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -279,7 +293,8 @@ struct AdamWAttributes { double beta1, beta2, eps, weight_decay, max_norm; };
 
 using Attributes = std::variant<NoAttributes, NormAttributes, VocabAttributes, AttentionAttributes, RopeAttributes,
                                 CollectiveAttributes, ControlAttributes, AdamWAttributes, RouterAttributes, GroupedAttributes,
-                                RouterBiasAttributes, PartAttributes, LossAttributes, DropoutAttributes>;
+                                RouterBiasAttributes, PartAttributes, LossAttributes, DropoutAttributes,
+                                QuantizeAttributes>;
 
 // Which part of the chunk's work an op is: forward, gradient of inputs, gradient of weights.
 enum class Part : uint8_t { kForward, kInputGradient, kWeightGradient };

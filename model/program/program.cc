@@ -83,6 +83,11 @@ struct AttributesText {
     return fmt::format("{} of {} experts, {} rows expected", a.local_experts, a.experts,
                        a.expected_rows);
   }
+  std::string operator()(const QuantizeAttributes& a) const {
+    return fmt::format("{}{}{}{}{}", Name(a.format), a.rows ? ", rows" : "", a.columns ? ", columns" : "",
+                       a.block_rows > 0 ? fmt::format(", blocks {} x {}", a.block_rows, kFloat8Block) : "",
+                       a.folds ? ", folds" : "");
+  }
   std::string operator()(const ControlAttributes& a) const {
     return fmt::format("rank {}", a.rank);
   }

@@ -91,6 +91,14 @@ struct RouterBias {
   ParameterPart part;
 };
 
+// Delayed scaling of one quantised value: the largest magnitudes of the last steps, state beside the parameters that is
+// kept in checkpoints, and that of the present one.
+struct AmaxHistory {
+  ValueId history = kNoValue;  // f[kAmaxSteps], the latest first; 0: none yet
+  ValueId amax = kNoValue;     // f[1], of this rank's microbatches so far
+  ParameterPart part;
+};
+
 struct Program {
   MeshView mesh;
   std::vector<Value> values;          // index = ValueId
@@ -104,6 +112,8 @@ struct Program {
   ValueId loss_totals = kNoValue;     // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor
   std::vector<ValueId> router_totals; // d[3+E] of each block E of this rank, in order, of the step so far
   std::vector<RouterBias> router_biases; // of the blocks of router_totals, in order; empty: no bias
+  std::vector<ValueId> quantized_weights;    // with their scales, made in Unshard: persistent
+  std::vector<AmaxHistory> amax_histories;   // of delayed scaling, in the order of the values that they scale
   ValueId control_word = kNoValue;    // d[kControlLanes]
   // d[1], kept from step to step: not 0 once a step was not finite, and no step is applied any more. Zeroed by the
   // executor before the first step; kNoValue: steps that are not finite stop no later ones.

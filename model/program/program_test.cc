@@ -51,6 +51,16 @@ TEST(ProgramTextTest, OfTheLastStageTensorTwoTiedBfloat16) {
   CompareWithGolden("last_stage_tensor_2", Text(2, 2, 1, true, DType::kBFloat16));
 }
 
+TEST(ProgramTextTest, OfDelayedFloat8TensorTwoByRows) {
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = 2;
+  BuildOptions options = StageOptions(SmallModel("D"), mesh, 2, 8);
+  options.compute_dtype = DType::kBFloat16;
+  options.float8 = Float8Recipe::kDelayed;
+  options.sequence_parallel = true;
+  CompareWithGolden("float8_delayed_tensor_2", ToText(BuildProgram(options).value()));
+}
+
 // A parameter is a block of a block; Unshard gathers across runs, F and B within one.
 TEST(ProgramTextTest, OfRunsOfTwoOfFourShards) {
   MeshView mesh;

@@ -12,6 +12,9 @@ int64_t SizeOf(DType dtype) {
       return 8;
     case DType::kInt32:
       return 4;
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      return 1;
   }
   return 0;
 }
@@ -26,6 +29,10 @@ const char* Name(DType dtype) {
       return "f64";
     case DType::kInt32:
       return "i32";
+    case DType::kFloat8E4M3:
+      return "f8e4m3";
+    case DType::kFloat8E5M2:
+      return "f8e5m2";
   }
   return "?";
 }

@@ -10,9 +10,11 @@
 
 namespace troupe::model {
 
-enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32 };
+enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32, kFloat8E4M3, kFloat8E5M2 };
 int64_t SizeOf(DType dtype);      // bytes
-const char* Name(DType dtype);    // "f32" "bf16" "f64" "i32"
+const char* Name(DType dtype);    // "f32" "bf16" "f64" "i32" "f8e4m3" "f8e5m2"
+// Whether it is one of the two formats of eight bits (kernels/float8.h), which mean something with a scale alone.
+inline bool IsFloat8(DType dtype) { return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2; }
 
 enum class Role : uint8_t {
   kParameter,       // float32 master weights; persistent
@@ -22,7 +24,7 @@ enum class Role : uint8_t {
   // its parameter's accumulator; lives within one piece, and is written afresh by every run.
   kMicrobatchGradient,
   kOptimizerState,  // exp_avg, exp_avg_sq; persistent
-  kState,           // crosses stage or chunk boundaries besides activations (recurrences)
+  kState,           // outlives a microbatch besides the above: largest magnitudes of a step
   kInput,           // written by the executor: tokens, targets, learning rate, control word …
   kConstant,
   kActivation,      // lives within one piece

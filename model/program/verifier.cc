@@ -6,6 +6,7 @@
 
 #include "model/ops/rules.h"
 #include "model/program/builder.h"
+#include "model/program/collective_types.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {
@@ -88,6 +89,7 @@ class StepChecker {
   Status Check(const Op& op) {
     if (op.kind == OpKind::kWait) return CheckWait(op);
     TROUPE_RETURN_IF_ERROR(CheckUnderWay(op));
+    TROUPE_RETURN_IF_ERROR(CheckCollectiveTypes(program_, op));
     if (op.asynchronous) {
       if (!IsCollective(op.kind) && op.kind != OpKind::kAllToAll) {
         return InvalidArgument("no collective is asynchronous");

@@ -15,7 +15,7 @@
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
-#include "kernels/kernel_test.h"
+#include "kernels/float8_kernel_test.h"
 
 namespace troupe::kernels {
 namespace {
@@ -62,6 +62,10 @@ INSTANTIATE_TEST_SUITE_P(Device, KernelTest,
                          testing::Values(Setting(model::DType::kFloat32, true), Setting(model::DType::kBFloat16, true),
                                          Setting(model::DType::kFloat32, false),
                                          Setting(model::DType::kBFloat16, false)),
+                         NameOfSetting);
+
+INSTANTIATE_TEST_SUITE_P(Device, Float8KernelTest,
+                         testing::Values(Setting(model::DType::kBFloat16, true), Setting(model::DType::kBFloat16, false)),
                          NameOfSetting);
 
 // Timed choices give the product too, and are found again.

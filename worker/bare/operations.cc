@@ -118,7 +118,7 @@ StatusOr<DevicePeak> MeasurePeak(CudaDevice& device, kernels::cuda::ProductLibra
   TROUPE_RETURN_IF_ERROR(kernels::cuda::FillWithNoise(device, from.get(), kBytes, bfloat16));
   const char* const b = from.get() + kExtent * kExtent * (bfloat16 ? 2 : 4);
   TROUPE_ASSIGN_OR_RETURN(const double multiply, SecondsOf(*timer, [&] {
-    return product->Enqueue(from.get(), b, to.get(), false, workspace.get(), Stream::kCompute);
+    return product->Enqueue(from.get(), b, to.get(), false, workspace.get(), Stream::kCompute, {});
   }));
   peak.flops = 2.0 * kExtent * kExtent * kExtent / multiply;
   return peak;

@@ -44,11 +44,13 @@ class GroupDigest {
            op.kind == model::OpKind::kAllGather ? op.outputs : op.inputs) {
         bytes += static_cast<size_t>(program_.value(whole).bytes());
       }
-      digest_.Add(OperationOf(op.kind), bytes,
-                  attributes->reduce == model::ReduceKind::kMax       ? "max"
-                  : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
-                                                                : "sum",
-                  PurposeOf(attributes->purpose));
+      const std::string reduction = fmt::format(
+          "{} {}",
+          attributes->reduce == model::ReduceKind::kMax ? "max"
+          : attributes->wire == model::DType::kBFloat16 ? "sum as bf16"
+                                                        : "sum",
+          Name(program_.value(op.inputs[0]).dtype));
+      digest_.Add(OperationOf(op.kind), bytes, reduction, PurposeOf(attributes->purpose));
     }
   }
 

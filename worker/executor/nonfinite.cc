@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/float8.h"
 #include "kernels/op_sequence.h"
 #include "worker/executor/block_norms.h"
 #include "worker/executor/host_values.h"
@@ -75,6 +76,15 @@ StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executa
       return FirstOf(view.As<double>());
     case model::DType::kInt32:
       break;
+    case model::DType::kFloat8E4M3:
+    case model::DType::kFloat8E5M2: {
+      const auto format =
+          dtype == model::DType::kFloat8E4M3 ? kernels::Float8Format::kE4M3 : kernels::Float8Format::kE5M2;
+      const std::span<const uint8_t> codes = view.As<uint8_t>();
+      const auto found = std::ranges::find_if(
+          codes, [&](uint8_t code) { return !std::isfinite(kernels::FromFloat8(format, code)); });
+      return found == codes.end() ? -1 : found - codes.begin();
+    }
   }
   return -1;
 }

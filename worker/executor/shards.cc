@@ -1,8 +1,11 @@
 #include "worker/executor/shards.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "base/sample_schema.h"
@@ -70,6 +73,9 @@ Status InitializeState(const model::Program& program, uint64_t seed,
   for (const model::RouterBias& entry : program.router_biases) {
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.bias));
   }
+  for (const model::AmaxHistory& entry : program.amax_histories) {
+    TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.history));
+  }
   for (const model::ParameterEntry& entry : program.parameters) {
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));
@@ -97,10 +103,18 @@ Status LoadState(FileSystem& files, const std::string& directory,
       !known.ok()) {
     return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
   }
+  std::set<std::string, std::less<>> histories;
+  for (const v1::ShardFile& shard : manifest.shards()) {
+    for (const v1::TensorSlice& tensor : shard.tensors()) {
+      if (tensor.name().starts_with(model::kAmaxPrefix)) histories.insert(tensor.name());
+    }
+  }
   std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
   for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
-    // An import has no optimizer states: they begin with 0.
-    const bool is_there = !manifest.weights_only() || !slice.name.starts_with("exp_avg");
+    // An import has no optimizer states, and what was trained otherwise no histories of scaling: they begin with 0.
+    const bool is_there = slice.name.starts_with(model::kAmaxPrefix)
+                              ? histories.contains(slice.name)
+                              : !manifest.weights_only() || !slice.name.starts_with("exp_avg");
     std::vector<model::ParameterSlice>& of_value = slices[slice.value];
     if (is_there) of_value.push_back(std::move(slice));
   }

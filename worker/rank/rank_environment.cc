@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/status.h"
+#include "kernels/op_sequence.h"
 
 namespace troupe {
 namespace {
@@ -16,6 +17,37 @@ bool IsProduct(model::OpKind kind) {
   return kind == OpKind::kMatmul || kind == OpKind::kMatmulGradInput ||
          kind == OpKind::kMatmulGradWeight || kind == OpKind::kGroupedMatmul ||
          kind == OpKind::kGroupedMatmulGradInput || kind == OpKind::kGroupedMatmulGradWeight;
+}
+
+const char* FormatName(model::DType dtype) { return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2"; }
+
+// Products of one kind with factors in 8 bits.
+struct Float8Count {
+  int products = 0;
+  std::string formats;
+};
+
+// How factors are scaled.
+model::Float8Recipe RecipeOf(const model::Program& program, const model::Op& product) {
+  if (!program.amax_histories.empty()) return model::Float8Recipe::kDelayed;
+  return program.value(product.inputs[2]).dims.size() == 1 ? model::Float8Recipe::kCurrent
+                                                           : model::Float8Recipe::kBlockwise;
+}
+
+// "float8 products of linear layers, delayed scaling, float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
+std::string Float8Text(model::Float8Recipe recipe, const std::map<model::OpKind, Float8Count>& counts,
+                       const std::vector<std::string>& fallbacks) {
+  std::string text = fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
+  std::string_view separator;
+  for (const auto& [kind, count] : counts) {
+    text += fmt::format("{}{} {} {}", separator, count.products, model::Name(kind), count.formats);
+    separator = ", ";
+  }
+  const auto as_bfloat16 = std::ranges::count_if(fallbacks, [](std::string_view line) {
+    return line.ends_with(kernels::kFloat8Fallback);
+  });
+  if (as_bfloat16 > 0) text += fmt::format("; {} of them multiplied as bfloat16", as_bfloat16);
+  return text + ")";
 }
 
 }  // namespace
@@ -33,7 +65,9 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
   return flags;
 }
 
-std::string ProductPrecision(const model::Program& program) {
+std::string ProductPrecision(const model::Program& program, const std::vector<std::string>& fallbacks) {
+  std::map<model::OpKind, Float8Count> float8;
+  model::Float8Recipe recipe = model::Float8Recipe::kNone;
   int bfloat16 = 0;
   int float32 = 0;
   int packed = 0;
@@ -43,6 +77,14 @@ std::string ProductPrecision(const model::Program& program) {
         const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
         packed += collective != nullptr && collective->wire == model::DType::kBFloat16;
         if (!IsProduct(op.kind)) continue;
+        if (model::IsFloat8(program.value(op.inputs[0]).dtype)) {
+          Float8Count& count = float8[op.kind];
+          ++count.products;
+          recipe = RecipeOf(program, op);
+          count.formats = fmt::format("{} x {}", FormatName(program.value(op.inputs[0]).dtype),
+                                      FormatName(program.value(op.inputs[1]).dtype));
+          continue;
+        }
         ++(program.value(op.inputs[0]).dtype == model::DType::kBFloat16 ? bfloat16 : float32);
       }
     }
@@ -52,6 +94,7 @@ std::string ProductPrecision(const model::Program& program) {
                                     : fmt::format("bfloat16 products, float32 sums ({} of {} "
                                                   "products; the others float32)",
                                                   bfloat16, bfloat16 + float32);
+  if (!float8.empty()) text = Float8Text(recipe, float8, fallbacks) + "; else " + text;
   if (packed > 0) text += ", gradients sent as bfloat16";
   return text;
 }
@@ -71,7 +114,7 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
 void DescribeProgram(const model::Program& program, const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment) {
   environment->set_programs(1);
-  environment->set_executed_precision(ProductPrecision(program));
+  environment->set_executed_precision(ProductPrecision(program, fallbacks));
   for (std::string& flag : ComputeFlags(process_environment)) {
     environment->add_flags(std::move(flag));
   }

@@ -16,8 +16,9 @@ namespace troupe {
 std::vector<std::string> ComputeFlags(const char* const* environment);
 
 // In which types the program's matrix products are done: "float32", "bfloat16 products, float32
-// sums", or both with their numbers.
-std::string ProductPrecision(const model::Program& program);
+// sums", or both with their numbers; of factors in 8 bits by operation, and how many `fallbacks` (as below) say are
+// multiplied as bfloat16 all the same.
+std::string ProductPrecision(const model::Program& program, const std::vector<std::string>& fallbacks);
 
 // `lines`: "OPERATION WHERE: WHY" each. Counted by the first word, sorted.
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);

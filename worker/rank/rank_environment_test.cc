@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/op_sequence.h"
 #include "worker/rank/core_wait.h"
 
 namespace troupe {
@@ -26,10 +27,11 @@ model::Program ProgramOfProducts(const std::vector<model::DType>& dtypes) {
   for (const model::DType dtype : dtypes) {
     model::Value value;
     value.dtype = dtype;
+    value.dims = {{"scales", 1, 1}};
     program.values.push_back(value);
     model::Op op;
     op.kind = model::OpKind::kMatmul;
-    op.inputs = {static_cast<model::ValueId>(program.values.size() - 1)};
+    op.inputs.assign(4, static_cast<model::ValueId>(program.values.size() - 1));
     program.ops[0][0].push_back(op);
   }
   return program;
@@ -37,10 +39,10 @@ model::Program ProgramOfProducts(const std::vector<model::DType>& dtypes) {
 
 TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProgramsProducts) {
   using model::DType;
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kFloat32, DType::kFloat32})), "float32");
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16})),
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kFloat32, DType::kFloat32}), {}), "float32");
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16}), {}),
             "bfloat16 products, float32 sums");
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16, DType::kFloat32})),
+  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16, DType::kFloat32}), {}),
             "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
   model::Program packed = ProgramOfProducts({DType::kFloat32});
   model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
@@ -49,7 +51,23 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProgramsProducts) {
   reduce.kind = model::OpKind::kAllReduce;
   reduce.attributes = attributes;
   packed.ops[0][0].push_back(reduce);
-  EXPECT_EQ(ProductPrecision(packed), "float32, gradients sent as bfloat16");
+  EXPECT_EQ(ProductPrecision(packed, {}), "float32, gradients sent as bfloat16");
+}
+
+TEST(RankEnvironmentTest, FactorsInEightBitsAreSaidByOperationAndWhichAreMultipliedAsBfloat16) {
+  using model::DType;
+  model::Program program =
+      ProgramOfProducts({DType::kFloat8E4M3, DType::kBFloat16, DType::kFloat8E4M3, DType::kFloat8E4M3});
+  model::Op& gradient = program.ops[0][0][3];
+  gradient.kind = model::OpKind::kMatmulGradInput;
+  program.values[3].dtype = DType::kFloat8E5M2;
+  gradient.inputs[1] = 0;
+  EXPECT_EQ(ProductPrecision(program, {"matmul head: own kernel"}),
+            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3); "
+            "else bfloat16 products, float32 sums");
+  EXPECT_EQ(ProductPrecision(program, {std::string("matmul a: ") + kernels::kFloat8Fallback, "matmul b: ref"}),
+            "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3; "
+            "1 of them multiplied as bfloat16); else bfloat16 products, float32 sums");
 }
 
 TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/emulated/emulated_backend.h"
-#include "kernels/kernel_test.h"
+#include "kernels/float8_kernel_test.h"
 
 namespace troupe::kernels {
 namespace {
@@ -15,6 +15,8 @@ KernelSetting Setting(model::DType compute) {
 INSTANTIATE_TEST_SUITE_P(Emulated, KernelTest,
                          testing::Values(Setting(model::DType::kFloat32),
                                          Setting(model::DType::kBFloat16)),
+                         NameOfSetting);
+INSTANTIATE_TEST_SUITE_P(Emulated, Float8KernelTest, testing::Values(Setting(model::DType::kBFloat16)),
                          NameOfSetting);
 
 }  // namespace

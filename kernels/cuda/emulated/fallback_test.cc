@@ -5,10 +5,15 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/bfloat16.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/emulated/emulated_device.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/product_layout.h"
+#include "kernels/float8.h"
+#include "kernels/op_sequence.h"
 #include "kernels/program_run.h"
+#include "kernels/testing.h"
 #include "model/testing.h"
 
 namespace troupe::kernels {
@@ -26,7 +31,7 @@ class CountedProduct : public LibraryProduct {
   int64_t workspace_bytes() const override { return 1000; }
   std::string implementation() const override { return "counted"; }
   Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
-                 Stream stream) override {
+                 Stream stream, const cuda::ProductScales&) override {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(workspace) % 256, 0u);
     ++runs_;
     return device_.Launch(cuda::Matmul({shape_.kind, a, b, c, shape_.rows, shape_.k, shape_.n, nullptr, 1,
@@ -55,6 +60,90 @@ class OneKindLibrary : public cuda::ProductLibrary {
   EmulatedDevice& device_;
   const ProductKind missing_;
 };
+
+// Products of factors in 8 bits by their definition, on the host: codes and scales are what a library is handed.
+class Float8Product : public LibraryProduct {
+ public:
+  Float8Product(EmulatedDevice& device, const ProductShape& shape, int* runs)
+      : device_(device), shape_(shape), layout_(cuda::LayoutOf(shape)), runs_(*runs) {}
+  int64_t workspace_bytes() const override { return 0; }
+  std::string implementation() const override { return "by definition"; }
+  Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void*, Stream stream,
+                 const cuda::ProductScales& scales) override {
+    ++runs_;
+    // The library's first matrix is our second.
+    const auto multiply = [=, this, first = static_cast<const uint8_t*>(b), second = static_cast<const uint8_t*>(a)] {
+      const auto format = shape_.kind == ProductKind::kForward ? Float8Format::kE4M3 : Float8Format::kE5M2;
+      for (int64_t i = 0; i < layout_.m; ++i) {
+        for (int64_t j = 0; j < layout_.n; ++j) {
+          double sum = 0;
+          for (int64_t l = 0; l < layout_.k; ++l) {
+            sum += double{FromFloat8(Float8Format::kE4M3, first[l + i * layout_.a.leading])} *
+                   FromFloat8(format, second[l + j * layout_.b.leading]);
+          }
+          const auto scaled = static_cast<float>(sum * *scales.a * *scales.b);
+          const int64_t at = i + j * layout_.d.leading;
+          if (cuda::HasFloatResult(shape_)) {
+            float& to = static_cast<float*>(c)[at];
+            to = accumulate ? to + scaled : scaled;
+          } else {
+            static_cast<BFloat16*>(c)[at] = ToBFloat16(scaled);
+          }
+        }
+      }
+      return OkStatus();
+    };
+    return device_.Enqueue("float8 product", multiply, stream);
+  }
+
+ private:
+  EmulatedDevice& device_;
+  const ProductShape shape_;
+  const cuda::ProductLayout layout_;
+  int& runs_;
+};
+
+class Float8Library : public cuda::ProductLibrary {
+ public:
+  explicit Float8Library(EmulatedDevice& device) : device_(device) {}
+  StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
+    if (shape.float8 == Float8Scaling::kNone) return std::make_unique<CountedProduct>(device_, shape, &others);
+    if (shape.float8 == Float8Scaling::kBlocks) return nullptr;
+    return std::make_unique<Float8Product>(device_, shape, &runs);
+  }
+
+  int runs = 0, others = 0;
+
+ private:
+  EmulatedDevice& device_;
+};
+
+TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16WhichIsSaid) {
+  for (const auto recipe : {model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {
+    model::BuildOptions options = model::StageOptions(model::SmallModel("AD"), {}, 2, 8);
+    options.compute_dtype = model::DType::kBFloat16;
+    options.float8 = recipe;
+    EmulatedDevice device, own_device;
+    Float8Library library(device);
+    CudaBackend backend(device, &library, nullptr), own(own_device, nullptr, nullptr);
+    ProgramRun run(backend, options, 3), expected(own, options, 3);
+    for (int step = 1; step <= 2; ++step) {
+      const Microbatch microbatch = run.MakeMicrobatch(static_cast<uint64_t>(step));
+      EXPECT_LE(RelativeError(run.Train(microbatch, true), expected.Train(microbatch, true)), 1e-3);
+      EXPECT_LE(RelativeError(run.Update(1e-3, step), expected.Update(1e-3, step)), 2e-2);
+    }
+    EXPECT_GT(library.others, 0);
+    EXPECT_TRUE(own.fallbacks().empty());  // without a library nothing falls back
+    if (recipe == model::Float8Recipe::kDelayed) {
+      EXPECT_GT(library.runs, 0);
+      EXPECT_TRUE(backend.fallbacks().empty());
+    } else {
+      EXPECT_EQ(library.runs, 0);
+      EXPECT_EQ(backend.fallbacks().size(), 12u);  // three products of each of four layers
+      EXPECT_THAT(backend.fallbacks(), testing::Each(testing::EndsWith(kFloat8Fallback)));
+    }
+  }
+}
 
 TEST(Fallbacks, AreTheProductsThatTheLibraryDoesNotMakeOnceEach) {
   EmulatedDevice device;

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/operation.h"
+#include "kernels/update_decision.h"
+
+namespace troupe::kernels::reference {
+namespace {
+
+struct Format {
+  double largest;
+  int smallest_exponent, mantissa_bits;
+};
+constexpr Format kE4M3 = {448, -6, 3};
+constexpr Format kE5M2 = {57344, -14, 2};
+
+// The nearest number of the format, by its definition.
+double Rounded(const Format& format, double x) {
+  if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const double step = std::ldexp(1.0, std::max(exponent - 1, format.smallest_exponent) - format.mantissa_bits);
+  return std::clamp(std::nearbyint(x / step) * step, -format.largest, format.largest);
+}
+
+// The least power of two, from 2^-100 on, that brings `amax` to the format's largest number or below.
+double Scale(const Format& format, double amax) {
+  if (amax == 0 || !std::isfinite(amax)) return 1;
+  return std::exp2(std::max(std::ceil(std::log2(amax / format.largest)), -100.0));
+}
+
+// Not a number is larger than any.
+double Larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
+struct Matrix {
+  const double* x;
+  int64_t rows, columns;
+  bool transposed;
+  double At(int64_t row, int64_t column) const {
+    return transposed ? x[column * rows + row] : x[row * columns + column];
+  }
+};
+
+void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, double* q, double* scales) {
+  const int64_t across = (x.columns + model::kFloat8Block - 1) / model::kFloat8Block;
+  for (int64_t first = 0; first < x.rows; first += block_rows) {
+    for (int64_t block = 0; block < across; ++block) {
+      const int64_t last = std::min(first + block_rows, x.rows);
+      const int64_t begin = block * model::kFloat8Block, end = std::min(begin + model::kFloat8Block, x.columns);
+      double amax = 0;
+      for (int64_t r = first; r < last; ++r) {
+        for (int64_t c = begin; c < end; ++c) amax = Larger(std::abs(x.At(r, c)), amax);
+      }
+      const double scale = Scale(format, amax);
+      scales[first / block_rows * across + block] = scale;
+      for (int64_t r = first; r < last; ++r) {
+        for (int64_t c = begin; c < end; ++c) q[r * x.columns + c] = Rounded(format, x.At(r, c) / scale);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void Quantize(const Operation& operation) {
+  const auto& attributes = operation.attributes<model::QuantizeAttributes>();
+  const Format& format = attributes.format == model::DType::kFloat8E4M3 ? kE4M3 : kE5M2;
+  const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(0, 1);
+  const size_t forms = (attributes.rows ? 1 : 0) + (attributes.columns ? 1 : 0);
+  const double* x = operation.inputs[0];
+  double amax = 0;
+  for (int64_t i = 0; i < rows * columns; ++i) amax = Larger(std::abs(x[i]), amax);
+  double scaled_by = 0;
+  if (operation.inputs.size() > 1) {
+    scaled_by = *std::max_element(operation.inputs[1], operation.inputs[1] + model::kAmaxSteps);
+  }
+  const double scale = Scale(format, scaled_by > 0 ? scaled_by : amax);
+  size_t form = 0;
+  for (const bool transposed : {false, true}) {
+    if (!(transposed ? attributes.columns : attributes.rows)) continue;
+    const Matrix matrix = {x, transposed ? columns : rows, transposed ? rows : columns, transposed};
+    double* q = operation.outputs[form];
+    if (attributes.block_rows > 0) {
+      QuantizeForm(matrix, format, attributes.block_rows, q, operation.outputs[forms + form]);
+    } else {
+      for (int64_t r = 0; r < matrix.rows; ++r) {
+        for (int64_t c = 0; c < matrix.columns; ++c) q[r * matrix.columns + c] = Rounded(format, matrix.At(r, c) / scale);
+      }
+      operation.outputs[forms][0] = scale;
+    }
+    ++form;
+  }
+  if (!attributes.folds) return;
+  double& largest = *operation.outputs.back();
+  largest = operation.accumulate ? Larger(amax, largest) : amax;
+}
+
+void AmaxHistory(const Operation& operation) {
+  if (!DecideUpdate(operation.inputs[0], 0).apply) return;
+  const size_t count = (operation.inputs.size() - 1) / 2;
+  for (size_t i = 0; i < count; ++i) {
+    double* const history = operation.inputs[1 + count + i];
+    std::copy_backward(history, history + model::kAmaxSteps - 1, history + model::kAmaxSteps);
+    history[0] = operation.inputs[1 + i][0];
+  }
+}
+
+}  // namespace troupe::kernels::reference

@@ -1,0 +1,354 @@
+// Programs whose linear layers multiply in float8: what is quantised, where, and how often; what is saved; what a collective
+// may meet.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/build.h"
+#include "model/ops/rules.h"
+#include "model/parameter_slices.h"
+#include "model/program/builder.h"
+#include "model/program/collective_types.h"
+#include "model/program/memory_plan.h"
+#include "model/program/verifier.h"
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr Float8Recipe kRecipes[] = {Float8Recipe::kCurrent, Float8Recipe::kDelayed, Float8Recipe::kBlockwise};
+
+BuildOptions Options(Float8Recipe recipe, const PerAxis& degrees = {}, ModelConfig model = SmallModel("ADAD")) {
+  MeshView mesh;
+  mesh.degrees = degrees;
+  BuildOptions options = StageOptions(std::move(model), mesh, 2, 8);
+  options.compute_dtype = DType::kBFloat16;
+  options.float8 = recipe;
+  return options;
+}
+
+PerAxis Degrees(int data, int shard, int tensor, int pipe = 1) {
+  PerAxis degrees;
+  degrees[Axis::kDataReplicate] = data;
+  degrees[Axis::kDataShard] = shard;
+  degrees[Axis::kTensor] = tensor;
+  degrees[Axis::kPipe] = pipe;
+  return degrees;
+}
+
+bool IsProduct(const Op& op) {
+  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
+}
+
+// Hands `body` each operation of chunk 0 and its piece, B whole.
+template <typename Body>
+void ForEachOp(const Program& program, const Body& body) {
+  for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
+    for (const Op& op : program.Ops(0, piece)) body(piece, op);
+  }
+}
+
+TEST(Float8Programs, AreVerifiedUnderEveryLayoutAndPass) {
+  for (const Float8Recipe recipe : kRecipes) {
+    for (const int zero_stage : {0, 1, 2, 3}) {
+      for (const int pipe : {1, 2}) {
+        for (const int variant : {0, 1, 2, 3}) {
+          const int shards = zero_stage == 0 ? 1 : 4;
+          BuildOptions options = Options(recipe, Degrees(2, shards, 2, pipe));
+          options.mesh.coordinates[Axis::kTensor] = 1;
+          options.zero_stage = zero_stage;
+          options.shard_run = zero_stage == 3 && variant == 1 ? 2 : 0;
+          options.whole_matrices = zero_stage > 0 && variant == 2;
+          options.sequence_parallel = variant >= 1;
+          options.tensor_parts = variant == 3 ? 2 : 1;
+          options.fuse = variant != 0;
+          options.overlap = variant != 2;
+          options.recomputation.mode = variant == 1   ? Recomputation::Mode::kFull
+                                       : variant == 2 ? Recomputation::Mode::kSelective
+                                                      : Recomputation::Mode::kNone;
+          const auto program = BuildProgram(options);
+          EXPECT_TRUE(program.ok()) << program.status();
+        }
+      }
+    }
+  }
+}
+
+TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
+  for (const Float8Recipe recipe : kRecipes) {
+    const Program program = BuildProgram(Options(recipe, {}, SmallMixture("ADAE"))).value();
+    std::map<OpKind, int> quantized;
+    int others = 0;
+    ForEachOp(program, [&](Piece, const Op& op) {
+      const bool grouped = op.kind == OpKind::kGroupedMatmul || op.kind == OpKind::kGroupedMatmulGradInput ||
+                           op.kind == OpKind::kGroupedMatmulGradWeight;
+      EXPECT_FALSE(grouped && IsFloat8(program.value(op.inputs[0]).dtype));
+      if (!IsProduct(op)) return;
+      if (!IsFloat8(program.value(op.inputs[0]).dtype)) {
+        ++others;
+        EXPECT_GE(op.row_chunk, -1);
+        EXPECT_THAT(program.value(op.outputs[0]).name,
+                    testing::AnyOf(testing::HasSubstr("head"), testing::HasSubstr("embedding")));
+        return;
+      }
+      ++quantized[op.kind];
+      const bool gradient = op.kind != OpKind::kMatmul;
+      EXPECT_EQ(program.value(op.inputs[0]).dtype, gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3);
+      EXPECT_EQ(program.value(op.inputs[1]).dtype, DType::kFloat8E4M3);
+      EXPECT_EQ(program.value(op.outputs[0]).dtype,
+                op.kind == OpKind::kMatmulGradWeight ? DType::kFloat32 : DType::kBFloat16);
+    });
+    // qkv and o of two blocks A, gate|up and down of D and of E's shared expert.
+    for (const OpKind kind : {OpKind::kMatmul, OpKind::kMatmulGradInput, OpKind::kMatmulGradWeight}) {
+      EXPECT_EQ(quantized[kind], 8) << Name(kind);
+    }
+    EXPECT_EQ(others, 3);
+  }
+}
+
+TEST(Float8Programs, EachValueIsQuantizedOnceAndWeightsOnceAStepWhereTheyAreThere) {
+  for (const Float8Recipe recipe : kRecipes) {
+    for (const int zero_stage : {0, 2, 3}) {
+      BuildOptions options = Options(recipe, Degrees(1, zero_stage > 0 ? 2 : 1, 1));
+      options.zero_stage = zero_stage;
+      const Program program = BuildProgram(options).value();
+      std::map<std::string, int> times;
+      std::map<Piece, int> weights;
+      ForEachOp(program, [&](Piece piece, const Op& op) {
+        if (op.kind != OpKind::kQuantize) return;
+        const std::string& name = program.value(op.inputs[0]).name;
+        const bool is_weight = name.find(".unsharded") != std::string::npos;
+        if (is_weight) ++weights[piece];
+        ++times[name];
+      });
+      for (const auto& [name, count] : times) EXPECT_EQ(count, 1) << name;
+      if (zero_stage < 3) {
+        EXPECT_EQ(weights, (std::map<Piece, int>{{Piece::kUnshard, 8}}));
+      } else {
+        EXPECT_EQ(weights, (std::map<Piece, int>{{Piece::kForward, 8}, {Piece::kBackward, 8}}));
+      }
+    }
+  }
+}
+
+TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
+  const auto saved = [](Float8Recipe recipe) {
+    ModelConfig model = SmallModel("DD");
+    model.hidden_size = 256;
+    model.head_dim = 64;
+    model.intermediate_size = 512;
+    return PlanMemory(BuildProgram(Options(recipe, {}, model)).value(), {1}, false, 1).saved_bytes[0];
+  };
+  // Of a block D: its norm's output, of 2 bytes an element, and the input of its second product.
+  const int64_t rows = 16, elements = 2 * rows * (256 + 512);
+  for (const Float8Recipe recipe : kRecipes) {
+    const int64_t scales = recipe == Float8Recipe::kBlockwise ? 2 * 4 * (256 + 512) : 0;
+    const int64_t gain = saved(Float8Recipe::kNone) - saved(recipe);
+    EXPECT_NEAR(static_cast<double>(gain), static_cast<double>(elements - scales), 64 * 8) << Name(recipe);
+  }
+}
+
+TEST(Float8Programs, OnlyTheForwardPassCountsAMicrobatchForItsLargestMagnitudes) {
+  BuildOptions options = Options(Float8Recipe::kDelayed);
+  options.recomputation.mode = Recomputation::Mode::kFull;
+  const Program program = BuildProgram(options).value();
+  int again = 0;
+  std::map<ValueId, int> folds;
+  ForEachOp(program, [&](Piece, const Op& op) {
+    if (op.kind != OpKind::kQuantize) return;
+    const auto& attributes = std::get<QuantizeAttributes>(op.attributes);
+    if (op.recomputes()) {
+      ++again;
+      EXPECT_FALSE(attributes.folds);
+    } else if (attributes.folds) {
+      ++folds[op.outputs.back()];
+      EXPECT_TRUE(op.first_writer);
+    }
+  });
+  EXPECT_GT(again, 0);
+  ASSERT_EQ(program.amax_histories.size(), 16u);  // an input and a gradient of each of eight products
+  for (const AmaxHistory& entry : program.amax_histories) EXPECT_EQ(folds[entry.amax], 1);
+}
+
+TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage) {
+  const Program program = BuildProgram(Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
+  int reduces = 0, moves = 0;
+  for (const Op& op : program.update) {
+    if (op.kind == OpKind::kAmaxHistory) ++moves;
+    if (op.kind != OpKind::kAllReduce) continue;
+    ++reduces;
+    const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+    EXPECT_EQ(attributes.purpose, CollectivePurpose::kControl);
+    EXPECT_EQ(attributes.reduce, ReduceKind::kMax);
+    EXPECT_EQ(GroupSize(program.mesh, attributes.group), 8);
+    EXPECT_EQ(op.inputs.size(), program.amax_histories.size());
+  }
+  EXPECT_EQ(reduces, 1);
+  EXPECT_EQ(moves, 1);
+  for (const Float8Recipe recipe : {Float8Recipe::kCurrent, Float8Recipe::kBlockwise}) {
+    EXPECT_TRUE(BuildProgram(Options(recipe)).value().amax_histories.empty());
+  }
+}
+
+TEST(Float8Programs, HistoriesAreSlicesOfCheckpointsWithTheSameNamesOnEveryLayout) {
+  const auto names = [](const PerAxis& degrees) {
+    std::vector<std::string> found;
+    for (int stage = 0; stage < degrees[Axis::kPipe]; ++stage) {
+      BuildOptions options = Options(Float8Recipe::kDelayed, degrees);
+      MeshView mesh = options.mesh;
+      mesh.coordinates[Axis::kPipe] = stage;
+      const ModelConfig model = options.model;
+      BuildOptions of_stage = StageOptions(model, mesh, 2, 8);
+      of_stage.compute_dtype = DType::kBFloat16;
+      of_stage.float8 = Float8Recipe::kDelayed;
+      const Program program = BuildProgram(of_stage).value();
+      for (const ParameterSlice& slice : ParameterSlices(program)) {
+        if (!slice.name.starts_with(kAmaxPrefix)) continue;
+        found.push_back(slice.name);
+        EXPECT_EQ(slice.local_shape, std::vector<int64_t>{kAmaxSteps});
+        for (int a = 1; a < kNumAxes; ++a) EXPECT_TRUE(slice.replicated_axes & (1u << a));
+      }
+    }
+    std::ranges::sort(found);
+    return found;
+  };
+  const std::vector<std::string> one = names({});
+  EXPECT_EQ(one.size(), 16u);
+  EXPECT_THAT(one, testing::Contains("float8_amax.block3.mlp.down_proj.input"));
+  EXPECT_EQ(names(Degrees(2, 1, 2, 2)), one);
+}
+
+TEST(Float8Programs, AreRefusedBesideFloat32) {
+  BuildOptions options = Options(Float8Recipe::kCurrent);
+  options.compute_dtype = DType::kFloat32;
+  EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
+              testing::HasSubstr("float8 current beside compute_dtype f32"));
+}
+
+// Every collective of a program, each with a value in 8 bits in place of what it takes.
+TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMust) {
+  BuildOptions options = Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
+  options.model.num_key_value_heads = 4;
+  options.model.experts.bias_update_rate = 0.1;
+  options.sequence_parallel = true;
+  options.zero_stage = 3;
+  std::map<OpKind, int> seen;
+  for (const bool gathers : {false, true}) {
+    options.gather_dispatch = gathers;
+    const Program program = BuildProgram(options).value();
+    ASSERT_TRUE(VerifyProgram(program).ok());
+    const auto check = [&](const Op& op) {
+      ASSERT_TRUE(CheckCollectiveTypes(program, op).ok());
+      if (!std::holds_alternative<CollectiveAttributes>(op.attributes) || op.kind == OpKind::kCopy) return;
+      for (const DType dtype : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
+        Program wrong = program;
+        wrong.values[op.inputs[0]].dtype = dtype;
+        const Status status = CheckCollectiveTypes(wrong, op);
+        ASSERT_FALSE(status.ok()) << ToText(op, program);
+        for (const std::string& part : {std::string(Name(op.kind)), program.value(op.inputs[0]).name, std::string(Name(dtype))}) {
+          EXPECT_THAT(std::string(Message(status)), testing::HasSubstr(part));
+        }
+        EXPECT_FALSE(VerifyProgram(wrong).ok());
+      }
+      ++seen[op.kind];
+    };
+    ForEachOp(program, [&](Piece, const Op& op) { check(op); });
+    for (const Op& op : program.update) check(op);
+  }
+  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kReduceScatter, OpKind::kAllGather, OpKind::kAllToAll,
+                            OpKind::kExchangeHeads, OpKind::kGatherRouted, OpKind::kScatterRouted,
+                            OpKind::kControlReduce}) {
+    EXPECT_GT(seen[kind], 0) << Name(kind);
+  }
+}
+
+TEST(CollectiveTypes, SumsOfWholeNumbersAndMaximaOfBfloat16AreRefused) {
+  Program program = BuildProgram(Options(Float8Recipe::kNone, Degrees(2, 1, 2))).value();
+  for (const Op& op : program.Ops(0, Piece::kForward)) {
+    if (op.kind != OpKind::kAllReduce) continue;
+    const bool is_maximum = std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax;
+    const DType before = program.value(op.inputs[0]).dtype;
+    program.values[op.inputs[0]].dtype = is_maximum ? DType::kBFloat16 : DType::kInt32;
+    EXPECT_FALSE(CheckCollectiveTypes(program, op).ok()) << ToText(op, program);
+    program.values[op.inputs[0]].dtype = before;
+  }
+}
+
+// --- The rules of what is quantised and of its products.
+
+Value MakeValue(const char* name, DType dtype, std::vector<Dim> dims, AxisPlacement tensor) {
+  Value value;
+  value.name = name;
+  value.dtype = dtype;
+  value.dims = std::move(dims);
+  value.placement[Axis::kTensor] = tensor;
+  return value;
+}
+
+MeshView TensorTwo() {
+  MeshView mesh;
+  mesh.degrees[Axis::kTensor] = 2;
+  return mesh;
+}
+
+std::string Refusal(OpKind kind, const Attributes& attributes, const std::vector<Value>& values) {
+  std::vector<const Value*> inputs;
+  for (const Value& value : values) inputs.push_back(&value);
+  return std::string(Message(RulesOf(kind).infer(TensorTwo(), attributes, inputs).status()));
+}
+
+TEST(Float8Rules, FormsAreCutAsTheirValueIsAndScalesWithThem) {
+  const Value x = MakeValue("x", DType::kBFloat16, {{"rows", 10, 10}, {"in", 512, 256}}, Shard(1));
+  const std::vector<const Value*> inputs = {&x};
+  const auto types = RulesOf(OpKind::kQuantize)
+                         .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E4M3, true, true, 1}, inputs)
+                         .value();
+  ASSERT_EQ(types.size(), 4u);
+  EXPECT_EQ(types[0].placement[Axis::kTensor], Shard(1));
+  EXPECT_EQ(types[1].placement[Axis::kTensor], Shard(0));
+  EXPECT_EQ(types[1].dims[0].local, 256);
+  EXPECT_EQ(types[2].dims[1], (Dim{"blocks", 4, 2}));
+  EXPECT_EQ(types[3].dims[0].local, 256);
+  EXPECT_EQ(types[3].dims[1].local, 1);
+  const auto whole = RulesOf(OpKind::kQuantize)
+                         .infer(TensorTwo(), QuantizeAttributes{DType::kFloat8E5M2, true, true, 0}, inputs)
+                         .value();
+  ASSERT_EQ(whole.size(), 3u);
+  EXPECT_EQ(whole[2].dims, (std::vector<Dim>{{"scales", 2, 1}}));  // each rank has its own
+}
+
+TEST(Float8Rules, WhatIsASumOrOfAnotherTypeIsNotQuantized) {
+  const QuantizeAttributes attributes{DType::kFloat8E4M3, true, false};
+  const std::vector<Dim> dims = {{"rows", 4, 4}, {"in", 6, 6}};
+  EXPECT_THAT(Refusal(OpKind::kQuantize, attributes, {MakeValue("x", DType::kBFloat16, dims, PartialSum())}),
+              testing::HasSubstr("input x is P(sum) on axis tensor"));
+  EXPECT_THAT(Refusal(OpKind::kQuantize, attributes, {MakeValue("x", DType::kFloat32, dims, Replicated())}),
+              testing::HasSubstr("input x is f32"));
+  EXPECT_THAT(Refusal(OpKind::kQuantize, QuantizeAttributes{DType::kBFloat16, true, false},
+                      {MakeValue("x", DType::kBFloat16, dims, Replicated())}),
+              testing::HasSubstr("x is quantised to bf16"));
+}
+
+TEST(Float8Rules, ProductsRefuseFactorsWithoutTheirScalesOrOfTheOtherFormat) {
+  const Value x = MakeValue("x", DType::kFloat8E4M3, {{"rows", 4, 4}, {"in", 6, 6}}, Copied());
+  const Value w = MakeValue("w", DType::kFloat8E4M3, {{"out", 8, 4}, {"in", 6, 6}}, Shard(0));
+  const Value x_scale = MakeValue("x_scale", DType::kFloat32, {{"scales", 1, 1}}, Copied());
+  const Value w_scale = MakeValue("w_scale", DType::kFloat32, {{"scales", 2, 1}}, Shard(0));
+  const std::vector<const Value*> inputs = {&x, &w, &x_scale, &w_scale};
+  const auto types = RulesOf(OpKind::kMatmul).infer(TensorTwo(), NoAttributes(), inputs);
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
+  EXPECT_EQ((*types)[0].dtype, DType::kBFloat16);
+  EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w}), testing::HasSubstr("come without scales"));
+  EXPECT_THAT(Refusal(OpKind::kMatmul, NoAttributes(), {x, w, w_scale, x_scale}),
+              testing::HasSubstr("w_scale, tensor:S(0), is no scale of x"));
+  EXPECT_THAT(Refusal(OpKind::kMatmulGradInput, NoAttributes(), {x, w, x_scale, w_scale}),
+              testing::HasSubstr("input x is f8e4m3 of 2 dims where f8e5m2"));
+}
+
+}  // namespace
+}  // namespace troupe::model
