@@ -25,7 +25,7 @@ class CudaExecutable : public Executable {
   // All outlive this. `fallbacks` is told what runs on other than the best there is, by Prepare and in the first run
   // of each part of a step.
   CudaExecutable(const model::Program& program, const model::MemoryPlan& plan, Device& device,
-                 ProductLibrary* products, const FindCommunicator& find_communicator,
+                 const DeviceLibraries& libraries, const FindCommunicator& find_communicator,
                  const MakeDeviceCommunicator& make_communicator,
                  std::vector<std::string>* fallbacks);
   // Waits for what is under way.

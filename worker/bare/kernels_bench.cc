@@ -168,7 +168,7 @@ int Main(int argc, char** argv) {
   }
   auto products = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.products);
   if (!products.ok()) Refuse(ToString(products.status()));
-  kernels::CudaBackend backend(**device, products->get(), nullptr);
+  kernels::CudaBackend backend(**device, {.products = products->get()}, nullptr);
   const Status status = arguments.train ? BenchTraining(files, backend, arguments.training)
                                         : BenchOperations(**device, **products, backend, arguments);
   if (!status.ok()) Refuse(ToString(status));

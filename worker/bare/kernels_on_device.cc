@@ -45,7 +45,7 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
 class OwningBackend : public CudaBackend {
  public:
   explicit OwningBackend(std::unique_ptr<OnDevice> on)
-      : CudaBackend(*on->device, on->products.get(), nullptr), on_(std::move(on)) {}
+      : CudaBackend(*on->device, {.products = on->products.get()}, nullptr), on_(std::move(on)) {}
 
  private:
   std::unique_ptr<OnDevice> on_;

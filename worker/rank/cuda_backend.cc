@@ -49,7 +49,7 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
  public:
   explicit CudaRankBackend(CudaParts parts)
       : CudaParts(std::move(parts)),
-        CudaBackend(*device, products.get(),
+        CudaBackend(*device, {.products = products.get()},
                     [this](Communicator& group) { return groups->Make(group); }) {}
 };
 
