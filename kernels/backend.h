@@ -154,6 +154,8 @@ class Backend {
   // What of its programs runs on other than the best there is: "OPERATION WHERE: WHY". It may grow in an executable's
   // first steps.
   virtual const std::vector<std::string>& fallbacks() const = 0;
+  // Who makes those operations of its programs that several can make: "OPERATION: IMPLEMENTATION", once each.
+  virtual const std::vector<std::string>& implementations() const = 0;
 };
 
 }  // namespace troupe::kernels

@@ -29,6 +29,10 @@ struct LibraryAttentionShape {
 // "bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64".
 std::string ShapeText(const LibraryAttentionShape& shape);
 
+// The operands of sample `first` and of those behind it; lse is f[R,Q] or, of a gradient, by heads.
+AttentionArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionArgs args);
+AttentionGradArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args);
+
 // Prepared for one shape; gives the same bits in every run; used by one thread at a time.
 template <typename Args>
 class LibraryAttentionOf {

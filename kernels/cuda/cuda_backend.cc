@@ -1,5 +1,6 @@
 #include "kernels/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/cuda_executable.h"
@@ -17,6 +18,11 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
                                                            find_communicator, make_communicator_,
                                                            &fallbacks_);
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
+  for (const std::string& implementation : executable->implementations()) {
+    if (std::ranges::find(implementations_, implementation) == implementations_.end()) {
+      implementations_.push_back(implementation);
+    }
+  }
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

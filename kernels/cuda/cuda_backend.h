@@ -36,12 +36,13 @@ class CudaBackend : public Backend {
                                                 const FindCommunicator& find_communicator) override;
 
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
+  const std::vector<std::string>& implementations() const override { return implementations_; }
 
  private:
   cuda::Device& device_;
   const cuda::DeviceLibraries libraries_;
   const MakeDeviceCommunicator make_communicator_;
-  std::vector<std::string> fallbacks_;
+  std::vector<std::string> fallbacks_, implementations_;
 };
 
 }  // namespace troupe::kernels

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ class CudaExecutable : public Executable {
   ~CudaExecutable() override;
 
   Status Prepare();
+  // "attention: own kernels"; complete after Prepare.
+  const std::set<std::string>& implementations() const { return preparation_.implementations(); }
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   Status Connect() override;

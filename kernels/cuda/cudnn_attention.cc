@@ -24,35 +24,6 @@ Status FromCudnn(cudnnStatus_t status, std::string_view what) {
   }
 }
 
-// Of sample `first` and those behind it.
-const void* Behind(const void* address, int64_t bytes) { return static_cast<const char*>(address) + bytes; }
-void* Behind(void* address, int64_t bytes) { return static_cast<char*>(address) + bytes; }
-
-AttentionArgs Behind(AttentionArgs args, const LibraryAttentionShape& shape, int64_t first) {
-  const int64_t row = first * shape.tokens, qkv = 2 * row * shape.qkv_width();
-  args.q = Behind(args.q, qkv);
-  args.k = Behind(args.k, qkv);
-  args.v = Behind(args.v, qkv);
-  args.o = Behind(args.o, 2 * row * shape.query_heads * shape.head_dim);
-  args.lse += row * shape.query_heads;
-  return args;
-}
-
-AttentionGradArgs Behind(AttentionGradArgs args, const LibraryAttentionShape& shape, int64_t first) {
-  const int64_t row = first * shape.tokens, qkv = 2 * row * shape.qkv_width();
-  const int64_t output = 2 * row * shape.query_heads * shape.head_dim;
-  args.output_gradient = Behind(args.output_gradient, output);
-  args.q = Behind(args.q, qkv);
-  args.k = Behind(args.k, qkv);
-  args.v = Behind(args.v, qkv);
-  args.o = Behind(args.o, output);
-  args.lse += row * shape.query_heads;
-  args.dq = Behind(args.dq, qkv);
-  args.dk = Behind(args.dk, qkv);
-  args.dv = Behind(args.dv, qkv);
-  return args;
-}
-
 template <typename Args>
 class CudnnCall : public LibraryAttentionOf<Args> {
  public:
@@ -60,6 +31,9 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape, int64_t samples_per_call,
             std::unique_ptr<CudnnAttentionGraph> graph)
       : device_(device), handle_(handle), shape_(shape), samples_per_call_(samples_per_call), graph_(std::move(graph)) {}
+  ~CudnnCall() override {
+    if (!device_.CanFree()) static_cast<void>(graph_.release());  // it would wait for the device
+  }
 
   int64_t workspace_bytes() const override { return graph_->workspace_bytes(); }
   std::string implementation() const override {
@@ -72,7 +46,7 @@ class CudnnCall : public LibraryAttentionOf<Args> {
     TROUPE_RETURN_IF_ERROR(FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
     const OutsideOfCapture outside;  // its kernels come onto the device when first used
     for (int64_t first = 0; first < shape_.samples; first += samples_per_call_) {
-      TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, Behind(args, shape_, first), workspace));
+      TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, SamplesFrom(first, shape_, args), workspace));
     }
     return OkStatus();
   }
@@ -82,7 +56,7 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   const cudnnHandle_t handle_;
   const LibraryAttentionShape shape_;
   const int64_t samples_per_call_;
-  const std::unique_ptr<CudnnAttentionGraph> graph_;
+  std::unique_ptr<CudnnAttentionGraph> graph_;
 };
 
 class CudnnAttentionLibrary : public AttentionLibrary {
@@ -90,7 +64,7 @@ class CudnnAttentionLibrary : public AttentionLibrary {
   CudnnAttentionLibrary(CudaDevice& device, const CudnnAttentionOptions& options)
       : device_(device), options_(options) {}
   ~CudnnAttentionLibrary() override {
-    if (target_.handle != nullptr) cudnnDestroy(target_.handle);
+    if (target_.handle != nullptr && device_.CanFree()) cudnnDestroy(target_.handle);
   }
 
   Status Open() {
@@ -117,7 +91,7 @@ class CudnnAttentionLibrary : public AttentionLibrary {
   template <typename Args, typename MakeGraph>
   StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> PrepareCall(const char* pass, const LibraryAttentionShape& shape,
                                                                   int64_t samples_per_call, const MakeGraph& make) {
-    if (!shape.bfloat16 || shape.rows() == 0) return nullptr;  // float32 is never computed in TF32
+    if (!shape.bfloat16 || shape.rows() == 0) return nullptr;  // float32 is not to be computed in TF32
     TROUPE_RETURN_IF_ERROR(device_.Enter());
     LibraryAttentionShape of_call = shape;
     of_call.samples = samples_per_call;

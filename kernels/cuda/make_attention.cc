@@ -33,6 +33,11 @@ StatusOr<Prepared*> PreparedOf(const LibraryAttentionShape& shape,
 }
 
 template <typename Args>
+std::string ImplementationOf(const LibraryAttentionOf<Args>* call) {
+  return call == nullptr ? "own kernels" : call->implementation();
+}
+
+template <typename Args>
 LibraryCommand CallOf(LibraryAttentionOf<Args>* call, const Args& args, void* workspace) {
   return {[=](Stream stream) { return call->Enqueue(args, workspace, stream); }};
 }
@@ -46,6 +51,7 @@ Status Preparation::AddAttention(Commands* commands, const AttentionArgs& args, 
         call, PreparedOf(ShapeOf(args.rows, bfloat16), &library_attention_,
                          [&](const auto& shape) { return libraries_.attention->Prepare(shape); }));
   }
+  implementations_.insert("attention: " + ImplementationOf(call));
   if (call == nullptr) {
     commands->emplace_back(Stream::kCompute, Attention(args, bfloat16));
     return OkStatus();
@@ -62,6 +68,7 @@ Status Preparation::AddAttentionGrad(Commands* commands, const AttentionGradArgs
         call, PreparedOf(ShapeOf(args.rows, bfloat16), &library_attention_grad_,
                          [&](const auto& shape) { return libraries_.attention->PrepareGrad(shape); }));
   }
+  implementations_.insert("attention_grad: " + ImplementationOf(call));
   if (call == nullptr) {
     AddOwnAttentionGrad(commands, args, bfloat16);
     return OkStatus();

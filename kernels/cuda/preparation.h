@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -57,6 +58,8 @@ class Preparation {
   }
   // "matmul x.y: own kernel": operations that the library does not make.
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  // "attention: own kernels": of operations that a library or our own kernels can make, by what was chosen.
+  const std::set<std::string>& implementations() const { return implementations_; }
 
  private:
   // Working memory of the kernels of one stream.
@@ -151,6 +154,7 @@ class Preparation {
   std::map<model::ValueId, std::pair<Event, Event>> under_way_;
   std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
+  std::set<std::string> implementations_;
 };
 
 }  // namespace troupe::kernels::cuda
