@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <utility>
-#include <vector>
 
 #include "base/temporary_directory.h"
 
