@@ -101,6 +101,7 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
                          {"libraries", OrNull(environment.libraries())},
                          {"flags", List(environment.flags())},
                          {"transports", List(environment.transports())},
+                         {"implementations", List(environment.implementations())},
                          {"hosts", environment.hosts()},
                          {"islands", environment.islands()}};
   json["topology"] = {{"pipe", mesh.pipe()},

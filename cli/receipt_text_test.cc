@@ -40,7 +40,7 @@ TEST(ReceiptTextTest, AReceiptHasTheFieldsOfTheContract) {
         "suspect"}) {
     EXPECT_TRUE(json.contains(field)) << field;
   }
-  for (const char* field : {"devices", "driver", "libraries", "flags", "transports"}) {
+  for (const char* field : {"devices", "driver", "libraries", "flags", "transports", "implementations"}) {
     EXPECT_TRUE(json["environment"].contains(field)) << field;
   }
   for (const char* field :

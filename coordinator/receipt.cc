@@ -85,9 +85,10 @@ void FillEnvironment(const Job& job, v1::Receipt* receipt) {
   v1::Receipt::Environment* const environment = receipt->mutable_environment();
   if (job.plan.has_device()) FillDevices(job, environment);
   environment->set_libraries(job.plan.device().versions());
-  std::set<std::string> flags, transports, hosts, islands, precisions;
+  std::set<std::string> flags, transports, hosts, islands, precisions, implementations;
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     flags.insert(rank.flags().begin(), rank.flags().end());
+    implementations.insert(rank.implementations().begin(), rank.implementations().end());
     if (!rank.transport().empty()) transports.insert(rank.transport());
     if (!rank.executed_precision().empty()) precisions.insert(rank.executed_precision());
     for (const v1::OperationCount& fallback : rank.fallbacks()) {
@@ -100,6 +101,7 @@ void FillEnvironment(const Job& job, v1::Receipt* receipt) {
   }
   for (const std::string& flag : flags) environment->add_flags(flag);
   for (const std::string& transport : transports) environment->add_transports(transport);
+  for (const std::string& implementation : implementations) environment->add_implementations(implementation);
   environment->set_hosts(static_cast<int>(hosts.size()));
   environment->set_islands(static_cast<int>(islands.size()));
   receipt->set_ready(!precisions.empty());

@@ -9,6 +9,7 @@ namespace troupe {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -137,6 +138,7 @@ v1::RankEnvironment Environment(double build_seconds) {
   environment.set_build_seconds(build_seconds);
   environment.set_executed_precision("float32");
   environment.set_transport("ucx 1.13.1");
+  environment.add_implementations("attention: cuDNN 9.19.0 eng2_k24=7");
   environment.set_ranks_on_host(2);
   environment.set_cores_on_host(2);
   environment.set_threads(1);
@@ -155,6 +157,7 @@ TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
   EXPECT_DOUBLE_EQ(receipt.compile().seconds(), 4.0);
   EXPECT_EQ(receipt.compile().recaptures(), 0);
   EXPECT_EQ(receipt.environment().transports(0), "ucx 1.13.1");
+  EXPECT_THAT(receipt.environment().implementations(), ElementsAre("attention: cuDNN 9.19.0 eng2_k24=7"));
   EXPECT_EQ(receipt.precision_executed(), "float32");
   EXPECT_THAT(Suspect(receipt), Not(Contains(HasSubstr("share"))));
 }

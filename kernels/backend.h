@@ -219,6 +219,8 @@ class Backend {
   // What collectives that the device itself carries out have cost so far, of all executables; those of the host's network
   // are not among them.
   virtual std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const { return {}; }
+  // Who makes those operations of its programs that several can make: "OPERATION: IMPLEMENTATION", once each.
+  virtual const std::vector<std::string>& implementations() const = 0;
 };
 
 }  // namespace troupe::kernels

@@ -37,6 +37,7 @@ class CpuBackend : public Backend {
   // Ops of all programs prepared so far that run on the library's slow reference code: "matmul
   // NAME: ref:any".
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
+  const std::vector<std::string>& implementations() const override { return implementations_; }
 
  private:
   CpuBackend(cpu::Level level, int threads) : level_(level), threads_(threads) {}
@@ -44,6 +45,7 @@ class CpuBackend : public Backend {
   const cpu::Level level_;
   const int threads_;
   std::vector<std::string> fallbacks_;
+  const std::vector<std::string> implementations_;  // none: oneDNN or the reference, which fallbacks tell
 };
 
 }  // namespace troupe::kernels

@@ -1,5 +1,6 @@
 #include "kernels/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/cuda_executable.h"
@@ -13,10 +14,15 @@ StatusOr<std::unique_ptr<Executable>> CudaBackend::Prepare(
     return InvalidArgument("memory plan places {} values, the program has {}",
                            plan.locations.size(), program.values.size());
   }
-  auto executable = std::make_unique<cuda::CudaExecutable>(program, plan, device_, products_,
+  auto executable = std::make_unique<cuda::CudaExecutable>(program, plan, device_, libraries_,
                                                            find_communicator, make_communicator_,
                                                            &fallbacks_);
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
+  for (const std::string& implementation : executable->implementations()) {
+    if (std::ranges::find(implementations_, implementation) == implementations_.end()) {
+      implementations_.push_back(implementation);
+    }
+  }
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

@@ -1,5 +1,5 @@
-// Stage programs on a GPU: kernels of kernels/cuda, products of a library, one arena, three streams and
-// one for each edge of a pipeline. From its second run on a part of a step is one graph.
+// Stage programs on a GPU: kernels of kernels/cuda, products and attention of libraries, one arena, three streams and one
+// for each edge of a pipeline. From its second run on a part of a step is one graph.
 //
 // An executable is used by one thread at a time, CurrentOperation by any.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
@@ -14,7 +14,7 @@
 #include "collective/device_communicator.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/product_library.h"
+#include "kernels/cuda/device_libraries.h"
 
 namespace troupe::kernels {
 
@@ -24,11 +24,10 @@ using MakeDeviceCommunicator =
 
 class CudaBackend : public Backend {
  public:
-  // `device` and `products` outlive this, and this its executables. Without `products` our own kernels make all products;
-  // without `make_communicator` programs have one rank.
-  CudaBackend(cuda::Device& device, cuda::ProductLibrary* products,
+  // `device` and `libraries` outlive this, and this its executables. Without `make_communicator` programs have one rank.
+  CudaBackend(cuda::Device& device, const cuda::DeviceLibraries& libraries,
               MakeDeviceCommunicator make_communicator)
-      : device_(device), products_(products), make_communicator_(std::move(make_communicator)) {}
+      : device_(device), libraries_(libraries), make_communicator_(std::move(make_communicator)) {}
 
   std::string kernel_level() const override { return "cuda " + device_.description(); }
   // UNIMPLEMENTED names an operation that is not there, INVALID_ARGUMENT one that cannot be.
@@ -37,12 +36,13 @@ class CudaBackend : public Backend {
                                                 const FindCommunicator& find_communicator) override;
 
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
+  const std::vector<std::string>& implementations() const override { return implementations_; }
 
  private:
   cuda::Device& device_;
-  cuda::ProductLibrary* const products_;
+  const cuda::DeviceLibraries libraries_;
   const MakeDeviceCommunicator make_communicator_;
-  std::vector<std::string> fallbacks_;
+  std::vector<std::string> fallbacks_, implementations_;
 };
 
 }  // namespace troupe::kernels

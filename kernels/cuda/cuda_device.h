@@ -86,6 +86,9 @@ class CudaDevice : public Device {
   CUstream_st* native_stream(Stream stream) const { return streams_[static_cast<size_t>(stream)]; }
   // Makes this the device of the calling thread, for libraries that ask the runtime for it.
   Status Enter() const;
+  // Whether memory, and what libraries hold of the device, can be given back: the runtime would wait for all that is under
+  // way. Waits for it itself, up to the limit of one wait.
+  bool CanFree();
 
  private:
   CudaDevice(int ordinal, CudaDeviceOptions options)
@@ -99,9 +102,6 @@ class CudaDevice : public Device {
   Status Check(int error, std::string_view what);
   // Asks until the answer, a cudaError_t, is other than "not ready"; `interruption` may end it.
   Status Await(const std::function<int()>& ask, const std::function<Status()>& interruption);
-  // Whether memory can be freed: the runtime would wait for all that is under way.
-  bool CanFree();
-
   const CudaDeviceOptions options_;
   const int ordinal_;
   CudaDeviceFacts facts_;

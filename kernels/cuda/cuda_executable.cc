@@ -26,7 +26,7 @@ Status InPieces(size_t bytes, const Body& body) {
 }  // namespace
 
 CudaExecutable::CudaExecutable(const model::Program& program, const model::MemoryPlan& plan,
-                               Device& device, ProductLibrary* products,
+                               Device& device, const DeviceLibraries& libraries,
                                const FindCommunicator& find_communicator,
                                const MakeDeviceCommunicator& make_communicator,
                                std::vector<std::string>* fallbacks)
@@ -35,7 +35,7 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
       device_(device),
       find_communicator_(find_communicator),
       make_communicator_(make_communicator),
-      preparation_(program, plan, device, products, [this](const model::CollectiveGroup& group) {
+      preparation_(program, plan, device, libraries, [this](const model::CollectiveGroup& group) {
         Communicator* const host = find_communicator_ ? find_communicator_(group) : nullptr;
         return host == nullptr ? nullptr : communicators_.at(host).get();
       }),

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,13 +26,15 @@ class CudaExecutable : public Executable {
   // All outlive this. `fallbacks` is told what runs on other than the best there is, by Prepare and in the first run
   // of each part of a step.
   CudaExecutable(const model::Program& program, const model::MemoryPlan& plan, Device& device,
-                 ProductLibrary* products, const FindCommunicator& find_communicator,
+                 const DeviceLibraries& libraries, const FindCommunicator& find_communicator,
                  const MakeDeviceCommunicator& make_communicator,
                  std::vector<std::string>* fallbacks);
   // Waits for what is under way.
   ~CudaExecutable() override;
 
   Status Prepare();
+  // "attention: own kernels"; complete after Prepare.
+  const std::set<std::string>& implementations() const { return preparation_.implementations(); }
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   Status Connect() override;

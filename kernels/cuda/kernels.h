@@ -39,6 +39,8 @@ int64_t AttentionGradScratchBytes(const AttentionRows& rows);
 KernelLaunch AttentionDelta(const AttentionGradArgs& args, void* scratch, bool bfloat16);
 KernelLaunch AttentionQueryGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
 KernelLaunch AttentionKeyGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
+// lse of whole samples, f[R,Q], to `by_heads`, f[samples,Q,T].
+KernelLaunch LseByHeads(const AttentionRows& rows, const float* lse, float* by_heads);
 
 KernelLaunch SwiGlu(const SwiGluArgs& args, bool bfloat16);
 KernelLaunch SwiGluGrad(const SwiGluGradArgs& args, bool bfloat16);

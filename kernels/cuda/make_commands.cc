@@ -28,12 +28,6 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
   const auto launch = [&](const KernelLaunch& kernel) { return launch_all({&kernel, 1}); };
   const OpArguments arguments(program_, op, [&](ValueId value) { return Address(value, buffer); });
   const bool bfloat16 = arguments.bfloat16();
-  const auto add_attention_grad = [&](const AttentionGradArgs& args) {
-    void* const scratch = TakeBytes(AttentionGradScratchBytes(args.rows));
-    return launch_all(std::array{AttentionDelta(args, scratch, bfloat16),
-                                 AttentionQueryGrad(args, scratch, bfloat16),
-                                 AttentionKeyGrad(args, scratch, bfloat16)});
-  };
   switch (op.kind) {
     case OpKind::kEmbedding:
       return launch(Embedding(arguments.Embedding(), bfloat16));
@@ -81,13 +75,14 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kJoinHeads:
       return launch(SplitHeads(arguments.SplitHeads()));
     case OpKind::kAttention:
-      return launch(Attention(arguments.Attention(), bfloat16));
+      return AddAttention(commands, arguments.Attention(), bfloat16);
     case OpKind::kAttentionPart:
       return launch(Attention(arguments.AttentionPart(), bfloat16));
     case OpKind::kAttentionGrad:
-      return add_attention_grad(arguments.AttentionGrad());
+      return AddAttentionGrad(commands, arguments.AttentionGrad(), bfloat16);
     case OpKind::kAttentionPartGrad:
-      return add_attention_grad(arguments.AttentionPartGrad());
+      AddOwnAttentionGrad(commands, arguments.AttentionPartGrad(), bfloat16);
+      return OkStatus();
     case OpKind::kSwiGlu:
       return launch(SwiGlu(arguments.SwiGlu(), bfloat16));
     case OpKind::kSwiGluGrad:
@@ -247,7 +242,7 @@ Status Preparation::AddProductOf(Commands* commands, const Op& op, const Product
     TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
   }
   if (product == nullptr) {
-    if (products_ != nullptr) NoteFallback(OperationName(program_, op) + ": own kernel");
+    if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": own kernel");
     commands->emplace_back(Stream::kCompute, Matmul(args, shape.bfloat16));
     return OkStatus();
   }
@@ -264,10 +259,10 @@ void Preparation::NoteFallback(const std::string& text) {
 }
 
 StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const ProductShape& shape) {
-  if (products_ == nullptr) return nullptr;
+  if (libraries_.products == nullptr) return nullptr;
   auto found = library_products_.find(shape);
   if (found == library_products_.end()) {
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, products_->Prepare(shape));
+    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, libraries_.products->Prepare(shape));
     found = library_products_.emplace(shape, std::move(product)).first;
   }
   return found->second.get();

@@ -15,11 +15,11 @@ constexpr int64_t kAlignment = 256;
 }  // namespace
 
 Preparation::Preparation(const model::Program& program, const model::MemoryPlan& plan,
-                         Device& device, ProductLibrary* products,
+                         Device& device, const DeviceLibraries& libraries,
                          FindDeviceCommunicator find_communicator)
     : program_(program),
       device_(device),
-      products_(products),
+      libraries_(libraries),
       find_communicator_(std::move(find_communicator)),
       layout_(plan),
       rope_tables_(program),

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@
 #include "kernels/arena_layout.h"
 #include "kernels/cuda/command.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/product_library.h"
+#include "kernels/cuda/device_libraries.h"
 #include "kernels/op_arguments.h"
 #include "kernels/rope_tables.h"
 #include "model/program/memory_plan.h"
@@ -35,9 +36,9 @@ StatusOr<ElementType> ElementTypeOf(model::DType dtype);
 // Allocate, then any number of Make, then Finish.
 class Preparation {
  public:
-  // The references outlive this; `products` may be null: our own kernels make them all.
+  // The references and libraries outlive this.
   Preparation(const model::Program& program, const model::MemoryPlan& plan, Device& device,
-              ProductLibrary* products, FindDeviceCommunicator find_communicator);
+              const DeviceLibraries& libraries, FindDeviceCommunicator find_communicator);
 
   // Measures tables and working memory and allocates the arena. RESOURCE_EXHAUSTED names the bytes that cannot be had,
   // UNIMPLEMENTED an operation that the backend does not have.
@@ -57,6 +58,8 @@ class Preparation {
   }
   // "matmul x.y: own kernel": operations that the library does not make.
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  // "attention: own kernels": of operations that a library or our own kernels can make, by what was chosen.
+  const std::set<std::string>& implementations() const { return implementations_; }
 
  private:
   // Working memory of the kernels of one stream.
@@ -99,6 +102,9 @@ class Preparation {
   static bool SuitsLibrary(const ProductArgs& args);
   // Null where our own kernel makes it.
   StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
+  Status AddAttention(Commands* commands, const AttentionArgs& args, bool bfloat16);
+  Status AddAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
+  void AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
   // Once each.
   void NoteFallback(const std::string& text);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
@@ -129,7 +135,7 @@ class Preparation {
 
   const model::Program& program_;
   Device& device_;
-  ProductLibrary* const products_;
+  const DeviceLibraries libraries_;
   const FindDeviceCommunicator find_communicator_;
   const ArenaLayout layout_;
   const RopeTables rope_tables_;
@@ -148,10 +154,14 @@ class Preparation {
   int tables_of_op_ = 0;
   std::map<std::pair<const model::Op*, int>, int64_t> table_offsets_;
   std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;
+  // Null: our own kernels make them.
+  std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttention>> library_attention_;
+  std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttentionGrad>> library_attention_grad_;
   // By the first output of an asynchronous collective: begun, and over.
   std::map<model::ValueId, std::pair<Event, Event>> under_way_;
   std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
+  std::set<std::string> implementations_;
 };
 
 }  // namespace troupe::kernels::cuda

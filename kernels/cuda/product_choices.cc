@@ -1,20 +1,11 @@
 #include "kernels/cuda/product_choices.h"
 
-#include <unistd.h>
-
-#include <cctype>
 #include <charconv>
-#include <chrono>
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-
 namespace troupe::kernels::cuda {
 namespace {
-
-constexpr std::string_view kTitle = "troupe product choices 1";
-constexpr int64_t kMaxFileBytes = int64_t{16} << 20;
 
 const char* NameOf(ProductKind kind) {
   switch (kind) {
@@ -48,10 +39,6 @@ constexpr ProductShape kFormats[] = {{ProductKind::kForward, false, 0, 0, 0},
 
 std::string KeyText(const ChoiceKey& key) {
   return fmt::format("{} limit={}", ShapeText(key.shape), key.workspace_limit);
-}
-
-std::string HeaderText(const ChoicesOwner& owner) {
-  return fmt::format("{}\ndevice {}\nlibrary {}\n", kTitle, owner.device, owner.library);
 }
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -107,6 +94,16 @@ bool ParseAlgorithm(std::string_view text, Algorithm* algorithm) {
   return true;
 }
 
+std::string AlgorithmText(const Algorithm& algorithm) { return fmt::format("{:x}", fmt::join(algorithm, " ")); }
+
+ChoiceKind Products() {
+  return {"product", [](std::string_view key, std::string_view choice) {
+            ChoiceKey of{};
+            Algorithm algorithm{};
+            return ParseKey(key, &of) && ParseAlgorithm(choice, &algorithm);
+          }};
+}
+
 }  // namespace
 
 std::string ShapeText(const ProductShape& shape) {
@@ -115,97 +112,36 @@ std::string ShapeText(const ProductShape& shape) {
 }
 
 std::string FormatChoices(const ChoicesOwner& owner, const ProductChoices& choices) {
-  std::string text = HeaderText(owner);
-  for (const auto& [key, algorithm] : choices) {
-    text += fmt::format("{}: {:x}\n", KeyText(key), fmt::join(algorithm, " "));
-  }
-  return text;
+  ChoiceLines lines;
+  for (const auto& [key, algorithm] : choices) lines.emplace(KeyText(key), AlgorithmText(algorithm));
+  return FormatLines(Products(), owner, lines);
 }
 
 StatusOr<ProductChoices> ParseChoices(std::string_view text, const ChoicesOwner& owner) {
-  const std::string header = HeaderText(owner);
-  if (!text.starts_with(header)) {
-    if (!text.starts_with(kTitle)) return InvalidArgument("line 1 is not \"{}\"", kTitle);
-    return FailedPrecondition("it is of another device or library than {} with {}", owner.device, owner.library);
-  }
-  // A line that was cut short could still read as a choice.
-  if (!text.ends_with('\n')) return InvalidArgument("the last line has no end");
+  TROUPE_ASSIGN_OR_RETURN(const ChoiceLines lines, ParseLines(Products(), owner, text));
   ProductChoices choices;
-  int number = 3;
-  for (const std::string_view line : Split(text.substr(header.size()), '\n')) {
-    ++number;
-    const size_t colon = line.find(": ");
+  for (const auto& [key_text, choice] : lines) {
     ChoiceKey key{};
-    Algorithm algorithm{};
-    if (colon == std::string_view::npos || !ParseKey(line.substr(0, colon), &key) ||
-        !ParseAlgorithm(line.substr(colon + 2), &algorithm)) {
-      return InvalidArgument("line {} is no choice", number);
-    }
-    if (!choices.emplace(key, algorithm).second) {
-      return InvalidArgument("line {} chooses once more for its shape", number);
-    }
+    ParseKey(key_text, &key);
+    ParseAlgorithm(choice, &choices[key]);
   }
   return choices;
 }
 
-std::string ChoicesFileName(const ChoicesOwner& owner) {
-  std::string device;
-  for (const char c : owner.device) {
-    device += std::isalnum(static_cast<unsigned char>(c))
-                  ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
-                  : '-';
-  }
-  return fmt::format("product-choices-{}-{}.txt", device, owner.library);
-}
+std::string ChoicesFileName(const ChoicesOwner& owner) { return ChoicesFileName(Products(), owner); }
 
 ChoicesFile::ChoicesFile(FileSystem& files, std::string folder, ChoicesOwner owner)
-    : files_(files), folder_(std::move(folder)), owner_(std::move(owner)) {
-  Read();
-}
+    : lines_(files, std::move(folder), Products(), std::move(owner)) {}
 
-void ChoicesFile::Read() {
-  if (folder_.empty()) return;
-  const std::string path = JoinPath(folder_, ChoicesFileName(owner_));
-  const StatusOr<std::string> text = ReadFile(files_, path, kMaxFileBytes, SymbolicLinks::kFollow);
-  if (text.status().code() == StatusCode::kNotFound) return;
-  StatusOr<ProductChoices> read =
-      text.ok() ? ParseChoices(*text, owner_) : StatusOr<ProductChoices>(text.status());
-  if (!read.ok()) {
-    LogWarning("cuda", "{} is not used and will be written anew: {}", path, ToString(read.status()));
-    return;
-  }
-  // What this process has found by itself goes on to hold for it.
-  choices_.merge(*read);
-}
-
-std::optional<Algorithm> ChoicesFile::Find(const ChoiceKey& key) {
-  const auto found = choices_.find(key);
-  if (found == choices_.end()) return std::nullopt;
-  return found->second;
+std::optional<Algorithm> ChoicesFile::Find(const ChoiceKey& key) const {
+  const std::optional<std::string> choice = lines_.Find(KeyText(key));
+  Algorithm algorithm{};
+  if (!choice || !ParseAlgorithm(*choice, &algorithm)) return std::nullopt;
+  return algorithm;
 }
 
 void ChoicesFile::Add(const ChoiceKey& key, const Algorithm& algorithm) {
-  choices_[key] = algorithm;
-  if (folder_.empty()) return;
-  Read();  // what others have added
-  if (const Status written = Write(); !written.ok()) {
-    LogWarning("cuda", "a choice of products is not kept: {}", ToString(written));
-  }
-}
-
-Status ChoicesFile::Write() {
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files_, folder_));
-  const std::string path = JoinPath(folder_, ChoicesFileName(owner_));
-  // Another process, of another host perhaps, may be writing its own.
-  const std::string written = fmt::format("{}.{}-{}", path, getpid(),
-                                          std::chrono::steady_clock::now().time_since_epoch().count());
-  TROUPE_ASSIGN_OR_RETURN(const auto file, files_.Create(written, CreateMode::kExclusive));
-  Status status = file->Append(AsBytes(FormatChoices(owner_, choices_)));
-  if (status.ok()) status = file->Sync();
-  if (status.ok()) status = file->Close();
-  if (status.ok()) status = files_.Rename(written, path);
-  if (!status.ok()) files_.Remove(written).IgnoreError();
-  return status;
+  lines_.Add(KeyText(key), AlgorithmText(algorithm));
 }
 
 }  // namespace troupe::kernels::cuda

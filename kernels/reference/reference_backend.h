@@ -20,10 +20,11 @@ class ReferenceBackend : public Backend {
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
-  const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
+  const std::vector<std::string>& fallbacks() const override { return none_; }  // there is nothing better
+  const std::vector<std::string>& implementations() const override { return none_; }
 
  private:
-  const std::vector<std::string> fallbacks_;  // none: there is nothing better
+  const std::vector<std::string> none_;
 };
 
 }  // namespace troupe::kernels

@@ -40,6 +40,7 @@ class CountingBackend : public kernels::Backend {
     return backend_.Prepare(program, plan, find);
   }
   const std::vector<std::string>& fallbacks() const override { return backend_.fallbacks(); }
+  const std::vector<std::string>& implementations() const override { return backend_.implementations(); }
 
  private:
   kernels::Backend& backend_;

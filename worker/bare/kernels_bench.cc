@@ -6,8 +6,8 @@
 //   troupe-kernels-bench --train PRESET [--batch 64] [--micro-batch 64] [--sequence 1024] [--dtype bfloat16|float32]
 //     [--steps 20] [--lr 0.0003] [--seed 1234]
 //     [--data PATH]            as data.train of a job file; absent: synthetic tokens
-//   both: [--device 0]  [--choices DIRECTORY]  where the best algorithms for products are kept; absent: found anew
-//         [--no-tuning]        takes the library's first proposals
+//   both: [--device 0]  [--choices DIRECTORY]  where the choices for products and attention are kept; absent: made anew
+//         [--no-tuning]        takes the libraries' first proposals
 //
 // Ends with 77 where no GPU can be used, and says why.
 #include <algorithm>
@@ -24,6 +24,8 @@
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/device_attention.h"
 #include "worker/bare/operations.h"
 #include "worker/bare/training.h"
 
@@ -104,6 +106,31 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
+OperationsOptions OptionsOf(const Arguments& arguments) {
+  const TrainingOptions& training = arguments.training;
+  return {.preset = training.preset,
+          .batch = training.batch,
+          .sequence = training.sequence,
+          .dtype = training.dtype,
+          .only = arguments.only};
+}
+
+// cuDNN's attention beside our own kernels, where both are there.
+Status BenchAttention(kernels::cuda::CudaDevice& device, const Arguments& arguments) {
+  if (!arguments.only.empty() && !arguments.only.starts_with("attention")) return OkStatus();
+  const auto cudnn = kernels::cuda::MakeCudnnAttention(device, {});
+  if (!cudnn.ok()) {
+    fmt::print("{{\"bench\": \"attention\", \"skipped\": \"{}\"}}\n", Message(cudnn.status()));
+    return OkStatus();
+  }
+  return MeasureAttention(device, *cudnn->library, OptionsOf(arguments), [](const AttentionTime& time) {
+    fmt::print("{{\"bench\": \"attention\", \"pass\": \"{}\", \"shape\": \"{}\", \"library\": \"{}\", "
+               "\"library_seconds\": {:.7f}, \"own_seconds\": {:.7f}}}\n",
+               time.pass, time.shape, time.implementation, time.seconds.library, time.seconds.own);
+    std::fflush(stdout);
+  });
+}
+
 Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::ProductLibrary& products,
                        kernels::CudaBackend& backend, const Arguments& arguments) {
   const TrainingOptions& training = arguments.training;
@@ -112,12 +139,8 @@ Status BenchOperations(kernels::cuda::CudaDevice& device, kernels::cuda::Product
              "\"product_teraflops\": {:.1f}}}\n",
              device.description(), training.dtype, peak.bytes_per_second * 1e-9, peak.flops * 1e-12);
   std::fflush(stdout);
-  const OperationsOptions options{.preset = training.preset,
-                                  .batch = training.batch,
-                                  .sequence = training.sequence,
-                                  .dtype = training.dtype,
-                                  .only = arguments.only};
-  return MeasureOperations(device, backend, options, [&](const OperationTime& time) {
+  TROUPE_RETURN_IF_ERROR(BenchAttention(device, arguments));
+  return MeasureOperations(device, backend, OptionsOf(arguments), [&](const OperationTime& time) {
     fmt::print("{{\"bench\": \"kernels\", \"kernel\": \"{}\", \"inputs\": \"{}\", \"dtype\": \"{}\", ", time.kind,
                time.inputs, training.dtype);
     if (!time.skipped.empty()) {
@@ -169,7 +192,9 @@ int Main(int argc, char** argv) {
   }
   auto products = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.products);
   if (!products.ok()) Refuse(ToString(products.status()));
-  kernels::CudaBackend backend(**device, products->get(), nullptr);
+  const auto attention = kernels::cuda::DeviceAttention::Make(
+      **device, files, {.tune = arguments.products.tune, .choices_folder = arguments.products.choices_folder});
+  kernels::CudaBackend backend(**device, {.products = products->get(), .attention = attention.get()}, nullptr);
   const Status status = arguments.train ? BenchTraining(files, backend, arguments.training)
                                         : BenchOperations(**device, **products, backend, arguments);
   if (!status.ok()) Refuse(ToString(status));

@@ -1,7 +1,7 @@
 // troupe-kernels-test: every kernel and whole small programs on this machine's GPU, beside the float64 reference, on fresh
 // random inputs; flags are GoogleTest's. Where no GPU can be used it says why and ends with 77: nothing was tested.
 //
-// Each dtype twice: with products of cuBLASLt, and with our own kernels alone.
+// Each dtype twice: with products of cuBLASLt and attention of cuDNN, where it is there, and with our own kernels alone.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,6 +15,8 @@
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/device_attention.h"
 #include "kernels/float8_kernel_test.h"
 
 namespace troupe::kernels {
@@ -25,7 +27,8 @@ constexpr int kSkipped = 77;  // what test drivers take for "skipped"
 struct OnDevice {
   PosixFileSystem files;
   std::unique_ptr<cuda::CudaDevice> device;
-  std::unique_ptr<cuda::CublasLtLibrary> products;  // null: our own kernels make them
+  std::unique_ptr<cuda::CublasLtLibrary> products;  // null: our own kernels make them, here and below
+  std::unique_ptr<cuda::DeviceAttention> attention;
 };
 
 std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
@@ -37,6 +40,7 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
     auto library = cuda::CublasLtLibrary::Make(*opened->device, opened->files, *products);
     TROUPE_CHECK_OK(library.status());
     opened->products = std::move(*library);
+    opened->attention = cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = products->tune});
   }
   return opened;
 }
@@ -45,14 +49,14 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
 class OwningBackend : public CudaBackend {
  public:
   explicit OwningBackend(std::unique_ptr<OnDevice> on)
-      : CudaBackend(*on->device, on->products.get(), nullptr), on_(std::move(on)) {}
+      : CudaBackend(*on->device, {.products = on->products.get(), .attention = on->attention.get()}, nullptr), on_(std::move(on)) {}
 
  private:
   std::unique_ptr<OnDevice> on_;
 };
 
 KernelSetting Setting(model::DType compute, bool library) {
-  return {std::string(model::Name(compute)) + (library ? "" : "_own_products"), compute, [library] {
+  return {std::string(model::Name(compute)) + (library ? "" : "_own_kernels"), compute, [library] {
             const cuda::CublasLtOptions untimed{.tune = false};
             return std::make_unique<OwningBackend>(Open(library ? &untimed : nullptr));
           }};
@@ -99,8 +103,9 @@ int main(int argc, char** argv) {
     fmt::print("troupe-kernels-test: skipped, no kernel was tested: {}\n", troupe::ToString(device.status()));
     return troupe::kernels::kSkipped;
   }
-  fmt::print("troupe-kernels-test: {}, {} multiprocessors, {} bytes, {}\n", (*device)->description(),
-             (*device)->facts().multiprocessors, (*device)->facts().memory_bytes, (*device)->facts().uuid);
+  fmt::print("troupe-kernels-test: {}, {} multiprocessors, {} bytes, {}, {}\n", (*device)->description(),
+             (*device)->facts().multiprocessors, (*device)->facts().memory_bytes, (*device)->facts().uuid,
+             troupe::kernels::cuda::CudnnInUse());
   std::fflush(stdout);
   return RUN_ALL_TESTS();
 }

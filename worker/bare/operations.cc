@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cuda/attention_timing.h"
 #include "kernels/cuda/device_timer.h"
 #include "kernels/cuda/noise.h"
 #include "kernels/program_part.h"
@@ -154,6 +155,32 @@ Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend, cons
     for (const model::Op& op : program.Ops(0, piece)) TROUPE_RETURN_IF_ERROR(measure(op, false));
   }
   for (const model::Op& op : program.update) TROUPE_RETURN_IF_ERROR(measure(op, true));
+  return OkStatus();
+}
+
+Status MeasureAttention(CudaDevice& device, kernels::cuda::AttentionLibrary& library, const OperationsOptions& options,
+                        const std::function<void(const AttentionTime&)>& report) {
+  TROUPE_ASSIGN_OR_RETURN(const RankProgram built, ProgramOf(options));
+  kernels::cuda::DeviceAttentionTiming timing(device);
+  const auto measure = [&](const char* pass, const kernels::cuda::LibraryAttentionShape& shape,
+                           const auto& prepared) -> Status {
+    TROUPE_RETURN_IF_ERROR(prepared.status());
+    if (*prepared == nullptr) return OkStatus();
+    AttentionTime time{.pass = pass, .shape = ShapeText(shape), .implementation = (*prepared)->implementation()};
+    TROUPE_ASSIGN_OR_RETURN(time.seconds, timing.Time(shape, **prepared));
+    report(time);
+    return OkStatus();
+  };
+  for (const model::Op& op : built.program.Ops(0, Piece::kForward)) {
+    if (op.kind != model::OpKind::kAttention) continue;
+    const auto& attention = std::get<model::AttentionAttributes>(op.attributes);
+    const model::Value& qkv = built.program.value(op.inputs[0]);
+    const kernels::cuda::LibraryAttentionShape shape = {
+        qkv.dtype == model::DType::kBFloat16, qkv.dims[0].local / attention.tokens, attention.tokens,
+        attention.query_heads, attention.key_value_heads, attention.head_dim};
+    TROUPE_RETURN_IF_ERROR(measure("forward", shape, library.Prepare(shape)));
+    return measure("gradient", shape, library.PrepareGrad(shape));
+  }
   return OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "kernels/cuda/chosen_attention.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/product_library.h"
@@ -44,6 +45,17 @@ struct OperationTime {
 // as far as they fit into the device's caches from there.
 Status MeasureOperations(kernels::cuda::CudaDevice& device, kernels::CudaBackend& backend,
                          const OperationsOptions& options, const std::function<void(const OperationTime&)>& report);
+
+struct AttentionTime {
+  std::string pass;            // "forward", "gradient"
+  std::string shape;           // "bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64"
+  std::string implementation;  // of the library
+  kernels::cuda::AttentionSeconds seconds;
+};
+
+// Tells `report` of the preset's attention by `library` beside our own kernels; of nothing where it has none of the shape.
+Status MeasureAttention(kernels::cuda::CudaDevice& device, kernels::cuda::AttentionLibrary& library,
+                        const OperationsOptions& options, const std::function<void(const AttentionTime&)>& report);
 
 }  // namespace troupe
 

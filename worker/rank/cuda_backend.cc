@@ -6,6 +6,8 @@
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cudnn_attention.h"
+#include "kernels/cuda/device_attention.h"
 #include "kernels/cuda/known_gpus.h"
 #include "worker/rank/cuda_nccl_device.h"
 
@@ -46,6 +48,7 @@ class NcclGroups {
 struct CudaParts {
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<CublasLtLibrary> products;
+  std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: there is no cuDNN
   std::unique_ptr<NcclGroups> groups;
 };
 
@@ -53,7 +56,7 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
  public:
   explicit CudaRankBackend(CudaParts parts)
       : CudaParts(std::move(parts)),
-        CudaBackend(*device, products.get(),
+        CudaBackend(*device, {.products = products.get(), .attention = attention.get()},
                     [this](Communicator& group) { return groups->Make(group); }) {}
 
   std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const override {
@@ -71,6 +74,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
   TROUPE_ASSIGN_OR_RETURN(
       parts.products,
       CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));
+  parts.attention = kernels::cuda::DeviceAttention::Make(*parts.device, *options.files, {.choices_folder = options.folder});
   parts.groups =
       std::make_unique<NcclGroups>(*parts.device, options.network, options.wait_limit);
   return std::make_unique<CudaRankBackend>(std::move(parts));
@@ -89,10 +93,10 @@ StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
     device.mutable_kind()->set_kernel_level(
         fmt::format("sm_{}{}", facts.capability_major, facts.capability_minor));
     device.mutable_kind()->set_versions(
-        fmt::format("driver for CUDA {}; CUDA {}; cuBLASLt {}; troupe {}",
+        fmt::format("driver for CUDA {}; CUDA {}; cuBLASLt {}; {}; troupe {}",
                     kernels::cuda::CudaVersion(facts.driver_version),
                     kernels::cuda::CudaVersion(facts.runtime_version),
-                    kernels::cuda::CublasLtVersion(), TROUPE_VERSION));
+                    kernels::cuda::CublasLtVersion(), kernels::cuda::CudnnInUse(), TROUPE_VERSION));
     device.set_memory_bytes(facts.memory_bytes);
     const kernels::cuda::GpuPeak peak = kernels::cuda::KnownGpuPeak(facts.name);
     device.set_peak_flops_float32(peak.float32);

@@ -14,9 +14,11 @@ using testing::ElementsAre;
 TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthers) {
   const char* const environment[] = {"HOME=/root", "UCX_TLS=tcp", "PATH=/bin",
                                      "TROUPE_KERNEL_LEVEL=avx2", "OMP_WAIT_POLICY=active",
-                                     "TROUPE_COORDINATOR=127.0.0.1:1", nullptr};
+                                     "TROUPE_COORDINATOR=127.0.0.1:1", "CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0",
+                                     nullptr};
   EXPECT_THAT(ComputeFlags(environment),
-              ElementsAre("OMP_WAIT_POLICY=active", "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
+              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "OMP_WAIT_POLICY=active",
+                          "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 

@@ -193,6 +193,7 @@ Status RankRun::RunSteps() {
   environment_.set_ranks_on_host(begin_.ranks_on_host());
   environment_.set_cores_on_host(static_cast<int>(cores.size()));
   environment_.set_threads(threads);
+  environment_.mutable_implementations()->Assign(backend_->implementations().begin(), backend_->implementations().end());
   DescribeProgram(built_->program, backend_->fallbacks(), environ, &environment_);
   TROUPE_RETURN_IF_ERROR(MakeSaver(cores));
   progress.Enter(Phase::kConnect);

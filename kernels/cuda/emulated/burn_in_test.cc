@@ -52,7 +52,7 @@ TEST(BurnIn, NamesTheElementThatIsWrong) {
            {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a product of 20 rows is "},
            {{4 * kArray, 1, 4 * 90 + 3}, "round 1: element 90 of a copied array is "}}) {
     FlippingDevice device(fault);
-    CudaBackend backend(device, nullptr, nullptr);
+    CudaBackend backend(device, {}, nullptr);
     const auto report = BurnIn(backend, {.extent = 20, .copy_elements = kArray});
     EXPECT_EQ(report.status().code(), StatusCode::kDataLoss);
     EXPECT_THAT(std::string(Message(report.status())), HasSubstr(said));
@@ -61,7 +61,7 @@ TEST(BurnIn, NamesTheElementThatIsWrong) {
 
 TEST(BurnIn, FindsWhatGoesWrongInALaterRound) {
   FlippingDevice device({kProductBytes, 3, 3});
-  CudaBackend backend(device, nullptr, nullptr);
+  CudaBackend backend(device, {}, nullptr);
   const auto report =
       BurnIn(backend, {.extent = 20, .copy_elements = kArray, .at_least = std::chrono::seconds(20)});
   EXPECT_THAT(std::string(Message(report.status())), HasSubstr("round 3: element [0, 0] of a product"));

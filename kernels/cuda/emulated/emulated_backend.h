@@ -21,7 +21,7 @@ class EmulatedBackend : public CudaBackend {
 
  private:
   explicit EmulatedBackend(std::unique_ptr<cuda::emulator::EmulatedDevice> device)
-      : CudaBackend(*device, nullptr,
+      : CudaBackend(*device, {},
                     [&device = *device](Communicator& host) {
                       return std::make_unique<cuda::emulator::HostCollectives>(device, host);
                     }),

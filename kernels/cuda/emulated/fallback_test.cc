@@ -148,7 +148,7 @@ TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16
 TEST(Fallbacks, AreTheProductsThatTheLibraryDoesNotMakeOnceEach) {
   EmulatedDevice device;
   OneKindLibrary library(device, ProductKind::kInputGradient);
-  CudaBackend backend(device, &library, nullptr);
+  CudaBackend backend(device, {.products = &library}, nullptr);
   ProgramRun run(backend, model::StageOptions(model::SmallModel("AD"), {}, 2, 8), 3);
   const Microbatch microbatch = run.MakeMicrobatch(1);
   run.Train(microbatch, true);

@@ -1,0 +1,26 @@
+// Times a library's attention against our own kernels on a device, on operands of random numbers (noise.h).
+#ifndef TROUPE_KERNELS_CUDA_ATTENTION_TIMING_H_
+#define TROUPE_KERNELS_CUDA_ATTENTION_TIMING_H_
+
+#include "base/status.h"
+#include "kernels/cuda/chosen_attention.h"
+#include "kernels/cuda/cuda_device.h"
+
+namespace troupe::kernels::cuda {
+
+class DeviceAttentionTiming : public AttentionTiming {
+ public:
+  // `device` outlives this.
+  explicit DeviceAttentionTiming(CudaDevice& device) : device_(device) {}
+
+  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttention& library) override;
+  // With what a program does beside the library's gradient: lse by heads.
+  StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttentionGrad& library) override;
+
+ private:
+  CudaDevice& device_;
+};
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_ATTENTION_TIMING_H_

@@ -1,0 +1,107 @@
+// The graphs of attention as the installed cuDNN takes them, for an H100 that need not be there: cuDNN is told what the device
+// is, finds engines, compiles their kernels, and says how much working memory they need. Skipped where there is no cuDNN.
+#include "kernels/cuda/cudnn_attention_graph.h"
+
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cuda/cudnn_library.h"
+
+namespace troupe::kernels::cuda {
+namespace {
+
+CudnnTarget H100() {
+  return {.capability = 90, .multiprocessors = 132, .device_properties = R"({
+    "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
+    "multiProcessorCount": 132, "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+    "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024,
+    "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1, "totalGlobalMem": 85520809984,
+    "smClockRateKHz": 1980000, "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "cudaDeviceId": 0, "deviceVer": 900,
+    "driverVer": 13000, "deviceName": "NVIDIA H100 80GB HBM3"})"};
+}
+
+// First of all, while nothing is loaded.
+TEST(CudnnLibrary, SaysWhyItCannotBeLoaded) {
+  EXPECT_EQ(LoadCudnn("libcudnn_of_nobody.so").code(), StatusCode::kNotFound);
+  const Status other = LoadCudnn("libm.so.6");
+  EXPECT_EQ(other.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(ToString(other), testing::HasSubstr("it has no function cudnnGetVersion"));
+}
+
+class CudnnAttentionGraphTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Before cuDNN looks for the driver.
+    ASSERT_NE(dlopen(TROUPE_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL), nullptr) << dlerror();
+    if (const Status status = LoadCudnn(); !status.ok()) {
+      GTEST_SKIP() << "no graph of cuDNN's was made: " << ToString(status);
+    }
+  }
+
+  const CudnnTarget target_ = H100();
+};
+
+const std::vector<LibraryAttentionShape> kShapes = {
+    {true, 8, 1024, 12, 12, 64},  // of llama-124m
+    {true, 1, 2048, 32, 8, 64},   // of llama-1b
+    {true, 1, 2048, 32, 8, 128},
+    {true, 2, 1024, 16, 16, 128},
+    {true, 3, 129, 6, 2, 8},
+    {true, 1, 200, 4, 1, 40},
+    {true, 2, 65, 2, 2, 256},
+};
+
+TEST_F(CudnnAttentionGraphTest, HasAPlanOfTheForwardForAnH100) {
+  for (const LibraryAttentionShape& shape : kShapes) {
+    const auto graph = CudnnAttentionGraph::MakeForward(shape, target_);
+    ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
+    EXPECT_THAT((*graph)->plan(), testing::StartsWith("eng"));
+    EXPECT_LE((*graph)->workspace_bytes(), 1 << 20) << ShapeText(shape);
+  }
+}
+
+// Which keeps the gradients of all scores, in bfloat16: were it another algorithm, its working memory would not grow with T².
+TEST_F(CudnnAttentionGraphTest, HasADeterministicPlanOfTheGradientForAnH100) {
+  for (const LibraryAttentionShape& shape : kShapes) {
+    const auto graph = CudnnAttentionGraph::MakeGradient(shape, target_);
+    ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
+    EXPECT_THAT((*graph)->plan(), testing::StartsWith("eng"));
+    EXPECT_GE((*graph)->workspace_bytes(), 2 * shape.samples * shape.query_heads * shape.tokens * shape.tokens)
+        << ShapeText(shape);
+  }
+}
+
+TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesAtATime) {
+  const int64_t limit = int64_t{320} << 20;
+  EXPECT_EQ(GradientSamplesPerCall({true, 64, 1024, 12, 12, 64}, limit), 8);
+  EXPECT_EQ(GradientSamplesPerCall({true, 7, 1024, 12, 12, 64}, limit), 7);
+  EXPECT_EQ(GradientSamplesPerCall({true, 5, 4096, 32, 8, 128}, limit), 1);  // beyond it
+  EXPECT_EQ(GradientSamplesPerCall({true, 0, 4096, 32, 8, 128}, limit), 1);
+  for (const LibraryAttentionShape& all : std::vector<LibraryAttentionShape>{
+           {true, 64, 1024, 12, 12, 64}, {true, 8, 2048, 32, 8, 128}, {true, 60, 513, 8, 2, 64}}) {
+    LibraryAttentionShape shape = all;
+    shape.samples = GradientSamplesPerCall(all, limit);
+    EXPECT_EQ(all.samples % shape.samples, 0) << ShapeText(all);
+    const auto graph = CudnnAttentionGraph::MakeGradient(shape, target_);
+    ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
+    EXPECT_LE((*graph)->workspace_bytes(), limit) << ShapeText(shape);
+  }
+}
+
+TEST_F(CudnnAttentionGraphTest, SaysWhyThereIsNone) {
+  for (const LibraryAttentionShape& shape :
+       std::vector<LibraryAttentionShape>{{true, 2, 9, 2, 1, 300}, {true, 2, 3, 2, 1, 5}}) {
+    for (const Status& status : {CudnnAttentionGraph::MakeForward(shape, target_).status(),
+                                 CudnnAttentionGraph::MakeGradient(shape, target_).status()}) {
+      EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << ShapeText(shape);
+      EXPECT_THAT(ToString(status), testing::HasSubstr("cuDNN: ")) << ShapeText(shape);
+    }
+  }
+  EXPECT_EQ(CudnnAttentionGraph::MakeGradient({true, 1, 1, 1, 1, 64}, target_).status().code(), StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace troupe::kernels::cuda
