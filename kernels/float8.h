@@ -83,6 +83,10 @@ TROUPE_ANYWHERE constexpr float ScaleOf(Float8Format format, float amax) {
   return std::bit_cast<float>(static_cast<uint32_t>((exponent < -100 ? -100 : exponent) + 127) << 23);
 }
 
+// Of delayed scaling, where `amax` is the largest magnitude of steps gone: what is up to twice as large still fits. That costs
+// no digits, but one binade of the smallest numbers.
+TROUPE_ANYWHERE constexpr float DelayedScaleOf(Float8Format format, float amax) { return 2.0f * ScaleOf(format, amax); }
+
 // `value` over the scale whose inverse is given. A finite value is never made NaN, however large its quotient.
 TROUPE_ANYWHERE constexpr uint8_t Quantized(Float8Format format, float value, float inverse_scale) {
   const float largest = std::bit_cast<float>(LayoutOf(format).largest);

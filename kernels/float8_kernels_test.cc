@@ -30,7 +30,7 @@ TEST_P(Float8KernelTest, DelayedScalingGoesByItsHistoryAndFoldsWhatItSees) {
   const std::vector<double> none(model::kAmaxSteps, 0.0);
   std::vector<double> some = none;
   some[3] = 0.75;
-  some[15] = 3.0;  // others are beyond it and saturate
+  some[15] = 3.0;  // others are more than twice as large and saturate
   for (const auto& [rows, columns] : kFloat8Shapes) {
     for (const std::vector<double>& history : {none, some}) {
       for (const bool folds : {false, true}) {

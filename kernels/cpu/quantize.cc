@@ -119,7 +119,7 @@ void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int6
 float WholeScale(const QuantizeArgs& args, Float8Format format, float amax) {
   if (args.history != nullptr) {
     const float most = *std::max_element(args.history, args.history + model::kAmaxSteps);
-    if (most > 0) return ScaleOf(format, most);
+    if (most > 0) return DelayedScaleOf(format, most);
   }
   return ScaleOf(format, amax);
 }

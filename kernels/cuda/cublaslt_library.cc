@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "kernels/cuda/device_loss.h"
 #include "kernels/cuda/lt_matmul.h"
+#include "kernels/cuda/product_layout.h"
 #include "kernels/cuda/product_timing.h"
 
 namespace troupe::kernels::cuda {
@@ -39,9 +40,13 @@ class LtProduct : public LibraryProduct {
   const std::string implementation_;
 };
 
-// Its kernels of factors in 8 bits take extents that are multiples of sixteen.
+// Its kernels of factors in 8 bits take extents that are multiples of sixteen; those of blocks whole blocks.
 bool SuitsFloat8(const ProductShape& shape) {
-  return shape.rows % 16 == 0 && shape.k % 16 == 0 && shape.n % 16 == 0;
+  const ProductLayout layout = LayoutOf(shape);
+  if (layout.m % 16 != 0 || layout.n % 16 != 0 || layout.k % 16 != 0) return false;
+  if (shape.float8 == Float8Scaling::kWhole) return true;
+  const bool has_squares = shape.kind != ProductKind::kWeightGradient;
+  return layout.k % 128 == 0 && (!has_squares || layout.m % 128 == 0);
 }
 
 // The one that timing finds best.
@@ -85,7 +90,6 @@ std::string CublasLtLibrary::description() const { return "cuBLASLt " + CublasLt
 StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const ProductShape& shape) {
   TROUPE_RETURN_IF_ERROR(device_.Enter());
   if (shape.rows <= 0 || shape.k <= 0 || shape.n <= 0) return nullptr;
-  if (shape.float8 == Float8Scaling::kBlocks) return nullptr;
   if (shape.float8 != Float8Scaling::kNone && !SuitsFloat8(shape)) return nullptr;
   TROUPE_ASSIGN_OR_RETURN(LtMatmul matmul, LtMatmul::Make(handle_, shape));
   const auto product = [&](const LtAlgorithm& algorithm) -> std::unique_ptr<LibraryProduct> {

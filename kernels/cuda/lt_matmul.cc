@@ -82,6 +82,15 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
     const int8_t fast = 0;
     TROUPE_RETURN_IF_ERROR(FromLt(
         cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast), "product"));
+    if (shape.float8 == Float8Scaling::kBlocks) {
+      // The library's a is the product's b: of a weight by squares.
+      const int32_t lines = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+      const int32_t of_a = shape.kind == ProductKind::kWeightGradient ? lines : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+      TROUPE_RETURN_IF_ERROR(FromLt(
+          cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &of_a, sizeof of_a), "scales"));
+      TROUPE_RETURN_IF_ERROR(FromLt(
+          cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &lines, sizeof lines), "scales"));
+    }
     // The search takes it that there are scales; calls bring theirs.
     TROUPE_RETURN_IF_ERROR(made.SetScales({reinterpret_cast<const float*>(uintptr_t{kOperandAlignment}),
                                            reinterpret_cast<const float*>(uintptr_t{kOperandAlignment})}));

@@ -37,7 +37,6 @@ std::string Describe(const cublasLtMatmulAlgo_t& algorithm);
 // Used by one thread at a time: what a call multiplies by is part of the library's description of it.
 class LtMatmul {
  public:
-  // REQUIRES: factors in 8 bits have one scale each.
   static StatusOr<LtMatmul> Make(cublasLtHandle_t handle, const ProductShape& shape);
 
   const ProductShape& shape() const { return shape_; }

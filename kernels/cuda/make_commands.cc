@@ -212,9 +212,17 @@ Status Preparation::AddFloat8Product(Commands* commands, const Op& op, const OpA
     TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
   }
   if (product != nullptr) {
+    ProductScales scales = {a.scale, b.scale};
+    if (shape.float8 == Float8Scaling::kBlocks) {
+      for (const auto& [factor, scale] : {std::pair(&a, &scales.a), std::pair(&b, &scales.b)}) {
+        float* const made = Take<float>(LibraryScaleCount(*factor));
+        commands->emplace_back(Stream::kCompute, LibraryScales(*factor, made));
+        *scale = made;
+      }
+    }
     void* const workspace = TakeBytes(product->workspace_bytes());
     const auto enqueue = [=](Stream stream) {
-      return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, {a.scale, b.scale});
+      return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, scales);
     };
     commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
     return OkStatus();

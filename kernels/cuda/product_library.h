@@ -16,7 +16,9 @@ namespace troupe::kernels::cuda {
 // Of the matrices of a LibraryProduct, bytes.
 inline constexpr uintptr_t kLibraryAlignment = 16;
 
-// Of factors in 8 bits, on the device: as many as ProductShape::float8 says, laid out as model/program/op.h says.
+// Of factors in 8 bits [lines, D], on the device, aligned as the matrices: one each, or by blocks as cuBLASLt has them
+// (LibraryScales, kernels/cuda/quantize.h, brings them into that form): [⌈D/128⌉, lines] of 1 x 128 elements;
+// [⌈lines/128⌉, ⌈D/128⌉ rounded up to a multiple of 4] of 128 x 128, which b of a forward product and of an input gradient has.
 struct ProductScales {
   const float *a = nullptr, *b = nullptr;
 };

@@ -33,8 +33,11 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->b_.get(), b_bytes, shape.bfloat16));
   // Codes that are bytes of noise are numbers of the usual sizes, with some that are none: neither is slower than another.
   if (float8) {
-    TROUPE_ASSIGN_OR_RETURN(timing->scale_, device.Allocate(sizeof(float)));
-    TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->scale_.get(), sizeof(float), false));
+    // As many as any factor has, of blocks too.
+    const ProductLayout layout = LayoutOf(shape);
+    const int64_t bytes = std::max(layout.m, layout.n) * (layout.k / 128 + 4) * static_cast<int64_t>(sizeof(float));
+    TROUPE_ASSIGN_OR_RETURN(timing->scale_, device.Allocate(bytes));
+    TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->scale_.get(), bytes, false));
   }
   TROUPE_ASSIGN_OR_RETURN(timing->timer_, DeviceTimer::Make(device));
   return timing;

@@ -144,14 +144,15 @@ TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
     if (folds && thread == 0) q.partial[args.amax_blocks + BlockIndex().x] = all;
     if (q.block_rows > 1) own = all;
   }
-  if (!of_blocks) {
-    own = LargestOf(q.history);
-    if (!(own > 0)) {  // alike in all threads
-      SyncBlock();
-      own = BlockLargest(thread < args.amax_blocks ? q.partial[thread] : 0.0f, shared);
-    }
+  float scale = 0;
+  if (of_blocks) {
+    scale = ScaleOf(format, own);
+  } else if (const float of_steps = LargestOf(q.history); of_steps > 0) {  // alike in all threads
+    scale = DelayedScaleOf(format, of_steps);
+  } else {
+    SyncBlock();
+    scale = ScaleOf(format, BlockLargest(thread < args.amax_blocks ? q.partial[thread] : 0.0f, shared));
   }
-  const float scale = ScaleOf(format, own);
   amax[thread] = 1.0f / scale;
   if (of_blocks) {
     const bool is_row = thread < kTile;
@@ -224,6 +225,22 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
   }
 }
 
+struct LibraryScalesArgs {
+  const float* from;  // f[lines, across]
+  float* to;
+  int64_t lines, across, padded;  // padded: of a line of what is made, which stays in lines; 0: it is turned round
+};
+
+TROUPE_KERNEL void LibraryScalesKernel(LibraryScalesArgs args) {
+  const int64_t i = int64_t{BlockIndex().x} * kThreads + ThreadIndex();
+  if (args.padded > 0) {
+    const int64_t line = i / args.padded, column = i % args.padded;
+    if (line < args.lines) args.to[i] = column < args.across ? args.from[line * args.across + column] : 0.0f;
+  } else if (i < args.lines * args.across) {
+    args.to[i] = args.from[i % args.lines * args.across + i / args.lines];
+  }
+}
+
 struct AmaxHistoryArgs {
   const AmaxHistoryEntry* entries;
   const double* control;
@@ -276,6 +293,19 @@ std::vector<KernelLaunch> Quantize(const QuantizeArgs& args) {
 KernelLaunch Dequantize(const DequantizeArgs& args) {
   const auto blocks = static_cast<unsigned>(Tiles(args.rows, kTurned) * Tiles(args.columns, kTurned));
   return MakeLaunch("dequantize", &DequantizeKernel, {.blocks_x = blocks, .threads = kThreads}, args);
+}
+
+int64_t LibraryScaleCount(const DequantizeArgs& factor) {
+  const int64_t across = Tiles(factor.columns, kTile);
+  return factor.block_rows == 1 ? factor.rows * across : Tiles(factor.rows, kTile) * Tiles(across, 4) * 4;
+}
+
+KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to) {
+  const int64_t across = Tiles(factor.columns, kTile), count = LibraryScaleCount(factor);
+  const bool turns = factor.block_rows == 1;
+  return MakeLaunch("library_scales", &LibraryScalesKernel, ThreadsFor(count, kThreads),
+                    LibraryScalesArgs{factor.scale, to, turns ? factor.rows : Tiles(factor.rows, kTile), across,
+                                      turns ? 0 : Tiles(across, 4) * 4});
 }
 
 KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control) {

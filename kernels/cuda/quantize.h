@@ -15,6 +15,9 @@ namespace troupe::kernels::cuda {
 int64_t QuantizeScratchBytes(const QuantizeArgs& args);
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args);
 KernelLaunch Dequantize(const DequantizeArgs& args);
+// Scales of blocks of a factor from the form of model/program/op.h to that of ProductScales, f[LibraryScaleCount].
+int64_t LibraryScaleCount(const DequantizeArgs& factor);
+KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to);
 // entries: AmaxHistoryEntry[count] on the device; control: d[lanes].
 KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control);
 

@@ -75,7 +75,8 @@ void Quantize(const Operation& operation) {
   if (operation.inputs.size() > 1) {
     scaled_by = *std::max_element(operation.inputs[1], operation.inputs[1] + model::kAmaxSteps);
   }
-  const double scale = Scale(format, scaled_by > 0 ? scaled_by : amax);
+  // Twice what the steps gone have had fits.
+  const double scale = scaled_by > 0 ? 2 * Scale(format, scaled_by) : Scale(format, amax);
   size_t form = 0;
   for (const bool transposed : {false, true}) {
     if (!(transposed ? attributes.columns : attributes.rows)) continue;

@@ -3,7 +3,8 @@
 // A value is quantised to E4M3 (activations and weights) or E5M2 (gradients) after division by a scale, a power of two such
 // that the largest magnitude in question is just within the format (kernels/float8.h):
 //   current    of the value itself, on this rank
-//   delayed    of the last kAmaxSteps steps, over all ranks and microbatches, where there were any; else as current.
+//   delayed    of the last kAmaxSteps steps, over all ranks and microbatches, twice that (for what grows) where there were
+//              any; else as current.
 //              Weights, which are quantised once a step, are always scaled by themselves
 //   blockwise  of 1 x kFloat8Block elements of activations and gradients along what a product sums over, of
 //              kFloat8Block x kFloat8Block of weights

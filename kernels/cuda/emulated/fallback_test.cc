@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "kernels/float8.h"
 #include "kernels/op_sequence.h"
 #include "kernels/program_run.h"
+#include "kernels/reference/reference_backend.h"
 #include "kernels/testing.h"
 #include "model/testing.h"
 
@@ -78,10 +80,12 @@ class Float8Product : public LibraryProduct {
         for (int64_t j = 0; j < layout_.n; ++j) {
           double sum = 0;
           for (int64_t l = 0; l < layout_.k; ++l) {
+            const bool squares = shape_.kind != ProductKind::kWeightGradient;
             sum += double{FromFloat8(Float8Format::kE4M3, first[l + i * layout_.a.leading])} *
-                   FromFloat8(format, second[l + j * layout_.b.leading]);
+                   FromFloat8(format, second[l + j * layout_.b.leading]) *
+                   ScaleAt(scales.b, squares, layout_.m, i, l) * ScaleAt(scales.a, false, layout_.n, j, l);
           }
-          const auto scaled = static_cast<float>(sum * *scales.a * *scales.b);
+          const auto scaled = static_cast<float>(sum);
           const int64_t at = i + j * layout_.d.leading;
           if (cuda::HasFloatResult(shape_)) {
             float& to = static_cast<float*>(c)[at];
@@ -97,6 +101,13 @@ class Float8Product : public LibraryProduct {
   }
 
  private:
+  // Of element [line, at] of a factor of so many lines.
+  float ScaleAt(const float* scales, bool squares, int64_t lines, int64_t line, int64_t at) const {
+    if (shape_.float8 == Float8Scaling::kWhole) return *scales;
+    const int64_t blocks = (layout_.k + 127) / 128;
+    return squares ? scales[line / 128 * ((blocks + 3) / 4 * 4) + at / 128] : scales[at / 128 * lines + line];
+  }
+
   EmulatedDevice& device_;
   const ProductShape shape_;
   const cuda::ProductLayout layout_;
@@ -108,15 +119,52 @@ class Float8Library : public cuda::ProductLibrary {
   explicit Float8Library(EmulatedDevice& device) : device_(device) {}
   StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override {
     if (shape.float8 == Float8Scaling::kNone) return std::make_unique<CountedProduct>(device_, shape, &others);
-    if (shape.float8 == Float8Scaling::kBlocks) return nullptr;
+    if (shape.float8 == Float8Scaling::kBlocks && !takes_blocks) return nullptr;
     return std::make_unique<Float8Product>(device_, shape, &runs);
   }
 
   int runs = 0, others = 0;
+  bool takes_blocks = false;
 
  private:
   EmulatedDevice& device_;
 };
+
+// Scales of blocks reach a library as it has them, with more and fewer than a multiple of 4 along what is summed over.
+TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
+  TestRandom random;
+  ReferenceBackend reference;
+  for (const int64_t depth : {128, 640}) {
+    for (const model::OpKind kind :
+         {model::OpKind::kMatmul, model::OpKind::kMatmulGradInput, model::OpKind::kMatmulGradWeight}) {
+      const bool weight = kind == model::OpKind::kMatmulGradWeight;
+      const int64_t rows = 16, columns = 256;
+      const auto scales = [&](int64_t lines) {
+        TestValue value{model::DType::kFloat32, {lines, depth / 128}, {}};
+        for (int64_t i = 0; i < lines * depth / 128; ++i) {
+          value.numbers.push_back(std::exp2(static_cast<double>(random.Integer(-6, 2))));
+        }
+        return value;
+      };
+      const model::DType first =
+          kind == model::OpKind::kMatmul ? model::DType::kFloat8E4M3 : model::DType::kFloat8E5M2;
+      const TestOp op{kind,
+                      {},
+                      {{first, {rows, depth}, random.Normals(rows * depth)},
+                       {model::DType::kFloat8E4M3, {columns, depth}, random.Normals(columns * depth)},
+                       scales(rows),
+                       scales(weight ? columns : columns / 128)},
+                      {{weight ? model::DType::kFloat32 : model::DType::kBFloat16, {rows, columns}, {}}}};
+      EmulatedDevice device;
+      Float8Library library(device);
+      library.takes_blocks = true;
+      CudaBackend backend(device, &library, nullptr);
+      EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], RunOp(reference, op).outputs[0]), 0x1.0p-8)
+          << model::Name(kind) << " " << depth;
+      EXPECT_GT(library.runs, 0);
+    }
+  }
+}
 
 TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16WhichIsSaid) {
   for (const auto recipe : {model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {
