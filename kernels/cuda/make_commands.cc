@@ -227,7 +227,7 @@ Status Preparation::AddFloat8Product(Commands* commands, const Op& op, const OpA
     commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
     return OkStatus();
   }
-  if (products_ != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
+  if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
   for (DequantizeArgs* factor : {&a, &b}) {
     factor->y = TakeBytes(factor->rows * factor->columns * model::SizeOf(model::DType::kBFloat16));
     commands->emplace_back(Stream::kCompute, Dequantize(*factor));

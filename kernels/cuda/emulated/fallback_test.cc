@@ -158,7 +158,7 @@ TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
       EmulatedDevice device;
       Float8Library library(device);
       library.takes_blocks = true;
-      CudaBackend backend(device, &library, nullptr);
+      CudaBackend backend(device, {.products = &library}, nullptr);
       EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], RunOp(reference, op).outputs[0]), 0x1.0p-8)
           << model::Name(kind) << " " << depth;
       EXPECT_GT(library.runs, 0);
@@ -173,7 +173,7 @@ TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16
     options.float8 = recipe;
     EmulatedDevice device, own_device;
     Float8Library library(device);
-    CudaBackend backend(device, &library, nullptr), own(own_device, nullptr, nullptr);
+    CudaBackend backend(device, {.products = &library}, nullptr), own(own_device, {}, nullptr);
     ProgramRun run(backend, options, 3), expected(own, options, 3);
     for (int step = 1; step <= 2; ++step) {
       const Microbatch microbatch = run.MakeMicrobatch(static_cast<uint64_t>(step));
