@@ -51,7 +51,9 @@ Status Preparation::MeasureOp(const Op& op) {
     case OpKind::kMatmulGradWeight: {
       TROUPE_RETURN_IF_ERROR(MeasureProduct(op, OfBFloat16(ProductShapeOf(program_, op))));
       if (!model::IsFloat8(program_.value(op.inputs[0]).dtype)) break;
-      fallbacks_.push_back(OperationName(program_, op) + ": " + kFloat8Fallback);
+      const std::string line = OperationName(program_, op) + ": " + kFloat8Fallback;
+      // Once each: I and W have the operations of B.
+      if (std::ranges::find(fallbacks_, line) == fallbacks_.end()) fallbacks_.push_back(line);
       bytes = WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1]) +
               products_.at(OfBFloat16(ProductShapeOf(program_, op)))->scratch_bytes();
       break;

@@ -72,8 +72,13 @@ std::string ProductPrecision(const model::Program& program, const std::vector<st
   int float32 = 0;
   int packed = 0;
   for (const auto& chunk : program.ops) {
-    for (const std::vector<model::Op>& piece : chunk) {
-      for (const model::Op& op : piece) {
+    for (size_t piece = 0; piece < chunk.size(); ++piece) {
+      // What they hold B has too.
+      if (piece == static_cast<size_t>(model::Piece::kInputGradient) ||
+          piece == static_cast<size_t>(model::Piece::kWeightGradient)) {
+        continue;
+      }
+      for (const model::Op& op : chunk[piece]) {
         const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
         packed += collective != nullptr && collective->wire == model::DType::kBFloat16;
         if (!IsProduct(op.kind)) continue;

@@ -64,6 +64,8 @@ TEST(RankEnvironmentTest, FactorsInEightBitsAreSaidByOperationAndWhichAreMultipl
   gradient.kind = model::OpKind::kMatmulGradInput;
   program.values[3].dtype = DType::kFloat8E5M2;
   gradient.inputs[1] = 0;
+  // As programs have them: in B, and once more in I.
+  program.ops[0][static_cast<int>(model::Piece::kInputGradient)].push_back(gradient);
   EXPECT_EQ(ProductPrecision(program, {"matmul head: own kernel"}),
             "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3); "
             "else bfloat16 products, float32 sums");
