@@ -461,8 +461,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
   for (const ChunkInterface& chunk : program.chunks) {
     for (const ValueId made : {chunk.output, chunk.input_gradient}) {
       if (made != kNoValue && !checker.Made(made)) {
-        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk,
-                        program.value(made).name);
+        return Internal("chunk {}: nothing makes boundary {}", chunk.chunk, program.value(made).name);
       }
     }
   }
@@ -482,8 +481,7 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
 bool CountedInNorm(const Program& program, const ParameterEntry& entry) {
   const Value& master = program.value(entry.value);
   for (int a = 1; a < kNumAxes; ++a) {
-    if (master.placement.axes[a] == Replicated() && program.mesh.coordinates.of[a] != 0)
-      return false;
+    if (master.placement.axes[a] == Replicated() && program.mesh.coordinates.of[a] != 0) return false;
   }
   return !entry.tied || program.mesh.coordinates[Axis::kPipe] == 0;
 }
