@@ -128,6 +128,20 @@ class RankRunTest : public ::testing::Test {
     EXPECT_TRUE(Next().has_idle());
   }
 
+  void ExpectThatALossThatIsNotFiniteEndsTheRank() {
+    spec_.mutable_optimizer()->set_lr(1e38);
+    RankRun run(Begin(1), around_);
+    StartUp(run, 1);
+    run.Take(Ticket(1, 8));
+    v1::RankReport report = Next();
+    while (report.worker().has_step_report()) report = Next();
+    ASSERT_TRUE(report.worker().has_rank_failed()) << report.ShortDebugString();
+    EXPECT_EQ(report.worker().rank_failed().cause(), "NONFINITE");
+    EXPECT_FALSE(report.worker().rank_failed().secondary());
+    run.Take(Stop(1, false));
+    ExpectStoppedAndIdle();
+  }
+
   // From now on jobs are small ones for devices, which are emulated.
   void ComputeOnADevice() {
     spec_.set_devices("cuda");
@@ -412,17 +426,7 @@ TEST_F(RankRunTest, ACheckpointWhoseReadingFailsTwiceIsBadAndOnceIsNot) {
 }
 
 TEST_F(RankRunTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
-  spec_.mutable_optimizer()->set_lr(1e38);
-  RankRun run(Begin(1), around_);
-  StartUp(run, 1);
-  run.Take(Ticket(1, 8));
-  v1::RankReport report = Next();
-  while (report.worker().has_step_report()) report = Next();
-  ASSERT_TRUE(report.worker().has_rank_failed()) << report.ShortDebugString();
-  EXPECT_EQ(report.worker().rank_failed().cause(), "NONFINITE");
-  EXPECT_FALSE(report.worker().rank_failed().secondary());
-  run.Take(Stop(1, false));
-  ExpectStoppedAndIdle();
+  ExpectThatALossThatIsNotFiniteEndsTheRank();
 }
 
 TEST_F(RankRunTest, ATokenOutsideTheVocabularyIsTheCauseOfTheRanksFailure) {
@@ -528,17 +532,7 @@ TEST_F(RankRunAheadTest, AnAskedForCheckpointIsOfTheStepThatWasOnItsWay) {
 }
 
 TEST_F(RankRunAheadTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {
-  spec_.mutable_optimizer()->set_lr(1e38);
-  RankRun run(Begin(1), around_);
-  StartUp(run, 1);
-  run.Take(Ticket(1, 8));
-  v1::RankReport report = Next();
-  while (report.worker().has_step_report()) report = Next();
-  ASSERT_TRUE(report.worker().has_rank_failed()) << report.ShortDebugString();
-  EXPECT_EQ(report.worker().rank_failed().cause(), "NONFINITE");
-  EXPECT_FALSE(report.worker().rank_failed().secondary());
-  run.Take(Stop(1, false));
-  ExpectStoppedAndIdle();
+  ExpectThatALossThatIsNotFiniteEndsTheRank();
 }
 
 TEST_F(RankRunAheadTest, WhatFailsWhileAStepIsOnItsWayEndsTheRankWithItsOwnCause) {
