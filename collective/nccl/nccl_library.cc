@@ -1,6 +1,6 @@
 #include "collective/nccl/nccl_library.h"
 
-#include <dlfcn.h>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -9,42 +9,35 @@ std::string VersionText(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-template <typename Function>
-Status Look(void* handle, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(handle, name));
-  if (*function == nullptr) return Unimplemented("it has no function {}", name);
-  return OkStatus();
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<NcclLibrary>> NcclLibrary::Load(const std::string& path) {
-  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return NotFound("NCCL cannot be loaded: {}", dlerror());
+  TROUPE_ASSIGN_OR_RETURN(auto opened, SharedLibrary::Open("NCCL", path));
   std::unique_ptr<NcclLibrary> library(new NcclLibrary);
-  if (Status status = library->LookUp(handle); !status.ok()) return Annotate(status, path);
+  TROUPE_RETURN_IF_ERROR(Annotate(library->LookUp(*opened), path));
+  SharedLibrary::Keep(std::move(opened));
   return library;
 }
 
-Status NcclLibrary::LookUp(void* handle) {
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGetVersion", &get_version_));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGetErrorString", &get_error_string_));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGetLastError", &get_last_error_));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGetUniqueId", &get_unique_id));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclCommInitRankConfig", &comm_init_rank_config));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclCommFinalize", &comm_finalize));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclCommDestroy", &comm_destroy));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclCommAbort", &comm_abort));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclCommGetAsyncError", &comm_get_async_error));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclAllReduce", &all_reduce));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclReduce", &reduce));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclReduceScatter", &reduce_scatter));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclAllGather", &all_gather));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclBroadcast", &broadcast));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclSend", &send));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclRecv", &receive));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGroupStart", &group_start));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "ncclGroupEnd", &group_end));
+Status NcclLibrary::LookUp(const SharedLibrary& library) {
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGetVersion", &get_version_));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGetErrorString", &get_error_string_));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGetLastError", &get_last_error_));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGetUniqueId", &get_unique_id));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclCommInitRankConfig", &comm_init_rank_config));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclCommFinalize", &comm_finalize));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclCommDestroy", &comm_destroy));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclCommAbort", &comm_abort));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclCommGetAsyncError", &comm_get_async_error));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclAllReduce", &all_reduce));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclReduce", &reduce));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclReduceScatter", &reduce_scatter));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclAllGather", &all_gather));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclBroadcast", &broadcast));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclSend", &send));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclRecv", &receive));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGroupStart", &group_start));
+  TROUPE_RETURN_IF_ERROR(library.Find("ncclGroupEnd", &group_end));
   TROUPE_RETURN_IF_ERROR(ToStatus(get_version_(&version_), nullptr));
   if (version_ < kNcclVersionMin) {
     return FailedPrecondition("it is NCCL {}, of which at least {} is needed", version_text(),

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/shared_library.h"
 #include "base/status.h"
 #include "collective/nccl/nccl_api.h"
 
@@ -48,7 +49,7 @@ class NcclLibrary {
 
  private:
   NcclLibrary() = default;
-  Status LookUp(void* handle);
+  Status LookUp(const SharedLibrary& library);
 
   nccl::GetVersion* get_version_ = nullptr;
   nccl::GetErrorString* get_error_string_ = nullptr;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "kernels/cuda/cublaslt_functions.h"
 #include "kernels/cuda/device_loss.h"
 #include "kernels/cuda/lt_matmul.h"
 #include "kernels/cuda/product_layout.h"
@@ -70,6 +71,7 @@ CublasLtLibrary::CublasLtLibrary(CudaDevice& device, FileSystem& files, CublasLt
 
 StatusOr<std::unique_ptr<CublasLtLibrary>> CublasLtLibrary::Make(CudaDevice& device, FileSystem& files,
                                                                  CublasLtOptions options) {
+  TROUPE_RETURN_IF_ERROR(LoadCublasLt());
   TROUPE_RETURN_IF_ERROR(device.Enter());
   std::unique_ptr<CublasLtLibrary> library(new CublasLtLibrary(device, files, std::move(options)));
   TROUPE_RETURN_IF_ERROR(FromLt(cublasLtCreate(&library->handle_), "cuBLASLt"));
@@ -78,11 +80,6 @@ StatusOr<std::unique_ptr<CublasLtLibrary>> CublasLtLibrary::Make(CudaDevice& dev
 
 CublasLtLibrary::~CublasLtLibrary() {
   if (handle_ != nullptr) cublasLtDestroy(handle_);
-}
-
-std::string CublasLtVersion() {
-  const size_t version = cublasLtGetVersion();
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
 }
 
 std::string CublasLtLibrary::description() const { return "cuBLASLt " + CublasLtVersion(); }

@@ -28,12 +28,10 @@ struct CublasLtOptions {
   std::string choices_folder;                   // of what was found best; empty: not kept
 };
 
-// "13.1.0".
-std::string CublasLtVersion();
-
 class CublasLtLibrary : public ProductLibrary {
  public:
-  // `device` and `files` outlive this, and this its products. UNAVAILABLE where cuBLASLt cannot begin on the device.
+  // `device` and `files` outlive this, and this its products. UNAVAILABLE where cuBLASLt cannot begin on the
+  // device; else the errors of LoadCublasLt.
   static StatusOr<std::unique_ptr<CublasLtLibrary>> Make(CudaDevice& device, FileSystem& files,
                                                          CublasLtOptions options);
   ~CublasLtLibrary() override;

@@ -1,13 +1,13 @@
 #include "kernels/cuda/cudnn_library.h"
 
 #include <cudnn.h>
-#include <dlfcn.h>
 
 #include <atomic>
 #include <mutex>
 #include <utility>
 
 #include "base/check.h"
+#include "base/shared_library.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -36,36 +36,29 @@ const Functions& Loaded() {
   return *functions;
 }
 
-template <typename Function>
-Status Look(void* handle, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(handle, name));
-  if (*function == nullptr) return Unimplemented("it has no function {}", name);
-  return OkStatus();
-}
-
 std::string VersionText(int64_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-Status LookUp(void* handle, Functions* functions) {
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnGetVersion", &functions->get_version));
+Status LookUp(const SharedLibrary& library, Functions* functions) {
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetVersion", &functions->get_version));
   const auto version = static_cast<int64_t>(functions->get_version());
   if (version < kCudnnVersionMin || version / 10000 != kCudnnVersionMin / 10000) {
     return FailedPrecondition("it is cuDNN {}, of which {} or a later one of that major version is needed",
                               VersionText(version), VersionText(kCudnnVersionMin));
   }
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnGetErrorString", &functions->get_error_string));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnGetLastErrorString", &functions->get_last_error_string));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnCreate", &functions->create));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnDestroy", &functions->destroy));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnSetStream", &functions->set_stream));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnGetStream", &functions->get_stream));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnBackendCreateDescriptor", &functions->backend_create_descriptor));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnBackendDestroyDescriptor", &functions->backend_destroy_descriptor));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnBackendFinalize", &functions->backend_finalize));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnBackendSetAttribute", &functions->backend_set_attribute));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "cudnnBackendGetAttribute", &functions->backend_get_attribute));
-  return Look(handle, "cudnnBackendExecute", &functions->backend_execute);
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetErrorString", &functions->get_error_string));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetLastErrorString", &functions->get_last_error_string));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnCreate", &functions->create));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnDestroy", &functions->destroy));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnSetStream", &functions->set_stream));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnGetStream", &functions->get_stream));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendCreateDescriptor", &functions->backend_create_descriptor));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendDestroyDescriptor", &functions->backend_destroy_descriptor));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendFinalize", &functions->backend_finalize));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendSetAttribute", &functions->backend_set_attribute));
+  TROUPE_RETURN_IF_ERROR(library.Find("cudnnBackendGetAttribute", &functions->backend_get_attribute));
+  return library.Find("cudnnBackendExecute", &functions->backend_execute);
 }
 
 }  // namespace
@@ -75,13 +68,10 @@ Status LoadCudnn(const std::string& name) {
   static Functions functions;
   const std::lock_guard lock(mutex);
   if (loaded.load(std::memory_order_relaxed) != nullptr) return OkStatus();
-  void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return NotFound("cuDNN cannot be loaded: {}", dlerror());
+  TROUPE_ASSIGN_OR_RETURN(auto library, SharedLibrary::Open("cuDNN", name));
   Functions found;
-  if (Status status = LookUp(handle, &found); !status.ok()) {
-    dlclose(handle);
-    return Annotate(status, name);
-  }
+  TROUPE_RETURN_IF_ERROR(Annotate(LookUp(*library, &found), name));
+  SharedLibrary::Keep(std::move(library));
   functions = found;
   loaded.store(&functions, std::memory_order_release);
   return OkStatus();

@@ -1,7 +1,5 @@
 #include "worker/health/nvml.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -61,57 +59,44 @@ RecoveryAction RecoveryActionOf(unsigned value) {
   }
 }
 
-template <typename Function>
-Status Look(void* handle, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(handle, name));
-  if (*function == nullptr) return Unimplemented("it has no function {}", name);
-  return OkStatus();
-}
-
-Status LookUpAll(void* handle, auto& functions) {
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlInit_v2", &functions.init));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlShutdown", &functions.shutdown));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlErrorString", &functions.error_string));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlSystemGetDriverVersion", &functions.driver_version));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetHandleByUUID", &functions.by_uuid));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetHandleByPciBusId_v2", &functions.by_pci));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetUUID", &functions.uuid));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetName", &functions.name));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetTemperature", &functions.temperature));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetPowerUsage", &functions.power));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetTotalEccErrors", &functions.ecc_errors));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceGetFieldValues", &functions.field_values));
-  TROUPE_RETURN_IF_ERROR(
-      Look(handle, "nvmlDeviceGetSupportedEventTypes", &functions.event_types));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlEventSetCreate", &functions.event_set_create));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlDeviceRegisterEvents", &functions.register_events));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlEventSetWait_v2", &functions.event_set_wait));
-  TROUPE_RETURN_IF_ERROR(Look(handle, "nvmlEventSetFree", &functions.event_set_free));
+Status LookUpAll(const SharedLibrary& library, auto& functions) {
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlInit_v2", &functions.init));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlShutdown", &functions.shutdown));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlErrorString", &functions.error_string));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlSystemGetDriverVersion", &functions.driver_version));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetHandleByUUID", &functions.by_uuid));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetHandleByPciBusId_v2", &functions.by_pci));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetUUID", &functions.uuid));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetName", &functions.name));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetTemperature", &functions.temperature));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetPowerUsage", &functions.power));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetTotalEccErrors", &functions.ecc_errors));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetFieldValues", &functions.field_values));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceGetSupportedEventTypes", &functions.event_types));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetCreate", &functions.event_set_create));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceRegisterEvents", &functions.register_events));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetWait_v2", &functions.event_set_wait));
+  TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetFree", &functions.event_set_free));
   // Drivers before R535 know it by its former name alone.
-  if (Look(handle, "nvmlDeviceGetCurrentClocksEventReasons", &functions.clock_reasons).ok()) {
+  if (library.Find("nvmlDeviceGetCurrentClocksEventReasons", &functions.clock_reasons).ok()) {
     return OkStatus();
   }
-  return Look(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", &functions.clock_reasons);
+  return library.Find("nvmlDeviceGetCurrentClocksThrottleReasons", &functions.clock_reasons);
 }
 
 }  // namespace
 
-Nvml::Nvml(void* handle, std::unique_ptr<Functions> functions)
-    : handle_(handle), functions_(std::move(functions)) {}
+Nvml::Nvml(std::unique_ptr<SharedLibrary> library)
+    : library_(std::move(library)), functions_(std::make_unique<Functions>()) {}
 
 Nvml::~Nvml() {
   if (started_) functions_->shutdown();
-  dlclose(handle_);
 }
 
 StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
-  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* const why = dlerror();
-    return NotFound("NVML cannot be loaded: {}", why == nullptr ? library : why);
-  }
-  std::unique_ptr<Nvml> loaded(new Nvml(handle, std::make_unique<Functions>()));
-  TROUPE_RETURN_IF_ERROR(Annotate(LookUpAll(handle, *loaded->functions_), library));
+  TROUPE_ASSIGN_OR_RETURN(auto opened, SharedLibrary::Open("NVML", library));
+  std::unique_ptr<Nvml> loaded(new Nvml(std::move(opened)));
+  TROUPE_RETURN_IF_ERROR(Annotate(LookUpAll(*loaded->library_, *loaded->functions_), library));
   const nvml::Return started = loaded->functions_->init();
   if (started != nvml::kSuccess) {
     return Unavailable("{} does not start: {}", library, loaded->functions_->error_string(started));

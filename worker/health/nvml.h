@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/shared_library.h"
 #include "base/status.h"
 #include "worker/health/device_sample.h"
 #include "worker/health/nvml_api.h"
@@ -45,12 +46,12 @@ class Nvml {
  private:
   friend class NvmlEvents;
   struct Functions;
-  Nvml(void* handle, std::unique_ptr<Functions> functions);
+  explicit Nvml(std::unique_ptr<SharedLibrary> library);
   // OK, or `what` with NVML's words: NOT_FOUND, DATA_LOSS (lost, waits for a reset), UNIMPLEMENTED
   // (the device has no such thing), PERMISSION_DENIED, else UNAVAILABLE.
   Status Check(nvml::Return result, const std::string& what) const;
 
-  void* const handle_;
+  const std::unique_ptr<SharedLibrary> library_;
   const std::unique_ptr<Functions> functions_;
   bool started_ = false;
   std::string driver_version_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collective/nccl/nccl_network.h"
+#include "kernels/cuda/cublaslt_functions.h"
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
@@ -81,6 +82,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
 }
 
 StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
+  TROUPE_RETURN_IF_ERROR(kernels::cuda::LoadCublasLt());
   std::vector<v1::Device> devices;
   for (int i = 0; i < count; ++i) {
     TROUPE_ASSIGN_OR_RETURN(const kernels::cuda::CudaDeviceFacts facts,
