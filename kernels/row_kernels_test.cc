@@ -23,7 +23,8 @@ TEST_P(KernelTest, EmbeddingTakesRowsAndZerosForIdsOfOtherRanks) {
 
 TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
   std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
-  shapes.emplace_back(2500, 8);  // more rows than a block of any device has threads
+  shapes.emplace_back(2500, 8);   // more rows than a block of any device has threads
+  shapes.emplace_back(66000, 1);  // and more than 64 such blocks have
   for (const auto& [rows, hidden] : shapes) {
     const TestOp op{OpKind::kEmbeddingGrad,
                     model::VocabAttributes{5},
@@ -36,8 +37,17 @@ TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
   }
 }
 
+// Of norms: rows that some devices hold in registers whole, rows too wide for that, more rows than blocks.
+std::vector<std::pair<int64_t, int64_t>> ShapesOfNorms() {
+  std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
+  for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608), std::pair(2, 8256), std::pair(4500, 16)}) {
+    shapes.emplace_back(shape);
+  }
+  return shapes;
+}
+
 TEST_P(KernelTest, RmsNormMatches) {
-  for (const auto& [rows, hidden] : kShapes) {
+  for (const auto& [rows, hidden] : ShapesOfNorms()) {
     ExpectEqual({OpKind::kRmsNorm,
                  model::NormAttributes{1e-5},
                  {Compute({rows, hidden}), Floats({hidden})},
@@ -53,7 +63,7 @@ TEST_P(KernelTest, RmsNormMatches) {
 }
 
 TEST_P(KernelTest, RmsNormGradMatchesWithAndWithoutResidual) {
-  for (const auto& [rows, hidden] : kShapes) {
+  for (const auto& [rows, hidden] : ShapesOfNorms()) {
     TestValue rstd = Floats({rows});
     for (double& value : rstd.numbers)
       value = 0.1 + 0.05 * std::abs(value);  // no cancellation at H = 1

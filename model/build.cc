@@ -141,7 +141,7 @@ class StageBuilder {
     BuildHead(
         builder_, model_,
         {x, builder_.Unsharded(table), norm, targets, weights, program.loss_totals,
-         options_.z_loss_coef});
+         options_.z_loss_coef, options_.head_rows});
   }
 
   // The value of a channel that the present chunk reads, in the schema's form; made when it is first

@@ -52,6 +52,7 @@ struct BuildOptions {
   // Of the linear layers of blocks; needs compute_dtype bfloat16.
   Float8Recipe float8 = Float8Recipe::kNone;
   double z_loss_coef = 0;  // of the head's logits (LossAttributes)
+  int64_t head_rows = 1024;  // of which logits are there at once, at least, where there are as many
   uint64_t seed = 0;       // of dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
   // Elements of a bucket of gradients that are reduced at once; at least one parameter each.

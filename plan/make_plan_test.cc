@@ -231,6 +231,22 @@ TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
   EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
 }
 
+TEST(MakePlanTest, AGpuHasAGibibyteOfTheHeadsLogitsAtOnce) {
+  const auto head_rows = [](const char* devices, const char* model, const char* dtype, int tensor) {
+    const v1::JobSpec spec = JobWith({std::string("model.preset=") + model, std::string("training.compute_dtype=") + dtype,
+                                      fmt::format("parallelism.tensor_parallel_degree={}", tensor),
+                                      std::string("devices=") + devices});
+    const auto plan = MakeUnplacedPlan(spec);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return MakeStageBuildOptions(spec, *plan, 0)->head_rows;
+  };
+  EXPECT_EQ(head_rows("cpu", "llama-124m", "bfloat16", 1), 1024);
+  EXPECT_EQ(head_rows("cuda", "llama-124m", "bfloat16", 1), 8192);
+  EXPECT_EQ(head_rows("cuda", "llama-124m", "float32", 1), 4096);
+  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 1), 4096);
+  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 4), 16384);
+}
+
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {
   const auto plan = PlanWith({});
   ASSERT_TRUE(plan.ok()) << plan.status();

@@ -1,6 +1,8 @@
 #include "plan/stage_inputs.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
 
 #include "model/program/builder.h"
@@ -26,6 +28,18 @@ model::Float8Recipe MakeFloat8Recipe(const std::string& name) {
     if (name == model::Name(recipe)) return recipe;
   }
   return kNone;
+}
+
+// Each chunk of the head's rows reads and writes the whole gradient of the table, which costs a GPU as much time as the
+// product does with a thousand rows or two: there a chunk is a power of two of rows whose logits take at most a GiB, and
+// half of it at least. On processors 1,024 rows suffice.
+int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType compute_dtype) {
+  constexpr uint64_t kLogitsBytes = uint64_t{1} << 30;
+  constexpr int64_t kLeast = 1024;
+  if (spec.devices() != "cuda") return kLeast;
+  const int64_t vocabulary = std::max<int64_t>(1, (spec.model().vocab_size() + tensor_ranks - 1) / tensor_ranks);
+  const auto row_bytes = static_cast<uint64_t>(vocabulary * model::SizeOf(compute_dtype));
+  return std::max(kLeast, static_cast<int64_t>(std::bit_floor(kLogitsBytes / row_bytes)));
 }
 
 }  // namespace
@@ -109,6 +123,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.document_mask = spec.data().document_mask();
   options.compute_dtype =
       training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  options.head_rows = HeadRows(spec, mesh.degrees()[model::Axis::kTensor], options.compute_dtype);
   options.halts = plan.control_lag_steps() > 0 && training.on_nonfinite() != "skip_step";
   options.float8 = MakeFloat8Recipe(training.float8().recipe());
   options.z_loss_coef = training.z_loss_coef();

@@ -11,7 +11,6 @@
 
 namespace troupe::kernels::cuda {
 
-inline constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
 
 template <typename Args>
 struct AttentionLaunch {

@@ -1,5 +1,7 @@
-// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: one block lists the
-// rows of every id in that order, then a block for each id adds them up.
+// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: the rows of every
+// id are listed in that order, then a block for each id adds them up. The list is a counting sort: rows are cut into parts,
+// one block each, which count their rows of every id; from sums over earlier parts and lower ids each part knows where its
+// rows go.
 #include "kernels/cuda/block_scan.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
@@ -9,7 +11,12 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kListThreads = 1024;
-constexpr int kAhead = 8;  // rows whose loads are under way at once
+constexpr int64_t kPartsMax = 64;  // of the rows: each part has a count of every id
+constexpr int kAhead = 8;  // rows, or counts, whose loads are under way at once
+
+int64_t PartsOf(int64_t rows) {
+  return std::clamp<int64_t>((rows + kListThreads - 1) / kListThreads, 1, kPartsMax);
+}
 
 template <typename T, int N>
 TROUPE_KERNEL void EmbeddingKernel(EmbeddingArgs args) {
@@ -25,31 +32,73 @@ TROUPE_KERNEL void EmbeddingKernel(EmbeddingArgs args) {
   }
 }
 
-// The rows of id v are order[ends[v-1] .. ends[v]).
+// The rows of id v are order[starts[v] .. starts[v+1]).
 struct ListedEmbeddingGradArgs {
   EmbeddingGradArgs args;
-  int32_t* ends;   // i[V]
-  int32_t* order;  // i[R]
+  int32_t* starts;  // i[V+1]
+  int32_t* order;   // i[R]
+  int32_t* counts;  // i[parts,V]
+  int64_t parts;
 };
 
-TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
+// The rows of a part, and what id each is of: -1 for none of this slice.
+struct RowPart {
+  int64_t begin, end;
+};
+TROUPE_DEVICE RowPart PartOf(const ListedEmbeddingGradArgs& listed, int64_t part) {
+  const int64_t rows = (listed.args.rows + listed.parts - 1) / listed.parts, begin = part * rows;
+  return {begin, begin + rows < listed.args.rows ? begin + rows : listed.args.rows};
+}
+TROUPE_DEVICE int64_t IdOf(const EmbeddingGradArgs& args, int64_t row) {
+  const int64_t id = args.tokens[row] - args.vocab_offset;
+  return id >= 0 && id < args.vocabulary ? id : -1;
+}
+
+TROUPE_KERNEL void CountRowsKernel(ListedEmbeddingGradArgs listed) {
+  const EmbeddingGradArgs& args = listed.args;
+  const RowPart part = PartOf(listed, BlockIndex().x);
+  int32_t* const counts = listed.counts + BlockIndex().x * args.vocabulary;
+  for (int64_t v = ThreadIndex(); v < args.vocabulary; v += kListThreads) counts[v] = 0;
+  SyncBlock();
+  for (int64_t row = part.begin + ThreadIndex(); row < part.end; row += kListThreads) {
+    if (const int64_t id = IdOf(args, row); id >= 0) AtomicAdd(counts + id, 1);
+  }
+}
+
+// A thread an id: in the place of each part's count the sum of those before it, and the sum of all in `starts`.
+TROUPE_KERNEL void SumPartsKernel(ListedEmbeddingGradArgs listed) {
+  const int64_t id = int64_t{BlockIndex().x} * BlockThreads() + ThreadIndex(), vocabulary = listed.args.vocabulary;
+  if (id > vocabulary) return;
+  int32_t sum = 0;
+  for (int64_t first = 0; first < listed.parts && id < vocabulary; first += kAhead) {
+    int32_t counts[kAhead];
+    TROUPE_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      counts[k] = first + k < listed.parts ? listed.counts[(first + k) * vocabulary + id] : 0;
+    }
+    TROUPE_UNROLL
+    for (int k = 0; k < kAhead; ++k) {
+      if (first + k < listed.parts) listed.counts[(first + k) * vocabulary + id] = sum;
+      sum += counts[k];
+    }
+  }
+  listed.starts[id] = sum;
+}
+
+TROUPE_KERNEL void FindStartsKernel(ListedEmbeddingGradArgs listed) {
+  TROUPE_SHARED int32_t shared[kListThreads];
+  ExclusiveScan<kListThreads>(listed.starts, listed.args.vocabulary + 1, shared);
+}
+
+TROUPE_KERNEL void PlaceRowsKernel(ListedEmbeddingGradArgs listed) {
   TROUPE_SHARED int32_t shared[kListThreads];
   const EmbeddingGradArgs& args = listed.args;
   const int own = static_cast<int>(ThreadIndex());
-  const auto id_of = [&args](int64_t row) -> int64_t {
-    const int64_t id = row < args.rows ? args.tokens[row] - args.vocab_offset : -1;
-    return id < args.vocabulary ? id : -1;
-  };
-  for (int64_t v = own; v < args.vocabulary; v += kListThreads) listed.ends[v] = 0;
-  SyncBlock();
-  for (int64_t row = own; row < args.rows; row += kListThreads) {
-    if (const int64_t id = id_of(row); id >= 0) AtomicAdd(listed.ends + id, 1);
-  }
-  SyncBlock();
-  ExclusiveScan<kListThreads>(listed.ends, args.vocabulary, shared);
+  const RowPart part = PartOf(listed, BlockIndex().x);
+  int32_t* const counts = listed.counts + BlockIndex().x * args.vocabulary;  // of rows that have their places
   // A tile of rows after the other: each goes behind those of its id in earlier tiles and earlier in its own.
-  for (int64_t first = 0; first < args.rows; first += kListThreads) {
-    const int64_t id = id_of(first + own);
+  for (int64_t first = part.begin; first < part.end; first += kListThreads) {
+    const int64_t row = first + own, id = row < part.end ? IdOf(args, row) : -1;
     shared[own] = static_cast<int32_t>(id);
     SyncBlock();
     int32_t before = 0;
@@ -59,11 +108,11 @@ TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
       if (i < own) ++before;
       if (i > own) last = false;
     }
-    const int32_t place = id >= 0 ? listed.ends[id] + before : 0;
+    if (id >= 0) before += counts[id];
     SyncBlock();
     if (id >= 0) {
-      listed.order[place] = static_cast<int32_t>(first + own);
-      if (last) listed.ends[id] = place + 1;
+      listed.order[listed.starts[id] + before] = static_cast<int32_t>(row);
+      if (last) counts[id] = before + 1;
     }
     SyncBlock();
   }
@@ -73,7 +122,7 @@ template <typename T, int N>
 TROUPE_KERNEL void EmbeddingGradKernel(ListedEmbeddingGradArgs listed) {
   const EmbeddingGradArgs& args = listed.args;
   const int64_t id = BlockIndex().x;
-  const int32_t begin = id == 0 ? 0 : listed.ends[id - 1], end = listed.ends[id];
+  const int32_t begin = listed.starts[id], end = listed.starts[id + 1];
   if (begin == end && args.accumulate) return;
   float* const gradient = args.gradient + id * args.hidden;
   for (int64_t h = int64_t{ThreadIndex()} * N; h < args.hidden; h += int64_t{BlockThreads()} * N) {
@@ -119,8 +168,9 @@ KernelLaunch EmbeddingGradOf(const ListedEmbeddingGradArgs& listed) {
 }
 
 ListedEmbeddingGradArgs Listed(const EmbeddingGradArgs& args, void* scratch) {
-  auto* const ends = static_cast<int32_t*>(scratch);
-  return {args, ends, ends + args.vocabulary};
+  auto* const starts = static_cast<int32_t*>(scratch);
+  int32_t* const order = starts + args.vocabulary + 1;
+  return {args, starts, order, order + args.rows, PartsOf(args.rows)};
 }
 
 }  // namespace
@@ -130,12 +180,16 @@ KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16) {
 }
 
 int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary) {
-  return (rows + vocabulary) * static_cast<int64_t>(sizeof(int32_t));
+  return (vocabulary + 1 + rows + PartsOf(rows) * vocabulary) * static_cast<int64_t>(sizeof(int32_t));
 }
 
-KernelLaunch ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
-  return MakeLaunch("list_embedding_rows", &ListRowsKernel, {.threads = kListThreads},
-                    Listed(args, scratch));
+std::array<KernelLaunch, 4> ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
+  const ListedEmbeddingGradArgs listed = Listed(args, scratch);
+  const LaunchShape of_parts = {.blocks_x = static_cast<unsigned>(listed.parts), .threads = kListThreads};
+  return {MakeLaunch("count_embedding_rows", &CountRowsKernel, of_parts, listed),
+          MakeLaunch("sum_embedding_parts", &SumPartsKernel, ThreadsFor(args.vocabulary + 1), listed),
+          MakeLaunch("find_embedding_starts", &FindStartsKernel, {.threads = kListThreads}, listed),
+          MakeLaunch("place_embedding_rows", &PlaceRowsKernel, of_parts, listed)};
 }
 
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16) {

@@ -35,7 +35,8 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       EmbeddingGradArgs args = arguments.EmbeddingGrad();
       args.accumulate = accumulate;
       void* const scratch = TakeBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
-      return launch_all(std::array{ListEmbeddingRows(args, scratch), EmbeddingGrad(args, scratch, bfloat16)});
+      TROUPE_RETURN_IF_ERROR(launch_all(ListEmbeddingRows(args, scratch)));
+      return launch(EmbeddingGrad(args, scratch, bfloat16));
     }
     case OpKind::kRmsNorm:
     case OpKind::kAddRmsNorm:
@@ -43,7 +44,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kRmsNormGrad: {
       RmsNormGradArgs args = arguments.RmsNormGrad();
       args.accumulate = accumulate;
-      args.partial = Take<float>(RmsNormGradBlocks(args.rows) * args.hidden);
+      args.partial = Take<float>(RmsNormGradBlocks(args.rows, args.hidden) * args.hidden);
       return launch_all(std::array{RmsNormGrad(args, bfloat16), RmsNormGradFinish(args)});
     }
     case OpKind::kAdd:

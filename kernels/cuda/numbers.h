@@ -47,6 +47,26 @@ TROUPE_DEVICE float Exp2(float x) {
   return exp2f(x);
 }
 
+inline constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
+
+// e^x and 1 / x, likewise.
+template <typename T>
+TROUPE_DEVICE float Exp(float x) {
+  if constexpr (sizeof(T) == 2) return Exp2<T>(x * kLog2E);
+  return expf(x);
+}
+template <typename T>
+TROUPE_DEVICE float Reciprocal(float x) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 2) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+#endif
+  return 1.0f / x;
+}
+
 // N neighbours, one access of memory. N > 1 REQUIRES: the address is a multiple of their size.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Pack {

@@ -43,6 +43,17 @@ TROUPE_DEVICE uint8_t CodeOf(Float8Format format, float value, float inverse_sca
   return Quantized(format, value, inverse_scale);
 }
 
+// Of two neighbours, the first in the lower byte.
+TROUPE_DEVICE uint16_t CodesOf(Float8Format format, float first, float second, float inverse_scale) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if (IsFiniteNumber(first) && IsFiniteNumber(second)) {
+    return __nv_cvt_float2_to_fp8x2({first * inverse_scale, second * inverse_scale}, __NV_SATFINITE,
+                                    format == Float8Format::kE4M3 ? __NV_E4M3 : __NV_E5M2);
+  }
+#endif
+  return static_cast<uint16_t>(CodeOf(format, first, inverse_scale) | CodeOf(format, second, inverse_scale) << 8);
+}
+
 // Of all threads of the block, on each. `shared`: f[33], as of BlockSum.
 TROUPE_DEVICE float BlockLargest(float value, float* shared) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = LargerMagnitude(value, ShuffleXor(value, lanes));
@@ -86,21 +97,19 @@ TROUPE_KERNEL_OF(kThreads, 4) void QuantizeAmaxKernel(QuantizeLaunchArgs args) {
   if (ThreadIndex() == 0) args.quantize.partial[BlockIndex().x] = amax;
 }
 
-// Sixteen codes of neighbours, `code(i)` the i-th, of which the first `count` are there.
-template <typename Code>
-TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const Code& code) {
-  struct alignas(16) Sixteen {
-    uint8_t codes[16];
-  };
+// Codes of sixteen neighbours, `value(i)` the i-th, of which the first `count` are there.
+template <typename Value>
+TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, Float8Format format, float inverse_scale,
+                              const Value& value) {
   if (packs && count >= 16) {
-    Sixteen sixteen;
+    Pack<uint16_t, 8> pairs;
     TROUPE_UNROLL
-    for (int i = 0; i < 16; ++i) sixteen.codes[i] = code(i);
-    *reinterpret_cast<Sixteen*>(to) = sixteen;
+    for (int i = 0; i < 8; ++i) pairs.values[i] = CodesOf(format, value(2 * i), value(2 * i + 1), inverse_scale);
+    pairs.Store(reinterpret_cast<uint16_t*>(to));
     return;
   }
   TROUPE_NO_UNROLL
-  for (int i = 0; i < 16 && i < count; ++i) to[i] = code(i);
+  for (int i = 0; i < 16 && i < count; ++i) to[i] = CodeOf(format, value(i), inverse_scale);
 }
 
 TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
@@ -116,6 +125,8 @@ TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
   const int thread = static_cast<int>(ThreadIndex());
   const BFloat16* x = static_cast<const BFloat16*>(q.x) + first_row * q.columns + first_column;
 
+  const bool of_blocks = q.block_rows > 0, folds = q.amax != nullptr;
+  float own = 0;  // of what this thread loads; of blocks, of a row or a column of the tile
   for (int i = thread; i < kTile * kTile / 8; i += kThreads) {
     const int row = i / (kTile / 8), column = i % (kTile / 8) * 8;
     BFloat16* const to = tile + row * kStride + column;
@@ -123,17 +134,22 @@ TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
     if (args.x_packs && row < rows && column < columns) {
       const auto pack = Pack<BFloat16, 8>::Load(from);
       TROUPE_UNROLL
-      for (int k = 0; k < 8; ++k) to[k] = pack.values[k];
+      for (int k = 0; k < 8; ++k) {
+        to[k] = pack.values[k];
+        own = LargerMagnitude(own, pack[k]);
+      }
     } else {
       TROUPE_NO_UNROLL
-      for (int k = 0; k < 8; ++k) to[k] = row < rows && column + k < columns ? from[k] : BFloat16{};
+      for (int k = 0; k < 8; ++k) {
+        to[k] = row < rows && column + k < columns ? from[k] : BFloat16{};
+        own = LargerMagnitude(own, Widen(to[k]));
+      }
     }
   }
   SyncBlock();
 
-  const bool of_blocks = q.block_rows > 0, folds = q.amax != nullptr;
-  float own = 0;  // of a row, or of a column of the tile
-  if (of_blocks || folds) {
+  if (of_blocks) {
+    own = 0;
     const BFloat16* const line = thread < kTile ? tile + thread * kStride : tile + (thread - kTile);
     const int step = thread < kTile ? 1 : kStride;
     TROUPE_NO_UNROLL
@@ -172,11 +188,11 @@ TROUPE_KERNEL_OF(kThreads, 2) void QuantizeKernel(QuantizeLaunchArgs args) {
     const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
     if (q.rows_form != nullptr && line < rows && along < columns) {
       StoreCodes(q.rows_form + (first_row + line) * q.columns + first_column + along, columns - along, args.rows_pack,
-                 [&](int k) { return CodeOf(format, Widen(tile[line * kStride + along + k]), amax[line]); });
+                 format, amax[line], [&](int k) { return Widen(tile[line * kStride + along + k]); });
     }
     if (q.columns_form != nullptr && line < columns && along < rows) {
       StoreCodes(q.columns_form + (first_column + line) * q.rows + first_row + along, rows - along, args.columns_pack,
-                 [&](int k) { return CodeOf(format, Widen(tile[(along + k) * kStride + line]), amax[kTile + line]); });
+                 format, amax[kTile + line], [&](int k) { return Widen(tile[(along + k) * kStride + line]); });
     }
   }
 }

@@ -1,6 +1,7 @@
 // RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: a block a row forward; in
 // the gradient a fixed number of blocks goes over the rows, each with its sums of dw, which a second kernel adds up in
-// order.
+// order. Bound by memory: where a block's threads can hold a row, each one pack of it, every element is read once, and the
+// gradient reads a row while it computes the one before.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -8,9 +9,43 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Of the gradient: two for each of 132 multiprocessors.
-constexpr int64_t kRmsNormGradBlocks = 264;
-constexpr int kFinishRows = 8;  // warps of a block of the second kernel, each with every eighth partial sum
+constexpr int kHeldThreads = 1024, kHeldGradThreads = 512;  // at most, of a block that holds a row
+constexpr int kFinishRows = 32;  // warps of a block of the second kernel, each with one in so many partial sums
+
+// Of the gradient: for each of 132 multiprocessors as many as have 1,024 threads of eight elements.
+constexpr int64_t GradBlocks(int64_t rows, int64_t hidden) {
+  const int64_t blocks = 132 * (hidden > 4096 ? 2 : hidden < 512 ? 16 : 8192 / hidden);
+  return rows < blocks ? rows : blocks;
+}
+
+// Of a row that the threads of its block hold.
+template <typename T, int N>
+TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
+  TROUPE_SHARED float shared[kWarp + 1];
+  const int64_t row = BlockIndex().x, hidden = args.hidden, h = int64_t{ThreadIndex()} * N;
+  const int64_t at = row * hidden + h;
+  const bool holds = h < hidden;
+  Pack<T, N> x{};
+  Pack<float, N> w{};
+  float squares = 0;
+  if (holds) {
+    x = Pack<T, N>::Load(static_cast<const T*>(args.a) + at);
+    w = Pack<float, N>::Load(args.w + h);
+    if (args.b != nullptr) {
+      const auto b = Pack<T, N>::Load(static_cast<const T*>(args.b) + at);
+      for (int k = 0; k < N; ++k) x.Set(k, x[k] + b[k]);  // the norm is of what is stored
+      x.Store(static_cast<T*>(args.sum) + at);
+    }
+    for (int k = 0; k < N; ++k) squares += x[k] * x[k];
+  }
+  const float mean = BlockSum(squares, shared) / static_cast<float>(hidden);
+  const float rstd = 1.0f / sqrtf(mean + args.eps);
+  if (ThreadIndex() == 0) args.rstd[row] = rstd;
+  if (!holds) return;
+  Pack<T, N> y;
+  for (int k = 0; k < N; ++k) y.Set(k, x[k] * rstd * w[k]);
+  y.Store(static_cast<T*>(args.y) + at);
+}
 
 template <typename T, int N>
 TROUPE_KERNEL void RmsNormKernel(RmsNormArgs args) {
@@ -101,11 +136,58 @@ TROUPE_KERNEL void RmsNormGradKernel(RmsNormGradArgs args) {
   }
 }
 
-// A lane a column; the eight warps' sums are added in their order.
+// The same, of rows that the threads of a block hold.
+template <typename T, int N>
+TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradHeldKernel(RmsNormGradArgs args) {
+  TROUPE_SHARED float shared[2][kWarp + 1];  // by turns, as above
+  struct Row {
+    Pack<T, N> dy{}, x{}, dres{};
+    float rstd = 0;
+  };
+  const int64_t hidden = args.hidden, h = int64_t{ThreadIndex()} * N;
+  const bool holds = h < hidden;
+  const auto load = [&](int64_t row) {
+    Row loaded;
+    if (row >= args.rows) return loaded;
+    loaded.rstd = args.rstd[row];
+    if (!holds) return loaded;
+    const int64_t at = row * hidden + h;
+    loaded.dy = Pack<T, N>::Load(static_cast<const T*>(args.dy) + at);
+    loaded.x = Pack<T, N>::Load(static_cast<const T*>(args.x) + at);
+    if (args.dres != nullptr) loaded.dres = Pack<T, N>::Load(static_cast<const T*>(args.dres) + at);
+    return loaded;
+  };
+  Pack<float, N> w{}, dw{};
+  if (holds) w = Pack<float, N>::Load(args.w + h);
+  int turn = 0;
+  Row next = load(BlockIndex().x);
+  TROUPE_NO_UNROLL
+  for (int64_t row = BlockIndex().x; row < args.rows; row += Blocks().x) {
+    const Row own = next;
+    next = load(row + Blocks().x);
+    float dot = 0;
+    for (int k = 0; k < N; ++k) {
+      const float product = own.dy[k] * own.x[k];
+      dot += product * w[k];
+      dw.values[k] += product * own.rstd;
+    }
+    const float shift = own.rstd * own.rstd * BlockSum(dot, shared[turn]) / static_cast<float>(hidden);
+    turn ^= 1;
+    if (!holds) continue;
+    Pack<T, N> dx;
+    for (int k = 0; k < N; ++k) {
+      dx.Set(k, own.rstd * (own.dy[k] * w[k] - own.x[k] * shift) + own.dres[k]);
+    }
+    dx.Store(static_cast<T*>(args.dx) + row * hidden + h);
+  }
+  if (holds) dw.Store(args.partial + BlockIndex().x * hidden + h);
+}
+
+// A lane a column; the warps' sums are added in their order.
 TROUPE_KERNEL void RmsNormGradFinishKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float sums[kFinishRows][kWarp];
   const int64_t h = int64_t{BlockIndex().x} * kWarp + Lane();
-  const int64_t blocks = args.rows < kRmsNormGradBlocks ? args.rows : kRmsNormGradBlocks;
+  const int64_t blocks = GradBlocks(args.rows, args.hidden);
   float sum = 0;
   if (h < args.hidden) {
     for (int64_t b = Warp(); b < blocks; b += kFinishRows) sum += args.partial[b * args.hidden + h];
@@ -121,28 +203,32 @@ TROUPE_KERNEL void RmsNormGradFinishKernel(RmsNormGradArgs args) {
 template <typename T>
 KernelLaunch RmsNormOf(const RmsNormArgs& args) {
   constexpr int kMany = kPack<T>;
-  return Packs(args.hidden, sizeof(T), {args.a, args.b, args.w, args.sum, args.y})
-             ? MakeLaunch("rms_norm", &RmsNormKernel<T, kMany>,
-                          BlocksFor(args.rows, args.hidden / kMany), args)
-             : MakeLaunch("rms_norm", &RmsNormKernel<T, 1>, BlocksFor(args.rows, args.hidden),
-                          args);
+  if (!Packs(args.hidden, sizeof(T), {args.a, args.b, args.w, args.sum, args.y})) {
+    return MakeLaunch("rms_norm", &RmsNormKernel<T, 1>, BlocksFor(args.rows, args.hidden), args);
+  }
+  const int64_t packs = args.hidden / kMany;
+  return packs <= kHeldThreads
+             ? MakeLaunch("rms_norm", &RmsNormHeldKernel<T, kMany>, BlocksFor(args.rows, packs, kHeldThreads), args)
+             : MakeLaunch("rms_norm", &RmsNormKernel<T, kMany>, BlocksFor(args.rows, packs), args);
 }
 
 template <typename T>
 KernelLaunch RmsNormGradOf(const RmsNormGradArgs& args) {
   constexpr int kMany = kPack<T>;
-  const bool packs =
-      Packs(args.hidden, sizeof(T), {args.dy, args.x, args.w, args.dres, args.dx});
-  LaunchShape shape =
-      BlocksFor(RmsNormGradBlocks(args.rows), packs ? args.hidden / kMany : args.hidden);
+  const bool packed = Packs(args.hidden, sizeof(T), {args.dy, args.x, args.w, args.dres, args.dx, args.partial});
+  const int64_t packs = packed ? args.hidden / kMany : args.hidden;
+  LaunchShape shape = BlocksFor(GradBlocks(args.rows, args.hidden), packs, kHeldGradThreads);
+  if (packed && packs <= kHeldGradThreads) {
+    return MakeLaunch("rms_norm_grad", &RmsNormGradHeldKernel<T, kMany>, shape, args);
+  }
   shape.shared_bytes = static_cast<size_t>(args.hidden) * sizeof(float);
-  return packs ? MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, kMany>, shape, args)
-               : MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, 1>, shape, args);
+  return packed ? MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, kMany>, shape, args)
+                : MakeLaunch("rms_norm_grad", &RmsNormGradKernel<T, 1>, shape, args);
 }
 
 }  // namespace
 
-int64_t RmsNormGradBlocks(int64_t rows) { return std::min(rows, kRmsNormGradBlocks); }
+int64_t RmsNormGradBlocks(int64_t rows, int64_t hidden) { return GradBlocks(rows, hidden); }
 
 KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16) {
   return bfloat16 ? RmsNormOf<BFloat16>(args) : RmsNormOf<float>(args);

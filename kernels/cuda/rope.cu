@@ -1,5 +1,5 @@
 // Rotary position embeddings: pair (i, i + D/2) of every query and key head turns by position · frequency(i). A block a
-// row, a thread a pair; values are copied where y is not x.
+// row, sixteen bytes of pairs a thread where heads allow it; values are copied where y is not x.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -19,42 +19,62 @@ TROUPE_DEVICE void SinCos(double angle, float* sine, float* cosine) {
   *cosine = static_cast<float>(c);
 }
 
-template <typename T>
+// N pairs beside each other at a time, whose cosines and sines lie beside each other in the table too.
+template <typename T, int N>
 TROUPE_KERNEL void RopeKernel(RopeArgs args) {
   const int64_t row = BlockIndex().x, half = args.head_dim / 2;
   const int64_t stride = (args.rotated_heads + args.copied_heads) * args.head_dim;
   const T* x = static_cast<const T*>(args.x) + row * stride;
   T* y = static_cast<T*>(args.y) + row * stride;
   const int64_t position = args.positions[row];
-  const bool in_table = position >= 0 && position < args.table_rows;
   const float sign = args.inverse ? -1.0f : 1.0f;
-  for (int64_t pair = ThreadIndex(); pair < args.rotated_heads * half; pair += BlockThreads()) {
-    const int64_t i = pair % half, at = pair / half * args.head_dim + i;
-    float cosine, sine;
-    if (in_table) {
-      cosine = args.table[position * args.head_dim + i];
-      sine = args.table[position * args.head_dim + half + i];
-    } else {
-      SinCos(static_cast<double>(position) * args.frequencies[i], &sine, &cosine);
+  // Pairs of a row, and so their places, are few: a division of 32 bits is much quicker than one of 64.
+  const auto pairs = static_cast<unsigned>(args.rotated_heads * half), of_head = static_cast<unsigned>(half);
+  if (position >= 0 && position < args.table_rows) {
+    const float* const cosines = args.table + position * args.head_dim;
+    for (unsigned pair = ThreadIndex() * N; pair < pairs; pair += BlockThreads() * N) {
+      const unsigned i = pair % of_head, at = pair / of_head * 2 * of_head + i;
+      const auto first = Pack<T, N>::Load(x + at), second = Pack<T, N>::Load(x + at + half);
+      const auto cosine = Pack<float, N>::Load(cosines + i), sine = Pack<float, N>::Load(cosines + half + i);
+      Pack<T, N> turned_first, turned_second;
+      for (int k = 0; k < N; ++k) {
+        const float signed_sine = sine[k] * sign;
+        turned_first.Set(k, first[k] * cosine[k] - second[k] * signed_sine);
+        turned_second.Set(k, second[k] * cosine[k] + first[k] * signed_sine);
+      }
+      turned_first.Store(y + at);
+      turned_second.Store(y + at + half);
     }
-    sine *= sign;
-    const float first = Widen(x[at]), second = Widen(x[at + half]);
-    y[at] = Narrow<T>(first * cosine - second * sine);
-    y[at + half] = Narrow<T>(second * cosine + first * sine);
+  } else {
+    for (unsigned pair = ThreadIndex(); pair < pairs; pair += BlockThreads()) {
+      const unsigned i = pair % of_head, at = pair / of_head * 2 * of_head + i;
+      float cosine, sine;
+      SinCos(static_cast<double>(position) * args.frequencies[i], &sine, &cosine);
+      sine *= sign;
+      const float first = Widen(x[at]), second = Widen(x[at + half]);
+      y[at] = Narrow<T>(first * cosine - second * sine);
+      y[at + half] = Narrow<T>(second * cosine + first * sine);
+    }
   }
   if (x == y) return;
-  for (int64_t at = args.rotated_heads * args.head_dim + ThreadIndex(); at < stride;
-       at += BlockThreads()) {
-    y[at] = x[at];
+  for (int64_t at = 2 * int64_t{pairs} + int64_t{ThreadIndex()} * N; at < stride; at += int64_t{BlockThreads()} * N) {
+    Pack<T, N>::Load(x + at).Store(y + at);
   }
+}
+
+template <typename T>
+KernelLaunch RopeOf(const RopeArgs& args) {
+  constexpr int kMany = kPack<T>;
+  const int64_t half = args.head_dim / 2, pairs = args.rotated_heads * half;
+  return Packs(half, sizeof(T), {args.x, args.y, args.table})
+             ? MakeLaunch("rope", &RopeKernel<T, kMany>, BlocksFor(args.rows, pairs / kMany), args)
+             : MakeLaunch("rope", &RopeKernel<T, 1>, BlocksFor(args.rows, pairs), args);
 }
 
 }  // namespace
 
 KernelLaunch Rope(const RopeArgs& args, bool bfloat16) {
-  const LaunchShape shape = BlocksFor(args.rows, args.rotated_heads * args.head_dim / 2);
-  return bfloat16 ? MakeLaunch("rope", &RopeKernel<BFloat16>, shape, args)
-                  : MakeLaunch("rope", &RopeKernel<float>, shape, args);
+  return bfloat16 ? RopeOf<BFloat16>(args) : RopeOf<float>(args);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -13,15 +13,17 @@ struct Stats {
   float sum = 0;
 };
 
+template <typename T>
 TROUPE_DEVICE Stats Merge(Stats a, Stats b) {
   const float max = fmaxf(a.max, b.max);
   if (max == -INFINITY) return {max, 0.0f};  // of no logits, or of none above -inf
-  return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
+  return {max, a.sum * Exp<T>(a.max - max) + b.sum * Exp<T>(b.max - max)};
 }
 
+template <typename T>
 TROUPE_DEVICE Stats MergeWarp(Stats stats) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
-    stats = Merge(stats, {ShuffleXor(stats.max, lanes), ShuffleXor(stats.sum, lanes)});
+    stats = Merge<T>(stats, {ShuffleXor(stats.max, lanes), ShuffleXor(stats.sum, lanes)});
   }
   return stats;
 }
@@ -37,15 +39,15 @@ TROUPE_KERNEL void SoftmaxStatsKernel(SoftmaxStatsArgs args) {
     const auto l = Pack<T, N>::Load(logits + v);
     Stats some{l[0], 0.0f};
     for (int k = 1; k < N; ++k) some.max = fmaxf(some.max, l[k]);
-    for (int k = 0; k < N; ++k) some.sum += expf(l[k] - some.max);
-    own = Merge(own, some);
+    for (int k = 0; k < N; ++k) some.sum += Exp<T>(l[k] - some.max);
+    own = Merge<T>(own, some);
   }
-  own = MergeWarp(own);
+  own = MergeWarp<T>(own);
   if (Lane() == 0) shared[Warp()] = own;
   SyncBlock();
   if (Warp() != 0) return;
   const int warps = static_cast<int>(BlockThreads()) / kWarp;
-  const Stats all = MergeWarp(Lane() < warps ? shared[Lane()] : Stats{});
+  const Stats all = MergeWarp<T>(Lane() < warps ? shared[Lane()] : Stats{});
   if (Lane() != 0) return;
   args.max[row] = all.max;
   args.sums[row] = all.sum;
@@ -67,7 +69,7 @@ TROUPE_KERNEL void SoftmaxStatsGradKernel(SoftmaxStatsGradArgs args) {
     const auto l = Pack<T, N>::Load(logits + v);
     Pack<T, N> d;
     for (int k = 0; k < N; ++k) {
-      d.Set(k, factor * expf(l[k] - max) + (v + k == target ? at_target : 0.0f));
+      d.Set(k, factor * Exp<T>(l[k] - max) + (v + k == target ? at_target : 0.0f));
     }
     d.Store(gradient + v);
   }

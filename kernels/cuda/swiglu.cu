@@ -1,5 +1,5 @@
-// y = silu(gate)·up and its gradient; a row of gu is gate[F] | up[F]. Blocks go over the rows that are computed: all, or
-// as many as the counts sum to, which only the device knows.
+// y = silu(gate)·up and its gradient; a row of gu is gate[F] | up[F]. A block has a row where all are computed; else blocks
+// go over as many as the counts sum to, which only the device knows.
 #include "kernels/cuda/counted_rows.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
@@ -8,14 +8,17 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int64_t kBlocksMax = 132 * 8;
+constexpr int64_t kCountedBlocksMax = 132 * 8;
 
 template <typename Args>
 TROUPE_DEVICE int64_t RowsOf(const Args& args) {
   return args.counts == nullptr ? args.rows : RowsOfCounts(args.counts, 0, args.num_counts);
 }
 
-TROUPE_DEVICE float Sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+template <typename T>
+TROUPE_DEVICE float Sigmoid(float x) {
+  return Reciprocal<T>(1.0f + Exp<T>(-x));
+}
 
 template <typename T, int N>
 TROUPE_KERNEL void SwiGluKernel(SwiGluArgs args) {
@@ -27,7 +30,7 @@ TROUPE_KERNEL void SwiGluKernel(SwiGluArgs args) {
       const auto g = Pack<T, N>::Load(gate + f);
       const auto up = Pack<T, N>::Load(gate + ffn + f);
       Pack<T, N> out;
-      for (int k = 0; k < N; ++k) out.Set(k, g[k] * Sigmoid(g[k]) * up[k]);
+      for (int k = 0; k < N; ++k) out.Set(k, g[k] * Sigmoid<T>(g[k]) * up[k]);
       out.Store(y + f);
     }
   }
@@ -46,7 +49,7 @@ TROUPE_KERNEL void SwiGluGradKernel(SwiGluGradArgs args) {
       const auto up = Pack<T, N>::Load(gate + ffn + f);
       Pack<T, N> dgate, dup;
       for (int k = 0; k < N; ++k) {
-        const float sigmoid = Sigmoid(g[k]);
+        const float sigmoid = Sigmoid<T>(g[k]);
         dgate.Set(k, d[k] * up[k] * sigmoid * (1.0f + g[k] * (1.0f - sigmoid)));
         dup.Set(k, d[k] * g[k] * sigmoid);
       }
@@ -56,8 +59,9 @@ TROUPE_KERNEL void SwiGluGradKernel(SwiGluGradArgs args) {
   }
 }
 
-LaunchShape ShapeOf(int64_t rows, int64_t pieces) {
-  return BlocksFor(std::min(rows, kBlocksMax), pieces, 256);
+template <typename Args>
+LaunchShape ShapeOf(const Args& args, int64_t pieces) {
+  return BlocksFor(args.counts == nullptr ? args.rows : std::min(args.rows, kCountedBlocksMax), pieces, 256);
 }
 
 template <typename T>
@@ -65,8 +69,8 @@ KernelLaunch SwiGluOf(const SwiGluArgs& args) {
   constexpr int kMany = kPack<T>;
   return Packs(args.ffn, sizeof(T), {args.gu, args.y})
              ? MakeLaunch("swiglu", &SwiGluKernel<T, kMany>,
-                          ShapeOf(args.rows, args.ffn / kMany), args)
-             : MakeLaunch("swiglu", &SwiGluKernel<T, 1>, ShapeOf(args.rows, args.ffn), args);
+                          ShapeOf(args, args.ffn / kMany), args)
+             : MakeLaunch("swiglu", &SwiGluKernel<T, 1>, ShapeOf(args, args.ffn), args);
 }
 
 template <typename T>
@@ -74,8 +78,8 @@ KernelLaunch SwiGluGradOf(const SwiGluGradArgs& args) {
   constexpr int kMany = kPack<T>;
   return Packs(args.ffn, sizeof(T), {args.dy, args.gu, args.dgu})
              ? MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, kMany>,
-                          ShapeOf(args.rows, args.ffn / kMany), args)
-             : MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, 1>, ShapeOf(args.rows, args.ffn),
+                          ShapeOf(args, args.ffn / kMany), args)
+             : MakeLaunch("swiglu_grad", &SwiGluGradKernel<T, 1>, ShapeOf(args, args.ffn),
                           args);
 }
 

@@ -6,7 +6,9 @@
 
 namespace troupe::model {
 
-int NumHeadChunks(int64_t rows) { return static_cast<int>(std::max<int64_t>(1, rows / kHeadRows)); }
+int NumHeadChunks(int64_t rows, int64_t chunk_rows) {
+  return static_cast<int>(std::max<int64_t>(1, rows / chunk_rows));
+}
 
 void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInputs& inputs) {
   const VocabAttributes vocab = VocabularySlice(builder, config);
@@ -15,7 +17,7 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
   const ValueId copied = builder.CopyRows(normed, "head.copied");
   if (!builder.status().ok()) return;
   const int64_t rows = builder.program().value(copied).dims[0].local;
-  const int chunks = NumHeadChunks(rows);
+  const int chunks = NumHeadChunks(rows, inputs.chunk_rows);
   for (int c = 0; c < chunks; ++c) {
     const Range range = BalancedRange(rows, chunks, c);
     const std::string name = chunks == 1 ? "head." : fmt::format("head.rows{}.", c);

@@ -16,10 +16,8 @@
 
 namespace troupe::model {
 
-// Chunks have at least this many rows: smaller ones read the table and rewrite its gradient too
-// often.
-inline constexpr int64_t kHeadRows = 1024;
-int NumHeadChunks(int64_t rows);
+// Chunks have at least `chunk_rows` rows: smaller ones read the table and rewrite its gradient too often.
+int NumHeadChunks(int64_t rows, int64_t chunk_rows);
 
 struct HeadInputs {
   ValueId x;        // c[R,H]
@@ -29,6 +27,7 @@ struct HeadInputs {
   ValueId weights;  // f[R]
   ValueId totals;   // d[2] +=
   double z_loss_coef = 0;
+  int64_t chunk_rows = 1024;  // at least, of each chunk
 };
 void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInputs& inputs);
 

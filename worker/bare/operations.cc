@@ -64,7 +64,7 @@ StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
-       {fmt::format("model.preset={}", options.preset), std::string("model.pattern=AD"),
+       {fmt::format("model.preset={}", options.preset), std::string("model.pattern=AD"), std::string("devices=cuda"),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.batch),
         fmt::format("training.sequence_length={}", options.sequence),
