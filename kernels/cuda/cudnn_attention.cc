@@ -43,8 +43,8 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   }
   Status Enqueue(const Args& args, void* workspace, Stream stream) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
+    const OutsideOfCapture outside;  // its kernels come onto the device, and its own streams are made, when first used
     TROUPE_RETURN_IF_ERROR(FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
-    const OutsideOfCapture outside;  // its kernels come onto the device when first used
     for (int64_t first = 0; first < shape_.samples; first += samples_per_call_) {
       TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, SamplesFrom(first, shape_, args), workspace));
     }
