@@ -12,7 +12,7 @@ using model::DType;
 using model::OpKind;
 using model::QuantizeAttributes;
 
-const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {{1, 1}, {3, 16}, {65, 129}, {200, 288}};
+const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {{1, 1}, {3, 16}, {65, 129}, {200, 288}, {144, 272}};
 
 TEST_P(Float8KernelTest, QuantizedValuesAreTheReferencesBits) {
   for (const auto& [rows, columns] : kFloat8Shapes) {

@@ -40,4 +40,15 @@ AttentionGradArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape,
   return args;
 }
 
+AttentionGradArgs HeadsFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args) {
+  const int64_t queries = first * (shape.query_heads / shape.key_value_heads);
+  const int64_t head_bytes = shape.head_dim * (shape.bfloat16 ? 2 : 4);
+  for (const void** const address : {&args.q, &args.o, &args.output_gradient}) Advance(address, queries * head_bytes);
+  Advance(&args.dq, queries * head_bytes);
+  for (const void** const address : {&args.k, &args.v}) Advance(address, first * head_bytes);
+  for (void** const address : {&args.dk, &args.dv}) Advance(address, first * head_bytes);
+  args.lse += queries * shape.tokens;
+  return args;
+}
+
 }  // namespace troupe::kernels::cuda

@@ -32,6 +32,8 @@ std::string ShapeText(const LibraryAttentionShape& shape);
 // The operands of sample `first` and of those behind it; lse is f[R,Q] or, of a gradient, by heads.
 AttentionArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionArgs args);
 AttentionGradArgs SamplesFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args);
+// The operands of the first sample's heads of keys and values from `first` on, with their queries'; lse is by heads.
+AttentionGradArgs HeadsFrom(int64_t first, const LibraryAttentionShape& shape, AttentionGradArgs args);
 
 // Prepared for one shape; gives the same bits in every run; used by one thread at a time.
 template <typename Args>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kernels/cuda/device_loss.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -57,6 +58,11 @@ StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> ChosenAttention::Choose(
     if (seconds.status().code() == StatusCode::kResourceExhausted) {
       LogWarning("cuda", "attention is not timed, {}: {}", key, Message(seconds.status()));
       return prepared;
+    }
+    if (seconds.status().code() == StatusCode::kInternal && DeviceLossOf(seconds.status()).empty()) {
+      LogWarning("cuda", "our own kernels make attention, {}: {} did not run: {}", key, prepared->implementation(),
+                 ToString(seconds.status()));
+      return nullptr;
     }
     TROUPE_RETURN_IF_ERROR(seconds.status());
     choice = seconds->library < seconds->own ? kLibrary : kOwn;

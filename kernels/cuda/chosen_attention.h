@@ -3,8 +3,9 @@
 //
 //   forward bfloat16 samples=64 tokens=1024 queries=12 keys=12 width=64: library
 //
-// Without timing, or where memory does not suffice for it, the library makes all that it can, and nothing is kept. What was
-// chosen of several is in the log.
+// Without timing, or where memory does not suffice for it, the library makes all that it can, and nothing is kept. Where the
+// library refuses to run what it prepared, our own kernels make it, and nothing is kept. What was chosen of several is in
+// the log.
 #ifndef TROUPE_KERNELS_CUDA_CHOSEN_ATTENTION_H_
 #define TROUPE_KERNELS_CUDA_CHOSEN_ATTENTION_H_
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/temporary_directory.h"
+#include "kernels/cuda/device_loss.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -106,8 +107,17 @@ TEST_F(ChosenAttentionTest, OfWhatTheLibraryDoesNotHaveIsNotTimed) {
   EXPECT_FALSE(IsKept());
 }
 
+TEST_F(ChosenAttentionTest, IsOurOwnWhereTheLibraryDoesNotRunWhatItPrepared) {
+  timing_.forward = Internal("cuDNN: CUDNN_STATUS_EXECUTION_FAILED");
+  ChosenAttention chosen = Make(&timing_);
+  const auto prepared = chosen.Prepare(kShape);
+  ASSERT_TRUE(prepared.ok()) << ToString(prepared.status());
+  EXPECT_EQ(*prepared, nullptr);
+  EXPECT_FALSE(IsKept());
+}
+
 TEST_F(ChosenAttentionTest, AnErrorOfTheDeviceIsNoChoice) {
-  timing_.forward = Internal("an illegal address");
+  timing_.forward = WithDeviceLoss(Internal("an illegal address"), "cudaErrorIllegalAddress");
   ChosenAttention chosen = Make(&timing_);
   EXPECT_EQ(chosen.Prepare(kShape).status().code(), StatusCode::kInternal);
   EXPECT_FALSE(IsKept());

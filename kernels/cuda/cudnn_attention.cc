@@ -27,10 +27,10 @@ Status FromCudnn(cudnnStatus_t status, std::string_view what) {
 template <typename Args>
 class CudnnCall : public LibraryAttentionOf<Args> {
  public:
-  // `graph`: of `samples_per_call` samples, which divide those of `shape`.
-  CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape, int64_t samples_per_call,
+  // `graph`: of what `call` has of `shape`.
+  CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape, const GradientCall& call,
             std::unique_ptr<CudnnAttentionGraph> graph)
-      : device_(device), handle_(handle), shape_(shape), samples_per_call_(samples_per_call), graph_(std::move(graph)) {}
+      : device_(device), handle_(handle), shape_(shape), call_(call), graph_(std::move(graph)) {}
   ~CudnnCall() override {
     if (!device_.CanFree()) static_cast<void>(graph_.release());  // it would wait for the device
   }
@@ -38,24 +38,37 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   int64_t workspace_bytes() const override { return graph_->workspace_bytes(); }
   std::string implementation() const override {
     std::string text = fmt::format("cuDNN {} {}", CudnnVersionText(), graph_->plan());
-    if (samples_per_call_ < shape_.samples) text += fmt::format(", {} samples a call", samples_per_call_);
+    if (call_.key_value_heads < shape_.key_value_heads) {
+      text += fmt::format(", {} heads of keys a call", call_.key_value_heads);
+    } else if (call_.samples < shape_.samples) {
+      text += fmt::format(", {} samples a call", call_.samples);
+    }
     return text;
   }
   Status Enqueue(const Args& args, void* workspace, Stream stream) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
+    const OutsideOfCapture outside;  // its kernels come onto the device, and its own streams are made, when first used
     TROUPE_RETURN_IF_ERROR(FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
-    const OutsideOfCapture outside;  // its kernels come onto the device when first used
-    for (int64_t first = 0; first < shape_.samples; first += samples_per_call_) {
-      TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, SamplesFrom(first, shape_, args), workspace));
+    for (int64_t first = 0; first < shape_.samples; first += call_.samples) {
+      TROUPE_RETURN_IF_ERROR(EnqueueHeads(SamplesFrom(first, shape_, args), workspace));
     }
     return OkStatus();
   }
 
  private:
+  // Of as many samples as a call has.
+  Status EnqueueHeads(const AttentionArgs& args, void* workspace) { return graph_->Enqueue(handle_, args, workspace); }
+  Status EnqueueHeads(const AttentionGradArgs& args, void* workspace) {
+    for (int64_t first = 0; first < shape_.key_value_heads; first += call_.key_value_heads) {
+      TROUPE_RETURN_IF_ERROR(graph_->Enqueue(handle_, HeadsFrom(first, shape_, args), workspace));
+    }
+    return OkStatus();
+  }
+
   CudaDevice& device_;
   const cudnnHandle_t handle_;
   const LibraryAttentionShape shape_;
-  const int64_t samples_per_call_;
+  const GradientCall call_;
   std::unique_ptr<CudnnAttentionGraph> graph_;
 };
 
@@ -80,22 +93,22 @@ class CudnnAttentionLibrary : public AttentionLibrary {
   }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
-    return PrepareCall<AttentionArgs>("forward", shape, shape.samples, &CudnnAttentionGraph::MakeForward);
+    return PrepareCall<AttentionArgs>("forward", shape, {shape.samples, shape.key_value_heads},
+                                      [&] { return CudnnAttentionGraph::MakeForward(shape, target_); });
   }
   StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override {
-    return PrepareCall<AttentionGradArgs>("gradient", shape, GradientSamplesPerCall(shape, options_.workspace_limit),
-                                          &CudnnAttentionGraph::MakeGradient);
+    const GradientCall call = GradientCallOf(shape, options_.workspace_limit);
+    return PrepareCall<AttentionGradArgs>("gradient", shape, call,
+                                          [&] { return CudnnAttentionGraph::MakeGradient(shape, call, target_); });
   }
 
  private:
   template <typename Args, typename MakeGraph>
   StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> PrepareCall(const char* pass, const LibraryAttentionShape& shape,
-                                                                  int64_t samples_per_call, const MakeGraph& make) {
+                                                                  const GradientCall& call, const MakeGraph& make) {
     if (!shape.bfloat16 || shape.rows() == 0) return nullptr;  // float32 is not to be computed in TF32
     TROUPE_RETURN_IF_ERROR(device_.Enter());
-    LibraryAttentionShape of_call = shape;
-    of_call.samples = samples_per_call;
-    StatusOr<std::unique_ptr<CudnnAttentionGraph>> graph = make(of_call, target_);
+    StatusOr<std::unique_ptr<CudnnAttentionGraph>> graph = make();
     if (graph.ok() && (*graph)->workspace_bytes() > options_.workspace_limit) {
       graph = Unimplemented("it needs {} bytes of working memory, more than {}", (*graph)->workspace_bytes(),
                             options_.workspace_limit);
@@ -105,7 +118,7 @@ class CudnnAttentionLibrary : public AttentionLibrary {
       return nullptr;
     }
     TROUPE_RETURN_IF_ERROR(graph.status());
-    return std::make_unique<CudnnCall<Args>>(device_, target_.handle, shape, samples_per_call, std::move(*graph));
+    return std::make_unique<CudnnCall<Args>>(device_, target_.handle, shape, call, std::move(*graph));
   }
 
   CudaDevice& device_;

@@ -1,7 +1,8 @@
 // Attention by cuDNN: bfloat16, forward and gradient, wherever cuDNN 9.16 or later has a plan of the shape on the device.
 //
-// The gradient is made some samples at a time, as many as working memory allows: cuDNN's deterministic algorithm keeps the
-// gradients of all their scores, 2·Q·T² bytes a sample. Where one sample needs too much there is none.
+// The gradient is made some samples at a time, or some heads of one, as many as working memory allows: cuDNN's deterministic
+// algorithm keeps the gradients of all their scores, 2·Q·T² bytes a sample. Where one head of keys with its queries needs too
+// much there is none.
 #ifndef TROUPE_KERNELS_CUDA_CUDNN_ATTENTION_H_
 #define TROUPE_KERNELS_CUDA_CUDNN_ATTENTION_H_
 

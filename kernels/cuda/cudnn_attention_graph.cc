@@ -43,22 +43,25 @@ struct Layout {
   std::vector<int64_t> extents, strides;
 };
 
-Layout RowsOfQkv(const LibraryAttentionShape& shape, int64_t heads) {
-  return {{shape.samples, heads, shape.tokens, shape.head_dim},
+// Of `samples` and `heads` of the shape, in its rows.
+Layout RowsOfQkv(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
+  return {{samples, heads, shape.tokens, shape.head_dim},
           {shape.tokens * shape.qkv_width(), shape.head_dim, shape.qkv_width(), 1}};
 }
 
-Layout RowsOfOutput(const LibraryAttentionShape& shape) {
+Layout RowsOfOutput(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
   const int64_t width = shape.query_heads * shape.head_dim;
-  return {{shape.samples, shape.query_heads, shape.tokens, shape.head_dim},
-          {shape.tokens * width, shape.head_dim, width, 1}};
+  return {{samples, heads, shape.tokens, shape.head_dim}, {shape.tokens * width, shape.head_dim, width, 1}};
 }
 
-Layout LseOf(const LibraryAttentionShape& shape, bool by_heads) {
-  const std::vector<int64_t> extents = {shape.samples, shape.query_heads, shape.tokens, 1};
-  const int64_t of_sample = shape.query_heads * shape.tokens;
-  if (by_heads) return {extents, {of_sample, shape.tokens, 1, 1}};
-  return {extents, {of_sample, 1, shape.query_heads, 1}};
+Layout LseByRows(const LibraryAttentionShape& shape) {
+  return {{shape.samples, shape.query_heads, shape.tokens, 1},
+          {shape.query_heads * shape.tokens, 1, shape.query_heads, 1}};
+}
+
+// Which lie one after the other: heads of one sample, or all of several.
+Layout LseByHeads(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
+  return {{samples, heads, shape.tokens, 1}, {heads * shape.tokens, shape.tokens, 1, 1}};
 }
 
 void Describe(const Tensor& tensor, Name name, const Layout& layout, bool float32) {
@@ -94,18 +97,22 @@ Status FromFrontend(const frontend::error_object& error, StatusCode code) {
 
 }  // namespace
 
-int64_t GradientSamplesPerCall(const LibraryAttentionShape& shape, int64_t workspace_limit) {
+GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspace_limit) {
   const auto round_up = [](int64_t count, int64_t to) { return (count + to - 1) / to * to; };
   // Gradients of scores in bfloat16, do · o, and dk and dv of every query head where heads share keys.
   const bool grouped = shape.query_heads != shape.key_value_heads;
-  const int64_t of_sample =
-      shape.query_heads * (2 * round_up(shape.tokens, 64) * round_up(shape.tokens, 128) + 4 * shape.tokens +
-                           (grouped ? 4 * shape.tokens * shape.head_dim : 0));
+  const int64_t of_query_head = 2 * round_up(shape.tokens, 64) * round_up(shape.tokens, 128) + 4 * shape.tokens +
+                                (grouped ? 4 * shape.tokens * shape.head_dim : 0);
+  const int64_t of_head = std::max<int64_t>(shape.query_heads / shape.key_value_heads * of_query_head, 1);
   constexpr int64_t kMargin = 1 << 20;
-  int64_t samples = std::clamp<int64_t>((workspace_limit - kMargin) / std::max<int64_t>(of_sample, 1), 1,
-                                        std::max<int64_t>(shape.samples, 1));
-  while (shape.samples % samples != 0) --samples;
-  return samples;
+  // The largest divisor of `all` that is no more than `most`.
+  const auto part = [](int64_t all, int64_t most) {
+    int64_t count = std::clamp<int64_t>(most, 1, std::max<int64_t>(all, 1));
+    while (all % count != 0) --count;
+    return count;
+  };
+  const int64_t heads = (workspace_limit - kMargin) / of_head;
+  return {part(shape.samples, heads / shape.key_value_heads), part(shape.key_value_heads, heads)};
 }
 
 struct CudnnAttentionGraph::Graph {
@@ -152,29 +159,33 @@ CudnnAttentionGraph::~CudnnAttentionGraph() = default;
 StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeForward(const LibraryAttentionShape& shape,
                                                                                 const CudnnTarget& target) {
   auto made = std::make_unique<Graph>(shape, target);
-  const Layout keys = RowsOfQkv(shape, shape.key_value_heads);
+  const Layout queries = RowsOfQkv(shape, shape.samples, shape.query_heads);
+  const Layout keys = RowsOfQkv(shape, shape.samples, shape.key_value_heads);
   auto attributes = Causal<frontend::graph::SDPA_attributes>(shape);
   attributes.set_generate_stats(true);
-  const auto [o, lse] = made->graph.sdpa(Input(&made->graph, kQ, RowsOfQkv(shape, shape.query_heads)),
-                                         Input(&made->graph, kK, keys), Input(&made->graph, kV, keys), attributes);
-  Output(o, kO, RowsOfOutput(shape));
-  Output(lse, kLse, LseOf(shape, /*by_heads=*/false), /*float32=*/true);
+  const auto [o, lse] = made->graph.sdpa(Input(&made->graph, kQ, queries), Input(&made->graph, kK, keys),
+                                         Input(&made->graph, kV, keys), attributes);
+  Output(o, kO, RowsOfOutput(shape, shape.samples, shape.query_heads));
+  Output(lse, kLse, LseByRows(shape), /*float32=*/true);
   TROUPE_RETURN_IF_ERROR(made->Build(target));
   return std::unique_ptr<CudnnAttentionGraph>(new CudnnAttentionGraph(std::move(made)));
 }
 
 StatusOr<std::unique_ptr<CudnnAttentionGraph>> CudnnAttentionGraph::MakeGradient(const LibraryAttentionShape& shape,
+                                                                                 const GradientCall& call,
                                                                                  const CudnnTarget& target) {
   auto made = std::make_unique<Graph>(shape, target);
-  const Layout queries = RowsOfQkv(shape, shape.query_heads), keys = RowsOfQkv(shape, shape.key_value_heads);
-  const Layout output = RowsOfOutput(shape);
+  const int64_t query_heads = call.key_value_heads * (shape.query_heads / shape.key_value_heads);
+  const Layout queries = RowsOfQkv(shape, call.samples, query_heads);
+  const Layout keys = RowsOfQkv(shape, call.samples, call.key_value_heads);
+  const Layout output = RowsOfOutput(shape, call.samples, query_heads);
+  const Layout lse = LseByHeads(shape, call.samples, query_heads);
   auto attributes = Causal<frontend::graph::SDPA_backward_attributes>(shape);
   attributes.set_deterministic_algorithm(true);
   frontend::graph::Graph* const graph = &made->graph;
   const auto [dq, dk, dv] = graph->sdpa_backward(
       Input(graph, kQ, queries), Input(graph, kK, keys), Input(graph, kV, keys), Input(graph, kO, output),
-      Input(graph, kOutputGradient, output), Input(graph, kLse, LseOf(shape, /*by_heads=*/true), /*float32=*/true),
-      attributes);
+      Input(graph, kOutputGradient, output), Input(graph, kLse, lse, /*float32=*/true), attributes);
   Output(dq, kDq, queries);
   Output(dk, kDk, keys);
   Output(dv, kDv, keys);

@@ -29,17 +29,23 @@ struct CudnnTarget {
   std::string device_properties;
 };
 
-// As many samples of `shape` as a gradient may have for its working memory to stay within the limit; a divisor of all, at
-// least 1. Pure.
-int64_t GradientSamplesPerCall(const LibraryAttentionShape& shape, int64_t workspace_limit);
+// What one call of a gradient makes of its shape: so many samples, or of one sample so many heads of keys and values with
+// those of their queries. Divisors of all that there are.
+struct GradientCall {
+  int64_t samples = 1, key_value_heads = 1;
+  bool operator==(const GradientCall&) const = default;
+};
+// As much of `shape` as the limit of working memory allows, at least one head of one sample. Pure.
+GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspace_limit);
 
 class CudnnAttentionGraph {
  public:
   // UNIMPLEMENTED with cuDNN's reason where it has no plan of it. REQUIRES: LoadCudnn succeeded.
   static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeForward(const LibraryAttentionShape& shape,
                                                                     const CudnnTarget& target);
+  // Of what `call` has of `shape`, in whose rows it lies.
   static StatusOr<std::unique_ptr<CudnnAttentionGraph>> MakeGradient(const LibraryAttentionShape& shape,
-                                                                     const CudnnTarget& target);
+                                                                     const GradientCall& call, const CudnnTarget& target);
   ~CudnnAttentionGraph();
   CudnnAttentionGraph(const CudnnAttentionGraph&) = delete;
   CudnnAttentionGraph& operator=(const CudnnAttentionGraph&) = delete;

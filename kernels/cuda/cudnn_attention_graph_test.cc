@@ -56,6 +56,8 @@ const std::vector<LibraryAttentionShape> kShapes = {
     {true, 2, 65, 2, 2, 256},
 };
 
+GradientCall Whole(const LibraryAttentionShape& shape) { return {shape.samples, shape.key_value_heads}; }
+
 TEST_F(CudnnAttentionGraphTest, HasAPlanOfTheForwardForAnH100) {
   for (const LibraryAttentionShape& shape : kShapes) {
     const auto graph = CudnnAttentionGraph::MakeForward(shape, target_);
@@ -68,7 +70,7 @@ TEST_F(CudnnAttentionGraphTest, HasAPlanOfTheForwardForAnH100) {
 // Which keeps the gradients of all scores, in bfloat16: were it another algorithm, its working memory would not grow with T².
 TEST_F(CudnnAttentionGraphTest, HasADeterministicPlanOfTheGradientForAnH100) {
   for (const LibraryAttentionShape& shape : kShapes) {
-    const auto graph = CudnnAttentionGraph::MakeGradient(shape, target_);
+    const auto graph = CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_);
     ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
     EXPECT_THAT((*graph)->plan(), testing::StartsWith("eng"));
     EXPECT_GE((*graph)->workspace_bytes(), 2 * shape.samples * shape.query_heads * shape.tokens * shape.tokens)
@@ -76,18 +78,23 @@ TEST_F(CudnnAttentionGraphTest, HasADeterministicPlanOfTheGradientForAnH100) {
   }
 }
 
-TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesAtATime) {
+TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesOrHeadsAtATime) {
   const int64_t limit = int64_t{320} << 20;
-  EXPECT_EQ(GradientSamplesPerCall({true, 64, 1024, 12, 12, 64}, limit), 8);
-  EXPECT_EQ(GradientSamplesPerCall({true, 7, 1024, 12, 12, 64}, limit), 7);
-  EXPECT_EQ(GradientSamplesPerCall({true, 5, 4096, 32, 8, 128}, limit), 1);  // beyond it
-  EXPECT_EQ(GradientSamplesPerCall({true, 0, 4096, 32, 8, 128}, limit), 1);
-  for (const LibraryAttentionShape& all : std::vector<LibraryAttentionShape>{
-           {true, 64, 1024, 12, 12, 64}, {true, 8, 2048, 32, 8, 128}, {true, 60, 513, 8, 2, 64}}) {
-    LibraryAttentionShape shape = all;
-    shape.samples = GradientSamplesPerCall(all, limit);
-    EXPECT_EQ(all.samples % shape.samples, 0) << ShapeText(all);
-    const auto graph = CudnnAttentionGraph::MakeGradient(shape, target_);
+  EXPECT_EQ(GradientCallOf({true, 64, 1024, 12, 12, 64}, limit), (GradientCall{8, 12}));
+  EXPECT_EQ(GradientCallOf({true, 7, 1024, 12, 12, 64}, limit), (GradientCall{7, 12}));
+  EXPECT_EQ(GradientCallOf({true, 5, 4096, 32, 8, 128}, limit), (GradientCall{1, 2}));
+  EXPECT_EQ(GradientCallOf({true, 5, 4096, 12, 12, 64}, limit), (GradientCall{1, 6}));
+  EXPECT_EQ(GradientCallOf({true, 5, 8192, 32, 8, 128}, limit), (GradientCall{1, 1}));  // beyond it
+  EXPECT_EQ(GradientCallOf({true, 0, 1024, 12, 12, 64}, limit), (GradientCall{1, 12}));
+  for (const LibraryAttentionShape& shape : std::vector<LibraryAttentionShape>{{true, 64, 1024, 12, 12, 64},
+                                                                               {true, 8, 2048, 32, 8, 128},
+                                                                               {true, 60, 513, 8, 2, 64},
+                                                                               {true, 2, 4096, 32, 8, 128},
+                                                                               {true, 1, 8192, 16, 8, 64}}) {
+    const GradientCall call = GradientCallOf(shape, limit);
+    EXPECT_EQ(shape.samples % call.samples, 0) << ShapeText(shape);
+    EXPECT_EQ(shape.key_value_heads % call.key_value_heads, 0) << ShapeText(shape);
+    const auto graph = CudnnAttentionGraph::MakeGradient(shape, call, target_);
     ASSERT_TRUE(graph.ok()) << ShapeText(shape) << ": " << ToString(graph.status());
     EXPECT_LE((*graph)->workspace_bytes(), limit) << ShapeText(shape);
   }
@@ -97,12 +104,13 @@ TEST_F(CudnnAttentionGraphTest, SaysWhyThereIsNone) {
   for (const LibraryAttentionShape& shape :
        std::vector<LibraryAttentionShape>{{true, 2, 9, 2, 1, 300}, {true, 2, 3, 2, 1, 5}}) {
     for (const Status& status : {CudnnAttentionGraph::MakeForward(shape, target_).status(),
-                                 CudnnAttentionGraph::MakeGradient(shape, target_).status()}) {
+                                 CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_).status()}) {
       EXPECT_EQ(status.code(), StatusCode::kUnimplemented) << ShapeText(shape);
       EXPECT_THAT(ToString(status), testing::HasSubstr("cuDNN: ")) << ShapeText(shape);
     }
   }
-  EXPECT_EQ(CudnnAttentionGraph::MakeGradient({true, 1, 1, 1, 1, 64}, target_).status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(CudnnAttentionGraph::MakeGradient({true, 1, 1, 1, 1, 64}, {1, 1}, target_).status().code(),
+            StatusCode::kUnimplemented);
 }
 
 }  // namespace

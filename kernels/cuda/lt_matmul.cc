@@ -21,6 +21,11 @@ StatusCode CodeOf(cublasStatus_t status) {
   }
 }
 
+// Whether a search says that the library, or the device, does not make such a product.
+bool HasNone(cublasStatus_t searched) {
+  return searched == CUBLAS_STATUS_NOT_SUPPORTED || searched == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
 bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kOperandAlignment == 0;
 }
@@ -124,7 +129,7 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
   const cublasStatus_t searched =
       cublasLtMatmulAlgoGetHeuristic(handle_, descriptor_.get(), a_.get(), b_.get(), d_.get(), d_.get(), handle,
                                      count, results.data(), &found);
-  if (searched == CUBLAS_STATUS_NOT_SUPPORTED) return std::vector<LtAlgorithm>();
+  if (HasNone(searched)) return std::vector<LtAlgorithm>();
   TROUPE_RETURN_IF_ERROR(FromLt(searched, "search for a product"));
   std::vector<LtAlgorithm> algorithms;
   for (int i = 0; i < found; ++i) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -121,15 +122,24 @@ void Compute(const LibraryAttentionShape& shape, const AttentionArgs& args) {
   ForEachHead(shape, [&](const HeadOfSample& of) { Forward(of, args); });
 }
 
+// REQUIRES: one sample.
 void Compute(const LibraryAttentionShape& shape, const AttentionGradArgs& args) {
   const auto elements = static_cast<size_t>(shape.rows() * shape.qkv_width());
   std::vector<double> dk(elements), dv(elements);
-  ForEachHead(shape, [&](const HeadOfSample& of) { Gradient(of, args, dk.data(), dv.data()); });
-  for (int64_t row = 0; row < shape.rows(); ++row) {
-    for (int64_t d = 0; d < shape.key_value_heads * shape.head_dim; ++d) {
-      const int64_t at = row * shape.qkv_width() + d;
-      Set(args.dk, at, shape.bfloat16, dk[static_cast<size_t>(at)]);
-      Set(args.dv, at, shape.bfloat16, dv[static_cast<size_t>(at)]);
+  // One head of keys after the other, as a library does that has working memory for no more.
+  for (int64_t group = 0; group < shape.key_value_heads; ++group) {
+    const AttentionGradArgs of_group = HeadsFrom(group, shape, args);
+    std::ranges::fill(dk, 0.0);
+    std::ranges::fill(dv, 0.0);
+    for (int64_t head = 0; head < shape.query_heads / shape.key_value_heads; ++head) {
+      Gradient(HeadOfSample{shape, 0, head}, of_group, dk.data(), dv.data());
+    }
+    for (int64_t row = 0; row < shape.rows(); ++row) {
+      for (int64_t d = 0; d < shape.head_dim; ++d) {
+        const int64_t at = row * shape.qkv_width() + d;
+        Set(of_group.dk, at, shape.bfloat16, dk[static_cast<size_t>(at)]);
+        Set(of_group.dv, at, shape.bfloat16, dv[static_cast<size_t>(at)]);
+      }
     }
   }
 }
