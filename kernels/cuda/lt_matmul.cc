@@ -83,8 +83,9 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
   TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
   TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
   if (float8) {
-    // Partial sums of tensor cores have fewer digits than float32: they are added up outside of them.
-    const int8_t fast = 0;
+    // Partial sums of tensor cores have fewer digits than float32: those of gradients, and of blocks, whose scales differ, are
+    // added up outside of them. Forward ones stay there, as in Transformer Engine: that is quicker, and they end as bfloat16.
+    const int8_t fast = shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
     TROUPE_RETURN_IF_ERROR(FromLt(
         cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast), "product"));
     if (shape.float8 == Float8Scaling::kBlocks) {
