@@ -1,7 +1,7 @@
 """PyTorch's side of the step benchmark: a Llama-style decoder as a PyTorch user would write it for speed.
 
-Each line on stdin asks for one training step (forward, backward, clip, fused AdamW); the answer is its seconds.
-Variants: float32, autocast (bf16), weights (bf16 weights); each eager or compiled.
+Each line on stdin asks for training steps (forward, backward, clip, fused AdamW), one unless --steps says more; the answer
+is the seconds of one. Variants: float32, autocast (bf16), weights (bf16 weights); each eager or compiled.
 """
 
 import argparse
@@ -12,8 +12,13 @@ import time
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
+            "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
 
 SHAPES = {"llama-124m": dict(hidden=768, layers=12, heads=12, kv_heads=12, ffn=2048, vocab=50304),
+          "llama-1b": dict(hidden=2048, layers=16, heads=32, kv_heads=8, ffn=8192, vocab=128256),
           "tiny": dict(hidden=256, layers=4, heads=8, kv_heads=4, ffn=704, vocab=259)}
 
 
@@ -56,8 +61,8 @@ class Llama(nn.Module):
 
     def forward(self, tokens, targets):
         t = tokens.shape[1]
-        inverse = 10000.0 ** (-torch.arange(0, self.dim, 2, dtype=torch.float32) / self.dim)
-        angles = torch.outer(torch.arange(t, dtype=torch.float32), inverse)
+        inverse = 10000.0 ** (-torch.arange(0, self.dim, 2, dtype=torch.float32, device=tokens.device) / self.dim)
+        angles = torch.outer(torch.arange(t, dtype=torch.float32, device=tokens.device), inverse)
         x = self.embed(tokens)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         for block in self.blocks:
@@ -73,39 +78,49 @@ def main():
     parser.add_argument("--sequence", type=int, default=256)
     parser.add_argument("--precision", choices=["float32", "autocast", "weights"], default="float32")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--mode", help="of torch.compile", default="default")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--attention", choices=["any", *BACKENDS], default="any")
+    parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     a = parser.parse_args()
 
     torch.set_num_threads(a.threads)
     torch.manual_seed(1)
     shape = SHAPES[a.model]
-    model = Llama(shape)
+    with torch.device(a.device):
+        model = Llama(shape)
     for p in model.parameters():
         if p.dim() > 1:
             nn.init.normal_(p, std=0.02)
     if a.precision == "weights":
         model = model.to(torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    forward = torch.compile(model) if a.compile else model
-    cast = torch.autocast("cpu", torch.bfloat16) if a.precision == "autocast" else contextlib.nullcontext()
-    tokens = torch.randint(0, shape["vocab"], (a.batch, a.sequence + 1))
+    forward = torch.compile(model, mode=a.mode) if a.compile else model
+    cast = torch.autocast(a.device, torch.bfloat16) if a.precision == "autocast" else contextlib.nullcontext()
+    tokens = torch.randint(0, shape["vocab"], (a.batch, a.sequence + 1), device=a.device)
+
+    def attention():
+        return contextlib.nullcontext() if a.attention == "any" else sdpa_kernel(BACKENDS[a.attention])
 
     def step():
-        with cast:
+        with cast, attention():
             loss = forward(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return loss.item()
+        return loss
 
-    for _ in range(2):
-        step()
+    for _ in range(3):
+        step().item()
     print("ready", flush=True)
     for _ in sys.stdin:
         start = time.perf_counter()
-        step()
-        print(time.perf_counter() - start, flush=True)
+        for _ in range(a.steps):
+            loss = step()
+        loss.item()  # a GPU is done then
+        print((time.perf_counter() - start) / a.steps, flush=True)
 
 
 if __name__ == "__main__":

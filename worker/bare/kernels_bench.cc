@@ -4,9 +4,11 @@
 //   troupe-kernels-bench [--model llama-124m] [--batch 64] [--sequence 1024] [--dtype bfloat16|float32]
 //     [--only KIND]            such as attention_grad; absent: all
 //   troupe-kernels-bench --train PRESET [--batch 64] [--micro-batch 64] [--sequence 1024] [--dtype bfloat16|float32]
+//     [--pattern PATTERN]      such as (AD)x2, in place of the preset's
 //     [--steps 20] [--lr 0.0003] [--seed 1234]
 //     [--data PATH]            as data.train of a job file; absent: synthetic tokens
-//   both: [--device 0]  [--choices DIRECTORY]  where the choices for products and attention are kept; absent: made anew
+//   both: [--float8 none|current|delayed|blockwise]  of the products of linear layers; needs bfloat16
+//         [--device 0]  [--choices DIRECTORY]  where the choices for products and attention are kept; absent: made anew
 //         [--no-tuning]        takes the libraries' first proposals
 //
 // Ends with 77 where no GPU can be used, and says why.
@@ -77,6 +79,10 @@ Arguments Parse(int argc, char** argv) {
     } else if (flag == "--dtype") {
       if (value != "float32" && value != "bfloat16") Refuse("--dtype must be float32 or bfloat16");
       training.dtype = value;
+    } else if (flag == "--float8") {
+      training.float8 = value;
+    } else if (flag == "--pattern") {
+      training.pattern = value;
     } else if (flag == "--only") {
       arguments.only = value;
     } else if (flag == "--data") {
@@ -112,6 +118,7 @@ OperationsOptions OptionsOf(const Arguments& arguments) {
           .batch = training.batch,
           .sequence = training.sequence,
           .dtype = training.dtype,
+          .float8 = training.float8,
           .only = arguments.only};
 }
 
@@ -173,11 +180,12 @@ Status BenchTraining(FileSystem& files, kernels::CudaBackend& backend, const Tra
   if (seconds.empty()) return OkStatus();
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2];
-  fmt::print("{{\"bench\": \"train\", \"model\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", \"level\": \"{}\", "
-             "\"steps\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.0f}, \"model_teraflops\": {:.2f}, "
-             "\"loss\": {:.6f}, \"fallbacks\": {}}}\n",
-             options.preset, options.batch, options.sequence, options.dtype, backend.kernel_level(), seconds.size(),
-             median, static_cast<double>(last.tokens) / median, last.flops / median * 1e-12, last.loss,
+  fmt::print("{{\"bench\": \"train\", \"model\": \"{}\", \"pattern\": \"{}\", \"tokens\": \"{}x{}\", \"dtype\": \"{}\", "
+             "\"float8\": \"{}\", \"level\": \"{}\", \"steps\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.0f}, "
+             "\"model_teraflops\": {:.2f}, \"loss\": {:.6f}, \"fallbacks\": {}}}\n",
+             options.preset, options.pattern.empty() ? "its own" : options.pattern, options.batch, options.sequence,
+             options.dtype, options.float8, backend.kernel_level(), seconds.size(), median,
+             static_cast<double>(last.tokens) / median, last.flops / median * 1e-12, last.loss,
              backend.fallbacks().size());
   return OkStatus();
 }

@@ -64,16 +64,18 @@ StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
-       {fmt::format("model.preset={}", options.preset), std::string("model.pattern=AD"), std::string("devices=cuda"),
+       {std::string("name=bench"), fmt::format("model.preset={}", options.preset), std::string("model.pattern=AD"),
+        std::string("devices=cuda"),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.batch),
         fmt::format("training.sequence_length={}", options.sequence),
-        fmt::format("training.compute_dtype={}", options.dtype)}) {
+        fmt::format("training.compute_dtype={}", options.dtype),
+        fmt::format("training.float8.recipe={}", options.float8), std::string("data.train=none")}) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(key_and_value, &spec));
   }
-  ApplyDefaults(&spec);
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(spec));
-  return MakeRankProgram(spec, plan, 0);
+  TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteJobSpec(spec));
+  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, MakeUnplacedPlan(complete));
+  return MakeRankProgram(complete, plan, 0);
 }
 
 // One run of the only operation of `executable`. Many in a row become one graph: a part of a step that is run again.

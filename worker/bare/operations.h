@@ -20,6 +20,7 @@ struct OperationsOptions {
   int64_t batch = 64;  // samples of a microbatch
   int64_t sequence = 1024;
   std::string dtype = "bfloat16";
+  std::string float8 = "none";  // training.float8.recipe of a job file
   std::string only;  // a kind, such as "attention_grad"; empty: all
 };
 

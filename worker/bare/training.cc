@@ -34,17 +34,19 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
   }
   v1::JobSpec spec;
   for (const std::string& key_and_value :
-       {fmt::format("model.preset={}", options.preset), fmt::format("devices={}", options.devices),
+       {std::string("name=bench"), fmt::format("model.preset={}", options.preset),
+        fmt::format("devices={}", options.devices),
         fmt::format("data.train={}", data),
         fmt::format("training.global_batch_size={}", options.batch),
         fmt::format("training.micro_batch_size={}", options.micro_batch),
         fmt::format("training.sequence_length={}", options.sequence), fmt::format("training.steps={}", options.steps),
         fmt::format("training.seed={}", options.seed), fmt::format("training.compute_dtype={}", options.dtype),
+        fmt::format("training.float8.recipe={}", options.float8),
         fmt::format("optimizer.lr={}", options.learning_rate)}) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(key_and_value, &spec));
   }
-  ApplyDefaults(&spec);
-  return spec;
+  if (!options.pattern.empty()) TROUPE_RETURN_IF_ERROR(ApplyOverride("model.pattern=" + options.pattern, &spec));
+  return CompleteJobSpec(spec);
 }
 
 // The initial weights of `seed`; moments are zero. What is written goes through the backend: it may be a device's.

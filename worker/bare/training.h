@@ -15,6 +15,7 @@ namespace troupe {
 
 struct TrainingOptions {
   std::string preset = "llama-124m";
+  std::string pattern;  // model.pattern in place of the preset's; empty: the preset's
   std::string devices = "cpu";  // what the backend computes on: "cpu" or "cuda"
   int64_t batch = 64;  // samples of a step
   int64_t micro_batch = 64;
@@ -22,6 +23,7 @@ struct TrainingOptions {
   int64_t steps = 20;
   double learning_rate = 3e-4;
   std::string dtype = "bfloat16";
+  std::string float8 = "none";  // training.float8.recipe of a job file
   uint64_t seed = 1234;
   std::string data;  // a path that data.train takes; empty: synthetic tokens
 };
