@@ -57,6 +57,10 @@ NcclCommunicator::NcclCommunicator(NcclNetwork& network, Communicator& group)
 NcclCommunicator::~NcclCommunicator() {
   network_.Remove(this);
   if (!Close().ok()) Abort();
+  // Nobody else can come to this any more.
+  if (!ended_.valid()) return;
+  const Duration limit = network_.leaves_behind() ? Duration::zero() : network_.options_.close_limit;
+  if (ended_.wait_for(limit) != std::future_status::ready) network_.LeaveBehind();
 }
 
 Status NcclCommunicator::Connect() {
@@ -273,8 +277,15 @@ Status NcclCommunicator::Check() {
 void NcclCommunicator::Abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  // Whatever it answers: nothing may be called on it any more.
-  if (comm_ != nullptr) library_.comm_abort(std::exchange(comm_, nullptr));
+  if (comm_ == nullptr) return;
+  std::packaged_task<void()> end([&device = device_, abort = library_.comm_abort, comm = std::exchange(comm_, nullptr)] {
+    // Else NCCL would make the thread's device, the first one, this process's too.
+    device.Use().IgnoreError();
+    // Whatever it answers: nothing may be called on it any more.
+    abort(comm);
+  });
+  ended_ = end.get_future();
+  std::thread(std::move(end)).detach();
 }
 
 Status NcclCommunicator::Close() {
@@ -284,6 +295,7 @@ Status NcclCommunicator::Close() {
   }
   // Where one rank aborts all do.
   TROUPE_RETURN_IF_ERROR(network_.status());
+  if (network_.leaves_behind()) return Unavailable("NCCL did not end another group");
   TROUPE_RETURN_IF_ERROR(Complete([this](nccl::Comm comm) { return library_.comm_finalize(comm); },
                                   network_.options_.close_limit));
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,7 @@ struct Communicator {
   int rank = 0;
   bool is_alive = true;
   bool is_in = false;  // all ranks have come
+  bool ends = false;   // is being finalized
   std::vector<Shared> pending;
   int polls = 0;
   std::string last_error;
@@ -188,7 +191,7 @@ Result State(Communicator& own) {
   own.is_in = own.is_in || own.clique->joined == own.clique->ranks;
   Match(*own.clique);
   const bool done = own.is_in && std::ranges::all_of(own.pending, &Operation::done);
-  if (!done || own.polls-- > 0) {
+  if (!done || (own.ends && fake.graphs > 0) || own.polls-- > 0) {
     ++fake.in_progress;
     return kInProgress;
   }
@@ -220,6 +223,7 @@ Result Issue(Comm comm, const Operation& operation) {
 
 // Of a communicator that nobody may call any more.
 Result End(Comm comm, std::atomic<int>* count) {
+  while (fake.graphs > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const Entry entry(comm);
   auto& own = *static_cast<Communicator*>(comm);
   if (!own.is_alive) ++fake.breaches;
@@ -308,6 +312,7 @@ Result ncclCommFinalize(Comm comm) {
   const Entry entry(comm);
   auto& own = *static_cast<Communicator*>(comm);
   if (!IsReady(own)) return kInvalidUsage;
+  own.ends = true;
   own.polls = fake.polls;
   return kInProgress;
 }

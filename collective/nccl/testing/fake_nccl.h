@@ -15,6 +15,8 @@ struct FakeNccl {
   std::atomic<int> unique_id_result{0};
   std::atomic<int> init_result{0};   // of ncclCommInitRankConfig at once
   std::atomic<int> async_result{0};  // of every communicator from now on
+  // Graphs that hold calls: while there are any, no communicator ends, and whoever ends one waits.
+  std::atomic<int> graphs{0};
   // Counts.
   std::atomic<int> unique_ids{0};
   std::atomic<int> inits{0};
