@@ -39,6 +39,11 @@ MonotonicTime Now() { return SystemClock().Now(); }
 // Whether a call within a group went well: the group's end tells how far it is.
 bool IsTaken(nccl::Result result) { return result == nccl::kSuccess || result == nccl::kInProgress; }
 
+// What a transfer between stages may take of a device while it stands until the other rank comes to it. A block of NCCL
+// has a multiprocessor nearly to itself, and NCCL would take up to 32: a few edges whose transfers stand would leave none
+// to what the other ranks wait for. Equal on both ranks of an edge, as NCCL demands.
+constexpr int kEdgeBlocks = 4;
+
 // What the first rank tells the others: the group's id, or that it has none.
 struct Invitation {
   nccl::UniqueId id;
@@ -85,6 +90,7 @@ Status NcclCommunicator::TryConnect() {
   nccl::Config config;
   config.blocking = 0;
   config.comm_name = group_.name().c_str();
+  if (group_.axis() == "pipe") config.max_ctas = kEdgeBlocks;
   return Complete(
       [&](nccl::Comm) {
         return library_.comm_init_rank_config(&comm_, size(), invitation.id, rank(), &config);

@@ -280,6 +280,7 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
   ++fake.inits;
   if (fake.init_result != 0) return fake.init_result;
   if (config->magic != 0xcafebeef || config->blocking != 0 || config->comm_name == nullptr) return kInvalidUsage;
+  if (config->max_ctas > 0) ++fake.limited_inits;
   const std::lock_guard lock(mutex);
   uint64_t number = 0;
   std::memcpy(&number, id.internal, sizeof(number));

@@ -20,6 +20,7 @@ struct FakeNccl {
   // Counts.
   std::atomic<int> unique_ids{0};
   std::atomic<int> inits{0};
+  std::atomic<int> limited_inits{0};  // of communicators whose blocks are limited
   std::atomic<int> aborts{0};
   std::atomic<int> destroys{0};
   std::atomic<int> calls{0};       // of collectives, sends and receives
