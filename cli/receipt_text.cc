@@ -47,7 +47,9 @@ Json SteadyToJson(const v1::Receipt::Steady& steady, bool measured) {
           {"data_wait_seconds", OrNull(steady.has_data_wait_seconds(), steady.data_wait_seconds())},
           {"core_wait_seconds", OrNull(steady.has_core_wait_seconds(), steady.core_wait_seconds())},
           {"host_syncs_per_step",
-           OrNull(steady.has_host_syncs_per_step(), steady.host_syncs_per_step())}};
+           OrNull(steady.has_host_syncs_per_step(), steady.host_syncs_per_step())},
+          {"graph_launches_per_step",
+           OrNull(steady.has_graph_launches_per_step(), steady.graph_launches_per_step())}};
 }
 
 void AddDifferences(const std::string& path, const Json& a, const Json& b,

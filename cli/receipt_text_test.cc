@@ -45,7 +45,7 @@ TEST(ReceiptTextTest, AReceiptHasTheFieldsOfTheContract) {
   }
   for (const char* field :
        {"steps", "tokens_per_second", "mfu", "mfu_convention", "exposed_communication_seconds",
-        "bubble", "data_wait_seconds", "host_syncs_per_step"}) {
+        "bubble", "data_wait_seconds", "host_syncs_per_step", "graph_launches_per_step"}) {
     EXPECT_TRUE(json["steady"].contains(field)) << field;
   }
   EXPECT_EQ(json["steady"]["exposed_communication_seconds"]["tensor"], 0.25);

@@ -147,6 +147,8 @@ void CollectiveNetwork::Abort(Status status) { engine_->Abort(std::move(status))
 
 bool CollectiveNetwork::aborted() const { return engine_->aborted(); }
 
+Status CollectiveNetwork::status() const { return engine_->abort_status(); }
+
 Status CollectiveNetwork::Close(Duration limit) { return engine_->Close(limit); }
 
 std::string CollectiveNetwork::FlightRecorderJson() const { return engine_->FlightRecorderJson(); }

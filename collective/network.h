@@ -6,7 +6,7 @@
 // this one and proves to each, and has it prove, knowledge of the epoch's key
 // (collective/handshake.h).
 //
-// Thread-safety: Abort, aborted, FlightRecorderJson, SecondsByPurpose and RecordedOperations may be
+// Thread-safety: Abort, aborted, status, FlightRecorderJson, SecondsByPurpose and RecordedOperations may be
 // called from any thread at any time between Make and destruction, Statistics once the communicators
 // are made. The rest belongs to one thread. Communicators: see there.
 #ifndef TROUPE_COLLECTIVE_NETWORK_H_
@@ -79,6 +79,8 @@ class CollectiveNetwork {
   // pending ones within 100 ms. REQUIRES: `status` is not OK.
   void Abort(Status status);
   bool aborted() const;
+  // The status of the abort; OK until then.
+  Status status() const;
 
   // Frees the transport; pending operations are aborted (CANCELLED). No buffer is touched after OK.
   // DEADLINE_EXCEEDED if it cannot be done within `limit`: the process must then be ended, for its

@@ -175,13 +175,17 @@ void FillSteady(const Job& job, v1::Receipt* receipt) {
   if (tally.peak_steps() == tally.steady_steps() && tally.steady_peak_flops() > 0) {
     steady->set_mfu(tally.steady_model_flops() / tally.steady_peak_flops());
   }
-  // Where host and device are one there is nothing to synchronise with.
-  if (job.plan.device().kind() == "cpu") steady->set_host_syncs_per_step(0);
+  // Where host and device are one there is nothing to synchronise with, or to launch.
+  if (job.plan.device().kind() == "cpu") {
+    steady->set_host_syncs_per_step(0);
+    steady->set_graph_launches_per_step(0);
+  }
   if (tally.rank_steps() == 0) return;
   const auto mean = [&](double sum) { return sum / static_cast<double>(tally.rank_steps()); };
   steady->set_bubble_measured(mean(tally.bubble_ratio()));
   steady->set_data_wait_seconds(mean(tally.data_wait_seconds()));
   steady->set_host_syncs_per_step(mean(static_cast<double>(tally.host_waits())));
+  steady->set_graph_launches_per_step(mean(static_cast<double>(tally.graph_launches())));
   steady->set_core_wait_seconds(mean(tally.core_wait_seconds()));
   for (const v1::CommunicationSeconds& sums : tally.communication()) {
     v1::CommunicationSeconds* const communication = steady->add_communication();
@@ -322,6 +326,7 @@ void TallyStep(const v1::StepReport& report, const std::string& plan_digest, dou
   tally->set_bubble_ratio(tally->bubble_ratio() + report.bubble_seconds() / seconds);
   tally->set_data_wait_seconds(tally->data_wait_seconds() + report.data_wait_seconds());
   tally->set_host_waits(tally->host_waits() + report.host_waits());
+  tally->set_graph_launches(tally->graph_launches() + report.graph_launches());
   tally->set_core_wait_seconds(tally->core_wait_seconds() + report.core_wait_seconds());
   for (const v1::StepCommunication& step : report.communication()) {
     v1::CommunicationSeconds& sums = EntryOf(step.purpose(), tally->mutable_communication());

@@ -96,6 +96,7 @@ TEST(ReceiptTest, FiguresOfRanksAreMeansOverRanksAndSteps) {
     report.set_bubble_seconds(rank == 0 ? 0.2 : 0.4);
     report.set_data_wait_seconds(rank == 0 ? 0.1 : 0.0);
     report.set_host_waits(rank);
+    report.set_graph_launches(2 - rank);
     v1::StepCommunication* const gradient = report.add_communication();
     gradient->set_purpose("gradient");
     gradient->set_exposed_seconds(rank == 0 ? 0.1 : 0.3);
@@ -106,6 +107,7 @@ TEST(ReceiptTest, FiguresOfRanksAreMeansOverRanksAndSteps) {
   EXPECT_DOUBLE_EQ(receipt.steady().bubble_measured(), 0.3);
   EXPECT_DOUBLE_EQ(receipt.steady().data_wait_seconds(), 0.05);
   EXPECT_DOUBLE_EQ(receipt.steady().host_syncs_per_step(), 0.5);
+  EXPECT_DOUBLE_EQ(receipt.steady().graph_launches_per_step(), 1.5);
   ASSERT_EQ(receipt.steady().communication_size(), 1);
   EXPECT_DOUBLE_EQ(receipt.steady().communication(0).exposed(), 0.2);
   EXPECT_DOUBLE_EQ(receipt.steady().communication(0).total(), 0.5);

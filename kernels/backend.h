@@ -115,6 +115,9 @@ class Executable {
   // computes, which waits for nobody.
   virtual std::optional<int64_t> host_waits() const = 0;
 
+  // How often a call has had the device run a graph, which holds all of a part of a step; absent where the host computes.
+  virtual std::optional<int64_t> graph_launches() const = 0;
+
   // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
   // Copies between host memory and a value (inputs in, losses out).
@@ -178,6 +181,7 @@ class ImmediateExecutable : public Executable {
 
   Status Finish() final { return OkStatus(); }
   std::optional<int64_t> host_waits() const final { return std::nullopt; }
+  std::optional<int64_t> graph_launches() const final { return std::nullopt; }
 
   std::shared_ptr<void> Pin(std::span<std::byte>) final { return nullptr; }
 
@@ -219,6 +223,9 @@ class Backend {
   // What collectives that the device itself carries out have cost so far, of all executables; those of the host's network
   // are not among them.
   virtual std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const { return {}; }
+  // Whether the process can have another backend on this device once this one is destroyed: false where it holds
+  // something of the device that cannot be given back. To be asked when its executables are destroyed.
+  virtual bool gives_back() const { return true; }
   // Who makes those operations of its programs that several can make: "OPERATION: IMPLEMENTATION", once each.
   virtual const std::vector<std::string>& implementations() const = 0;
 };

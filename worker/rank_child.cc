@@ -38,10 +38,16 @@ class Descriptor {
 };
 
 // The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's
-// own handler, and does not warn of what an abort leaves behind unless asked to.
+// own handler, and does not warn of what an abort leaves behind unless asked to; and each stream of a
+// GPU is to have a queue of its own.
 std::vector<std::string> RankEnvironment() {
   std::vector<std::string> environment = {"UCX_ERROR_SIGNALS="};
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) environment.emplace_back("UCX_LOG_LEVEL=error");
+  // The streams of a GPU take turns at its work queues, of which CUDA opens 8 unless it is asked for more. What stands in
+  // a queue holds up what comes behind it, also what another rank waits for before it sends what is waited for here.
+  if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {
+    environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=32");
+  }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS="))
       environment.emplace_back(*entry);

@@ -39,6 +39,11 @@ MonotonicTime Now() { return SystemClock().Now(); }
 // Whether a call within a group went well: the group's end tells how far it is.
 bool IsTaken(nccl::Result result) { return result == nccl::kSuccess || result == nccl::kInProgress; }
 
+// What a transfer between stages may take of a device while it stands until the other rank comes to it. A block of NCCL
+// has a multiprocessor nearly to itself, and NCCL would take up to 32: a few edges whose transfers stand would leave none
+// to what the other ranks wait for. Equal on both ranks of an edge, as NCCL demands.
+constexpr int kEdgeBlocks = 4;
+
 // What the first rank tells the others: the group's id, or that it has none.
 struct Invitation {
   nccl::UniqueId id;
@@ -57,6 +62,10 @@ NcclCommunicator::NcclCommunicator(NcclNetwork& network, Communicator& group)
 NcclCommunicator::~NcclCommunicator() {
   network_.Remove(this);
   if (!Close().ok()) Abort();
+  // Nobody else can come to this any more.
+  if (!ended_.valid()) return;
+  const Duration limit = network_.leaves_behind() ? Duration::zero() : network_.options_.close_limit;
+  if (ended_.wait_for(limit) != std::future_status::ready) network_.LeaveBehind();
 }
 
 Status NcclCommunicator::Connect() {
@@ -81,6 +90,7 @@ Status NcclCommunicator::TryConnect() {
   nccl::Config config;
   config.blocking = 0;
   config.comm_name = group_.name().c_str();
+  if (group_.axis() == "pipe") config.max_ctas = kEdgeBlocks;
   return Complete(
       [&](nccl::Comm) {
         return library_.comm_init_rank_config(&comm_, size(), invitation.id, rank(), &config);
@@ -273,8 +283,15 @@ Status NcclCommunicator::Check() {
 void NcclCommunicator::Abort() {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
-  // Whatever it answers: nothing may be called on it any more.
-  if (comm_ != nullptr) library_.comm_abort(std::exchange(comm_, nullptr));
+  if (comm_ == nullptr) return;
+  std::packaged_task<void()> end([&device = device_, abort = library_.comm_abort, comm = std::exchange(comm_, nullptr)] {
+    // Else NCCL would make the thread's device, the first one, this process's too.
+    device.Use().IgnoreError();
+    // Whatever it answers: nothing may be called on it any more.
+    abort(comm);
+  });
+  ended_ = end.get_future();
+  std::thread(std::move(end)).detach();
 }
 
 Status NcclCommunicator::Close() {
@@ -284,6 +301,7 @@ Status NcclCommunicator::Close() {
   }
   // Where one rank aborts all do.
   TROUPE_RETURN_IF_ERROR(network_.status());
+  if (network_.leaves_behind()) return Unavailable("NCCL did not end another group");
   TROUPE_RETURN_IF_ERROR(Complete([this](nccl::Comm comm) { return library_.comm_finalize(comm); },
                                   network_.options_.close_limit));
   const std::lock_guard lock(mutex_);

@@ -4,12 +4,16 @@
 // The first rank makes the group's unique id, and the host's communicator of the same group, which is connected through
 // addresses that the coordinator exchanges, brings it to the others. What is called on NCCL's communicator is called under
 // one mutex, since NCCL admits no call beside an abort.
+//
+// NCCL ends a communicator, by an abort too, only when every graph is destroyed that holds operations of it: whoever
+// captured some destroys the graphs first. So an abort, which any thread may ask for, stands in a thread of its own.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_COMMUNICATOR_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_COMMUNICATOR_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <span>
 #include <string>
@@ -28,7 +32,7 @@ class NcclCommunicator : public DeviceCommunicator {
  public:
   // Both outlive this.
   NcclCommunicator(NcclNetwork& network, Communicator& group);
-  // Closes what is open, within the network's limit for it.
+  // Closes what is open, within the network's limit for it; what NCCL does not end by then is left behind.
   ~NcclCommunicator() override;
 
   int rank() const override { return group_.rank(); }
@@ -48,6 +52,7 @@ class NcclCommunicator : public DeviceCommunicator {
               DeviceStream stream) override;
   Status Receive(void* data, size_t bytes, int from, Purpose purpose,
                  DeviceStream stream) override;
+  // Returns at once.
   void Abort() override;
 
   // UNAVAILABLE or INTERNAL with NCCL's error, DEADLINE_EXCEEDED naming an operation that has hung. From any thread.
@@ -77,6 +82,7 @@ class NcclCommunicator : public DeviceCommunicator {
   std::mutex mutex_;  // of the calls on comm_
   nccl::Comm comm_ = nullptr;
   bool aborted_ = false;
+  std::future<void> ended_;  // once an abort of comm_ was begun: when NCCL is done with it
 };
 
 }  // namespace troupe

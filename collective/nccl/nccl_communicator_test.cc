@@ -48,7 +48,7 @@ class NcclCommunicatorTest : public testing::Test {
     void* const handle = dlopen(TROUPE_FAKE_NCCL, RTLD_NOW | RTLD_LOCAL);
     fake_ = reinterpret_cast<GetFakeNccl*>(dlsym(handle, kGetFakeNccl))();
     for (std::atomic<int>* const number :
-         {&fake_->unique_id_result, &fake_->init_result, &fake_->async_result, &fake_->unique_ids, &fake_->inits,
+         {&fake_->unique_id_result, &fake_->init_result, &fake_->async_result, &fake_->graphs, &fake_->unique_ids, &fake_->inits, &fake_->limited_inits,
           &fake_->aborts, &fake_->destroys, &fake_->calls, &fake_->in_progress, &fake_->breaches}) {
       *number = 0;
     }
@@ -125,6 +125,21 @@ TEST_F(NcclCommunicatorTest, OneUniqueIdReachesAllRanks) {
   EXPECT_GT(fake_->in_progress, 0) << "nothing was polled";
   EXPECT_EQ(fake_->destroys, 3);
   EXPECT_EQ(fake_->aborts, 0);
+  EXPECT_EQ(fake_->limited_inits, 0);
+}
+
+TEST_F(NcclCommunicatorTest, AnEdgeOfAPipelineTakesFewBlocks) {
+  LoopbackCluster cluster(2);
+  cluster.Run([&](int rank) {
+    CollectiveNetwork& host = cluster.network(rank);
+    Communicator& edge = *host.MakeCommunicator("pipe", Purpose::kPipe, {0, 1}, "activation[chunk 0, 0->1]").value();
+    TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
+    TestDevice device;
+    NcclNetwork network(*library_, device, host, options_);
+    const std::unique_ptr<DeviceCommunicator> communicator = network.Make(edge);
+    TROUPE_CHECK_OK(communicator->Connect());
+  });
+  EXPECT_EQ(fake_->limited_inits, 2);
 }
 
 TEST_F(NcclCommunicatorTest, AllReduceSumsAndFindsTheGreatestInPlaceToo) {
@@ -335,6 +350,45 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
         << status;
   });
   EXPECT_EQ(fake_->aborts, 2);
+}
+
+TEST_F(NcclCommunicatorTest, AnAbortDoesNotStandWhereGraphsHoldCalls) {
+  std::atomic<int> told = 0;
+  RunConnected(2, [&](const Rank& rank) {
+    ++fake_->graphs;
+    rank.network.Abort(Cancelled("the epoch ends"));
+    EXPECT_FALSE(rank.network.status().ok());
+    ++told;
+    while (told < 2) std::this_thread::yield();
+    EXPECT_EQ(fake_->aborts, 0) << "it ended before its graphs";
+    ++told;
+    while (told < 4) std::this_thread::yield();
+    --fake_->graphs;  // which the thread that captured them comes to, now that it is told
+  });
+  EXPECT_EQ(fake_->aborts, 2);
+}
+
+TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndToldOf) {
+  options_.close_limit = milliseconds(50);
+  std::atomic<int> left = 0;
+  LoopbackCluster cluster(2);
+  cluster.Run([&](int rank) {
+    CollectiveNetwork& host = cluster.network(rank);
+    Communicator& group = *host.MakeCommunicator("tensor", Purpose::kTensor, {0, 1}, "tensor/0").value();
+    TROUPE_CHECK_OK(host.Connect(cluster.addresses(), seconds(10)));
+    TestDevice device;
+    NcclNetwork network(*library_, device, host, options_);
+    std::unique_ptr<DeviceCommunicator> communicator = network.Make(group);
+    TROUPE_CHECK_OK(communicator->Connect());
+    EXPECT_FALSE(network.leaves_behind());
+    fake_->graphs = 1;
+    communicator.reset();
+    EXPECT_TRUE(network.leaves_behind());
+    // Its thread still uses the device.
+    if (++left == 2) fake_->graphs = 0;
+    while (fake_->aborts < 2) std::this_thread::yield();
+  });
+  EXPECT_EQ(fake_->destroys, 0);
 }
 
 TEST_F(NcclCommunicatorTest, RanksWhoseCallsDifferLearnIt) {

@@ -6,6 +6,7 @@
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -55,6 +56,10 @@ class NcclNetwork {
   // OK until then.
   Status status() const;
 
+  // Whether NCCL did not end a communicator within the limit, which then still holds memory of the device: the process is
+  // to be replaced.
+  bool leaves_behind() const { return leaves_behind_.load(); }
+
   // One entry for each (operation, axis, purpose) that the device has come to, of all communicators ever made.
   std::vector<DeviceCollectiveStatistics> Statistics() const;
   // What each group has put onto streams and how far the device is, as JSON text: {"status", "groups": [{"group", "axis",
@@ -64,6 +69,7 @@ class NcclNetwork {
  private:
   friend class NcclCommunicator;
   void Remove(NcclCommunicator* communicator);
+  void LeaveBehind() { leaves_behind_.store(true); }
   void Watch();
   // Errors of NCCL and hangs, of all communicators.
   Status Check() const;
@@ -79,6 +85,7 @@ class NcclNetwork {
   std::vector<NcclCommunicator*> communicators_;
   std::vector<DeviceCollectiveStatistics> statistics_of_removed_;
   bool ends_ = false;
+  std::atomic<bool> leaves_behind_ = false;
 
   mutable std::mutex status_mutex_;
   Status status_;

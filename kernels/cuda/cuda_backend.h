@@ -1,5 +1,5 @@
 // Stage programs on a GPU: kernels of kernels/cuda, products and attention of libraries, one arena, three streams and one
-// for each edge of a pipeline. From its second run on a part of a step is one graph.
+// for each edge of a pipeline. A part of a step is one graph, captured when it is first run.
 //
 // An executable is used by one thread at a time, CurrentOperation by any.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_

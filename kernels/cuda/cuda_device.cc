@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/cuda/architecture.h"
@@ -106,7 +107,9 @@ StatusOr<Stream> CudaDevice::MakeStream() {
 
 CudaDevice::~CudaDevice() {
   if (gone_ || !Enter().ok()) return;
-  for (CUgraphExec_st* const graph : graphs_) cudaGraphExecDestroy(graph);
+  for (CUgraphExec_st* const graph : graphs_) {
+    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  }
   for (CUevent_st* const event : events_) cudaEventDestroy(event);
   for (CUstream_st* const stream : streams_) cudaStreamDestroy(stream);
 }
@@ -128,6 +131,7 @@ std::string CudaDevice::description() const {
 
 StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
+  const OutsideOfCapture outside;
   void* memory = nullptr;
   // The runtime has nothing to give for 0 bytes, and callers want an address of their own.
   TROUPE_RETURN_IF_ERROR(Check(cudaMalloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
@@ -139,6 +143,7 @@ StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
 
 StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
+  const OutsideOfCapture outside;  // a mark of a collective is made when it is first put onto a stream
   void* memory = nullptr;
   TROUPE_RETURN_IF_ERROR(Check(cudaMallocHost(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
                                fmt::format("{} bytes of pinned memory", bytes)));
@@ -159,6 +164,7 @@ StatusOr<std::shared_ptr<void>> CudaDevice::Pin(void* memory, int64_t bytes) {
 Status CudaDevice::Load(const KernelLaunch& launch) {
   const auto found = loaded_.find(launch.kernel);
   if (found != loaded_.end() && launch.shape.shared_bytes <= found->second) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(Enter());
   const OutsideOfCapture outside;
   cudaFuncAttributes attributes;
   TROUPE_RETURN_IF_ERROR(Check(cudaFuncGetAttributes(&attributes, launch.kernel), launch.name));
@@ -175,8 +181,8 @@ Status CudaDevice::Load(const KernelLaunch& launch) {
 }
 
 Status CudaDevice::Launch(const KernelLaunch& launch, Stream stream) {
-  TROUPE_RETURN_IF_ERROR(Enter());
   TROUPE_RETURN_IF_ERROR(Load(launch));
+  TROUPE_RETURN_IF_ERROR(Enter());
   void* arguments[] = {const_cast<std::byte*>(launch.arguments.data())};
   return Check(cudaLaunchKernel(launch.kernel, dim3{launch.shape.blocks_x, launch.shape.blocks_y, 1},
                                 dim3{launch.shape.threads, 1, 1}, arguments, launch.shape.shared_bytes,
@@ -241,9 +247,12 @@ StatusOr<Graph> CudaDevice::EndCapture() {
   const Status made = Check(cudaGraphInstantiate(&graph, captured, 0), "graph");
   cudaGraphDestroy(captured);
   TROUPE_RETURN_IF_ERROR(made);
-  graphs_.push_back(graph);
   // Else the first launch would do it.
-  TROUPE_RETURN_IF_ERROR(Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph"));
+  if (Status uploaded = Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph"); !uploaded.ok()) {
+    if (!gone_) cudaGraphExecDestroy(graph);
+    return uploaded;
+  }
+  graphs_.push_back(graph);
   return static_cast<Graph>(graphs_.size() - 1);
 }
 
@@ -252,11 +261,21 @@ Status CudaDevice::LaunchGraph(Graph graph) {
   return Check(cudaGraphLaunch(graphs_[static_cast<size_t>(graph)], native_stream(Stream::kCompute)), "graph");
 }
 
+void CudaDevice::Release(Graph graph) {
+  CUgraphExec_st* const released = std::exchange(graphs_[static_cast<size_t>(graph)], nullptr);
+  // The runtime does not wait for one that is under way.
+  if (!gone_ && Enter().ok()) cudaGraphExecDestroy(released);
+}
+
 Status CudaDevice::Await(const std::function<int()>& ask, const std::function<Status()>& interruption) {
   const auto begin = std::chrono::steady_clock::now();
   while (true) {
     const int state = ask();
-    if (state != cudaErrorNotReady) return Check(state, "work of the device");
+    if (state != cudaErrorNotReady) {
+      TROUPE_RETURN_IF_ERROR(Check(state, "work of the device"));
+      // Collectives that were aborted are over too.
+      return interruption ? interruption() : OkStatus();
+    }
     const auto waited = std::chrono::steady_clock::now() - begin;
     if (waited < kAsking) continue;
     if (waited >= options_.wait_limit) {

@@ -31,8 +31,8 @@ namespace troupe::kernels::cuda {
 
 struct CudaDeviceOptions {
   Duration wait_limit = std::chrono::minutes(1);  // of one Finish
-  // Asked now and then while Finish waits: what it returns other than OK ends the wait, as an abort of the collectives
-  // under way must. Null: nothing does.
+  // Asked now and then while the host waits, and when the wait is over: what it returns other than OK is what became of
+  // it. An abort of collectives must be told before they end of it. Null: nothing is.
   std::function<Status()> interruption;
 };
 
@@ -68,6 +68,7 @@ class CudaDevice : public Device {
   StatusOr<DeviceMemory> Allocate(int64_t bytes) override;
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override;
   StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) override;
+  Status Load(const KernelLaunch& launch) override;
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
   Status CopyNow(void* to, const void* from, int64_t bytes) override;
@@ -78,6 +79,7 @@ class CudaDevice : public Device {
   Status BeginCapture() override;
   StatusOr<Graph> EndCapture() override;
   Status LaunchGraph(Graph graph) override;
+  void Release(Graph graph) override;
   Status Finish(Event event) override;
   StatusOr<Stream> MakeStream() override;
 
@@ -89,6 +91,8 @@ class CudaDevice : public Device {
   // Whether memory, and what libraries hold of the device, can be given back: the runtime would wait for all that is under
   // way. Waits for it itself, up to the limit of one wait.
   bool CanFree();
+  // Whether something could not be given back, or will not be: the process is to be replaced.
+  bool is_gone() const { return gone_.load(); }
 
  private:
   CudaDevice(int ordinal, CudaDeviceOptions options)
@@ -96,8 +100,6 @@ class CudaDevice : public Device {
   Status Open();
   // `first`: its work goes ahead of the compute stream's.
   Status AddStream(bool first, std::string_view name);
-  // Brings `launch`'s kernel onto the device, with as much dynamic shared memory as it asks for.
-  Status Load(const KernelLaunch& launch);
   // Of a call of the runtime: remembers that the device is lost. `error`: a cudaError_t.
   Status Check(int error, std::string_view what);
   // Asks until the answer, a cudaError_t, is other than "not ready"; `interruption` may end it.
@@ -107,7 +109,7 @@ class CudaDevice : public Device {
   CudaDeviceFacts facts_;
   std::vector<CUstream_st*> streams_;  // those with a name first
   std::vector<CUevent_st*> events_;
-  std::vector<CUgraphExec_st*> graphs_;
+  std::vector<CUgraphExec_st*> graphs_;  // null: released
   // By kernel: the bytes of dynamic shared memory that it may be launched with.
   std::unordered_map<const void*, size_t> loaded_;
   bool capturing_ = false;

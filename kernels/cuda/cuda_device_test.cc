@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "kernels/cuda/device_loss.h"
 #include "kernels/cuda/recorded_runtime.h"
 
@@ -112,6 +116,45 @@ TEST_F(CudaDeviceTest, CapturesAGraphOfTheComputeStreamAndUploadsIt) {
   EXPECT_THAT(Runtime().Take(), Contains("cudaGraphExecDestroy"));
 }
 
+TEST_F(CudaDeviceTest, AGraphThatIsReleasedIsDestroyedOnceAndAtOnce) {
+  auto device = Made();
+  std::vector<Graph> graphs;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(device->BeginCapture().ok());
+    graphs.push_back(device->EndCapture().value());
+  }
+  Runtime().Take();
+  device->Release(graphs[0]);
+  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaGraphExecDestroy"));
+  device = nullptr;
+  EXPECT_EQ(std::ranges::count(Runtime().Take(), std::string("cudaGraphExecDestroy")), 1);
+}
+
+TEST_F(CudaDeviceTest, AGraphThatCannotBeUploadedHoldsNothing) {
+  auto device = Made();
+  ASSERT_TRUE(device->BeginCapture().ok());
+  Runtime().fails["cudaGraphUpload"] = cudaErrorMemoryAllocation;
+  EXPECT_EQ(device->EndCapture().status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(Runtime().Take(), Contains("cudaGraphExecDestroy"));
+}
+
+TEST_F(CudaDeviceTest, PinnedMemoryCanBeHadWithinACapture) {
+  auto device = Made();
+  ASSERT_TRUE(device->BeginCapture().ok());
+  const DeviceMemory memory = device->AllocatePinned(100).value();
+  EXPECT_THAT(Runtime().Take(), Contains("cudaMallocHost 100 relaxed=true"));
+}
+
+TEST_F(CudaDeviceTest, AKernelIsBroughtOntoTheDeviceBeforeItsFirstLaunch) {
+  auto device = Made();
+  const KernelLaunch launch = MakeLaunch("kernel", &Kernel, {}, 17);
+  Runtime().Take();
+  ASSERT_TRUE(device->Load(launch).ok());
+  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaFuncGetAttributes relaxed=true"));
+  ASSERT_TRUE(device->Launch(launch, Stream::kCompute).ok());
+  EXPECT_THAT(Runtime().Take(), Not(Contains(testing::StartsWith("cudaFuncGetAttributes"))));
+}
+
 TEST_F(CudaDeviceTest, ACaptureThatFailsLeavesItReadyForAnother) {
   auto device = Made();
   ASSERT_TRUE(device->BeginCapture().ok());
@@ -136,7 +179,9 @@ TEST_F(CudaDeviceTest, FinishEndsAtItsLimitAndThenMemoryIsLeftAlone) {
   DeviceMemory memory = device->Allocate(100).value();
   const Event event = device->MakeEvent().value();
   Runtime().not_ready = -1;
+  EXPECT_FALSE(device->is_gone());
   EXPECT_EQ(device->Finish(event).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(device->is_gone());
   Runtime().Take();
   char* const left = memory.get();
   memory = nullptr;
@@ -156,6 +201,18 @@ TEST_F(CudaDeviceTest, FinishEndsWithTheInterruption) {
   Runtime().not_ready = 0;
   device->Allocate(100).value() = nullptr;
   EXPECT_THAT(Runtime().Take(), Contains("cudaFree"));
+}
+
+TEST_F(CudaDeviceTest, WhatIsOverAfterAnAbortIsNoSuccess) {
+  Status interruption = OkStatus();
+  auto device = Made({.interruption = [&] { return interruption; }});
+  const Event event = device->MakeEvent().value();
+  EXPECT_TRUE(device->Finish(event).ok());
+  interruption = Unavailable("the collectives were aborted");
+  EXPECT_EQ(device->Finish(event), interruption);
+  char to = 0;
+  EXPECT_EQ(device->CopyNow(&to, &to, 1), interruption);
+  EXPECT_FALSE(device->is_gone());
 }
 
 TEST_F(CudaDeviceTest, AnIllegalAddressLosesTheDevice) {

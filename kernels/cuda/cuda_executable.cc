@@ -45,6 +45,10 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
 CudaExecutable::~CudaExecutable() {
   open_ = nullptr;  // after an error within a part of a step
   Finish().IgnoreError();
+  for (const Part& part : parts_) {
+    if (part.graph) device_.Release(*part.graph);
+  }
+  communicators_.clear();
 }
 
 Status CudaExecutable::Prepare() {
@@ -99,6 +103,9 @@ StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<mo
       TROUPE_ASSIGN_OR_RETURN(made.commands[accumulates ? 1 : 0],
                               preparation_.Make(op, buffer, accumulates));
       for (const Command& command : made.commands[accumulates ? 1 : 0]) {
+        if (const auto* const launch = std::get_if<KernelLaunch>(&command.what)) {
+          TROUPE_RETURN_IF_ERROR(device_.Load(*launch));
+        }
         const auto* const library = std::get_if<LibraryCommand>(&command.what);
         if (library != nullptr && library->host_waits) made.host_waits = true;
       }
@@ -114,7 +121,7 @@ Status CudaExecutable::Connect() {
   for (const auto& [name, communicator] : by_name) {
     TROUPE_RETURN_IF_ERROR(communicator->Connect());
   }
-  return OkStatus();
+  return edges_.Connect();
 }
 
 Status CudaExecutable::EnqueueAll(const Instructions& instructions,
@@ -316,7 +323,9 @@ Status CudaExecutable::EndPart() {
           fmt::format("graph of a step's part: launches one by one: {}", Message(captured)));
     }
   }
-  return part.graph ? device_.LaunchGraph(*part.graph) : EnqueueCalls(part);
+  if (!part.graph) return EnqueueCalls(part);
+  ++graph_launches_;
+  return device_.LaunchGraph(*part.graph);
 }
 
 Status CudaExecutable::Allocate(Part* part) {
@@ -386,7 +395,10 @@ Status CudaExecutable::Capture(Part* part) {
   TROUPE_RETURN_IF_ERROR(device_.BeginCapture());
   const Status enqueued = EnqueueCalls(*part);
   const StatusOr<Graph> graph = device_.EndCapture();
-  TROUPE_RETURN_IF_ERROR(enqueued);
+  if (!enqueued.ok()) {
+    if (graph.ok()) device_.Release(*graph);
+    return enqueued;
+  }
   TROUPE_RETURN_IF_ERROR(graph.status());
   part->graph = *graph;
   return OkStatus();

@@ -29,7 +29,7 @@ class CudaExecutable : public Executable {
                  const DeviceLibraries& libraries, const FindCommunicator& find_communicator,
                  const MakeDeviceCommunicator& make_communicator,
                  std::vector<std::string>* fallbacks);
-  // Waits for what is under way.
+  // Waits for what is under way, and then ends the graphs, the communicators whose work they hold, and the memory of both.
   ~CudaExecutable() override;
 
   Status Prepare();
@@ -50,6 +50,7 @@ class CudaExecutable : public Executable {
   Status Receive(model::ValueId value, int buffer, Communicator& edge) override;
   Status Finish() override;
   std::optional<int64_t> host_waits() const override { return host_waits_; }
+  std::optional<int64_t> graph_launches() const override { return graph_launches_; }
   void* Address(model::ValueId value, int buffer) override {
     return preparation_.Address(value, buffer);
   }
@@ -122,7 +123,7 @@ class CudaExecutable : public Executable {
   Instructions initialize_;
   DeviceMemory bounce_;  // pinned: what Write and Read move
   Event finished_ = 0;
-  int64_t host_waits_ = 0;
+  int64_t host_waits_ = 0, graph_launches_ = 0;
   std::array<Part, kStepParts> parts_;
   Part* open_ = nullptr;  // whose calls are kept, not done
   std::vector<std::string>& fallbacks_;

@@ -44,6 +44,9 @@ class Device {
   // Makes memory of the host pinned as long as the result lives, which the memory and this device outlive.
   virtual StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) = 0;
 
+  // Brings its kernel onto the device. Else the first launch does, which may wait for all that is under way there: for
+  // ever, where that waits for another rank, and that for what this host is yet to hand over.
+  virtual Status Load(const KernelLaunch& launch) = 0;
   virtual Status Launch(const KernelLaunch& launch, Stream stream) = 0;
   // Between any two of device memory and pinned memory, which do not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;
@@ -70,9 +73,12 @@ class Device {
   virtual StatusOr<Graph> EndCapture() = 0;
   // Onto the compute stream, as one.
   virtual Status LaunchGraph(Graph graph) = 0;
+  // It is launched no more, and destroyed once it is over. Libraries of which it holds work do not end before.
+  virtual void Release(Graph graph) = 0;
 
   // Returns when what `event` is now is over, or with the device's error. UNAVAILABLE after an abort of its collectives,
-  // DEADLINE_EXCEEDED at the device's limit for one wait.
+  // even where the event is over: what aborted collectives leave is not what was asked for. DEADLINE_EXCEEDED at the
+  // device's limit for one wait.
   virtual Status Finish(Event event) = 0;
 };
 

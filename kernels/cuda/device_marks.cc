@@ -12,6 +12,10 @@ constexpr int kMarksPerBlock = 256;
 
 StatusOr<int> DeviceMarks::Make() {
   const std::lock_guard lock(mutex_);
+  if (made_ == 0) {
+    TROUPE_RETURN_IF_ERROR(device_.Load(BeginMark(nullptr)));
+    TROUPE_RETURN_IF_ERROR(device_.Load(EndMark(nullptr)));
+  }
   if (made_ % kMarksPerBlock == 0) {
     constexpr int64_t kBytes = kMarksPerBlock * int64_t{sizeof(MarkWords)};
     TROUPE_ASSIGN_OR_RETURN(DeviceMemory block, device_.AllocatePinned(kBytes));

@@ -35,8 +35,13 @@ class PipelineEdges {
 
   // Makes the events of all boundary values, so that transfers make nothing.
   Status Prepare(const model::Program& program, const model::MemoryPlan& plan);
-  // `communicator`, the device's twin of `edge`, outlives this.
+  // `communicator`, the device's twin of `edge`, outlives what is put onto streams.
   Status Add(Communicator& edge, DeviceCommunicator& communicator);
+
+  // Makes a first transfer along each edge; every rank calls it, once communicators are connected. The first transfer
+  // between two ranks may hold up the host until the other's comes to it: here in an order that all ranks share, while
+  // within a step ranks might wait for each other in a circle.
+  Status Connect();
 
   // Nothing is under way: what is put onto the compute stream next is not that which was put there last.
   void Restart();
@@ -66,6 +71,7 @@ class PipelineEdges {
 
   Device& device_;
   std::map<Communicator*, Edge> edges_;
+  DeviceMemory greetings_;  // of the first transfers
   std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // of a value in a buffer
 };
 

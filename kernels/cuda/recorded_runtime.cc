@@ -122,7 +122,7 @@ cudaError_t cudaFree(void* memory) {
 }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
   *memory = std::malloc(bytes);
-  return Note("cudaMallocHost", "{}", bytes);
+  return Note("cudaMallocHost", "{} relaxed={}", bytes, thread_mode == cudaStreamCaptureModeRelaxed);
 }
 cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);

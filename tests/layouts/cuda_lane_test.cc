@@ -179,10 +179,86 @@ TEST_P(CudaPipelines, HasTheSingleCpusLossesAndIsTwoGraphsAStep) {
     EXPECT_THAT(backends[r]->fallbacks(), testing::IsEmpty());
     EXPECT_EQ(backends[r]->device().launches(), launches[r]);
     EXPECT_EQ(backends[r]->device().graph_launches(), 2 * kPipelineSteps);
+    // A load may wait for what waits for another rank.
+    EXPECT_EQ(backends[r]->device().late_loads(), 0);
     // For the control word; nothing that is sent or received is waited for.
     EXPECT_EQ(backends[r]->device().host_waits(), waits[r] + kPipelineSteps);
   };
   ExpectClose(RunOrDie(spec, options), RunOrDie(single_spec, {.steps = kPipelineSteps}));
+}
+
+// What a rank's device was asked to send and receive, and how many graphs it held when its communicators ended.
+struct Seen {
+  std::vector<std::string> transfers;
+  int communicators_ended = 0;
+  int64_t graphs_then = 0;
+};
+
+class SeenCollectives : public kernels::cuda::emulator::HostCollectives {
+ public:
+  SeenCollectives(EmulatedDevice& device, Communicator& host, Seen* seen)
+      : HostCollectives(device, host), device_(device), name_(host.name()), seen_(*seen) {}
+  ~SeenCollectives() override {
+    ++seen_.communicators_ended;
+    seen_.graphs_then += device_.graphs_held();
+  }
+  Status Send(const void* data, size_t bytes, int to, Purpose purpose, DeviceStream stream) override {
+    seen_.transfers.push_back(fmt::format("send {} {}", name_, Name(purpose)));
+    return HostCollectives::Send(data, bytes, to, purpose, stream);
+  }
+  Status Receive(void* data, size_t bytes, int from, Purpose purpose, DeviceStream stream) override {
+    seen_.transfers.push_back(fmt::format("receive {} {}", name_, Name(purpose)));
+    return HostCollectives::Receive(data, bytes, from, purpose, stream);
+  }
+
+ private:
+  EmulatedDevice& device_;
+  const std::string name_;
+  Seen& seen_;
+};
+
+class SeenBackend : public kernels::CudaBackend {
+ public:
+  explicit SeenBackend(Seen* seen) : SeenBackend(std::make_unique<EmulatedDevice>(), seen) {}
+
+ private:
+  SeenBackend(std::unique_ptr<EmulatedDevice> device, Seen* seen)
+      : CudaBackend(*device, {},
+                    [&device = *device, seen](Communicator& host) {
+                      return std::make_unique<SeenCollectives>(device, host, seen);
+                    }),
+        device_(std::move(device)) {}
+
+  std::unique_ptr<EmulatedDevice> device_;
+};
+
+// Ranks' hosts wait for each other at the first transfer of an edge: with posted receives in a circle, were it within a step.
+TEST(CudaLane, MakesAFirstTransferAlongEveryEdgeInOneOrderAndEndsGraphsBeforeCommunicators) {
+  std::vector<Seen> seen(2);
+  TrainOptions options = OnDevices(2);
+  options.make_backend = [&](int rank) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    return std::make_unique<SeenBackend>(&seen[static_cast<size_t>(rank)]);
+  };
+  options.before_steps = [&](int rank, Executor&) {
+    EXPECT_THAT(seen[static_cast<size_t>(rank)].transfers,
+                rank == 0 ? testing::ElementsAre("send activation[chunk 0, 0->1] start",
+                                                 "receive activation[chunk 1, 1->0] start",
+                                                 "send activation[chunk 2, 0->1] start",
+                                                 "receive gradient[chunk 0, 1->0] start",
+                                                 "send gradient[chunk 1, 0->1] start",
+                                                 "receive gradient[chunk 2, 1->0] start")
+                          : testing::ElementsAre("receive activation[chunk 0, 0->1] start",
+                                                 "send activation[chunk 1, 1->0] start",
+                                                 "receive activation[chunk 2, 0->1] start",
+                                                 "send gradient[chunk 0, 1->0] start",
+                                                 "receive gradient[chunk 1, 0->1] start",
+                                                 "send gradient[chunk 2, 1->0] start"));
+  };
+  RunOrDie(Job({.layout = {.pipe = 2, .schedule = "Interleaved1F1B"}, .chunks_per_stage = 2}, 2), options);
+  for (const Seen& of_rank : seen) {
+    EXPECT_GT(of_rank.communicators_ended, 6);
+    EXPECT_EQ(of_rank.graphs_then, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -275,6 +275,29 @@ TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
   ExpectStoppedAndIdle();
 }
 
+// Whose device keeps something of what ran there.
+class HoldingBackend : public kernels::EmulatedBackend {
+ public:
+  bool gives_back() const override { return false; }
+};
+
+TEST_F(RankRunTest, AProcessThatCannotGiveItsDeviceBackEnds) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ComputeOnADevice();
+  around_.make_backend = [](const RankBackendOptions&) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    return std::make_unique<HoldingBackend>();
+  };
+  const auto run_and_stop = [this] {
+    RankRun run(Begin(1), around_);
+    StartUp(run, 1);
+    run.Take(Stop(1, true));
+  };
+  EXPECT_EXIT(run_and_stop(), testing::ExitedWithCode(3), "of its device cannot be given back");
+}
+
 TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
   std::vector<double> losses;
   const v1::CheckpointIntent intent = Intent(1, 4, true);

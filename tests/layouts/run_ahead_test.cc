@@ -109,6 +109,8 @@ TEST_P(RunAhead, HasTheBitsOfARunThatWaitsForEveryStep) {
     for (size_t i = 0; i < ahead.size() && i < expected.size(); ++i) {
       EXPECT_EQ(ahead[i].host_waits > 0, GetParam().on_device && (is_last(i) || counts_on_host)) << i;
       EXPECT_EQ(expected[i].host_waits > 0, GetParam().on_device);
+      EXPECT_EQ(ahead[i].graph_launches, !GetParam().on_device ? 0 : counts_on_host ? 1 : 2) << i;
+      EXPECT_EQ(expected[i].graph_launches, ahead[i].graph_launches) << i;
       EXPECT_EQ(ahead[i].tokens, expected[i].tokens);
       EXPECT_EQ(ahead[i].routed, expected[i].routed);
       EXPECT_EQ(ahead[i].expert_load, expected[i].expert_load);

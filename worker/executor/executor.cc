@@ -177,6 +177,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   Flight& flight = FlightOf(submitted_step_ + 1);
   flight.begin = std::chrono::steady_clock::now();
   const int64_t waits_before = executable_->host_waits().value_or(0);
+  const int64_t launches_before = executable_->graph_launches().value_or(0);
   flight.result = {};
   StepResult& result = flight.result;
   result.step = submitted_step_ + 1;
@@ -230,6 +231,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   TROUPE_RETURN_IF_ERROR(flight.told->Start());
   result.host_waits = executable_->host_waits().value_or(0) - waits_before;
+  result.graph_launches = executable_->graph_launches().value_or(0) - launches_before;
   submitted_step_ = result.step;
   return OkStatus();
 }

@@ -34,6 +34,7 @@ struct StepResult {
   double receive_wait_seconds = 0;  // in pipeline receives
   // How often the host has waited for its device while that had no later step to go on with.
   int64_t host_waits = 0;
+  int64_t graph_launches = 0;  // of the device; 0 where the host computes
   std::optional<double> validation_loss;
   std::vector<BlockNorm> norms;  // in steps of norms_interval
   std::string nonfinite;         // of a skipped step: what was not finite

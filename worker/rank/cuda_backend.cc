@@ -33,6 +33,8 @@ class NcclGroups {
     return network_->Make(group);
   }
 
+  bool leaves_behind() const { return network_ != nullptr && network_->leaves_behind(); }
+
   std::vector<DeviceCollectiveStatistics> Statistics() const {
     return network_ == nullptr ? std::vector<DeviceCollectiveStatistics>() : network_->Statistics();
   }
@@ -63,15 +65,21 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
   std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const override {
     return groups->Statistics();
   }
+  bool gives_back() const override { return !device->is_gone() && !groups->leaves_behind(); }
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBackendOptions& options) {
   CudaParts parts;
-  TROUPE_ASSIGN_OR_RETURN(
-      parts.device, CudaDevice::Make(options.device, {.wait_limit = options.wait_limit,
-                                                      .interruption = options.interruption}));
+  // The device's collectives are aborted after the host's network, and end without having done what was asked for.
+  const auto interruption = [given = options.interruption, network = options.network]() -> Status {
+    if (given) TROUPE_RETURN_IF_ERROR(given());
+    return network == nullptr ? OkStatus() : network->status();
+  };
+  // The watch of collectives, which knows what hangs, is to speak first.
+  TROUPE_ASSIGN_OR_RETURN(parts.device, CudaDevice::Make(options.device, {.wait_limit = 2 * options.wait_limit,
+                                                                          .interruption = interruption}));
   TROUPE_ASSIGN_OR_RETURN(
       parts.products,
       CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));

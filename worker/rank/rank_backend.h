@@ -24,7 +24,7 @@ struct RankBackendOptions {
   std::string folder;
   CollectiveNetwork* network = nullptr;  // the host's, which outlives the backend
   Duration wait_limit{};  // of one wait of the host for its device
-  // Ends such a wait where it is not OK. Asked from the step thread.
+  // Ends such a wait where it is not OK, as an abort of `network` does. Asked from any thread.
   std::function<Status()> interruption;
 };
 

@@ -10,7 +10,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=", "TROUPE_FAILPOINTS=", "OMP_", "GOMP_",
-                                          "KMP_", "DNNL_", "ONEDNN_", "UCX_", "MALLOC_", "CUDNN_"};
+                                          "KMP_", "DNNL_", "ONEDNN_", "UCX_", "MALLOC_", "CUDNN_", "NCCL_"};
 
 bool IsProduct(model::OpKind kind) {
   using model::OpKind;

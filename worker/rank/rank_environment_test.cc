@@ -15,9 +15,9 @@ TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthe
   const char* const environment[] = {"HOME=/root", "UCX_TLS=tcp", "PATH=/bin",
                                      "TROUPE_KERNEL_LEVEL=avx2", "OMP_WAIT_POLICY=active",
                                      "TROUPE_COORDINATOR=127.0.0.1:1", "CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0",
-                                     nullptr};
+                                     "NCCL_ALGO=Ring", nullptr};
   EXPECT_THAT(ComputeFlags(environment),
-              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "OMP_WAIT_POLICY=active",
+              ElementsAre("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT=0", "NCCL_ALGO=Ring", "OMP_WAIT_POLICY=active",
                           "TROUPE_KERNEL_LEVEL=avx2", "UCX_TLS=tcp"));
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }

@@ -22,6 +22,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
   report.set_step_seconds(result.step_seconds);
   report.set_data_wait_seconds(result.data_wait_seconds);
   report.set_host_waits(result.host_waits);
+  report.set_graph_launches(result.graph_launches);
   report.set_bubble_seconds(result.receive_wait_seconds);
   report.set_writing_attempt(conditions.writing_attempt);
   report.set_epoch_step(conditions.epoch_step);

@@ -29,6 +29,7 @@ StepResult Result() {
   result.dropped = 6;
   result.expert_load = {24, 40};
   result.host_waits = 3;
+  result.graph_launches = 2;
   return result;
 }
 
@@ -48,6 +49,7 @@ TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   EXPECT_EQ(other.expert_load(1), 40);
   EXPECT_EQ(other.step_seconds(), 0.5);
   EXPECT_EQ(other.host_waits(), 3);
+  EXPECT_EQ(other.graph_launches(), 2);
 }
 
 TEST(StepReport, FlopsCountThePairsThatAreSeen) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct Communicator {
   int rank = 0;
   bool is_alive = true;
   bool is_in = false;  // all ranks have come
+  bool ends = false;   // is being finalized
   std::vector<Shared> pending;
   int polls = 0;
   std::string last_error;
@@ -188,7 +190,7 @@ Result State(Communicator& own) {
   own.is_in = own.is_in || own.clique->joined == own.clique->ranks;
   Match(*own.clique);
   const bool done = own.is_in && std::ranges::all_of(own.pending, &Operation::done);
-  if (!done || own.polls-- > 0) {
+  if (!done || (own.ends && fake.graphs > 0) || own.polls-- > 0) {
     ++fake.in_progress;
     return kInProgress;
   }
@@ -220,6 +222,7 @@ Result Issue(Comm comm, const Operation& operation) {
 
 // Of a communicator that nobody may call any more.
 Result End(Comm comm, std::atomic<int>* count) {
+  while (fake.graphs > 0) std::this_thread::yield();
   const Entry entry(comm);
   auto& own = *static_cast<Communicator*>(comm);
   if (!own.is_alive) ++fake.breaches;
@@ -276,6 +279,7 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
   ++fake.inits;
   if (fake.init_result != 0) return fake.init_result;
   if (config->magic != 0xcafebeef || config->blocking != 0 || config->comm_name == nullptr) return kInvalidUsage;
+  if (config->max_ctas > 0) ++fake.limited_inits;
   const std::lock_guard lock(mutex);
   uint64_t number = 0;
   std::memcpy(&number, id.internal, sizeof(number));
@@ -308,6 +312,7 @@ Result ncclCommFinalize(Comm comm) {
   const Entry entry(comm);
   auto& own = *static_cast<Communicator*>(comm);
   if (!IsReady(own)) return kInvalidUsage;
+  own.ends = true;
   own.polls = fake.polls;
   return kInProgress;
 }

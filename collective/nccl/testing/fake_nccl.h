@@ -15,9 +15,12 @@ struct FakeNccl {
   std::atomic<int> unique_id_result{0};
   std::atomic<int> init_result{0};   // of ncclCommInitRankConfig at once
   std::atomic<int> async_result{0};  // of every communicator from now on
+  // Graphs that hold calls: while there are any, no communicator ends, and whoever ends one waits.
+  std::atomic<int> graphs{0};
   // Counts.
   std::atomic<int> unique_ids{0};
   std::atomic<int> inits{0};
+  std::atomic<int> limited_inits{0};  // of communicators whose blocks are limited
   std::atomic<int> aborts{0};
   std::atomic<int> destroys{0};
   std::atomic<int> calls{0};       // of collectives, sends and receives

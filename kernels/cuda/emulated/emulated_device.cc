@@ -64,7 +64,13 @@ StatusOr<std::shared_ptr<void>> EmulatedDevice::Pin(void* memory, int64_t bytes)
   return std::shared_ptr<void>(memory, [this, bytes](void*) { pinned_bytes_ -= bytes; });
 }
 
+Status EmulatedDevice::Load(const KernelLaunch& launch) {
+  loaded_.insert(launch.kernel);
+  return OkStatus();
+}
+
 Status EmulatedDevice::Launch(const KernelLaunch& launch, Stream stream) {
+  if (loaded_.insert(launch.kernel).second) ++late_loads_;
   if (!capturing_) ++launches_;
   return Enqueue(fmt::format("{} blocks={}x{} threads={} shared={}", launch.name, launch.shape.blocks_x,
                         launch.shape.blocks_y, launch.shape.threads, launch.shape.shared_bytes),

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class EmulatedDevice : public Device {
   StatusOr<DeviceMemory> Allocate(int64_t bytes) override;
   StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) override { return Allocate(bytes); }
   StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) override;
+  Status Load(const KernelLaunch& launch) override;
   Status Launch(const KernelLaunch& launch, Stream stream) override;
   Status Copy(void* to, const void* from, int64_t bytes, Stream stream) override;
   Status CopyNow(void* to, const void* from, int64_t bytes) override;
@@ -41,6 +43,7 @@ class EmulatedDevice : public Device {
   Status BeginCapture() override;
   StatusOr<Graph> EndCapture() override;
   Status LaunchGraph(Graph graph) override;
+  void Release(Graph) override { --graphs_held_; }
   Status Finish(Event event) override;
 
   // What no kernel does.
@@ -53,6 +56,10 @@ class EmulatedDevice : public Device {
   // Launches outside of graphs.
   int64_t launches() const { return launches_; }
   int64_t graph_launches() const { return graph_launches_; }
+  // Graphs that were captured and not released.
+  int64_t graphs_held() const { return graphs_held_; }
+  // Launches, outside of graphs and in them, of kernels that were not loaded before.
+  int64_t late_loads() const { return late_loads_; }
   // Those that no wait of the host has needed yet.
   int64_t graphs_under_way() const { return graph_launches_ - graphs_done_; }
   // Finish of what was not over.
@@ -102,6 +109,7 @@ class EmulatedDevice : public Device {
   bool capturing_ = false;
   Works captured_;
   std::vector<Works> graphs_;
+  std::set<const void*> loaded_;  // kernels
   struct EventState {
     int64_t recorded = 0;  // versions put onto a stream
     int64_t over = 0;
@@ -109,7 +117,7 @@ class EmulatedDevice : public Device {
   std::vector<EventState> events_;
   // Operations that were under way when another work failed: they end with the network.
   std::vector<CollectiveHandle> left_;
-  int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
+  int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, graphs_held_ = 0, late_loads_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda::emulator

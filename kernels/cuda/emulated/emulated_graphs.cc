@@ -24,6 +24,7 @@ StatusOr<Graph> EmulatedDevice::EndCapture() {
   Works captured = std::exchange(captured_, {});
   TROUPE_RETURN_IF_ERROR(CheckCapture(captured));
   graphs_.push_back(std::move(captured));
+  ++graphs_held_;
   return static_cast<Graph>(graphs_.size() - 1);
 }
 
