@@ -1,5 +1,6 @@
-// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: one block lists the
-// rows of every id in that order, then a block for each id adds them up.
+// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: rows are ranked among
+// those of their id, a block a tile of rows; one block lists the rows of every id in order; then a block for each id adds
+// them up.
 #include "kernels/cuda/block_scan.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
@@ -30,42 +31,57 @@ struct ListedEmbeddingGradArgs {
   EmbeddingGradArgs args;
   int32_t* ends;   // i[V]
   int32_t* order;  // i[R]
+  int32_t* ranks;  // i[R]: 2 · rows of the same id before it in its tile, and 1 of the last of them
 };
 
-TROUPE_KERNEL void ListRowsKernel(ListedEmbeddingGradArgs listed) {
+// -1: not of this slice of the vocabulary, or no row.
+TROUPE_DEVICE int32_t IdOf(const EmbeddingGradArgs& args, int64_t row) {
+  const int64_t id = row < args.rows ? args.tokens[row] - args.vocab_offset : -1;
+  return id >= 0 && id < args.vocabulary ? static_cast<int32_t>(id) : -1;
+}
+
+TROUPE_KERNEL_OF(kListThreads, 1) void RankRowsKernel(ListedEmbeddingGradArgs listed) {
+  TROUPE_SHARED int32_t ids alignas(16)[kListThreads];
+  const int own = static_cast<int>(ThreadIndex());
+  const int64_t row = int64_t{BlockIndex().x} * kListThreads + own;
+  const int32_t id = IdOf(listed.args, row);
+  ids[own] = id;
+  SyncBlock();
+  int32_t before = 0;
+  bool last = true;
+  for (int i = 0; i < kListThreads; ++i) {
+    if (ids[i] != id) continue;
+    if (i < own) ++before;
+    if (i > own) last = false;
+  }
+  if (row < listed.args.rows) listed.ranks[row] = 2 * before + (last ? 1 : 0);
+}
+
+TROUPE_KERNEL_OF(kListThreads, 1) void ListRowsKernel(ListedEmbeddingGradArgs listed) {
   TROUPE_SHARED int32_t shared[kListThreads];
   const EmbeddingGradArgs& args = listed.args;
   const int own = static_cast<int>(ThreadIndex());
-  const auto id_of = [&args](int64_t row) -> int64_t {
-    const int64_t id = row < args.rows ? args.tokens[row] - args.vocab_offset : -1;
-    return id < args.vocabulary ? id : -1;
-  };
   for (int64_t v = own; v < args.vocabulary; v += kListThreads) listed.ends[v] = 0;
   SyncBlock();
   for (int64_t row = own; row < args.rows; row += kListThreads) {
-    if (const int64_t id = id_of(row); id >= 0) AtomicAdd(listed.ends + id, 1);
+    if (const int32_t id = IdOf(args, row); id >= 0) AtomicAdd(listed.ends + id, 1);
   }
   SyncBlock();
   ExclusiveScan<kListThreads>(listed.ends, args.vocabulary, shared);
   // A tile of rows after the other: each goes behind those of its id in earlier tiles and earlier in its own.
-  for (int64_t first = 0; first < args.rows; first += kListThreads) {
-    const int64_t id = id_of(first + own);
-    shared[own] = static_cast<int32_t>(id);
-    SyncBlock();
-    int32_t before = 0;
-    bool last = true;
-    for (int i = 0; i < kListThreads; ++i) {
-      if (shared[i] != id || i == own) continue;
-      if (i < own) ++before;
-      if (i > own) last = false;
-    }
-    const int32_t place = id >= 0 ? listed.ends[id] + before : 0;
+  int32_t id = IdOf(args, own), rank = own < args.rows ? listed.ranks[own] : 0;
+  for (int64_t row = own; row - own < args.rows; row += kListThreads) {
+    const int32_t place = id >= 0 ? listed.ends[id] + rank / 2 : 0;
+    const int64_t next = row + kListThreads;  // whose loads are under way meanwhile
+    const int32_t next_id = IdOf(args, next), next_rank = next < args.rows ? listed.ranks[next] : 0;
     SyncBlock();
     if (id >= 0) {
-      listed.order[place] = static_cast<int32_t>(first + own);
-      if (last) listed.ends[id] = place + 1;
+      listed.order[place] = static_cast<int32_t>(row);
+      if (rank % 2 != 0) listed.ends[id] = place + 1;
     }
     SyncBlock();
+    id = next_id;
+    rank = next_rank;
   }
 }
 
@@ -120,7 +136,8 @@ KernelLaunch EmbeddingGradOf(const ListedEmbeddingGradArgs& listed) {
 
 ListedEmbeddingGradArgs Listed(const EmbeddingGradArgs& args, void* scratch) {
   auto* const ends = static_cast<int32_t*>(scratch);
-  return {args, ends, ends + args.vocabulary};
+  int32_t* const order = ends + args.vocabulary;
+  return {args, ends, order, order + args.rows};
 }
 
 }  // namespace
@@ -130,12 +147,13 @@ KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16) {
 }
 
 int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary) {
-  return (rows + vocabulary) * static_cast<int64_t>(sizeof(int32_t));
+  return (2 * rows + vocabulary) * static_cast<int64_t>(sizeof(int32_t));
 }
 
-KernelLaunch ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
-  return MakeLaunch("list_embedding_rows", &ListRowsKernel, {.threads = kListThreads},
-                    Listed(args, scratch));
+std::array<KernelLaunch, 2> ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch) {
+  const ListedEmbeddingGradArgs listed = Listed(args, scratch);
+  return {MakeLaunch("rank_embedding_rows", &RankRowsKernel, ThreadsFor(args.rows, kListThreads), listed),
+          MakeLaunch("list_embedding_rows", &ListRowsKernel, {.threads = kListThreads}, listed)};
 }
 
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16) {

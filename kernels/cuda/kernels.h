@@ -17,9 +17,10 @@ KernelLaunch Accumulate(const AccumulateArgs& args);
 KernelLaunch Cast(const CastArgs& args);
 
 KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16);
-// The first lists the rows of every id in `scratch`, the second adds them up. REQUIRES: fewer than 2^31 rows.
+// The first two, one after the other, list the rows of every id in `scratch`, the third adds them up. REQUIRES: fewer than 2^31
+// rows.
 int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary);
-KernelLaunch ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch);
+std::array<KernelLaunch, 2> ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch);
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16);
 
 KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16);

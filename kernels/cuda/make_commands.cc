@@ -35,7 +35,8 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       EmbeddingGradArgs args = arguments.EmbeddingGrad();
       args.accumulate = accumulate;
       void* const scratch = TakeBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
-      return launch_all(std::array{ListEmbeddingRows(args, scratch), EmbeddingGrad(args, scratch, bfloat16)});
+      const auto [rank, list] = ListEmbeddingRows(args, scratch);
+      return launch_all(std::array{rank, list, EmbeddingGrad(args, scratch, bfloat16)});
     }
     case OpKind::kRmsNorm:
     case OpKind::kAddRmsNorm:
