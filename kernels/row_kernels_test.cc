@@ -37,7 +37,9 @@ TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
 }
 
 TEST_P(KernelTest, RmsNormMatches) {
-  for (const auto& [rows, hidden] : kShapes) {
+  std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
+  shapes.emplace_back(3, 4104);  // more columns than a block of any device takes at once
+  for (const auto& [rows, hidden] : shapes) {
     ExpectEqual({OpKind::kRmsNorm,
                  model::NormAttributes{1e-5},
                  {Compute({rows, hidden}), Floats({hidden})},
@@ -53,7 +55,11 @@ TEST_P(KernelTest, RmsNormMatches) {
 }
 
 TEST_P(KernelTest, RmsNormGradMatchesWithAndWithoutResidual) {
-  for (const auto& [rows, hidden] : kShapes) {
+  std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
+  shapes.emplace_back(1100, 24);  // more rows than a device has blocks at once
+  shapes.emplace_back(270, 2056);
+  shapes.emplace_back(3, 4104);  // more columns than a block of any device takes at once
+  for (const auto& [rows, hidden] : shapes) {
     TestValue rstd = Floats({rows});
     for (double& value : rstd.numbers)
       value = 0.1 + 0.05 * std::abs(value);  // no cancellation at H = 1

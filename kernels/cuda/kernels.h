@@ -24,8 +24,8 @@ std::array<KernelLaunch, 2> ListEmbeddingRows(const EmbeddingGradArgs& args, voi
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16);
 
 KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16);
-// The first leaves sums of dw in `partial`, f[RmsNormGradBlocks(rows), H]; the second adds them up.
-int64_t RmsNormGradBlocks(int64_t rows);
+// The first leaves sums of dw in `partial`, f[RmsNormGradBlocks(rows, H), H]; the second adds them up.
+int64_t RmsNormGradBlocks(int64_t rows, int64_t hidden);
 KernelLaunch RmsNormGrad(const RmsNormGradArgs& args, bool bfloat16);
 KernelLaunch RmsNormGradFinish(const RmsNormGradArgs& args);
 

@@ -44,7 +44,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kRmsNormGrad: {
       RmsNormGradArgs args = arguments.RmsNormGrad();
       args.accumulate = accumulate;
-      args.partial = Take<float>(RmsNormGradBlocks(args.rows) * args.hidden);
+      args.partial = Take<float>(RmsNormGradBlocks(args.rows, args.hidden) * args.hidden);
       return launch_all(std::array{RmsNormGrad(args, bfloat16), RmsNormGradFinish(args)});
     }
     case OpKind::kAdd:
