@@ -12,7 +12,7 @@ constexpr unsigned kRowThreads = 512;  // at most, of a row
 constexpr int kFinishRows = 32;         // warps of a block of the second kernel, each with every 32nd partial sum
 
 template <typename T, int N>
-TROUPE_KERNEL_OF(kRowThreads, 3) void RmsNormKernel(RmsNormArgs args) {
+TROUPE_KERNEL_OF(kRowThreads, 2) void RmsNormKernel(RmsNormArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   const int64_t row = BlockIndex().x, hidden = args.hidden;
   const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
