@@ -40,7 +40,7 @@ TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
 // Of norms: rows that some devices hold in registers whole, rows too wide for that, more rows than blocks.
 std::vector<std::pair<int64_t, int64_t>> ShapesOfNorms() {
   std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
-  for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608), std::pair(2, 8256), std::pair(4500, 16)}) {
+  for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608), std::pair(2, 8256), std::pair(4500, 16), std::pair(270, 2056)}) {
     shapes.emplace_back(shape);
   }
   return shapes;

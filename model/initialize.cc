@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/cpu_clones.h"
 #include "base/random.h"
 
 namespace troupe::model {
@@ -54,10 +55,7 @@ inline void NormalPair(uint32_t a, uint32_t b, float std, float* first, float* s
 
 // Normals 4c … 4c + kBlock - 1 of `key`: Philox4x32-10 (base/random.h) on kLanes counters side by
 // side.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void NormalBlock(uint64_t key,
-                                                                              uint64_t counter,
-                                                                              float std,
-                                                                              float* out) {
+TROUPE_CPU_CLONES void NormalBlock(uint64_t key, uint64_t counter, float std, float* out) {
   uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (int i = 0; i < kLanes; ++i) {
     c0[i] = static_cast<uint32_t>(counter + i);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/cpu_clones.h"
 #include "kernels/bfloat16.h"
 #include "kernels/float8.h"
 #include "kernels/update_decision.h"
@@ -69,12 +70,10 @@ void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales
 }
 
 // Of `count` neighbours, each by a scale of its own: the loops that count.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void CodesOfE4M3(const float* x, const float* inverse,
-                                                                              int64_t count, uint8_t* codes) {
+TROUPE_CPU_CLONES void CodesOfE4M3(const float* x, const float* inverse, int64_t count, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE4M3, x[i], inverse[i]);
 }
-__attribute__((target_clones("avx512f", "avx2", "default"))) void CodesOfE5M2(const float* x, const float* inverse,
-                                                                              int64_t count, uint8_t* codes) {
+TROUPE_CPU_CLONES void CodesOfE5M2(const float* x, const float* inverse, int64_t count, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE5M2, x[i], inverse[i]);
 }
 

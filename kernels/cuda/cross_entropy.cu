@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 
-TROUPE_KERNEL void CrossEntropyKernel(CrossEntropyArgs args) {
+TROUPE_KERNEL_OF(kThreads, 1) void CrossEntropyKernel(CrossEntropyArgs args) {
   TROUPE_SHARED double shared[2][kThreads];
   const unsigned own = ThreadIndex();
   double loss = 0, weight_sum = 0;

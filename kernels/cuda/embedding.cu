@@ -54,7 +54,7 @@ TROUPE_DEVICE int64_t IdOf(const EmbeddingGradArgs& args, int64_t row) {
   return id >= 0 && id < args.vocabulary ? id : -1;
 }
 
-TROUPE_KERNEL void CountRowsKernel(ListedEmbeddingGradArgs listed) {
+TROUPE_KERNEL_OF(kListThreads, 1) void CountRowsKernel(ListedEmbeddingGradArgs listed) {
   const EmbeddingGradArgs& args = listed.args;
   const RowPart part = PartOf(listed, BlockIndex().x);
   int32_t* const counts = listed.counts + BlockIndex().x * args.vocabulary;
@@ -85,12 +85,12 @@ TROUPE_KERNEL void SumPartsKernel(ListedEmbeddingGradArgs listed) {
   listed.starts[id] = sum;
 }
 
-TROUPE_KERNEL void FindStartsKernel(ListedEmbeddingGradArgs listed) {
+TROUPE_KERNEL_OF(kListThreads, 1) void FindStartsKernel(ListedEmbeddingGradArgs listed) {
   TROUPE_SHARED int32_t shared[kListThreads];
   ExclusiveScan<kListThreads>(listed.starts, listed.args.vocabulary + 1, shared);
 }
 
-TROUPE_KERNEL void PlaceRowsKernel(ListedEmbeddingGradArgs listed) {
+TROUPE_KERNEL_OF(kListThreads, 1) void PlaceRowsKernel(ListedEmbeddingGradArgs listed) {
   TROUPE_SHARED int32_t shared[kListThreads];
   const EmbeddingGradArgs& args = listed.args;
   const int own = static_cast<int>(ThreadIndex());

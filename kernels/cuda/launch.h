@@ -11,7 +11,7 @@
 namespace troupe::kernels::cuda {
 
 struct LaunchShape {
-  unsigned blocks_x = 1, blocks_y = 1;
+  unsigned blocks_x = 1, blocks_y = 1;  // below 2^31; at most 65,535
   unsigned threads = 1;  // of a block, at most 1,024
   size_t shared_bytes = 0;  // beyond what the kernel declares
 };

@@ -61,6 +61,7 @@ struct EightNumbers {
 // 8 r + i knows where row i of matrix r is.
 inline void LoadMatrices(const BFloat16* row, bool transposed, uint32_t (&to)[4]) {
   EightNumbers own;
+  RequireAligned(row, sizeof(own));
   std::memcpy(&own, row, sizeof(own));
   const WarpValues<EightNumbers> rows(own);
   const unsigned lane = ThreadIndex() % 32, g = lane / 4, t = lane % 4;

@@ -1,4 +1,4 @@
-// Blocks of a column share one move, in units of as many bytes as all addresses and lengths are multiples of.
+// Blocks of a row share one move, in units of as many bytes as all addresses and lengths are multiples of.
 #include "kernels/cuda/move_rows.h"
 
 #include <algorithm>
@@ -22,11 +22,11 @@ struct MoveRowsArgs {
 template <typename T, int N>
 TROUPE_KERNEL void MoveRowsKernel(MoveRowsArgs args) {
   using Unit = Pack<T, N>;
-  const RowMove move = args.moves[BlockIndex().y];
+  const RowMove move = args.moves[BlockIndex().x];
   const auto row_units = static_cast<uint32_t>(move.row_bytes / static_cast<int64_t>(sizeof(Unit)));
   const auto units = static_cast<uint32_t>(move.rows) * row_units;
-  const uint32_t stride = Blocks().x * BlockThreads();
-  for (uint32_t i = BlockIndex().x * BlockThreads() + ThreadIndex(); i < units; i += stride) {
+  const uint32_t stride = Blocks().y * BlockThreads();
+  for (uint32_t i = BlockIndex().y * BlockThreads() + ThreadIndex(); i < units; i += stride) {
     const int64_t row = i / row_units;
     const int64_t offset = int64_t{i % row_units} * static_cast<int64_t>(sizeof(Unit));
     const auto unit =
@@ -48,8 +48,8 @@ KernelLaunch MoveRows(std::span<const RowMove> moves, const RowMove* table, cons
   const int unit = multiple % 16 == 0 ? 16 : multiple % 4 == 0 ? 4 : 2;
   const int64_t of_block = kThreads * kUnitsPerThread * unit;
   const LaunchShape shape = {
-      .blocks_x = static_cast<unsigned>(std::clamp<int64_t>((bytes + of_block - 1) / of_block, 1, kBlocksMax)),
-      .blocks_y = static_cast<unsigned>(moves.size()),
+      .blocks_x = static_cast<unsigned>(moves.size()),
+      .blocks_y = static_cast<unsigned>(std::clamp<int64_t>((bytes + of_block - 1) / of_block, 1, kBlocksMax)),
       .threads = kThreads};
   const MoveRowsArgs args = {table, static_cast<const char*>(from), static_cast<char*>(to)};
   switch (unit) {

@@ -72,8 +72,14 @@ template <typename T, int N>
 struct alignas(N * sizeof(T)) Pack {
   T values[N];
 
-  TROUPE_DEVICE static Pack Load(const T* from) { return *reinterpret_cast<const Pack*>(from); }
-  TROUPE_DEVICE void Store(T* to) const { *reinterpret_cast<Pack*>(to) = *this; }
+  TROUPE_DEVICE static Pack Load(const T* from) {
+    RequireAligned(from, alignof(Pack));
+    return *reinterpret_cast<const Pack*>(from);
+  }
+  TROUPE_DEVICE void Store(T* to) const {
+    RequireAligned(to, alignof(Pack));
+    *reinterpret_cast<Pack*>(to) = *this;
+  }
   TROUPE_DEVICE float operator[](int i) const { return Widen(values[i]); }
   TROUPE_DEVICE void Set(int i, float value) { values[i] = Narrow<T>(value); }
 };

@@ -48,7 +48,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
 }
 
 template <typename T, int N>
-TROUPE_KERNEL void RmsNormKernel(RmsNormArgs args) {
+TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   const int64_t row = BlockIndex().x, hidden = args.hidden;
   const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
@@ -89,7 +89,7 @@ TROUPE_KERNEL void RmsNormKernel(RmsNormArgs args) {
 // dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Each thread has the same columns of every row, whose dw it adds
 // up in dynamic shared memory, f[H].
 template <typename T, int N>
-TROUPE_KERNEL void RmsNormGradKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float shared[2][kWarp + 1];  // by turns: a row's sum is read while the next one's is made
   auto* const dw = reinterpret_cast<float*>(DynamicShared());
   const int64_t hidden = args.hidden;
@@ -184,7 +184,7 @@ TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradHeldKernel(RmsNormGradArgs
 }
 
 // A lane a column; the warps' sums are added in their order.
-TROUPE_KERNEL void RmsNormGradFinishKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kFinishRows * kWarp, 1) void RmsNormGradFinishKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float sums[kFinishRows][kWarp];
   const int64_t h = int64_t{BlockIndex().x} * kWarp + Lane();
   const int64_t blocks = GradBlocks(args.rows, args.hidden);

@@ -62,7 +62,7 @@ TROUPE_KERNEL void RouterLossKernel(PartialLossArgs of_blocks) {
 }
 
 TROUPE_KERNEL void RouterLossFinishKernel(PartialLossArgs of_blocks) {
-  TROUPE_SHARED double shared[kFinishThreads];
+  TROUPE_SHARED double shared[model::kRouterLanes][kFinishThreads];
   const RouterLossArgs& args = of_blocks.args;
   const int64_t experts = args.router.experts;
   const int own = static_cast<int>(ThreadIndex());
@@ -74,20 +74,20 @@ TROUPE_KERNEL void RouterLossFinishKernel(PartialLossArgs of_blocks) {
     total = (args.accumulate ? total : 0.0) + routed;
     dropped += routed - args.counts[e];
   }
-  shared[own] = dropped;
+  double losses[2] = {};
+  for (int64_t b = own; b < of_blocks.blocks; b += kFinishThreads) {
+    for (int i = 0; i < 2; ++i) losses[i] += of_blocks.partial[b * 2 + i];
+  }
+  for (int i = 0; i < 2; ++i) shared[i][own] = losses[i];
+  shared[model::kRouterDropped][own] = dropped;
   for (int half = kFinishThreads / 2; half > 0; half /= 2) {
     SyncBlock();
-    if (own < half) shared[own] += shared[own + half];
+    if (own >= half) continue;
+    for (auto& sums : shared) sums[own] += sums[own + half];
   }
   SyncBlock();
   if (own >= model::kRouterLanes) return;
-  double sum = 0;
-  if (own == 2) {
-    sum = shared[0];
-  } else {
-    for (int64_t b = 0; b < of_blocks.blocks; ++b) sum += of_blocks.partial[b * 2 + own];
-  }
-  args.totals[own] = (args.accumulate ? args.totals[own] : 0.0) + sum;
+  args.totals[own] = (args.accumulate ? args.totals[own] : 0.0) + shared[own][0];
 }
 
 TROUPE_KERNEL void RouterLossGradKernel(RouterLossGradArgs args) {

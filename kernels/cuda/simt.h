@@ -57,6 +57,9 @@ TROUPE_DEVICE uint64_t DeviceNanoseconds() {
 // What this thread has written before is seen by the host before what it writes after.
 TROUPE_DEVICE void SyncWithHost() { __threadfence_system(); }
 
+// A device ends the kernel by itself at an access of an address that is no multiple of the access's size.
+TROUPE_DEVICE void RequireAligned(const void* /*address*/, size_t /*bytes*/) {}
+
 // What a launch asks for beyond SHARED.
 TROUPE_DEVICE char* DynamicShared() {
   extern __shared__ __align__(128) char memory[];
@@ -86,6 +89,7 @@ using emulator::Blocks;
 using emulator::BlockThreads;
 using emulator::DeviceNanoseconds;
 using emulator::DynamicShared;
+using emulator::RequireAligned;
 using emulator::ShuffleFrom;
 using emulator::ShuffleXor;
 using emulator::SyncBlock;

@@ -36,7 +36,13 @@ TROUPE_DEVICE double BlockSum64(double value, double* shared) {
     SyncBlock();
     if (own < half) shared[own] += shared[own + half];
   }
-  return shared[0];
+  return own == 0 ? shared[0] : 0.0;
+}
+
+// Whether elements from `address` on may be read and written four at a time. A shard of a tensor begins at any of its rows.
+template <typename T>
+TROUPE_DEVICE bool TakesFour(const T* address) {
+  return reinterpret_cast<uintptr_t>(address) % (4 * sizeof(T)) == 0;
 }
 
 struct RoutedArgs {
@@ -72,14 +78,14 @@ TROUPE_KERNEL void SumOfSquaresKernel(SumOfSquaresTensors args) {
   const GradientTensor tensor = args.tensors[part.tensor];
   const int64_t first = part.part * kUpdateElements;
   const int64_t count = tensor.count - first < kUpdateElements ? tensor.count - first : kUpdateElements;
-  const float* x = tensor.data + first;  // a multiple of sixteen bytes, as tensors and parts are
+  const float* x = tensor.data + first;
   double sum = 0;
-  const int64_t packed = count / 4 * 4;
+  const int64_t packed = TakesFour(x) ? count / 4 * 4 : 0;
   for (int64_t i = int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
     const auto v = Pack<float, 4>::Load(x + i);
     for (int k = 0; k < 4; ++k) sum += static_cast<double>(v[k]) * v[k];
   }
-  if (const int64_t i = packed + ThreadIndex(); i < count) sum += static_cast<double>(x[i]) * x[i];
+  for (int64_t i = packed + ThreadIndex(); i < count; i += kThreads) sum += static_cast<double>(x[i]) * x[i];
   sum = BlockSum64(sum, shared);
   if (ThreadIndex() == 0) args.partial[BlockIndex().x] = sum;
 }
@@ -141,11 +147,13 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
   const Step step = shared;
   const int64_t first = part.part * kUpdateElements;
   const int64_t end = first + kUpdateElements < tensor.count ? first + kUpdateElements : tensor.count;
-  const int64_t packed = first + (end - first) / 4 * 4;
+  const bool fours = TakesFour(tensor.parameter) && TakesFour(tensor.exp_avg) && TakesFour(tensor.exp_avg_sq) &&
+                     TakesFour(tensor.gradient) && TakesFour(static_cast<const BFloat16*>(tensor.copy));
+  const int64_t packed = fours ? first + (end - first) / 4 * 4 : first;
   for (int64_t i = first + int64_t{ThreadIndex()} * 4; i < packed; i += kThreads * 4) {
     UpdateElements<4>(tensor, step, i);
   }
-  if (const int64_t i = packed + ThreadIndex(); i < end) UpdateElements<1>(tensor, step, i);
+  for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads) UpdateElements<1>(tensor, step, i);
 }
 
 LaunchShape BlocksOf(int64_t parts) {

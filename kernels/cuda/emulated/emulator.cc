@@ -15,6 +15,9 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+#if defined(TROUPE_FIND_RACES)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace troupe::kernels::cuda::emulator {
 namespace {
@@ -31,7 +34,7 @@ struct Copy {
 };
 
 struct Fiber {
-  ucontext_t context;  // where it begins
+  ucontext_t context;  // where it begins; where it goes on, if races are looked for
   bool begun = false;
   jmp_buf place;  // where it goes on
   char* stack = nullptr;
@@ -45,6 +48,61 @@ struct Fiber {
 struct WarpSlots {
   char of[2][kWarpThreads][kExchangedBytes];
 };
+
+#if defined(TROUPE_FIND_RACES)
+// To ThreadSanitizer each thread of a block is a thread: what two of them do is ordered by barriers alone, not by whose turn
+// it is. The host's own thread comes before all of a block and after them.
+class Races {
+ public:
+  void Begin(size_t threads) {
+    host_ = __tsan_get_current_fiber();
+    while (threads_.size() < threads) threads_.push_back(__tsan_create_fiber(0));
+    TROUPE_CHECK(threads <= kMostThreads, "a block of {} threads", threads);
+    for (auto& turns : turns_) std::ranges::fill(turns, 0);
+    __tsan_release(&begins_);
+  }
+  void End() { __tsan_acquire(&ends_); }
+  void SwitchTo(size_t thread) { __tsan_switch_to_fiber(threads_[thread], __tsan_switch_to_fiber_no_sync); }
+  void SwitchToHost() { __tsan_switch_to_fiber(host_, __tsan_switch_to_fiber_no_sync); }
+
+  // By the thread itself.
+  void ThreadBegins() { __tsan_acquire(&begins_); }
+  void ThreadEnds() { __tsan_release(&ends_); }
+  void ComesTo(State barrier, size_t thread) { __tsan_release(PlaceOf(barrier, thread)); }
+  void LeavesFrom(State barrier, size_t thread) {
+    __tsan_acquire(PlaceOf(barrier, thread));
+    turns_[barrier == State::kAtWarpBarrier][thread] ^= 1;
+  }
+
+  ~Races() {
+    for (void* const thread : threads_) __tsan_destroy_fiber(thread);
+  }
+
+ private:
+  static constexpr size_t kMostThreads = 1024;
+  // What ThreadSanitizer knows a barrier by. Barriers take turns: a thread that has come to the next one has nothing to do
+  // with those that are yet to leave this one.
+  char* PlaceOf(State barrier, size_t thread) {
+    const bool of_warp = barrier == State::kAtWarpBarrier;
+    const int turn = turns_[of_warp][thread];
+    return of_warp ? &of_warps_[turn][thread / kWarpThreads] : &of_block_[turn];
+  }
+
+  void* host_ = nullptr;
+  std::vector<void*> threads_;
+  int turns_[2][kMostThreads] = {};  // of each thread's barriers of the block, and of its warp
+  char begins_ = 0, ends_ = 0, of_block_[2] = {}, of_warps_[2][kMostThreads / kWarpThreads] = {};
+};
+#else
+struct Races {
+  void Begin(size_t /*threads*/) {}
+  void End() {}
+  void ThreadBegins() {}
+  void ThreadEnds() {}
+  void ComesTo(State /*barrier*/, size_t /*thread*/) {}
+  void LeavesFrom(State /*barrier*/, size_t /*thread*/) {}
+};
+#endif
 
 // The block that this host thread runs.
 class Block {
@@ -78,8 +136,10 @@ class Block {
 
   // Back to the scheduler until the barrier opens.
   void WaitAt(State barrier) {
+    races_.ComesTo(barrier, current_);
     fibers_[current_]->state = barrier;
     SwitchToScheduler(/*ends=*/false);
+    races_.LeavesFrom(barrier, current_);
   }
 
  private:
@@ -107,7 +167,8 @@ class Block {
     fiber.copies.assign(1, {});
   }
 
-  // Jumps, because swapcontext makes a system call.
+#if !defined(TROUPE_FIND_RACES)
+  // Jumps, because swapcontext makes a system call. (ThreadSanitizer knows of no jumps from one stack to another.)
   __attribute__((noinline)) static void Jump(Fiber& fiber, jmp_buf& from) {
     if (_setjmp(from) != 0) return;
     if (fiber.begun) _longjmp(fiber.place, 1);
@@ -117,10 +178,13 @@ class Block {
   __attribute__((noinline)) static void JumpBack(Fiber& fiber, jmp_buf& to) {
     if (_setjmp(fiber.place) == 0) _longjmp(to, 1);
   }
+#endif
 
   void RunBlock() {
     for (size_t i = 0; i < grid_.threads; ++i) Prepare(*fibers_[i]);
+    races_.Begin(grid_.threads);
     while (RunRunnable()) OpenBarriers();
+    races_.End();
   }
 
   // Whether a thread is left that has not ended.
@@ -163,7 +227,12 @@ class Block {
     void* fake_stack = nullptr;
     __sanitizer_start_switch_fiber(&fake_stack, fiber.stack, kStackBytes);
 #endif
+#if defined(TROUPE_FIND_RACES)
+    races_.SwitchTo(current_);
+    ::swapcontext(&scheduler_context_, &fiber.context);
+#else
     Jump(fiber, scheduler_);
+#endif
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
@@ -176,7 +245,12 @@ class Block {
     __sanitizer_start_switch_fiber(ends ? nullptr : &fake_stack, scheduler_stack_,
                                    scheduler_stack_bytes_);
 #endif
+#if defined(TROUPE_FIND_RACES)
+    races_.SwitchToHost();
+    ::swapcontext(&fiber.context, &scheduler_context_);
+#else
     JumpBack(fiber, scheduler_);
+#endif
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(fake_stack, &scheduler_stack_, &scheduler_stack_bytes_);
 #endif
@@ -189,7 +263,12 @@ class Block {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<WarpSlots> slots_;
   std::vector<char> shared_;
+  Races races_;
+#if defined(TROUPE_FIND_RACES)
+  ucontext_t scheduler_context_;
+#else
   jmp_buf scheduler_;
+#endif
 #if defined(__SANITIZE_ADDRESS__)
   const void* scheduler_stack_ = nullptr;
   size_t scheduler_stack_bytes_ = 0;
@@ -202,7 +281,9 @@ void Block::Enter() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &block.scheduler_stack_, &block.scheduler_stack_bytes_);
 #endif
+  block.races_.ThreadBegins();
   (*block.body_)();
+  block.races_.ThreadEnds();
   Fiber& fiber = *block.fibers_[block.current_];
   for (const std::vector<Copy>& group : fiber.copies) {
     TROUPE_CHECK(group.empty(), "a thread of a kernel ends before its copies");
@@ -235,7 +316,14 @@ const char* Exchange(const void* value, size_t bytes) {
   return slots.of[turn][0];
 }
 
+void RequireAligned(const void* address, size_t bytes) {
+  TROUPE_CHECK(reinterpret_cast<uintptr_t>(address) % bytes == 0,
+               "a kernel reads or writes {} bytes at an address that is no multiple of them", bytes);
+}
+
 void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros) {
+  RequireAligned(to, bytes + zeros);
+  RequireAligned(from, bytes + zeros);
   std::memset(to, 0xFF, bytes + zeros);
   block.fiber(block.current()).copies.back().push_back({to, from, bytes, zeros});
 }

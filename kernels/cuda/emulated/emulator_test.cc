@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <vector>
+
+#include "kernels/cuda/numbers.h"
 
 namespace troupe::kernels::cuda::emulator {
 namespace {
@@ -60,6 +63,49 @@ TEST(EmulatorDeathTest, ABarrierThatSomeThreadsMissEndsTheProcess) {
                    [] { ThreadIndex() < 3 ? SyncBlock() : SyncWarp(); }),
                "different barriers");
 }
+
+TEST(EmulatorDeathTest, AnAddressThatIsNoMultipleOfWhatIsReadEndsTheProcess) {
+  alignas(32) float numbers[12] = {};
+  const auto read = [&](int64_t first) {
+    RunBlocks({.blocks = {1, 1}, .threads = 1}, [&] { numbers[8] += Pack<float, 4>::Load(numbers + first)[0]; });
+  };
+  read(4);
+  EXPECT_DEATH(read(1), "no multiple");
+  const auto copy = [&](int64_t first) {
+    RunBlocks({.blocks = {1, 1}, .threads = 1, .shared_bytes = 16}, [&] {
+      BeginCopy(DynamicShared(), numbers + first, 8, 8);
+      EndCopyGroup();
+      WaitForCopies(0);
+    });
+  };
+  copy(4);
+  EXPECT_DEATH(copy(2), "no multiple");
+}
+
+#if defined(__SANITIZE_THREAD__)
+TEST(EmulatorDeathTest, ThreadSanitizerSeesThatABarrierIsMissing) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // after a mere fork ThreadSanitizer sees nothing
+  // Whether there is a barrier of the block, or of warps alone, before what a thread reads of the others, and after it.
+  const auto exchange = [](bool before, bool after, unsigned threads) {
+    std::vector<unsigned> read(threads);
+    RunBlocks({.blocks = {2, 1}, .threads = threads, .shared_bytes = threads * sizeof(unsigned)}, [&] {
+      auto* const shared = reinterpret_cast<unsigned*>(DynamicShared());
+      for (unsigned round = 0; round < 3; ++round) {
+        shared[ThreadIndex()] = ThreadIndex() + round;
+        before ? SyncBlock() : SyncWarp();
+        read[ThreadIndex()] = shared[threads - 1 - ThreadIndex()];
+        after ? SyncBlock() : SyncWarp();
+      }
+    });
+    std::exit(read[0] == threads + 1 ? 0 : 1);
+  };
+  constexpr int kRace = 66;  // what ThreadSanitizer ends a process with
+  EXPECT_EXIT(exchange(true, true, 64), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(exchange(false, false, 32), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(exchange(false, true, 64), testing::ExitedWithCode(kRace), "data race");
+  EXPECT_EXIT(exchange(true, false, 64), testing::ExitedWithCode(kRace), "data race");
+}
+#endif
 
 }  // namespace
 }  // namespace troupe::kernels::cuda::emulator

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ struct Tensor {
     float of[4];
     bool operator==(const Pack&) const = default;
   };
-  explicit Tensor(int64_t count) : packs(static_cast<size_t>(count + 3) / 4) {}
+  explicit Tensor(int64_t count) : packs(static_cast<size_t>(count) / 4 + 1) {}
   float* data() { return packs[0].of; }
   std::vector<Pack> packs;
 };
@@ -58,7 +59,7 @@ class CudaUpdate : public testing::Test {
   void SumSquares() {
     std::vector<GradientTensor> tensors;
     for (size_t t = 0; t < counts_.size(); ++t) {
-      tensors.push_back({gradients_[t].data(), counts_[t]});
+      tensors.push_back({gradients_[t].data() + begin_, counts_[t]});
     }
     std::vector<double> partial(parts_.size(), NAN);
     const SumOfSquaresTensors args = {tensors.data(), parts_.data(),
@@ -73,7 +74,7 @@ class CudaUpdate : public testing::Test {
     std::vector<AdamWTensor> tensors;
     for (size_t t = 0; t < counts_.size(); ++t) {
       tensors.push_back({parameters_[t].data(), means_[t].data(), squares_[t].data(),
-                         gradients_[t].data(), t == 0 ? nullptr : copies_[t].data(), counts_[t],
+                         gradients_[t].data() + begin_, t == 0 ? nullptr : copies_[t].data() + begin_, counts_[t],
                          t == 1});
     }
     Launch(AdamW({tensors.data(), parts_.data(), static_cast<int64_t>(parts_.size()),
@@ -90,6 +91,7 @@ class CudaUpdate : public testing::Test {
   const std::vector<UpdatePart> parts_ = UpdateParts(counts_);
   std::vector<Tensor> parameters_, means_, squares_, gradients_;
   std::vector<std::vector<BFloat16>> copies_;
+  int64_t begin_ = 0;  // elements before gradients and copies
   std::vector<double> control_ = std::vector<double>(model::kControlLanes);
 };
 
@@ -104,6 +106,37 @@ TEST_F(CudaUpdate, SquaresAddUpInFloat64) {
   }
   EXPECT_NEAR(control_[model::kLaneSumOfSquares], expected, 1e-12 * expected);
   EXPECT_EQ(control_[model::kLaneNonfinite], 0);
+}
+
+TEST_F(CudaUpdate, AShardOfATensorMayBeginAtAnyElement) {
+  const std::vector<Tensor> parameters = parameters_, means = means_, squares = squares_;
+  SumSquares();
+  control_[model::kLaneWeight] = 8;
+  UpdateAll();
+  const std::vector<double> control = std::exchange(control_, std::vector<double>(control_.size()));
+  const std::vector<Tensor> updated = std::exchange(parameters_, parameters);
+  means_ = means;
+  squares_ = squares;
+  begin_ = 1;
+  for (size_t t = 0; t < counts_.size(); ++t) {
+    float* const data = gradients_[t].data();
+    std::copy_backward(data, data + counts_[t], data + counts_[t] + begin_);
+  }
+  SumSquares();
+  control_[model::kLaneWeight] = 8;
+  EXPECT_NEAR(control_[model::kLaneSumOfSquares], control[model::kLaneSumOfSquares],
+              1e-12 * control[model::kLaneSumOfSquares]);
+  UpdateAll();
+  for (size_t t = 0; t < counts_.size(); ++t) {
+    Tensor whole = updated[t];
+    for (int64_t i = 0; i < counts_[t]; ++i) {
+      const float actual = parameters_[t].data()[i];
+      ASSERT_NEAR(actual, whole.data()[i], 1e-6 * (1 + std::abs(actual))) << t << " " << i;
+      if (t > 0) {
+        ASSERT_EQ(copies_[t][static_cast<size_t>(i + begin_)].bits, ToBFloat16(actual).bits) << t << " " << i;
+      }
+    }
+  }
 }
 
 TEST_F(CudaUpdate, WhatIsNotFiniteNamesTheRankAndChangesNothing) {
