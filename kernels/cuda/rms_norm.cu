@@ -10,6 +10,12 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kHeldThreads = 1024, kHeldGradThreads = 512;  // at most, of a block that holds a row
+// Of the gradient's, a multiprocessor has room for two at least; compiled for Blackwell it would spill registers then.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kHeldGradBlocks = 1;
+#else
+constexpr int kHeldGradBlocks = 2;
+#endif
 constexpr int kFinishRows = 32;  // warps of a block of the second kernel, each with one in so many partial sums
 
 // Of the gradient: for each of 132 multiprocessors as many as have 1,024 threads of eight elements.
@@ -138,7 +144,7 @@ TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs arg
 
 // The same, of rows that the threads of a block hold.
 template <typename T, int N>
-TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradHeldKernel(RmsNormGradArgs args) {
+TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float shared[2][kWarp + 1];  // by turns, as above
   struct Row {
     Pack<T, N> dy{}, x{}, dres{};
