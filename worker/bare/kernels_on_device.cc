@@ -6,59 +6,24 @@
 
 #include <cstdio>
 #include <memory>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/check.h"
-#include "base/file_system.h"
 #include "kernels/cuda/cublaslt_library.h"
-#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cudnn_attention.h"
-#include "kernels/cuda/device_attention.h"
 #include "kernels/float8_kernel_test.h"
+#include "worker/bare/device_backend.h"
 
 namespace troupe::kernels {
 namespace {
 
 constexpr int kSkipped = 77;  // what test drivers take for "skipped"
 
-struct OnDevice {
-  PosixFileSystem files;
-  std::unique_ptr<cuda::CudaDevice> device;
-  std::unique_ptr<cuda::CublasLtLibrary> products;  // null: our own kernels make them, here and below
-  std::unique_ptr<cuda::DeviceAttention> attention;
-};
-
-std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
-  auto opened = std::make_unique<OnDevice>();
-  auto device = cuda::CudaDevice::Make(0, {});
-  TROUPE_CHECK_OK(device.status());
-  opened->device = std::move(*device);
-  if (products != nullptr) {
-    auto library = cuda::CublasLtLibrary::Make(*opened->device, opened->files, *products);
-    TROUPE_CHECK_OK(library.status());
-    opened->products = std::move(*library);
-    opened->attention = cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = products->tune});
-  }
-  return opened;
-}
-
-// With the device that it is over.
-class OwningBackend : public CudaBackend {
- public:
-  explicit OwningBackend(std::unique_ptr<OnDevice> on)
-      : CudaBackend(*on->device, {.products = on->products.get(), .attention = on->attention.get()}, nullptr), on_(std::move(on)) {}
-
- private:
-  std::unique_ptr<OnDevice> on_;
-};
-
 KernelSetting Setting(model::DType compute, bool library) {
   return {std::string(model::Name(compute)) + (library ? "" : "_own_kernels"), compute, [library] {
             const cuda::CublasLtOptions untimed{.tune = false};
-            return std::make_unique<OwningBackend>(Open(library ? &untimed : nullptr));
+            return MakeDeviceBackend(library ? &untimed : nullptr);
           }};
 }
 
@@ -75,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Device, Float8KernelTest,
 // Timed choices give the product too, and are found again.
 TEST(LibraryProducts, ThatWereChosenByTimingMatchTheReference) {
   const cuda::CublasLtOptions timed{.tune = true};
-  OwningBackend backend(Open(&timed));
+  const std::unique_ptr<Backend> backend = MakeDeviceBackend(&timed);
   ReferenceBackend reference;
   TestRandom random;
   for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
@@ -88,7 +53,7 @@ TEST(LibraryProducts, ThatWereChosenByTimingMatchTheReference) {
     const double unit = compute == model::DType::kBFloat16 ? 0x1.0p-8 : 0x1.0p-23;
     const TestResult expected = RunOp(reference, op);
     for (int run = 0; run < 2; ++run) {
-      EXPECT_LE(RelativeError(RunOp(backend, op).outputs[0], expected.outputs[0]), 64 * unit) << model::Name(compute);
+      EXPECT_LE(RelativeError(RunOp(*backend, op).outputs[0], expected.outputs[0]), 64 * unit) << model::Name(compute);
     }
   }
 }

@@ -1,0 +1,76 @@
+// That the recorded losses are still what the CPU backend makes, and that the emulated GPU makes them. To accept a change of
+// the CPU's arithmetic, initial weights or synthetic tokens, make them again (a few minutes), build, and read the difference:
+//
+//   TROUPE_UPDATE_GOLDEN=1 build/release/bin/cpu_losses_test --gtest_filter='*AreThoseOfARun*'
+#include "worker/bare/cpu_losses.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/file_system.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/emulated/emulated_backend.h"
+#include "worker/bare/expect_cpu_losses.h"
+
+namespace troupe {
+namespace {
+
+// One thread: others of its machine's processors may be busy, and threads that wait for one another then take far longer.
+std::unique_ptr<kernels::CpuBackend> Cpu() { return kernels::CpuBackend::Make({1, std::nullopt}).value(); }
+
+// What other processors' instructions and orders of sums may make of it: less than a GPU is allowed, so that a change
+// of the CPU's arithmetic shows here before it shows there.
+double CpuTolerance(const CpuLosses& recorded) { return recorded.tolerance / 2; }
+
+// Preset and dtype.
+class CpuLossesOf : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(CpuLossesOf, AreThoseOfARun) {
+  const auto& [preset, dtype] = GetParam();
+  const CpuLosses recorded = RecordedCpuLosses(preset, dtype);
+  if (std::getenv("TROUPE_UPDATE_GOLDEN") != nullptr) {
+    PosixFileSystem files;
+    std::ofstream out(CpuLossesPath(preset, dtype));
+    const Status trained = Train(*Cpu(), files, recorded.training,
+                                 [&](const TrainingStep& step) { out << fmt::format("{:.9f},\n", step.loss); });
+    ASSERT_TRUE(trained.ok()) << trained;
+    GTEST_SKIP() << "wrote " << CpuLossesPath(preset, dtype);
+  }
+  // A whole run of the large preset takes minutes: three steps know its weights, gradients and updates.
+  const int64_t steps = preset == "tiny" ? recorded.training.steps : 3;
+  ExpectCpuLosses(*Cpu(), "cpu", recorded, steps, CpuTolerance(recorded));
+}
+
+TEST_P(CpuLossesOf, FallClearly) {
+  const auto& [preset, dtype] = GetParam();
+  const CpuLosses recorded = RecordedCpuLosses(preset, dtype);
+  ASSERT_EQ(recorded.losses.size(), 100u);
+  EXPECT_LT(recorded.losses.back(), recorded.losses.front() - 1);
+}
+
+// The second step's loss knows the gradients and the update of the first.
+TEST(EmulatedTraining, HasTheCpusLosses) {
+  for (const std::string dtype : {"float32", "bfloat16"}) {
+    kernels::EmulatedBackend backend;
+    const CpuLosses recorded = RecordedCpuLosses("tiny", dtype);
+    ExpectCpuLosses(backend, "cuda", recorded, 2, recorded.tolerance);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, CpuLossesOf,
+                         testing::Combine(testing::Values("tiny", "llama-124m"), testing::Values("float32", "bfloat16")),
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param) == "tiny" ? "tiny" : "llama_124m") + "_" +
+                                  std::get<1>(instance.param);
+                         });
+
+}  // namespace
+}  // namespace troupe
