@@ -1,4 +1,5 @@
-// Products by cuBLASLt: bfloat16 or float32, sums in float32 and never in less (no TF32). Deterministic: of the ways to
+// Products by cuBLASLt: bfloat16 or float32, sums in float32 and never in less (no TF32; forward products of factors
+// in 8 bits alone keep theirs in the tensor cores, docs/float8.md). Deterministic: of the ways to
 // split the sum over k only those are allowed that add the parts in float32, in a fixed order.
 //
 // The first time that a shape is prepared, the algorithms that cuBLASLt proposes are timed on random numbers and the best

@@ -41,7 +41,7 @@ class LtMatmul {
 
   const ProductShape& shape() const { return shape_; }
   // The best first as the library guesses, at most `count`; none where it has none. They need no more working memory than
-  // `workspace_limit` bytes, sum in float32, and give the same bits in every run.
+  // `workspace_limit` bytes, sum as cublaslt_library.h says, and give the same bits in every run.
   StatusOr<std::vector<LtAlgorithm>> Propose(int64_t workspace_limit, int count) const;
   // What was kept, where this device can run it within the limit.
   std::optional<LtAlgorithm> Restore(const Algorithm& numbers, int64_t workspace_limit) const;
