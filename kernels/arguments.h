@@ -294,6 +294,16 @@ struct SoftmaxStatsGradArgs {
   void* dlogits;           // c[R,V], may be logits
   int64_t rows, vocabulary, vocab_offset;
 };
+struct SoftmaxStatsAndGradArgs {
+  const void* logits;      // c[R,V]
+  const int32_t* targets;  // i[R]
+  const float* weights;    // f[R]
+  void* dlogits;           // c[R,V], may be logits
+  float* max;              // f[R]
+  float* sums;             // f[2,R]
+  int64_t rows, vocabulary;
+  double z_loss_coef;
+};
 struct SoftmaxRescaleArgs {
   const float* sums;        // f[2,R]
   const float* max;         // f[R]

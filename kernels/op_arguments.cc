@@ -206,6 +206,18 @@ SoftmaxStatsGradArgs OpArguments::SoftmaxStatsGrad() const {
           out(0), in_extent(0, 0), in_extent(0, 1), vocab_offset()};
 }
 
+SoftmaxStatsAndGradArgs OpArguments::SoftmaxStatsAndGrad() const {
+  return {in(0),
+          in_ints(1),
+          in_floats(2),
+          out(0),
+          out_floats(1),
+          out_floats(2),
+          in_extent(0, 0),
+          in_extent(0, 1),
+          std::get<model::LossAttributes>(op_.attributes).z_loss_coef};
+}
+
 SoftmaxRescaleArgs OpArguments::SoftmaxRescale() const {
   return {in_floats(0), in_floats(1), in_floats(2), out_floats(0), in_extent(1, 0)};
 }

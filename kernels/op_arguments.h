@@ -45,6 +45,7 @@ class OpArguments {
   SwiGluGradArgs SwiGluGrad() const;
   SoftmaxStatsArgs SoftmaxStats() const;
   SoftmaxStatsGradArgs SoftmaxStatsGrad() const;
+  SoftmaxStatsAndGradArgs SoftmaxStatsAndGrad() const;
   SoftmaxRescaleArgs SoftmaxRescale() const;  // kSoftmaxRescaleGrad too
   CrossEntropyArgs CrossEntropy() const;
   CrossEntropyGradArgs CrossEntropyGrad() const;

@@ -193,6 +193,60 @@ TEST_P(KernelTest, SoftmaxStatisticsAndTheirGradientMatch) {
   }
 }
 
+// The last three: rows that a CUDA block keeps with others beside it, alone, and in part.
+TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientMatch) {
+  for (const auto& [rows, vocabulary] : std::vector<std::pair<int64_t, int64_t>>{
+           {1, 1}, {3, 7}, {9, 37}, {5, 2049}, {7, 5000}, {3, 50'304}, {2, 70'000}, {2, 90'008}, {1, 90'007}}) {
+    TestValue weights = Floats({rows});
+    weights.numbers[0] = 0;
+    for (const double z : {0.0, 0.2}) {
+      for (const int view : {-1, 0}) {
+        ExpectEqual({OpKind::kSoftmaxStatsAndGrad,
+                     model::LossAttributes{z},
+                     {Compute({rows, vocabulary}, 5.0), Ints(rows, 0, vocabulary - 1), weights},
+                     {Empty(compute(), {rows, vocabulary}), Empty(DType::kFloat32, {rows}),
+                      Empty(DType::kFloat32, {2, rows})},
+                     false,
+                     view},
+                    32);
+      }
+    }
+  }
+}
+
+// Where the vocabulary is whole one operation makes what a chain of them does.
+TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientHaveTheBitsOfOneAfterTheOther) {
+  for (const auto& [rows, vocabulary] : std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {9, 64}, {5, 2049}}) {
+    const TestValue logits = Compute({rows, vocabulary}, 5.0), targets = Ints(rows, 0, vocabulary - 1);
+    const TestValue weights = Floats({rows});
+    const auto floats = [](std::vector<int64_t> extents, std::vector<double> numbers = {}) {
+      return TestValue{DType::kFloat32, std::move(extents), std::move(numbers)};
+    };
+    for (const double z : {0.0, 0.2}) {
+      const auto together = RunOp(*backend_, {OpKind::kSoftmaxStatsAndGrad,
+                                              model::LossAttributes{z},
+                                              {logits, targets, weights},
+                                              {Empty(compute(), {rows, vocabulary}), floats({rows}), floats({2, rows})}});
+      const auto stats = RunOp(*backend_, {OpKind::kSoftmaxStats,
+                                           model::VocabAttributes{},
+                                           {logits, targets},
+                                           {floats({rows}), floats({2, rows})}});
+      const TestValue max = floats({rows}, stats.outputs[0]), sums = floats({2, rows}, stats.outputs[1]);
+      std::vector<TestValue> read = {sums, weights};
+      if (z > 0) read.push_back(max);
+      const auto dsums =
+          RunOp(*backend_, {OpKind::kCrossEntropyGrad, model::LossAttributes{z}, read, {floats({2, rows})}});
+      const auto gradient = RunOp(*backend_, {OpKind::kSoftmaxStatsGrad,
+                                              model::VocabAttributes{},
+                                              {logits, targets, max, floats({2, rows}, dsums.outputs[0])},
+                                              {Empty(compute(), {rows, vocabulary})}});
+      EXPECT_EQ(together.outputs[0], gradient.outputs[0]);
+      EXPECT_EQ(together.outputs[1], stats.outputs[0]);
+      EXPECT_EQ(together.outputs[2], stats.outputs[1]);
+    }
+  }
+}
+
 TEST_P(KernelTest, CrossEntropyMatches) {
   for (const int64_t rows : {1, 5, 16, 67}) {
     TestValue sums = Floats({2, rows});

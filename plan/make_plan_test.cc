@@ -231,7 +231,7 @@ TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
   EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
 }
 
-TEST(MakePlanTest, AGpuHasAGibibyteOfTheHeadsLogitsAtOnce) {
+TEST(MakePlanTest, AGpuHasTwoGibibytesOfTheHeadsLogitsAtOnce) {
   const auto head_rows = [](const char* devices, const char* model, const char* dtype, int tensor) {
     const v1::JobSpec spec = JobWith({std::string("model.preset=") + model, std::string("training.compute_dtype=") + dtype,
                                       fmt::format("parallelism.tensor_parallel_degree={}", tensor),
@@ -241,10 +241,10 @@ TEST(MakePlanTest, AGpuHasAGibibyteOfTheHeadsLogitsAtOnce) {
     return MakeStageBuildOptions(spec, *plan, 0)->head_rows;
   };
   EXPECT_EQ(head_rows("cpu", "llama-124m", "bfloat16", 1), 1024);
-  EXPECT_EQ(head_rows("cuda", "llama-124m", "bfloat16", 1), 8192);
-  EXPECT_EQ(head_rows("cuda", "llama-124m", "float32", 1), 4096);
-  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 1), 4096);
-  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 4), 16384);
+  EXPECT_EQ(head_rows("cuda", "llama-124m", "bfloat16", 1), 16384);
+  EXPECT_EQ(head_rows("cuda", "llama-124m", "float32", 1), 8192);
+  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 1), 8192);
+  EXPECT_EQ(head_rows("cuda", "llama-1b", "bfloat16", 4), 32768);
 }
 
 TEST(MakePlanTest, MemoryTellsOfItsPeakAndOfTheThreadsItIsFor) {

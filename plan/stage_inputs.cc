@@ -31,10 +31,10 @@ model::Float8Recipe MakeFloat8Recipe(const std::string& name) {
 }
 
 // Each chunk of the head's rows reads and writes the whole gradient of the table, which costs a GPU as much time as the
-// product does with a thousand rows or two: there a chunk is a power of two of rows whose logits take at most a GiB, and
-// half of it at least. On processors 1,024 rows suffice.
+// product does with a thousand rows or two: there a chunk is a power of two of rows whose logits take at most two GiB,
+// and half of it at least. On processors 1,024 rows suffice.
 int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType compute_dtype) {
-  constexpr uint64_t kLogitsBytes = uint64_t{1} << 30;
+  constexpr uint64_t kLogitsBytes = uint64_t{2} << 30;
   constexpr int64_t kLeast = 1024;
   if (spec.devices() != "cuda") return kLeast;
   const int64_t vocabulary = std::max<int64_t>(1, (spec.model().vocab_size() + tensor_ranks - 1) / tensor_ranks);

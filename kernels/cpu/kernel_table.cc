@@ -47,6 +47,8 @@ template <typename T>
 void SoftmaxStats(const SoftmaxStatsArgs&, int, int);
 template <typename T>
 void SoftmaxStatsGrad(const SoftmaxStatsGradArgs&, int, int);
+template <typename T>
+void SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs&, int, int);
 void SoftmaxRescale(const SoftmaxRescaleArgs&, int, int);
 void CrossEntropy(const CrossEntropyArgs&, int, int);
 void CrossEntropyGrad(const CrossEntropyGradArgs&, int, int);
@@ -80,6 +82,7 @@ const KernelTable& Kernels() {
       .combine_grad = {&CombineGrad<float>, &CombineGrad<BFloat16>},
       .softmax_stats = {&SoftmaxStats<float>, &SoftmaxStats<BFloat16>},
       .softmax_stats_grad = {&SoftmaxStatsGrad<float>, &SoftmaxStatsGrad<BFloat16>},
+      .softmax_stats_and_grad = {&SoftmaxStatsAndGrad<float>, &SoftmaxStatsAndGrad<BFloat16>},
       .softmax_rescale = &SoftmaxRescale,
       .cross_entropy = &CrossEntropy,
       .cross_entropy_grad = &CrossEntropyGrad,

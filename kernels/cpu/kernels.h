@@ -64,6 +64,7 @@ struct KernelTable {
   Kernel<CombineGradArgs> combine_grad[kComputeDTypes];
   Kernel<SoftmaxStatsArgs> softmax_stats[kComputeDTypes];
   Kernel<SoftmaxStatsGradArgs> softmax_stats_grad[kComputeDTypes];
+  Kernel<SoftmaxStatsAndGradArgs> softmax_stats_and_grad[kComputeDTypes];
   Kernel<SoftmaxRescaleArgs> softmax_rescale;
   Kernel<CrossEntropyArgs> cross_entropy;
   Kernel<CrossEntropyGradArgs> cross_entropy_grad;

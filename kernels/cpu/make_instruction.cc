@@ -179,6 +179,9 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
                       ThreadsFor(program_.value(op.inputs[0]).elements()));
     case OpKind::kSoftmaxStatsGrad:
       return OnKernel(arguments.SoftmaxStatsGrad(), kernels_.softmax_stats_grad[column], threads);
+    case OpKind::kSoftmaxStatsAndGrad:
+      return OnKernel(arguments.SoftmaxStatsAndGrad(), kernels_.softmax_stats_and_grad[column],
+                      ThreadsFor(program_.value(op.inputs[0]).elements()));
     case OpKind::kSoftmaxRescale:
     case OpKind::kSoftmaxRescaleGrad:
       return OnKernel(arguments.SoftmaxRescale(), kernels_.softmax_rescale, threads);

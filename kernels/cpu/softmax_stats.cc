@@ -1,4 +1,4 @@
-// Statistics of a slice of the vocabulary and their gradient. Both are bound by memory: the
+// Statistics of a slice of the vocabulary and their gradient, apart and together. All are bound by memory: the
 // statistics go over a row in blocks that stay in cache, with the running maximum and the running
 // sum rescaled to it (one read of the logits); the gradient reads and writes each logit once.
 #include "kernels/cpu/level_target.h"
@@ -41,27 +41,50 @@ TROUPE_INLINE float BlockSum(const T* logits, int64_t count, float max) {
   return ReduceAdd(sums[0] + sums[1]);
 }
 
+struct RowStats {
+  float max, sum, at_target;
+};
+
+template <typename T>
+TROUPE_INLINE RowStats StatsOf(const T* logits, int64_t vocabulary, int64_t target) {
+  float max = -__builtin_inff();
+  float total = 0.0f;
+  for (int64_t v = 0; v < vocabulary; v += kBlock) {
+    const int64_t count = vocabulary - v < kBlock ? vocabulary - v : kBlock;
+    const float block_max = BlockMax(logits + v, count);
+    if (block_max > max) {
+      total *= Exp(Set(max - block_max))[0];
+      max = block_max;
+    }
+    total += BlockSum(logits + v, count, max);
+  }
+  const bool here = target >= 0 && target < vocabulary;
+  return {max, total, here ? LoadPartial(logits + target, 1)[0] : 0.0f};
+}
+
+// gradient = factor · exp(l - max) + summand·[target]. In place too.
+template <typename T>
+TROUPE_INLINE void GradientOf(const T* logits, T* gradient, int64_t vocabulary, int64_t target, float max, float factor,
+                              float summand) {
+  const bool here = target >= 0 && target < vocabulary;
+  // Before the row is overwritten, which may be where the logits are.
+  const F32 at_target = here ? LoadPartial(logits + target, 1) : F32{};
+  for (int64_t v = 0; v < vocabulary; v += kLanes) {
+    const int64_t count = vocabulary - v;
+    StoreUpTo(gradient + v, count, factor * Exp(LoadUpTo(logits + v, count) - max));
+  }
+  if (here) StorePartial(gradient + target, 1, factor * Exp(at_target - max) + summand);
+}
+
 template <typename T>
 void SoftmaxStats(const SoftmaxStatsArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
   for (int64_t r = part.begin; r < part.end; ++r) {
     const T* logits = static_cast<const T*>(args.logits) + r * args.vocabulary;
-    float max = -__builtin_inff();
-    float total = 0.0f;
-    for (int64_t v = 0; v < args.vocabulary; v += kBlock) {
-      const int64_t count = args.vocabulary - v < kBlock ? args.vocabulary - v : kBlock;
-      const float block_max = BlockMax(logits + v, count);
-      if (block_max > max) {
-        total *= Exp(Set(max - block_max))[0];
-        max = block_max;
-      }
-      total += BlockSum(logits + v, count, max);
-    }
-    args.max[r] = max;
-    args.sums[r] = total;
-    const int64_t target = args.targets[r] - args.vocab_offset;
-    args.sums[args.rows + r] =
-        target >= 0 && target < args.vocabulary ? LoadPartial(logits + target, 1)[0] : 0.0f;
+    const RowStats stats = StatsOf(logits, args.vocabulary, args.targets[r] - args.vocab_offset);
+    args.max[r] = stats.max;
+    args.sums[r] = stats.sum;
+    args.sums[args.rows + r] = stats.at_target;
   }
 }
 
@@ -71,19 +94,28 @@ void SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, int thread, int threads)
   for (int64_t r = part.begin; r < part.end; ++r) {
     const T* logits = static_cast<const T*>(args.logits) + r * args.vocabulary;
     T* gradient = static_cast<T*>(args.dlogits) + r * args.vocabulary;
-    const float max = args.max[r];
-    const float factor = args.dsums[r];
-    const int64_t target = args.targets[r] - args.vocab_offset;
-    const bool here = target >= 0 && target < args.vocabulary;
-    // Before the row is overwritten, which may be where the logits are.
-    const F32 at_target = here ? LoadPartial(logits + target, 1) : F32{};
-    for (int64_t v = 0; v < args.vocabulary; v += kLanes) {
-      const int64_t count = args.vocabulary - v;
-      StoreUpTo(gradient + v, count, factor * Exp(LoadUpTo(logits + v, count) - max));
+    GradientOf(logits, gradient, args.vocabulary, args.targets[r] - args.vocab_offset, args.max[r], args.dsums[r],
+               args.dsums[args.rows + r]);
+  }
+}
+
+// The second time that a row is read it is in the cache of the core.
+template <typename T>
+void SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, int thread, int threads) {
+  const Part part = PartOf(args.rows, thread, threads);
+  for (int64_t r = part.begin; r < part.end; ++r) {
+    const T* logits = static_cast<const T*>(args.logits) + r * args.vocabulary;
+    T* gradient = static_cast<T*>(args.dlogits) + r * args.vocabulary;
+    const RowStats stats = StatsOf(logits, args.vocabulary, args.targets[r]);
+    args.max[r] = stats.max;
+    args.sums[r] = stats.sum;
+    args.sums[args.rows + r] = stats.at_target;
+    float factor = args.weights[r] / stats.sum;
+    if (args.z_loss_coef > 0) {
+      const double lse = __builtin_log(static_cast<double>(stats.sum)) + stats.max;
+      factor *= static_cast<float>(1 + 2 * args.z_loss_coef * lse);
     }
-    if (here) {
-      StorePartial(gradient + target, 1, factor * Exp(at_target - max) + args.dsums[args.rows + r]);
-    }
+    GradientOf(logits, gradient, args.vocabulary, args.targets[r], stats.max, factor, -args.weights[r]);
   }
 }
 
@@ -103,5 +135,7 @@ template void SoftmaxStats<float>(const SoftmaxStatsArgs&, int, int);
 template void SoftmaxStats<BFloat16>(const SoftmaxStatsArgs&, int, int);
 template void SoftmaxStatsGrad<float>(const SoftmaxStatsGradArgs&, int, int);
 template void SoftmaxStatsGrad<BFloat16>(const SoftmaxStatsGradArgs&, int, int);
+template void SoftmaxStatsAndGrad<float>(const SoftmaxStatsAndGradArgs&, int, int);
+template void SoftmaxStatsAndGrad<BFloat16>(const SoftmaxStatsAndGradArgs&, int, int);
 
 }  // namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE

@@ -48,6 +48,7 @@ KernelLaunch SwiGluGrad(const SwiGluGradArgs& args, bool bfloat16);
 
 KernelLaunch SoftmaxStats(const SoftmaxStatsArgs& args, bool bfloat16);
 KernelLaunch SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, bool bfloat16);
+KernelLaunch SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, bool bfloat16);
 KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args);
 KernelLaunch CrossEntropy(const CrossEntropyArgs& args);
 KernelLaunch CrossEntropyGrad(const CrossEntropyGradArgs& args);

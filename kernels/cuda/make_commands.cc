@@ -92,6 +92,8 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       return launch(SoftmaxStats(arguments.SoftmaxStats(), bfloat16));
     case OpKind::kSoftmaxStatsGrad:
       return launch(SoftmaxStatsGrad(arguments.SoftmaxStatsGrad(), bfloat16));
+    case OpKind::kSoftmaxStatsAndGrad:
+      return launch(SoftmaxStatsAndGrad(arguments.SoftmaxStatsAndGrad(), bfloat16));
     case OpKind::kSoftmaxRescale:
     case OpKind::kSoftmaxRescaleGrad:
       return launch(SoftmaxRescale(arguments.SoftmaxRescale()));

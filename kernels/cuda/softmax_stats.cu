@@ -1,5 +1,7 @@
-// Statistics of a slice of the vocabulary and their gradient. Bound by memory: the statistics read each logit once, with
-// the running maximum and the running sum rescaled to it in every thread; the gradient reads and writes each once.
+// Statistics of a slice of the vocabulary and their gradient, apart and together. Bound by memory: the statistics read each
+// logit once, with the running maximum and the running sum rescaled to it in every thread; the gradient reads and writes
+// each once. Together they read each once, since a block keeps its row (kernels/cuda/kept_row.h).
+#include "kernels/cuda/kept_row.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -28,6 +30,26 @@ TROUPE_DEVICE Stats MergeWarp(Stats stats) {
   return stats;
 }
 
+// Of N neighbours, added to those of others.
+template <typename T, int N>
+TROUPE_DEVICE Stats With(Stats stats, const Pack<T, N>& l) {
+  Stats some{l[0], 0.0f};
+  for (int k = 1; k < N; ++k) some.max = fmaxf(some.max, l[k]);
+  for (int k = 0; k < N; ++k) some.sum += Exp<T>(l[k] - some.max);
+  return Merge<T>(stats, some);
+}
+
+// Of all threads of the block, on the lanes of warp 0. `shared`: of kWarp.
+template <typename T>
+TROUPE_DEVICE Stats MergeBlock(Stats stats, Stats* shared) {
+  stats = MergeWarp<T>(stats);
+  if (Lane() == 0) shared[Warp()] = stats;
+  SyncBlock();
+  if (Warp() != 0) return {};
+  const int warps = static_cast<int>(BlockThreads()) / kWarp;
+  return MergeWarp<T>(Lane() < warps ? shared[Lane()] : Stats{});
+}
+
 template <typename T, int N>
 TROUPE_KERNEL void SoftmaxStatsKernel(SoftmaxStatsArgs args) {
   TROUPE_SHARED Stats shared[kWarp];
@@ -36,19 +58,10 @@ TROUPE_KERNEL void SoftmaxStatsKernel(SoftmaxStatsArgs args) {
   Stats own;
   for (int64_t v = int64_t{ThreadIndex()} * N; v < args.vocabulary;
        v += int64_t{BlockThreads()} * N) {
-    const auto l = Pack<T, N>::Load(logits + v);
-    Stats some{l[0], 0.0f};
-    for (int k = 1; k < N; ++k) some.max = fmaxf(some.max, l[k]);
-    for (int k = 0; k < N; ++k) some.sum += Exp<T>(l[k] - some.max);
-    own = Merge<T>(own, some);
+    own = With(own, Pack<T, N>::Load(logits + v));
   }
-  own = MergeWarp<T>(own);
-  if (Lane() == 0) shared[Warp()] = own;
-  SyncBlock();
-  if (Warp() != 0) return;
-  const int warps = static_cast<int>(BlockThreads()) / kWarp;
-  const Stats all = MergeWarp<T>(Lane() < warps ? shared[Lane()] : Stats{});
-  if (Lane() != 0) return;
+  const Stats all = MergeBlock<T>(own, shared);
+  if (ThreadIndex() != 0) return;
   args.max[row] = all.max;
   args.sums[row] = all.sum;
   const int64_t target = args.targets[row] - args.vocab_offset;
@@ -70,6 +83,66 @@ TROUPE_KERNEL void SoftmaxStatsGradKernel(SoftmaxStatsGradArgs args) {
     Pack<T, N> d;
     for (int k = 0; k < N; ++k) {
       d.Set(k, factor * Exp<T>(l[k] - max) + (v + k == target ? at_target : 0.0f));
+    }
+    d.Store(gradient + v);
+  }
+}
+
+struct KeptRowArgs {
+  SoftmaxStatsAndGradArgs all;
+  int64_t kept;  // elements of a row that a block keeps, whole packs
+};
+
+// A thread writes the gradient where it has read logits, so that both may be in one place.
+template <typename T, int N>
+TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArgs args) {
+  TROUPE_SHARED Stats shared[kWarp];
+  TROUPE_SHARED float max_and_factor[2];
+  constexpr int kAtOnce = 4;  // so that enough reads are under way
+  const SoftmaxStatsAndGradArgs& all = args.all;
+  const int64_t row = BlockIndex().x, target = all.targets[row];
+  const T* logits = static_cast<const T*>(all.logits) + row * all.vocabulary;
+  T* const gradient = static_cast<T*>(all.dlogits) + row * all.vocabulary;
+  T* const kept = reinterpret_cast<T*>(DynamicShared());
+  const int64_t first = int64_t{ThreadIndex()} * N, stride = int64_t{BlockThreads()} * N;
+  const float weight = all.weights[row];
+  if (ThreadIndex() == 0) all.sums[all.rows + row] = Widen(logits[target]);  // before it is overwritten
+  Stats own;
+  int64_t v = first;
+  for (; v + (kAtOnce - 1) * stride < all.vocabulary; v += kAtOnce * stride) {
+    Pack<T, N> l[kAtOnce];
+    TROUPE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) l[k] = Pack<T, N>::Load(logits + v + k * stride);
+    TROUPE_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (v + k * stride < args.kept) l[k].Store(kept + v + k * stride);
+      own = With(own, l[k]);
+    }
+  }
+  for (; v < all.vocabulary; v += stride) {
+    const auto l = Pack<T, N>::Load(logits + v);
+    if (v < args.kept) l.Store(kept + v);
+    own = With(own, l);
+  }
+  const Stats stats = MergeBlock<T>(own, shared);
+  if (ThreadIndex() == 0) {
+    all.max[row] = stats.max;
+    all.sums[row] = stats.sum;
+    float factor = weight / stats.sum;
+    if (all.z_loss_coef > 0) {
+      const double lse = log(static_cast<double>(stats.sum)) + stats.max;
+      factor *= static_cast<float>(1 + 2 * all.z_loss_coef * lse);
+    }
+    max_and_factor[0] = stats.max;
+    max_and_factor[1] = factor;
+  }
+  SyncBlock();
+  const float max = max_and_factor[0], factor = max_and_factor[1];
+  for (v = first; v < all.vocabulary; v += stride) {
+    const auto l = Pack<T, N>::Load(v < args.kept ? kept + v : logits + v);
+    Pack<T, N> d;
+    for (int k = 0; k < N; ++k) {
+      d.Set(k, factor * Exp<T>(l[k] - max) - (v + k == target ? weight : 0.0f));
     }
     d.Store(gradient + v);
   }
@@ -103,6 +176,19 @@ KernelLaunch SoftmaxStatsGradOf(const SoftmaxStatsGradArgs& args) {
                           BlocksFor(args.rows, args.vocabulary), args);
 }
 
+template <typename T, int N>
+KernelLaunch SoftmaxStatsAndGradBy(const SoftmaxStatsAndGradArgs& args) {
+  const int64_t kept = KeptOfRow(args.vocabulary, N, sizeof(T));
+  return MakeLaunch("softmax_stats_and_grad", &SoftmaxStatsAndGradKernel<T, N>,
+                    KeptRowShape(args.rows, args.vocabulary / N, kept * sizeof(T)), KeptRowArgs{args, kept});
+}
+
+template <typename T>
+KernelLaunch SoftmaxStatsAndGradOf(const SoftmaxStatsAndGradArgs& args) {
+  return Packs(args.vocabulary, sizeof(T), {args.logits, args.dlogits}) ? SoftmaxStatsAndGradBy<T, kPack<T>>(args)
+                                                                       : SoftmaxStatsAndGradBy<T, 1>(args);
+}
+
 }  // namespace
 
 KernelLaunch SoftmaxStats(const SoftmaxStatsArgs& args, bool bfloat16) {
@@ -111,6 +197,10 @@ KernelLaunch SoftmaxStats(const SoftmaxStatsArgs& args, bool bfloat16) {
 
 KernelLaunch SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, bool bfloat16) {
   return bfloat16 ? SoftmaxStatsGradOf<BFloat16>(args) : SoftmaxStatsGradOf<float>(args);
+}
+
+KernelLaunch SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, bool bfloat16) {
+  return bfloat16 ? SoftmaxStatsAndGradOf<BFloat16>(args) : SoftmaxStatsAndGradOf<float>(args);
 }
 
 KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args) {

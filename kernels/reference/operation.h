@@ -69,6 +69,7 @@ void SoftmaxStats(const Operation& operation);
 void SoftmaxRescale(const Operation& operation);
 void SoftmaxRescaleGrad(const Operation& operation);
 void SoftmaxStatsGrad(const Operation& operation);
+void SoftmaxStatsAndGrad(const Operation& operation);
 void CrossEntropy(const Operation& operation);
 void CrossEntropyGrad(const Operation& operation);
 void Copy(const Operation& operation);  // copy and cast

@@ -83,6 +83,9 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kSoftmaxStatsGrad:
       r::SoftmaxStatsGrad(operation);
       return OkStatus();
+    case OpKind::kSoftmaxStatsAndGrad:
+      r::SoftmaxStatsAndGrad(operation);
+      return OkStatus();
     case OpKind::kCopy:
       r::Copy(operation);
       return OkStatus();

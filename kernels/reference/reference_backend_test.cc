@@ -329,6 +329,31 @@ TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
   }
 }
 
+TEST_F(ReferenceGradient, OfTheLossOverAWholeVocabulary) {
+  constexpr int64_t kRows = 4, kVocabulary = 7;
+  const TestValue targets{DType::kInt32, {kRows}, random_.Integers(kRows, 0, kVocabulary - 1)};
+  const TestValue weights = Doubles({kRows}, {1.0, 0.0, 0.5, 2.0});
+  const std::vector<double> logits = random_.Normals(kRows * kVocabulary, 3);
+  for (const double z : {0.0, 0.3}) {
+    const auto run = [&](const std::vector<double>& of) {
+      return Run({OpKind::kSoftmaxStatsAndGrad,
+                  model::LossAttributes{z},
+                  {Doubles({kRows, kVocabulary}, of), targets, weights},
+                  {Empty({kRows, kVocabulary}), Empty({kRows}), Empty({2, kRows})}});
+    };
+    const auto loss = [&](const std::vector<double>& of) {
+      const TestResult made = run(of);
+      double sum = 0;
+      for (int r = 0; r < kRows; ++r) {
+        const double lse = std::log(made.outputs[2][r]) + made.outputs[1][r];
+        sum += weights.numbers[r] * (lse - made.outputs[2][kRows + r] + z * lse * lse);
+      }
+      return sum;
+    };
+    EXPECT_LE(RelativeError(run(logits).outputs[0], Differences(logits, loss)), 1e-6);
+  }
+}
+
 // --- Mixture of experts.
 
 model::RouterAttributes Router(int64_t experts, int64_t top_k, int64_t tokens) {

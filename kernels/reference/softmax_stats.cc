@@ -1,5 +1,6 @@
 // Local statistics of a slice of the vocabulary: maximum, Σ exp(l - max), the target's logit; and
 // their gradient.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/reference/operation.h"
@@ -48,6 +49,27 @@ void SoftmaxStatsGrad(const Operation& operation) {
     }
     const int64_t target = static_cast<int64_t>(operation.inputs[1][r]) - offset;
     if (target >= 0 && target < vocabulary) gradient[target] += operation.inputs[3][rows + r];
+  }
+}
+
+void SoftmaxStatsAndGrad(const Operation& operation) {
+  const int64_t rows = operation.Extent(0, 0);
+  const int64_t vocabulary = operation.Extent(0, 1);
+  const double z = operation.attributes<model::LossAttributes>().z_loss_coef;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* logits = operation.inputs[0] + r * vocabulary;
+    double* gradient = operation.outputs[0] + r * vocabulary;
+    const auto target = static_cast<int64_t>(operation.inputs[1][r]);
+    const double weight = operation.inputs[2][r];
+    const double largest = *std::max_element(logits, logits + vocabulary);
+    double total = 0;
+    for (int64_t v = 0; v < vocabulary; ++v) total += std::exp(logits[v] - largest);
+    operation.outputs[1][r] = largest;
+    operation.outputs[2][r] = total;
+    operation.outputs[2][rows + r] = logits[target];
+    const double factor = weight / total * (1 + 2 * z * (std::log(total) + largest));
+    for (int64_t v = 0; v < vocabulary; ++v) gradient[v] = factor * std::exp(logits[v] - largest);
+    gradient[target] -= weight;
   }
 }
 

@@ -17,6 +17,7 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
   const ValueId copied = builder.CopyRows(normed, "head.copied");
   if (!builder.status().ok()) return;
   const int64_t rows = builder.program().value(copied).dims[0].local;
+  const LossAttributes loss{inputs.z_loss_coef};
   const int chunks = NumHeadChunks(rows, inputs.chunk_rows);
   for (int c = 0; c < chunks; ++c) {
     const Range range = BalancedRange(rows, chunks, c);
@@ -31,14 +32,20 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
     const ValueId weights = part(inputs.weights, "weights");
     const ValueId logits =
         builder.Emit(OpKind::kMatmul, NoAttributes(), {x, inputs.table}, name + "logits");
+    if (builder.tensor_degree() == 1) {
+      const std::vector<ValueId> made =
+          builder.EmitAll(OpKind::kSoftmaxStatsAndGrad, loss, {logits, targets, weights},
+                          {"d/" + name + "logits", name + "max", name + "sums"});
+      builder.EmitInto(inputs.totals, OpKind::kCrossEntropy, loss, {made[1], made[2], weights});
+      continue;
+    }
     const std::vector<ValueId> stats = builder.EmitAll(
         OpKind::kSoftmaxStats, vocab, {logits, targets}, {name + "max", name + "sums"});
     const ValueId global_max = builder.AllReduce(stats[0], ReduceKind::kMax, name + "global_max");
     const ValueId rescaled = builder.Emit(OpKind::kSoftmaxRescale, NoAttributes(),
                                           {stats[1], stats[0], global_max}, name + "sums.rescaled");
     const ValueId sums = builder.AllReduce(rescaled, ReduceKind::kSum, name + "sums.global");
-    builder.EmitInto(inputs.totals, OpKind::kCrossEntropy, LossAttributes{inputs.z_loss_coef},
-                     {global_max, sums, weights});
+    builder.EmitInto(inputs.totals, OpKind::kCrossEntropy, loss, {global_max, sums, weights});
   }
   builder.SetRowChunk(-1);
 }

@@ -6,6 +6,10 @@
 //     max, sums = softmax_stats(logits)                      local statistics
 //     totals += cross_entropy(AllReduce(max), AllReduce(softmax_rescale(sums)), weights)
 //
+// On one tensor rank, which reads and writes the logits once:
+//     d_logits, max, sums = softmax_stats_and_grad(logits)
+//     totals += cross_entropy(max, sums, weights)
+//
 // With several chunks, passes/hoist_head moves each chunk's gradient operations right behind its
 // forward ones.
 #ifndef TROUPE_MODEL_BLOCKS_HEAD_H_

@@ -39,6 +39,9 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
+  // That has made the gradient of the logits.
+  const Op* statistics = context.MakerOf(op.inputs[1]);
+  if (statistics != nullptr && statistics->kind == OpKind::kSoftmaxStatsAndGrad) return OkStatus();
   // lse = log(sums0) + global_max does not depend on which max was subtracted: sums carry all of its
   // gradient.
   std::vector<ValueId> read = {op.inputs[1], op.inputs[2]};

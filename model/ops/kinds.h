@@ -31,6 +31,7 @@ OpRules CrossEntropyRules();
 OpRules CrossEntropyGradRules();
 OpRules SoftmaxRescaleGradRules();
 OpRules SoftmaxStatsGradRules();
+OpRules SoftmaxStatsAndGradRules();
 OpRules CopyRules();
 OpRules AllReduceRules();
 OpRules ReduceScatterRules();

@@ -32,6 +32,7 @@ const OpRules& RulesOf(OpKind kind) {
                                                           CrossEntropyGradRules(),
                                                           SoftmaxRescaleGradRules(),
                                                           SoftmaxStatsGradRules(),
+                                                          SoftmaxStatsAndGradRules(),
                                                           CopyRules(),
                                                           AllReduceRules(),
                                                           ReduceScatterRules(),

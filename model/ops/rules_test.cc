@@ -266,6 +266,30 @@ TEST(PlacementRuleTest, OfANormRefusesPartialAndSlicesOfARow) {
   EXPECT_TRUE(infer().ok());
 }
 
+TEST(PlacementRuleTest, OfSoftmaxStatisticsWithTheGradientDemandsAWholeVocabulary) {
+  MeshView mesh;
+  Value logits, targets, weights;
+  logits.name = "logits";
+  logits.dims = {{"rows", 4, 4}, {"vocab", 9, 9}};
+  logits.placement[Axis::kDataShard] = Shard(0);
+  logits.placement[Axis::kTensor] = Shard(1);
+  targets.dtype = DType::kInt32;
+  targets.dims = weights.dims = {{"rows", 4, 4}};
+  targets.placement[Axis::kDataShard] = weights.placement[Axis::kDataShard] = Shard(0);
+  const std::vector<const Value*> inputs = {&logits, &targets, &weights};
+  const auto infer = [&] { return RulesOf(OpKind::kSoftmaxStatsAndGrad).infer(mesh, LossAttributes(), inputs); };
+  const auto types = infer();
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0].placement, logits.placement);
+  EXPECT_EQ((*types)[1].placement, targets.placement);
+  EXPECT_EQ((*types)[2].placement[Axis::kDataShard], Shard(1));
+  EXPECT_EQ((*types)[2].placement[Axis::kTensor], Replicated());
+  mesh.degrees[Axis::kTensor] = 2;
+  const auto refused = infer();
+  EXPECT_NE(refused.status().ToString().find("logits is S(1) on axis tensor of 2 ranks"), std::string::npos)
+      << refused.status();
+}
+
 TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
   MeshView mesh;
   mesh.degrees[Axis::kTensor] = 2;

@@ -5,6 +5,9 @@
 // Along the axis that shards the vocabulary, max is Partial(max), and sums, which are relative to
 // each rank's own max and so no Partial(sum) yet, are Shard(0): one slice of two rows for each
 // rank.
+//
+// Where the vocabulary is whole nothing has to be combined, and softmax_stats_and_grad makes the
+// statistics and the gradient of the loss while a row of logits is at hand.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -101,6 +104,36 @@ StatusOr<std::vector<ValueType>> InferStatsGrad(const MeshView& mesh, const Attr
   return std::vector<ValueType>{{logits.dtype, logits.dims, logits.placement, logits.segments}};
 }
 
+StatusOr<std::vector<ValueType>> InferStatsAndGrad(const MeshView& mesh, const Attributes& attributes,
+                                                   Inputs in) {
+  const Value &targets = *in[1], &weights = *in[2];
+  Value logits = *in[0];
+  TROUPE_RETURN_IF_ERROR(ExpectType(targets, DType::kInt32, 1));
+  TROUPE_RETURN_IF_ERROR(ExpectType(weights, DType::kFloat32, 1));
+  for (int a = 1; a < kNumAxes; ++a) {
+    AxisPlacement& placement = logits.placement.axes[a];
+    if (placement.kind != PlacementKind::kShard || placement.dim != 1) continue;
+    if (mesh.degrees.of[a] > 1) {
+      return InvalidArgument("input {} is {} on axis {} of {} ranks where a whole vocabulary is due", logits.name,
+                             ToText(placement), Name(static_cast<Axis>(a)), mesh.degrees.of[a]);
+    }
+    placement = Replicated();
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      const ShardedLetters letters,
+      ShardedLetters::Of({{&logits, "rv"}, {&targets, "r", false}, {&weights, "r", false}}, "v"));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, targets, 0));
+  TROUPE_RETURN_IF_ERROR(ExpectSameExtent(logits, 0, weights, 0));
+  return std::vector<ValueType>{
+      {logits.dtype, logits.dims, in[0]->placement, logits.segments},
+      {DType::kFloat32, {logits.dims[0]}, letters.Output("r"), {}},
+      {DType::kFloat32, {{"stats", 2, 2}, logits.dims[0]}, letters.Output("sr"), {}}};
+}
+
+Status DifferentiateStatsAndGrad(const Op& op, GradientContext& context) {
+  return context.Contribute(op.inputs[0], op.outputs[0]);
+}
+
 Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(
       OpKind::kSoftmaxStatsGrad, op.attributes,
@@ -124,5 +157,8 @@ OpRules SoftmaxRescaleRules() {
 }
 OpRules SoftmaxRescaleGradRules() { return {.infer = InferRescaleGrad}; }
 OpRules SoftmaxStatsGradRules() { return {.infer = InferStatsGrad, .in_place_input = 0}; }
+OpRules SoftmaxStatsAndGradRules() {
+  return {.infer = InferStatsAndGrad, .differentiate = DifferentiateStatsAndGrad, .in_place_input = 0};
+}
 
 }  // namespace troupe::model

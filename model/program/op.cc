@@ -28,6 +28,7 @@ const char* Name(OpKind kind) {
                                                       "cross_entropy_grad",
                                                       "softmax_rescale_grad",
                                                       "softmax_stats_grad",
+                                                      "softmax_stats_and_grad",
                                                       "copy",
                                                       "all_reduce",
                                                       "reduce_scatter",

@@ -66,6 +66,10 @@
 // kSoftmaxStatsGrad       logits, targets, max, dsums                   dlogits c[R,V] = dsums0·exp(l - max) + dsums1·[target];
 //                                                                       may be a view of logits (in place). max carries no
 //                                                                       gradient: the combined loss does not depend on it
+// kSoftmaxStatsAndGrad    logits c[R,V] of a whole vocabulary,          dlogits c[R,V] = weight/sums0 · (1 + 2·z·lse) · exp(l - max)
+//                         targets i[R], weights f[R]                    - weight·[target], which may be a view of logits (in
+//                                                                       place); max f[R], sums f[2,R] as of kSoftmaxStats. To
+//                                                                       the bit what the kinds above make of them in turn
 // kCopy                   x                                             y: a view of x (Replicated → Copied; no traffic)
 // kAllReduce              x… (Partial)                                  y… (Replicated), one for each x. With several
 //                                                                       inputs (a bucket of gradients) those that lie one
@@ -147,7 +151,7 @@
 // kCombineGrad            dy c[R,H], x, slots, weights                  dx c[S,H], dweights f[R,k] (0 of dropped ones)
 //
 // Storage: an output may be a view of an input (Value::view_of): kRope, kDropout, kAdd (of a), kSwiGluGrad (of gu),
-// kSoftmaxStatsGrad (of logits), kAllReduce, kCopy, and kAllToAll in a group of one rank. Kernels of these kinds must allow it; for all other kinds outputs
+// kSoftmaxStatsGrad and kSoftmaxStatsAndGrad (of logits), kAllReduce, kCopy, and kAllToAll in a group of one rank. Kernels of these kinds must allow it; for all other kinds outputs
 // never overlap inputs.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
@@ -169,7 +173,7 @@ namespace troupe::model {
 enum class OpKind : uint8_t {
   kEmbedding, kEmbeddingGrad, kRmsNorm, kAddRmsNorm, kRmsNormGrad, kAdd, kMatmul, kMatmulGradInput,
   kMatmulGradWeight, kRope, kAttention, kAttentionGrad, kSplitHeads, kJoinHeads, kShift, kAttentionPart, kAttentionPartGrad, kSwiGlu, kSwiGluGrad, kSoftmaxStats, kSoftmaxRescale,
-  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
+  kCrossEntropy, kCrossEntropyGrad, kSoftmaxRescaleGrad, kSoftmaxStatsGrad, kSoftmaxStatsAndGrad, kCopy, kAllReduce, kReduceScatter, kAllGather, kExchangeHeads,
   kWait, kAccumulate, kCast,
   kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kControlHalt, kAdamW,
   kRouterLogits, kRouterLogitsGradInput, kRouterLogitsGradWeight, kRouterTopK, kRouterTopKGrad, kRouterLoss,
@@ -177,7 +181,7 @@ enum class OpKind : uint8_t {
   kGroupedMatmulGradWeight, kCombine, kCombineGrad, kRouterBias, kRouterLoad, kGatherRouted, kScatterRouted, kRouterSlots,
   kDropout, kRelayout, kQuantize, kAmaxHistory,
 };
-inline constexpr int kNumOpKinds = 63;
+inline constexpr int kNumOpKinds = 64;
 const char* Name(OpKind kind);  // "matmul_grad_weight"
 
 // The mask of attention. Counts pairs so that cost, kernels and FLOPs agree.
@@ -202,7 +206,7 @@ struct VocabAttributes {
   int64_t vocab_rows = 0;    // ids in this rank's slice
   int64_t vocab_size = 0;    // of the whole vocabulary
 };
-// Of kCrossEntropy and its gradient.
+// Of kCrossEntropy and its gradient, and of kSoftmaxStatsAndGrad.
 struct LossAttributes {
   double z_loss_coef = 0;  // the objective has z_loss_coef · Σ weight·lse² besides; the totals do not
 };

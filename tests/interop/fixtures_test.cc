@@ -89,7 +89,8 @@ std::string VariantName(const ::testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-// The logits that the forward pass leaves in its program's value head.logits.
+// The logits of the forward pass. It leaves the gradient of the loss in their place, softmax - [target], and beside
+// it what gives them back: the sum that the softmax is divided by, the largest logit and the target's.
 std::vector<double> Logits(kernels::Backend& backend, const std::string& directory,
                            const v1::JobSpec& job, const std::vector<double>& tokens) {
   v1::JobSpec spec = job;
@@ -112,17 +113,27 @@ std::vector<double> Logits(kernels::Backend& backend, const std::string& directo
     run.Write(entry.value, numbers);
   }
   TROUPE_CHECK_OK(run.executable().RunInitialize());
+  constexpr size_t kTarget = 0;
   kernels::Microbatch batch{.tokens = tokens};
   for (size_t i = 0; i < tokens.size(); ++i) {
     batch.positions.push_back(static_cast<double>(i));
-    batch.targets.push_back(0);
+    batch.targets.push_back(kTarget);
     batch.weights.push_back(1);
   }
   run.Evaluate(batch);
-  for (const model::Value& value : run.program().values) {
-    if (value.name == "head.logits") return run.Read(value.id);
+  for (const model::Op& op : run.program().Ops(0, model::Piece::kForward)) {
+    if (op.kind != model::OpKind::kSoftmaxStatsAndGrad) continue;
+    std::vector<double> logits = run.Read(op.outputs[0]);
+    const std::vector<double> max = run.Read(op.outputs[1]), sums = run.Read(op.outputs[2]);
+    const size_t rows = tokens.size(), vocabulary = logits.size() / rows;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const size_t row = i / vocabulary;
+      logits[i] = std::log(logits[i]) + std::log(sums[row]) + max[row];
+      if (i % vocabulary == kTarget) logits[i] = sums[rows + row];
+    }
+    return logits;
   }
-  ADD_FAILURE() << "no head.logits";
+  ADD_FAILURE() << "no softmax_stats_and_grad";
   return {};
 }
 
