@@ -4,12 +4,13 @@ build/cuda-kernels/bin of ours (docs/cuda.md): a JSON line each.
   python3 bench/gpu.py [train] [float8] [kernels]     default: all three; each takes minutes
       [--bin DIR] [--python PYTHON] [--models llama-124m,llama-1b] [--choices DIRECTORY] [--quick]
 
-Ends with 77 where no GPU can be used, and says why. Ours and the peers take turns, since memory holds one at a time; ours
-runs first and last.
+PyTorch's own cuBLASLt and cuDNN serve both, where they came with it as packages. Ours and the peers take turns, since
+memory holds one at a time; ours runs first and last. Ends with 77 where no GPU can be used, and says why.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -34,10 +35,20 @@ def note(text):
     print(f"gpu: {text}", file=sys.stderr, flush=True)
 
 
+def environment(python):
+    """This one's, with the libraries of NVIDIA's packages beside PyTorch first."""
+    script = ("import glob, importlib.util as u; found = u.find_spec('nvidia'); "
+              "print(*(d for p in (found.submodule_search_locations if found else []) for d in sorted(glob.glob(p + '/*/lib'))), "
+              "sep=':')")
+    libraries = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    paths = [path for path in (libraries, os.environ.get("LD_LIBRARY_PATH", "")) if path]
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths)} if paths else dict(os.environ)
+
+
 def ours(a, *arguments):
     """The JSON lines of one call of our bench."""
     command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--choices", str(a.choices)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=a.environment)
     if done.returncode == SKIPPED:
         note(done.stdout.strip())
         sys.exit(SKIPPED)
@@ -160,6 +171,7 @@ def main():
     for model in a.models:
         if model not in MODELS:
             sys.exit(f"gpu: no model '{model}': one of {', '.join(MODELS)}")
+    a.environment = environment(a.python)
     a.choices.mkdir(parents=True, exist_ok=True)
     for part in a.parts:
         parts[part](a)
