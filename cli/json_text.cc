@@ -157,6 +157,7 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
                        {"model", device.kind().model()},
                        {"kernel_level", device.kind().kernel_level()},
                        {"versions", device.kind().versions()},
+                       {"nccl", device.kind().has_nccl() ? Json(device.kind().nccl()) : Json(nullptr)},
                        {"memory_bytes", device.memory_bytes()},
                        {"cores", device.cores()},
                        {"id", device.id()},

@@ -84,7 +84,8 @@ void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
 void FillEnvironment(const Job& job, v1::Receipt* receipt) {
   v1::Receipt::Environment* const environment = receipt->mutable_environment();
   if (job.plan.has_device()) FillDevices(job, environment);
-  environment->set_libraries(job.plan.device().versions());
+  const v1::DeviceKind& kind = job.plan.device();
+  environment->set_libraries(kind.nccl().empty() ? kind.versions() : fmt::format("{}; NCCL {}", kind.versions(), kind.nccl()));
   std::set<std::string> flags, transports, hosts, islands, precisions, implementations;
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     flags.insert(rank.flags().begin(), rank.flags().end());

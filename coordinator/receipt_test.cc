@@ -209,6 +209,14 @@ TEST(ReceiptTest, Float8IsIntendedByRecipeAndSuspectWhereItWasNotExecuted) {
   }
 }
 
+TEST(ReceiptTest, LibrariesNameTheNcclOfSeveralGpus) {
+  Job job = JobWith({});
+  job.plan.mutable_device()->set_versions("CUDA 13.0");
+  EXPECT_EQ(MakeReceipt(job).environment().libraries(), "CUDA 13.0");
+  job.plan.mutable_device()->set_nccl("2.28.9");
+  EXPECT_EQ(MakeReceipt(job).environment().libraries(), "CUDA 13.0; NCCL 2.28.9");
+}
+
 TEST(ReceiptTest, ATallyOutlivesTheCoordinator) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);

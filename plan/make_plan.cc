@@ -167,10 +167,36 @@ const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView&
   return nullptr;
 }
 
+constexpr double kGibibyte = 1 << 30;
+
+// Which stages of `placed` need more of a GPU than that of a rank has.
+std::vector<std::string> GpuMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
+  std::map<std::pair<std::string, int>, int64_t> of_device;
+  for (const ClusterDevice& device : cluster.free_devices) {
+    of_device[{device.worker, device.device.index()}] = device.device.memory_bytes();
+  }
+  std::map<int, std::pair<int, int64_t>> stages;  // ranks that need more, and the least that one of them has
+  for (const v1::RankPlacement& rank : placed.ranks()) {
+    const int pipe = rank.coordinates().pipe();
+    const int64_t memory = of_device[{rank.worker(), rank.device()}];
+    if (pipe >= placed.memory_size() || memory == 0 || placed.memory(pipe).total_bytes() <= memory) continue;
+    auto& [ranks, least] = stages[pipe];
+    least = ranks++ == 0 ? memory : std::min(least, memory);
+  }
+  std::vector<std::string> warnings;
+  for (const auto& [pipe, lacking] : stages) {
+    warnings.push_back(fmt::format("stage {}: a rank needs {:.1f} GiB of its GPU, {} of them {} less, the least {:.1f} GiB",
+                                   pipe, static_cast<double>(placed.memory(pipe).total_bytes()) / kGibibyte,
+                                   lacking.first, lacking.first == 1 ? "has" : "have",
+                                   static_cast<double>(lacking.second) / kGibibyte));
+  }
+  return warnings;
+}
+
 // What the ranks of `placed` need on each host where that is more than the devices of `cluster`
-// there have.
+// there have; of GPUs, whose memory is no host's, each by itself.
 std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
-  constexpr double kGibibyte = 1 << 30;
+  if (placed.device().kind() == "cuda") return GpuMemoryWarnings(placed, cluster);
   std::map<std::string, int64_t> there;
   for (const ClusterDevice& device : cluster.free_devices) {
     there[device.host.empty() ? device.worker : device.host] += device.device.memory_bytes();

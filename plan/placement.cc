@@ -15,9 +15,18 @@ KindKey KeyOf(const v1::DeviceKind& kind) {
   return {kind.kind(), kind.model(), kind.kernel_level(), kind.versions()};
 }
 
+// Its worker looked for it in vain.
+bool HasNoNccl(const v1::DeviceKind& kind) { return kind.has_nccl() && kind.nccl().empty(); }
+
+// Whether a gang of several that has `frozen` (null: not yet) may have a device of `kind`.
+bool ReachesOthers(const v1::DeviceKind& kind, const v1::DeviceKind* frozen) {
+  if (HasNoNccl(kind)) return false;
+  return frozen == nullptr || !frozen->has_nccl() || kind.nccl() == frozen->nccl();
+}
+
 std::string TextOf(const v1::DeviceKind& kind) {
-  return fmt::format("{} {} ({}; {})", kind.kind(), kind.model(), kind.kernel_level(),
-                     kind.versions());
+  return fmt::format("{} {} ({}; {}{}{})", kind.kind(), kind.model(), kind.kernel_level(), kind.versions(),
+                     !kind.has_nccl() ? "" : kind.nccl().empty() ? "; no NCCL" : "; NCCL ", kind.nccl());
 }
 
 const std::string& HostOf(const ClusterDevice& device) {
@@ -66,15 +75,33 @@ class Island {
   int free_ = 0;
 };
 
+// ": 3 of cpu M (avx512; 1), 2 of cpu M (avx512; 2)": why no more than `available` of the free devices may be taken; empty
+// where they are all.
+std::string KindsThere(const ClusterView& cluster, const std::string& device_kind, size_t available) {
+  std::map<std::string, size_t> kinds;
+  size_t all = 0;
+  for (const ClusterDevice& device : cluster.free_devices) {
+    if (device.device.kind().kind() != device_kind) continue;
+    ++kinds[TextOf(device.device.kind())];
+    ++all;
+  }
+  std::string text;
+  if (all == available) return text;
+  for (const auto& [kind, count] : kinds) text += fmt::format("{} {} of {}", text.empty() ? ":" : ",", count, kind);
+  return text;
+}
+
 // Devices of one kind, enough for the gang: kinds by number of free devices, then by text.
 StatusOr<std::vector<const ClusterDevice*>> ChooseKind(const ClusterView& cluster,
                                                        const std::string& device_kind,
                                                        const v1::DeviceKind* frozen, int ranks) {
-  std::map<KindKey, std::vector<const ClusterDevice*>> kinds;
+  std::map<std::pair<KindKey, std::string>, std::vector<const ClusterDevice*>> kinds;
   for (const ClusterDevice& device : cluster.free_devices) {
-    if (device.device.kind().kind() != device_kind) continue;
-    if (frozen != nullptr && KeyOf(device.device.kind()) != KeyOf(*frozen)) continue;
-    kinds[KeyOf(device.device.kind())].push_back(&device);
+    const v1::DeviceKind& kind = device.device.kind();
+    if (kind.kind() != device_kind) continue;
+    if (frozen != nullptr && KeyOf(kind) != KeyOf(*frozen)) continue;
+    if (ranks > 1 && !ReachesOthers(kind, frozen)) continue;
+    kinds[{KeyOf(kind), ranks > 1 ? kind.nccl() : ""}].push_back(&device);
   }
   const std::vector<const ClusterDevice*>* most = nullptr;
   for (const auto& [key, devices] : kinds) {
@@ -82,9 +109,10 @@ StatusOr<std::vector<const ClusterDevice*>> ChooseKind(const ClusterView& cluste
   }
   const size_t available = most == nullptr ? 0 : most->size();
   if (available < static_cast<size_t>(ranks)) {
-    return FailedPrecondition(
-        "needs {} free devices of one kind, {}; {} free",
-        ranks, frozen != nullptr ? TextOf(*frozen) : device_kind, available == 1 ? "1 is" : fmt::format("{} are", available));
+    return FailedPrecondition("needs {} free devices of one kind, {}; {} free{}", ranks,
+                              frozen != nullptr ? TextOf(*frozen) : device_kind,
+                              available == 1 ? "1 is" : fmt::format("{} are", available),
+                              KindsThere(cluster, device_kind, available));
   }
   return *most;
 }
@@ -113,6 +141,7 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
 
   GangPlacement placement;
   placement.device = devices.front()->device.kind();
+  if (mesh.ranks() == 1) placement.device.clear_nccl();
   std::map<std::string, int> ranks_on_worker;
   std::vector<const ClusterDevice*> chosen(mesh.ranks());
   // Tensor groups are runs of consecutive ranks and all of one size, so that filling one island after the other, the

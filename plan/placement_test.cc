@@ -95,6 +95,53 @@ TEST(PlacementTest, AGangIsOfOneKindAndVersion) {
   EXPECT_THAT(TextOf(none), HasSubstr("needs 4 free devices of one kind, cpu; 3 are free"));
 }
 
+// A GPU of a worker that has this NCCL.
+ClusterDevice Gpu(const std::string& worker, const std::string& nccl) {
+  ClusterDevice device = Device(worker, 0);
+  device.device.mutable_kind()->set_kind("cuda");
+  device.device.mutable_kind()->set_kernel_level("sm_90");
+  device.device.mutable_kind()->set_nccl(nccl);
+  return device;
+}
+
+TEST(PlacementTest, SeveralGpusHaveOneVersionOfNccl) {
+  const ClusterView cluster{{Gpu("a", "2.27.3"), Gpu("b", "2.28.9"), Gpu("c", ""), Gpu("d", ""), Gpu("e", ""), Gpu("f", "2.28.9")}};
+  const auto two = PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, nullptr);
+  EXPECT_EQ(TextOf(two), "0:b.0 1:f.0");
+  EXPECT_EQ(two->device.nccl(), "2.28.9");
+  EXPECT_EQ(Message(PlaceGang(MeshOf(1, 3, 1), "cuda", cluster, nullptr).status()),
+            "needs 3 free devices of one kind, cuda; 2 are free: 1 of cuda M (sm_90; v1; NCCL 2.27.3), 2 of cuda M (sm_90; v1; NCCL "
+            "2.28.9), 3 of cuda M (sm_90; v1; no NCCL)");
+  const ClusterView without{{Gpu("c", ""), Gpu("d", "")}};
+  EXPECT_EQ(Message(PlaceGang(MeshOf(1, 2, 1), "cuda", without, nullptr).status()),
+            "needs 2 free devices of one kind, cuda; 0 are free: 2 of cuda M (sm_90; v1; no NCCL)");
+}
+
+TEST(PlacementTest, TheVersionOfNcclIsFrozenWithAGangOfSeveral) {
+  ClusterView cluster{{Gpu("a", "2.28.9"), Gpu("b", "2.28.9")}};
+  const v1::DeviceKind frozen = PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, nullptr)->device;
+  cluster = {{Gpu("a", "2.28.9"), Gpu("b", "2.29.0"), Gpu("c", "2.29.0")}};
+  EXPECT_EQ(Message(PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, &frozen).status()),
+            "needs 2 free devices of one kind, cuda M (sm_90; v1; NCCL 2.28.9); 1 is free: 1 of cuda M (sm_90; v1; NCCL 2.28.9), 2 of "
+            "cuda M (sm_90; v1; NCCL 2.29.0)");
+  // Of a plan from before it was said.
+  v1::DeviceKind unsaid = frozen;
+  unsaid.clear_nccl();
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, &unsaid)), "0:b.0 1:c.0");
+}
+
+TEST(PlacementTest, AGpuAloneNeedsNoNccl) {
+  const ClusterView cluster{{Gpu("a", "")}};
+  const auto alone = PlaceGang(MeshOf(1, 1, 1), "cuda", cluster, nullptr);
+  EXPECT_EQ(TextOf(alone), "0:a.0");
+  EXPECT_FALSE(alone->device.has_nccl());
+  // Not even that which it began with.
+  v1::DeviceKind frozen = alone->device;
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", {{Gpu("b", "2.28.9")}}, &frozen)), "0:b.0");
+  frozen.set_nccl("2.27.3");
+  EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", {{Gpu("b", "2.28.9")}}, &frozen)), "0:b.0");
+}
+
 TEST(PlacementTest, AFrozenKindIsKept) {
   const ClusterView cluster{{Device("a", 0, "", "v1"), Device("b", 0, "", "v2"),
                              Device("c", 0, "", "v2")}};

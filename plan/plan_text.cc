@@ -28,8 +28,11 @@ Json StringsToJson(const auto& strings) {
   return list;
 }
 
+// A GPU's rank: nothing else has a reserve.
+bool IsOfGpu(const v1::RankMemory& memory) { return memory.reserve_bytes() > 0; }
+
 Json MemoryToJson(const v1::RankMemory& memory) {
-  return {{"parameter_bytes", memory.parameter_bytes()},
+  Json json = {{"parameter_bytes", memory.parameter_bytes()},
           {"compute_copy_bytes", memory.compute_copy_bytes()},
           {"gradient_bytes", memory.gradient_bytes()},
           {"optimizer_bytes", memory.optimizer_bytes()},
@@ -40,6 +43,11 @@ Json MemoryToJson(const v1::RankMemory& memory) {
           {"total_bytes", memory.total_bytes()},
           {"threads", memory.threads()},
           {"peak", StringsToJson(memory.peak())}};
+  if (IsOfGpu(memory)) {
+    json["reserve_bytes"] = memory.reserve_bytes();
+    json["host_bytes"] = memory.host_bytes();
+  }
+  return json;
 }
 
 Json ScheduleToJson(const v1::Plan& plan) {
@@ -197,12 +205,15 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
     const auto& memory = plan.memory(rank);
     const auto part = [](int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"); };
     text += fmt::format(
-        "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, "
-        "temporary {}, snapshot {}, scratch {} for {} {}\n",
-        rank, part(memory.parameter_bytes()), part(memory.compute_copy_bytes()),
-        part(memory.gradient_bytes()), part(memory.optimizer_bytes()), part(memory.saved_bytes()),
-        part(memory.temporary_bytes()), part(memory.snapshot_bytes()), part(memory.scratch_bytes()),
-        memory.threads(), memory.threads() == 1 ? "thread" : "threads");
+        "  stage {}: parameters {}, compute copies {}, gradients {}, optimizer {}, saved {}, temporary {}, ", rank,
+        part(memory.parameter_bytes()), part(memory.compute_copy_bytes()), part(memory.gradient_bytes()),
+        part(memory.optimizer_bytes()), part(memory.saved_bytes()), part(memory.temporary_bytes()));
+    text += IsOfGpu(memory) ? fmt::format("scratch {}, reserve {}; pinned on the host: snapshot {}\n",
+                                          part(memory.scratch_bytes()), part(memory.reserve_bytes()),
+                                          part(memory.host_bytes()))
+                            : fmt::format("snapshot {}, scratch {} for {} {}\n", part(memory.snapshot_bytes()),
+                                          part(memory.scratch_bytes()), memory.threads(),
+                                          memory.threads() == 1 ? "thread" : "threads");
     for (const auto& line : memory.peak()) text += fmt::format("    {}\n", line);
   }
   text += "\ntraffic sent by one rank in a step:\n";

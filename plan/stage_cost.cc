@@ -8,7 +8,9 @@
 #include "base/check.h"
 #include "model/build.h"
 #include "model/cost.h"
+#include "model/program/gpu_working_memory.h"
 #include "model/program/memory_plan.h"
+#include "plan/gpu_reserve.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 
@@ -105,6 +107,22 @@ int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::R
   return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
 }
 
+// Sets what a rank needs beside its values, and the total.
+void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
+               const model::MemoryPlan& memory_plan, v1::RankMemory* memory) {
+  memory->set_scratch_bytes(memory_plan.scratch_bytes);
+  memory->set_snapshot_bytes(SnapshotBytes(spec, plan, *memory));
+  int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
+  if (spec.devices() == "cuda") {
+    // The snapshot is copied into the host's memory.
+    memory->set_host_bytes(memory->snapshot_bytes());
+    memory->set_scratch_bytes(model::GpuWorkingBytes(program));
+    memory->set_reserve_bytes(GpuReserveBytes(plan, program));
+    around = memory->scratch_bytes() + memory->reserve_bytes();
+  }
+  memory->set_total_bytes(memory_plan.total_bytes() - memory_plan.scratch_bytes + around);
+}
+
 // Of the ranks that share what `program`'s stage and tensor slice have, the one with the most elements of parameters.
 model::PerAxis FullestShard(const Program& program) {
   model::MeshView mesh = program.mesh;
@@ -156,8 +174,9 @@ StageMemory MemoryOfStage(const v1::JobSpec& spec, const v1::Plan& plan, const P
   const std::vector<int> none(program.chunks.size(), 0);
   model::MemoryPlan memory_plan =
       model::PlanMemory(program, none, split_backward, std::max(1, plan.threads_per_rank()));
-  return {memory_plan.total_bytes() + SnapshotBytes(spec, plan, StateMemory(program)),
-          std::move(memory_plan.saved_bytes)};
+  v1::RankMemory memory = StateMemory(program);
+  AddAround(spec, plan, program, memory_plan, &memory);
+  return {memory.total_bytes(), std::move(memory_plan.saved_bytes)};
 }
 
 StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, int pipe_rank,
@@ -181,9 +200,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
   memory.set_temporary_bytes(memory_plan.temporary_bytes + memory_plan.persistent_bytes -
                              memory.parameter_bytes() - memory.compute_copy_bytes() -
                              memory.gradient_bytes() - memory.optimizer_bytes());
-  memory.set_scratch_bytes(memory_plan.scratch_bytes);
-  memory.set_snapshot_bytes(SnapshotBytes(spec, plan, memory));
-  memory.set_total_bytes(memory_plan.total_bytes() + memory.snapshot_bytes());
+  AddAround(spec, plan, program, memory_plan, &memory);
   memory.set_threads(threads);
   for (size_t begin = 0; begin < memory_plan.peak_text.size();) {
     const size_t end = memory_plan.peak_text.find('\n', begin);

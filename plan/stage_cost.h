@@ -29,7 +29,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
 
 // What a rank needs, however many microbatches its schedule keeps alive.
 struct StageMemory {
-  int64_t fixed_bytes = 0;           // state, temporaries, scratch, snapshot
+  int64_t fixed_bytes = 0;           // state, temporaries, scratch, snapshot or a GPU's reserve
   std::vector<int64_t> saved_bytes;  // of each of its chunks, one microbatch's
   // The total_bytes of CostOfStage's memory where `live` microbatches of each chunk are alive.
   int64_t bytes(const std::vector<int>& live) const;

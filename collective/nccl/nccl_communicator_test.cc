@@ -98,6 +98,7 @@ TEST(NcclLibrary, WhatCannotBeLoadedIsNamed) {
   const Status status = NcclLibrary::Load("libno-such-nccl.so.2").status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
   EXPECT_NE(Message(status).find("libno-such-nccl.so.2"), std::string_view::npos) << status;
+  EXPECT_EQ(NcclInUse("libno-such-nccl.so.2"), "");
 }
 
 TEST(NcclLibrary, ALibraryWithoutItsFunctionsIsRefused) {
@@ -110,7 +111,9 @@ TEST_F(NcclCommunicatorTest, AnOldVersionIsRefusedByItsNumber) {
   EXPECT_EQ(library_->version_text(), "2.28.9");
   fake_->version = 22304;
   const Status status = NcclLibrary::Load(TROUPE_FAKE_NCCL).status();
+  EXPECT_EQ(NcclInUse(TROUPE_FAKE_NCCL), "");
   fake_->version = 22809;
+  EXPECT_EQ(NcclInUse(TROUPE_FAKE_NCCL), "2.28.9");
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_NE(Message(status).find("2.23.4, of which at least 2.27.0"), std::string_view::npos) << status;
 }

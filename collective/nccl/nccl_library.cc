@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/log.h"
+
 namespace troupe {
 namespace {
 
@@ -47,6 +49,13 @@ Status NcclLibrary::LookUp(const SharedLibrary& library) {
 }
 
 std::string NcclLibrary::version_text() const { return VersionText(version_); }
+
+std::string NcclInUse(const std::string& path) {
+  const auto library = NcclLibrary::Load(path);
+  if (library.ok()) return (*library)->version_text();
+  LogWarning("nccl", "no gang of several GPUs has those of this host: {}", Message(library.status()));
+  return "";
+}
 
 Status NcclLibrary::ToStatus(nccl::Result result, nccl::Comm comm) const {
   if (result == nccl::kSuccess) return OkStatus();

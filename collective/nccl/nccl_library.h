@@ -57,6 +57,9 @@ class NcclLibrary {
   int version_ = 0;
 };
 
+// "2.28.9"; empty where Load would fail, for reasons that the log says.
+std::string NcclInUse(const std::string& path = kNcclLibraryName);
+
 }  // namespace troupe
 
 #endif  // TROUPE_COLLECTIVE_NCCL_NCCL_LIBRARY_H_

@@ -18,15 +18,16 @@
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/product_choices.h"
 #include "kernels/cuda/product_library.h"
+#include "model/program/gpu_working_memory.h"
 
 struct cublasLtContext;
 
 namespace troupe::kernels::cuda {
 
 struct CublasLtOptions {
-  int64_t workspace_limit = int64_t{32} << 20;  // bytes of working memory that a product may have
-  bool tune = true;                             // time the proposals
-  std::string choices_folder;                   // of what was found best; empty: not kept
+  int64_t workspace_limit = model::kProductWorkspaceBytesMax;  // bytes of working memory that a product may have
+  bool tune = true;                                            // time the proposals
+  std::string choices_folder;                                  // of what was found best; empty: not kept
 };
 
 class CublasLtLibrary : public ProductLibrary {

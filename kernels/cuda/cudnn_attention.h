@@ -13,13 +13,12 @@
 #include "base/status.h"
 #include "kernels/cuda/attention_library.h"
 #include "kernels/cuda/cuda_device.h"
+#include "model/program/gpu_working_memory.h"
 
 namespace troupe::kernels::cuda {
 
 struct CudnnAttentionOptions {
-  // Of working memory that one attention may have, bytes: enough for 41 samples of 1,024 tokens with 12 heads, or three of 2,048
-  // with 32, so that a gradient is few calls that each fill the device.
-  int64_t workspace_limit = int64_t{1} << 30;
+  int64_t workspace_limit = model::kAttentionWorkspaceBytesMax;  // bytes of working memory that one attention may have
 };
 
 struct CudnnAttention {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "kernels/cuda/cudnn_library.h"
+#include "model/program/gpu_working_memory.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -98,20 +99,18 @@ Status FromFrontend(const frontend::error_object& error, StatusCode code) {
 }  // namespace
 
 GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspace_limit) {
-  const auto round_up = [](int64_t count, int64_t to) { return (count + to - 1) / to * to; };
-  // Gradients of scores in bfloat16, do · o, and dk and dv of every query head where heads share keys.
-  const bool grouped = shape.query_heads != shape.key_value_heads;
-  const int64_t of_query_head = 2 * round_up(shape.tokens, 64) * round_up(shape.tokens, 128) + 4 * shape.tokens +
-                                (grouped ? 4 * shape.tokens * shape.head_dim : 0);
-  const int64_t of_head = std::max<int64_t>(shape.query_heads / shape.key_value_heads * of_query_head, 1);
-  constexpr int64_t kMargin = 1 << 20;
+  const int64_t of_head = std::max<int64_t>(
+      model::AttentionGradHeadBytes({.query_heads = shape.query_heads,
+                                     .key_value_heads = shape.key_value_heads,
+                                     .head_dim = shape.head_dim,
+                                     .tokens = shape.tokens}), 1);
   // The largest divisor of `all` that is no more than `most`.
   const auto part = [](int64_t all, int64_t most) {
     int64_t count = std::clamp<int64_t>(most, 1, std::max<int64_t>(all, 1));
     while (all % count != 0) --count;
     return count;
   };
-  const int64_t heads = (workspace_limit - kMargin) / of_head;
+  const int64_t heads = (workspace_limit - model::kAttentionGradCallBytes) / of_head;
   return {part(shape.samples, heads / shape.key_value_heads), part(shape.key_value_heads, heads)};
 }
 

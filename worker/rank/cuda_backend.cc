@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "collective/nccl/nccl_library.h"
 #include "collective/nccl/nccl_network.h"
 #include "kernels/cuda/cublaslt_functions.h"
 #include "kernels/cuda/cublaslt_library.h"
@@ -91,6 +92,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
 
 StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
   TROUPE_RETURN_IF_ERROR(kernels::cuda::LoadCublasLt());
+  const std::string nccl = NcclInUse();
   std::vector<v1::Device> devices;
   for (int i = 0; i < count; ++i) {
     TROUPE_ASSIGN_OR_RETURN(const kernels::cuda::CudaDeviceFacts facts,
@@ -107,6 +109,7 @@ StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
                     kernels::cuda::CudaVersion(facts.driver_version),
                     kernels::cuda::CudaVersion(facts.runtime_version),
                     kernels::cuda::CublasLtVersion(), kernels::cuda::CudnnInUse(), TROUPE_VERSION));
+    device.mutable_kind()->set_nccl(nccl);
     device.set_memory_bytes(facts.memory_bytes);
     const kernels::cuda::GpuPeak peak = kernels::cuda::KnownGpuPeak(facts.name);
     device.set_peak_flops_float32(peak.float32);

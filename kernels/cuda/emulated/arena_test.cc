@@ -1,0 +1,129 @@
+// The arena of a program on a GPU beside what a plan says of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/collective_test.h"
+#include "kernels/cuda/emulated/emulated_backend.h"
+#include "kernels/cuda/emulated/emulated_device.h"
+#include "kernels/cuda/emulated/host_collectives.h"
+#include "kernels/cuda/preparation.h"
+#include "model/program/gpu_working_memory.h"
+#include "model/testing.h"
+
+namespace troupe::kernels {
+namespace {
+
+using cuda::Stream;
+using cuda::emulator::EmulatedDevice;
+using cuda::emulator::HostCollectives;
+
+// Calls that are not made, and want all the working memory that they may have.
+class HungryProduct : public cuda::LibraryProduct {
+ public:
+  int64_t workspace_bytes() const override { return model::kProductWorkspaceBytesMax; }
+  std::string implementation() const override { return "hungry"; }
+  Status Enqueue(const void*, const void*, void*, bool, void*, Stream, const cuda::ProductScales&) override {
+    return OkStatus();
+  }
+};
+
+class HungryProducts : public cuda::ProductLibrary {
+ public:
+  StatusOr<std::unique_ptr<cuda::LibraryProduct>> Prepare(const ProductShape&) override {
+    return std::make_unique<HungryProduct>();
+  }
+};
+
+class HungryGradient : public cuda::LibraryAttentionGrad {
+ public:
+  explicit HungryGradient(int64_t bytes) : bytes_(bytes) {}
+  int64_t workspace_bytes() const override { return bytes_; }
+  std::string implementation() const override { return "hungry"; }
+  Status Enqueue(const AttentionGradArgs&, void*, Stream) override { return OkStatus(); }
+
+ private:
+  const int64_t bytes_;
+};
+
+// As cuDNN: of bfloat16, and of a gradient as many heads at once as there is room for.
+class HungryAttention : public cuda::AttentionLibrary {
+ public:
+  StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(const cuda::LibraryAttentionShape&) override { return nullptr; }
+  StatusOr<std::unique_ptr<cuda::LibraryAttentionGrad>> PrepareGrad(const cuda::LibraryAttentionShape& shape) override {
+    if (!shape.bfloat16) return nullptr;
+    const int64_t of_head = model::AttentionGradHeadBytes({.query_heads = shape.query_heads,
+                                                           .key_value_heads = shape.key_value_heads,
+                                                           .head_dim = shape.head_dim,
+                                                           .tokens = shape.tokens});
+    return std::make_unique<HungryGradient>(
+        std::min(model::kAttentionGradCallBytes + shape.samples * shape.key_value_heads * of_head,
+                 model::kAttentionWorkspaceBytesMax));
+  }
+};
+
+// One layer of a model whose tables of kernels and rounding are small beside working memory.
+model::BuildOptions Options(const model::MeshView& mesh) {
+  model::ModelConfig config = model::SmallModel("AD");
+  config.hidden_size = 256;
+  config.head_dim = 64;
+  config.intermediate_size = 512;
+  config.vocab_size = 4096;
+  return model::StageOptions(config, mesh, 8, 512);
+}
+
+void ExpectArenaAsPlanned(const model::BuildOptions& options, const FindCommunicator& groups) {
+  constexpr int64_t kTables = 1 << 20;
+  const model::Program program = model::BuildProgram(options).value();
+  const model::MemoryPlan plan = model::PlanMemory(program, {2}, false, 1);
+  EmulatedDevice device;
+  HungryProducts products;
+  HungryAttention attention;
+  std::unique_ptr<HostCollectives> group;
+  if (groups) group = std::make_unique<HostCollectives>(device, *groups({}));
+  cuda::Preparation preparation(program, plan, device, {.products = &products, .attention = &attention},
+                                [&](const model::CollectiveGroup& of) {
+                                  return GroupSize(program.mesh, of) > 1 ? group.get() : nullptr;
+                                });
+  TROUPE_CHECK_OK(preparation.Allocate());
+  const int64_t planned = ArenaLayout(plan).bytes() + model::GpuWorkingBytes(program);
+  EXPECT_LE(preparation.arena_bytes(), planned + kTables);
+  EXPECT_GE(preparation.arena_bytes(), planned - kTables);
+  EXPECT_LE(ArenaLayout(plan).bytes(), plan.total_bytes() - plan.scratch_bytes + kTables);
+}
+
+TEST(CudaArena, IsNoLargerThanThePlanSays) {
+  for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
+    SCOPED_TRACE(model::Name(compute));
+    model::BuildOptions options = Options({});
+    options.compute_dtype = compute;
+    ExpectArenaAsPlanned(options, nullptr);
+  }
+}
+
+// Gradients that travel as bfloat16, summed whole and by blocks; heads that are exchanged for rows.
+TEST(CudaArena, HasTheBuffersOfCollectivesThatPack) {
+  const auto run = [](model::Axis axis, const std::function<void(model::BuildOptions*)>& change) {
+    RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); }, [&](int rank, Backend&, const FindCommunicator& groups) {
+      model::MeshView mesh;
+      mesh.degrees[axis] = 2;
+      mesh.coordinates[axis] = rank;
+      model::BuildOptions options = Options(mesh);
+      change(&options);
+      SCOPED_TRACE(model::Name(axis));
+      ExpectArenaAsPlanned(options, groups);
+    });
+  };
+  run(model::Axis::kDataReplicate, [](auto* options) { options->reduce_dtype = model::DType::kBFloat16; });
+  run(model::Axis::kDataShard, [](auto* options) {
+    options->reduce_dtype = model::DType::kBFloat16;
+    options->zero_stage = 2;
+  });
+  run(model::Axis::kContext, [](auto*) {});
+}
+
+}  // namespace
+}  // namespace troupe::kernels

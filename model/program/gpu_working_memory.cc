@@ -1,0 +1,93 @@
+#include "model/program/gpu_working_memory.h"
+
+#include <algorithm>
+
+namespace troupe::model {
+namespace {
+
+int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// Of a gradient that cuDNN may make; it is left to our own kernels where one head has no room within the limit.
+int64_t AttentionGradWorkspace(const AttentionAttributes& attention, const Value& qkv) {
+  if (qkv.dtype != DType::kBFloat16 || attention.mask.kind != Mask::Kind::kCausal) return 0;
+  const int64_t of_head = AttentionGradHeadBytes(attention);
+  if (kAttentionGradCallBytes + of_head > kAttentionWorkspaceBytesMax) return 0;
+  const int64_t heads = qkv.dims[0].local / attention.tokens * attention.key_value_heads;
+  return std::min(kAttentionGradCallBytes + heads * of_head, kAttentionWorkspaceBytesMax);
+}
+
+int64_t OnComputeStream(const Op& op, const Program& program) {
+  switch (op.kind) {
+    case OpKind::kMatmul:
+    case OpKind::kMatmulGradInput:
+    case OpKind::kMatmulGradWeight:
+      return kProductWorkspaceBytesMax;
+    // Beside the library's, a float for each row and head: lse by heads, or our own kernels' sums of do · o.
+    case OpKind::kAttentionGrad:
+      return program.value(op.inputs[3]).bytes() +
+             AttentionGradWorkspace(std::get<AttentionAttributes>(op.attributes), program.value(op.inputs[1]));
+    case OpKind::kAttentionPartGrad:
+      return program.value(op.inputs[4]).bytes();
+    default:
+      return 0;
+  }
+}
+
+// Of a sum whose terms travel as `wire`: those that others sum, and those that they send.
+int64_t PackedSumBytes(const Op& op, const Program& program) {
+  const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
+  const int64_t ranks = GroupSize(program.mesh, attributes.group), element = SizeOf(attributes.wire);
+  if (op.kind == OpKind::kReduceScatter) {
+    const Value& x = program.value(op.inputs[0]);
+    const Range rows = attributes.cut.Of(x.dims[0].local, static_cast<int>(ranks),
+                                         IndexInGroup(program.mesh, attributes.group));
+    const int64_t own = rows.size() * x.row_elements();
+    return element * (x.elements() - own + (ranks - 1) * own);
+  }
+  // Ranges that lie together are summed at once: at most all. Blocks are of up to kUnit elements more than their share; what
+  // is summed here is rounded to one and sent back to all.
+  constexpr int64_t kUnit = 16;
+  int64_t elements = 0;
+  for (const ValueId input : op.inputs) elements += program.value(input).elements();
+  const int64_t block = (elements + ranks - 1) / ranks + kUnit;
+  return element * (2 * elements + ranks * block);
+}
+
+int64_t OnCommunicationStream(const Op& op, const Program& program) {
+  const auto* const attributes = std::get_if<CollectiveAttributes>(&op.attributes);
+  if (attributes == nullptr || GroupSize(program.mesh, attributes->group) == 1) return 0;
+  if (op.kind == OpKind::kExchangeHeads || op.kind == OpKind::kRelayout) {
+    return program.value(op.inputs[0]).bytes() + program.value(op.outputs[0]).bytes();
+  }
+  const bool sums = op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter;
+  return sums && attributes->wire != DType::kFloat32 ? PackedSumBytes(op, program) : 0;
+}
+
+}  // namespace
+
+int64_t AttentionGradHeadBytes(const AttentionAttributes& attention) {
+  const int64_t tokens = attention.tokens;
+  // Gradients of scores in bfloat16, do · o, and dk and dv of every query head where heads share keys.
+  const bool grouped = attention.query_heads != attention.key_value_heads;
+  const int64_t of_query_head = 2 * RoundUp(tokens, 64) * RoundUp(tokens, 128) + 4 * tokens +
+                                (grouped ? 4 * tokens * attention.head_dim : 0);
+  return attention.query_heads / attention.key_value_heads * of_query_head;
+}
+
+int64_t GpuWorkingBytes(const Program& program) {
+  int64_t compute = 0, communication = 0;
+  const auto add = [&](const std::vector<Op>& ops) {
+    for (const Op& op : ops) {
+      compute = std::max(compute, OnComputeStream(op, program));
+      communication = std::max(communication, OnCommunicationStream(op, program));
+    }
+  };
+  for (const auto& pieces : program.ops) {
+    for (const auto& ops : pieces) add(ops);
+  }
+  add(program.update);
+  add(program.initialize);
+  return compute + communication;
+}
+
+}  // namespace troupe::model

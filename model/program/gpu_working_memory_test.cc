@@ -1,0 +1,81 @@
+#include "model/program/gpu_working_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "model/build.h"
+#include "model/program/builder.h"
+#include "model/testing.h"
+
+namespace troupe::model {
+namespace {
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+int64_t OfLlama124m(int64_t samples, int64_t tokens, DType compute, bool document_mask = false) {
+  ModelConfig config = Llama124m();
+  config.blocks = "AD";
+  BuildOptions options = StageOptions(config, {}, samples, tokens);
+  options.compute_dtype = compute;
+  options.document_mask = document_mask;
+  return GpuWorkingBytes(BuildProgram(options).value());
+}
+
+TEST(GpuWorkingMemoryTest, IsThatOfAProductWhereNoLibraryMakesAttention) {
+  EXPECT_EQ(OfLlama124m(8, 1024, DType::kFloat32), 32 * kMebibyte);
+  EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16, /*document_mask=*/true), 32 * kMebibyte);
+}
+
+// 12 heads of 1,024 tokens: 2·1,024² bytes of gradients of scores a head and 4 a token, a MiB a call, and 4 bytes of lse a row
+// and head.
+TEST(GpuWorkingMemoryTest, GrowsWithTheSamplesOfAnAttentionsGradientUpToItsLimit) {
+  const int64_t of_head = 2 * 1024 * 1024 + 4 * 1024;
+  EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16), kMebibyte + 8 * 12 * of_head + 8 * 1024 * 12 * 4);
+  EXPECT_EQ(OfLlama124m(64, 1024, DType::kBFloat16), 1024 * kMebibyte + 64 * 1024 * 12 * 4);
+}
+
+TEST(GpuWorkingMemoryTest, HasNoneOfAnAttentionOfWhichOneHeadAloneNeedsMoreThanTheLimit) {
+  EXPECT_EQ(AttentionGradHeadBytes({.query_heads = 12, .key_value_heads = 12, .head_dim = 64, .tokens = 32768}),
+            2048 * kMebibyte + 4 * 32768);
+  EXPECT_EQ(OfLlama124m(1, 32768, DType::kBFloat16), 32 * kMebibyte);
+}
+
+// Tokens are rounded up to 64 and 128, and dk and dv are of each of the four heads of queries that share keys.
+TEST(GpuWorkingMemoryTest, OfAGradientIsOfAllHeadsOfQueriesThatShareKeys) {
+  EXPECT_EQ(AttentionGradHeadBytes({.query_heads = 32, .key_value_heads = 8, .head_dim = 128, .tokens = 200}),
+            4 * (2 * 256 * 256 + 4 * 200 + 4 * 200 * 128));
+}
+
+// One collective on a tensor axis of `ranks`, of f32 values with these extents.
+int64_t OfCollective(int ranks, OpKind kind, DType wire, std::pair<int64_t, int64_t> in, std::pair<int64_t, int64_t> out) {
+  Program program;
+  program.mesh.degrees[Axis::kTensor] = ranks;
+  const auto value = [&](const char* name, std::pair<int64_t, int64_t> extents) {
+    return AppendValue(program, name, Role::kActivation, 0,
+                       {DType::kFloat32, {{"rows", extents.first, extents.first}, {"columns", extents.second, extents.second}}, {}, {}});
+  };
+  CollectiveAttributes attributes;
+  attributes.group = GroupOf(Axis::kTensor);
+  attributes.wire = wire;
+  const ValueId x = value("x", in), y = value("y", out);
+  program.update = {{.kind = kind, .attributes = attributes, .inputs = {x}, .outputs = {y}}};
+  return GpuWorkingBytes(program);
+}
+
+// What is packed for others and what comes from them.
+TEST(GpuWorkingMemoryTest, HasThePackedRowsOfAnExchange) {
+  EXPECT_EQ(OfCollective(2, OpKind::kExchangeHeads, DType::kFloat32, {4, 6}, {8, 3}), 4 * 6 * 4 + 8 * 3 * 4);
+  EXPECT_EQ(OfCollective(1, OpKind::kExchangeHeads, DType::kFloat32, {4, 6}, {4, 6}), 0);
+}
+
+// Of 3 ranks the first has 3 of 7 rows of 4: it rounds the 16 elements of the others, and two ranks send it 12 each. Where all
+// have the sum, 28 elements are rounded, 3 blocks of 10 and 16 more are here, and 28 come back.
+TEST(GpuWorkingMemoryTest, HasTheRoundedTermsOfASumThatTravelsAsBfloat16) {
+  EXPECT_EQ(OfCollective(3, OpKind::kReduceScatter, DType::kBFloat16, {7, 4}, {3, 4}), 2 * (16 + 2 * 12));
+  EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kBFloat16, {7, 4}, {7, 4}), 2 * (28 + 3 * 26 + 28));
+  EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kFloat32, {7, 4}, {7, 4}), 0);
+}
+
+}  // namespace
+}  // namespace troupe::model
