@@ -27,8 +27,8 @@ inline constexpr int64_t kAmaxSteps = 16;
 // Of the names of histories in checkpoints: "float8_amax.block3.mlp.down_proj.input".
 inline constexpr char kAmaxPrefix[] = "float8_amax.";
 
-// Of what kQuantize makes the value that it quantises, which is rounded to bfloat16 first as if it had been written: of
-// bfloat16 that is there, or by the operation named, whose inputs it then takes (without counts) in place of the value.
+// What makes the value that kQuantize quantises: it is there, or is made at once as the operation named would make it, whose
+// inputs (without counts) then stand in the value's place. Rounded to bfloat16 first, as if it had been written.
 enum class QuantizeSource : uint8_t { kValue, kSwiGlu, kSwiGluGrad };
 const char* Name(QuantizeSource source);  // "value" "swiglu" "swiglu_grad"
 // How many inputs it takes, which are the operation's first.
