@@ -25,39 +25,31 @@ int16_t LargestOf(const BFloat16* x, int64_t count, int16_t most) {
 }
 float NumberOf(int16_t magnitude) { return ToFloat(BFloat16{static_cast<uint16_t>(magnitude)}); }
 
-// Rows of what is quantised, of one thread: where they lie, or made in `made`.
-class Rows {
- public:
-  Rows(const QuantizeArgs& args, const KernelTable& kernels, BFloat16* made)
-      : args_(args), kernels_(kernels), made_(made) {}
+const BFloat16* RowsFrom(const void* values, int64_t row, int64_t width) {
+  return static_cast<const BFloat16*>(values) + row * width;
+}
 
-  // [rows, K], until the next call.
-  const BFloat16* At(int64_t first, int64_t rows) const {
-    constexpr int kBFloat16 = 1;  // of the kernel table
-    switch (args_.source) {
-      case QuantizeSource::kValue:
-        return From(args_.x, first, args_.columns);
-      case QuantizeSource::kSwiGlu:
-        kernels_.swiglu[kBFloat16]({From(args_.gu, first, 2 * args_.columns), made_, rows, args_.columns, nullptr, 0}, 0, 1);
-        break;
-      case QuantizeSource::kSwiGluGrad:
-        kernels_.swiglu_grad[kBFloat16]({From(args_.dy, first, args_.columns / 2), From(args_.gu, first, args_.columns),
-                                         made_, rows, args_.columns / 2, nullptr, 0},
-                                        0, 1);
-        break;
+// `rows` rows of what is quantised, from `first` on: where they lie, or made in `to`. [rows, K].
+const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int64_t first, int64_t rows, BFloat16* to) {
+  constexpr int kBFloat16 = 1;  // of the kernel table
+  switch (args.source) {
+    case QuantizeSource::kValue:
+      return RowsFrom(args.x, first, args.columns);
+    case QuantizeSource::kSwiGlu: {
+      const SwiGluArgs swiglu = {RowsFrom(args.gu, first, 2 * args.columns), to, rows, args.columns, nullptr, 0};
+      kernels.swiglu[kBFloat16](swiglu, 0, 1);
+      break;
     }
-    return made_;
+    case QuantizeSource::kSwiGluGrad: {
+      const int64_t ffn = args.columns / 2;
+      const SwiGluGradArgs gradient = {
+          RowsFrom(args.dy, first, ffn), RowsFrom(args.gu, first, args.columns), to, rows, ffn, nullptr, 0};
+      kernels.swiglu_grad[kBFloat16](gradient, 0, 1);
+      break;
+    }
   }
-
- private:
-  static const BFloat16* From(const void* values, int64_t row, int64_t width) {
-    return static_cast<const BFloat16*>(values) + row * width;
-  }
-
-  const QuantizeArgs& args_;
-  const KernelTable& kernels_;
-  BFloat16* const made_;
-};
+  return to;
+}
 
 // A piece of x of at most kBlock x kBlock, as float32.
 struct Piece {
@@ -168,13 +160,10 @@ class QuantizeInstruction : public Instruction {
 
   Status Run(const RunOptions& options) override {
     const float of_steps = LargestOfHistory(args_);
-    if (of_steps > 0) {
-      scale_ = DelayedScaleOf(format_, of_steps);
-    } else if (args_.block_rows == 0) {
-      Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
-      scale_ = ScaleOf(format_, LargestOfThreads());
-    }
-    Parallel(threads_, [this](int thread) { partial_[thread] = QuantizeRows(thread); });
+    const bool goes_twice = args_.block_rows == 0 && of_steps == 0;
+    if (goes_twice) Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
+    scale_ = of_steps > 0 ? DelayedScaleOf(format_, of_steps) : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
+    Parallel(threads_, [&](int thread) { partial_[thread] = QuantizeRows(thread, goes_twice); });
     if (args_.block_rows == 0) *(args_.rows_scale != nullptr ? args_.rows_scale : args_.columns_scale) = scale_;
     if (args_.amax == nullptr) return OkStatus();
     const float largest = LargestOfThreads();
@@ -183,8 +172,10 @@ class QuantizeInstruction : public Instruction {
   }
 
   static int64_t PartialBytes(int threads) { return RoundUp(threads * static_cast<int64_t>(sizeof(float)), 64); }
-  static int64_t MadeElements(const QuantizeArgs& args) {
-    return args.source == QuantizeSource::kValue ? 0 : RoundUp(std::min(kBlock, args.rows) * args.columns, 64);
+  static int64_t BlockElements(const QuantizeArgs& args) { return std::min(kBlock, args.rows) * args.columns; }
+  static int64_t MadeElements(const QuantizeArgs& args, int threads) {
+    if (args.source == QuantizeSource::kValue) return 0;
+    return std::max(threads * BlockElements(args), args.block_rows == 0 ? args.rows * args.columns : 0);
   }
 
  private:
@@ -193,31 +184,32 @@ class QuantizeInstruction : public Instruction {
     for (int thread = 0; thread < threads_; ++thread) largest = LargerMagnitude(largest, partial_[thread]);
     return largest;
   }
-  Rows RowsOf(int thread) const { return Rows(args_, kernels_, made_ + thread * MadeElements(args_)); }
+  BFloat16* Kept(int64_t row) const { return made_ + row * args_.columns; }
 
-  // Blocks of rows are dealt out to threads one by one.
+  // Blocks of rows are dealt out to threads one by one. Keeps what it makes.
   float LargestOfRows(int thread) const {
-    const Rows rows = RowsOf(thread);
     int16_t most = 0;
     for (int64_t first = thread * kBlock; first < args_.rows; first += threads_ * kBlock) {
       // One by one: what is made of a row is still at hand when it is looked at.
       for (int64_t row = first; row < std::min(first + kBlock, args_.rows); ++row) {
-        most = LargestOf(rows.At(row, 1), args_.columns, most);
+        most = LargestOf(RowsOf(args_, kernels_, row, 1, Kept(row)), args_.columns, most);
       }
     }
     return NumberOf(most);
   }
 
-  // Returns the largest magnitude, where that is asked for.
-  float QuantizeRows(int thread) const {
-    const Rows rows = RowsOf(thread);
+  // Returns the largest magnitude, where that is asked for. is_kept: what LargestOfRows has made is there.
+  float QuantizeRows(int thread, bool is_kept) const {
     Scales of_rows, of_columns;
     of_rows.fill(scale_);
     of_columns.fill(scale_);
     int16_t most = 0;
     Piece piece;
     for (int64_t row = thread * kBlock; row < args_.rows; row += threads_ * kBlock) {
-      const BFloat16* const x = rows.At(row, std::min(kBlock, args_.rows - row));
+      const bool is_there = is_kept && args_.source != QuantizeSource::kValue;
+      const BFloat16* const x = is_there ? Kept(row)
+                                         : RowsOf(args_, kernels_, row, std::min(kBlock, args_.rows - row),
+                                                  made_ + thread * BlockElements(args_));
       for (int64_t column = 0; column < args_.columns; column += kBlock) {
         most = piece.Load(args_, x, row, column, most);
         if (args_.block_rows > 0) {
@@ -235,7 +227,7 @@ class QuantizeInstruction : public Instruction {
   const KernelTable& kernels_;
   const Float8Format format_;
   float* const partial_;  // largest magnitudes of threads
-  BFloat16* const made_;  // MadeElements of each thread
+  BFloat16* const made_;  // all that is quantised, or a block of rows of each thread
   const int threads_;
   const Overwrites overwrites_;
   float scale_ = 0;  // of all
@@ -245,7 +237,7 @@ class QuantizeInstruction : public Instruction {
 
 int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads) {
   return QuantizeInstruction::PartialBytes(threads) +
-         threads * QuantizeInstruction::MadeElements(args) * static_cast<int64_t>(sizeof(BFloat16));
+         QuantizeInstruction::MadeElements(args, threads) * static_cast<int64_t>(sizeof(BFloat16));
 }
 
 std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,

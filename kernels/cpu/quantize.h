@@ -13,8 +13,8 @@
 
 namespace troupe::kernels::cpu {
 
-// Of all levels: what SwiGLU makes is made by those of `kernels`, which outlive the instruction, some rows at a time. What
-// delayed scaling has no history of and what one scale is of is gone over twice, and made twice. scratch: of
+// Of all levels: what SwiGLU makes is made by those of `kernels`, which outlive the instruction, some rows at a time. Where
+// one scale is of all and no history tells it, that is gone over twice, and kept in scratch in between. scratch: of
 // QuantizeScratchBytes, whose args need no addresses.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads);
 std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
