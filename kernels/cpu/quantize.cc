@@ -160,9 +160,9 @@ class QuantizeInstruction : public Instruction {
 
   Status Run(const RunOptions& options) override {
     const float of_steps = LargestOfHistory(args_);
-    const bool goes_twice = args_.block_rows == 0 && of_steps == 0;
+    const bool has_history = of_steps > 0, goes_twice = args_.block_rows == 0 && !has_history;
     if (goes_twice) Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
-    scale_ = of_steps > 0 ? DelayedScaleOf(format_, of_steps) : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
+    scale_ = has_history ? DelayedScaleOf(format_, of_steps) : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
     Parallel(threads_, [&](int thread) { partial_[thread] = QuantizeRows(thread, goes_twice); });
     if (args_.block_rows == 0) *(args_.rows_scale != nullptr ? args_.rows_scale : args_.columns_scale) = scale_;
     if (args_.amax == nullptr) return OkStatus();
@@ -198,18 +198,18 @@ class QuantizeInstruction : public Instruction {
     return NumberOf(most);
   }
 
-  // Returns the largest magnitude, where that is asked for. is_kept: what LargestOfRows has made is there.
-  float QuantizeRows(int thread, bool is_kept) const {
+  // Returns the largest magnitude, where that is asked for. again: after LargestOfRows.
+  float QuantizeRows(int thread, bool again) const {
+    const bool is_kept = again && args_.source != QuantizeSource::kValue;
     Scales of_rows, of_columns;
     of_rows.fill(scale_);
     of_columns.fill(scale_);
     int16_t most = 0;
     Piece piece;
     for (int64_t row = thread * kBlock; row < args_.rows; row += threads_ * kBlock) {
-      const bool is_there = is_kept && args_.source != QuantizeSource::kValue;
-      const BFloat16* const x = is_there ? Kept(row)
-                                         : RowsOf(args_, kernels_, row, std::min(kBlock, args_.rows - row),
-                                                  made_ + thread * BlockElements(args_));
+      const int64_t rows = std::min(kBlock, args_.rows - row);
+      BFloat16* const made = made_ + thread * BlockElements(args_);
+      const BFloat16* const x = is_kept ? Kept(row) : RowsOf(args_, kernels_, row, rows, made);
       for (int64_t column = 0; column < args_.columns; column += kBlock) {
         most = piece.Load(args_, x, row, column, most);
         if (args_.block_rows > 0) {
