@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "model/program/context_rows.h"
+#include "model/program/float8.h"
 #include "model/program/router_attributes.h"
 
 namespace troupe::kernels {
@@ -133,7 +134,10 @@ struct SwiGluGradArgs {
 };
 // A value in 8 bits, in up to two forms: as it lies and transposed.
 struct QuantizeArgs {
-  const void* x;          // bf16[R,K]
+  model::QuantizeSource source;  // what makes x, bf16[R,K]
+  const void* x;          // itself, of kValue
+  const void* dy;         // bf16[R,K/2], of kSwiGluGrad
+  const void* gu;         // bf16[R,2K] of kSwiGlu, bf16[R,K] of kSwiGluGrad
   const float* history;   // f[16] of delayed scaling, or null
   uint8_t* rows_form;     // [R,K] or null
   uint8_t* columns_form;  // [K,R] or null

@@ -18,7 +18,9 @@ class Float8KernelTest : public KernelTest {
   // Both make the same numbers, or the same that are none, also a second time.
   void ExpectSame(const TestOp& op, const RunOptions& options = {}) {
     ReferenceBackend reference;
-    const TestResult expected = RunOp(reference, op, options);
+    ExpectSameAs(RunOp(reference, op, options), op, options);
+  }
+  void ExpectSameAs(const TestResult& expected, const TestOp& op, const RunOptions& options) {
     for (int run = 0; run < 2; ++run) {
       const TestResult actual = RunOp(*backend_, op, options);
       for (size_t i = 0; i < op.outputs.size(); ++i) {
@@ -30,6 +32,35 @@ class Float8KernelTest : public KernelTest {
         }
       }
     }
+  }
+
+  // What SwiGLU makes of gu, or its gradient of dy and gu, quantised in one operation and in two.
+  void ExpectAsWritten(const QuantizeAttributes& attributes, const std::vector<TestValue>& made_of,
+                       const std::vector<double>& history = {}, bool first_writer = false) {
+    const bool is_gradient = made_of.size() == 2;
+    const std::vector<int64_t>& gu = made_of.back().extents;
+    const TestOp maker{is_gradient ? model::OpKind::kSwiGluGrad : model::OpKind::kSwiGlu,
+                       {},
+                       made_of,
+                       {Empty(compute(), {gu[0], is_gradient ? gu[1] : gu[1] / 2})}};
+    const RunOptions options = {.first_microbatch = true};
+    const TestValue written = {compute(), maker.outputs[0].extents, RunOp(*backend_, maker, options).outputs[0]};
+    TestOp in_two = QuantizeOp(attributes, written, history), in_one = SourceOp(attributes, made_of, history);
+    in_two.first_writer = in_one.first_writer = first_writer;
+    ExpectSameAs(RunOp(*backend_, in_two, options), in_one, options);
+  }
+
+  static TestOp SourceOp(QuantizeAttributes attributes, const std::vector<TestValue>& made_of,
+                         const std::vector<double>& history = {}) {
+    const bool is_gradient = made_of.size() == 2;
+    const std::vector<int64_t>& gu = made_of.back().extents;
+    const TestValue value = Empty(made_of.back().dtype, {gu[0], is_gradient ? gu[1] : gu[1] / 2});
+    TestOp op = QuantizeOp(attributes, value, history);
+    attributes.source = is_gradient ? model::QuantizeSource::kSwiGluGrad : model::QuantizeSource::kSwiGlu;
+    op.attributes = attributes;
+    op.inputs.erase(op.inputs.begin());
+    op.inputs.insert(op.inputs.begin(), made_of.begin(), made_of.end());
+    return op;
   }
 
   static int64_t Blocks(int64_t extent, int64_t size) { return (extent + size - 1) / size; }

@@ -14,6 +14,9 @@ using model::QuantizeAttributes;
 
 const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {{1, 1}, {3, 16}, {65, 129}, {200, 288}, {144, 272}};
 
+// Rows, and columns of gate and of up: ragged, of sixteen bytes, of whole blocks.
+const std::vector<std::pair<int64_t, int64_t>> kSwiGluShapes = {{1, 1}, {65, 129}, {130, 96}, {144, 256}};
+
 TEST_P(Float8KernelTest, QuantizedValuesAreTheReferencesBits) {
   for (const auto& [rows, columns] : kFloat8Shapes) {
     for (const DType format : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
@@ -58,6 +61,71 @@ TEST_P(Float8KernelTest, WhatIsNoNumberStaysNoneAndZerosAreScaledByOne) {
         const TestResult result = RunOp(*backend_, op, {});
         EXPECT_EQ(std::isnan(result.outputs[0][141]), bad != 0);
       }
+    }
+  }
+}
+
+// Codes, scales and largest magnitudes are those of two operations, of which the first writes bfloat16 and the second reads it.
+TEST_P(Float8KernelTest, WhatSwiGluMakesIsQuantizedAsIfItHadBeenWritten) {
+  for (const auto& [rows, ffn] : kSwiGluShapes) {
+    const TestValue gu = Wide(rows, 2 * ffn), dy = Wide(rows, ffn);
+    for (const int block_rows : {0, 1}) {
+      for (const int forms : {1, 2, 3}) {
+        ExpectAsWritten({DType::kFloat8E4M3, (forms & 1) != 0, (forms & 2) != 0, block_rows}, {gu});
+        ExpectAsWritten({DType::kFloat8E5M2, (forms & 1) != 0, (forms & 2) != 0, block_rows}, {dy, gu});
+      }
+    }
+  }
+}
+
+TEST_P(Float8KernelTest, WhatSwiGluMakesIsScaledByItsHistoryAndFoldedAsIfItHadBeenWritten) {
+  const std::vector<double> none(model::kAmaxSteps, 0.0);
+  std::vector<double> some = none;
+  some[7] = 0.25;
+  for (const auto& [rows, ffn] : kSwiGluShapes) {
+    const TestValue gu = Compute({rows, 2 * ffn}), dy = Wide(rows, ffn);
+    for (const std::vector<double>& history : {none, some}) {
+      for (const bool first_writer : {false, true}) {
+        ExpectAsWritten({DType::kFloat8E4M3, true, true, 0, true}, {gu}, history, first_writer);
+        ExpectAsWritten({DType::kFloat8E5M2, true, true, 0, true}, {dy, gu}, history, first_writer);
+      }
+      // As where the value is made again.
+      ExpectAsWritten({DType::kFloat8E4M3, true, true, 0, false}, {gu}, history);
+      ExpectAsWritten({DType::kFloat8E5M2, true, true, 0, false}, {dy, gu}, history);
+    }
+  }
+}
+
+TEST_P(Float8KernelTest, WhatSwiGluMakesOfNoNumbersIsQuantizedAsIfItHadBeenWritten) {
+  for (const double bad : std::initializer_list<double>{NAN, INFINITY, -INFINITY, 1e38}) {
+    for (const int64_t ffn : {130, 256}) {
+      for (const int64_t at : {int64_t{121}, ffn + 121, int64_t{-1}}) {  // a gate, an up, a gradient
+        TestValue gu = Compute({9, 2 * ffn}), dy = Wide(9, ffn);
+        (at < 0 ? dy.numbers[5] : gu.numbers[static_cast<size_t>(at)]) = bad;
+        for (const int block_rows : {0, 1}) {
+          const bool folds = block_rows == 0;
+          if (at >= 0) ExpectAsWritten({DType::kFloat8E4M3, true, true, block_rows, folds}, {gu});
+          ExpectAsWritten({DType::kFloat8E5M2, true, true, block_rows, folds}, {dy, gu});
+        }
+      }
+    }
+  }
+}
+
+// Where silu(gate) is gate and products are exact, all backends make the same of it.
+TEST_P(Float8KernelTest, WhatSwiGluMakesExactlyIsQuantizedToTheReferencesBits) {
+  for (const auto& [rows, ffn] : kSwiGluShapes) {
+    TestValue gu = Ints(rows * 2 * ffn, -3, 4), dy = Ints(rows * ffn, -3, 4);
+    gu.dtype = dy.dtype = compute();
+    gu.extents = {rows, 2 * ffn};
+    dy.extents = {rows, ffn};
+    for (int64_t i = 0; i < rows * 2 * ffn; ++i) {
+      if (i % (2 * ffn) < ffn) gu.numbers[static_cast<size_t>(i)] += 40;
+    }
+    for (const int block_rows : {0, 1}) {
+      const bool folds = block_rows == 0;
+      ExpectSame(SourceOp({DType::kFloat8E4M3, true, true, block_rows, folds}, {gu}));
+      ExpectSame(SourceOp({DType::kFloat8E5M2, true, true, block_rows, folds}, {dy, gu}));
     }
   }
 }

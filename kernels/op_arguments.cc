@@ -238,10 +238,16 @@ CrossEntropyGradArgs OpArguments::CrossEntropyGrad() const {
 
 QuantizeArgs OpArguments::Quantize() const {
   const auto& a = std::get<model::QuantizeAttributes>(op_.attributes);
-  QuantizeArgs args = {.x = in(0),
-                       .history = op_.inputs.size() > 1 ? in_floats(1) : nullptr,
+  const size_t inputs = model::InputsOf(a.source);
+  const bool is_value = a.source == model::QuantizeSource::kValue;
+  const bool is_swiglu = a.source == model::QuantizeSource::kSwiGlu;
+  QuantizeArgs args = {.source = a.source,
+                       .x = is_value ? in(0) : nullptr,
+                       .dy = is_value || is_swiglu ? nullptr : in(0),
+                       .gu = is_value ? nullptr : in(inputs - 1),
+                       .history = op_.inputs.size() > inputs ? in_floats(inputs) : nullptr,
                        .rows = in_extent(0, 0),
-                       .columns = in_extent(0, 1),
+                       .columns = in_extent(inputs - 1, 1) / (is_swiglu ? 2 : 1),
                        .block_rows = a.block_rows,
                        .e5m2 = a.format == model::DType::kFloat8E5M2};
   size_t next = 0;

@@ -47,6 +47,7 @@ class StageBuilder {
     HoistHead(program);
     if (options_.float8 != Float8Recipe::kNone) {
       TROUPE_RETURN_IF_ERROR(QuantizeProducts(program, options_.float8, options_.zero_stage));
+      QuantizeAtSource(program);
     }
     Recompute(program, options_.recomputation);
     if (options_.fuse) Fuse(program);

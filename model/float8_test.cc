@@ -11,6 +11,7 @@
 #include "model/build.h"
 #include "model/ops/rules.h"
 #include "model/parameter_slices.h"
+#include "model/passes/passes.h"
 #include "model/program/builder.h"
 #include "model/program/collective_types.h"
 #include "model/program/memory_plan.h"
@@ -174,6 +175,91 @@ TEST(Float8Programs, OnlyTheForwardPassCountsAMicrobatchForItsLargestMagnitudes)
   for (const AmaxHistory& entry : program.amax_histories) EXPECT_EQ(folds[entry.amax], 1);
 }
 
+std::vector<QuantizeSource> SourcesOf(const Program& program) {
+  std::vector<QuantizeSource> sources;
+  ForEachOp(program, [&](Piece, const Op& op) {
+    if (const auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes);
+        quantize != nullptr && quantize->source != QuantizeSource::kValue) {
+      sources.push_back(quantize->source);
+    }
+  });
+  return sources;
+}
+
+TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
+  for (const Float8Recipe recipe : kRecipes) {
+    for (const auto mode : {Recomputation::Mode::kNone, Recomputation::Mode::kSelective, Recomputation::Mode::kFull}) {
+      BuildOptions options = Options(recipe, Degrees(1, 1, 2));
+      options.recomputation.mode = mode;
+      const Program program = BuildProgram(options).value();
+      int forward = 0;
+      ForEachOp(program, [&](Piece piece, const Op& op) {
+        EXPECT_NE(op.kind, OpKind::kSwiGlu);
+        EXPECT_NE(op.kind, OpKind::kSwiGluGrad);
+        const auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes);
+        if (quantize == nullptr || quantize->source == QuantizeSource::kValue) return;
+        const Value& gate_up = program.value(op.inputs[InputsOf(quantize->source) - 1]);
+        EXPECT_EQ(gate_up.segments.size(), 2u);
+        EXPECT_THAT(gate_up.name, testing::HasSubstr("mlp.gate_up"));
+        if (piece == Piece::kForward) {
+          ++forward;
+          EXPECT_EQ(gate_up.role, mode == Recomputation::Mode::kFull ? Role::kActivation : Role::kSaved);
+        }
+        EXPECT_EQ(op.inputs.size() - InputsOf(quantize->source), recipe == Float8Recipe::kDelayed ? 1u : 0u);
+      });
+      EXPECT_EQ(forward, 2);
+      // What down's weights are multiplied by is then made again, of a gate_up that is.
+      std::map<QuantizeSource, int> sources;
+      for (const QuantizeSource source : SourcesOf(program)) ++sources[source];
+      EXPECT_EQ(sources[QuantizeSource::kSwiGlu], mode == Recomputation::Mode::kFull ? 4 : 2);
+      EXPECT_EQ(sources[QuantizeSource::kSwiGluGrad], 2);
+    }
+  }
+}
+
+TEST(Float8Programs, ExpertsOfTheirOwnWriteWhatSwiGluMakesAndSharedOnesDoNot) {
+  const Program program = BuildProgram(Options(Float8Recipe::kCurrent, {}, SmallMixture("AE"))).value();
+  std::map<OpKind, int> counted;
+  ForEachOp(program, [&](Piece, const Op& op) {
+    if (op.kind == OpKind::kSwiGlu || op.kind == OpKind::kSwiGluGrad) ++counted[op.kind];
+  });
+  EXPECT_EQ(counted, (std::map<OpKind, int>{{OpKind::kSwiGlu, 1}, {OpKind::kSwiGluGrad, 1}}));
+  EXPECT_EQ(SourcesOf(program), (std::vector<QuantizeSource>{QuantizeSource::kSwiGlu, QuantizeSource::kSwiGluGrad}));
+}
+
+// A chunk that makes %1 of %0 by SwiGLU, quantises it to %2, %3 and has `others` besides.
+Program OfOneSwiGlu(std::vector<ValueId> counts, std::vector<Op> others) {
+  Program program;
+  for (ValueId id = 0; id < 6; ++id) program.values.push_back({.id = id, .name = fmt::format("value{}", id)});
+  program.chunks.resize(1);
+  program.ops.assign(1, std::vector<std::vector<Op>>(kNumPieces));
+  std::vector<Op>& forward = program.ops[0][static_cast<int>(Piece::kForward)];
+  Op swiglu = {.kind = OpKind::kSwiGlu, .inputs = {0}, .outputs = {1}};
+  swiglu.inputs.insert(swiglu.inputs.end(), counts.begin(), counts.end());
+  forward.push_back(std::move(swiglu));
+  forward.push_back({.kind = OpKind::kQuantize,
+                     .attributes = QuantizeAttributes{DType::kFloat8E4M3, true, false},
+                     .inputs = {1},
+                     .outputs = {2, 3}});
+  forward.insert(forward.end(), others.begin(), others.end());
+  return program;
+}
+
+TEST(QuantizeAtSource, WhatIsReadByOthersAsWellOrMadeByCountsIsWrittenAsBefore) {
+  const Op reader = {.kind = OpKind::kAdd, .inputs = {1, 4}, .outputs = {5}};
+  Program alone = OfOneSwiGlu({}, {}), read = OfOneSwiGlu({}, {reader}), counted = OfOneSwiGlu({4}, {});
+  Program read_later = OfOneSwiGlu({}, {}), leaves = OfOneSwiGlu({}, {});
+  read_later.ops[0][static_cast<int>(Piece::kBackward)].push_back(reader);
+  leaves.chunks[0].output = 1;
+  for (Program* program : {&alone, &read, &counted, &read_later, &leaves}) {
+    QuantizeAtSource(*program);
+    const bool merges = program == &alone;
+    EXPECT_EQ(program->Ops(0, Piece::kForward)[0].kind, merges ? OpKind::kQuantize : OpKind::kSwiGlu);
+    EXPECT_EQ(SourcesOf(*program).size(), merges ? 1u : 0u);
+  }
+  EXPECT_EQ(alone.Ops(0, Piece::kForward)[0].inputs, std::vector<ValueId>{0});
+}
+
 TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage) {
   const Program program = BuildProgram(Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
   int reduces = 0, moves = 0;
@@ -319,6 +405,37 @@ TEST(Float8Rules, FormsAreCutAsTheirValueIsAndScalesWithThem) {
                          .value();
   ASSERT_EQ(whole.size(), 3u);
   EXPECT_EQ(whole[2].dims, (std::vector<Dim>{{"scales", 2, 1}}));  // each rank has its own
+}
+
+TEST(Float8Rules, WhatSwiGluMakesIsCutAsItsHalvesAre) {
+  Value gu = MakeValue("gu", DType::kBFloat16, {{"rows", 10, 10}, {"gate_up", 42, 22}}, Shard(1, ShardHow::kSegments));
+  gu.segments = {{"gate", 21, 11}, {"up", 21, 11}};
+  const Value dy = MakeValue("dy", DType::kBFloat16, {{"rows", 10, 10}, {"ffn", 21, 11}}, Shard(1));
+  const auto of = [](DType format, int block_rows, QuantizeSource source) {
+    return QuantizeAttributes{format, true, true, block_rows, false, source};
+  };
+  const std::vector<const Value*> forward = {&gu}, backward = {&dy, &gu};
+  const auto made = RulesOf(OpKind::kQuantize)
+                        .infer(TensorTwo(), of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), forward);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ((*made)[0].dims[1], (Dim{"ffn", 21, 11}));
+  EXPECT_EQ((*made)[0].placement[Axis::kTensor], Shard(1));
+  const auto gradient = RulesOf(OpKind::kQuantize)
+                            .infer(TensorTwo(), of(DType::kFloat8E5M2, 1, QuantizeSource::kSwiGluGrad), backward);
+  ASSERT_TRUE(gradient.ok()) << gradient.status();
+  EXPECT_EQ((*gradient)[0].segments, gu.segments);
+  EXPECT_EQ((*gradient)[1].placement[Axis::kTensor], Shard(0, ShardHow::kSegments));
+  EXPECT_EQ((*gradient)[1].dims[0].local, 22);
+
+  for (const QuantizeAttributes& wrong : {of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGlu),
+                                          of(DType::kFloat8E4M3, 128, QuantizeSource::kSwiGlu),
+                                          of(DType::kFloat8E5M2, 0, QuantizeSource::kSwiGluGrad)}) {
+    EXPECT_THAT(Refusal(OpKind::kQuantize, wrong, {gu}), testing::HasSubstr("what swiglu"));
+  }
+  Value wide = gu;
+  wide.dtype = DType::kFloat32;
+  EXPECT_THAT(Refusal(OpKind::kQuantize, of(DType::kFloat8E4M3, 0, QuantizeSource::kSwiGlu), {wide}),
+              testing::HasSubstr("swiglu of gu is f32"));
 }
 
 TEST(Float8Rules, WhatIsASumOrOfAnotherTypeIsNotQuantized) {

@@ -53,6 +53,7 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
       std::min(inner_link_.latency_seconds(), fabric.latency_seconds()));
   const v1::TrainingSpec& training = spec.training();
   element_ = training.compute_dtype() == "bfloat16" ? 2 : 4;
+  float8_ = training.float8().recipe() != "none";
   reduced_ = training.mixed_precision().reduce() == "bfloat16" ? 2 : 4;
   const auto degree = [&](Axis axis) { return static_cast<double>(mesh_.degree(axis)); };
   pipe_ = degree(Axis::kPipe);
@@ -107,7 +108,7 @@ double ChunkBound::Pass(double elements) const {
 }
 
 double ChunkBound::Product(double m, double n, double k, double bytes_of_result) const {
-  const double bytes = element_ * (m * k + k * n) + bytes_of_result * m * n;
+  const double bytes = (float8_ ? 1 : element_) * (m * k + k * n) + bytes_of_result * m * n;
   return std::max(2 * m * n * k / flops_, bytes / profile_.memory_bytes_per_second()) +
          profile_.launch_seconds();
 }
@@ -225,7 +226,8 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
         attention * (context_ - 1) * (Pass(3 * rows_ * queries_) + Pass(6 * rows_ * keys_));
   }
   if (recomputation_ == Recomputation::kSelective) {
-    backward.compute += attention * scores + mlp * swiglu;
+    // In float8 SwiGLU is part of what quantises it, and codes are kept.
+    backward.compute += attention * scores + (float8_ ? 0 : mlp * swiglu);
   } else if (recomputation_ == Recomputation::kFull) {
     // Of a layer the last product alone need not be made again, nor its sum.
     backward.compute += attention * (Forward(rows_, heads, hidden_) + turn + scores) +
@@ -343,11 +345,12 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   // Of a microbatch: what enters each block, what its first product reads, heads, what attention
   // makes of them, both halves of SwiGLU and their product.
   const double heads = queries_ + 2 * keys_;
+  const double factor = (float8_ ? 1 : element_) / element_;  // of what a product reads
   double saved = 0;
   switch (recomputation_) {
     case Recomputation::kNone:
-      saved = blocks * norm_rows_ * hidden_ + (attention + mlp) * rows_ * hidden_ +
-              rows_ * (attention * (heads + queries_) + mlp * 3 * ffn_);
+      saved = blocks * norm_rows_ * hidden_ + factor * (attention + mlp) * rows_ * hidden_ +
+              rows_ * (attention * (heads + queries_) + mlp * (2 + factor) * ffn_);
       break;
     case Recomputation::kSelective:
       saved = blocks * norm_rows_ * hidden_ + rows_ * (attention * heads + mlp * 2 * ffn_);

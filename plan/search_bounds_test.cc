@@ -20,7 +20,8 @@ namespace {
 // Draws layouts of one model and devices of many kinds, the same in every run.
 class Sample {
  public:
-  Sample(std::vector<std::string> job, unsigned seed) : job_(std::move(job)), random_(seed) {}
+  Sample(std::vector<std::string> job, unsigned seed, bool float8 = false)
+      : job_(std::move(job)), float8_(float8), random_(seed) {}
 
   // Checks the bounds of so many layouts that can be.
   void Check(int layouts) {
@@ -61,7 +62,8 @@ class Sample {
     set("training.sequence_length", Of({"32", "64"}));
     set("training.global_batch_size", "16");
     set("training.micro_batch_size", Of({"1", "2", "4"}));
-    set("training.compute_dtype", Of({"float32", "bfloat16"}));
+    set("training.compute_dtype", float8_ ? "bfloat16" : Of({"float32", "bfloat16"}));
+    if (float8_) set("training.float8.recipe", Of({"current", "delayed", "blockwise"}));
     if (One(4)) set("training.mixed_precision.reduce", "bfloat16");
     set("activation_recomputation.mode", Of({"none", "selective", "full"}));
     if (One(6)) set("activation_recomputation.num_layers", "1");
@@ -113,11 +115,17 @@ class Sample {
   }
 
   const std::vector<std::string> job_;
+  const bool float8_;
   std::mt19937 random_;
 };
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 1).Check(100);
+}
+
+TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
+  Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(100);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6, /*float8=*/true).Check(50);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfATiedModelWithNarrowMlps) {

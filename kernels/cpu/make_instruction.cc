@@ -145,11 +145,8 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
           a, b, product(a.y, b.y, scratch() + WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1])),
           ThreadsFor(shape));
     }
-    case OpKind::kQuantize: {
-      QuantizeArgs args = arguments.Quantize();
-      args.partial = floats(scratch());
-      return OnKernel<QuantizeArgs>(args, &QuantizeAmax, threads, overwrites, &Quantize);
-    }
+    case OpKind::kQuantize:
+      return MakeQuantize(arguments.Quantize(), kernels_, scratch(), threads, overwrites);
     case OpKind::kAmaxHistory:
       return MakeAmaxHistory(reinterpret_cast<const double*>(in(0)), arguments.AmaxHistories());
     case OpKind::kRope: {

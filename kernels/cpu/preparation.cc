@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/grouped_matmul.h"
+#include "kernels/cpu/quantize.h"
+#include "kernels/op_arguments.h"
 #include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
@@ -59,7 +61,7 @@ Status Preparation::MeasureOp(const Op& op) {
       break;
     }
     case OpKind::kQuantize:
-      bytes = threads_ * static_cast<int64_t>(sizeof(float));
+      bytes = QuantizeScratchBytes(OpArguments(program_, op, [](ValueId) { return nullptr; }).Quantize(), threads_);
       break;
     case OpKind::kGroupedMatmul:
     case OpKind::kGroupedMatmulGradInput:

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 #include "base/cpu_clones.h"
+#include "kernels/arena_layout.h"
 #include "kernels/bfloat16.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/float8.h"
-#include "kernels/update_decision.h"
 #include "model/program/float8.h"
 
 namespace troupe::kernels::cpu {
@@ -16,14 +16,39 @@ namespace {
 
 constexpr int64_t kBlock = model::kFloat8Block;
 
-Float8Format FormatOf(bool e5m2) { return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3; }
+using model::QuantizeSource;
 
-// Rows of blocks, dealt out to threads one by one.
-template <typename Body>
-void ForRowsOfBlocks(int64_t rows, int thread, int threads, const Body& body) {
-  for (int64_t first = thread * kBlock; first < rows; first += threads * kBlock) {
-    body(first, std::min(first + kBlock, rows));
+// Of bfloat16 the magnitudes are in the order of their bits.
+int16_t LargestOf(const BFloat16* x, int64_t count, int16_t most) {
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, static_cast<int16_t>(x[i].bits & 0x7FFF));
+  return most;
+}
+float NumberOf(int16_t magnitude) { return ToFloat(BFloat16{static_cast<uint16_t>(magnitude)}); }
+
+const BFloat16* RowsFrom(const void* values, int64_t row, int64_t width) {
+  return static_cast<const BFloat16*>(values) + row * width;
+}
+
+// `rows` rows of what is quantised, from `first` on: where they lie, or made in `to`. [rows, K].
+const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int64_t first, int64_t rows, BFloat16* to) {
+  constexpr int kBFloat16 = 1;  // of the kernel table
+  switch (args.source) {
+    case QuantizeSource::kValue:
+      return RowsFrom(args.x, first, args.columns);
+    case QuantizeSource::kSwiGlu: {
+      const SwiGluArgs swiglu = {RowsFrom(args.gu, first, 2 * args.columns), to, rows, args.columns, nullptr, 0};
+      kernels.swiglu[kBFloat16](swiglu, 0, 1);
+      break;
+    }
+    case QuantizeSource::kSwiGluGrad: {
+      const int64_t ffn = args.columns / 2;
+      const SwiGluGradArgs gradient = {
+          RowsFrom(args.dy, first, ffn), RowsFrom(args.gu, first, args.columns), to, rows, ffn, nullptr, 0};
+      kernels.swiglu_grad[kBFloat16](gradient, 0, 1);
+      break;
+    }
   }
+  return to;
 }
 
 // A piece of x of at most kBlock x kBlock, as float32.
@@ -31,16 +56,18 @@ struct Piece {
   int64_t first_row, first_column, rows, columns;
   float at[kBlock][kBlock];
 
-  void Load(const QuantizeArgs& args, int64_t row, int64_t column) {
+  // x: of the rows from `row` on. Returns the largest magnitude of it and `most`.
+  int16_t Load(const QuantizeArgs& args, const BFloat16* x, int64_t row, int64_t column, int16_t most) {
     first_row = row;
     first_column = column;
     rows = std::min(kBlock, args.rows - row);
     columns = std::min(kBlock, args.columns - column);
-    const auto* x = static_cast<const BFloat16*>(args.x);
     for (int64_t r = 0; r < rows; ++r) {
-      const BFloat16* from = x + (row + r) * args.columns + column;
+      const BFloat16* from = x + r * args.columns + column;
       for (int64_t c = 0; c < columns; ++c) at[r][c] = ToFloat(from[c]);
+      if (args.amax != nullptr) most = LargestOf(from, columns, most);
     }
+    return most;
   }
 };
 
@@ -114,111 +141,108 @@ void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int6
   }
 }
 
-// Of all of x; what delayed scaling goes by where there is a history.
-float WholeScale(const QuantizeArgs& args, Float8Format format, float amax) {
-  if (args.history != nullptr) {
-    const float most = *std::max_element(args.history, args.history + model::kAmaxSteps);
-    if (most > 0) return DelayedScaleOf(format, most);
-  }
-  return ScaleOf(format, amax);
+// What delayed scaling goes by; 0 where there is no history yet.
+float LargestOfHistory(const QuantizeArgs& args) {
+  return args.history == nullptr ? 0 : *std::max_element(args.history, args.history + model::kAmaxSteps);
 }
 
-class AmaxHistoryInstruction : public Instruction {
+class QuantizeInstruction : public Instruction {
  public:
-  AmaxHistoryInstruction(const double* control, std::vector<AmaxHistoryEntry> entries)
-      : control_(control), entries_(std::move(entries)) {}
+  QuantizeInstruction(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
+                      Overwrites overwrites)
+      : args_(args),
+        kernels_(kernels),
+        format_(args.e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3),
+        partial_(reinterpret_cast<float*>(scratch)),
+        made_(reinterpret_cast<BFloat16*>(scratch + PartialBytes(threads))),
+        threads_(threads),
+        overwrites_(overwrites) {}
 
-  Status Run(const RunOptions&) override {
-    if (!DecideUpdate(control_, 0).apply) return OkStatus();
-    for (const AmaxHistoryEntry& entry : entries_) {
-      std::memmove(entry.history + 1, entry.history, (model::kAmaxSteps - 1) * sizeof(float));
-      entry.history[0] = *entry.amax;
-    }
+  Status Run(const RunOptions& options) override {
+    const float of_steps = LargestOfHistory(args_);
+    const bool has_history = of_steps > 0, goes_twice = args_.block_rows == 0 && !has_history;
+    if (goes_twice) Parallel(threads_, [this](int thread) { partial_[thread] = LargestOfRows(thread); });
+    scale_ = has_history ? DelayedScaleOf(format_, of_steps) : ScaleOf(format_, goes_twice ? LargestOfThreads() : 0);
+    Parallel(threads_, [&](int thread) { partial_[thread] = QuantizeRows(thread, goes_twice); });
+    if (args_.block_rows == 0) *(args_.rows_scale != nullptr ? args_.rows_scale : args_.columns_scale) = scale_;
+    if (args_.amax == nullptr) return OkStatus();
+    const float largest = LargestOfThreads();
+    *args_.amax = Accumulates(overwrites_, options) ? LargerMagnitude(*args_.amax, largest) : largest;
     return OkStatus();
   }
 
+  static int64_t PartialBytes(int threads) { return RoundUp(threads * static_cast<int64_t>(sizeof(float)), 64); }
+  static int64_t BlockElements(const QuantizeArgs& args) { return std::min(kBlock, args.rows) * args.columns; }
+  static int64_t MadeElements(const QuantizeArgs& args, int threads) {
+    if (args.source == QuantizeSource::kValue) return 0;
+    return std::max(threads * BlockElements(args), args.block_rows == 0 ? args.rows * args.columns : 0);
+  }
+
  private:
-  const double* const control_;
-  const std::vector<AmaxHistoryEntry> entries_;
+  float LargestOfThreads() const {
+    float largest = 0;
+    for (int thread = 0; thread < threads_; ++thread) largest = LargerMagnitude(largest, partial_[thread]);
+    return largest;
+  }
+  BFloat16* Kept(int64_t row) const { return made_ + row * args_.columns; }
+
+  // Blocks of rows are dealt out to threads one by one. Keeps what it makes.
+  float LargestOfRows(int thread) const {
+    int16_t most = 0;
+    for (int64_t first = thread * kBlock; first < args_.rows; first += threads_ * kBlock) {
+      // One by one: what is made of a row is still at hand when it is looked at.
+      for (int64_t row = first; row < std::min(first + kBlock, args_.rows); ++row) {
+        most = LargestOf(RowsOf(args_, kernels_, row, 1, Kept(row)), args_.columns, most);
+      }
+    }
+    return NumberOf(most);
+  }
+
+  // Returns the largest magnitude, where that is asked for. again: after LargestOfRows.
+  float QuantizeRows(int thread, bool again) const {
+    const bool is_kept = again && args_.source != QuantizeSource::kValue;
+    Scales of_rows, of_columns;
+    of_rows.fill(scale_);
+    of_columns.fill(scale_);
+    int16_t most = 0;
+    Piece piece;
+    for (int64_t row = thread * kBlock; row < args_.rows; row += threads_ * kBlock) {
+      const int64_t rows = std::min(kBlock, args_.rows - row);
+      BFloat16* const made = made_ + thread * BlockElements(args_);
+      const BFloat16* const x = is_kept ? Kept(row) : RowsOf(args_, kernels_, row, rows, made);
+      for (int64_t column = 0; column < args_.columns; column += kBlock) {
+        most = piece.Load(args_, x, row, column, most);
+        if (args_.block_rows > 0) {
+          BlockScales(piece, format_, args_.block_rows, of_rows, of_columns);
+          StoreScales(args_.rows_scale, of_rows, row, piece.rows, column, args_.columns, args_.block_rows);
+          StoreScales(args_.columns_scale, of_columns, column, piece.columns, row, args_.rows, args_.block_rows);
+        }
+        StoreForms(args_, piece, format_, of_rows, of_columns);
+      }
+    }
+    return NumberOf(most);
+  }
+
+  const QuantizeArgs args_;
+  const KernelTable& kernels_;
+  const Float8Format format_;
+  float* const partial_;  // largest magnitudes of threads
+  BFloat16* const made_;  // all that is quantised, or a block of rows of each thread
+  const int threads_;
+  const Overwrites overwrites_;
+  float scale_ = 0;  // of all
 };
 
 }  // namespace
 
-void QuantizeAmax(const QuantizeArgs& args, int thread, int threads) {
-  float amax = 0;
-  if (args.block_rows == 0) {
-    const auto* x = static_cast<const BFloat16*>(args.x);
-    ForRowsOfBlocks(args.rows, thread, threads, [&](int64_t begin, int64_t end) {
-      // Of bfloat16 the magnitudes are in the order of their bits.
-      uint16_t most = 0;
-      for (int64_t i = begin * args.columns; i < end * args.columns; ++i) {
-        most = std::max(most, static_cast<uint16_t>(x[i].bits & 0x7FFF));
-      }
-      amax = LargerMagnitude(amax, ToFloat(BFloat16{most}));
-    });
-  }
-  args.partial[thread] = amax;
+int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads) {
+  return QuantizeInstruction::PartialBytes(threads) +
+         QuantizeInstruction::MadeElements(args, threads) * static_cast<int64_t>(sizeof(BFloat16));
 }
 
-void Quantize(const QuantizeArgs& args, int thread, int threads) {
-  const Float8Format format = FormatOf(args.e5m2);
-  Scales of_rows{}, of_columns{};
-  if (args.block_rows == 0) {
-    float amax = 0;
-    for (int part = 0; part < threads; ++part) amax = LargerMagnitude(amax, args.partial[part]);
-    const float scale = WholeScale(args, format, amax);
-    of_rows.fill(scale);
-    of_columns.fill(scale);
-    if (thread == 0) {
-      *(args.rows_scale != nullptr ? args.rows_scale : args.columns_scale) = scale;
-      if (args.amax != nullptr) *args.amax = args.accumulate ? LargerMagnitude(*args.amax, amax) : amax;
-    }
-  }
-  Piece piece;
-  ForRowsOfBlocks(args.rows, thread, threads, [&](int64_t row, int64_t) {
-    for (int64_t column = 0; column < args.columns; column += kBlock) {
-      piece.Load(args, row, column);
-      if (args.block_rows > 0) {
-        BlockScales(piece, format, args.block_rows, of_rows, of_columns);
-        StoreScales(args.rows_scale, of_rows, row, piece.rows, column, args.columns, args.block_rows);
-        StoreScales(args.columns_scale, of_columns, column, piece.columns, row, args.rows, args.block_rows);
-      }
-      StoreForms(args, piece, format, of_rows, of_columns);
-    }
-  });
-}
-
-void Dequantize(const DequantizeArgs& args, int thread, int threads) {
-  std::array<float, 256> numbers;
-  for (int code = 0; code < 256; ++code) {
-    numbers[code] = FromFloat8(FormatOf(args.e5m2), static_cast<uint8_t>(code));
-  }
-  const int64_t across = (args.columns + kBlock - 1) / kBlock;
-  auto* const y = static_cast<BFloat16*>(args.y);
-  BFloat16 turned[kBlock][kBlock];  // a piece, so that what is turned round is written line by line
-  ForRowsOfBlocks(args.rows, thread, threads, [&](int64_t begin, int64_t end) {
-    for (int64_t first = 0; first < args.columns; first += kBlock) {
-      const int64_t width = std::min(kBlock, args.columns - first);
-      for (int64_t row = begin; row < end; ++row) {
-        const uint8_t* const q = args.q + row * args.columns + first;
-        const float scale =
-            args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * across + first / kBlock];
-        BFloat16* const to = args.transpose ? &turned[0][row - begin] : y + row * args.columns + first;
-        const int64_t step = args.transpose ? kBlock : 1;
-        // Exact: a number of 8 bits times a power of two.
-        for (int64_t c = 0; c < width; ++c) to[c * step] = ToBFloat16(numbers[q[c]] * scale);
-      }
-      if (!args.transpose) continue;
-      for (int64_t c = 0; c < width; ++c) {
-        std::memcpy(y + (first + c) * args.rows + begin, turned[c],
-                    static_cast<size_t>(end - begin) * sizeof(BFloat16));
-      }
-    }
-  });
-}
-
-std::unique_ptr<Instruction> MakeAmaxHistory(const double* control, std::vector<AmaxHistoryEntry> entries) {
-  return std::make_unique<AmaxHistoryInstruction>(control, std::move(entries));
+std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
+                                          Overwrites overwrites) {
+  return std::make_unique<QuantizeInstruction>(args, kernels, scratch, threads, overwrites);
 }
 
 }  // namespace troupe::kernels::cpu

@@ -2,18 +2,25 @@
 #ifndef TROUPE_KERNELS_CPU_QUANTIZE_H_
 #define TROUPE_KERNELS_CPU_QUANTIZE_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "kernels/arguments.h"
 #include "kernels/cpu/instruction.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cpu {
 
-// Kernels as those of the table (kernels/cpu/kernels.h), of all levels. The first leaves largest magnitudes in `partial`,
-// f[threads]; the second quantises.
-void QuantizeAmax(const QuantizeArgs& args, int thread, int threads);
-void Quantize(const QuantizeArgs& args, int thread, int threads);
+// Of all levels: what SwiGLU makes is made by those of `kernels`, which outlive the instruction, some rows at a time. Where
+// one scale is of all and no history tells it, that is gone over twice, and kept in scratch in between. scratch: of
+// QuantizeScratchBytes, whose args need no addresses.
+int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads);
+std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
+                                          Overwrites overwrites);
+
+// A kernel as those of the table (kernels/cpu/kernels.h), of all levels.
 void Dequantize(const DequantizeArgs& args, int thread, int threads);
 
 // control: d[lanes].

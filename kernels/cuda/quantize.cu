@@ -1,9 +1,13 @@
-// Values in 8 bits, in tiles of kTile x kTile by a block each: read once, into registers, for both forms; only codes of the
-// transposed one go through shared memory. Largest magnitudes are maxima of bits, the same in any order.
+// Values in 8 bits, in tiles of kTile x kTile by a block each: read, or made of what is read, once, into registers, for both
+// forms; only codes of the transposed one go through shared memory. Largest magnitudes are maxima of bits, the same in any
+// order. Where nothing tells a scale yet, a launch before takes the largest magnitude of a value that is read or made for it.
 #include "kernels/cuda/quantize.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <vector>
 
 #ifdef __CUDACC__
 #include <cuda_fp8.h>
@@ -11,32 +15,27 @@
 
 #include "kernels/bfloat16.h"
 #include "kernels/cuda/numbers.h"
+#include "kernels/cuda/quantize_source.h"
+#include "kernels/cuda/quantize_tile.h"
 #include "kernels/cuda/shapes.h"
 #include "kernels/float8.h"
-#include "kernels/update_decision.h"
 #include "model/program/float8.h"
 
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int kTile = static_cast<int>(model::kFloat8Block);
-constexpr int kThreads = 256;
-constexpr int kMostAmaxBlocks = kThreads;  // a thread each of those that read what they leave
+using model::QuantizeSource;
 
-// Of a tile a thread has kAcross neighbours of each of kRowsOfThread rows, in kParts parts of kDown neighbours.
-constexpr int kAcross = 8, kDown = 4, kParts = 2;
-constexpr int kPairs = kAcross / 2;
-constexpr int kRowsOfThread = kDown * kParts;
-constexpr int kThreadsAcross = kTile / kAcross;
-static_assert(kThreads / kThreadsAcross * kRowsOfThread == kTile);
+constexpr int kThreads = kQuantizeThreads;
+constexpr int kMostAmaxBlocks = kThreads;  // a thread each of those that read what they leave
 
 struct QuantizeLaunchArgs {
   QuantizeArgs quantize;
-  int32_t amax_blocks, tiles_across;
-  bool x_packs, rows_pack, columns_pack;  // rows are read and written sixteen bytes at a time
+  int32_t amax_blocks;
+  int32_t tiles_across, tiles;  // of a half of what the source makes
+  int32_t tiles_of_all;
+  bool source_packs, rows_pack, columns_pack;  // rows are read and written sixteen bytes at a time
 };
-
-TROUPE_DEVICE Float8Format FormatOf(bool e5m2) { return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3; }
 
 // Codes of two values as of Quantized, the first in the low bits; where the device converts by itself, it does, to the same
 // but for which NaN. REQUIRES: no value is infinite.
@@ -67,33 +66,6 @@ TROUPE_DEVICE uint32_t BytesOf(uint32_t a, uint32_t b, uint32_t which) {
 // Of a scale, which is a power of two.
 TROUPE_DEVICE float InverseOf(float scale) { return std::bit_cast<float>(0x7F000000u - std::bit_cast<uint32_t>(scale)); }
 
-// Two neighbours of bfloat16 in a word, the first in its low half.
-using Pair = uint32_t;
-TROUPE_DEVICE float First(Pair pair) { return std::bit_cast<float>(pair << 16); }
-TROUPE_DEVICE float Second(Pair pair) { return std::bit_cast<float>(pair & 0xFFFF0000u); }
-
-// REQUIRES: aligned to their size.
-TROUPE_DEVICE Pack<Pair, kPairs> PairsAt(const BFloat16* from) {
-  return std::bit_cast<Pack<Pair, kPairs>>(Pack<BFloat16, kAcross>::Load(from));
-}
-
-// Magnitudes of bfloat16 as whole numbers, which are in their order.
-constexpr uint32_t kInfinite = 0x7F80;
-TROUPE_DEVICE uint32_t Larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
-TROUPE_DEVICE uint32_t FirstMagnitude(Pair pair) { return pair & 0x7FFFu; }
-TROUPE_DEVICE uint32_t SecondMagnitude(Pair pair) { return pair >> 16 & 0x7FFFu; }
-TROUPE_DEVICE uint32_t LargestOf(const Pack<Pair, kPairs>& pairs) {
-  uint32_t largest = 0;
-  TROUPE_UNROLL
-  for (const Pair pair : pairs.values) largest = Larger(largest, Larger(FirstMagnitude(pair), SecondMagnitude(pair)));
-  return largest;
-}
-TROUPE_DEVICE float NumberOf(uint32_t magnitude) { return std::bit_cast<float>(magnitude << 16); }
-// Infinities become NaN.
-TROUPE_DEVICE Pair WithoutInfinities(Pair pair) {
-  return pair | (FirstMagnitude(pair) >= kInfinite ? 0x40u : 0u) | (SecondMagnitude(pair) >= kInfinite ? 0x400000u : 0u);
-}
-
 // Of all threads of the block, on each. `shared`: f[33], as of BlockSum.
 TROUPE_DEVICE float BlockLargest(float value, float* shared) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = LargerMagnitude(value, ShuffleXor(value, lanes));
@@ -116,7 +88,8 @@ TROUPE_DEVICE float LargestOf(const float* history) {
   return largest;
 }
 
-TROUPE_KERNEL_OF(kThreads, 4) void QuantizeAmaxKernel(QuantizeLaunchArgs args) {
+// Of a value that is there, as it lies.
+TROUPE_KERNEL_OF(kThreads, 4) void ValueAmaxKernel(QuantizeLaunchArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   if (LargestOf(args.quantize.history) > 0) return;
   const auto* x = static_cast<const BFloat16*>(args.quantize.x);
@@ -124,20 +97,45 @@ TROUPE_KERNEL_OF(kThreads, 4) void QuantizeAmaxKernel(QuantizeLaunchArgs args) {
   const int64_t stride = int64_t{args.amax_blocks} * kThreads * kAcross;
   int64_t i = (int64_t{BlockIndex().x} * kThreads + ThreadIndex()) * kAcross;
   uint32_t most = 0;
-  if (args.x_packs) {
+  if (args.source_packs) {
     constexpr int kAtOnce = 4;  // so that enough reads are under way
     for (; i + (kAtOnce - 1) * stride < count; i += kAtOnce * stride) {
-      Pack<Pair, kPairs> packs[kAtOnce];
+      Neighbours packs[kAtOnce];
       TROUPE_UNROLL
-      for (int k = 0; k < kAtOnce; ++k) packs[k] = PairsAt(x + i + k * stride);
+      for (int k = 0; k < kAtOnce; ++k) packs[k] = NeighboursAt(x + i + k * stride);
       TROUPE_UNROLL
       for (int k = 0; k < kAtOnce; ++k) most = Larger(most, LargestOf(packs[k]));
     }
-    for (; i < count; i += stride) most = Larger(most, LargestOf(PairsAt(x + i)));
+    for (; i < count; i += stride) most = Larger(most, LargestOf(NeighboursAt(x + i)));
   } else {
     for (; i < count; i += stride) {
       for (int64_t k = i; k < count && k < i + kAcross; ++k) most = Larger(most, x[k].bits & 0x7FFFu);
     }
+  }
+  const float amax = BlockLargest(NumberOf(most), shared);
+  if (ThreadIndex() == 0) args.quantize.partial[BlockIndex().x] = amax;
+}
+
+template <typename Source>
+TROUPE_DEVICE TilePlace PlaceOf(const QuantizeLaunchArgs& args, int tile) {
+  const int first_row = tile / args.tiles_across * kTile, first_column = tile % args.tiles_across * kTile;
+  const int64_t rows = args.quantize.rows - first_row;
+  const int64_t columns = args.quantize.columns / Source::kHalves - first_column;
+  return {first_row, first_column, static_cast<int>(rows < kTile ? rows : kTile),
+          static_cast<int>(columns < kTile ? columns : kTile)};
+}
+
+// Of a value that is made: made here, and again where it is quantised.
+template <typename Source>
+TROUPE_KERNEL_OF(kThreads, 4) void SourceAmaxKernel(QuantizeLaunchArgs args) {
+  TROUPE_SHARED float shared[kWarp + 1];
+  if (LargestOf(args.quantize.history) > 0) return;
+  uint32_t most = 0;
+  for (int tile = static_cast<int>(BlockIndex().x); tile < args.tiles; tile += args.amax_blocks) {
+    MakeTile<Source>(args.quantize, PlaceOf<Source>(args, tile), args.source_packs, [&](int, const auto& made) {
+      TROUPE_UNROLL
+      for (const Neighbours& row : made) most = Larger(most, LargestOf(row));
+    });
   }
   const float amax = BlockLargest(NumberOf(most), shared);
   if (ThreadIndex() == 0) args.quantize.partial[BlockIndex().x] = amax;
@@ -165,47 +163,35 @@ TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const uint32_t
 }
 
 // `kLines`: scales of 1 x 128 elements, so that the two forms have codes of their own; else one in the tile, or in all.
-template <Float8Format kFormat, bool kLines>
-TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArgs args) {
-  constexpr int kWarps = kThreads / kWarp;
-  TROUPE_SHARED Pack<uint32_t, 4> turned[kTile * kWordsOfLine / 4];
-  TROUPE_SHARED uint32_t most_of_lines[kLines ? (1 + kWarps) * kTile : 1];  // of rows, and of columns in each warp's rows
-  TROUPE_SHARED float of_lines[kLines ? 2 * kTile : 1];                    // inverse scales of rows, and of columns
-  TROUPE_SHARED float shared[kWarp + 1];
-  const QuantizeArgs& q = args.quantize;
-  const int64_t tiles_down = (q.rows + kTile - 1) / kTile, tile_row = int64_t{BlockIndex().x} / args.tiles_across;
-  const int64_t tile_column = int64_t{BlockIndex().x} % args.tiles_across;
-  const int64_t first_row = tile_row * kTile, first_column = tile_column * kTile;
-  const int rows = static_cast<int>(q.rows - first_row < kTile ? q.rows - first_row : kTile);
-  const int columns = static_cast<int>(q.columns - first_column < kTile ? q.columns - first_column : kTile);
-  const int thread = static_cast<int>(ThreadIndex());
-  const int column = thread % kThreadsAcross * kAcross;
-  const auto row_of = [=](int i) { return i / kDown * (kTile / kParts) + thread / kThreadsAcross * kDown + i % kDown; };
+template <bool kLines>
+struct TileShared {
+  static constexpr int kWarps = kThreads / kWarp;
+  Pack<uint32_t, 4> turned[kTile * kWordsOfLine / 4];
+  uint32_t most_of_lines[kLines ? (1 + kWarps) * kTile : 1];  // of rows, and of columns in each warp's rows
+  float of_lines[kLines ? 2 * kTile : 1];                    // inverse scales of rows, and of columns
+  float largest[kWarp + 1];
+};
 
-  // What the thread has of the tile, zero behind its ends.
-  Pack<Pair, kPairs> x[kRowsOfThread];
-  const auto from_row = [&](int i) {
-    return static_cast<const BFloat16*>(q.x) + (first_row + row_of(i)) * q.columns + first_column + column;
-  };
-  if (args.x_packs) {
-    TROUPE_UNROLL
-    for (int i = 0; i < kRowsOfThread; ++i) {
-      x[i] = {};
-      if (row_of(i) < rows && column < columns) x[i] = PairsAt(from_row(i));
-    }
-  } else {
-    TROUPE_UNROLL
-    for (int i = 0; i < kRowsOfThread; ++i) {
-      const BFloat16* const from = from_row(i);
-      const int count = row_of(i) < rows ? columns - column : 0;
-      TROUPE_UNROLL
-      for (int p = 0; p < kPairs; ++p) {
-        const Pair first = 2 * p < count ? from[2 * p].bits : 0u, second = 2 * p + 1 < count ? from[2 * p + 1].bits : 0u;
-        x[i].values[p] = first | second << 16;
-      }
-      SyncWarp();  // else elements of all rows are read before they are paired, into more registers than there are
-    }
-  }
+// Of all of the value; what delayed scaling goes by where there is a history, alike in all threads.
+template <Float8Format kFormat>
+TROUPE_DEVICE float WholeScale(const QuantizeLaunchArgs& args, float* shared) {
+  if (const float of_steps = LargestOf(args.quantize.history); of_steps > 0) return DelayedScaleOf(kFormat, of_steps);
+  const int thread = static_cast<int>(ThreadIndex());
+  return ScaleOf(kFormat, BlockLargest(thread < args.amax_blocks ? args.quantize.partial[thread] : 0.0f, shared));
+}
+
+// One tile, of which the thread has x. inverse: of the scale of all, where there is one; partial: the place of its largest
+// magnitude, where that is asked for.
+template <Float8Format kFormat, bool kLines>
+TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace& place, float inverse, int partial,
+                                Neighbours (&x)[kRowsOfThread], TileShared<kLines>& shared) {
+  const QuantizeArgs& q = args.quantize;
+  const int64_t first_row = place.first_row, first_column = place.first_column;
+  const int rows = place.rows, columns = place.columns;
+  const int64_t blocks_down = (q.rows + kTile - 1) / kTile, block_row = first_row / kTile;
+  const int64_t blocks_across = (q.columns + kTile - 1) / kTile, block_column = first_column / kTile;
+  const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
+  const auto row_of = [=](int i) { return RowOfThread(thread, i); };
 
   uint32_t most_of_rows[kRowsOfThread], most = 0;
   TROUPE_UNROLL
@@ -215,10 +201,9 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
   }
   float largest = NumberOf(most);
   const bool of_square = q.block_rows > 0 && !kLines, folds = q.amax != nullptr;
-  if (of_square || folds) largest = BlockLargest(largest, shared);
-  if (folds && thread == 0) q.partial[args.amax_blocks + BlockIndex().x] = largest;
+  if (of_square || folds) largest = BlockLargest(largest, shared.largest);
+  if (folds && thread == 0) q.partial[partial] = largest;
 
-  float inverse = 0;  // of all
   if constexpr (kLines) {
     TROUPE_UNROLL
     for (int i = 0; i < kRowsOfThread; ++i) {
@@ -226,7 +211,7 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
       for (int lanes = kThreadsAcross / 2; lanes > 0; lanes /= 2) {
         most_of_rows[i] = Larger(most_of_rows[i], ShuffleXor(most_of_rows[i], lanes));
       }
-      if (column == 0) most_of_lines[row_of(i)] = most_of_rows[i];
+      if (column == 0) shared.most_of_lines[row_of(i)] = most_of_rows[i];
     }
     TROUPE_UNROLL
     for (int k = 0; k < kAcross; ++k) {
@@ -237,39 +222,28 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
         most_of_column = Larger(most_of_column, k % 2 == 0 ? FirstMagnitude(pair) : SecondMagnitude(pair));
       }
       most_of_column = Larger(most_of_column, ShuffleXor(most_of_column, kThreadsAcross));
-      if (Lane() < kThreadsAcross) most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
+      if (Lane() < kThreadsAcross) shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
     }
     SyncBlock();
     // A thread for each row, and for each column.
     const bool is_row = thread < kTile;
     const int line = thread % kTile;
-    uint32_t most_of_line = is_row ? most_of_lines[line] : 0;
-    for (int warp = 0; warp < kWarps && !is_row; ++warp) {
-      most_of_line = Larger(most_of_line, most_of_lines[(1 + warp) * kTile + line]);
+    uint32_t most_of_line = is_row ? shared.most_of_lines[line] : 0;
+    for (int warp = 0; warp < TileShared<kLines>::kWarps && !is_row; ++warp) {
+      most_of_line = Larger(most_of_line, shared.most_of_lines[(1 + warp) * kTile + line]);
     }
     const float scale = ScaleOf(kFormat, NumberOf(most_of_line));
-    of_lines[thread] = InverseOf(scale);
+    shared.of_lines[thread] = InverseOf(scale);
     float* const scales = is_row ? q.rows_scale : q.columns_scale;
     if (scales != nullptr && line < (is_row ? rows : columns)) {
-      scales[is_row ? (first_row + line) * args.tiles_across + tile_column : (first_column + line) * tiles_down + tile_row] =
+      scales[is_row ? (first_row + line) * blocks_across + block_column : (first_column + line) * blocks_down + block_row] =
           scale;
     }
     SyncBlock();
-  } else {
-    float scale = 0;
-    if (of_square) {
-      scale = ScaleOf(kFormat, largest);
-      if (thread == 0 && q.rows_scale != nullptr) q.rows_scale[tile_row * args.tiles_across + tile_column] = scale;
-      if (thread == 0 && q.columns_scale != nullptr) q.columns_scale[tile_column * tiles_down + tile_row] = scale;
-    } else {
-      if (const float of_steps = LargestOf(q.history); of_steps > 0) {  // alike in all threads
-        scale = DelayedScaleOf(kFormat, of_steps);
-      } else {
-        SyncBlock();
-        scale = ScaleOf(kFormat, BlockLargest(thread < args.amax_blocks ? q.partial[thread] : 0.0f, shared));
-      }
-      if (BlockIndex().x == 0 && thread == 0) *(q.rows_scale != nullptr ? q.rows_scale : q.columns_scale) = scale;
-    }
+  } else if (of_square) {
+    const float scale = ScaleOf(kFormat, largest);
+    if (thread == 0 && q.rows_scale != nullptr) q.rows_scale[block_row * blocks_across + block_column] = scale;
+    if (thread == 0 && q.columns_scale != nullptr) q.columns_scale[block_column * blocks_down + block_row] = scale;
     inverse = InverseOf(scale);
   }
 
@@ -287,7 +261,7 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
     TROUPE_UNROLL
     for (int i = 0; i < kDown; ++i) {
       const int at = part * kDown + i;
-      const float of_row = kLines ? of_lines[row_of(at)] : inverse;
+      const float of_row = kLines ? shared.of_lines[row_of(at)] : inverse;
       TROUPE_UNROLL
       for (int w = 0; w < kAcross / 4; ++w) {
         const Pair left = x[at].values[2 * w], right = x[at].values[2 * w + 1];
@@ -302,12 +276,12 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
     if (q.columns_form == nullptr) continue;
     const auto turn = [&](int k, uint32_t word) {
       const int at = TurnedWord(column + k, row_of(part * kDown) / 4);
-      turned[at / 4].values[at % 4] = word;
+      shared.turned[at / 4].values[at % 4] = word;
     };
     if constexpr (kLines) {
       TROUPE_UNROLL
       for (int k = 0; k < kAcross; ++k) {
-        const float of_column = of_lines[kTile + column + k];
+        const float of_column = shared.of_lines[kTile + column + k];
         const auto value = [&](int i) {
           const Pair pair = x[part * kDown + i].values[k / 2];
           return k % 2 == 0 ? First(pair) : Second(pair);
@@ -329,7 +303,7 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
   for (int i = thread; i < kTile * kTile / 16; i += kThreads) {
     const int line = i / (kTile / 16), along = i % (kTile / 16) * 16;
     if (line >= columns || along >= rows) continue;
-    const auto four = turned[TurnedWord(line, along / 4) / 4];
+    const auto four = shared.turned[TurnedWord(line, along / 4) / 4];
     const bool swapped = line / kAcross % 2 != 0;
     const uint32_t words[4] = {swapped ? four.values[2] : four.values[0], swapped ? four.values[3] : four.values[1],
                                swapped ? four.values[0] : four.values[2], swapped ? four.values[1] : four.values[3]};
@@ -338,143 +312,145 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : 3) void QuantizeKernel(QuantizeLaunchArg
   }
 }
 
+// What is made waits in DynamicShared() for its turn: Neighbours [kHalves, kRowsOfThread, kThreads], each thread's its own.
+template <typename Source>
+constexpr size_t kMadeBytes =
+    std::is_same_v<Source, ValueSource> ? 0 : sizeof(Neighbours) * Source::kHalves * kRowsOfThread * kThreads;
+
+template <Float8Format kFormat, bool kLines, typename Source>
+TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(QuantizeLaunchArgs args) {
+  constexpr bool kMakes = kMadeBytes<Source> > 0;
+  TROUPE_SHARED TileShared<kLines> shared;
+  const QuantizeArgs& q = args.quantize;
+  const int block = static_cast<int>(BlockIndex().x), thread = static_cast<int>(ThreadIndex());
+  TilePlace place = PlaceOf<Source>(args, block);
+  Neighbours x[kRowsOfThread];
+  Neighbours* made_rows = nullptr;
+  if constexpr (kMakes) {
+    made_rows = reinterpret_cast<Neighbours*>(DynamicShared()) + thread;
+    MakeTile<Source>(q, place, args.source_packs, [=](int i, const auto& made) {
+      TROUPE_UNROLL
+      for (int half = 0; half < Source::kHalves; ++half) made_rows[(half * kRowsOfThread + i) * kThreads] = made[half];
+    });
+  } else {
+    LoadTile(q, place, args.source_packs, x);
+  }
+  float inverse = 0;
+  if (!kLines && q.block_rows == 0) {
+    const float scale = WholeScale<kFormat>(args, shared.largest);
+    if (block == 0 && thread == 0) *(q.rows_scale != nullptr ? q.rows_scale : q.columns_scale) = scale;
+    inverse = InverseOf(scale);
+  }
+  TROUPE_UNROLL
+  for (int half = 0; half < Source::kHalves; ++half) {
+    if constexpr (kMakes) {
+      if (half > 0) SyncBlock();  // else its codes meet those of the one before
+      TROUPE_UNROLL
+      for (int i = 0; i < kRowsOfThread; ++i) x[i] = made_rows[(half * kRowsOfThread + i) * kThreads];
+    }
+    QuantizeTile<kFormat, kLines>(args, place, inverse, args.amax_blocks + block * Source::kHalves + half, x, shared);
+    place.first_column += static_cast<int>(q.columns / Source::kHalves);
+  }
+}
+
 TROUPE_KERNEL_OF(kThreads, 1) void QuantizeFinishKernel(QuantizeLaunchArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   const QuantizeArgs& q = args.quantize;
-  const int64_t tiles = (q.rows + kTile - 1) / kTile * args.tiles_across;
   float largest = 0;
-  for (int64_t i = ThreadIndex(); i < tiles; i += kThreads) {
+  for (int i = static_cast<int>(ThreadIndex()); i < args.tiles_of_all; i += kThreads) {
     largest = LargerMagnitude(largest, q.partial[args.amax_blocks + i]);
   }
   largest = BlockLargest(largest, shared);
   if (ThreadIndex() == 0) *q.amax = q.accumulate ? LargerMagnitude(*q.amax, largest) : largest;
 }
 
-// A tile of a factor: its numbers as bfloat16, turned round where asked for.
-constexpr int kTurned = 64;
+int64_t Tiles(int64_t extent) { return (extent + kTile - 1) / kTile; }
 
-TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
-  TROUPE_SHARED BFloat16 tile[kTurned * (kTurned + 2)];
-  const int64_t across = (args.columns + kTurned - 1) / kTurned;
-  const int64_t first_row = int64_t{BlockIndex().x} / across * kTurned;
-  const int64_t first_column = int64_t{BlockIndex().x} % across * kTurned;
-  const int64_t scales_across = (args.columns + kTile - 1) / kTile;
-  auto* const y = static_cast<BFloat16*>(args.y);
-  for (int i = static_cast<int>(ThreadIndex()); i < kTurned * kTurned; i += kThreads) {
-    const int64_t row = first_row + i / kTurned, column = first_column + i % kTurned;
-    if (row >= args.rows || column >= args.columns) continue;
-    const float scale = args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * scales_across + column / kTile];
-    // Exact: a number of 8 bits times a power of two.
-    const auto number = Narrow<BFloat16>(FromFloat8(FormatOf(args.e5m2), args.q[row * args.columns + column]) * scale);
-    if (args.transpose) {
-      tile[i / kTurned * (kTurned + 2) + i % kTurned] = number;
-    } else {
-      y[row * args.columns + column] = number;
-    }
-  }
-  if (!args.transpose) return;
-  SyncBlock();
-  for (int i = static_cast<int>(ThreadIndex()); i < kTurned * kTurned; i += kThreads) {
-    const int64_t column = first_column + i / kTurned, row = first_row + i % kTurned;
-    if (row < args.rows && column < args.columns) {
-      y[column * args.rows + row] = tile[i % kTurned * (kTurned + 2) + i / kTurned];
-    }
-  }
+// Whether a block has a tile in each half of what SwiGLU's gradient makes: with scales of blocks only where those tiles are
+// blocks of the whole.
+bool TilesHalves(const QuantizeArgs& args) {
+  return args.source == QuantizeSource::kSwiGluGrad && (args.block_rows == 0 || args.columns / 2 % kTile == 0);
 }
 
-struct LibraryScalesArgs {
-  const float* from;  // f[lines, across]
-  float* to;
-  int64_t lines, across, padded;  // padded: of a line of what is made, which stays in lines; 0: it is turned round
-};
-
-TROUPE_KERNEL void LibraryScalesKernel(LibraryScalesArgs args) {
-  const int64_t i = int64_t{BlockIndex().x} * kThreads + ThreadIndex();
-  if (args.padded > 0) {
-    const int64_t line = i / args.padded, column = i % args.padded;
-    if (line < args.lines) args.to[i] = column < args.across ? args.from[line * args.across + column] : 0.0f;
-  } else if (i < args.lines * args.across) {
-    args.to[i] = args.from[i % args.lines * args.across + i / args.lines];
-  }
-}
-
-struct AmaxHistoryArgs {
-  const AmaxHistoryEntry* entries;
-  const double* control;
-};
-
-TROUPE_KERNEL void AmaxHistoryKernel(AmaxHistoryArgs args) {
-  if (!DecideUpdate(args.control, 0).apply) return;
-  const AmaxHistoryEntry entry = args.entries[BlockIndex().x];
-  float moved = 0;
-  if (Lane() < model::kAmaxSteps) moved = Lane() == 0 ? *entry.amax : entry.history[Lane() - 1];
-  SyncWarp();
-  if (Lane() < model::kAmaxSteps) entry.history[Lane()] = moved;
-}
-
-int64_t Tiles(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
+// Of so many halves of the value, each cut into tiles by itself.
+int HalvesOf(const QuantizeArgs& args) { return TilesHalves(args) ? SwiGluGradSource::kHalves : 1; }
+int64_t TilesOfHalf(const QuantizeArgs& args) { return Tiles(args.rows) * Tiles(args.columns / HalvesOf(args)); }
 
 int64_t AmaxBlocks(const QuantizeArgs& args) {
+  const bool is_value = args.source == QuantizeSource::kValue;
   constexpr int64_t kOfBlock = int64_t{kThreads} * 64;
-  return std::clamp<int64_t>(args.rows * args.columns / kOfBlock, 1, kMostAmaxBlocks);
+  return std::clamp<int64_t>(is_value ? args.rows * args.columns / kOfBlock : TilesOfHalf(args), 1, kMostAmaxBlocks);
+}
+
+bool SourcePacks(const QuantizeArgs& args) {
+  switch (args.source) {
+    case QuantizeSource::kValue:
+      return Packs(args.columns, sizeof(BFloat16), {args.x});
+    case QuantizeSource::kSwiGlu:
+      return Packs(args.columns, sizeof(BFloat16), {args.gu});
+    case QuantizeSource::kSwiGluGrad:
+      return Packs(args.columns / 2, sizeof(BFloat16), {args.dy, args.gu});
+  }
+  return false;
+}
+
+// What is launched of what a source makes.
+struct Kernels {
+  void (*amax)(QuantizeLaunchArgs);  // where one scale is of all
+  void (*quantize)(QuantizeLaunchArgs);
+  size_t shared_bytes;  // of the latter
+};
+template <Float8Format kFormat, typename Source>
+Kernels KernelsOf(const QuantizeArgs& args, void (*amax)(QuantizeLaunchArgs)) {
+  return {amax,
+          args.block_rows == 1 ? &QuantizeKernel<kFormat, true, Source> : &QuantizeKernel<kFormat, false, Source>,
+          kMadeBytes<Source>};
+}
+Kernels KernelsOf(const QuantizeArgs& args) {
+  switch (args.source) {
+    case QuantizeSource::kSwiGlu:
+      return KernelsOf<Float8Format::kE4M3, SwiGluSource>(args, &SourceAmaxKernel<SwiGluSource>);
+    case QuantizeSource::kSwiGluGrad:
+      if (!TilesHalves(args)) {
+        return {nullptr, &QuantizeKernel<Float8Format::kE5M2, true, SwiGluGradElements>, kMadeBytes<SwiGluGradElements>};
+      }
+      return KernelsOf<Float8Format::kE5M2, SwiGluGradSource>(args, &SourceAmaxKernel<SwiGluGradSource>);
+    case QuantizeSource::kValue:
+      break;
+  }
+  return args.e5m2 ? KernelsOf<Float8Format::kE5M2, ValueSource>(args, &ValueAmaxKernel)
+                   : KernelsOf<Float8Format::kE4M3, ValueSource>(args, &ValueAmaxKernel);
 }
 
 }  // namespace
 
 int64_t QuantizeScratchBytes(const QuantizeArgs& args) {
-  const int64_t tiles = Tiles(args.rows, kTile) * Tiles(args.columns, kTile);
-  return (AmaxBlocks(args) + tiles) * static_cast<int64_t>(sizeof(float));
+  return (AmaxBlocks(args) + TilesOfHalf(args) * HalvesOf(args)) * static_cast<int64_t>(sizeof(float));
 }
 
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args) {
-  const QuantizeLaunchArgs launch = {args,
-                                     static_cast<int32_t>(AmaxBlocks(args)),
-                                     static_cast<int32_t>(Tiles(args.columns, kTile)),
-                                     Packs(args.columns, sizeof(BFloat16), {args.x}),
-                                     Packs(args.columns, 1, {args.rows_form}),
-                                     Packs(args.rows, 1, {args.columns_form})};
-  const auto blocks = static_cast<unsigned>(Tiles(args.rows, kTile) * Tiles(args.columns, kTile));
+  const int64_t of_half = args.columns / HalvesOf(args), tiles = TilesOfHalf(args);
+  const QuantizeLaunchArgs launch = {.quantize = args,
+                                     .amax_blocks = static_cast<int32_t>(AmaxBlocks(args)),
+                                     .tiles_across = static_cast<int32_t>(Tiles(of_half)),
+                                     .tiles = static_cast<int32_t>(tiles),
+                                     .tiles_of_all = static_cast<int32_t>(tiles * HalvesOf(args)),
+                                     .source_packs = SourcePacks(args),
+                                     .rows_pack = Packs(of_half, 1, {args.rows_form}),
+                                     .columns_pack = Packs(args.rows, 1, {args.columns_form})};
+  const Kernels kernels = KernelsOf(args);
   std::vector<KernelLaunch> launches;
   if (args.block_rows == 0) {
-    launches.push_back(MakeLaunch("quantize_amax", &QuantizeAmaxKernel,
-                                  {.blocks_x = static_cast<unsigned>(launch.amax_blocks), .threads = kThreads},
-                                  launch));
+    launches.push_back(MakeLaunch("quantize_amax", kernels.amax,
+                                  {.blocks_x = static_cast<unsigned>(launch.amax_blocks), .threads = kThreads}, launch));
   }
-  const auto quantize = [&](auto kernel) {
-    launches.push_back(MakeLaunch("quantize", kernel, {.blocks_x = blocks, .threads = kThreads}, launch));
-  };
-  if (args.block_rows == 1) {
-    quantize(args.e5m2 ? &QuantizeKernel<Float8Format::kE5M2, true> : &QuantizeKernel<Float8Format::kE4M3, true>);
-  } else {
-    quantize(args.e5m2 ? &QuantizeKernel<Float8Format::kE5M2, false> : &QuantizeKernel<Float8Format::kE4M3, false>);
-  }
+  launches.push_back(MakeLaunch(
+      "quantize", kernels.quantize,
+      {.blocks_x = static_cast<unsigned>(tiles), .threads = kThreads, .shared_bytes = kernels.shared_bytes}, launch));
   if (args.amax != nullptr) {
     launches.push_back(MakeLaunch("quantize_finish", &QuantizeFinishKernel, {.threads = kThreads}, launch));
   }
   return launches;
-}
-
-KernelLaunch Dequantize(const DequantizeArgs& args) {
-  const auto blocks = static_cast<unsigned>(Tiles(args.rows, kTurned) * Tiles(args.columns, kTurned));
-  return MakeLaunch("dequantize", &DequantizeKernel, {.blocks_x = blocks, .threads = kThreads}, args);
-}
-
-int64_t LibraryScaleCount(const DequantizeArgs& factor) {
-  const int64_t across = Tiles(factor.columns, kTile);
-  return factor.block_rows == 1 ? factor.rows * across : Tiles(factor.rows, kTile) * Tiles(across, 4) * 4;
-}
-
-KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to) {
-  const int64_t across = Tiles(factor.columns, kTile), count = LibraryScaleCount(factor);
-  const bool turns = factor.block_rows == 1;
-  return MakeLaunch("library_scales", &LibraryScalesKernel, ThreadsFor(count, kThreads),
-                    LibraryScalesArgs{factor.scale, to, turns ? factor.rows : Tiles(factor.rows, kTile), across,
-                                      turns ? 0 : Tiles(across, 4) * 4});
-}
-
-KernelLaunch AmaxHistory(const AmaxHistoryEntry* entries, int64_t count, const double* control) {
-  return MakeLaunch("amax_history", &AmaxHistoryKernel,
-                    {.blocks_x = static_cast<unsigned>(count), .threads = kWarp}, AmaxHistoryArgs{entries, control});
 }
 
 }  // namespace troupe::kernels::cuda

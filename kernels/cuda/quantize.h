@@ -11,7 +11,8 @@
 
 namespace troupe::kernels::cuda {
 
-// One after the other. x is read once where a history or blocks scale it, else twice. `partial`: of so many bytes.
+// One after the other. What is quantised is read, or what it is made of, once where a history or blocks scale it, else twice.
+// `partial`: of so many bytes.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args);
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args);
 KernelLaunch Dequantize(const DequantizeArgs& args);

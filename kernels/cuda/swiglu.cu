@@ -4,6 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
+#include "kernels/cuda/swiglu.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -13,11 +14,6 @@ constexpr int64_t kCountedBlocksMax = 132 * 8;
 template <typename Args>
 TROUPE_DEVICE int64_t RowsOf(const Args& args) {
   return args.counts == nullptr ? args.rows : RowsOfCounts(args.counts, 0, args.num_counts);
-}
-
-template <typename T>
-TROUPE_DEVICE float Sigmoid(float x) {
-  return Reciprocal<T>(1.0f + Exp<T>(-x));
 }
 
 template <typename T, int N>
@@ -30,7 +26,7 @@ TROUPE_KERNEL void SwiGluKernel(SwiGluArgs args) {
       const auto g = Pack<T, N>::Load(gate + f);
       const auto up = Pack<T, N>::Load(gate + ffn + f);
       Pack<T, N> out;
-      for (int k = 0; k < N; ++k) out.Set(k, g[k] * Sigmoid<T>(g[k]) * up[k]);
+      for (int k = 0; k < N; ++k) out.Set(k, GatedOf<T>(g[k], up[k]));
       out.Store(y + f);
     }
   }
@@ -49,9 +45,9 @@ TROUPE_KERNEL void SwiGluGradKernel(SwiGluGradArgs args) {
       const auto up = Pack<T, N>::Load(gate + ffn + f);
       Pack<T, N> dgate, dup;
       for (int k = 0; k < N; ++k) {
-        const float sigmoid = Sigmoid<T>(g[k]);
-        dgate.Set(k, d[k] * up[k] * sigmoid * (1.0f + g[k] * (1.0f - sigmoid)));
-        dup.Set(k, d[k] * g[k] * sigmoid);
+        const GatedGradient made = GatedGradientOf<T>(d[k], g[k], up[k]);
+        dgate.Set(k, made.gate);
+        dup.Set(k, made.up);
       }
       dgate.Store(gradient + f);
       dup.Store(gradient + ffn + f);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/reference/operation.h"
 #include "kernels/update_decision.h"
@@ -61,26 +62,44 @@ void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, dou
   }
 }
 
+// What the source makes of the operation's first inputs, [rows, columns].
+std::vector<double> Made(const Operation& operation, model::QuantizeSource source, int64_t rows, int64_t columns) {
+  const size_t inputs = model::InputsOf(source);
+  if (source == model::QuantizeSource::kValue) {
+    return {operation.inputs[0], operation.inputs[0] + rows * columns};
+  }
+  std::vector<double> made(static_cast<size_t>(rows * columns));
+  Operation maker = operation;
+  maker.inputs.resize(inputs);
+  maker.outputs = {made.data()};
+  source == model::QuantizeSource::kSwiGlu ? SwiGlu(maker) : SwiGluGrad(maker);
+  return made;
+}
+
 }  // namespace
 
 void Quantize(const Operation& operation) {
   const auto& attributes = operation.attributes<model::QuantizeAttributes>();
   const Format& format = attributes.format == model::DType::kFloat8E4M3 ? kE4M3 : kE5M2;
-  const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(0, 1);
+  const size_t inputs = model::InputsOf(attributes.source);
+  const int64_t rows = operation.Extent(0, 0);
+  const int64_t columns = operation.Extent(static_cast<int>(inputs) - 1, 1) /
+                          (attributes.source == model::QuantizeSource::kSwiGlu ? 2 : 1);
   const size_t forms = (attributes.rows ? 1 : 0) + (attributes.columns ? 1 : 0);
-  const double* x = operation.inputs[0];
+  const std::vector<double> x = Made(operation, attributes.source, rows, columns);
   double amax = 0;
   for (int64_t i = 0; i < rows * columns; ++i) amax = Larger(std::abs(x[i]), amax);
   double scaled_by = 0;
-  if (operation.inputs.size() > 1) {
-    scaled_by = *std::max_element(operation.inputs[1], operation.inputs[1] + model::kAmaxSteps);
+  if (operation.inputs.size() > inputs) {
+    const double* const history = operation.inputs[inputs];
+    scaled_by = *std::max_element(history, history + model::kAmaxSteps);
   }
   // Twice what the steps gone have had fits.
   const double scale = scaled_by > 0 ? 2 * Scale(format, scaled_by) : Scale(format, amax);
   size_t form = 0;
   for (const bool transposed : {false, true}) {
     if (!(transposed ? attributes.columns : attributes.rows)) continue;
-    const Matrix matrix = {x, transposed ? columns : rows, transposed ? rows : columns, transposed};
+    const Matrix matrix = {x.data(), transposed ? columns : rows, transposed ? rows : columns, transposed};
     double* q = operation.outputs[form];
     if (attributes.block_rows > 0) {
       QuantizeForm(matrix, format, attributes.block_rows, q, operation.outputs[forms + form]);

@@ -22,9 +22,32 @@ Placement Transposed(Placement placement) {
   return placement;
 }
 
+// What is quantised: the first input, or what the source makes of its inputs.
+StatusOr<Value> ValueOf(const MeshView& mesh, const QuantizeAttributes& quantize, Inputs in) {
+  const QuantizeSource source = quantize.source;
+  if (source == QuantizeSource::kValue) return *in[0];
+  const bool is_gradient = source == QuantizeSource::kSwiGluGrad;
+  const DType due = is_gradient ? DType::kFloat8E5M2 : DType::kFloat8E4M3;
+  if (in.size() < InputsOf(source) || quantize.format != due || quantize.block_rows > 1) {
+    return InvalidArgument("what {} makes of {} inputs is quantised to {}, blocks of {} rows, where {} of {} is due, 1 at most",
+                           Name(source), in.size(), Name(quantize.format), quantize.block_rows, Name(due),
+                           InputsOf(source));
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::vector<ValueType> made,
+                          RulesOf(is_gradient ? OpKind::kSwiGluGrad : OpKind::kSwiGlu)
+                              .infer(mesh, NoAttributes(), in.first(InputsOf(source))));
+  Value value;
+  value.name = fmt::format("{} of {}", Name(source), in[0]->name);
+  value.dtype = made[0].dtype;
+  value.dims = std::move(made[0].dims);
+  value.placement = made[0].placement;
+  value.segments = std::move(made[0].segments);
+  return value;
+}
+
 StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attributes& attributes, Inputs in) {
   const auto& quantize = std::get<QuantizeAttributes>(attributes);
-  const Value& x = *in[0];
+  TROUPE_ASSIGN_OR_RETURN(const Value x, ValueOf(mesh, quantize, in));
   TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kBFloat16, 2));
   if (!IsFloat8(quantize.format) || (!quantize.rows && !quantize.columns)) {
     return InvalidArgument("{} is quantised to {}, {} forms of it", x.name, Name(quantize.format),
@@ -38,11 +61,12 @@ StatusOr<std::vector<ValueType>> InferQuantize(const MeshView& mesh, const Attri
     return InvalidArgument("input {} is {} on axis {}: what is quantised is whole or a rank's own part", x.name,
                            ToText(placement), Name(static_cast<Axis>(a)));
   }
-  if (in.size() > 1) {
-    TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 1));
-    if (in[1]->dims[0].local != kAmaxSteps || in[1]->placement != Placement() || quantize.block_rows != 0) {
-      return InvalidArgument("input {} of {} steps, {}, is no history of one scale", in[1]->name,
-                             in[1]->dims[0].local, ToText(in[1]->placement));
+  if (in.size() > InputsOf(quantize.source)) {
+    const Value& history = *in[InputsOf(quantize.source)];
+    TROUPE_RETURN_IF_ERROR(ExpectType(history, DType::kFloat32, 1));
+    if (history.dims[0].local != kAmaxSteps || history.placement != Placement() || quantize.block_rows != 0) {
+      return InvalidArgument("input {} of {} steps, {}, is no history of one scale", history.name,
+                             history.dims[0].local, ToText(history.placement));
     }
   }
   std::vector<ValueType> types, scales;

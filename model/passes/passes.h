@@ -1,6 +1,6 @@
 // Passes over a differentiated program, program → program, in this order (model/build.cc):
-//   hoist_head → quantize_products → recompute → fuse → shard_parameters → first_writers → in_place → tensor_parts →
-//   overlap → overlap_ends → split_backward → saved_roles
+//   hoist_head → quantize_products → quantize_at_source → recompute → fuse → shard_parameters → first_writers → in_place →
+//   tensor_parts → overlap → overlap_ends → split_backward → saved_roles
 // Each leaves a program that verifies (model/program/verifier.h) and prints.
 #ifndef TROUPE_MODEL_PASSES_PASSES_H_
 #define TROUPE_MODEL_PASSES_PASSES_H_
@@ -22,6 +22,10 @@ void HoistHead(Program& program);
 // in Unshard, or where they are gathered for a product (`zero_stage` 3) right before it; always by their present largest
 // magnitude. Heads, tables, routers and experts of their own stay as they are.
 Status QuantizeProducts(Program& program, Float8Recipe recipe, int zero_stage);
+
+// What SwiGLU or its gradient makes for a quantisation alone is made by that: kQuantize takes what they are made of in the
+// value's place, and the value is never written in bfloat16. Codes, scales and largest magnitudes stay the same bits.
+void QuantizeAtSource(Program& program);
 
 // Which activations the backward pass makes again instead of having them saved.
 struct Recomputation {

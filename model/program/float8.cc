@@ -7,6 +7,11 @@ const char* Name(Float8Recipe recipe) {
   return kNames[static_cast<int>(recipe)];
 }
 
+const char* Name(QuantizeSource source) {
+  static constexpr const char* kNames[] = {"value", "swiglu", "swiglu_grad"};
+  return kNames[static_cast<int>(source)];
+}
+
 ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims, const Placement& placement,
                         int block_rows) {
   ScaleShape shape;

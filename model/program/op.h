@@ -33,7 +33,8 @@
 //                                                                       each form: f[R,⌈K/128⌉] of 1 x 128 elements of it or
 //                                                                       f[⌈R/128⌉,⌈K/128⌉]; where it `folds` the largest
 //                                                                       magnitude amax f[1], max= over microbatches.
-//                                                                       Scales are powers of two (kernels/float8.h)
+//                                                                       Scales are powers of two (kernels/float8.h). Where its
+//                                                                       `source` makes x it takes gu, or dy and gu, in x's place
 // kAmaxHistory            control d[lanes], amax f[1]… reduced,         none: each history moves one step on, and its amax is the
 //                         history f[16]… of each                        first. Nothing changes if lane nonfinite is not 0
 // kRope                   qkv c[R,(Q+2G)D], positions i[R]              y like qkv: q and k heads rotated (rotate_half

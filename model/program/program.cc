@@ -84,7 +84,8 @@ struct AttributesText {
                        a.expected_rows);
   }
   std::string operator()(const QuantizeAttributes& a) const {
-    return fmt::format("{}{}{}{}{}", Name(a.format), a.rows ? ", rows" : "", a.columns ? ", columns" : "",
+    const std::string source = a.source == QuantizeSource::kValue ? "" : fmt::format("of {}, ", Name(a.source));
+    return fmt::format("{}{}{}{}{}{}", source, Name(a.format), a.rows ? ", rows" : "", a.columns ? ", columns" : "",
                        a.block_rows > 0 ? fmt::format(", blocks {} x {}", a.block_rows, kFloat8Block) : "",
                        a.folds ? ", folds" : "");
   }

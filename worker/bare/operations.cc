@@ -78,6 +78,12 @@ StatusOr<RankProgram> ProgramOf(const OperationsOptions& options) {
   return MakeRankProgram(complete, plan, 0);
 }
 
+std::string KindOf(const model::Op& op) {
+  const auto* quantize = std::get_if<model::QuantizeAttributes>(&op.attributes);
+  if (quantize == nullptr || quantize->source == model::QuantizeSource::kValue) return model::Name(op.kind);
+  return fmt::format("{}_of_{}", model::Name(op.kind), model::Name(quantize->source));
+}
+
 // One run of the only operation of `executable`. Many in a row become one graph: a part of a step that is run again.
 StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& executable, bool update) {
   const auto once = [&] {
@@ -134,7 +140,7 @@ Status MeasureOperations(CudaDevice& device, kernels::CudaBackend& backend, cons
   TROUPE_ASSIGN_OR_RETURN(const auto timer, DeviceTimer::Make(device));
   std::set<std::pair<std::string, std::string>> seen;
   const auto measure = [&](const model::Op& op, bool update) -> Status {
-    OperationTime time{.kind = model::Name(op.kind), .inputs = kernels::ShapesOf(op, program)};
+    OperationTime time{.kind = KindOf(op), .inputs = kernels::ShapesOf(op, program)};
     const bool wanted = options.only.empty() || options.only == time.kind;
     if (!wanted || !kernels::IsOfOneRank(op.kind) || !seen.insert({time.kind, time.inputs}).second) return OkStatus();
     time.flops = model::ModelFlops(op, program);

@@ -21,7 +21,7 @@ struct OperationsOptions {
   int64_t sequence = 1024;
   std::string dtype = "bfloat16";
   std::string float8 = "none";  // training.float8.recipe of a job file
-  std::string only;  // a kind, such as "attention_grad"; empty: all
+  std::string only;  // a kind, as of OperationTime; empty: all
 };
 
 // What the device reaches when it does nothing else.
@@ -34,7 +34,7 @@ StatusOr<DevicePeak> MeasurePeak(kernels::cuda::CudaDevice& device, kernels::cud
                                  bool bfloat16);
 
 struct OperationTime {
-  std::string kind;    // "rms_norm_grad"
+  std::string kind;    // "rms_norm_grad"; "quantize_of_swiglu" of what an operation makes itself
   std::string inputs;  // "[65536,768] [768]"
   double seconds = 0;  // of one, of many in a graph; 0 where it cannot be run
   double flops = 0;    // model FLOPs; 0 of what moves data
