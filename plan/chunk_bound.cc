@@ -365,7 +365,10 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   }
   bytes.saved = static_cast<int64_t>(element_ * saved);
 
-  double temporary = mlp > 0 ? element_ * 2 * ffn_ * rows_ : 0;
+  // The gradient of what SwiGLU made; that of both its halves lies where they were saved, or, where all is made again, beside
+  // it.
+  const bool makes_all_again = recomputation_ == Recomputation::kFull && !spec_.activation_recomputation().has_num_layers();
+  double temporary = mlp > 0 ? element_ * (makes_all_again ? 2 : 1) * ffn_ * rows_ : 0;
   if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk));
   bytes.temporary = static_cast<int64_t>(temporary);
   return bytes;

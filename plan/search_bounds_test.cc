@@ -123,6 +123,10 @@ TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 1).Check(100);
 }
 
+TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(100);
+}
+
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(100);
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6, /*float8=*/true).Check(50);
