@@ -258,7 +258,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   if (chunk.has_head) {
     // Its gradients are made while the logits are there.
     forward.compute += Forward(rows_, vocab_, hidden_) + Gradients(rows_, vocab_, hidden_) +
-                       Pass(rows_ * vocab_) + Pass(2 * rows_ * vocab_);
+                       Pass((tensor_ > 1 ? 3 : 2) * rows_ * vocab_);
     Send(tensor_span_, sum, &forward);
     if (by_rows) forward.waits += waits_for_half;
   }

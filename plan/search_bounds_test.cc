@@ -20,8 +20,8 @@ namespace {
 // Draws layouts of one model and devices of many kinds, the same in every run.
 class Sample {
  public:
-  Sample(std::vector<std::string> job, unsigned seed, bool float8 = false)
-      : job_(std::move(job)), float8_(float8), random_(seed) {}
+  Sample(std::vector<std::string> job, unsigned seed, bool float8 = false, std::string batch = "16")
+      : job_(std::move(job)), float8_(float8), batch_(std::move(batch)), random_(seed) {}
 
   // Checks the bounds of so many layouts that can be.
   void Check(int layouts) {
@@ -60,7 +60,7 @@ class Sample {
       keys.push_back(std::string(key) + "=" + value);
     };
     set("training.sequence_length", Of({"32", "64"}));
-    set("training.global_batch_size", "16");
+    set("training.global_batch_size", batch_);
     set("training.micro_batch_size", Of({"1", "2", "4"}));
     set("training.compute_dtype", float8_ ? "bfloat16" : Of({"float32", "bfloat16"}));
     if (float8_) set("training.float8.recipe", Of({"current", "delayed", "blockwise"}));
@@ -116,6 +116,7 @@ class Sample {
 
   const std::vector<std::string> job_;
   const bool float8_;
+  const std::string batch_;
   std::mt19937 random_;
 };
 
@@ -125,6 +126,11 @@ TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(100);
+}
+
+// So many tokens that the update of parameters does not hide what the head takes.
+TEST(SearchBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
+  Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8, /*float8=*/false, "512").Check(100);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {

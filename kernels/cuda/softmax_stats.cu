@@ -106,7 +106,9 @@ TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArg
   T* const kept = reinterpret_cast<T*>(DynamicShared());
   const int64_t first = int64_t{ThreadIndex()} * N, stride = int64_t{BlockThreads()} * N;
   const float weight = all.weights[row];
-  if (ThreadIndex() == 0) all.sums[all.rows + row] = Widen(logits[target]);  // before it is overwritten
+  if (ThreadIndex() == 0) {  // before it is overwritten
+    all.sums[all.rows + row] = target >= 0 && target < all.vocabulary ? Widen(logits[target]) : 0.0f;
+  }
   Stats own;
   int64_t v = first;
   for (; v + (kAtOnce - 1) * stride < all.vocabulary; v += kAtOnce * stride) {

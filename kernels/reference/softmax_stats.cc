@@ -66,10 +66,11 @@ void SoftmaxStatsAndGrad(const Operation& operation) {
     for (int64_t v = 0; v < vocabulary; ++v) total += std::exp(logits[v] - largest);
     operation.outputs[1][r] = largest;
     operation.outputs[2][r] = total;
-    operation.outputs[2][rows + r] = logits[target];
+    const bool here = target >= 0 && target < vocabulary;
+    operation.outputs[2][rows + r] = here ? logits[target] : 0.0;
     const double factor = weight / total * (1 + 2 * z * (std::log(total) + largest));
     for (int64_t v = 0; v < vocabulary; ++v) gradient[v] = factor * std::exp(logits[v] - largest);
-    gradient[target] -= weight;
+    if (here) gradient[target] -= weight;
   }
 }
 

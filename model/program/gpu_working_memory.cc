@@ -16,12 +16,18 @@ int64_t AttentionGradWorkspace(const AttentionAttributes& attention, const Value
   return std::min(kAttentionGradCallBytes + heads * of_head, kAttentionWorkspaceBytesMax);
 }
 
+// Factors in 8 bits are given back as bfloat16 where the device's library does not take them as they are, which depends on
+// the device and on extents; where it does, it has their scales in another order, which take less.
+int64_t WidenedBytes(const Value& a, const Value& b) {
+  return IsFloat8(a.dtype) ? (a.elements() + b.elements()) * SizeOf(DType::kBFloat16) : 0;
+}
+
 int64_t OnComputeStream(const Op& op, const Program& program) {
   switch (op.kind) {
     case OpKind::kMatmul:
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
-      return kProductWorkspaceBytesMax;
+      return kProductWorkspaceBytesMax + WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
     // Beside the library's, a float for each row and head: lse by heads, or our own kernels' sums of do · o.
     case OpKind::kAttentionGrad:
       return program.value(op.inputs[3]).bytes() +

@@ -21,8 +21,8 @@ inline constexpr int64_t kAttentionWorkspaceBytesMax = int64_t{1} << 30;
 int64_t AttentionGradHeadBytes(const AttentionAttributes& attention);
 inline constexpr int64_t kAttentionGradCallBytes = int64_t{1} << 20;
 
-// At most, of a rank: what one operation after the other has on the compute stream, and on that of communication. Lists,
-// partial sums and scales of our own kernels, which have it in their turn, are not counted: they stay below what a product
+// At most, of a rank: what one operation after the other has on the compute stream, and on that of communication. Lists
+// and partial sums of our own kernels, which have it in their turn, are not counted: they stay below what a product
 // may have where there are fewer than 100,000 ids, and come to 64 MiB with 250,000.
 int64_t GpuWorkingBytes(const Program& program);
 
