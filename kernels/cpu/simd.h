@@ -137,7 +137,8 @@ TROUPE_INLINE F32 Exp(F32 x) {
   const F32 magic = Set(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer in the low bits
   const F32 clamped = x > highest ? highest : x;
   const F32 shifted = clamped * 1.44269504088896341f + magic;
-  const I32 exponent = reinterpret_cast<I32>(shifted) - reinterpret_cast<I32>(magic);
+  // Unsigned: far below `lowest`, where the result is not taken, it wraps.
+  const U32 exponent = reinterpret_cast<U32>(shifted) - reinterpret_cast<U32>(magic);
   const F32 n = shifted - magic;
   F32 r = clamped - n * 0.693359375f;
   r = r - n * -2.12194440e-4f;
@@ -147,7 +148,7 @@ TROUPE_INLINE F32 Exp(F32 x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const F32 scaled = reinterpret_cast<F32>(reinterpret_cast<I32>(p) + (exponent << 23));
+  const F32 scaled = reinterpret_cast<F32>(reinterpret_cast<U32>(p) + (exponent << 23));
   const F32 flushed = x < lowest ? F32{} : scaled;
   return x != x ? x : flushed;
 }
