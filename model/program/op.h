@@ -69,8 +69,8 @@
 //                                                                       gradient: the combined loss does not depend on it
 // kSoftmaxStatsAndGrad    logits c[R,V] of a whole vocabulary,          dlogits c[R,V] = weight/sums0 · (1 + 2·z·lse) · exp(l - max)
 //                         targets i[R], weights f[R]                    - weight·[target], which may be a view of logits (in
-//                                                                       place); max f[R], sums f[2,R] as of kSoftmaxStats. What
-//                                                                       the kinds above make of them in turn
+//                                                                       place); max f[R], sums f[2,R] as of kSoftmaxStats: what
+//                                                                       the kinds above make of them, one after the other
 // kCopy                   x                                             y: a view of x (Replicated → Copied; no traffic)
 // kAllReduce              x… (Partial)                                  y… (Replicated), one for each x. With several
 //                                                                       inputs (a bucket of gradients) those that lie one
