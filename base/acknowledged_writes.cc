@@ -32,10 +32,7 @@ StatusOr<std::string> ReadWhole(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-Status Lost(const std::string& what) {
-  return DataLoss("{}; `troupe checkpoints rebuild-catalog` makes a new catalog of the checkpoints",
-                  what);
-}
+Status Lost(const std::string& what) { return DataLoss("{}; {}", what, kLostDatabaseRemedy); }
 
 }  // namespace
 
@@ -84,7 +81,12 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
     const auto [end, error] = std::from_chars(begin, begin + kFieldBytes - 1, fields[i], 16);
     good = error == std::errc() && end == begin + kFieldBytes - 1;
   }
-  if (!good) return DataLoss("{}: is damaged; without it the catalog cannot be told to be whole", path);
+  if (!good) {
+    return DataLoss(
+        "{}: is damaged, and without it the catalog cannot be told to be whole; remove the file to "
+        "start with what the catalog has; {}",
+        path, kLostDatabaseRemedy);
+  }
   writes.sequence_ = fields[0];
   writes.tables_ = {fields[1], fields[2], fields[3]};
   if (writes.tables_.number == 0) return writes;

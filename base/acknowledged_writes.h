@@ -14,6 +14,10 @@
 
 namespace troupe {
 
+// The remedy to name where a database has lost something.
+inline constexpr char kLostDatabaseRemedy[] =
+    "`troupe checkpoints rebuild-catalog` makes a new catalog of the checkpoints";
+
 class AcknowledgedWrites {
  public:
   // Opens or makes `directory`/ACKNOWLEDGED, and compares the database's list of tables (its newest

@@ -6,6 +6,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/log_rotation.h"
+
 namespace troupe {
 namespace {
 
@@ -55,6 +57,7 @@ void WriteLog(LogLevel level, std::string_view area, std::string_view message) {
     context = Context();
   }
   Logger().log(ToSpdlog(level), "{}{}{} {}", area, context.empty() ? "" : " ", context, message);
+  RotateLogIfFull();
 }
 
 }  // namespace troupe

@@ -100,14 +100,70 @@ void Metrics::Remove(const std::string& name, const MetricLabels& labels) {
   if (family->second->Has(labels)) family->second->Remove(&family->second->Add(labels));
 }
 
+namespace {
+
+// `add` gives the series of a family that has these labels.
+template <typename Family, typename Add>
+void RemoveSeriesOf(Family& family, const std::string& label, const std::string& value, Add add) {
+  for (const prometheus::MetricFamily& collected : family.Collect()) {
+    for (const prometheus::ClientMetric& series : collected.metric) {
+      MetricLabels labels;
+      for (const auto& pair : series.label) labels[pair.name] = pair.value;
+      const auto found = labels.find(label);
+      if (found != labels.end() && found->second == value) family.Remove(add(labels));
+    }
+  }
+}
+
+}  // namespace
+
+void Metrics::RemoveSeries(const std::string& label, const std::string& value) {
+  const std::lock_guard lock(families_->mutex);
+  for (const auto& [name, family] : families_->counters) {
+    RemoveSeriesOf(*family, label, value,
+                   [&](const MetricLabels& labels) { return &family->Add(labels); });
+  }
+  for (const auto& [name, family] : families_->gauges) {
+    RemoveSeriesOf(*family, label, value,
+                   [&](const MetricLabels& labels) { return &family->Add(labels); });
+  }
+  for (const auto& [name, histogram] : families_->histograms) {
+    RemoveSeriesOf(*histogram.family, label, value, [&](const MetricLabels& labels) {
+      return &histogram.family->Add(labels, histogram.buckets);
+    });
+  }
+}
+
 std::string Metrics::ToText() const {
   return prometheus::TextSerializer().Serialize(families_->registry->Collect());
 }
+
+namespace {
+
+class HealthPage final : public prometheus::Collectable {
+ public:
+  explicit HealthPage(MetricsServer::HealthAge age) : age_(std::move(age)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    prometheus::MetricFamily family;
+    family.name = "troupe_health_age_seconds";
+    family.help = "Time since this process last showed that it works.";
+    family.type = prometheus::MetricType::Gauge;
+    family.metric.emplace_back().gauge.value = age_().count();
+    return {std::move(family)};
+  }
+
+ private:
+  const MetricsServer::HealthAge age_;
+};
+
+}  // namespace
 
 struct MetricsServer::Exposition {
   explicit Exposition(const std::string& listen)
       : exposer({"listening_ports", listen, "num_threads", "2", "enable_keep_alive", "no", "linger_timeout_ms", "100"}) {}
   prometheus::Exposer exposer;
+  std::shared_ptr<HealthPage> health;
 };
 
 MetricsServer::MetricsServer(std::unique_ptr<Exposition> exposition)
@@ -115,10 +171,15 @@ MetricsServer::MetricsServer(std::unique_ptr<Exposition> exposition)
 MetricsServer::~MetricsServer() = default;
 
 StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& metrics,
-                                                              const std::string& listen) {
+                                                              const std::string& listen,
+                                                              HealthAge health_age) {
   try {
     auto exposition = std::make_unique<Exposition>(listen);
     exposition->exposer.RegisterCollectable(metrics.families_->registry);
+    if (health_age) {
+      exposition->health = std::make_shared<HealthPage>(std::move(health_age));
+      exposition->exposer.RegisterCollectable(exposition->health, "/health");
+    }
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(exposition)));
   } catch (const std::exception& error) {
     return Unavailable("cannot serve metrics on {}: {}", listen, error.what());

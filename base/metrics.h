@@ -5,6 +5,8 @@
 #ifndef TROUPE_BASE_METRICS_H_
 #define TROUPE_BASE_METRICS_H_
 
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +43,9 @@ class Metrics {
   // The gauge's series with these labels disappears, if there is one.
   void Remove(const std::string& name, const MetricLabels& labels);
 
+  // Every series of any kind with this label disappears.
+  void RemoveSeries(const std::string& label, const std::string& value);
+
   // All families as `/metrics` serves them.
   std::string ToText() const;
 
@@ -50,13 +55,17 @@ class Metrics {
   const std::unique_ptr<Families> families_;
 };
 
-// Serves `/metrics` over HTTP until it is destroyed.
+// Serves `/metrics` over HTTP until it is destroyed, and, where it is told how to know, `/health`:
+// the gauge troupe_health_age_seconds alone, for whoever watches over the process.
 class MetricsServer {
  public:
   // `listen` is HOST:PORT; port 0 takes a free one. UNAVAILABLE if the address cannot be listened
   // on. `metrics` outlives the server.
+  // `health_age` says how long ago the process last showed that it works; thread-safe.
+  using HealthAge = std::function<std::chrono::duration<double>()>;
   static StatusOr<std::unique_ptr<MetricsServer>> Start(const Metrics& metrics,
-                                                        const std::string& listen);
+                                                        const std::string& listen,
+                                                        HealthAge health_age = nullptr);
   ~MetricsServer();
 
   int port() const;

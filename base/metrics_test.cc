@@ -66,6 +66,28 @@ TEST(Metrics, ARemovedSeriesIsGone) {
   EXPECT_THAT(metrics.ToText(), Not(HasSubstr("worker=\"a\"")));
 }
 
+TEST(Metrics, SeriesOfALabelGoOfEveryKindAndOthersStay) {
+  Metrics metrics;
+  metrics.DeclareCounter("troupe_c_total", "C.");
+  metrics.DeclareGauge("troupe_g", "G.");
+  metrics.DeclareHistogram("troupe_h", "H.", {1, 2});
+  for (const char* job : {"a", "ab"}) {
+    metrics.Add("troupe_c_total", {{"job_name", job}, {"method", "x"}}, 1);
+    metrics.Set("troupe_g", {{"job_name", job}, {"rank", "0"}}, 1);
+    metrics.Set("troupe_g", {{"job_name", job}, {"rank", "1"}}, 1);
+    metrics.Observe("troupe_h", {{"job_name", job}}, 1.5);
+  }
+  metrics.RemoveSeries("job_name", "a");
+  const std::string text = metrics.ToText();
+  EXPECT_EQ(text.find("job_name=\"a\""), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("troupe_c_total{job_name=\"ab\",method=\"x\"} 1"));
+  EXPECT_THAT(text, HasSubstr("troupe_g{job_name=\"ab\",rank=\"1\"} 1"));
+  EXPECT_THAT(text, HasSubstr("troupe_h_count{job_name=\"ab\"} 1"));
+  // A job of that name starts from nothing.
+  metrics.Add("troupe_c_total", {{"job_name", "a"}, {"method", "x"}}, 1);
+  EXPECT_THAT(metrics.ToText(), HasSubstr("troupe_c_total{job_name=\"a\",method=\"x\"} 1"));
+}
+
 TEST(MetricsServer, RefusesAnAddressThatIsTaken) {
   Metrics metrics;
   auto first = MetricsServer::Start(metrics, "127.0.0.1:0");

@@ -3,7 +3,10 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <filesystem>
+
+#include "base/descriptor_limit.h"
 
 namespace troupe {
 namespace {
@@ -32,7 +35,7 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.track_and_verify_wals_in_manifest = true;
   options.paranoid_checks = true;
-  options.max_open_files = 256;
+  options.max_open_files = std::clamp(DescriptorLimit() / 8, 16, 256);
   options.keep_log_file_num = 4;
   options.write_buffer_size = 16 << 20;
   options.max_background_jobs = 2;
@@ -49,7 +52,9 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
       return FailedPrecondition("the catalog in {} is locked: another coordinator has it open ({})",
                                 directory, status.ToString());
     }
-    return FromRocksDb(status, fmt::format("open the catalog in {}", directory));
+    const Status failed = FromRocksDb(status, fmt::format("open the catalog in {}", directory));
+    if (failed.code() == StatusCode::kResourceExhausted) return failed;
+    return DataLoss("{}; {}", Message(failed), kLostDatabaseRemedy);
   }
   std::unique_ptr<rocksdb::DB> db(opened);
   TROUPE_RETURN_IF_ERROR(acknowledged.CheckRecovered(db->GetLatestSequenceNumber()));

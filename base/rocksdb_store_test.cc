@@ -98,7 +98,10 @@ void WriteForty(const std::string& directory) {
 // How many of the records are there, as they were written; -1 where reading met the damage.
 int IntactRecords(const std::string& directory) {
   auto store = RocksDbStore::Open(directory);
-  if (!store.ok()) return -1;
+  if (!store.ok()) {
+    EXPECT_THAT(std::string(Message(store.status())), ::testing::HasSubstr("rebuild-catalog"));
+    return -1;
+  }
   int intact = 0;
   const Status read = ScanPrefix(**store, "k/", [&](std::string_view key, std::string_view value) {
     const std::string expected = fmt::format("k/{:02}", intact);
@@ -159,6 +162,20 @@ TEST(RocksDbStore, ACutLogIsNoTornOneAndSaysWhatHelps) {
   const Status status = RocksDbStore::Open(path).status();
   EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
   EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rebuild-catalog"));
+}
+
+TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedSaysWhatHelpsAndThatHelps) {
+  TemporaryDirectory folder;
+  const std::string path = folder.Child("catalog");
+  WriteForty(path);
+  std::ofstream(path + "/ACKNOWLEDGED") << "nonsense";
+  const Status status = RocksDbStore::Open(path).status();
+  EXPECT_EQ(status.code(), StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr(path + "/ACKNOWLEDGED"));
+  EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("remove the file"));
+  EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rebuild-catalog"));
+  std::filesystem::remove(path + "/ACKNOWLEDGED");
+  EXPECT_EQ(IntactRecords(path), 40);
 }
 
 }  // namespace

@@ -37,14 +37,35 @@ struct TimeLimits {
   Duration ticket_lifetime;
   // A job that may change its layout waits so long for the capacity of its frozen plan first.
   Duration layout_patience;
-  // The wait before the second consecutive recovery without progress; doubles with each further one
+  // A job on a smaller layout grows back once the devices of its submitted one have been there for so
+  // long.
+  Duration growth_patience;
+  // Half-life of the weight of a fault on its host (coordinator/blame.h).
+  Duration blame_half_life;
+  // A host is set aside for so long before its burn-in; doubles with each relapse up to the limit.
+  Duration set_aside;
+  Duration set_aside_limit;
+  // How long a burn-in computes.
+  Duration burn_in;
+  // The wait before the second consecutive recovery from a fault of the job's own; doubles with each further one
   // up to the limit.
   Duration restart_backoff;
   Duration restart_backoff_limit;
   // An absent worker is forgotten, and its leases with it, once every ticket it may hold has ended.
   Duration forget_worker;
-  // A job whose ranks finish no step for so long hangs (the job's hang_seconds only lengthens it).
+  // Until the pace of a job is known, it hangs once its ranks have finished no step for so long
+  // (the job's hang_seconds only lengthens it).
   Duration startup_allowance;
+  // A rank process that has not said by then that it is idle is killed.
+  Duration process_start;
+  // A connection that carries nothing for so long is asked whether its other end lives, and closed
+  // if there is no answer within the second.
+  Duration keepalive;
+  Duration keepalive_answer;
+  // A worker that was asked for lines of its logs has that long to send the last of them.
+  Duration logs;
+  // A trace of steps that are yet to come is given up after so long.
+  Duration trace;
 };
 
 // REQUIRES: detection_seconds > 0 and finite.
@@ -62,10 +83,21 @@ inline TimeLimits MakeTimeLimits(double detection_seconds) {
   limits.ticket_window = std::max<Duration>(std::chrono::seconds(150), 20 * d);
   limits.ticket_lifetime = limits.ticket_window + limits.ticket_window / 5;
   limits.layout_patience = 2 * d;
+  limits.growth_patience = 40 * d;
+  limits.blame_half_life = 600 * d;
+  limits.set_aside = 100 * d;
+  limits.set_aside_limit = 2400 * d;
+  limits.burn_in = 10 * d;
   limits.restart_backoff = d / 12;
   limits.restart_backoff_limit = std::max<Duration>(std::chrono::seconds(5), d);
   limits.forget_worker = 2 * limits.ticket_lifetime;
   limits.startup_allowance = std::max<Duration>(std::chrono::seconds(60), 20 * d);
+  limits.process_start = std::max<Duration>(std::chrono::seconds(30), 10 * d);
+  // gRPC asks no more often than once a second.
+  limits.keepalive = std::max<Duration>(std::chrono::seconds(1), 2 * d);
+  limits.keepalive_answer = std::max<Duration>(std::chrono::seconds(1), d);
+  limits.logs = std::max<Duration>(std::chrono::seconds(10), 3 * d);
+  limits.trace = 4 * limits.ticket_window;
   return limits;
 }
 

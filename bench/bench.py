@@ -173,6 +173,18 @@ def bench_experts():
                 show(record)
 
 
+def bench_pairs():
+    """Overlapped pairs interleaved beside one action after the other, over links of stated delays."""
+    for delay_ms in (1, 5):
+        records = run_json([str(BIN / "troupe-bench-pairs"), str(delay_ms)])
+        for record in records:
+            show(record)
+        apart, interleaved = records
+        show({"comparison": "pairs", "message_delay_ms": delay_ms,
+              "exposed_dispatch_times_that_of_one_action_after_the_other": round(
+                  interleaved["dispatch_exposed_seconds"] / apart["dispatch_exposed_seconds"], 3)})
+
+
 def bench_plan():
     with tempfile.TemporaryDirectory() as folder:
         job = pathlib.Path(folder) / "job.yaml"
@@ -200,11 +212,12 @@ def bench_plan():
 
 
 class LocalCluster:
-    """`troupe up` with warm workers and a dataset of this machine's headers."""
+    """`troupe up` with warm workers and a dataset of this machine's headers. binaries: the folder of the programs."""
 
-    def __init__(self, workers):
+    def __init__(self, workers, binaries=BIN):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-bench-"))
         self.workers = workers
+        self.binaries = pathlib.Path(binaries)
 
     def __enter__(self):
         self.troupe("data", "prepare", "--output", self.home / "headers", "--tokenizer", "bytes", "/usr/include/c++")
@@ -216,7 +229,7 @@ class LocalCluster:
         shutil.rmtree(self.home, ignore_errors=True)
 
     def troupe(self, *arguments):
-        done = subprocess.run([str(BIN / "troupe"), *map(str, arguments)], capture_output=True, text=True,
+        done = subprocess.run([str(self.binaries / "troupe"), *map(str, arguments)], capture_output=True, text=True,
                               timeout=LIMIT_SECONDS)
         if done.returncode != 0:
             sys.exit(f"bench: troupe {' '.join(map(str, arguments))}: {done.stderr}")
@@ -252,7 +265,7 @@ class LocalCluster:
         cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
         self.troupe("submit", job, *cluster)
-        watch = subprocess.Popen([str(BIN / "troupe"), "watch", name, "-o", "json", *cluster], stdout=subprocess.PIPE,
+        watch = subprocess.Popen([str(self.binaries / "troupe"), "watch", name, "-o", "json", *cluster], stdout=subprocess.PIPE,
                                  text=True)
         timer = limited(watch)
         first, steps = None, []
@@ -323,6 +336,52 @@ def bench_layouts():
                   "ranks": ranks, "tokens_per_second": round(rates[name], 1)})
         show({"comparison": "layouts", "dtype": dtype,
               "times_the_single_rank": round(rates["pipe 2 x tensor 2"] / rates["single"], 2)})
+
+
+def train_together(cluster, names):
+    """Seconds from the first submit to the end of the last of these jobs: llama-124m, 4x256, two ranks of one thread."""
+    steps = 8
+    training = f"{{steps: {steps}, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256, compute_dtype: bfloat16}}"
+    jobs = [cluster.write_job(name, "{preset: llama-124m}", training,
+                              "parallelism: {data_parallel_replicate_degree: 2}\ncheckpoint: {folder: \"\"}\n")
+            for name in names]
+    failures = []
+
+    def run(job):
+        try:
+            cluster.run_job(job)
+        except SystemExit as failure:
+            failures.append(str(failure))
+
+    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        sys.exit(failures[0])
+    return time.perf_counter() - start
+
+
+def bench_cores():
+    """Two jobs at once beside each alone. TROUPE_BENCH_BEFORE names the folder of another build's programs, which then
+    take turns with this one's."""
+    builds = {"this build": BIN}
+    if os.environ.get("TROUPE_BENCH_BEFORE"):
+        builds["before"] = os.environ["TROUPE_BENCH_BEFORE"]
+    ratios = {name: [] for name in builds}
+    for turn in range(3):
+        for name, binaries in builds.items():
+            with LocalCluster(4, binaries) as cluster:
+                alone = [train_together(cluster, [job]) for job in ("a", "b")]
+                together = train_together(cluster, ["c", "d"])
+            ratios[name].append(together / sum(alone))
+            show({"bench": "cores", "build": name, "turn": turn, "alone_seconds": [round(s, 2) for s in alone],
+                  "together_seconds": round(together, 2), "times_the_sum": round(ratios[name][-1], 3)})
+    for name, of_build in ratios.items():
+        show({"comparison": "cores", "model": "llama-124m", "tokens": "4x256", "layout": "data_replicate 2", "build": name,
+              "two_jobs_at_once_times_the_sum_of_each_alone": round(statistics.median(of_build), 3), "aim": 1.1})
 
 
 def bench_float8():
@@ -574,8 +633,8 @@ def bench_checkpoint():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step, "experts": bench_experts,
-           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
+BENCHES = {"actor": bench_actor, "collective": bench_collective, "kernels": bench_kernels, "step": bench_step, "experts": bench_experts, "pairs": bench_pairs,
+           "plan": bench_plan, "start": bench_start, "recovery": bench_recovery, "layouts": bench_layouts, "cores": bench_cores, "sharding": bench_sharding, "float8": bench_float8, "estimates": bench_estimates,
            "data": bench_data, "checkpoint": bench_checkpoint}
 
 

@@ -46,6 +46,7 @@
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
+#include "plan/mesh.h"
 #include "plan/placement.h"
 #include "plan/validate.h"
 #include "worker/executor/shards.h"

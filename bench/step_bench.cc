@@ -104,8 +104,8 @@ class Training {
     }
     const double control[model::kControlLanes] = {};
     Write(program_.control_word, control, sizeof(control));
-    const float scalars[2] = {3e-4f, static_cast<float>(step_)};
-    Write(program_.scalars, scalars, sizeof(scalars));
+    const float learning_rate = 3e-4f;
+    Write(program_.learning_rate, &learning_rate, sizeof(learning_rate));
     TROUPE_CHECK_OK(executable_->RunUpdate());
     TROUPE_CHECK_OK(
         executable_->Read(program_.loss_totals, 0, std::as_writable_bytes(std::span(totals))));

@@ -6,6 +6,7 @@
 
 #include "checkpoint/attempt.h"
 #include "checkpoint/digest.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/verify.h"
 
@@ -59,6 +60,7 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   record.set_intent_wall_time_ns(manifest.wall_time_ns());
   record.set_commit_wall_time_ns(manifest.wall_time_ns());
   record.set_pinned(true);
+  TROUPE_ASSIGN_OR_RETURN(*record.mutable_folder_id(), FindFolderId(files, found.folder));
   const Status whole = VerifyCheckpoint(files, path, record.digest()).ToStatus();
   record.set_verified(whole.ok());
   record.set_state(whole.ok() ? v1::CHECKPOINT_STATE_COMMITTED : v1::CHECKPOINT_STATE_QUARANTINED);

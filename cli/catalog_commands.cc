@@ -4,28 +4,19 @@
 
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "base/file_system.h"
 #include "checkpoint/diff.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/survey.h"
+#include "cli/absolute_path.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
 
 namespace troupe {
 namespace {
-
-StatusOr<std::string> AbsolutePath(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-  if (error) return ErrnoStatus(error.value(), path);
-  std::string text = absolute.lexically_normal().string();
-  if (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
 
 // Infinity is no JSON number.
 Json NumberToJson(double value) {

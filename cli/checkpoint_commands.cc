@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "base/file_system.h"
+#include "checkpoint/digest.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/verify.h"
+#include "cli/absolute_path.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/json_text.h"
@@ -12,6 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr int kPageSize = 100;
+constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
 
 void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
   fmt::print("step {:<8} {:>14} bytes  {}  {}{}\n", checkpoint.step(), checkpoint.bytes(),
@@ -91,11 +94,41 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+// Tells the coordinator that the quarantined checkpoint is whole again.
+Status Lift(const CommandLine& line, const std::string& path, const std::string& digest) {
+  v1::LiftQuarantineRequest request;
+  TROUPE_ASSIGN_OR_RETURN(*request.mutable_path(), AbsolutePath(path));
+  request.set_digest(digest);
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  TROUPE_ASSIGN_OR_RETURN(
+      const v1::LiftQuarantineResponse response,
+      client.Call<v1::LiftQuarantineResponse>(
+          Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* answer) {
+            return client.checkpoints().LiftQuarantine(context, request, answer);
+          }));
+  fmt::print(stderr, "step {} of {} is a commit of its job\n", response.checkpoint().step(),
+             response.checkpoint().job());
+  return OkStatus();
+}
+
+// `digest` is what is read now where none is asked for, so that what was verified is what is
+// lifted.
+StatusOr<std::string> DigestOfManifest(FileSystem& files, const CommandLine& line,
+                                       const std::string& path) {
+  if (const auto asked = line.Get("--digest"); asked || !line.Has("--lift"))
+    return asked.value_or("");
+  TROUPE_ASSIGN_OR_RETURN(const std::string text,
+                          ReadFile(files, JoinPath(path, kManifestFileName), kManifestBytesMax,
+                                   SymbolicLinks::kRefuse));
+  return Sha256Of(AsBytes(text));
+}
+
 StatusOr<ExitCode> Verify(const CommandLine& line) {
   PosixFileSystem files;
   const std::string& path = line.positional()[0];
   TROUPE_RETURN_IF_ERROR(files.Stat(path, SymbolicLinks::kFollow).status());
-  const VerifyReport report = VerifyCheckpoint(files, path, line.GetOr("--digest", ""));
+  TROUPE_ASSIGN_OR_RETURN(const std::string digest, DigestOfManifest(files, line, path));
+  const VerifyReport report = VerifyCheckpoint(files, path, digest);
   Json failures = Json::array();
   for (const VerifyFailure& failure : report.failures) {
     failures.push_back(
@@ -113,7 +146,9 @@ StatusOr<ExitCode> Verify(const CommandLine& line) {
     fmt::print("{}: step {}, {} files, {} bytes: whole\n", path, report.step, report.files,
                report.bytes);
   }
-  return report.failures.empty() ? ExitCode::kDone : ExitCode::kFailed;
+  if (!report.failures.empty()) return ExitCode::kFailed;
+  if (line.Has("--lift")) TROUPE_RETURN_IF_ERROR(Lift(line, path, digest));
+  return ExitCode::kDone;
 }
 
 }  // namespace
@@ -137,7 +172,9 @@ std::vector<Command> CheckpointCommands() {
           Verify),
   };
   commands.front().flags = {{"--all", "", "quarantined ones too, with the reason"}};
-  commands.back().flags = {{"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"}};
+  commands.back().flags = {
+      {"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"},
+      {"--lift", "", "ends the quarantine of one that is whole: its job may be restored from it"}};
   return commands;
 }
 

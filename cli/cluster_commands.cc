@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <set>
 #include <thread>
 
 #include "base/file_system.h"
+#include "base/log_rotation.h"
 #include "cli/client.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
@@ -76,6 +79,29 @@ bool SupervisorLives(const std::string& folder) {
   return held;
 }
 
+// --devices KIND:N, or --devices-per-worker N for processors; `otherwise` where neither is stated.
+StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
+                                      const WorkerDevices& otherwise) {
+  const std::string stated = line.GetOr("--devices", "");
+  const std::string number = line.GetOr("--devices-per-worker", "");
+  if (stated.empty() && number.empty()) return otherwise;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t count, line.Integer("--devices-per-worker", 1, 1, 64));
+  const WorkerDevices processors{.kind = "cpu", .count = static_cast<int>(count)};
+  if (stated.empty()) return processors;
+  TROUPE_ASSIGN_OR_RETURN(WorkerDevices devices, ParseWorkerDevices(stated));
+  if (!number.empty() && devices != processors) {
+    return InvalidArgument("--devices is {} and --devices-per-worker {}, which means cpu:{}",
+                           stated, number, number);
+  }
+  // A worker's devices are the first of its host.
+  if (devices.kind == "cuda" && workers > 1) {
+    return InvalidArgument("--devices is {} and --workers {}: each would have the same GPUs; one "
+                           "worker has all that are asked for",
+                           stated, workers);
+  }
+  return devices;
+}
+
 // What the folder's cluster should be once this `up` is done. A running one keeps what cannot change under it.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
@@ -84,22 +110,34 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   auto former = ReadClusterSettings(folder);
   if (!former.ok() && former.status().code() != StatusCode::kNotFound) return former.status();
   ClusterSettings settings = former.ok() ? *former : ClusterSettings{};
-  TROUPE_ASSIGN_OR_RETURN(const int64_t devices,
-                          line.Integer("--devices-per-worker", settings.devices_per_worker, 1, 64));
+  TROUPE_ASSIGN_OR_RETURN(const WorkerDevices devices,
+                          WantedDevices(line, workers, settings.devices));
   TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
                           line.PositiveNumber("--detection-seconds", settings.detection_seconds));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t log_bytes,
+                          line.Integer("--log-bytes", settings.log_bytes, 0, int64_t{1} << 40));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t log_files,
+                          line.Integer("--log-files", settings.log_files, 0, kMostLogFiles));
+  if (runs && (log_bytes != settings.log_bytes || log_files != settings.log_files)) {
+    return FailedPrecondition(
+        "the cluster in {} runs with --log-bytes {} --log-files {}: troupe down first to change "
+        "them",
+        folder, settings.log_bytes, settings.log_files);
+  }
+  settings.log_bytes = log_bytes;
+  settings.log_files = static_cast<int>(log_files);
   if (runs) {
     if ((port != 0 && port != settings.coordinator_port) ||
-        devices != settings.devices_per_worker ||
+        devices != settings.devices ||
         detection_seconds != settings.detection_seconds) {
       return FailedPrecondition(
-          "the cluster in {} runs with --port {} --devices-per-worker {} --detection-seconds {}: "
+          "the cluster in {} runs with --port {} --devices {} --detection-seconds {}: "
           "troupe down first to change them",
-          folder, settings.coordinator_port, settings.devices_per_worker,
+          folder, settings.coordinator_port, settings.devices.ToText(),
           settings.detection_seconds);
     }
   } else {
-    settings.devices_per_worker = static_cast<int>(devices);
+    settings.devices = devices;
     settings.detection_seconds = detection_seconds;
     if (port != 0) settings.coordinator_port = static_cast<int>(port);
   }
@@ -117,6 +155,53 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   if (settings.coordinator_metrics_port == 0) settings.coordinator_metrics_port = take();
   while (settings.workers() < workers) settings.worker_metrics_ports.push_back(take());
   return settings;
+}
+
+// Whether a process of the cluster has outlived its supervisor.
+bool AnySurvivor(const std::string& folder) {
+  const auto former = ReadClusterFile(folder);
+  if (!former.ok()) return false;
+  return IsAlive(former->coordinator) ||
+         std::any_of(former->workers.begin(), former->workers.end(),
+                     [](const auto& worker) { return IsAlive(worker.process); });
+}
+
+// Where one of the ports that the cluster is to listen on is another process's: an error that names
+// the coordinator's; a metrics port, which nobody asked for, is exchanged. REQUIRES: no supervisor
+// lives.
+Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
+                       ClusterSettings* settings) {
+  // Processes of the cluster may have outlived their supervisor.
+  const auto former = ReadClusterFile(folder);
+  if (former.ok() && IsAlive(former->coordinator)) return OkStatus();
+  if (!IsPortFree(settings->coordinator_port)) {
+    const Status taken = InvalidArgument(
+        "--port {}: another process listens on 127.0.0.1:{}; choose another --port",
+        settings->coordinator_port, settings->coordinator_port);
+    if (line.Has("--port")) return taken;
+    return FailedPrecondition("{} (the cluster in {} had this one before)", Message(taken), folder);
+  }
+  const auto exchange = [&](const std::string& name, int* port) -> Status {
+    if (IsPortFree(*port)) return OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int> free, FindFreePorts(1));
+    fmt::print(stderr, "{}: another process listens on its port for metrics, {}; it takes {}\n",
+               name, *port, free[0]);
+    *port = free[0];
+    return OkStatus();
+  };
+  TROUPE_RETURN_IF_ERROR(exchange("coordinator", &settings->coordinator_metrics_port));
+  for (int i = 0; i < settings->workers(); ++i) {
+    const bool lives =
+        former.ok() && std::any_of(former->workers.begin(), former->workers.end(),
+                                   [&](const ClusterFile::Worker& worker) {
+                                     return worker.name == ClusterSettings::WorkerName(i) &&
+                                            IsAlive(worker.process);
+                                   });
+    if (lives) continue;
+    TROUPE_RETURN_IF_ERROR(exchange(ClusterSettings::WorkerName(i),
+                                    &settings->worker_metrics_ports[static_cast<size_t>(i)]));
+  }
+  return OkStatus();
 }
 
 Status StartSupervisor(const std::string& folder, const std::string& binaries) {
@@ -157,13 +242,50 @@ StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
   return ready;
 }
 
+// Tells of a process that cannot live: the supervisor starts it again and again.
+class DeathCount {
+ public:
+  explicit DeathCount(std::string folder) : folder_(std::move(folder)) {}
+
+  // INTERNAL with the last words of a process of which so many have been seen.
+  Status Look(const ClusterFile& cluster) {
+    TROUPE_RETURN_IF_ERROR(Look("coordinator", cluster.coordinator));
+    for (const auto& worker : cluster.workers) {
+      TROUPE_RETURN_IF_ERROR(Look(worker.name, worker.process));
+    }
+    return OkStatus();
+  }
+
+ private:
+  static constexpr size_t kTries = 4;
+
+  Status Look(const std::string& name, const ProcessId& process) {
+    std::set<pid_t>& seen = seen_[name];
+    if (process.pid != 0) seen.insert(process.pid);
+    if (seen.size() < kTries) return OkStatus();
+    const std::string log = JoinPath(JoinPath(folder_, "logs"), name + ".log");
+    std::ifstream file(log);
+    std::string line, last;
+    while (std::getline(file, line)) {
+      if (!line.empty()) last = line;
+    }
+    return Internal("{} ends as often as it is started; the last line of {}: {}", name, log, last);
+  }
+
+  const std::string folder_;
+  std::map<std::string, std::set<pid_t>> seen_;
+};
+
 StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string& folder,
                                      int workers) {
   const auto end = steady_clock::now() + kUpLimit;
   std::string lacking = "the supervisor";
+  DeathCount deaths(folder);
   for (; steady_clock::now() < end; std::this_thread::sleep_for(kPoll)) {
     const auto cluster = ReadClusterFile(folder);
-    if (!cluster.ok() || !AllRun(*cluster, workers)) continue;
+    if (!cluster.ok()) continue;
+    TROUPE_RETURN_IF_ERROR(deaths.Look(*cluster));
+    if (!AllRun(*cluster, workers)) continue;
     lacking = "the coordinator";
     TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
     if (!client.WaitUntilConnected(milliseconds(500)).ok()) continue;
@@ -180,36 +302,6 @@ StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string&
                   folder);
 }
 
-StatusOr<ExitCode> Up(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (line.Has("--coordinator")) return InvalidArgument("--coordinator: up starts its own");
-  PosixFileSystem files;
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "logs")));
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "workers")));
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
-  TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
-  const bool runs = SupervisorLives(folder);
-  TROUPE_ASSIGN_OR_RETURN(const ClusterSettings settings, WantedSettings(line, folder, runs));
-  TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
-  if (runs) {
-    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadClusterFile(folder));
-    SignalProcess(cluster.supervisor, SIGHUP);
-  } else {
-    TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
-  }
-  TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster,
-                          WaitUntilReady(line, folder, settings.workers()));
-  if (line.wants_json()) {
-    fmt::print("{}", ToJsonText(cluster));
-  } else {
-    fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
-    for (const auto& worker : cluster.workers) {
-      fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
-    }
-  }
-  return ExitCode::kDone;
-}
-
 // Waits until none of `processes` lives; true if so within the limit.
 bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   const auto end = steady_clock::now() + limit;
@@ -220,21 +312,9 @@ bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   return true;
 }
 
-// There is nothing to tell of a cluster that is gone.
-ExitCode Stopped(const CommandLine& line) {
-  if (line.wants_json()) fmt::print("{{}}\n");
-  return ExitCode::kDone;
-}
-
-StatusOr<ExitCode> Down(const CommandLine& line) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
-  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+// Stops every process of the cluster in `folder`. NOT_FOUND where none is up.
+Status StopCluster(const std::string& folder) {
   auto cluster = ReadClusterFile(folder);
-  if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
-    fmt::print(stderr, "no cluster is up in {}\n", folder);
-    return Stopped(line);
-  }
   TROUPE_RETURN_IF_ERROR(cluster.status());
   // A stopped supervisor would not see the signal.
   SignalProcess(cluster->supervisor, SIGTERM);
@@ -243,7 +323,7 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
     SignalProcess(cluster->supervisor, SIGKILL);
     WaitUntilGone({cluster->supervisor}, seconds(5));
   }
-  // What a supervisor that was killed left behind; it may have started processes since the file was read.
+  // Processes that a killed supervisor left behind; it may have started processes since the file was read.
   if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
   std::vector<ProcessId> left = {cluster->coordinator};
   for (const auto& worker : cluster->workers) left.push_back(worker.process);
@@ -259,7 +339,63 @@ StatusOr<ExitCode> Down(const CommandLine& line) {
   }
   PosixFileSystem files;
   const Status removed = files.Remove(JoinPath(folder, "cluster.json"));
-  if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
+  return removed.code() == StatusCode::kNotFound ? OkStatus() : removed;
+}
+
+StatusOr<ExitCode> Up(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  if (line.Has("--coordinator")) return InvalidArgument("--coordinator: up starts its own");
+  PosixFileSystem files;
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "logs")));
+  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "workers")));
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
+  const bool runs = SupervisorLives(folder);
+  TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, runs));
+  const bool fresh = !runs && !AnySurvivor(folder);
+  if (!runs) TROUPE_RETURN_IF_ERROR(LeaveTakenPorts(line, folder, &settings));
+  TROUPE_RETURN_IF_ERROR(WriteClusterSettings(folder, settings));
+  if (runs) {
+    TROUPE_ASSIGN_OR_RETURN(const ClusterFile cluster, ReadClusterFile(folder));
+    SignalProcess(cluster.supervisor, SIGHUP);
+  } else {
+    TROUPE_RETURN_IF_ERROR(StartSupervisor(folder, binaries));
+  }
+  const StatusOr<ClusterFile> ready = WaitUntilReady(line, folder, settings.workers());
+  if (!ready.ok()) {
+    // Processes that did not come up are ended, so that they do not try for ever.
+    const Status stopped = fresh ? StopCluster(folder) : OkStatus();
+    if (!stopped.ok()) fmt::print(stderr, "{}\n", Message(stopped));
+    return ready.status();
+  }
+  const ClusterFile& cluster = *ready;
+  if (line.wants_json()) {
+    fmt::print("{}", ToJsonText(cluster));
+  } else {
+    fmt::print("coordinator {} (pid {})\n", cluster.coordinator_address, cluster.coordinator.pid);
+    for (const auto& worker : cluster.workers) {
+      fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
+    }
+  }
+  return ExitCode::kDone;
+}
+
+// There is nothing to tell of a cluster that is gone.
+ExitCode Stopped(const CommandLine& line) {
+  if (line.wants_json()) fmt::print("{{}}\n");
+  return ExitCode::kDone;
+}
+
+StatusOr<ExitCode> Down(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
+  if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  const Status stopped = StopCluster(folder);
+  if (stopped.code() == StatusCode::kNotFound) {
+    fmt::print(stderr, "no cluster is up in {}\n", folder);
+  } else if (!stopped.ok()) {
+    return stopped;
+  }
   return Stopped(line);
 }
 
@@ -275,12 +411,17 @@ StatusOr<ExitCode> Supervise(const CommandLine& line) {
 std::vector<Command> ClusterCommands() {
   return {
       {.name = "up",
-       .summary = "Starts a local cluster in --data-dir, or what is missing of it; returns once all "
-                  "workers are ready.",
+       .summary =
+           "Starts a local cluster in --data-dir, or what is missing of it; returns once all "
+           "workers are ready.",
        .flags = {{"--workers", "N", "worker daemons; default 1"},
-                 {"--devices-per-worker", "N", "default 1"},
+                 {"--devices", "KIND:N", "of each worker, cpu:N or cuda:N; default cpu:1"},
+                 {"--devices-per-worker", "N", "the same as --devices cpu:N"},
                  {"--port", "PORT", "the coordinator's; default: a free one, kept from then on"},
-                 {"--detection-seconds", "S", "all of the cluster's time limits follow; default 3"}},
+                 {"--detection-seconds", "S", "all of the cluster's time limits follow; default 3"},
+                 {"--log-bytes", "N",
+                  "a log of so many bytes is moved aside; 0: never; default 67108864"},
+                 {"--log-files", "N", "logs moved aside that are kept, of each; default 4"}},
        .run = Up},
       {.name = "down", .summary = "Stops the local cluster in --data-dir.", .run = Down},
       {.name = "supervise",

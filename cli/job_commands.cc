@@ -1,5 +1,6 @@
 // submit, list, describe, watch, cancel, resume, logs, workers.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -7,9 +8,10 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "cli/watch.h"
-#include "cli/job_input.h"
+#include "plan/fault_cost.h"
 #include "plan/job_file.h"
 
 namespace troupe {
@@ -63,6 +65,7 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
   for (const auto& warning : created.job().plan().warnings()) {
     fmt::print(stderr, "warning: {}\n", warning);
   }
+  fmt::print(stderr, "{}\n", FaultCost(created.job().spec()));
   const std::string& name = created.job().name();
   if (line.wants_json()) {
     fmt::print("{}\n", Dump({{"name", name}}));
@@ -148,12 +151,29 @@ StatusOr<ExitCode> Cancel(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+StatusOr<ExitCode> Delete(const CommandLine& line) {
+  TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
+  v1::DeleteJobRequest request;
+  request.set_name(JobName(line.positional()[0]));
+  request.set_checkpoints(line.Has("--checkpoints"));
+  TROUPE_ASSIGN_OR_RETURN(const v1::DeleteJobResponse deleted,
+                          client.Call<v1::DeleteJobResponse>(
+                              Client::Repeat::kNever,
+                              request.checkpoints() ? Client::kCheckpointLimit : Client::kCallLimit,
+                              [&](auto* context, auto* response) {
+                                return client.jobs().DeleteJob(context, request, response);
+                              }));
+  PrintNameAndState(line, deleted.job());
+  return ExitCode::kDone;
+}
+
 StatusOr<ExitCode> Resume(const CommandLine& line) {
   v1::ResumeJobRequest request;
   request.set_name(JobName(line.positional()[0]));
   for (const std::string& setting : line.GetAll("--set")) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides()));
   }
+  request.set_discard_images(line.Has("--discard-images"));
   // There is no job file here: relative paths are those of the shell.
   TROUPE_RETURN_IF_ERROR(ResolvePathsHere(request.mutable_overrides()));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
@@ -194,6 +214,18 @@ StatusOr<ExitCode> Logs(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
+// "; rank 0 of jobs/a on cores 0,1 (shared by 2 ranks)" of each rank.
+std::string CoresText(const v1::WorkerStatus& worker) {
+  std::string text;
+  for (const auto& rank : worker.ranks()) {
+    const auto& cores = rank.cores();
+    text += fmt::format("; rank {} of {} on cores {}", rank.rank(), rank.job(),
+                        fmt::join(cores.cores(), ","));
+    if (cores.shared_by() > 1) text += fmt::format(" (shared by {} ranks)", cores.shared_by());
+  }
+  return text;
+}
+
 StatusOr<ExitCode> Workers(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   Json workers = Json::array();
@@ -219,9 +251,12 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
         if (device.condemned().empty()) continue;
         condemned += fmt::format("; device {} is condemned: {}", device.index(), device.condemned());
       }
-      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}{}\n", worker.name(),
+      std::string set_aside;
+      for (const auto& part : worker.set_aside()) set_aside += "; " + SetAsideText(part);
+      fmt::print("{:<20} {:<6} {} devices, island {}, pid {} on {}{}{}{}{}\n", worker.name(),
                  worker.state(), worker.devices_size(), worker.island(), worker.pid(),
-                 worker.host(), jobs.empty() ? "" : ", runs" + jobs, condemned);
+                 worker.host(), jobs.empty() ? "" : ", runs" + jobs, CoresText(worker), condemned,
+                 set_aside);
     }
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -266,12 +301,22 @@ std::vector<Command> JobCommands() {
        .summary = "Stops a job.",
        .flags = {{"--checkpoint", "", "at a step, after committing a checkpoint"}},
        .run = Cancel},
+      {.name = "delete",
+       .positionals = "JOB",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary =
+           "Removes a job that has ended from the catalog, with its history, events and metrics.",
+       .flags = {{"--checkpoints", "", "and the directories of its checkpoints"}},
+       .run = Delete},
       {.name = "resume",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Queues a cancelled or failed job again; it goes on from its newest checkpoint.",
-       .flags = {kSet},
+       .flags = {kSet,
+                 {"--discard-images", "",
+                  "from the newest commit, though its ranks left newer states on their workers"}},
        .run = Resume},
       {.name = "logs",
        .positionals = "JOB",

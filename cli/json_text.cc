@@ -1,8 +1,10 @@
 #include "cli/json_text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ctime>
 #include <string_view>
 
 namespace troupe {
@@ -64,21 +66,38 @@ Json CheckpointToJson(const v1::CheckpointRecord& checkpoint) {
                {"duration_seconds", checkpoint.duration_seconds()},
                {"commit_wall_time_ns", checkpoint.commit_wall_time_ns()}};
   if (!checkpoint.reason().empty()) json["reason"] = checkpoint.reason();
+  if (!checkpoint.doubted_by().empty()) {
+    json["doubted_by"] = checkpoint.doubted_by();
+    json["doubt"] = checkpoint.doubt();
+  }
   return json;
 }
+
+namespace {
+
+Json CoresToJson(const v1::CoreSet& set) {
+  Json cores = Json::array();
+  for (const int core : set.cores()) cores.push_back(core);
+  return cores;
+}
+
+}  // namespace
 
 Json JobToJson(const v1::Job& job) {
   Json json = {{"name", job.name()},
                {"state", StateText(job.state())},
                {"step", job.step()},
                {"steps", job.steps()},
-               {"layout", GridToJson(job.layout())}};
+               {"layout", GridToJson(job.layout())},
+               {"submitted_layout", GridToJson(job.submitted_layout())}};
   Json ranks = Json::array();
   for (const auto& rank : job.ranks()) {
     ranks.push_back({{"rank", rank.rank()},
                      {"worker", rank.worker()},
                      {"device", rank.device()},
                      {"pid", rank.pid()},
+                     {"cores", CoresToJson(rank.cores())},
+                     {"cores_shared_by", rank.cores().shared_by()},
                      {"coordinates", GridToJson(rank.coordinates())}});
   }
   json["ranks"] = std::move(ranks);
@@ -167,6 +186,21 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
   }
   Json jobs = Json::array();
   for (const auto& job : worker.jobs()) jobs.push_back(job);
+  Json set_aside = Json::array();
+  for (const auto& part : worker.set_aside()) {
+    set_aside.push_back({{"device", part.has_device() ? Json(part.device()) : Json(nullptr)},
+                         {"reason", part.reason()},
+                         {"since_wall_time_ns", part.since_wall_time_ns()},
+                         {"burn_in_wall_time_ns", part.burn_in_wall_time_ns()},
+                         {"burning_in", part.burning_in()}});
+  }
+  Json ranks = Json::array();
+  for (const auto& rank : worker.ranks()) {
+    ranks.push_back({{"job", rank.job()},
+                     {"rank", rank.rank()},
+                     {"cores", CoresToJson(rank.cores())},
+                     {"cores_shared_by", rank.cores().shared_by()}});
+  }
   return {{"name", worker.name()},
           {"state", worker.state()},
           {"incarnation", worker.incarnation()},
@@ -176,7 +210,22 @@ Json WorkerToJson(const v1::WorkerStatus& worker) {
           {"devices", std::move(devices)},
           {"metrics", worker.metrics_address()},
           {"memory_bytes", worker.memory_bytes()},
-          {"jobs", std::move(jobs)}};
+          {"jobs", std::move(jobs)},
+          {"ranks", std::move(ranks)},
+          {"set_aside", std::move(set_aside)}};
+}
+
+std::string SetAsideText(const v1::SetAside& part) {
+  const auto text = [](int64_t wall_time_ns) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                       fmt::gmtime(static_cast<std::time_t>(wall_time_ns / 1'000'000'000)));
+  };
+  const std::string next = part.burning_in()
+                               ? std::string("is burnt in now")
+                               : fmt::format("burn-in from {}", text(part.burn_in_wall_time_ns()));
+  return fmt::format("{}set aside since {}, {}: {}",
+                     part.has_device() ? fmt::format("device {} ", part.device()) : "",
+                     text(part.since_wall_time_ns()), next, part.reason());
 }
 
 std::string ExactNumber(double value) {
@@ -216,7 +265,8 @@ std::string EventToJsonLine(const v1::JobEvent& event) {
                {"step", event.step()},
                {"group_epoch", event.group_epoch()},
                {"wall_time_ns", event.wall_time_ns()},
-               {"state", StateText(event.state())}});
+               {"state", StateText(event.state())},
+               {"count", event.count()}});
 }
 
 std::string EndToJsonLine(v1::JobState state) {

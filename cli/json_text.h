@@ -24,6 +24,8 @@ Json JobToJson(const v1::Job& job);         // `describe`
 Json CheckpointToJson(const v1::CheckpointRecord& checkpoint);
 Json ManifestToSummaryJson(const v1::CheckpointManifest& manifest, const std::string& path);
 Json WorkerToJson(const v1::WorkerStatus& worker);
+// "set aside since 2026-11-23T12:00:00Z, burn-in from 2026-11-23T12:05:00Z: RANK_CRASHED: …".
+std::string SetAsideText(const v1::SetAside& part);
 
 // A double with 17 significant digits, which name exactly one double; "NaN", "Infinity" and "-Infinity" with quotes.
 std::string ExactNumber(double value);

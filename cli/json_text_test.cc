@@ -54,6 +54,7 @@ TEST(JsonTextTest, DescribeHasTheShapeOfTheContract) {
   job.set_name("jobs/a");
   job.set_state(v1::JOB_STATE_RUNNING);
   job.mutable_layout()->set_tensor(2);
+  job.mutable_submitted_layout()->set_tensor(4);
   auto* rank = job.add_ranks();
   rank->set_worker("worker-0");
   rank->mutable_coordinates()->set_pipe(1);
@@ -62,6 +63,7 @@ TEST(JsonTextTest, DescribeHasTheShapeOfTheContract) {
   const Json json = JobToJson(job);
   EXPECT_EQ(json["state"], "RUNNING");
   EXPECT_EQ(json["layout"]["tensor"], 2);
+  EXPECT_EQ(json["submitted_layout"]["tensor"], 4);
   EXPECT_EQ(json["ranks"][0]["coordinates"]["pipe"], 1);
   EXPECT_TRUE(json["failure"].is_null());
   ASSERT_EQ(json["checkpoints"].size(), 1u);
@@ -115,6 +117,24 @@ TEST(ProgressLineTest, TellsStepLossRateAndTimeLeft) {
   EXPECT_EQ(ProgressLine::Text(step, 100, 0.5),
             "step 100/100  loss 2.5000  1234 tokens/s  MFU 42.1%  0 s left");
   EXPECT_EQ(DurationText(3723), "1:02:03");
+}
+
+TEST(JsonTextTest, SaysOfAWorkerWhatIsSetAsideWhyAndUntilWhen) {
+  v1::WorkerStatus worker;
+  v1::SetAside& part = *worker.add_set_aside();
+  part.set_reason("WORKER_LOST on worker-1 (job a)");
+  part.set_since_wall_time_ns(int64_t{1'800'000'000} * 1'000'000'000);
+  part.set_burn_in_wall_time_ns(int64_t{1'800'000'300} * 1'000'000'000);
+  EXPECT_EQ(SetAsideText(part),
+            "set aside since 2027-01-15T08:00:00Z, burn-in from 2027-01-15T08:05:00Z: "
+            "WORKER_LOST on worker-1 (job a)");
+  EXPECT_EQ(WorkerToJson(worker)["set_aside"][0]["device"], nullptr);
+  part.set_device(3);
+  part.set_burning_in(true);
+  EXPECT_EQ(SetAsideText(part),
+            "device 3 set aside since 2027-01-15T08:00:00Z, is burnt in now: "
+            "WORKER_LOST on worker-1 (job a)");
+  EXPECT_EQ(WorkerToJson(worker)["set_aside"][0]["device"], 3);
 }
 
 }  // namespace

@@ -26,7 +26,17 @@ StatusOr<Json> FetchReceipt(Client* client, const std::string& job) {
   return ReceiptToJson(found.receipt());
 }
 
+// Figures measured under other plans are not ranked, and a line says so.
+void ListOtherPlans(const Json& receipt) {
+  for (const Json& other : receipt["other_plans"]) {
+    fmt::print(stderr, "{}: left out, another plan: {}\n", receipt["job"].get<std::string>(),
+               OtherPlanLine(other));
+  }
+}
+
 ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
+  ListOtherPlans(a);
+  ListOtherPlans(b);
   const std::vector<std::string> unlike = UnlikeFields(a, b);
   if (!unlike.empty()) {
     fmt::print(stderr, "{} and {} cannot be ranked: they were measured under unlike conditions\n",
@@ -36,8 +46,8 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
   }
   for (const Json* receipt : {&a, &b}) {
     if (!(*receipt)["steady"]["tokens_per_second"].is_null()) continue;
-    fmt::print(stderr, "{} has no steady step: there is nothing to rank\n",
-               (*receipt)["job"].get<std::string>());
+    fmt::print(stderr, "{} has no steady step under its plan {}: there is nothing to rank\n",
+               (*receipt)["job"].get<std::string>(), (*receipt)["plan_digest"].get<std::string>());
     return ExitCode::kFailed;
   }
   const auto rate = [](const Json& receipt) {
@@ -49,6 +59,7 @@ ExitCode Compare(const Json& a, const Json& b, bool wants_json) {
   Json ranking = Json::array();
   for (const Json* receipt : {&faster, &slower}) {
     ranking.push_back({{"job", (*receipt)["job"]},
+                       {"plan_digest", (*receipt)["plan_digest"]},
                        {"tokens_per_second", rate(*receipt)},
                        {"of_fastest", rate(*receipt) / rate(faster)},
                        {"suspect", (*receipt)["suspect"]}});

@@ -8,6 +8,7 @@
 #include "cli/job_input.h"
 #include "cli/json_text.h"
 #include "plan/device_profile.h"
+#include "plan/fault_cost.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
@@ -20,6 +21,7 @@ namespace troupe {
 namespace {
 
 struct Planned {
+  v1::JobSpec spec;  // with defaults
   v1::Plan plan;
   std::optional<StepTime> time;
 };
@@ -67,6 +69,7 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
     return violations.ToStatus();
   }
   Planned planned;
+  planned.spec = spec;
   TROUPE_ASSIGN_OR_RETURN(
       planned.plan,
       PlacePlan(spec, plan, ImaginedCluster(static_cast<int>(ranks), spec.devices())));
@@ -76,13 +79,26 @@ StatusOr<Planned> PlanOf(const CommandLine& line) {
   return planned;
 }
 
+Json CheckpointsToJson(const v1::JobSpec& spec) {
+  const int64_t steps = spec.checkpoint().interval();
+  const int64_t seconds = SecondsBetweenCheckpoints(spec);
+  return {{"every_steps", steps > 0 ? Json(steps) : Json(nullptr)},
+          {"every_seconds", seconds > 0 ? Json(seconds) : Json(nullptr)},
+          {"fault_costs", FaultCost(spec)}};
+}
+
 StatusOr<ExitCode> PlanCommand(const CommandLine& line) {
   if (line.Has("--search")) return SearchCommand(line);
   const auto plan = PlanOf(line);
   if (plan.ok()) {
     const StepTime* const time = plan->time ? &*plan->time : nullptr;
-    fmt::print("{}\n",
-               line.wants_json() ? PlanToJson(plan->plan, time) : PlanToText(plan->plan, time));
+    if (line.wants_json()) {
+      Json json = Json::parse(PlanToJson(plan->plan, time));
+      json["checkpoints"] = CheckpointsToJson(plan->spec);
+      fmt::print("{}\n", Dump(json));
+    } else {
+      fmt::print("{}\ncheckpoints: {}\n", PlanToText(plan->plan, time), FaultCost(plan->spec));
+    }
     return ExitCode::kDone;
   }
   if (line.wants_json()) {

@@ -8,6 +8,9 @@ namespace {
 constexpr const char* kHeader[] = {"environment",     "topology", "model_mix", "batch_geometry",
                                    "sequence_length", "workload", "precision"};
 
+// Fields of the whole job, which the receipt of one of its other plans has not.
+constexpr const char* kOfJob[] = {"job", "state", "compile", "write_method", "other_plans"};
+
 Json OrNull(bool has, const Json& value) { return has ? value : Json(nullptr); }
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -128,8 +131,8 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
     const auto& compile = receipt.compile();
     json["compile"] = {{"count", compile.count()},
                        {"seconds", compile.seconds()},
-                       {"cache_hits", compile.cache_hits()},
-                       {"recaptures", compile.recaptures()},
+                       {"cache_hits", OrNull(compile.has_cache_hits(), compile.cache_hits())},
+                       {"recaptures", OrNull(compile.has_recaptures(), compile.recaptures())},
                        {"load_seconds", compile.load_seconds()}};
   }
   json["warm_up"] = {{"steps", receipt.warm_up().steps()},
@@ -149,13 +152,35 @@ Json ReceiptToJson(const v1::Receipt& receipt) {
   json["write_method"] = Counts(receipt.checkpoint_writes());
   json["restarts"] = receipt.restarts();
   json["suspect"] = List(receipt.suspect());
+  Json others = Json::array();
+  for (const auto& other : receipt.other_plans()) {
+    others.push_back(ReceiptToJson(other));
+    for (const char* field : kOfJob) others.back().erase(field);
+  }
+  json["other_plans"] = std::move(others);
   return json;
 }
 
 std::string ReceiptToText(const Json& receipt) {
   std::string text;
-  AddLines("", receipt, &text);
+  Json newest = receipt;
+  newest.erase("other_plans");
+  AddLines("", newest, &text);
+  for (const Json& other : receipt.value("other_plans", Json::array())) {
+    AddLines("other_plans", OtherPlanLine(other), &text);
+  }
   return text;
+}
+
+std::string OtherPlanLine(const Json& receipt) {
+  const Json& steady = receipt["steady"];
+  const Json& rate = steady["tokens_per_second"];
+  return fmt::format("{}: {} steady steps, {}, {}, {}", receipt["plan_digest"].get<std::string>(),
+                     steady["steps"].get<int64_t>(),
+                     rate.is_null() ? "no tokens/s measured"
+                                    : fmt::format("{:.6g} tokens/s", rate.get<double>()),
+                     receipt["precision"]["intended"].get<std::string>(),
+                     receipt["schedule"].get<std::string>());
 }
 
 std::vector<std::string> UnlikeFields(const Json& a, const Json& b) {

@@ -81,6 +81,22 @@ TEST(ReceiptTextTest, HeadersThatDifferNameTheirFields) {
               Contains(HasSubstr("environment.flags")));
 }
 
+TEST(ReceiptTextTest, OtherPlansAreListedAfterTheNewest) {
+  v1::Receipt receipt = Measured();
+  v1::Receipt& other = *receipt.add_other_plans();
+  other = Measured();
+  other.set_plan_digest("sha256:b");
+  other.set_precision_intended("bfloat16");
+  other.set_schedule("1F1B");
+  const Json json = ReceiptToJson(receipt);
+  ASSERT_EQ(json["other_plans"].size(), 1u);
+  EXPECT_EQ(json["other_plans"][0]["plan_digest"], "sha256:b");
+  EXPECT_EQ(json["other_plans"][0]["steady"]["tokens_per_second"], 1000.0);
+  EXPECT_FALSE(json["other_plans"][0].contains("compile"));  // of the whole job
+  EXPECT_THAT(ReceiptToText(json),
+              HasSubstr("sha256:b: 12 steady steps, 1000 tokens/s, bfloat16, 1F1B\n"));
+}
+
 TEST(ReceiptTextTest, TextHasALineForEachField) {
   const std::string text = ReceiptToText(ReceiptToJson(Measured()));
   EXPECT_THAT(text, HasSubstr("steady.exposed_communication_seconds.tensor"));

@@ -64,6 +64,8 @@ struct ActiveOperation {
   uint64_t record = 0;  // in the flight recorder
   // The caller stands in it: all of its time is exposed. An asynchronous one only until it is issued.
   bool held_by_caller = true;
+  // A thread stands in it: at once, or since it waits for an asynchronous one.
+  bool waited_for = true;
   bool finished = false;
   Status status;
   // Of the thread that is blocked until this finishes; null if none is.

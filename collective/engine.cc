@@ -15,10 +15,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// How long a wait spins where the host has a core for each rank, and how long it yields where it
-// has not, before it sleeps: waking costs some 10 us, a core that spins costs whoever else wants
-// it.
-constexpr Duration kSpinLimit = milliseconds(1);
+// How long a wait yields where it does not spin, before it sleeps.
 constexpr Duration kYieldLimit = microseconds(50);
 // The longest sleep between two looks at abort flag and limits; events end it sooner.
 constexpr Duration kSleepLimit = milliseconds(20);
@@ -116,6 +113,7 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
   started->sequence = group->next_sequence++;
   started->issued = Now();
   started->held_by_caller = true;
+  started->waited_for = true;
   ++group->pending;
   const bool extent_at_run_time =
       request.operation == CollectiveOperation::kAllToAll && request.has_counts;
@@ -140,6 +138,7 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
   } else if (request.asynchronous) {
     AddExposed(*started, Now() - started->issued);
     started->held_by_caller = false;
+    started->waited_for = false;
     StartProgressThread();
   }
   return OkStatus();
@@ -202,7 +201,10 @@ void Engine::AdvanceAll() {
 
 void Engine::FailAll() {
   const Status status = abort_status();
+  const MonotonicTime now = Now();
   for (ActiveOperation* operation : active_) {
+    std::optional<CollectiveFlight>& flight = operation->group->aborted_flight;
+    if (operation->waited_for && !flight) flight = FlightIn(*operation, now);
     std::vector<int> awaited = AwaitedGlobalRanks(*operation);
     operation->Fail(*transport_, status);
     Complete(operation, std::move(awaited));
@@ -237,6 +239,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
   ++waiting_;
   MonotonicTime start{};
   bool timed = false;
+  const Duration spin_limit = spin_limit_.load(std::memory_order_relaxed);
   for (unsigned turn = 1; !done() && !aborted(); ++turn) {
     AdvanceAll();
     if (done() || aborted()) break;
@@ -246,7 +249,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
       lock.lock();
     }
     // The clock costs as much as a turn; look at it now and then.
-    if (timed && turn % 16 != 0 && spin_limit_ > Duration::zero()) continue;
+    if (timed && turn % 16 != 0 && spin_limit > Duration::zero()) continue;
     const MonotonicTime now = Now();
     if (!timed) {
       start = now;
@@ -254,7 +257,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
     }
     CheckHang(now);
     if (deadline.has_value() && now >= *deadline) break;
-    if (now - start < spin_limit_) continue;
+    if (now - start < spin_limit) continue;
     if (now - start < kYieldLimit) {
       lock.unlock();
       ::sched_yield();
@@ -265,7 +268,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
     if (!transport_->Arm()) {
       // Something is under way that no event will tell of: whoever shares this core may be the one
       // to finish it.
-      if (spin_limit_ == Duration::zero()) {
+      if (spin_limit == Duration::zero()) {
         lock.unlock();
         ::sched_yield();
         lock.lock();
@@ -301,6 +304,7 @@ Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> dea
   Lock lock = TakeMutex();
   if (!operation->finished) {
     const bool asynchronous = !operation->held_by_caller;
+    operation->waited_for = true;
     const MonotonicTime begin = asynchronous ? Now() : MonotonicTime();
     WaitUntil(
         lock, [operation] { return operation->finished; }, deadline, &operation->sleeper);
@@ -308,6 +312,7 @@ Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> dea
   }
   *finished = operation->finished;
   if (!operation->finished) {
+    operation->waited_for = false;
     return DeadlineExceeded("{} of group {}, sequence {}, is still pending",
                             Name(operation->operation), operation->group->name,
                             operation->sequence);
@@ -403,73 +408,6 @@ Status Engine::Close(Duration limit) {
 uint64_t Engine::Digest(const Group& group) const {
   const Lock lock = TakeMutex();
   return group.digest.value();
-}
-
-std::string Engine::FlightRecorderJson() const {
-  const Lock lock = TakeMutex();
-  const auto awaited = [this](uint64_t number) {
-    for (const ActiveOperation* operation : active_) {
-      if (operation->record == number) return AwaitedGlobalRanks(*operation);
-    }
-    return std::vector<int>();
-  };
-  return fmt::format("{{\"rank\": {}, \"group_epoch\": {}, \"status\": {}, \"operations\": {}}}\n",
-                     options_.rank, options_.group_epoch, JsonString(ToString(abort_status())),
-                     recorder_.ToJson(made_, awaited));
-}
-
-void Engine::AddStatistics(const Group& group,
-                           std::vector<CollectiveStatistics>* statistics) const {
-  const Lock lock = TakeMutex();
-  for (int o = 0; o < kCollectiveOperations; ++o) {
-    for (int p = 0; p < kPurposes; ++p) {
-      const Totals& totals = group.totals[static_cast<size_t>(o)][static_cast<size_t>(p)];
-      if (totals.count == 0) continue;
-      const auto operation = static_cast<CollectiveOperation>(o);
-      const auto purpose = static_cast<Purpose>(p);
-      auto entry = std::find_if(
-          statistics->begin(), statistics->end(), [&](const CollectiveStatistics& candidate) {
-            return candidate.operation == operation && candidate.purpose == purpose &&
-                   candidate.axis == group.axis;
-          });
-      if (entry == statistics->end()) {
-        statistics->push_back({.operation = operation, .axis = group.axis, .purpose = purpose});
-        entry = std::prev(statistics->end());
-      }
-      entry->count += totals.count;
-      entry->bytes += totals.bytes;
-      entry->seconds += static_cast<double>(totals.nanoseconds) * 1e-9;
-      for (size_t i = 0; i < totals.duration_counts.size(); ++i) {
-        entry->duration_counts[i] += totals.duration_counts[i];
-      }
-    }
-  }
-}
-
-std::array<PurposeSeconds, kPurposes> Engine::SecondsByPurpose() const {
-  const Lock lock = TakeMutex();
-  std::array<PurposeSeconds, kPurposes> seconds;
-  for (size_t p = 0; p < seconds.size(); ++p) {
-    seconds[p] = {ToSeconds(total_by_purpose_[p]), ToSeconds(exposed_by_purpose_[p])};
-  }
-  return seconds;
-}
-
-std::vector<RecordedOperation> Engine::RecordedOperations(bool* complete) const {
-  const Lock lock = TakeMutex();
-  *complete = !recorder_.has_forgotten();
-  std::vector<RecordedOperation> operations;
-  recorder_.ForEach([&](const Record& record) {
-    if (record.state != RecordState::kFinished) return;
-    operations.push_back({.operation = record.operation,
-                          .purpose = record.purpose,
-                          .axis = record.group->axis,
-                          .bytes = record.bytes,
-                          .issued = record.issued,
-                          .finished = record.finished,
-                          .exposed = record.exposed});
-  });
-  return operations;
 }
 
 }  // namespace troupe::collective_internal

@@ -57,6 +57,11 @@ class Engine {
   // Allows operations of groups of more than one rank.
   void Open();
 
+  // Whether waits begin by spinning.
+  void SetSpinning(bool spins) {
+    spin_limit_.store(spins ? kSpinLimit : Duration::zero(), std::memory_order_relaxed);
+  }
+
   void Abort(Status status);
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
   Status abort_status() const;
@@ -65,14 +70,19 @@ class Engine {
 
   const std::string& address() const { return address_; }
   uint64_t Digest(const Group& group) const;
-  std::string FlightRecorderJson() const;
+  std::string FlightRecorderJson(std::string_view device) const;
   // Adds the totals of `group`.
   void AddStatistics(const Group& group, std::vector<CollectiveStatistics>* statistics) const;
   std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
   std::vector<RecordedOperation> RecordedOperations(bool* complete) const;
+  CollectiveFlight FlightOf(const Group& group) const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+
+  // How long a wait spins where this rank has a core of its own, before it sleeps: waking costs
+  // some 10 us, a core that spins costs whoever else wants it.
+  static constexpr Duration kSpinLimit = std::chrono::milliseconds(1);
 
   // Takes the mutex, telling a spinning holder to let go.
   Lock TakeMutex() const;
@@ -81,6 +91,8 @@ class Engine {
   void AddExposed(const ActiveOperation& operation, Duration time);
   static std::vector<int> AwaitedGlobalRanks(const ActiveOperation& operation);
   void FailAll();
+  // Likewise, of an operation that a thread waits for. REQUIRES: the mutex is held.
+  static CollectiveFlight FlightIn(const ActiveOperation& operation, MonotonicTime now);
   // Aborts the network if its oldest operation is past the hang limit.
   void CheckHang(MonotonicTime now);
   std::string DescribeHang(const ActiveOperation& operation, MonotonicTime now) const;
@@ -93,7 +105,7 @@ class Engine {
 
   const NetworkOptions options_;
   const MonotonicTime made_;
-  const Duration spin_limit_;
+  std::atomic<Duration> spin_limit_;
   std::string address_;
 
   mutable std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct Group {
   std::vector<CachedSteps> cached_steps;
 
   std::array<std::array<Totals, kPurposes>, kCollectiveOperations> totals{};
+
+  // Kept by an abort: the oldest operation in which a thread stood then.
+  std::optional<CollectiveFlight> aborted_flight;
 };
 
 }  // namespace troupe::collective_internal

@@ -126,7 +126,10 @@ Status CollectiveNetwork::Connect(const std::vector<std::string>& addresses, Dur
       }
       reached = true;
     }
-    return handshake_->Advance(transport);
+    TROUPE_ASSIGN_OR_RETURN(const bool proved, handshake_->Advance(transport));
+    if (!proved) return false;
+    for (const int rank : peers) links_[rank] = transport.LinkTo(rank);
+    return true;
   };
   Status status = engine_->Drive(advance, deadline);
   if (status.code() == StatusCode::kDeadlineExceeded) {
@@ -143,6 +146,8 @@ Status CollectiveNetwork::Connect(const std::vector<std::string>& addresses, Dur
   return OkStatus();
 }
 
+void CollectiveNetwork::SetSpinning(bool spins) { engine_->SetSpinning(spins); }
+
 void CollectiveNetwork::Abort(Status status) { engine_->Abort(std::move(status)); }
 
 bool CollectiveNetwork::aborted() const { return engine_->aborted(); }
@@ -151,13 +156,23 @@ Status CollectiveNetwork::status() const { return engine_->abort_status(); }
 
 Status CollectiveNetwork::Close(Duration limit) { return engine_->Close(limit); }
 
-std::string CollectiveNetwork::FlightRecorderJson() const { return engine_->FlightRecorderJson(); }
+std::string CollectiveNetwork::FlightRecorderJson(std::string_view device) const {
+  return engine_->FlightRecorderJson(device);
+}
 
 std::vector<CollectiveStatistics> CollectiveNetwork::Statistics() const {
   std::vector<CollectiveStatistics> statistics;
   for (const collective_internal::Group* group : groups_)
     engine_->AddStatistics(*group, &statistics);
   return statistics;
+}
+
+std::vector<CollectiveFlight> CollectiveNetwork::Flights() const {
+  std::vector<CollectiveFlight> flights;
+  for (const collective_internal::Group* group : groups_) {
+    if (group->size() > 1) flights.push_back(engine_->FlightOf(*group));
+  }
+  return flights;
 }
 
 std::array<PurposeSeconds, kPurposes> CollectiveNetwork::SecondsByPurpose() const {

@@ -6,14 +6,16 @@
 // this one and proves to each, and has it prove, knowledge of the epoch's key
 // (collective/handshake.h).
 //
-// Thread-safety: Abort, aborted, status, FlightRecorderJson, SecondsByPurpose and RecordedOperations may be
-// called from any thread at any time between Make and destruction, Statistics once the communicators
-// are made. The rest belongs to one thread. Communicators: see there.
+// Thread-safety: Abort, aborted, status, SetSpinning, FlightRecorderJson, SecondsByPurpose and
+// RecordedOperations may be called from any thread at any time between Make and destruction,
+// Statistics and Flights once the communicators are made. The rest belongs to one thread.
+// Communicators: see there.
 #ifndef TROUPE_COLLECTIVE_NETWORK_H_
 #define TROUPE_COLLECTIVE_NETWORK_H_
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,6 +25,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "collective/communicator.h"
+#include "collective/link.h"
 #include "collective/statistics.h"
 
 namespace troupe {
@@ -75,6 +78,13 @@ class CollectiveNetwork {
   // that did not answer within `limit`. Any failure aborts.
   Status Connect(const std::vector<std::string>& addresses, Duration limit);
 
+  // Whether waiting threads spin from now on: only while this rank shares its cores with no other.
+  // Initially as the options say. From any thread.
+  void SetSpinning(bool spins);
+
+  // By what messages to each rank that Connect reached travel, by rank.
+  const std::map<int, Link>& links() const { return links_; }
+
   // Makes every pending and future operation of this rank return `status` (the first one given),
   // pending ones within 100 ms. REQUIRES: `status` is not OK.
   void Abort(Status status);
@@ -89,11 +99,16 @@ class CollectiveNetwork {
 
   // The last operations, oldest first, as JSON text: {"rank", "group_epoch", "status",
   // "operations": [{"sequence", "operation", "group", "axis", "purpose", "bytes", "issued_seconds",
-  // "finished_seconds", "state", "waiting_for_ranks"}]}; times are seconds since Make.
-  std::string FlightRecorderJson() const;
+  // "finished_seconds", "state", "waiting_for_ranks"}]}; times are seconds since Make. `device`:
+  // JSON text of what the rank's device knows of its own collectives, which becomes "device";
+  // empty: it has none.
+  std::string FlightRecorderJson(std::string_view device = "") const;
 
   // One entry for each (operation, axis, purpose) that was used.
   std::vector<CollectiveStatistics> Statistics() const;
+
+  // How far this rank is in each group of more than one rank. After an abort: how far it was then.
+  std::vector<CollectiveFlight> Flights() const;
 
   // By purpose, of all finished operations; exposed time of pending ones too.
   std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
@@ -111,6 +126,7 @@ class CollectiveNetwork {
   std::vector<const collective_internal::Group*> groups_;  // of communicators_
   std::vector<std::pair<uint32_t, std::string>> tag_prefixes_;
   std::vector<bool> connected_;  // by global rank
+  std::map<int, Link> links_;    // by global rank
   bool connect_called_ = false;
   std::unique_ptr<collective_internal::Engine> engine_;
 };

@@ -122,6 +122,33 @@ TEST(NetworkTest, ThePendingOperationAndTheRankItWaitsForAreInTheFlightRecorder)
   EXPECT_FALSE(handle.Wait().ok());
 }
 
+TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbort) {
+  LoopbackCluster cluster(2, {.hang_limit = milliseconds(80)});
+  const std::vector<Communicator*> groups = Connected(cluster);
+  std::vector<float> data(8, 1.0f);
+  cluster.Run([&](int rank) {
+    const size_t own = static_cast<size_t>(rank);
+    ASSERT_TRUE(groups[own]->AllReduce(&data[own], 1, SumFloat32()).ok());
+  });
+  // Nobody stands in what is asynchronous.
+  CollectiveHandle pending = groups[0]->StartAllReduce(&data[2], 2, SumFloat32());
+  CollectiveFlight flight = cluster.network(0).Flights().at(0);
+  EXPECT_EQ(flight.group, "data/0");
+  EXPECT_EQ(flight.ranks, AllRanks(2));
+  EXPECT_EQ(flight.entered, 2u);
+  EXPECT_EQ(flight.stands_in, 0u);
+  EXPECT_EQ(cluster.network(1).Flights().at(0).entered, 1u);
+  // It hangs while it is waited for.
+  EXPECT_EQ(pending.Wait().code(), StatusCode::kDeadlineExceeded);
+  flight = cluster.network(0).Flights().at(0);
+  EXPECT_EQ(flight.entered, 2u);
+  EXPECT_EQ(flight.stands_in, 2u);
+  EXPECT_EQ(flight.operation, CollectiveOperation::kAllReduce);
+  EXPECT_EQ(flight.purpose, Purpose::kGradient);
+  EXPECT_EQ(flight.bytes, 8u);
+  EXPECT_GE(ToSeconds(flight.waited), 0.08);
+}
+
 TEST(NetworkTest, TheFlightRecorderKeepsTheLastOperationsOnly) {
   LoopbackCluster cluster(1, {.recorded_operations = 3});
   Communicator* group = Connected(cluster)[0];

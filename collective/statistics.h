@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "collective/operation.h"
@@ -45,6 +46,20 @@ struct RecordedOperation {
   MonotonicTime issued;
   MonotonicTime finished;
   Duration exposed{};
+};
+
+// How far one rank is in the operations of one group: compared over all ranks, whom they wait for.
+struct CollectiveFlight {
+  std::string group;
+  std::string axis;
+  std::vector<int> ranks;  // its members, global
+  uint64_t entered = 0;    // operations issued on this rank
+  // The oldest operation of the group that a thread of this rank waits for: its number, from 1.
+  uint64_t stands_in = 0;  // 0: there is none, and the rest is meaningless
+  CollectiveOperation operation = CollectiveOperation::kBarrier;
+  Purpose purpose = Purpose::kControl;
+  uint64_t bytes = 0;
+  Duration waited{};  // since its issue; until the abort where there was one
 };
 
 }  // namespace troupe

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "collective/link.h"
 
 namespace troupe {
 
@@ -34,6 +35,9 @@ class Transport {
 
   // Readies the way to rank `peer`. REQUIRES: once per peer, before messages to it.
   virtual Status Connect(int peer, const std::string& address) = 0;
+
+  // By what messages to `peer` travel. REQUIRES: Connect(peer, …) succeeded.
+  virtual Link LinkTo(int peer) const = 0;
 
   // Begins a message; `transfer->done` may be true on return. A received message of another length
   // than `bytes` fails the transfer.

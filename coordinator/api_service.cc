@@ -42,6 +42,26 @@ grpc::ServerUnaryReactor* Read(Engine& engine,
   return reactor;
 }
 
+// A CreateJob on its way to the machine.
+struct Creation {
+  v1::CreateJobRequest request;
+  std::shared_ptr<const PreparedJob> prepared;
+};
+
+// Looks at the data of a job that could be made. What else is wrong is said by the machine.
+void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_checks,
+               const std::function<void(Status)>& done) {
+  if (!call.prepared->plan.ok()) return done(OkStatus());
+  const auto check = [prepared = call.prepared, must_be_here, done] {
+    PosixFileSystem files;
+    const Status data = CheckJobData(files, *prepared->spec, must_be_here);
+    done(data.ok() ? CheckInitialLoad(files, *prepared->spec, must_be_here) : data);
+  };
+  if (!data_checks.Run(check)) {
+    done(ResourceExhausted("too many new jobs wait for a look at their data"));
+  }
+}
+
 // Log lines as they come from the workers.
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
@@ -129,31 +149,29 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      const v1::CreateJobRequest* request,
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  const auto owned = std::make_shared<const v1::CreateJobRequest>(*request);
+  const auto call = std::make_shared<Creation>();
+  call->request = *request;
   reactor->CallAfter(
-      [&data_checks = data_checks_, owned](const CoordinatorState& state,
-                                           std::function<void(Status)> done) {
-        v1::JobSpec stated = owned->job();
+      [call, &plans = plans_, &data_checks = data_checks_](const CoordinatorState& state,
+                                                           std::function<void(Status)> done) {
+        // The machine knows a repeated request and a name that is taken, and plans nothing for
+        // them.
+        const std::string& id = call->request.request_id();
+        if ((!id.empty() && state.requests.contains(id)) ||
+            state.jobs.contains(call->request.job().name())) {
+          return done(OkStatus());
+        }
+        v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
-        const StatusOr<v1::JobSpec> complete = state.options.planner.complete(stated);
-        // What else is wrong is said by the machine, which also knows a repeated request again.
-        if (!complete.ok() || state.jobs.contains(complete->name()) ||
-            (!owned->request_id().empty() && state.requests.contains(owned->request_id()))) {
-          done(OkStatus());
-          return;
-        }
-        const bool must_be_here = AllWorkersAreHere(state.fleet);
-        const auto check = [spec = *complete, must_be_here, done] {
-          PosixFileSystem files;
-          const Status data = CheckJobData(files, spec, must_be_here);
-          done(data.ok() ? CheckInitialLoad(files, spec, must_be_here) : data);
-        };
-        if (!data_checks.Run(check)) {
-          done(ResourceExhausted("too many new jobs wait for a look at their data"));
-        }
+        plans.Run([call, &data_checks, stated, planner = state.options.planner,
+                   must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
+          if (!turn.ok()) return done(turn);
+          call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
+          CheckData(*call, must_be_here, data_checks, done);
+        });
       },
-      [owned](CallId call) {
-        return What(CreateJobCall{call, *owned});
+      [call](CallId id) {
+        return What(CreateJobCall{id, call->request, call->prepared});
       },
       FillJob(response));
   return reactor;
@@ -184,6 +202,14 @@ grpc::ServerUnaryReactor* JobServiceShell::CancelJob(grpc::CallbackServerContext
   return reactor;
 }
 
+grpc::ServerUnaryReactor* JobServiceShell::DeleteJob(grpc::CallbackServerContext* context,
+                                                     const v1::DeleteJobRequest* request,
+                                                     v1::DeleteJobResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<DeleteJobCall>(*request), FillJob(response));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext* context,
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
@@ -197,9 +223,9 @@ grpc::ServerWriteReactor<v1::ReadJobLogsResponse>* JobServiceShell::ReadJobLogs(
   return new LogReactor(engine_, *request);
 }
 
-grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(
-    grpc::CallbackServerContext* context, const v1::GetJobReceiptRequest* request,
-    v1::GetJobReceiptResponse* response) {
+grpc::ServerUnaryReactor* JobServiceShell::GetJobReceipt(grpc::CallbackServerContext* context,
+                                                         const v1::GetJobReceiptRequest* request,
+                                                         v1::GetJobReceiptResponse* response) {
   return Read(engine_, ViewReceipt, request, response);
 }
 
@@ -217,7 +243,22 @@ grpc::ServerUnaryReactor* JobServiceShell::TraceJob(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext* context,
                                                     const v1::PlanJobRequest* request,
                                                     v1::PlanJobResponse* response) {
-  return Read(engine_, ViewPlan, request, response);
+  auto* const reactor = new CallReactor(engine_);
+  // The request is gone once the call has ended.
+  reactor->QueryThen([&plans = plans_, owned = *request, response](
+                         const CoordinatorState& state, const CallReactor::Ended& ended,
+                         const CallReactor::EndWith& finish) {
+    auto inputs = std::make_shared<const PlanInputs>(ViewPlanInputs(state, owned));
+    plans.Run([inputs, ended, finish, response](const Status& turn) {
+      if (ended()) return;
+      StatusOr<v1::Plan> plan = turn.ok() ? PlanOn(*inputs) : StatusOr<v1::Plan>(turn);
+      finish([&plan, response] {
+        if (plan.ok()) *response->mutable_plan() = *std::move(plan);
+        return plan.status();
+      });
+    });
+  });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* CheckpointServiceShell::ListCheckpoints(
@@ -248,6 +289,17 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::PinCheckpoint(
     v1::PinCheckpointResponse* response) {
   auto* const reactor = new CallReactor(engine_);
   reactor->Call(MakeEvent<PinCheckpointCall>(*request), [response](Reply& reply) {
+    *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
+    return OkStatus();
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* CheckpointServiceShell::LiftQuarantine(
+    grpc::CallbackServerContext* context, const v1::LiftQuarantineRequest* request,
+    v1::LiftQuarantineResponse* response) {
+  auto* const reactor = new CallReactor(engine_);
+  reactor->Call(MakeEvent<LiftQuarantineCall>(*request), [response](Reply& reply) {
     *response->mutable_checkpoint() = std::move(std::get<v1::CheckpointRecord>(reply.value));
     return OkStatus();
   });

@@ -7,6 +7,7 @@
 
 #include "base/serial_executor.h"
 #include "coordinator/engine.h"
+#include "coordinator/plan_desk.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {
@@ -14,9 +15,9 @@ namespace troupe {
 // All thread-safe; `engine` outlives them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  // Looks at data on `data_checks`, which outlives the engine's last callback.
-  JobServiceShell(Engine& engine, SerialExecutor& data_checks)
-      : engine_(engine), data_checks_(data_checks) {}
+  // Plans on `plans` and looks at data on `data_checks`; both outlive the engine's last callback.
+  JobServiceShell(Engine& engine, PlanDesk& plans, SerialExecutor& data_checks)
+      : engine_(engine), plans_(plans), data_checks_(data_checks) {}
 
   grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
                                       const v1::CreateJobRequest* request,
@@ -32,6 +33,9 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::CancelJobResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse* response) override;
   grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
                                       const v1::ResumeJobRequest* request,
                                       v1::ResumeJobResponse* response) override;
@@ -46,18 +50,21 @@ class JobServiceShell final : public v1::JobService::CallbackService {
 
  private:
   Engine& engine_;
+  PlanDesk& plans_;
   SerialExecutor& data_checks_;
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {
  public:
-  explicit PlanServiceShell(Engine& engine) : engine_(engine) {}
+  // Plans on `plans`, which outlives the engine's last callback.
+  PlanServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
                                     v1::PlanJobResponse* response) override;
 
  private:
   Engine& engine_;
+  PlanDesk& plans_;
 };
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
@@ -75,6 +82,9 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
   grpc::ServerUnaryReactor* PinCheckpoint(grpc::CallbackServerContext* context,
                                           const v1::PinCheckpointRequest* request,
                                           v1::PinCheckpointResponse* response) override;
+  grpc::ServerUnaryReactor* LiftQuarantine(grpc::CallbackServerContext* context,
+                                           const v1::LiftQuarantineRequest* request,
+                                           v1::LiftQuarantineResponse* response) override;
   grpc::ServerUnaryReactor* RebuildJob(grpc::CallbackServerContext* context,
                                        const v1::RebuildJobRequest* request,
                                        v1::RebuildJobResponse* response) override;

@@ -42,14 +42,11 @@ TEST(AsyncSaves, AnAbortedAttemptIsKeptInMindAsLongAsARankSaysThatItWritesIt) {
   failed.mutable_shard_failed()->set_group_epoch(1);
   failed.mutable_shard_failed()->set_attempt(attempt);
   cluster.Say(cluster.job("a").last_group.ranks(0).worker(), failed);
-  v1::WorkerMessage deleted;
-  deleted.mutable_checkpoint_deleted()->set_job("a");
-  deleted.mutable_checkpoint_deleted()->set_attempt(attempt);
   Report(cluster, 11, 0, attempt);
-  cluster.Say(cluster.job("a").last_group.ranks(0).worker(), deleted);
+  cluster.Deleted("a", attempt);
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt)) << "rank 1 may still write";
   Report(cluster, 12, 0, 0);
-  cluster.Say(cluster.job("a").last_group.ranks(0).worker(), deleted);
+  cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
 }
 

@@ -8,11 +8,16 @@
 
 #include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
+#include "coordinator/failed_writes.h"
 #include "coordinator/group.h"
+#include "coordinator/growth.h"
+#include "coordinator/host_faults.h"
+#include "coordinator/images.h"
 #include "coordinator/progress.h"
-#include "coordinator/receipt.h"
+#include "coordinator/receipt_tally.h"
 #include "coordinator/recovery.h"
 #include "coordinator/settled.h"
+#include "coordinator/timed_checkpoint.h"
 #include "plan/checkpoint_write.h"
 
 namespace troupe {
@@ -22,6 +27,7 @@ namespace {
 // each further failure up to the limit. A full disk is seldom freed within seconds.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
+constexpr Duration kLeastPause = std::chrono::milliseconds(100);
 // It travels in one message, of which a worker takes in 64 MiB.
 constexpr size_t kManifestBytesMax = 60 << 20;
 
@@ -127,11 +133,23 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
   }
 }
 
+// The rank whose host is to blame: the lowest on the worker that the message names, if any.
+int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    if (placement.worker() == message.blamed_worker()) return placement.rank();
+  }
+  return message.rank();
+}
+
 void SaveAgainLater(Job& job, Turn& turn) {
   Group& group = *job.group;
   const int doublings = std::min(group.failed_saves++, 8);
+  if (!group.unsaved_since) group.unsaved_since = turn.now;
+  const Duration pause =
+      std::min<Duration>(kFirstSaveAgain * (int64_t{1} << doublings), kSaveAgainLimit);
+  // Not long beyond the limit, at which images are taken instead.
   group.save_again_time =
-      turn.now + std::min<Duration>(kFirstSaveAgain * (int64_t{1} << doublings), kSaveAgainLimit);
+      std::min(turn.now + pause, std::max(*FinalSaveDeadline(job), turn.now + kLeastPause));
   group.last_progress = turn.now;
 }
 
@@ -150,6 +168,7 @@ Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
   record.set_step(step);
   record.set_path(fmt::format("{}/{}/{}", job.spec.checkpoint().folder(), job.id(),
                               AttemptName(step, job.group->epoch, number, turn.wall_ns)));
+  record.set_folder_id(job.record.folder_id());
   record.set_state(v1::CHECKPOINT_STATE_WRITING);
   record.set_intent_wall_time_ns(turn.wall_ns);
   *record.mutable_layout() = job.plan.mesh();
@@ -179,14 +198,14 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
       limits.checkpoint_attempt + FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
   if (attempt.begun) return attempt.begun_time + limit;
   // The ranks take part after their next step, which may take as long as a step may.
-  if (attempt.asked) return attempt.asked_time + HangLimit(job, limits) + limit;
+  if (attempt.asked) return attempt.asked_time + HangLimitOf(job, limits) + limit;
   return std::nullopt;
 }
 
 bool ThenStop(const Job& job, const Attempt& attempt) {
   const v1::CheckpointRecord& record = attempt.record;
   return (!attempt.asked && record.step() == job.steps()) ||
-         (record.attempt() == job.record.cancel_attempt() && record.attempt() > 0);
+         (record.attempt() == job.record.stop_attempt() && record.attempt() > 0);
 }
 
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {
@@ -195,6 +214,7 @@ v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {
   intent.set_step(attempt.asked ? 0 : attempt.record.step());
   intent.set_path(attempt.record.path());
   intent.set_then_stop(ThenStop(job, attempt));
+  intent.set_folder_id(attempt.record.folder_id());
   return intent;
 }
 
@@ -267,6 +287,10 @@ void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   ReplaceLowerRequests(job, message.attempt(), turn);
   AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
                turn);
+  const int32_t blamed = BlamedRank(job, message);
+  // Ranks that have stopped for it hold the only state there is: they are not moved.
+  if (job.group->save_again_time) return LayFailedWrite(job, blamed, message.reason(), turn);
+  OnFailedWrite(job, blamed, message.reason(), turn);
 }
 
 void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
@@ -279,7 +303,7 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   // is asked for again.
   if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return;
   Attempt attempt = std::move(found->second);
-  const bool ends_job = attempt.record.attempt() == job.record.cancel_attempt();
+  const bool stops = attempt.record.attempt() == job.record.stop_attempt();
   job.attempts.erase(found);
   turn.effects.failpoints_before.push_back("catalog.commit.before");
   turn.effects.failpoints_after.push_back("catalog.commit.after");
@@ -293,6 +317,10 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   turn.effects.writes.PutCheckpoint(record);
   job.checkpoints[record.attempt()] = record;
   job.group->last_progress = turn.now;
+  job.failed_writes = {};
+  turn.reschedule |= job.smaller.has_value();  // it may grow now
+  CountFromCheckpoint(job, attempt.begun_time, turn);
+  if (record.step() >= job.images.step()) DropImages(job, turn);
   Retire(job, turn);
   RecordEvent(
       job, "CHECKPOINT_COMMITTED",
@@ -311,7 +339,9 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   for (const CallId call : attempt.callers)
     turn.effects.replies.push_back({call, OkStatus(), record});
   if (EndIfFinished(job, turn)) return;
-  if (ends_job) {
+  if (stops && job.record.grows()) {
+    EndForGrowth(job, record.step(), turn);
+  } else if (stops) {
     EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
            fmt::format("cancelled after its commit of step {}", record.step()), turn);
   }
@@ -321,15 +351,16 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   const Attempt& attempt = job.attempts.at(number);
   const bool then_stop = ThenStop(job, attempt);
   const bool begun = attempt.begun;
-  const bool cancels = number == job.record.cancel_attempt();
+  const bool stops = number == job.record.stop_attempt();
   RecordAbort(job, number, reason, turn);
+  PostponeTimedCheckpoint(job, turn);
   SendToGroup(job, SettledMessage(job, job.group->epoch, number, false), turn);
   // At once, for the space; what a slower rank makes after that goes once it cannot any more.
   SendDeletion(job, job.checkpoints.at(number), turn);
   SendDeletions(job, turn);
   if (!then_stop) return;
-  if (cancels && !begun) {
-    CallOffCancel(job, reason, turn);
+  if (stops && !begun) {
+    CallOffStop(job, reason, turn);
     return;
   }
   for (const CallId call : std::exchange(job.cancel_callers, {})) {
@@ -339,12 +370,14 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
                            job.id(), reason),
                    turn);
   }
+  job.group->save_failure = reason;
   SaveAgainLater(job, turn);
 }
 
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {
-  const bool stopped = job.record.step() >= job.steps() || job.record.cancel_attempt() != 0;
-  if (!stopped || !job.has_folder() || job.group->save_again_time) return;
+  const bool stopped = job.record.step() >= job.steps() || job.record.stop_attempt() != 0;
+  if (!stopped || !job.has_folder() || job.group->save_again_time || job.group->image_taking)
+    return;
   bool open = false;
   for (auto& [number, attempt] : job.attempts) {
     if (!ThenStop(job, attempt)) continue;
@@ -369,18 +402,24 @@ void SaveAgain(Job& job, Turn& turn) {
     SaveAgainLater(job, turn);
     return;
   }
-  if (job.record.cancel_attempt() != 0) {
-    job.record.set_cancel_attempt(job.record.last_attempt() + 1);
+  if (group.unsaved_since && turn.now >= *FinalSaveDeadline(job)) {
+    TakeImages(job, turn);
+    return;
+  }
+  if (job.record.stop_attempt() != 0) {
+    job.record.set_stop_attempt(job.record.last_attempt() + 1);
   }
   Attempt& attempt = RecordIntent(job, step, turn);
   Begin(job, attempt, turn);
   SendToGroup(job, RequestOf(job, attempt), turn);
 }
 
-void CallOffCancel(Job& job, const std::string& reason, Turn& turn) {
-  if (job.record.cancel_attempt() == 0) return;
-  job.record.set_cancel_attempt(0);
-  RecordEvent(job, "CANCEL_CALLED_OFF", reason, turn);
+void CallOffStop(Job& job, const std::string& reason, Turn& turn) {
+  if (job.record.stop_attempt() == 0) return;
+  job.record.set_stop_attempt(0);
+  const bool grew = job.record.grows();
+  job.record.set_grows(false);
+  RecordEvent(job, grew ? "GROWTH_CALLED_OFF" : "CANCEL_CALLED_OFF", reason, turn);
   for (const CallId call : std::exchange(job.cancel_callers, {})) {
     ReplyWithError(call, Aborted("job {} is not cancelled: {}", job.id(), reason), turn);
   }

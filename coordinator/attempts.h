@@ -53,9 +53,9 @@ void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // stopped and asks for it. REQUIRES: the group is running.
 void SaveAgain(Job& job, Turn& turn);
 
-// The cancel with checkpoint that is under way is off: those who wait for it are told why, and the
-// job goes on. No effect if there is none.
-void CallOffCancel(Job& job, const std::string& reason, Turn& turn);
+// The ranks do not stop after a checkpoint to be cancelled, or to grow, after all: who waits for a
+// cancel is told why, and the job goes on. No effect where they were not to stop.
+void CallOffStop(Job& job, const std::string& reason, Turn& turn);
 
 // The epoch ends: all its attempts are ABORTED. Ranks may have run ahead of their reports, so that
 // there may be files of each.

@@ -37,6 +37,18 @@ class CallReactor final : public grpc::ServerUnaryReactor {
     Call(shared_, engine_, make, std::move(fill));
   }
 
+  // Looks at the state, on the engine's thread, and calls `end_with` once, on any thread, with what
+  // fills the response and ends the call; `ended` says whether the call has ended by then.
+  using EndWith = std::function<void(std::function<Status()> fill)>;
+  using Ended = std::function<bool()>;
+  void QueryThen(std::function<void(const CoordinatorState&, Ended, EndWith)> look) {
+    engine_.Query([shared = shared_, look = std::move(look)](const CoordinatorState& state) {
+      look(
+          state, [shared] { return shared->HasEnded(); },
+          [shared](const std::function<Status()>& fill) { shared->FinishOnce(fill); });
+    });
+  }
+
   // Looks at the state, on the engine's thread, and calls `done` once, on any thread.
   using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
 
@@ -95,6 +107,11 @@ class CallReactor final : public grpc::ServerUnaryReactor {
     bool finished = false;
     CallId call = 0;
     CallReactor* reactor = nullptr;
+
+    bool HasEnded() {
+      const std::lock_guard lock(mutex);
+      return finished;
+    }
 
     template <typename MakeStatus>
     void FinishOnce(MakeStatus make_status) {

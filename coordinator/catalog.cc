@@ -1,11 +1,29 @@
 #include "coordinator/catalog.h"
 
 #include <charconv>
+#include <span>
+#include <utility>
+
+#include "checkpoint/digest.h"
 
 namespace troupe {
 namespace {
 
 constexpr char kLeaderEpoch[] = "leader_epoch";
+
+// What a job has one row of, and what it has many of.
+constexpr const char* kJobRows[] = {"job", "spec", "plan", "smaller", "group", "receipt", "images"};
+constexpr const char* kNumberedRows[] = {"history", "event", "checkpoint"};
+
+bool IsOfJob(std::string_view key, const std::string& id) {
+  for (const char* kind : kJobRows) {
+    if (key == fmt::format("{}/{}", kind, id)) return true;
+  }
+  for (const char* kind : kNumberedRows) {
+    if (key.starts_with(fmt::format("{}/{}/", kind, id))) return true;
+  }
+  return false;
+}
 
 std::string Numbered(std::string_view kind, const std::string& id, uint64_t number) {
   return fmt::format("{}/{}/{:016x}", kind, id, number);
@@ -89,6 +107,14 @@ Status ReadKind(const Store& store, const std::string& prefix, bool numbered, Ta
 
 }  // namespace
 
+std::string RequestDigest(const v1::CreateJobRequest& request) {
+  v1::CreateJobRequest content = request;
+  content.clear_request_id();
+  // Deterministic: no message of a job has a map field.
+  const std::string bytes = content.SerializeAsString();
+  return Sha256Of(std::as_bytes(std::span(bytes)));
+}
+
 void CatalogBatch::PutLeaderEpoch(uint64_t epoch) {
   batch_.Put(kLeaderEpoch, fmt::format("{}", epoch));
 }
@@ -101,12 +127,20 @@ void CatalogBatch::PutSpec(const std::string& id, const v1::JobSpec& spec) {
 void CatalogBatch::PutPlan(const std::string& id, const v1::Plan& plan) {
   batch_.Put("plan/" + id, Encode(plan));
 }
+void CatalogBatch::PutSmallerLayout(const std::string& id, const v1::SmallerLayout& layout) {
+  batch_.Put("smaller/" + id, Encode(layout));
+}
+void CatalogBatch::DeleteSmallerLayout(const std::string& id) { batch_.Delete("smaller/" + id); }
 void CatalogBatch::PutGroup(const std::string& id, const v1::GroupRecord& group) {
   batch_.Put("group/" + id, Encode(group));
 }
 void CatalogBatch::PutTally(const std::string& id, const v1::ReceiptTally& tally) {
   batch_.Put("receipt/" + id, Encode(tally));
 }
+void CatalogBatch::PutImages(const std::string& id, const v1::JobImages& images) {
+  batch_.Put("images/" + id, Encode(images));
+}
+void CatalogBatch::DeleteImages(const std::string& id) { batch_.Delete("images/" + id); }
 void CatalogBatch::PutLease(const std::string& worker, int32_t device,
                             const v1::LeaseRecord& lease) {
   batch_.Put(LeaseKeyText(worker, device), Encode(lease));
@@ -114,8 +148,15 @@ void CatalogBatch::PutLease(const std::string& worker, int32_t device,
 void CatalogBatch::DeleteLease(const std::string& worker, int32_t device) {
   batch_.Delete(LeaseKeyText(worker, device));
 }
+void CatalogBatch::PutBlame(const v1::BlameRecord& record) {
+  batch_.Put("blame/" + record.worker(), Encode(record));
+}
+void CatalogBatch::DeleteBlame(const std::string& worker) { batch_.Delete("blame/" + worker); }
 void CatalogBatch::PutStep(const std::string& id, const v1::StepEvent& step) {
   batch_.Put(Numbered("history", id, static_cast<uint64_t>(step.step())), Encode(step));
+}
+void CatalogBatch::DeleteStep(const std::string& id, int64_t step) {
+  batch_.Delete(Numbered("history", id, static_cast<uint64_t>(step)));
 }
 void CatalogBatch::PutEvent(const std::string& id, uint64_t number, const v1::JobEvent& event) {
   batch_.Put(Numbered("event", id, number), Encode(event));
@@ -130,8 +171,57 @@ void CatalogBatch::PutCheckpoint(const v1::CheckpointRecord& record) {
 void CatalogBatch::DeleteCheckpoint(const std::string& id, int64_t attempt) {
   batch_.Delete(Numbered("checkpoint", id, static_cast<uint64_t>(attempt)));
 }
-void CatalogBatch::PutRequest(const std::string& request_id, const std::string& id) {
+void CatalogBatch::PutRequest(const std::string& request_id, const std::string& id,
+                              const std::string& digest) {
   batch_.Put("request/" + request_id, id);
+  batch_.Put("request_digest/" + request_id, digest);
+}
+
+void CatalogBatch::DeleteRequest(const std::string& request_id) {
+  batch_.Delete("request/" + request_id);
+  batch_.Delete("request_digest/" + request_id);
+}
+
+void CatalogBatch::Append(const CatalogBatch& later) {
+  const size_t before = batch_.changes().size();
+  batch_.Append(later.batch_);
+  for (const DeletedJob& job : later.deleted_jobs_) {
+    deleted_jobs_.push_back({before + job.position, job.id});
+  }
+}
+
+StatusOr<WriteBatch> CatalogBatch::ForStore(const Store& store) const {
+  if (deleted_jobs_.empty()) return batch_;
+  WriteBatch writes;
+  size_t done = 0;
+  const auto copy_up_to = [&](size_t end) {
+    for (; done < end; ++done) {
+      const WriteBatch::Change& change = batch_.changes()[done];
+      if (change.value) {
+        writes.Put(change.key, *change.value);
+      } else {
+        writes.Delete(change.key);
+      }
+    }
+  };
+  for (const DeletedJob& job : deleted_jobs_) {
+    copy_up_to(job.position);
+    std::vector<std::string> keys;
+    for (const WriteBatch::Change& change : writes.changes()) {
+      if (IsOfJob(change.key, job.id)) keys.push_back(change.key);
+    }
+    for (const char* kind : kJobRows) keys.push_back(fmt::format("{}/{}", kind, job.id));
+    for (const char* kind : kNumberedRows) {
+      TROUPE_RETURN_IF_ERROR(ScanPrefix(store, fmt::format("{}/{}/", kind, job.id),
+                                        [&](std::string_view key, std::string_view) {
+                                          keys.emplace_back(key);
+                                          return true;
+                                        }));
+    }
+    for (std::string& key : keys) writes.Delete(std::move(key));
+  }
+  copy_up_to(batch_.changes().size());
+  return writes;
 }
 
 StatusOr<CatalogImage> ReadCatalog(const Store& store) {
@@ -147,14 +237,22 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::Plan>(
       store, "plan/", false,
       [&](const KeyParts& key, v1::Plan value) { image.jobs[key.id].plan = std::move(value); }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::SmallerLayout>(
+      store, "smaller/", false, [&](const KeyParts& key, v1::SmallerLayout value) {
+        image.jobs[key.id].smaller = std::move(value);
+      }));
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::GroupRecord>(store, "group/", false,
                                                    [&](const KeyParts& key, v1::GroupRecord value) {
                                                      image.jobs[key.id].group = std::move(value);
                                                    }));
-  TROUPE_RETURN_IF_ERROR(ReadKind<v1::ReceiptTally>(store, "receipt/", false,
-                                                    [&](const KeyParts& key, v1::ReceiptTally value) {
-                                                      image.jobs[key.id].tally = std::move(value);
-                                                    }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::ReceiptTally>(
+      store, "receipt/", false, [&](const KeyParts& key, v1::ReceiptTally value) {
+        image.jobs[key.id].tally = std::move(value);
+      }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::JobImages>(store, "images/", false,
+                                                 [&](const KeyParts& key, v1::JobImages value) {
+                                                   image.jobs[key.id].images = std::move(value);
+                                                 }));
   TROUPE_RETURN_IF_ERROR(ReadKind<v1::CheckpointRecord>(
       store, "checkpoint/", true, [&](const KeyParts& key, v1::CheckpointRecord value) {
         image.jobs[key.id].checkpoints[static_cast<int64_t>(key.number)] = std::move(value);
@@ -163,9 +261,17 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
       store, "lease/", true, [&](const KeyParts& key, v1::LeaseRecord value) {
         image.leases[{key.id, static_cast<int32_t>(key.number)}] = std::move(value);
       }));
+  TROUPE_RETURN_IF_ERROR(ReadKind<v1::BlameRecord>(
+      store, "blame/", false,
+      [&](const KeyParts& key, v1::BlameRecord value) { image.blame[key.id] = std::move(value); }));
   TROUPE_RETURN_IF_ERROR(
       ScanPrefix(store, "request/", [&](std::string_view key, std::string_view value) {
         image.requests[std::string(key.substr(8))] = std::string(value);
+        return true;
+      }));
+  TROUPE_RETURN_IF_ERROR(
+      ScanPrefix(store, "request_digest/", [&](std::string_view key, std::string_view value) {
+        image.request_digests[std::string(key.substr(15))] = std::string(value);
         return true;
       }));
   for (const auto& [id, job] : image.jobs) {
@@ -186,7 +292,8 @@ StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store) {
 
 Status WriteCatalog(const CatalogBatch& batch, Store* store) {
   if (batch.empty()) return OkStatus();
-  return store->Write(batch.batch(), Durability::kSynced);
+  TROUPE_ASSIGN_OR_RETURN(const WriteBatch writes, batch.ForStore(*store));
+  return store->Write(writes, Durability::kSynced);
 }
 
 StatusOr<std::vector<v1::StepEvent>> ReadHistory(const Store& store, const std::string& id,

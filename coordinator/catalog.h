@@ -4,13 +4,17 @@
 //   job/ID                             JobRecord
 //   spec/ID                            JobSpec, defaults applied
 //   plan/ID                            Plan, frozen
+//   smaller/ID                         SmallerLayout, while the job's plan is that of one
 //   group/ID                           GroupRecord of the newest group
 //   receipt/ID                         ReceiptTally, as of the history
+//   images/ID                          JobImages, while they are newer than every commit
 //   lease/WORKER/DEVICE                LeaseRecord
+//   blame/WORKER                       BlameRecord
 //   history/ID/STEP                    StepEvent, the last one of that step
 //   event/ID/NUMBER                    JobEvent
 //   checkpoint/ID/ATTEMPT              CheckpointRecord
 //   request/REQUEST_ID                 job id
+//   request_digest/REQUEST_ID          RequestDigest of what was asked for; absent in old catalogs
 //
 // Numbers in keys are 16 hexadecimal digits, so that keys order as numbers do.
 #ifndef TROUPE_COORDINATOR_CATALOG_H_
@@ -42,32 +46,57 @@ class CatalogBatch {
   void PutJob(const v1::JobRecord& record);
   void PutSpec(const std::string& id, const v1::JobSpec& spec);
   void PutPlan(const std::string& id, const v1::Plan& plan);
+  void PutSmallerLayout(const std::string& id, const v1::SmallerLayout& layout);
+  void DeleteSmallerLayout(const std::string& id);
   void PutGroup(const std::string& id, const v1::GroupRecord& group);
   void PutTally(const std::string& id, const v1::ReceiptTally& tally);
+  void PutImages(const std::string& id, const v1::JobImages& images);
+  void DeleteImages(const std::string& id);
   void PutLease(const std::string& worker, int32_t device, const v1::LeaseRecord& lease);
   void DeleteLease(const std::string& worker, int32_t device);
+  void PutBlame(const v1::BlameRecord& record);
+  void DeleteBlame(const std::string& worker);
   void PutStep(const std::string& id, const v1::StepEvent& step);
+  void DeleteStep(const std::string& id, int64_t step);
   void PutEvent(const std::string& id, uint64_t number, const v1::JobEvent& event);
   void DeleteEvent(const std::string& id, uint64_t number);
   void PutCheckpoint(const v1::CheckpointRecord& record);
   void DeleteCheckpoint(const std::string& id, int64_t attempt);
-  void PutRequest(const std::string& request_id, const std::string& id);
+  void PutRequest(const std::string& request_id, const std::string& id, const std::string& digest);
 
-  bool empty() const { return batch_.empty(); }
+  void DeleteRequest(const std::string& request_id);
+  // Every row of the job goes, stored or put before; what is put later stays. Its requests are not
+  // its rows.
+  void DeleteJob(const std::string& id) { deleted_jobs_.push_back({batch_.changes().size(), id}); }
+
+  bool empty() const { return batch_.empty() && deleted_jobs_.empty(); }
+  // The rows that are put and deleted one by one.
   const WriteBatch& batch() const { return batch_; }
   // Puts the writes of `later` after these.
-  void Append(const CatalogBatch& later) { batch_.Append(later.batch_); }
+  void Append(const CatalogBatch& later);
+  // The writes for a store that holds what `store` does.
+  StatusOr<WriteBatch> ForStore(const Store& store) const;
 
  private:
+  struct DeletedJob {
+    size_t position = 0;  // changes of batch_ before it
+    std::string id;
+  };
   WriteBatch batch_;
+  std::vector<DeletedJob> deleted_jobs_;
 };
+
+// Digest of everything that a CreateJobRequest asks for but its request id.
+std::string RequestDigest(const v1::CreateJobRequest& request);
 
 struct CatalogJob {
   v1::JobRecord record;
   v1::JobSpec spec;
   v1::Plan plan;
+  std::optional<v1::SmallerLayout> smaller;
   v1::GroupRecord group;
   v1::ReceiptTally tally;
+  v1::JobImages images;
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
 };
 
@@ -76,7 +105,9 @@ struct CatalogImage {
   uint64_t leader_epoch = 0;
   std::map<std::string, CatalogJob> jobs;                             // by id
   std::map<std::pair<std::string, int32_t>, v1::LeaseRecord> leases;  // by worker, device
+  std::map<std::string, v1::BlameRecord> blame;                       // by worker
   std::map<std::string, std::string> requests;                        // request id → job id
+  std::map<std::string, std::string> request_digests;                 // by request id
 };
 
 // DATA_LOSS naming the key that does not decode.

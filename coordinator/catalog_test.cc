@@ -33,7 +33,7 @@ TEST(Catalog, EverythingThatWasPutIsReadBack) {
   batch.PutGroup("a", group);
   batch.PutLease("worker-0", 12, lease);
   batch.PutCheckpoint(checkpoint);
-  batch.PutRequest("r", "a");
+  batch.PutRequest("r", "a", "digest of r");
   ASSERT_TRUE(WriteCatalog(batch, &store).ok());
   const auto image = ReadCatalog(store);
   ASSERT_TRUE(image.ok()) << ToString(image.status());
@@ -44,6 +44,7 @@ TEST(Catalog, EverythingThatWasPutIsReadBack) {
   EXPECT_EQ(job.checkpoints.at(300).attempt(), 300);
   EXPECT_EQ(image->leases.at({"worker-0", 12}).job(), "a");
   EXPECT_EQ(image->requests.at("r"), "a");
+  EXPECT_EQ(image->request_digests.at("r"), "digest of r");
 }
 
 TEST(Catalog, TheLeaderEpochRisesWithEveryStartAndSurvivesACrash) {

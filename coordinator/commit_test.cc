@@ -79,14 +79,11 @@ TEST(Commit, VotesForDifferentStepsAbortTheAttemptAndTrainingGoesOn) {
   // The files go, and with them the record once no rank may write any more.
   const v1::CoordinatorMessage* const erase = cluster.Last("worker-0", Kind::kDeleteCheckpoint);
   ASSERT_NE(erase, nullptr);
-  v1::WorkerMessage deleted;
-  deleted.mutable_checkpoint_deleted()->set_job("a");
-  deleted.mutable_checkpoint_deleted()->set_attempt(attempt);
-  cluster.Say("worker-0", deleted);
+  cluster.Deleted("a", attempt);
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt));
   cluster.Report("a", 5, 0);
   cluster.Report("a", 5, 1);
-  cluster.Say("worker-0", deleted);
+  cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
 }
 

@@ -261,6 +261,10 @@ class Engine::Stepping {
     for (LogChunk& chunk : effects.logs) DeliverChunk(std::move(chunk));
     for (const Measurement& measurement : effects.measurements)
       RecordMeasurement(measurement, *options_.metrics);
+    for (const std::string& id : effects.forgotten_jobs) {
+      options_.metrics->RemoveSeries("job_name", id);
+      watchers_.erase(id);
+    }
     for (const std::string& id : touched) {
       const auto job = state_.jobs.find(id);
       if (job != state_.jobs.end()) RecordJob(job->second, *options_.metrics);

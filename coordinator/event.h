@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "coordinator/catalog.h"
+#include "coordinator/planner.h"
 #include "troupe/v1/checkpoint.pb.h"
 #include "troupe/v1/service.pb.h"
 #include "troupe/v1/worker.pb.h"
@@ -38,11 +40,18 @@ struct Tick {};
 struct CreateJobCall {
   CallId call = 0;
   v1::CreateJobRequest request;
+  // Of the request's job, its checkpoint folder filled in; null: the machine prepares it itself.
+  std::shared_ptr<const PreparedJob> prepared;
 };
 // Answered once the job is CANCELLED (or has ended otherwise) and that is durable.
 struct CancelJobCall {
   CallId call = 0;
   v1::CancelJobRequest request;
+};
+// Answered once the job is gone.
+struct DeleteJobCall {
+  CallId call = 0;
+  v1::DeleteJobRequest request;
 };
 struct ResumeJobCall {
   CallId call = 0;
@@ -56,6 +65,10 @@ struct CreateCheckpointCall {
 struct PinCheckpointCall {
   CallId call = 0;
   v1::PinCheckpointRequest request;
+};
+struct LiftQuarantineCall {
+  CallId call = 0;
+  v1::LiftQuarantineRequest request;
 };
 struct RebuildJobCall {
   CallId call = 0;
@@ -79,9 +92,9 @@ struct CallAbandoned {
 struct Event {
   MonotonicTime now;
   int64_t wall_ns = 0;  // for records only
-  std::variant<Tick, WorkerSaid, SessionClosed, CreateJobCall, CancelJobCall, ResumeJobCall,
-               CreateCheckpointCall, PinCheckpointCall, RebuildJobCall, ReadLogsCall, TraceJobCall,
-               CallAbandoned>
+  std::variant<Tick, WorkerSaid, SessionClosed, CreateJobCall, CancelJobCall, DeleteJobCall,
+               ResumeJobCall, CreateCheckpointCall, PinCheckpointCall, LiftQuarantineCall,
+               RebuildJobCall, ReadLogsCall, TraceJobCall, CallAbandoned>
       what;
 };
 
@@ -123,8 +136,8 @@ struct RankMeasured {
   v1::StepReport report;
 };
 struct CheckpointMeasured {
-  v1::CheckpointRecord record;  // COMMITTED, ABORTED or QUARANTINED
-  double stall_seconds = 0;     // of the slowest rank
+  v1::CheckpointRecord record;        // COMMITTED, ABORTED or QUARANTINED
+  double stall_seconds = 0;           // of the slowest rank
   std::map<std::string, int> writes;  // shards, by the method by which they were written
 };
 struct CheckpointSkipped {
@@ -135,11 +148,15 @@ struct CheckpointVerifiedMeasured {
   std::string job;
   CheckpointFound found = CheckpointFound::kUnreadable;
 };
+// A worker said what it had no right to say.
+struct MessageDenied {
+  std::string kind;  // "checkpoint_verified"
+};
 struct RestartMeasured {
   std::string job;
 };
 using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured, CheckpointSkipped,
-                                 CheckpointVerifiedMeasured, RestartMeasured>;
+                                 CheckpointVerifiedMeasured, MessageDenied, RestartMeasured>;
 
 struct Effects {
   std::vector<std::string_view> failpoints_before;  // hit first (base/failpoint.h)
@@ -150,7 +167,8 @@ struct Effects {
   std::vector<JobUpdate> updates;
   std::vector<LogChunk> logs;
   std::vector<Measurement> measurements;
-  std::vector<std::string> notes;  // for the log: what was refused, of whom and why
+  std::vector<std::string> forgotten_jobs;  // their metrics go, after the measurements
+  std::vector<std::string> notes;           // for the log: what was refused, of whom and why
 };
 
 }  // namespace troupe

@@ -39,9 +39,8 @@ Status ValidateHello(const v1::Hello& hello, uint64_t leader_epoch) {
     if (device.kind().kind().empty())
       return InvalidArgument("devices: kind of device {} is empty", device.index());
     if (!device.has_profile()) continue;
-    TROUPE_RETURN_IF_ERROR(
-        Annotate(CheckDeviceProfile(device.profile()),
-                 fmt::format("devices: profile of device {}", device.index())));
+    TROUPE_RETURN_IF_ERROR(Annotate(CheckDeviceProfile(device.profile()),
+                                    fmt::format("devices: profile of device {}", device.index())));
   }
   if (hello.leader_epoch_seen() > leader_epoch) {
     return FailedPrecondition(
@@ -59,9 +58,26 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   HelloOutcome outcome;
   outcome.refused = ValidateHello(hello, leader_epoch);
   if (!outcome.refused.ok()) return outcome;
+  if (const Worker* const bound = FindBySession(session, fleet);
+      bound != nullptr && LifeOf(*bound) != WorkerLife{hello.name(), hello.incarnation()}) {
+    outcome.refused =
+        InvalidArgument("this stream is worker {}'s, incarnation {}, and cannot become {}'s, {}",
+                        bound->name, bound->incarnation, hello.name(), hello.incarnation());
+    return outcome;
+  }
   const auto known = fleet->workers.find(hello.name());
   if (known != fleet->workers.end()) {
     const Worker& old = known->second;
+    const bool same_process = old.hello.host() == hello.host() && old.hello.pid() == hello.pid();
+    if (old.session != 0 && hello.incarnation() == old.incarnation && !same_process) {
+      outcome.refused = AlreadyExists(
+          "worker {} is connected as incarnation {} from process {} on host {}, not process {} on "
+          "host {}",
+          hello.name(), old.incarnation, old.hello.pid(), old.hello.host(), hello.pid(),
+          hello.host());
+      outcome.retry = true;
+      return outcome;
+    }
     if (hello.incarnation() < old.incarnation) {
       outcome.refused = FailedPrecondition(
           "worker {}: incarnation {} is older than {}, which has taken over the name", hello.name(),
@@ -92,6 +108,7 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   if (worker.hello.island().empty()) worker.hello.set_island(hello.host());
   worker.last_message = now;
   worker.lost = false;
+  worker.denied_messages = 0;
   fleet->sessions[session] = hello.name();
   return outcome;
 }
@@ -173,17 +190,42 @@ bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker) {
   return false;
 }
 
-ClusterView ListDevices(const Fleet& fleet, bool free_only) {
+namespace {
+
+// Usable devices whose lease, null where there is none, `admits` takes.
+template <typename Admits>
+ClusterView DevicesWhere(const Fleet& fleet, Admits admits) {
   ClusterView view;
   for (const auto& [name, worker] : fleet.workers) {
     if (worker.session == 0) continue;
     for (const v1::Device& device : worker.hello.devices()) {
       if (!device.condemned().empty()) continue;
-      if (free_only && fleet.leases.contains({name, device.index()})) continue;
+      const auto lease = fleet.leases.find({name, device.index()});
+      if (!admits(lease == fleet.leases.end() ? nullptr : &lease->second)) continue;
       view.free_devices.push_back({name, worker.hello.host(), worker.hello.island(), device});
     }
   }
   return view;
+}
+
+}  // namespace
+
+ClusterView ListDevices(const Fleet& fleet, bool free_only) {
+  return DevicesWhere(
+      fleet, [&](const v1::LeaseRecord* lease) { return !free_only || lease == nullptr; });
+}
+
+ClusterView ListDevicesFor(const Fleet& fleet, const std::string& job) {
+  return DevicesWhere(fleet, [&](const v1::LeaseRecord* lease) {
+    return lease == nullptr || lease->job() == job;
+  });
+}
+
+bool HoldsDevices(const Fleet& fleet, const std::string& job) {
+  return std::any_of(fleet.leases.begin(), fleet.leases.end(), [&](const auto& lease) {
+    const Worker* const worker = FindWorker(lease.first.first, fleet);
+    return lease.second.job() == job && worker != nullptr && worker->session != 0;
+  });
 }
 
 void LeaseDevices(const v1::Plan& plan, const std::string& job, uint64_t group_epoch, Fleet* fleet,

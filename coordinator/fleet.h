@@ -17,12 +17,20 @@
 
 #include "base/clock.h"
 #include "base/time_limits.h"
+#include "coordinator/blame.h"
 #include "coordinator/catalog.h"
 #include "coordinator/event.h"
 #include "plan/placement.h"
 #include "troupe/v1/worker.pb.h"
 
 namespace troupe {
+
+// A worker name in one life of its daemon.
+struct WorkerLife {
+  std::string name;
+  uint64_t incarnation = 0;
+  auto operator<=>(const WorkerLife&) const = default;
+};
 
 struct Worker {
   std::string name;
@@ -32,6 +40,7 @@ struct Worker {
   int64_t memory_bytes = 0;
   MonotonicTime last_message;  // or the time at which its stream closed
   bool lost = false;           // its lease or reconnect grace is over; it may come back
+  int64_t denied_messages = 0;  // on this session: what it had no right to say
 };
 
 using LeaseKey = std::pair<std::string, int32_t>;  // worker, device index
@@ -40,6 +49,8 @@ struct Fleet {
   std::map<std::string, Worker> workers;
   std::map<SessionId, std::string> sessions;  // of accepted Hellos
   std::map<LeaseKey, v1::LeaseRecord> leases;
+  BlameBook blame;            // outlives the workers it is about
+  uint64_t last_burn_in = 0;  // number of the newest request of this leader
 };
 
 // What a Hello meant.
@@ -54,7 +65,9 @@ struct HelloOutcome {
 // - INVALID_ARGUMENT (bad name, devices or incarnation) and FAILED_PRECONDITION (another protocol
 // version; it has
 //   followed a later leader; an older life) for good,
-// - ALREADY_EXISTS while an older life of the same name may still be alive: retry.
+// - INVALID_ARGUMENT on a stream that is another worker's already,
+// - ALREADY_EXISTS while an older life of the same name may still be alive, or while another process
+//   is connected as the very same life: retry.
 HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t leader_epoch,
                          const TimeLimits& limits, MonotonicTime now, Fleet* fleet);
 
@@ -62,6 +75,7 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
 // replaced or has ended).
 Worker* FindBySession(SessionId session, Fleet* fleet);
 const Worker* FindWorker(const std::string& name, const Fleet& fleet);
+inline WorkerLife LifeOf(const Worker& worker) { return {worker.name, worker.incarnation}; }
 
 // A stranger's text as the log shows it: short, and on one line.
 std::string Shortened(const std::string& text);
@@ -83,6 +97,13 @@ bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker);
 
 // Devices of workers with a session, less the condemned ones; `free_only` leaves out leased ones.
 ClusterView ListDevices(const Fleet& fleet, bool free_only);
+
+// The free ones of them and those that `job` holds.
+ClusterView ListDevicesFor(const Fleet& fleet, const std::string& job);
+
+// Whether a rank of `job`, of any group epoch, still holds a device of a worker with a session: its
+// end will be heard of.
+bool HoldsDevices(const Fleet& fleet, const std::string& job);
 
 // Leases the device of every rank of `plan` to (job, group_epoch), in memory and in `writes`.
 // REQUIRES: none of them is leased.

@@ -8,10 +8,13 @@
 
 #include "base/check.h"
 #include "coordinator/attempts.h"
+#include "coordinator/images.h"
 #include "coordinator/progress.h"
-#include "coordinator/receipt.h"
+#include "coordinator/receipt_tally.h"
 #include "coordinator/recovery.h"
+#include "coordinator/running_layout.h"
 #include "coordinator/settled.h"
+#include "coordinator/timed_checkpoint.h"
 
 namespace troupe {
 namespace {
@@ -60,6 +63,7 @@ v1::CoordinatorMessage AddressBookOf(const Job& job) {
     address->set_rank(static_cast<int32_t>(rank));
     address->set_pid(job.group->ranks[rank].pid);
     address->set_address(job.group->ranks[rank].address);
+    address->set_folder_token(job.group->ranks[rank].folder_token);
   }
   return message;
 }
@@ -131,10 +135,21 @@ void BeginRunning(Job& job, Turn& turn) {
   job.durable_step = step;
   job.record.set_step(step);
   job.record.set_state(v1::JOB_STATE_RUNNING);
-  RecordEvent(job, job.record.barren_restarts() > 0 ? "RECOVERED" : "STARTED",
+  const bool grew = job.record.grows() && !job.smaller;
+  const bool recovers = job.record.recovering();
+  job.record.set_grows(false);
+  job.record.set_recovering(false);
+  turn.reschedule |= job.smaller.has_value();
+  RecordEvent(job,
+              grew       ? "GREW"
+              : recovers ? "RECOVERED"
+                         : "STARTED",
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
   if (EndIfFinished(job, turn)) return;
-  if (step >= job.steps()) {
+  if (step >= job.steps() && GoesOnFromImages(job)) {
+    // Nothing is left to train: what the images hold is to be saved.
+    group.save_again_time = turn.now;
+  } else if (step >= job.steps()) {
     BreakGroup(job,
                {MakeFailure("NOTHING_TO_DO",
                             fmt::format("the ranks begin at step {}, training.steps is {}", step,
@@ -143,6 +158,7 @@ void BeginRunning(Job& job, Turn& turn) {
                turn);
     return;
   }
+  CountOnCheckpointTime(job, turn);
   GrantTicket(job, turn);
   SendDeletions(job, turn);
   SendVerifications(job, Occasion::kOther, turn);
@@ -164,6 +180,9 @@ void SayRunningState(const Job& job, const std::string& worker, Turn& turn) {
     if (attempt.asked) SendToWorker(worker, RequestOf(job, attempt), turn);
     AskForManifest(job, attempt, turn);
   }
+  // A rank that has its image is not to write it again: the job may end meanwhile.
+  if (job.group->image_taking && AwaitsImageOf(job, worker))
+    SendToWorker(worker, ImageOrderOf(job), turn);
 }
 
 void Adopt(Job& job, Turn& turn) {
@@ -171,6 +190,7 @@ void Adopt(Job& job, Turn& turn) {
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
   group.peak_flops = PeakFlops(job, turn.fleet);
+  CountOnCheckpointTime(job, turn);
   GrantTicket(job, turn);
   for (const auto& [number, attempt] : job.attempts) {
     if (attempt.asked) SendToGroup(job, RequestOf(job, attempt), turn);
@@ -192,7 +212,8 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   job.last_group.Clear();
   job.last_group.set_group_epoch(epoch);
   *job.last_group.mutable_ranks() = job.plan.ranks();
-  job.last_group.set_restore_attempt(commit != nullptr ? commit->attempt() : 0);
+  const bool from_images = GoesOnFromImages(job);
+  job.last_group.set_restore_attempt(commit != nullptr && !from_images ? commit->attempt() : 0);
   turn.effects.writes.PutGroup(job.id(), job.last_group);
   SaveRecord(job, turn);
   LeaseDevices(job.plan, job.id(), epoch, &turn.fleet, &turn.effects.writes);
@@ -200,8 +221,10 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
 
   job.waiting_for.clear();
   job.place_not_before.reset();
+  job.choose_time.reset();
   job.shrink_time.reset();
   job.may_shrink = false;
+  job.grow_time.reset();
   Group& group = job.group.emplace();
   group.epoch = epoch;
   group.ranks.resize(static_cast<size_t>(job.plan.ranks_size()));
@@ -212,12 +235,19 @@ void StartGroup(Job& job, v1::Plan plan, Turn& turn) {
   v1::StartRanks* const start = message.mutable_start_ranks();
   start->set_job(job.id());
   start->set_group_epoch(epoch);
-  *start->mutable_spec() = job.spec;
+  *start->mutable_spec() = RunningSpec(job);
   *start->mutable_plan() = job.plan;
   start->set_start_seconds(ToSeconds(group.start_limit));
   start->set_restore_path(commit != nullptr ? CheckpointPath(commit)
                                             : job.spec.checkpoint().initial_load());
-  if (commit != nullptr) start->set_restore_digest(commit->digest());
+  start->set_folder_id(job.record.folder_id());
+  if (from_images) {
+    start->clear_restore_path();
+    *start->mutable_restore_images() = job.images;
+  } else if (commit != nullptr) {
+    start->set_restore_digest(commit->digest());
+    start->set_restore_folder_id(commit->folder_id());
+  }
   std::map<std::string, std::vector<int32_t>> ranks_of;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
     ranks_of[placement.worker()].push_back(placement.rank());
@@ -240,7 +270,12 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   if (group.phase != GroupPhase::kStarting || message.address().empty()) return;
   RankState& rank = group.ranks[static_cast<size_t>(message.rank())];
   rank.address = message.address();
+  rank.folder_token = message.folder_token();
   rank.pid = message.pid();
+  if (message.rank() == 0 && job.record.folder_id().empty()) {
+    job.record.set_folder_id(message.folder_id());
+    SaveRecord(job, turn);
+  }
   if (std::any_of(group.ranks.begin(), group.ranks.end(),
                   [](const RankState& state) { return state.address.empty(); })) {
     return;
@@ -250,6 +285,10 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   for (const RankState& state : group.ranks) job.last_group.add_pids(state.pid);
   turn.effects.writes.PutGroup(job.id(), job.last_group);
   SendToGroup(job, AddressBookOf(job), turn);
+}
+
+void OnRankCores(Job& job, const v1::RankCores& message, Turn&) {
+  job.group->ranks[static_cast<size_t>(message.rank())].cores = message.cores();
 }
 
 void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn) {

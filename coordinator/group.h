@@ -21,6 +21,7 @@ bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& 
                const Turn& turn);
 
 void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn);
+void OnRankCores(Job& job, const v1::RankCores& message, Turn& turn);
 void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);
 
 // Grants the next window: records the intents of its due checkpoints and sends the ticket to all

@@ -7,19 +7,19 @@
 #include "base/check.h"
 #include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
+#include "coordinator/doubts.h"
+#include "coordinator/event_history.h"
 #include "coordinator/group.h"
+#include "coordinator/growth.h"
+#include "coordinator/images.h"
 #include "coordinator/progress.h"
 #include "coordinator/recovery.h"
+#include "coordinator/running_layout.h"
 #include "coordinator/settled.h"
-#include "plan/kept_keys.h"
+#include "coordinator/timed_checkpoint.h"
 #include "plan/violation.h"
 
 namespace troupe {
-namespace {
-
-constexpr uint64_t kMaxStoredEvents = 256;
-
-}  // namespace
 
 std::string JobId(const std::string& name) {
   return name.rfind("jobs/", 0) == 0 ? name.substr(5) : name;
@@ -97,12 +97,17 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
   } else if (record.state() == v1::JOB_STATE_STARTING) {
     // Which of its ranks were told is unknown: they are stopped when their workers say hello, and
     // it starts anew.
-    job.record.set_state(record.barren_restarts() > 0 ? v1::JOB_STATE_RECOVERING
-                                                      : v1::JOB_STATE_QUEUED);
+    job.record.set_state(record.recovering() || record.barren_restarts() > 0
+                             ? v1::JOB_STATE_RECOVERING
+                             : v1::JOB_STATE_QUEUED);
   }
   for (const auto& [number, checkpoint] : checkpoints) {
     if (checkpoint.state() != v1::CHECKPOINT_STATE_WRITING) {
       job.checkpoints[number] = checkpoint;
+      const bool doubted =
+          checkpoint.state() == v1::CHECKPOINT_STATE_COMMITTED && !checkpoint.doubted_by().empty();
+      // Who had been asked is forgotten: somebody is asked once the workers are back.
+      if (doubted) job.doubt_readings[number].look = now + limits.reconnect_grace;
     } else if (running && checkpoint.group_epoch() == record.group_epoch()) {
       Attempt& attempt = job.attempts[number];
       attempt.record = checkpoint;
@@ -132,10 +137,10 @@ void RecordEvent(Job& job, const std::string& event, const std::string& message,
   row.set_group_epoch(job.record.group_epoch());
   row.set_wall_time_ns(turn.wall_ns);
   row.set_state(ShownState(job));
+  const CountedEvent counted = CountEvent(event, number, &job.record);
+  row.set_count(counted.count);
   turn.effects.writes.PutEvent(job.id(), number, row);
-  if (number > kMaxStoredEvents) {
-    turn.effects.writes.DeleteEvent(job.id(), number - kMaxStoredEvents);
-  }
+  if (counted.dropped) turn.effects.writes.DeleteEvent(job.id(), *counted.dropped);
   SaveRecord(job, turn);
   JobUpdate update{job.id(), {}};
   *update.update.mutable_event() = std::move(row);
@@ -154,15 +159,22 @@ void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std:
     stop.mutable_stop_ranks()->set_reason(StateName(state));
     stop.mutable_stop_ranks()->set_finished(state == v1::JOB_STATE_SUCCEEDED);
     SendToGroup(job, stop, turn);
+    DropLeftImages(job, turn);
     job.group.reset();
   }
   job.record.set_state(state);
+  job.record.set_end_wall_time_ns(turn.wall_ns);
   job.record.clear_failure();
   if (failure != nullptr) *job.record.mutable_failure() = *failure;
   job.waiting_for.clear();
   job.place_not_before.reset();
+  job.choose_time.reset();
   job.shrink_time.reset();
   job.may_shrink = false;
+  job.grow_time.reset();
+  job.record.set_stop_attempt(0);
+  job.record.set_grows(false);
+  job.record.set_recovering(false);
   RecordEvent(job, StateName(state), message, turn);
   JobUpdate end{job.id(), {}};
   end.update.set_end(state);
@@ -213,88 +225,14 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
     return;
   }
   job.cancel_callers.push_back(call);
-  if (job.record.cancel_attempt() == 0) {
-    job.record.set_cancel_attempt(job.record.last_attempt() + 1);
+  // The ranks of a job that grows stop already: where they stop it is cancelled.
+  job.record.set_grows(false);
+  if (job.record.stop_attempt() == 0) {
+    job.record.set_stop_attempt(job.record.last_attempt() + 1);
     RequestCheckpoint(job, turn);
+  } else {
+    SaveRecord(job, turn);
   }
-}
-
-Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn) {
-  if (!HasEnded(job)) {
-    return FailedPrecondition(
-        "job {} cannot be resumed: it is {}, not CANCELLED, FAILED or SUCCEEDED", job.id(),
-        StateName(ShownState(job)));
-  }
-  if (overrides.has_name() && overrides.name() != job.id()) {
-    return RefuseField(StatusCode::kInvalidArgument, "name", "is {}: resume cannot rename {}",
-                       overrides.name(), job.id());
-  }
-  const Planner& planner = turn.options.planner;
-  v1::JobSpec merged = job.spec;
-  // Points that cut the model into the former number of chunks mean nothing for another number.
-  const auto& asked = overrides.parallelism();
-  const bool reschedules = asked.has_pipeline_parallel_schedule() &&
-      asked.pipeline_parallel_schedule() != merged.parallelism().pipeline_parallel_schedule();
-  if (reschedules) merged.mutable_parallelism()->clear_pipeline_parallel_chunks();
-  if (reschedules || asked.pipeline_parallel_split_points_size() > 0 ||
-      asked.has_pipeline_parallel_degree() || asked.has_pipeline_parallel_chunks())
-    merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
-  if (overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
-  // A decay over all of the former steps was not asked for as a number: it goes with the steps.
-  if (overrides.training().has_steps() &&
-      merged.lr_schedule().decay_steps() == job.spec.training().steps()) {
-    merged.mutable_lr_schedule()->clear_decay_steps();
-  }
-  merged.MergeFrom(overrides);
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
-  TROUPE_RETURN_IF_ERROR(CheckKeptKeys(job.spec, spec));
-  const v1::CheckpointRecord* const commit = NewestCommit(job);
-  if (commit == nullptr && HasQuarantined(job)) {
-    return FailedPrecondition(
-        "job {} has no checkpoint left to resume from: every one is quarantined", job.id());
-  }
-  const int64_t reached = commit != nullptr ? commit->step() : 0;
-  if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
-    // Without a number of the caller's it is the job's state that is in the way, not the request.
-    return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
-                                                        : StatusCode::kFailedPrecondition,
-                       "training.steps",
-                       "is {}, which is not more than the {} steps that job {} has done",
-                       spec.training().steps(), reached, job.id());
-  }
-  if (commit != nullptr && overrides.checkpoint().has_initial_load() &&
-      overrides.checkpoint().initial_load() != job.spec.checkpoint().initial_load()) {
-    return RefuseField(StatusCode::kInvalidArgument, "checkpoint.initial_load",
-                       "is {}, and job {} goes on from its own commit of step {}",
-                       overrides.checkpoint().initial_load(), job.id(), reached);
-  }
-  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec, &job.plan.device_profile()));
-  // The same layout goes on with the same kernels, bit for bit. Another one is another computation,
-  // whose devices and threads are chosen anew.
-  const bool same_layout = plan.mesh().SerializeAsString() == job.plan.mesh().SerializeAsString() &&
-                           spec.devices() == job.spec.devices();
-  if (same_layout && job.plan.has_device()) {
-    *plan.mutable_device() = job.plan.device();
-    plan.set_threads_per_rank(job.plan.threads_per_rank());
-  }
-  const std::string layout =
-      same_layout ? ""
-                  : fmt::format(" on {} ranks, which were {}", plan.ranks_size(),
-                                job.plan.ranks_size());
-  job.spec = std::move(spec);
-  job.plan = std::move(plan);
-  job.record.set_state(v1::JOB_STATE_QUEUED);
-  job.record.clear_failure();
-  job.record.set_barren_restarts(0);
-  job.record.set_cancel_attempt(0);
-  // With other numbers it may have another pace.
-  job.step_seconds.clear();
-  job.record.clear_median_step_seconds();
-  turn.effects.writes.PutSpec(job.id(), job.spec);
-  turn.effects.writes.PutPlan(job.id(), job.plan);
-  RecordEvent(job, "QUEUED", fmt::format("resumed from step {}{}", reached, layout), turn);
-  turn.reschedule = true;
-  return OkStatus();
 }
 
 const v1::CheckpointRecord* NewestCommit(const Job& job) {
@@ -328,10 +266,21 @@ void ReplyWithError(CallId call, Status status, Turn& turn) {
 
 namespace {
 
+// The worker of all ranks that have not voted for `attempt`; empty if they are several's.
+std::string OnlySilentWorker(const Job& job, const Attempt& attempt) {
+  std::set<std::string> silent;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    if (!attempt.votes.contains(placement.rank())) silent.insert(placement.worker());
+  }
+  return silent.size() == 1 ? *silent.begin() : std::string();
+}
+
 void OnRunningTime(Job& job, Turn& turn) {
   if (job.group->save_again_time && turn.now >= *job.group->save_again_time) SaveAgain(job, turn);
+  if (job.group->image_taking && turn.now >= job.group->image_taking->deadline)
+    GiveUpImages(job, "not every rank has answered", turn);
   std::vector<int64_t> late;
-  const bool open = job.group->save_again_time || HoldsUpRanks(job);
+  const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
@@ -345,20 +294,21 @@ void OnRunningTime(Job& job, Turn& turn) {
         ToSeconds(turn.now - (attempt.begun ? attempt.begun_time : attempt.asked_time)));
     if (attempt.begun && ThenStop(job, attempt)) {
       // A rank neither saved its part nor said that it could not: it will not save it again either.
-      BreakGroup(job, {MakeFailure("CHECKPOINT_FAILED", reason), false, false}, turn);
+      BreakGroup(job,
+                 {MakeFailure("CHECKPOINT_FAILED", reason, -1, OnlySilentWorker(job, attempt)),
+                  false, false},
+                 turn);
     } else {
       AbortAttempt(job, number, reason, turn);
     }
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
-  const Duration limit = HangLimit(job, turn.limits()) + WritingAllowance(job);
+  if (const auto due = TimedCheckpointDue(job); due && turn.now >= *due)
+    RequestCheckpoint(job, turn);
+  const Duration limit = HangLimitOf(job, turn.limits());
   if (!open && turn.now >= job.group->last_progress + limit) {
-    BreakGroup(
-        job,
-        {MakeFailure("HANG", fmt::format("no rank reported a step for {:.0f} s", ToSeconds(limit))),
-         false, false},
-        turn);
-    return;
+    const auto text = fmt::format("no rank reported a step for {:.1f} s", ToSeconds(limit));
+    return BreakGroup(job, {MakeFailure("HANG", text), false, false}, turn);
   }
   RenewTicket(job, turn);
 }
@@ -377,8 +327,13 @@ std::string MissingWorkers(const Job& job) {
 
 void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
+  LookAfterDoubts(job, turn);
   if (job.place_not_before && turn.now >= *job.place_not_before) {
     job.place_not_before.reset();
+    turn.reschedule = true;
+  }
+  if (job.choose_time && turn.now >= *job.choose_time) {
+    job.choose_time.reset();
     turn.reschedule = true;
   }
   if (job.shrink_time && turn.now >= *job.shrink_time) {
@@ -389,6 +344,7 @@ void OnJobTime(Job& job, Turn& turn) {
   if (!job.group) return;
   if (job.group->phase == GroupPhase::kRunning) {
     OnRunningTime(job, turn);
+    BeginGrowthIfDue(job, turn);
     return;
   }
   if (turn.now < job.group->deadline) return;
@@ -411,7 +367,7 @@ void OnJobTime(Job& job, Turn& turn) {
           turn);
       return;
     case GroupPhase::kSettling:
-      SettleBreakdown(job, {job.group->failure, true, false}, turn);
+      SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
       return;
     case GroupPhase::kRunning:
       return;
@@ -425,18 +381,23 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
   };
   if (!job.unflushed.empty()) at(job.flush_time);
   if (job.place_not_before) at(*job.place_not_before);
+  if (job.choose_time) at(*job.choose_time);
   if (job.shrink_time) at(*job.shrink_time);
+  if (const auto due = NextDoubtDeadline(job)) at(*due);
   if (!job.group) return next;
   if (job.group->phase != GroupPhase::kRunning) {
     at(job.group->deadline);
     return next;
   }
+  if (job.grow_time) at(*job.grow_time);
   if (job.group->save_again_time) at(*job.group->save_again_time);
-  const bool open = job.group->save_again_time || HoldsUpRanks(job);
+  if (const auto due = TimedCheckpointDue(job)) at(*due);
+  if (job.group->image_taking) at(job.group->image_taking->deadline);
+  const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
     if (const auto deadline = AttemptDeadline(job, attempt, options.limits)) at(*deadline);
   }
-  if (!open) at(job.group->last_progress + HangLimit(job, options.limits) + WritingAllowance(job));
+  if (!open) at(job.group->last_progress + HangLimitOf(job, options.limits));
   at(TicketRenewalTime(*job.group, options.limits));
   return next;
 }
@@ -464,7 +425,9 @@ v1::Job DescribeJob(const Job& job, bool full) {
     status->set_worker(placement.worker());
     status->set_device(placement.device());
     if (job.group) {
-      status->set_pid(job.group->ranks[static_cast<size_t>(rank)].pid);
+      const RankState& state = job.group->ranks[static_cast<size_t>(rank)];
+      status->set_pid(state.pid);
+      *status->mutable_cores() = state.cores;
     } else if (rank < job.last_group.pids_size()) {
       status->set_pid(job.last_group.pids(rank));
     }
@@ -477,6 +440,7 @@ v1::Job DescribeJob(const Job& job, bool full) {
   if (job.record.has_failure()) *shown.mutable_failure() = job.record.failure();
   shown.set_waiting_for(job.waiting_for);
   shown.set_create_wall_time_ns(job.record.create_wall_time_ns());
+  *shown.mutable_submitted_layout() = SubmittedPlan(job).mesh();
   if (full) {
     *shown.mutable_spec() = job.spec;
     *shown.mutable_plan() = job.plan;

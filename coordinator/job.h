@@ -12,11 +12,13 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "coordinator/fleet.h"
 #include "coordinator/turn.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/receipt.pb.h"
@@ -34,14 +36,23 @@ enum class GroupPhase {
 
 struct RankState {
   int64_t pid = 0;
-  std::string address;  // empty until RankAddress
+  std::string address;       // empty until RankAddress
+  std::string folder_token;  // what its worker has put into checkpoint.folder
   bool ready = false;
   bool held = false;  // kAdopting: confirmed by its worker's Hello
   int64_t reported_step = 0;
   int64_t ready_step = 0;  // what RankReady said is applied
+  v1::CoreSet cores;       // that it runs on; empty: not told
   // The attempt that it wrote in the background at its last report; 0: none. Absent: nothing was
   // heard since the coordinator's restart, it may write any.
   std::optional<int64_t> writing_attempt = 0;
+};
+
+// The ranks write their states onto their workers, because the job's end could not be saved.
+struct ImageTaking {
+  int64_t step = 0;
+  MonotonicTime deadline;
+  std::map<int32_t, v1::ImageSaved> saved;  // by rank
 };
 
 struct Group {
@@ -53,12 +64,21 @@ struct Group {
   int64_t ticket_begin = 0;      // last step applied when the newest ticket was granted
   int64_t ticket_end = 0;
   MonotonicTime ticket_time;
-  MonotonicTime last_progress;  // kRunning: a report, a vote or the start
-  double peak_flops = 0;        // of all ranks' devices together; 0: one is unknown
-  bool first_report = true;     // none arrived yet in this epoch
+  MonotonicTime last_progress;             // kRunning: a report, a vote or the start
+  double peak_flops = 0;                   // of all ranks' devices together; 0: one is unknown
+  bool first_report = true;                // none arrived yet in this epoch
+  int steps_seen = 0;                      // reports of rank 0 in this epoch
+  std::deque<double> recent_step_seconds;  // of the newest of them but the first
+  // What ranks said of the hang that ends the epoch, by rank.
+  std::map<int32_t, v1::RankFlight> flights;
   // The ranks have stopped to be saved and that failed: when it is tried again.
   std::optional<MonotonicTime> save_again_time;
   int failed_saves = 0;
+  std::optional<MonotonicTime> unsaved_since;  // when the first of them failed
+  std::string save_failure;                    // why the last of them did
+  std::optional<ImageTaking> image_taking;
+  // Paths of images, and their workers, of a try that was given up: nothing goes on from them.
+  std::map<std::string, std::string> left_images;
   v1::Failure failure;  // kSettling: of the secondary failure
 };
 
@@ -76,20 +96,45 @@ struct Attempt {
 
 // A commit that a worker was asked to read back from the disk, and that is not known to be whole.
 struct Verification {
+  WorkerLife asked;
   SessionId session = 0;    // the stream that it was asked on: not twice on one
   bool unreadable = false;  // the answer was neither; asked again after the next commit
 };
 
+// Checkpoints in a row that one and the same worker could not write its part of.
+struct FailedWrites {
+  std::string worker;
+  int count = 0;
+  bool moved = false;  // the job has left a worker for it since its newest commit
+};
+
+// A second reading of a commit that is doubted (doubts.h).
+struct DoubtReading {
+  std::set<std::string> asked;  // workers, the present one among them
+  WorkerLife reader;            // whose answer is awaited; without a name: nobody was asked yet
+  SessionId session = 0;        // the stream that it was asked on
+  MonotonicTime look;           // when it is next looked at
+  MonotonicTime deadline;       // when another one is asked
+};
+
 struct Job {
   v1::JobRecord record;
-  v1::JobSpec spec;
-  v1::Plan plan;  // ranks placed as in the newest group
+  v1::JobSpec spec;  // as submitted, with what ResumeJob merged into it
+  v1::Plan plan;     // of the running layout, ranks placed as in the newest group
+  // While the running layout is smaller than the submitted one (coordinator/growth.h).
+  std::optional<v1::SmallerLayout> smaller;
   v1::GroupRecord last_group;
+  v1::JobImages images;    // of its ranks, where they are newer than every commit; else empty
   v1::ReceiptTally tally;  // of reports so far; in the catalog with those that are durable
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // settled, by attempt
   std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // under way, by attempt
+  std::map<int64_t, WorkerLife> deletions;              // asked of whom, by attempt
+  std::map<int64_t, DoubtReading> doubt_readings;       // under way, by attempt
+  std::optional<MonotonicTime> checkpoint_due;          // by checkpoint.interval_seconds
   std::optional<Group> group;
+  FailedWrites failed_writes;
+  int64_t delayed_recoveries = 0;  // from faults of Charged::kDelayed, since the highest step rose
   std::vector<v1::StepEvent> unflushed;           // reports of rank 0 that are not durable yet
   MonotonicTime flush_time;                       // when they shall be; valid if there are any
   int64_t durable_step = 0;                       // of the current epoch's reports
@@ -97,8 +142,12 @@ struct Job {
   int waiting_free_count = 0;                     // of the devices that waiting_for tells of
   std::string waiting_for;                        // the capacity it waits for
   std::optional<MonotonicTime> place_not_before;  // backoff: not placed before then
+  // Until then devices under suspicion are not taken while its former ranks still hold others.
+  std::optional<MonotonicTime> choose_time;
   std::optional<MonotonicTime> shrink_time;  // from then on it may be placed on a smaller layout
   bool may_shrink = false;
+  std::optional<MonotonicTime>
+      grow_time;  // the devices of the submitted layout suffice: when it grows
   std::vector<CallId> cancel_callers;
   std::optional<MonotonicTime> skip_event_time;  // of the last event about a skipped step
   int64_t skipped_since = 0;                     // steps skipped since then
@@ -141,10 +190,6 @@ void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std:
 // A plain cancel, or one after a checkpoint (see CancelJob in interface.md); the reply comes now or
 // when it is done.
 void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
-
-// Queues a job that has ended again, with `overrides` merged over its spec, on any layout. Of what
-// checkpoint/ keeps and the data order nothing may change (plan/kept_keys.h).
-Status ResumeJob(Job& job, const v1::JobSpec& overrides, Turn& turn);
 
 // The newest commit that may be restored; null if there is none.
 const v1::CheckpointRecord* NewestCommit(const Job& job);

@@ -1,13 +1,21 @@
 #include "coordinator/machine.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
+#include "coordinator/growth.h"
+#include "coordinator/host_faults.h"
+#include "coordinator/images.h"
+#include "coordinator/job_removal.h"
+#include "coordinator/log_reads.h"
+#include "coordinator/message_authority.h"
 #include "coordinator/progress.h"
 #include "coordinator/rebuild.h"
 #include "coordinator/recovery.h"
+#include "coordinator/resume.h"
 #include "coordinator/settled.h"
 #include "plan/violation.h"
 
@@ -15,7 +23,6 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMaxRequestIdBytes = 256;
-constexpr auto kLogsLimit = std::chrono::seconds(10);
 
 class Stepper {
  public:
@@ -40,20 +47,16 @@ class Stepper {
       OnJobTime(state_.jobs.at(id), turn_);
       Touch(id);
     }
-    std::erase_if(state_.pending_logs, [this](const auto& entry) {
-      const PendingLogs& logs = entry.second;
-      if (turn_.now < logs.deadline) return false;
-      turn_.effects.logs.push_back(
-          {logs.call, DeadlineExceeded("{} workers did not answer", logs.outstanding), {}, true});
-      return true;
-    });
+    ExpireLogs(&state_.log_reads, turn_);
     ExpireTraces(&state_.traces, turn_);
-    if (!lost.empty()) turn_.reschedule = true;
+    const std::optional<MonotonicTime> burn_in = NextBurnInTime(state_.fleet);
+    if (!lost.empty() || (burn_in && turn_.now >= *burn_in)) turn_.reschedule = true;
   }
 
   void operator()(const SessionClosed& event) {
     const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
     if (worker.empty()) return;
+    turn_.reschedule = true;
     // Its ranks may live on until the reconnect grace is over, unless their epoch is failing
     // anyway.
     ForEachGroupOn(worker, [&](Job& job) {
@@ -75,81 +78,7 @@ class Stepper {
     if (worker == nullptr) return;
     if (message.leader_epoch() != 0 && message.leader_epoch() != state_.leader_epoch) return;
     worker->last_message = turn_.now;
-    const std::string name = worker->name;
-    switch (message.message_case()) {
-      case v1::WorkerMessage::kHeartbeat: {
-        worker->memory_bytes = message.heartbeat().memory_bytes();
-        v1::CoordinatorMessage ack;
-        ack.mutable_heartbeat_ack();
-        SendToWorker(name, std::move(ack), turn_);
-        return;
-      }
-      case v1::WorkerMessage::kRankAddress:
-        return OnRankMessage(message.rank_address(), name, OnRankAddress);
-      case v1::WorkerMessage::kRankReady:
-        return OnRankMessage(message.rank_ready(), name, OnRankReady);
-      case v1::WorkerMessage::kStepReport:
-        return OnRankMessage(message.step_report(), name, OnStepReport);
-      case v1::WorkerMessage::kShardDone:
-        if (message.shard_done().incarnation() != worker->incarnation) return;
-        return OnRankMessage(message.shard_done(), name,
-                             [&](Job& job, const v1::ShardDone& vote, Turn& turn) {
-                               OnShardDone(job, vote, name, turn);
-                             });
-      case v1::WorkerMessage::kShardFailed:
-        return OnRankMessage(message.shard_failed(), name, OnShardFailed);
-      case v1::WorkerMessage::kManifestDone: {
-        Job* const job = FindJob(message.manifest_done().job());
-        if (job == nullptr ||
-            !IsCurrent(*job, message.manifest_done().group_epoch(), 0, name, turn_))
-          return;
-        OnManifestDone(*job, message.manifest_done(), turn_);
-        Touch(job->id());
-        return;
-      }
-      case v1::WorkerMessage::kRankFailed:
-        return OnRankMessage(message.rank_failed(), name,
-                             [&](Job& job, const v1::RankFailed& failed, Turn& turn) {
-                               OnRankFailed(job, failed, name, turn);
-                             });
-      case v1::WorkerMessage::kRankStopped: {
-        const v1::RankStopped& stopped = message.rank_stopped();
-        if (ReleaseRank(name, stopped.job(), stopped.group_epoch(), stopped.rank(), &state_.fleet,
-                        &turn_.effects.writes)) {
-          turn_.reschedule = true;
-        }
-        OnRankMessage(stopped, name, [&](Job& job, const v1::RankStopped& end, Turn& turn) {
-          OnRankStopped(job, end, name, turn);
-        });
-        AskAgainAfterEnd(stopped, name, state_.traces, turn_);
-        // It may have been the last that could write into attempts of its epoch.
-        if (const Job* const job = FindJob(stopped.job())) SendDeletions(*job, turn_);
-        return;
-      }
-      case v1::WorkerMessage::kDeviceCondemned:
-        if (!CondemnDevice(message.device_condemned(), worker)) return;
-        turn_.effects.notes.push_back(fmt::format("a device of {} is condemned: {}", name,
-                                                  Shortened(message.device_condemned().reason())));
-        return;
-      case v1::WorkerMessage::kCheckpointDeleted: {
-        Job* const job = FindJob(message.checkpoint_deleted().job());
-        if (job != nullptr) OnCheckpointDeleted(*job, message.checkpoint_deleted(), turn_);
-        return;
-      }
-      case v1::WorkerMessage::kCheckpointVerified: {
-        Job* const job = FindJob(message.checkpoint_verified().job());
-        if (job != nullptr) OnCheckpointVerified(*job, message.checkpoint_verified(), turn_);
-        return;
-      }
-      case v1::WorkerMessage::kLogLines:
-        OnLogLines(message.log_lines());
-        return;
-      case v1::WorkerMessage::kRankTrace:
-        return OnRankTrace(message.rank_trace(), &state_.traces, turn_);
-      case v1::WorkerMessage::kHello:
-      case v1::WorkerMessage::MESSAGE_NOT_SET:
-        return;
-    }
+    if (IsHeeded(message, *worker)) OnWorkerMessage(message, *worker);
   }
 
   void operator()(const CreateJobCall& event) {
@@ -164,10 +93,21 @@ class Stepper {
     Touch(job->id());
   }
 
+  void operator()(const DeleteJobCall& event) {
+    Job* const job = FindJobOrReply("name", event.request.name(), event.call);
+    if (job != nullptr) DeleteJob(*job, event, state_, turn_);
+  }
+
   void operator()(const ResumeJobCall& event) {
     Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
+    // Dropped only if the job is resumed without them.
+    v1::JobImages images = job->images;
+    const bool discards = event.request.discard_images();
+    if (discards) job->images.Clear();
     const Status status = ResumeJob(*job, event.request.overrides(), turn_);
+    if (discards) job->images = std::move(images);
+    if (discards && status.ok()) DropImages(*job, turn_);
     Touch(job->id());
     if (!status.ok()) return ReplyWithError(event.call, status, turn_);
     ReplyWithJob(*job, event.call, turn_);
@@ -198,13 +138,25 @@ class Stepper {
     if (!status.ok()) ReplyWithError(event.call, status, turn_);
   }
 
+  void operator()(const LiftQuarantineCall& event) {
+    for (auto& [id, job] : state_.jobs) {
+      if (!HasCheckpointAt(job, event.request.path())) continue;
+      const Status status = LiftQuarantine(job, event.request, event.call, turn_);
+      if (!status.ok()) ReplyWithError(event.call, status, turn_);
+      return;
+    }
+    ReplyWithError(event.call,
+                   RefuseField(StatusCode::kNotFound, "path", "is {}: no job has such a checkpoint",
+                               event.request.path()),
+                   turn_);
+  }
+
   void operator()(const RebuildJobCall& event) {
     const std::string& name = event.request.job().name();
-    StatusOr<Job> job =
-        state_.jobs.contains(name)
-            ? RefuseField(StatusCode::kInvalidArgument, "name",
-                          "is {}, which the catalog has already", name)
-            : RebuildJob(event.request, state_.last_sequence + 1, turn_);
+    StatusOr<Job> job = state_.jobs.contains(name)
+                            ? RefuseField(StatusCode::kInvalidArgument, "name",
+                                          "is {}, which the catalog has already", name)
+                            : RebuildJob(event.request, state_.last_sequence + 1, turn_);
     if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
     Take(*std::move(job), event.call);
@@ -212,48 +164,10 @@ class Stepper {
 
   void operator()(const ReadLogsCall& event) {
     const Job* const job = FindJob(JobId(event.request.name()));
-    Status status = job == nullptr ? NoSuchJob("name", event.request.name()) : OkStatus();
-    const bool one = event.request.has_rank();
-    if (status.ok() && one &&
-        (event.request.rank() < 0 || event.request.rank() >= job->plan.ranks_size())) {
-      status = RefuseField(StatusCode::kNotFound, "rank", "is {}; job {} has ranks 0 to {}",
-                           event.request.rank(), job->id(), job->plan.ranks_size() - 1);
+    if (job != nullptr) {
+      return AskForLogs(*job, event.call, event.request, &state_.log_reads, turn_);
     }
-    if (!status.ok()) {
-      turn_.effects.logs.push_back({event.call, status, {}, true});
-      return;
-    }
-    std::set<std::string> workers;
-    std::set<std::string> away;
-    for (const v1::RankPlacement& placement : job->last_group.ranks()) {
-      const Worker* const worker = FindWorker(placement.worker(), state_.fleet);
-      if (one && placement.rank() != event.request.rank()) continue;
-      (worker != nullptr && worker->session != 0 ? workers : away).insert(placement.worker());
-    }
-    if (workers.empty()) {
-      // A job that never ran has logged nothing.
-      status = away.empty() ? OkStatus()
-                            : FailedPrecondition("the lines of job {} are on {}, not connected now",
-                                                 job->id(), fmt::join(away, ", "));
-      turn_.effects.logs.push_back({event.call, status, {}, true});
-      return;
-    }
-    if (!away.empty()) {
-      turn_.effects.logs.push_back(
-          {event.call,
-           OkStatus(),
-           {fmt::format("… the lines on {} are left out: not connected now",
-                        fmt::join(away, ", "))},
-           false});
-    }
-    const uint64_t request = ++state_.last_log_request;
-    state_.pending_logs[request] = {event.call, static_cast<int>(workers.size()),
-                                    turn_.now + kLogsLimit};
-    v1::CoordinatorMessage message;
-    message.mutable_read_logs()->set_request(request);
-    message.mutable_read_logs()->set_job(job->id());
-    message.mutable_read_logs()->set_rank(one ? event.request.rank() : -1);
-    for (const std::string& worker : workers) SendToWorker(worker, message, turn_);
+    turn_.effects.logs.push_back({event.call, NoSuchJob("name", event.request.name()), {}, true});
   }
 
   void operator()(const TraceJobCall& event) {
@@ -267,15 +181,26 @@ class Stepper {
       std::erase(job.cancel_callers, event.call);
       for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
     }
-    std::erase_if(state_.pending_logs,
-                  [&](const auto& entry) { return entry.second.call == event.call; });
+    AbandonLogs(event.call, &state_.log_reads);
+    for (auto& [id, callers] : state_.delete_callers) std::erase(callers, event.call);
   }
+
+  // The last of a turn.
+  void End() { LetEndedGo(state_, turn_); }
 
   // Places what can be placed. The queue must be up to date (Touch).
   void Schedule() {
     if (!turn_.reschedule) return;
     turn_.reschedule = false;
-    for (const std::string& id : PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_)) Touch(id);
+    const PlacedJobs placed = PlaceQueuedJobs(&state_.queue, &state_.jobs, turn_);
+    for (const std::string& id : placed.started) Touch(id);
+    for (const std::string& id : std::set<std::string>(state_.active)) {
+      Job& job = state_.jobs.at(id);
+      if (!job.smaller) continue;
+      ConsiderGrowth(job, placed.waits_its_turn && *placed.waits_its_turn < QueueKeyOf(job), turn_);
+      Touch(id);
+    }
+    StartBurnIns(turn_);
   }
 
  private:
@@ -320,14 +245,111 @@ class Stepper {
     }
   }
 
-  // Hands a message about one rank to its job, unless it is stale.
+  // Whether the message is to have an effect. What its sender has no right to say is noted, ever
+  // more rarely.
+  bool IsHeeded(const v1::WorkerMessage& message, Worker& sender) {
+    const Authority authority = JudgeMessage(
+        message, sender,
+        {state_.jobs, state_.fleet, state_.log_reads, state_.traces, state_.options.bugs});
+    if (authority.verdict != Authority::Verdict::kDenied) {
+      return authority.verdict == Authority::Verdict::kAccepted;
+    }
+    const std::string kind = KindOf(message);
+    turn_.effects.measurements.push_back(MessageDenied{kind});
+    const int64_t denied = ++sender.denied_messages;
+    if ((denied & (denied - 1)) == 0) {
+      turn_.effects.notes.push_back(
+          fmt::format("{} of worker \"{}\" is denied, its denied message {}"
+                      " on this stream: {}",
+                      kind, sender.name, denied, authority.reason));
+    }
+    return false;
+  }
+
+  // REQUIRES: JudgeMessage accepted it.
+  void OnWorkerMessage(const v1::WorkerMessage& message, Worker& worker) {
+    const std::string name = worker.name;
+    switch (message.message_case()) {
+      case v1::WorkerMessage::kHeartbeat: {
+        worker.memory_bytes = message.heartbeat().memory_bytes();
+        v1::CoordinatorMessage ack;
+        ack.mutable_heartbeat_ack();
+        return SendToWorker(name, std::move(ack), turn_);
+      }
+      case v1::WorkerMessage::kRankAddress:
+        return OfJob(message.rank_address(), OnRankAddress);
+      case v1::WorkerMessage::kRankCores:
+        return OfJob(message.rank_cores(), OnRankCores);
+      case v1::WorkerMessage::kRankFlight:
+        return OfJob(message.rank_flight(), OnRankFlight);
+      case v1::WorkerMessage::kRankReady:
+        return OfJob(message.rank_ready(), OnRankReady);
+      case v1::WorkerMessage::kStepReport:
+        return OfJob(message.step_report(), OnStepReport);
+      case v1::WorkerMessage::kShardDone:
+        return OfJob(message.shard_done(), [&](Job& job, const v1::ShardDone& vote, Turn& turn) {
+          OnShardDone(job, vote, name, turn);
+        });
+      case v1::WorkerMessage::kShardFailed:
+        return OfJob(message.shard_failed(), OnShardFailed);
+      case v1::WorkerMessage::kManifestDone:
+        return OfJob(message.manifest_done(), OnManifestDone);
+      case v1::WorkerMessage::kRankFailed:
+        return OfJob(message.rank_failed(),
+                     [&](Job& job, const v1::RankFailed& failed, Turn& turn) {
+                       OnRankFailed(job, failed, name, turn);
+                     });
+      case v1::WorkerMessage::kImageSaved:
+        return OfJob(message.image_saved(), OnImageSaved);
+      case v1::WorkerMessage::kRankStopped:
+        return OnStopped(message.rank_stopped(), name);
+      case v1::WorkerMessage::kDeviceCondemned:
+        if (!CondemnDevice(message.device_condemned(), &worker)) return;
+        turn_.reschedule = true;
+        turn_.effects.notes.push_back(fmt::format("a device of {} is condemned: {}", name,
+                                                  Shortened(message.device_condemned().reason())));
+        return;
+      case v1::WorkerMessage::kCheckpointDeleted:
+        OfJob(message.checkpoint_deleted(), OnCheckpointDeleted);
+        return RemoveIfDeleted(message.checkpoint_deleted().job(), state_, turn_);
+      case v1::WorkerMessage::kCheckpointVerified:
+        return OfJob(message.checkpoint_verified(),
+                     [&](Job& job, const v1::CheckpointVerified& read, Turn& turn) {
+                       OnCheckpointVerified(job, read, name, turn);
+                     });
+      case v1::WorkerMessage::kBurnInDone:
+        return OnBurnInDone(message.burn_in_done(), name, turn_);
+      case v1::WorkerMessage::kLogLines:
+        return OnLogLines(message.log_lines(), LifeOf(worker), &state_.log_reads, turn_);
+      case v1::WorkerMessage::kRankTrace:
+        return OnRankTrace(message.rank_trace(), &state_.traces, turn_);
+      case v1::WorkerMessage::kHello:
+      case v1::WorkerMessage::MESSAGE_NOT_SET:
+        return;
+    }
+  }
+
+  void OnStopped(const v1::RankStopped& stopped, const std::string& worker) {
+    if (ReleaseRank(worker, stopped.job(), stopped.group_epoch(), stopped.rank(), &state_.fleet,
+                    &turn_.effects.writes)) {
+      turn_.reschedule = true;
+    }
+    Job* const job = FindJob(stopped.job());
+    if (job != nullptr && IsCurrent(*job, stopped.group_epoch(), stopped.rank(), worker, turn_)) {
+      OnRankStopped(*job, stopped, worker, turn_);
+      Touch(job->id());
+    }
+    AskAgainAfterEnd(stopped, worker, state_.traces, turn_);
+    // It may have been the last that could write into attempts of its epoch.
+    if (job != nullptr) SendDeletions(*job, turn_);
+  }
+
+  // Hands a message to the job that it names.
   template <typename Message, typename Handle>
-  void OnRankMessage(const Message& message, const std::string& worker, Handle handle) {
-    Job* const job = FindJob(message.job());
-    if (job == nullptr || !IsCurrent(*job, message.group_epoch(), message.rank(), worker, turn_))
-      return;
-    handle(*job, message, turn_);
-    Touch(job->id());
+  void OfJob(const Message& message, Handle handle) {
+    Job& job = state_.jobs.at(message.job());
+    handle(job, message, turn_);
+    Touch(job.id());
   }
 
   // `whom`: for the log.
@@ -389,16 +411,6 @@ class Stepper {
     }
   }
 
-  void OnLogLines(const v1::LogLines& lines) {
-    const auto pending = state_.pending_logs.find(lines.request());
-    if (pending == state_.pending_logs.end()) return;
-    if (lines.last()) --pending->second.outstanding;
-    const bool last = pending->second.outstanding == 0;
-    turn_.effects.logs.push_back(
-        {pending->second.call, OkStatus(), {lines.lines().begin(), lines.lines().end()}, last});
-    if (last) state_.pending_logs.erase(pending);
-  }
-
   Status Create(const CreateJobCall& event) {
     const std::string& request_id = event.request.request_id();
     if (request_id.size() > kMaxRequestIdBytes) {
@@ -409,23 +421,37 @@ class Stepper {
     if (!request_id.empty()) {
       const auto known = state_.requests.find(request_id);
       if (known != state_.requests.end()) {
+        const auto asked = state_.request_digests.find(request_id);
+        if (asked != state_.request_digests.end() &&
+            asked->second != RequestDigest(event.request)) {
+          return RefuseField(StatusCode::kAlreadyExists, "request_id",
+                             "is {}, which made job {} of another content: a repeated request asks "
+                             "for the same, another one has an id of its own",
+                             Shortened(request_id), known->second);
+        }
         ReplyWithJob(state_.jobs.at(known->second), event.call, turn_);
         return OkStatus();
       }
     }
-    const Planner& planner = state_.options.planner;
-    v1::JobSpec stated = event.request.job();
-    FillCheckpointFolder(state_.options, &stated);
-    TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(stated));
-    if (state_.jobs.contains(spec.name())) {
+    const std::string& name = event.request.job().name();
+    if (state_.jobs.contains(name)) {
       return RefuseField(StatusCode::kInvalidArgument, "name",
-                         "is {}, which another job has already", spec.name());
+                         "is {}, which another job has already", name);
     }
-    TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, planner.make_plan(spec, nullptr));
+    std::shared_ptr<const PreparedJob> prepared = event.prepared;
+    if (prepared == nullptr) {
+      v1::JobSpec stated = event.request.job();
+      FillCheckpointFolder(state_.options, &stated);
+      prepared = std::make_shared<PreparedJob>(Prepare(state_.options.planner, stated));
+    }
+    TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
+    TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
     Job job = CreateJob(std::move(spec), std::move(plan), ++state_.last_sequence, turn_);
     if (!request_id.empty()) {
-      turn_.effects.writes.PutRequest(request_id, job.id());
+      const std::string digest = RequestDigest(event.request);
+      turn_.effects.writes.PutRequest(request_id, job.id(), digest);
       state_.requests[request_id] = job.id();
+      state_.request_digests[request_id] = digest;
     }
     Take(std::move(job), event.call);
     return OkStatus();
@@ -446,38 +472,12 @@ class Stepper {
 
 }  // namespace
 
-CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
-                         uint64_t leader_epoch, MonotonicTime now) {
-  CoordinatorState state;
-  state.options = std::move(options);
-  state.leader_epoch = leader_epoch;
-  state.fleet.leases = image.leases;
-  state.requests = image.requests;
-  // A worker that never comes back is forgotten like any other, and its leases with it.
-  for (const auto& [key, lease] : image.leases) {
-    Worker& worker = state.fleet.workers[key.first];
-    worker.name = key.first;
-    worker.incarnation = std::max(worker.incarnation, lease.incarnation());
-    worker.last_message = now;
-    worker.lost = true;
-  }
-  for (const auto& [id, stored] : image.jobs) {
-    Job job = RecoverJob(stored.record, stored.spec, stored.plan, stored.group, stored.checkpoints,
-                         state.options.limits, now);
-    job.tally = stored.tally;
-    state.last_sequence = std::max(state.last_sequence, job.record.sequence());
-    if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
-    if (NextJobDeadline(job, state.options)) state.active.insert(id);
-    state.jobs.emplace(id, std::move(job));
-  }
-  return state;
-}
-
 Effects Step(CoordinatorState& state, const Event& event) {
   Effects effects;
   Stepper stepper(state, event, effects);
   std::visit(stepper, event.what);
   stepper.Schedule();
+  stepper.End();
   return effects;
 }
 
@@ -490,8 +490,10 @@ std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
     const std::optional<MonotonicTime> due = NextJobDeadline(state.jobs.at(id), state.options);
     if (due) at(*due);
   }
-  for (const auto& [request, pending] : state.pending_logs) at(pending.deadline);
+  if (const auto due = NextLogDeadline(state.log_reads)) at(*due);
   if (const auto due = NextTraceDeadline(state.traces)) at(*due);
+  if (state.options.keep_ended.age || state.options.keep_ended.count) at(state.keep_ended_time);
+  if (const auto due = NextBurnInTime(state.fleet)) at(*due);
   return next;
 }
 

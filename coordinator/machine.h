@@ -23,17 +23,12 @@
 #include "coordinator/event.h"
 #include "coordinator/fleet.h"
 #include "coordinator/job.h"
+#include "coordinator/log_reads.h"
 #include "coordinator/options.h"
 #include "coordinator/scheduler.h"
 #include "coordinator/traces.h"
 
 namespace troupe {
-
-struct PendingLogs {
-  CallId call = 0;
-  int outstanding = 0;  // workers that have not sent their last lines
-  MonotonicTime deadline;
-};
 
 struct CoordinatorState {
   CoordinatorOptions options;
@@ -43,9 +38,11 @@ struct CoordinatorState {
   std::set<std::string> active;                 // jobs that have a deadline
   std::set<QueueKey> queue;                     // jobs that wait for devices, first come first
   std::map<std::string, std::string> requests;  // request id → job id
-  uint64_t last_sequence = 0;                   // of job creation
-  uint64_t last_log_request = 0;
-  std::map<uint64_t, PendingLogs> pending_logs;  // by request number
+  std::map<std::string, std::string> request_digests;  // request id → what it asked for
+  uint64_t last_sequence = 0;                          // of job creation
+  LogReads log_reads;
+  std::map<std::string, std::vector<CallId>> delete_callers;  // by job that is being deleted
+  MonotonicTime keep_ended_time;  // when ended jobs are looked at next, if some are let go
   Traces traces;
 };
 

@@ -40,6 +40,23 @@ Effects Resume(TestCluster& cluster, const std::string& job, const v1::JobSpec& 
   return cluster.Do(call);
 }
 
+TEST(CreateJob, ARequestIdAsksForTheSameAgainAndForNothingElse) {
+  TestCluster cluster;
+  const v1::JobSpec spec = TestSpec("a", 1, 3);
+  ASSERT_TRUE(cluster.Submit(spec, "r").status.ok());
+  EXPECT_TRUE(cluster.Submit(spec, "r").status.ok());
+  v1::JobSpec other = spec;
+  other.mutable_training()->set_steps(4);
+  for (int life = 0; life < 2; ++life) {
+    const Reply reply = cluster.Submit(other, "r");
+    EXPECT_EQ(reply.status.code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(std::string(Message(reply.status)), ::testing::HasSubstr("request_id is r"));
+    EXPECT_TRUE(cluster.Submit(spec, "r").status.ok());
+    cluster.Restart();
+  }
+  EXPECT_EQ(cluster.state().jobs.size(), 1u);
+}
+
 TEST(Machine, AJobRunsFromSubmitToItsFinalCommit) {
   TestCluster cluster;
   ConnectWorkers(cluster, 2);

@@ -12,8 +12,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor_limit.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/log_rotation.h"
+#include "coordinator/deletion.h"
 #include "coordinator/server.h"
 
 namespace troupe {
@@ -21,11 +24,19 @@ namespace {
 
 constexpr char kUsage[] =
     R"(troupe-coordinator --listen HOST:PORT --data-dir DIR [--metrics-listen HOST:PORT] [--detection-seconds 3]
+                   [--keep-ended N|TIME] [--log-bytes N] [--log-files N]
+                   [--blame-half-life-seconds S]
 
   --listen             address of the API and of the workers' sessions; port 0 takes a free one
   --data-dir           the catalog; one coordinator at a time
   --metrics-listen     address of /metrics over HTTP; none unless given
   --detection-seconds  every time limit of the cluster derives from it
+  --keep-ended         so many of the jobs that have ended stay in the catalog, the newest ("1000"), or each for so long
+                       ("36h"; s, m, h or d); others go, but for their checkpoints; default: all stay
+  --log-bytes          a log file of so many bytes is moved aside (where standard error is a file); 0, the default: never
+  --log-files          of those that were moved aside so many are kept; default 4
+  --blame-half-life-seconds
+                       what a fault weighs on its host halves in so long; default: 600 times --detection-seconds
 
 Once it serves, it prints one line: {"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
 Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory, the catalog is
@@ -36,7 +47,18 @@ constexpr int kFailed = 1;
 constexpr int kUsageError = 2;
 constexpr int kCannotListen = 3;
 
-StatusOr<ServerOptions> ParseFlags(int argc, char** argv) {
+StatusOr<double> SecondsOf(std::string_view flag, const std::string& value, double least,
+                           double most) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+  if (error != std::errc() || end != value.data() + value.size() ||
+      !(seconds >= least && seconds <= most)) {
+    return InvalidArgument("{} is \"{}\", must be a number from {} to {}", flag, value, least, most);
+  }
+  return seconds;
+}
+
+StatusOr<ServerOptions> ParseFlags(int argc, char** argv, LogLimit* log) {
   ServerOptions options;
   options.listen.clear();
   for (int i = 1; i < argc; ++i) {
@@ -58,14 +80,16 @@ StatusOr<ServerOptions> ParseFlags(int argc, char** argv) {
     } else if (flag == "--metrics-listen") {
       options.metrics_listen = value;
     } else if (flag == "--detection-seconds") {
-      double seconds = 0;
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-      if (error != std::errc() || end != value.data() + value.size() ||
-          !(seconds >= 0.1 && seconds <= 3600)) {
-        return InvalidArgument("--detection-seconds is \"{}\", must be a number from 0.1 to 3600",
-                               value);
-      }
-      options.detection_seconds = seconds;
+      TROUPE_ASSIGN_OR_RETURN(options.detection_seconds, SecondsOf(flag, value, 0.1, 3600));
+    } else if (flag == "--blame-half-life-seconds") {
+      TROUPE_ASSIGN_OR_RETURN(options.blame_half_life_seconds, SecondsOf(flag, value, 1, 1e7));
+    } else if (flag == "--keep-ended") {
+      TROUPE_ASSIGN_OR_RETURN(options.keep_ended, ParseKeepEnded(flag, value));
+    } else if (flag == "--log-bytes") {
+      TROUPE_ASSIGN_OR_RETURN(log->bytes, ParseLogNumber(flag, value, int64_t{1} << 40));
+    } else if (flag == "--log-files") {
+      TROUPE_ASSIGN_OR_RETURN(const int64_t files, ParseLogNumber(flag, value, kMostLogFiles));
+      log->files = static_cast<int>(files);
     } else {
       return InvalidArgument("unknown flag {}", flag);
     }
@@ -82,13 +106,16 @@ int Main(int argc, char** argv) {
       return 0;
     }
   }
-  StatusOr<ServerOptions> options = ParseFlags(argc, argv);
+  LogLimit log{.bytes = 0};
+  StatusOr<ServerOptions> options = ParseFlags(argc, argv, &log);
   const Status armed = ArmFailpointsFromEnvironment();
   if (!options.ok() || !armed.ok()) {
     const Status& wrong = options.ok() ? armed : options.status();
     fmt::print(stderr, "troupe-coordinator: {}\n{}", Message(wrong), kUsage);
     return kUsageError;
   }
+  LimitLog(log);
+  options->descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
   // Every thread inherits the mask; only sigwait below sees these.
   sigset_t signals;

@@ -94,6 +94,10 @@ void Record(const CheckpointVerifiedMeasured& measured, Metrics& metrics) {
               {{"job_name", measured.job}, {"result", result}}, 1);
 }
 
+void Record(const MessageDenied& denied, Metrics& metrics) {
+  metrics.Add("troupe_worker_messages_denied_total", {{"kind", denied.kind}}, 1);
+}
+
 void Record(const RestartMeasured& measured, Metrics& metrics) {
   metrics.Add("troupe_job_restarts_total", {{"job_name", measured.job}}, 1);
 }
@@ -151,6 +155,11 @@ void DeclareCoordinatorMetrics(Metrics& metrics) {
   metrics.DeclareGauge("troupe_worker_up", "1 while the worker has a session, else 0.");
   metrics.DeclareGauge("troupe_worker_memory_bytes",
                        "Resident memory of the worker's daemon and ranks.");
+  metrics.DeclareCounter("troupe_worker_messages_denied_total",
+                         "Messages of workers about jobs that they have no part in, or answers "
+                         "that nobody asked of them, by kind. They have no effect.");
+  metrics.DeclareCounter("troupe_connections_refused_total",
+                         "Connections that were closed at once: too many were open.");
   metrics.DeclareGauge("troupe_build_info", "1, with the version as a label.");
   metrics.Set("troupe_build_info", {{"version", TROUPE_VERSION}}, 1);
 }

@@ -2,6 +2,9 @@
 #ifndef TROUPE_COORDINATOR_OPTIONS_H_
 #define TROUPE_COORDINATOR_OPTIONS_H_
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/time_limits.h"
@@ -11,8 +14,20 @@ namespace troupe {
 
 // Known bugs, put back by the simulation to show that it catches them. All off in the product.
 struct KnownBugs {
-  bool accept_stale_epochs =
-      false;  // messages of older group epochs are taken for the current one's
+  bool charge_lost_hosts = false;        // every failure spends the job's own budget
+  bool choose_bad_hosts = false;         // whatever was laid to them
+  bool forget_submitted_layout = false;  // the smaller one takes its place
+  bool never_grow = false;               // a shrunk job stays so
+  bool quarantine_on_one_word = false;   // the first host that finds a commit damaged decides
+  // Messages of older group epochs are taken for the current one's.
+  bool accept_stale_epochs = false;
+  bool accept_unasked_answers = false;  // any worker may say that a commit is damaged or deleted
+};
+
+// Which jobs stay in the catalog once they have ended; others go, but for their checkpoints.
+struct KeepEnded {
+  std::optional<int64_t> count;             // the newest so many
+  std::optional<std::chrono::seconds> age;  // for so long
 };
 
 struct CoordinatorOptions {
@@ -20,6 +35,7 @@ struct CoordinatorOptions {
   // Of jobs that come without a checkpoint.folder, absolute; empty: those keep none.
   std::string checkpoint_folder;
   Planner planner;
+  KeepEnded keep_ended;  // by default all
   KnownBugs bugs;
 };
 

@@ -37,6 +37,14 @@ struct Planner {
 // The product's: plan/.
 Planner MakePlanner();
 
+// A new job's spec and plan, or what is wrong with them: what of CreateJob takes long and needs no
+// state.
+struct PreparedJob {
+  StatusOr<v1::JobSpec> spec;
+  StatusOr<v1::Plan> plan;  // where the spec is wrong: the same error
+};
+PreparedJob Prepare(const Planner& planner, const v1::JobSpec& stated);
+
 }  // namespace troupe
 
 #endif  // TROUPE_COORDINATOR_PLANNER_H_

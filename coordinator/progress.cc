@@ -4,20 +4,24 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
 #include "coordinator/group.h"
-#include "coordinator/receipt.h"
+#include "coordinator/hang_limit.h"
+#include "coordinator/receipt_tally.h"
+#include "coordinator/restart_budget.h"
+#include "coordinator/step_history.h"
+#include "plan/checkpoint_write.h"
 #include "plan/slowest_step.h"
 
 namespace troupe {
 namespace {
 
 constexpr size_t kMedianSteps = 31;
-constexpr double kHangMedians = 5;
 // Between events that tell of skipped steps.
 constexpr Duration kSkipEventInterval = std::chrono::seconds(10);
-constexpr double kLongestHangSeconds = 86400;
 
 v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
   v1::StepEvent step;
@@ -59,16 +63,15 @@ void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   found->second.begun_time = turn.now;
 }
 
-// Says what was not finite, of the first of many steps in a row alone: their number follows with the
-// next word.
+// Says what was not finite, of the first of many steps in a row alone: their number follows with
+// the next word.
 void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
   ++job.skipped_since;
   if (job.skip_event_time && turn.now < *job.skip_event_time + kSkipEventInterval) return;
   const std::string others =
-      job.skipped_since > 1
-          ? fmt::format("; {} other steps were skipped since the last such event",
-                        job.skipped_since - 1)
-          : "";
+      job.skipped_since > 1 ? fmt::format("; {} other steps were skipped since the last such event",
+                                          job.skipped_since - 1)
+                            : "";
   RecordEvent(job, "STEP_SKIPPED",
               fmt::format("step {}: {}{}", report.step(), report.nonfinite(), others), turn);
   job.skip_event_time = turn.now;
@@ -83,12 +86,16 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   if (report.step_seconds() > 0 && std::isfinite(report.step_seconds()) && steady) {
     job.step_seconds.push_back(report.step_seconds());
     if (job.step_seconds.size() > kMedianSteps) job.step_seconds.pop_front();
+    if (!group.first_report) group.recent_step_seconds.push_back(report.step_seconds());
+    if (group.recent_step_seconds.size() > kMedianSteps) group.recent_step_seconds.pop_front();
   }
   group.first_report = false;
+  ++group.steps_seen;
   job.record.set_step(report.step());
   if (report.step() > job.record.highest_step()) {
     job.record.set_highest_step(report.step());
-    job.record.set_barren_restarts(0);
+    RenewBudget(&job.record);
+    job.delayed_recoveries = 0;
   }
   const double model_flops = ModelFlops(job, report);
   const double peak_flops =
@@ -114,6 +121,28 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   RenewTicket(job, turn);
 }
 
+// The validation after a step that may be next, in steps' worth of samples; 0: there is none.
+double ValidationSteps(const Job& job) {
+  const v1::TrainingSpec& training = job.spec.training();
+  const int64_t interval = training.validation_interval();
+  const int64_t next = job.record.step() + 1;
+  for (int64_t step = next; step <= next + job.plan.control_lag_steps(); ++step) {
+    const bool at_interval = interval > 0 && (step == 1 || step % interval == 0);
+    if (!at_interval && step != job.steps()) continue;
+    return std::max(1.0,
+                    static_cast<double>(training.validation_samples()) /
+                        static_cast<double>(std::max<int64_t>(1, training.global_batch_size())));
+  }
+  return 0;
+}
+
+// What the update of a step may wait for the copy of the state of which a save is under way.
+double CopySeconds(const Job& job) {
+  const bool saves = std::any_of(job.attempts.begin(), job.attempts.end(),
+                                 [](const auto& entry) { return entry.second.begun; });
+  return saves ? CheckpointCopySeconds(job.spec, job.plan) : 0;
+}
+
 }  // namespace
 
 void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
@@ -130,14 +159,21 @@ void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
   NoteWriting(job, report.writing_attempt(), turn);
   group.last_progress = turn.now;
   turn.effects.measurements.push_back(RankMeasured{job.id(), report});
-  TallyStep(report, job.plan.digest(), ModelFlops(job, report), group.peak_flops, &job.tally);
+  TallyStep(report, ModelFlops(job, report), group.peak_flops, &job);
   if (report.rank() == 0) OnGlobalReport(job, report, turn);
 }
 
 void FlushReports(Job& job, Turn& turn) {
   if (job.unflushed.empty()) return;
   job.record.set_median_step_seconds(MedianStepSeconds(job));
-  for (const v1::StepEvent& step : job.unflushed) turn.effects.writes.PutStep(job.id(), step);
+  const std::vector<int64_t> kept_every = {job.spec.training().validation_interval(),
+                                           job.spec.training().norms_interval()};
+  for (const v1::StepEvent& step : job.unflushed) {
+    turn.effects.writes.PutStep(job.id(), step);
+    for (const int64_t old : StepsToDrop(step.step(), kept_every)) {
+      turn.effects.writes.DeleteStep(job.id(), old);
+    }
+  }
   turn.effects.writes.PutTally(job.id(), job.tally);
   turn.effects.writes.PutJob(job.record);
   job.durable_step = job.unflushed.back().step();
@@ -160,14 +196,20 @@ bool EndIfFinished(Job& job, Turn& turn) {
   return true;
 }
 
-Duration HangLimit(const Job& job, const TimeLimits& limits) {
-  const double median = MedianStepSeconds(job);
-  double seconds = std::max(job.spec.fault_tolerance().hang_seconds(), kHangMedians * median);
-  if (job.group && job.group->first_report)
-    seconds = std::max(seconds, ToSeconds(limits.startup_allowance));
-  // Nothing is known of its pace: what the ranks' own watchdog allows comes on top.
-  if (median == 0) seconds += kHangMedians * SlowestStepSeconds(job.plan);
-  return FromSeconds(std::min(seconds, kLongestHangSeconds));
+Duration HangLimitOf(const Job& job, const TimeLimits& limits) {
+  HangInputs inputs{.stated_seconds = job.spec.fault_tolerance().hang_seconds(),
+                    .unmeasured_step_seconds = SlowestStepSeconds(job.plan),
+                    .save_seconds = ToSeconds(WritingAllowance(job)) + CopySeconds(job)};
+  if (job.group) inputs.steps_seen = job.group->steps_seen;
+  if (inputs.steps_seen < kPaceSteps) {
+    // What is known of former epochs.
+    inputs.stated_seconds = std::max(inputs.stated_seconds, kHangSteps * MedianStepSeconds(job));
+  } else {
+    for (const double seconds : job.group->recent_step_seconds)
+      inputs.slowest_step_seconds = std::max(inputs.slowest_step_seconds, seconds);
+    inputs.validation_steps = ValidationSteps(job);
+  }
+  return HangLimit(inputs, limits);
 }
 
 }  // namespace troupe

@@ -22,8 +22,9 @@ void SaveRecord(Job& job, Turn& turn);
 // whether it is.
 bool EndIfFinished(Job& job, Turn& turn);
 
-// How long a running group may go without progress before it counts as hung.
-Duration HangLimit(const Job& job, const TimeLimits& limits);
+// How long a running group may go without progress before it counts as hung (HangLimit), with what
+// it may save or validate just now.
+Duration HangLimitOf(const Job& job, const TimeLimits& limits);
 
 }  // namespace troupe
 

@@ -5,20 +5,27 @@
 #include <utility>
 
 #include "coordinator/attempts.h"
+#include "coordinator/culprit.h"
+#include "coordinator/doubts.h"
+#include "coordinator/hang_blame.h"
+#include "coordinator/host_faults.h"
+#include "coordinator/images.h"
 #include "coordinator/progress.h"
-#include "coordinator/settled.h"
+#include "coordinator/restart_budget.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kMaxDoublings = 16;
+constexpr char kHang[] = "HANG";
 
-void StopGroup(const Job& job, const std::string& reason, Turn& turn) {
+void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
   v1::CoordinatorMessage message;
   v1::StopRanks* const stop = message.mutable_stop_ranks();
   stop->set_job(job.id());
   stop->set_group_epoch(job.group->epoch);
   stop->set_reason(reason);
+  stop->set_tell_flight(hangs);
   SendToGroup(job, message, turn);
 }
 
@@ -56,7 +63,9 @@ bool WouldRepeat(const v1::RankFailed& message) {
 
 // Commits there were, and every one of them turned out bad: from the seed the job would only seem
 // to go on.
-bool LostEveryCommit(const Job& job) { return NewestCommit(job) == nullptr && HasQuarantined(job); }
+bool LostEveryCommit(const Job& job) {
+  return NewestCommit(job) == nullptr && HasQuarantined(job) && !GoesOnFromImages(job);
+}
 
 std::string RanksOn(const Job& job, const std::string& worker) {
   std::set<int32_t> ranks;
@@ -66,11 +75,39 @@ std::string RanksOn(const Job& job, const std::string& worker) {
   return fmt::format("{}", fmt::join(ranks, ", "));
 }
 
-void QueueForRecovery(Job& job, Turn& turn) {
+bool HasRankOn(const Job& job, const std::string& worker) {
+  return std::any_of(job.plan.ranks().begin(), job.plan.ranks().end(),
+                     [&](const v1::RankPlacement& placement) {
+                       return !worker.empty() && placement.worker() == worker;
+                     });
+}
+
+// The step after which the group failed, or from which it was to start.
+int64_t FaultStep(const Job& job) {
+  if (job.record.state() != v1::JOB_STATE_STARTING) return job.record.step();
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return commit != nullptr ? commit->step() : 0;
+}
+
+// How long a primary cause is waited for: where the job would end for want of one, until every host
+// of its group that is lost is known to be. A lost host is not the job's fault.
+Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn) {
+  v1::JobRecord after = job.record;
+  const int64_t spent = ChargeFault(CulpritOf(failure).charged, FaultStep(job), &after);
+  if (spent <= job.spec.fault_tolerance().max_restarts()) return turn.limits().settle;
+  return turn.limits().lease + turn.limits().reconnect_grace;
+}
+
+// `tries`: recoveries without progress from faults that the next try may meet again, this one
+// included; 0: it is placed without a pause.
+void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
-  const int64_t barren = job.record.barren_restarts();
-  if (barren >= 2) {
-    const int doublings = static_cast<int>(std::min<int64_t>(barren - 2, kMaxDoublings));
+  job.record.set_recovering(true);
+  job.record.set_grows(false);
+  // By then its ranks have stopped or were killed, unless a driver holds them.
+  job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
+  if (tries >= 2) {
+    const int doublings = static_cast<int>(std::min<int64_t>(tries - 2, kMaxDoublings));
     job.place_not_before =
         turn.now + std::min(turn.limits().restart_backoff * (int64_t{1} << doublings),
                             turn.limits().restart_backoff_limit);
@@ -104,17 +141,52 @@ std::string FailureText(const v1::Failure& failure) {
   return text;
 }
 
+namespace {
+
+// Waits for the flights of all ranks, which tell whom the others waited for.
+void SettleHang(Job& job, v1::Failure failure, Turn& turn) {
+  Group& group = *job.group;
+  if (group.phase == GroupPhase::kSettling && group.failure.cause() == kHang) return;
+  group.phase = GroupPhase::kSettling;
+  group.deadline = turn.now + turn.limits().abort;
+  group.failure = std::move(failure);
+}
+
+}  // namespace
+
+v1::Failure SettledFailure(const Job& job) {
+  v1::Failure failure = job.group->failure;
+  if (failure.cause() != kHang) return failure;
+  std::vector<std::optional<v1::RankFlight>> flights(job.group->ranks.size());
+  for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
+  const HangBlame blame = BlameForHang(flights);
+  failure.set_rank(blame.rank);
+  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker() : "");
+  failure.set_message(blame.message + "; " + failure.message());
+  return failure;
+}
+
+void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn) {
+  Group& group = *job.group;
+  group.flights.try_emplace(message.rank(), message);
+  const bool settles = group.phase == GroupPhase::kSettling && group.failure.cause() == kHang;
+  if (settles && group.flights.size() == group.ranks.size())
+    SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
+}
+
 void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   if (!job.group) return;
   const bool first = job.group->phase != GroupPhase::kSettling;
-  if (first) StopGroup(job, FailureText(breakdown.failure), turn);
+  const bool hangs = breakdown.failure.cause() == kHang;
+  if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
+  if (hangs) return SettleHang(job, std::move(breakdown.failure), turn);
   if (breakdown.secondary) {
     // The others noticed first. A worker whose stream is closed is what they noticed.
     const std::string gone = DisconnectedWorker(job, turn);
     if (gone.empty()) {
       if (!first) return;
       job.group->phase = GroupPhase::kSettling;
-      job.group->deadline = turn.now + turn.limits().settle;
+      job.group->deadline = turn.now + SettleTime(job, breakdown.failure, turn);
       job.group->failure = std::move(breakdown.failure);
       return;
     }
@@ -128,8 +200,10 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const v1::Failure& failure = breakdown.failure;
   const std::string text = FailureText(failure);
   FlushReports(job, turn);
+  const int64_t fault_step = FaultStep(job);
   DropAttempts(job, "its group epoch ended: " + text, turn);
   // The ranks were told to stop before; their devices are free again once their death is confirmed.
+  DropLeftImages(job, turn);
   job.group.reset();
   if (failure.cause() == "WORKER_LOST") {
     RecordEvent(job, "WORKER_LOST", text, turn);
@@ -140,8 +214,10 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, "RANK_LOST", text, turn);
   }
-  CallOffCancel(job, "its ranks failed before the checkpoint: " + text, turn);
+  LayToHost(job, failure, turn);
+  CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal) {
+    Forgive(job, turn);
     EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
     return;
   }
@@ -158,20 +234,37 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     EndJob(job, v1::JOB_STATE_FAILED, &lost, lost.message(), turn);
     return;
   }
-  const int64_t budget = job.spec.fault_tolerance().max_restarts();
-  if (job.record.barren_restarts() >= budget) {
-    v1::Failure spent = failure;
-    spent.set_cause("RESTART_BUDGET");
-    spent.set_message(fmt::format("{} recoveries without a step beyond {}; the last failure was {}",
-                                  job.record.barren_restarts(), job.record.highest_step(), text));
-    EndJob(job, v1::JOB_STATE_FAILED, &spent, spent.message(), turn);
+  const Charged charged =
+      turn.options.bugs.charge_lost_hosts ? Charged::kAlways : CulpritOf(failure).charged;
+  const int64_t spent = ChargeFault(charged, fault_step, &job.record);
+  if (spent > job.spec.fault_tolerance().max_restarts()) {
+    v1::Failure last = failure;
+    last.set_cause("RESTART_BUDGET");
+    last.set_message(
+        fmt::format("{} recoveries from faults of its own without a step beyond {}; the "
+                    "last failure was {}",
+                    spent - 1, job.record.highest_step(), text));
+    Forgive(job, turn);
+    EndJob(job, v1::JOB_STATE_FAILED, &last, last.message(), turn);
     return;
   }
-  job.record.set_barren_restarts(job.record.barren_restarts() + 1);
   job.record.set_restarts(job.record.restarts() + 1);
   turn.effects.measurements.push_back(RestartMeasured{job.id()});
-  QueueForRecovery(job, turn);
+  if (charged == Charged::kDelayed) ++job.delayed_recoveries;
+  QueueForRecovery(job, charged == Charged::kDelayed ? job.delayed_recoveries : spent, turn);
   RecordEvent(job, "RECOVERING", text, turn);
+}
+
+void FailIfNoCommitIsLeft(Job& job, Turn& turn) {
+  if (!IsQueued(job) || !LostEveryCommit(job)) return;
+  std::string last;
+  for (const auto& [number, record] : job.checkpoints) {
+    if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED)
+      last = fmt::format("{}: {}", record.path(), record.reason());
+  }
+  const v1::Failure lost = MakeFailure("NO_RESTORABLE_CHECKPOINT",
+                                       "every commit is quarantined; the last one is " + last);
+  EndJob(job, v1::JOB_STATE_FAILED, &lost, lost.message(), turn);
 }
 
 void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn) {
@@ -179,12 +272,14 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   breakdown.failure = MakeFailure(message.cause().empty() ? "RANK_FAILED" : message.cause(),
                                   message.message(), message.rank(), worker);
   breakdown.secondary = message.secondary();
+  if (HasRankOn(job, message.blamed_worker()))
+    breakdown.failure.set_worker(message.blamed_worker());
   const GroupPhase phase = job.group->phase;
   const bool starting = phase == GroupPhase::kStarting || phase == GroupPhase::kBooked;
   if (!message.bad_checkpoint_path().empty()) {
     breakdown.failure.set_cause("BAD_CHECKPOINT");
     breakdown.secondary = false;
-    Quarantine(job, message.bad_checkpoint_path(), message.message(), turn);
+    DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
     // Not one of its own: checkpoint.initial_load, which stays what it is.
     breakdown.fatal = job.last_group.restore_attempt() == 0;
   } else if (!message.secondary()) {

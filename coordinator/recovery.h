@@ -24,10 +24,21 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn);
 // where it was to be cancelled or had committed its last step, CANCELLED or SUCCEEDED.
 void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn);
 
+// kSettling: the failure that is recorded if no primary one comes; a hang is blamed on the rank
+// that the flights of all ranks point to.
+v1::Failure SettledFailure(const Job& job);
+
+// What a rank was doing when the job hung. A hang settles once every rank has said so.
+void OnRankFlight(Job& job, const v1::RankFlight& message, Turn& turn);
+
 void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn);
 void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& worker, Turn& turn);
 // `reason` says how it is known.
 void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason, Turn& turn);
+
+// Ends a job that waits to be restored and of whose commits every one is quarantined: from its seed
+// it would only seem to go on. No effect on any other.
+void FailIfNoCommitIsLeft(Job& job, Turn& turn);
 
 v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank = -1,
                         const std::string& worker = {});

@@ -183,6 +183,23 @@ TEST(Recovery, ASecondaryFailureAloneIsTheCauseOnceTheWaitIsOver) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
+TEST(Recovery, ASecondaryFailureThatWouldEndTheJobWaitsForAHostThatIsFoundLostLater) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  cluster.state().jobs.at("a").spec.mutable_fault_tolerance()->set_max_restarts(0);
+  v1::WorkerMessage message;
+  message.mutable_rank_failed()->set_job("a");
+  message.mutable_rank_failed()->set_group_epoch(1);
+  message.mutable_rank_failed()->set_secondary(true);
+  message.mutable_rank_failed()->set_cause("COLLECTIVE");
+  cluster.Say("worker-0", message);
+  cluster.Pass(MakeTimeLimits(3).settle);
+  EXPECT_FALSE(HasEnded(cluster.job("a")));
+  cluster.Disconnect("worker-1");
+  EXPECT_FALSE(HasEnded(cluster.job("a")));
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+}
+
 TEST(Recovery, ASecondaryFailureWhileAWorkersStreamIsClosedNamesThatWorker) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
@@ -266,11 +283,13 @@ TEST(Recovery, ADamagedCommitIsQuarantinedAndTheOneBeforeItTaken) {
   message.mutable_rank_failed()->set_code(static_cast<int>(StatusCode::kDataLoss));
   message.mutable_rank_failed()->set_bad_checkpoint_path(path);
   cluster.Say("worker-0", message);
-  EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_QUARANTINED"));
+  EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_DOUBTED"));
   v1::WorkerMessage stopped;
   stopped.mutable_rank_stopped()->set_job("a");
   stopped.mutable_rank_stopped()->set_group_epoch(2);
   cluster.Say("worker-0", stopped);
+  cluster.Verified("a", 2, false, true);
+  EXPECT_THAT(cluster.Events("a"), Contains("CHECKPOINT_QUARANTINED"));
   for (int second = 0; second < 3; ++second) {
     cluster.Heartbeat();
     cluster.Pass(std::chrono::seconds(1));
@@ -289,6 +308,8 @@ TEST(Recovery, AJobWhoseEveryCommitIsBadFailsInsteadOfBeginningAgain) {
   message.mutable_rank_failed()->set_bad_checkpoint_path(
       cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path());
   cluster.Say("worker-0", message);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+  cluster.Verified("a", 1, false, true);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_EQ(cluster.job("a").record.failure().cause(), "NO_RESTORABLE_CHECKPOINT");
   ResumeJobCall resume{9, {}};
@@ -325,6 +346,7 @@ TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
     v1::WorkerMessage message = FailureOf(cluster, is.code);
     message.mutable_rank_failed()->set_cause(is.cause);
     cluster.Say("worker-0", message);
+    cluster.Pass(MakeTimeLimits(3).abort);  // a hang waits for what the other ranks say
     EXPECT_EQ(cluster.job("a").record.state(),
               is.fatal ? v1::JOB_STATE_FAILED : v1::JOB_STATE_RECOVERING)
         << is.cause;
@@ -354,8 +376,9 @@ TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
   cluster.Heartbeat();
   cluster.Pass(std::chrono::seconds(2));
-  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.Heartbeat();
+  cluster.Pass(std::chrono::seconds(1));  // no rank says where it is
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.StopRanks("a", 1, {"worker-0"});
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   for (int second = 0; second < 125; ++second) {
@@ -370,7 +393,8 @@ TEST(Recovery, AFirstStepMayTakeAsLongAsTheRanksOwnWatchdogAllows) {
   RunJob(cluster, 2, 2);
   // 100 s a step at 2 GFLOP/s a rank.
   cluster.state().jobs.at("a").plan.set_model_flops_per_step(4e11);
-  EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 60 + 5 * 100);
+  // And half the detection time for what the ranks say of the hang.
+  EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 60 + 5 * 100 + 2);
 }
 
 TEST(Recovery, TheLimitOfAStartGrowsWithWhatIsRestoredAndWithWhatTheJobAllows) {

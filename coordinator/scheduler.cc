@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include "coordinator/doubts.h"
 #include "coordinator/group.h"
+#include "coordinator/images.h"
+#include "coordinator/preference.h"
+#include "coordinator/running_layout.h"
 
 namespace troupe {
 namespace {
@@ -26,23 +30,52 @@ void SayWaiting(Job& job, std::string what, Turn& turn) {
   if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
 }
 
+// Spares first; see coordinator/preference.h.
+StatusOr<v1::Plan> PlaceOn(const ClusterView& view, const v1::JobSpec& spec, const v1::Plan& plan,
+                           const Turn& turn) {
+  if (turn.options.bugs.choose_bad_hosts) return turn.options.planner.place(spec, plan, view);
+  return PlaceByPreference(turn.options.planner, spec, plan,
+                           ViewsByPreference(view, plan.ranks_size(), turn.fleet.blame, turn.now,
+                                             turn.limits().blame_half_life));
+}
+
+// Whether the devices of its own former ranks, which end shortly, may spare it those under
+// suspicion.
+bool WaitsForItsRanks(const Job& job, const ClusterView& free_view, int ranks, const Turn& turn) {
+  return job.choose_time && turn.now < *job.choose_time && HoldsDevices(turn.fleet, job.id()) &&
+         CountClean(free_view, turn.fleet.blame, turn.now, turn.limits().blame_half_life) < ranks;
+}
+
+// Whether a job without a group may be placed on `ranks` ranks, fewer than it was submitted for.
+bool MayShrinkTo(int ranks, const Job& job, const Fleet& fleet) {
+  if (job.may_shrink) return true;
+  // No fewer than it ran on: there is nothing to be patient for but the end of its own ranks.
+  return job.smaller && job.record.recovering() && ranks >= job.plan.ranks_size() &&
+         job.spec.fault_tolerance().allow_layout_change() && !HoldsDevices(fleet, job.id());
+}
+
 // Continues on a smaller layout, if the job may and there is one that fits the free devices.
 bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
+  if (!job.may_shrink && !job.smaller) return false;
   const Planner& planner = turn.options.planner;
   const std::optional<v1::JobSpec> smaller =
       planner.smaller_layout(job.spec, static_cast<int>(free_view.free_devices.size()));
   if (!smaller) return false;
-  StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &job.plan.device_profile());
-  if (!plan.ok()) return false;
-  if (job.plan.has_device()) {
+  const v1::Plan& submitted = SubmittedPlan(job);
+  StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &submitted.device_profile());
+  if (!plan.ok() || !MayShrinkTo(plan->ranks_size(), job, turn.fleet)) return false;
+  if (submitted.has_device()) {
     // The same device kind still gives the same kernels.
-    *plan->mutable_device() = job.plan.device();
-    plan->set_threads_per_rank(job.plan.threads_per_rank());
+    *plan->mutable_device() = submitted.device();
+    plan->set_threads_per_rank(submitted.threads_per_rank());
   }
-  StatusOr<v1::Plan> placed = planner.place(*smaller, *plan, free_view);
+  StatusOr<v1::Plan> placed = PlaceOn(free_view, *smaller, *plan, turn);
   if (!placed.ok()) return false;
-  job.spec = *smaller;
-  turn.effects.writes.PutSpec(job.id(), job.spec);
+  TakeSmallerLayout(*smaller, job, turn);
+  if (turn.options.bugs.forget_submitted_layout) {
+    job.spec = *smaller;
+    turn.effects.writes.PutSpec(job.id(), job.spec);
+  }
   RecordEvent(job, "RECOVERING",
               fmt::format("goes on with data_parallel_replicate_degree {} and "
                           "data_parallel_shard_degree {}",
@@ -55,18 +88,29 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
 
 Placement TryPlace(Job& job, const View& view, Turn& turn) {
   if (job.place_not_before && turn.now < *job.place_not_before) return Placement::kBackingOff;
+  const bool from_images = GoesOnFromImages(job);
+  if (std::string reading = AwaitedReading(job); !reading.empty() && !from_images) {
+    SayWaiting(job, std::move(reading), turn);
+    return Placement::kBackingOff;
+  }
   const Planner& planner = turn.options.planner;
-  const int ranks = job.plan.ranks_size();
+  const v1::Plan& submitted = SubmittedPlan(job);
+  const int ranks = submitted.ranks_size();
   Status shortage;
-  if (view.free_count() >= ranks) {
-    StatusOr<v1::Plan> placed = planner.place(job.spec, job.plan, view.free);
+  if (view.free_count() >= ranks || from_images) {
+    if (!from_images && WaitsForItsRanks(job, view.free, ranks, turn))
+      return Placement::kWaitsItsTurn;
+    StatusOr<v1::Plan> placed =
+        from_images ? PlaceAtImages(job, view.free) : PlaceOn(view.free, job.spec, submitted, turn);
     if (placed.ok()) {
+      // Images are of the layout that runs.
+      if (!from_images) ForgetSmallerLayout(job, turn);
       StartGroup(job, *std::move(placed), turn);
       return Placement::kStarted;
     }
     shortage = placed.status();
   }
-  if (job.may_shrink && StartSmaller(job, view.free, turn)) return Placement::kStarted;
+  if (!from_images && StartSmaller(job, view.free, turn)) return Placement::kStarted;
   if (!shortage.ok()) {
     SayWaiting(job, std::string(Message(shortage)), turn);
   } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
@@ -76,7 +120,7 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
         job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
         turn);
   }
-  const bool could = view.all_count() >= ranks && planner.place(job.spec, job.plan, view.all).ok();
+  const bool could = view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
 }
 
@@ -86,26 +130,27 @@ QueueKey QueueKeyOf(const Job& job) {
   return {-int64_t{job.spec.priority()}, job.record.sequence(), job.id()};
 }
 
-std::vector<std::string> PlaceQueuedJobs(std::set<QueueKey>* queue,
-                                         std::map<std::string, Job>* jobs, Turn& turn) {
-  std::vector<std::string> started;
+PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs,
+                           Turn& turn) {
+  PlacedJobs placed;
   View view(turn.fleet);
   for (auto key = queue->begin(); key != queue->end();) {
     switch (TryPlace(jobs->at(key->id), view, turn)) {
       case Placement::kStarted:
-        started.push_back(key->id);
+        placed.started.push_back(key->id);
         key = queue->erase(key);
         view = View(turn.fleet);
         break;
       case Placement::kWaitsItsTurn:
-        return started;
+        placed.waits_its_turn = *key;
+        return placed;
       case Placement::kLacksCapacity:
       case Placement::kBackingOff:
         ++key;
         break;
     }
   }
-  return started;
+  return placed;
 }
 
 }  // namespace troupe

@@ -3,12 +3,17 @@
 // Jobs are tried by priority, then age. A job that the present fleet could hold if all its devices
 // were free keeps its place: nothing behind it is placed before it, so that large jobs do not
 // starve. One that it could not hold waits for capacity and holds up nobody.
+//
+// A job is placed on its submitted layout wherever that fits. One that recovers and may change its
+// layout takes the largest smaller one that fits: after layout_patience (base/time_limits.h), or, if
+// that has no fewer ranks than it ran on before, as soon as its former ranks have ended.
 #ifndef TROUPE_COORDINATOR_SCHEDULER_H_
 #define TROUPE_COORDINATOR_SCHEDULER_H_
 
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,10 +32,14 @@ struct QueueKey {
 
 QueueKey QueueKeyOf(const Job& job);
 
-// Starts every job of `queue` whose turn it is and that can be placed, and returns their ids; they
-// are removed from `queue`. REQUIRES: `queue` holds the keys of exactly the jobs that wait.
-std::vector<std::string> PlaceQueuedJobs(std::set<QueueKey>* queue,
-                                         std::map<std::string, Job>* jobs, Turn& turn);
+struct PlacedJobs {
+  std::vector<std::string> started;        // ids
+  std::optional<QueueKey> waits_its_turn;  // the job that holds up everything behind it
+};
+
+// Starts every job of `queue` whose turn it is and that can be placed; they are removed from
+// `queue`. REQUIRES: `queue` holds the keys of exactly the jobs that wait.
+PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn);
 
 }  // namespace troupe
 

@@ -4,9 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
+#include "coordinator/options.h"
+#include "coordinator/planner.h"
 
 namespace troupe {
 
@@ -15,6 +18,11 @@ struct ServerOptions {
   std::string metrics_listen;          // likewise; empty: no metrics over HTTP
   std::string data_directory;          // made if absent; its parent exists
   double detection_seconds = 3;
+  // Half-life of the weight of a fault on its host; absent: as MakeTimeLimits derives it.
+  std::optional<double> blame_half_life_seconds;
+  int descriptor_limit = 1024;  // of this process: bounds the connections
+  Planner planner = MakePlanner();
+  KeepEnded keep_ended;  // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
 };
 

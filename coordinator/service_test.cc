@@ -253,10 +253,14 @@ TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
   spec.mutable_data()->clear_validation();
   EXPECT_TRUE(Create(spec, "r", &response).ok());
 
-  // A repeated request is the first one's job, whatever became of its data; and data whose folder
-  // is not on this host may be on the workers'.
-  spec.mutable_data()->set_train(directory_.path() + "/gone");
+  // A repeated request is the first one's job, whatever became of its data, but with another content
+  // it is none; and data whose folder is not on this host may be on the workers'.
+  ASSERT_TRUE(files.Remove(directory_.path() + "/data.idx").ok());
   EXPECT_TRUE(Create(spec, "r", &response).ok());
+  spec.mutable_data()->set_train(directory_.path() + "/gone");
+  status = Create(spec, "r", &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(BlamedField(status), "request_id");
   EXPECT_TRUE(Create(Spec("b", 3), "", &response).ok());
 }
 

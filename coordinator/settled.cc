@@ -5,8 +5,10 @@
 
 #include "checkpoint/retention.h"
 #include "coordinator/attempt_writers.h"
+#include "coordinator/doubts.h"
 #include "coordinator/group.h"
 #include "coordinator/progress.h"
+#include "plan/key_warnings.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -18,7 +20,20 @@ std::vector<v1::CheckpointRecord> RecordsOf(const Job& job) {
   return records;
 }
 
+bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path) {
+  return record.path() == path && (record.state() == v1::CHECKPOINT_STATE_COMMITTED ||
+                                   record.state() == v1::CHECKPOINT_STATE_QUARANTINED);
+}
+
+// Deletes what a reading of a commit lets go, and has those read that it leaves.
+void AfterReading(Job& job, Turn& turn) {
+  Retire(job, turn);
+  SendDeletions(job, turn);
+  SendVerifications(job, Occasion::kOther, turn);
+}
+
 RetentionPolicy PolicyOf(const Job& job) {
+  static_assert(kKeptCommitsMin == kNewerVerifiedMin, "plans would warn of another limit");
   return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
 }
 
@@ -35,13 +50,18 @@ void Retire(Job& job, Turn& turn) {
   if (any) turn.effects.failpoints_after.push_back("catalog.tombstone.recorded");
 }
 
-void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn) {
+void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn) {
   v1::CoordinatorMessage message;
   v1::DeleteCheckpoint* const erase = message.mutable_delete_checkpoint();
   erase->set_job(job.id());
   erase->set_attempt(record.attempt());
   erase->set_path(record.path());
-  SendToWorker(job.last_group.ranks(0).worker(), std::move(message), turn);
+  erase->set_folder_id(record.folder_id());
+  const std::string& name = job.last_group.ranks(0).worker();
+  if (const Worker* const worker = FindWorker(name, turn.fleet)) {
+    job.deletions[record.attempt()] = LifeOf(*worker);
+  }
+  SendToWorker(name, std::move(message), turn);
 }
 
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn) {
@@ -50,6 +70,8 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
     record.set_state(v1::CHECKPOINT_STATE_QUARANTINED);
     record.set_reason(reason);
     record.set_verified(false);
+    record.clear_doubted_by();
+    record.clear_doubt();
     turn.effects.writes.PutCheckpoint(record);
     turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
     RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
@@ -89,7 +111,7 @@ Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId c
   return OkStatus();
 }
 
-void SendDeletions(const Job& job, Turn& turn) {
+void SendDeletions(Job& job, Turn& turn) {
   if (job.last_group.ranks_size() == 0) return;
   for (const auto& [number, record] : job.checkpoints) {
     const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
@@ -107,6 +129,7 @@ void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& t
   if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) return;
   if (aborted && MayBeWritten(job, record, turn.fleet)) return;
   turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
+  job.deletions.erase(message.attempt());
   job.checkpoints.erase(found);
 }
 
@@ -123,47 +146,91 @@ void SendVerifications(Job& job, Occasion occasion, Turn& turn) {
            (entry.second.unreadable && occasion == Occasion::kCommit);
   });
   for (const int64_t number : wanted) {
+    const v1::CheckpointRecord& record = job.checkpoints.at(number);
+    if (!record.doubted_by().empty()) continue;
     Verification& verification = job.verifications[number];
     if (verification.session == worker->session) continue;
-    verification = {worker->session, false};
-    const v1::CheckpointRecord& record = job.checkpoints.at(number);
-    v1::CoordinatorMessage message;
-    v1::VerifyCheckpoint* const verify = message.mutable_verify_checkpoint();
-    verify->set_job(job.id());
-    verify->set_attempt(number);
-    verify->set_path(record.path());
-    verify->set_digest(record.digest());
-    SendToWorker(name, std::move(message), turn);
+    verification = {LifeOf(*worker), worker->session, false};
+    SendToWorker(name, VerificationOf(job, record), turn);
   }
 }
 
-void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message, Turn& turn) {
+v1::CoordinatorMessage VerificationOf(const Job& job, const v1::CheckpointRecord& record) {
+  v1::CoordinatorMessage message;
+  v1::VerifyCheckpoint* const verify = message.mutable_verify_checkpoint();
+  verify->set_job(job.id());
+  verify->set_attempt(record.attempt());
+  verify->set_path(record.path());
+  verify->set_digest(record.digest());
+  verify->set_folder_id(record.folder_id());
+  return message;
+}
+
+void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
+                          const std::string& worker, Turn& turn) {
   const auto found = job.checkpoints.find(message.attempt());
   if (found == job.checkpoints.end()) return;
   v1::CheckpointRecord& record = found->second;
-  if (record.state() != v1::CHECKPOINT_STATE_COMMITTED || record.path() != message.path()) return;
+  if (record.state() != v1::CHECKPOINT_STATE_COMMITTED) return;
   CheckpointVerifiedMeasured measured{job.id()};
+  if (message.damaged()) measured.found = CheckpointFound::kDamaged;
+  if (message.ok()) measured.found = CheckpointFound::kWhole;
+  if (OnDoubtRead(job, message, worker, turn)) {
+    turn.effects.measurements.push_back(std::move(measured));
+    AfterReading(job, turn);
+    return;
+  }
+  const auto asked = job.verifications.find(message.attempt());
+  if (asked == job.verifications.end() || asked->second.asked.name != worker) return;
   if (message.damaged()) {
-    measured.found = CheckpointFound::kDamaged;
-    Quarantine(job, message.path(), message.reason(), turn);
+    DoubtCommit(job, message.path(), message.reason(), worker, turn);
   } else if (message.ok()) {
-    if (record.verified()) return;
-    measured.found = CheckpointFound::kWhole;
+    if (record.verified() || !record.doubted_by().empty()) return;
     record.set_verified(true);
     turn.effects.writes.PutCheckpoint(record);
     turn.effects.failpoints_after.push_back("catalog.verified.recorded");
   } else {
-    const auto asked = job.verifications.find(message.attempt());
-    if (asked != job.verifications.end()) asked->second.unreadable = true;
+    asked->second.unreadable = true;
     RecordEvent(job, "CHECKPOINT_UNREADABLE",
                 fmt::format("{}: it is not verified, and what is older stays: {}", record.path(),
                             message.reason()),
                 turn);
   }
   turn.effects.measurements.push_back(std::move(measured));
-  Retire(job, turn);
-  SendDeletions(job, turn);
-  SendVerifications(job, Occasion::kOther, turn);
+  AfterReading(job, turn);
+}
+
+bool HasCheckpointAt(const Job& job, const std::string& path) {
+  return std::ranges::any_of(job.checkpoints,
+                             [&](const auto& entry) { return IsListedAt(entry.second, path); });
+}
+
+Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn) {
+  const auto found = std::ranges::find_if(
+      job.checkpoints, [&](const auto& entry) { return IsListedAt(entry.second, request.path()); });
+  if (found == job.checkpoints.end()) {
+    return RefuseField(StatusCode::kNotFound, "path", "is {}: job {} has no such checkpoint",
+                       request.path(), job.id());
+  }
+  v1::CheckpointRecord& record = found->second;
+  if (record.digest() != request.digest()) {
+    return RefuseField(StatusCode::kFailedPrecondition, "digest",
+                       "is {} of the manifest of {}, and the committed one has {}",
+                       request.digest(), record.path(), record.digest());
+  }
+  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
+    RecordEvent(job, "CHECKPOINT_LIFTED",
+                fmt::format("{}: it is whole again; it was quarantined: {}", record.path(),
+                            record.reason()),
+                turn);
+    record.set_state(v1::CHECKPOINT_STATE_COMMITTED);
+    record.clear_reason();
+    record.set_verified(true);
+    turn.effects.writes.PutCheckpoint(record);
+  }
+  turn.effects.replies.push_back({call, OkStatus(), record});
+  AfterReading(job, turn);
+  return OkStatus();
 }
 
 void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn) {

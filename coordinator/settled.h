@@ -20,20 +20,30 @@ Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId c
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
 
 // Tells the worker where rank 0 runs or ran to delete the directory of `record`.
-void SendDeletion(const Job& job, const v1::CheckpointRecord& record, Turn& turn);
+void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn);
 // Tells the worker where rank 0 runs or ran to delete what is to be deleted and no rank may still
 // write to.
-void SendDeletions(const Job& job, Turn& turn);
-// The record goes, unless a rank may have written since.
+void SendDeletions(Job& job, Turn& turn);
+// The record goes, unless a rank may have written since. REQUIRES: JudgeMessage accepted it.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
 
 enum class Occasion { kCommit, kOther };
 // Asks the worker where rank 0 runs or ran to read back the commits without which nothing more can
 // be deleted, each once on a stream; again what it could not read, after the next commit.
 void SendVerifications(Job& job, Occasion occasion, Turn& turn);
-// The commit is verified, or quarantined if it is damaged; what that lets go is deleted. Where it
-// could not be read nothing changes.
-void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message, Turn& turn);
+// What asks a worker to read the commit back.
+v1::CoordinatorMessage VerificationOf(const Job& job, const v1::CheckpointRecord& record);
+// The commit is verified, or doubted if `worker` found it damaged (doubts.h); what that lets go is
+// deleted. Where it could not be read nothing changes. REQUIRES: JudgeMessage accepted it.
+void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
+                          const std::string& worker, Turn& turn);
+
+// Whether a commit or quarantined checkpoint of the job is at `path`.
+bool HasCheckpointAt(const Job& job, const std::string& path);
+// A quarantined checkpoint, found whole by the caller, is a commit again. Replies with the record;
+// NOT_FOUND where the job has no such one, FAILED_PRECONDITION for another digest than that of the
+// commit.
+Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn);
 
 // SendDeletions and SendVerifications, if a rank runs or ran on `worker`, which has a new stream.
 void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn);

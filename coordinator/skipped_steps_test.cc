@@ -34,6 +34,7 @@ std::vector<std::string> SkipEvents(const TestCluster& cluster) {
 TEST(SkippedStepsTest, AnEventTellsWhatWasNotFiniteAndManyInARowAreCounted) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
+  cluster.state().jobs.at("a").spec.mutable_fault_tolerance()->set_hang_seconds(600);
   for (int64_t step = 1; step <= 5; ++step) ReportSkipped(cluster, step);
   ASSERT_EQ(SkipEvents(cluster).size(), 1u);
   EXPECT_EQ(SkipEvents(cluster)[0], "step 1: rank 1: the loss is not finite");

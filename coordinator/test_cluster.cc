@@ -283,6 +283,16 @@ Effects TestCluster::Verified(const std::string& job, int64_t attempt, bool ok, 
   return Say(WorkerOf(job, 0), std::move(message));
 }
 
+Effects TestCluster::Deleted(const std::string& job, int64_t attempt) {
+  v1::WorkerMessage message;
+  v1::CheckpointDeleted* const deleted = message.mutable_checkpoint_deleted();
+  deleted->set_job(job);
+  deleted->set_attempt(attempt);
+  const auto& checkpoints = state_.jobs.at(job).checkpoints;
+  if (checkpoints.contains(attempt)) deleted->set_path(checkpoints.at(attempt).path());
+  return Say(WorkerOf(job, 0), std::move(message));
+}
+
 void TestCluster::VerifyAll(const std::string& job) {
   std::vector<v1::CoordinatorMessage>& inbox = workers_.at(WorkerOf(job, 0)).inbox;
   while (true) {
@@ -316,13 +326,14 @@ void TestCluster::StopRanks(const std::string& job, uint64_t epoch,
   }
 }
 
-Effects TestCluster::Crash(const std::string& job, int32_t rank) {
+Effects TestCluster::Crash(const std::string& job, int32_t rank, int exit_code) {
   v1::WorkerMessage message;
   message.mutable_rank_stopped()->set_job(job);
   message.mutable_rank_stopped()->set_group_epoch(state_.jobs.at(job).record.group_epoch());
   message.mutable_rank_stopped()->set_rank(rank);
   message.mutable_rank_stopped()->set_crashed(true);
-  message.mutable_rank_stopped()->set_signal(9);
+  if (exit_code == 0) message.mutable_rank_stopped()->set_signal(9);
+  message.mutable_rank_stopped()->set_exit_code(exit_code);
   return Say(WorkerOf(job, rank), std::move(message));
 }
 

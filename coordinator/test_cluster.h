@@ -73,11 +73,14 @@ class TestCluster {
   void Commit(const std::string& job, int64_t attempt, int64_t step);
   // What rank 0's worker answers to VerifyCheckpoint; ok and damaged are not both true.
   Effects Verified(const std::string& job, int64_t attempt, bool ok, bool damaged = false);
+  // What it answers to DeleteCheckpoint.
+  Effects Deleted(const std::string& job, int64_t attempt);
   // It answers every VerifyCheckpoint in its inbox, and those that follow: whole. They leave it.
   void VerifyAll(const std::string& job);
   // Every rank of the epoch says that it stopped, as told.
   void StopRanks(const std::string& job, uint64_t epoch, const std::vector<std::string>& workers);
-  Effects Crash(const std::string& job, int32_t rank);
+  // Its process is killed from outside, or, with an exit code, ends by itself.
+  Effects Crash(const std::string& job, int32_t rank, int exit_code = 0);
 
   // The newest message of its kind in the worker's inbox; null if there is none.
   const v1::CoordinatorMessage* Last(const std::string& worker,

@@ -11,8 +11,6 @@
 namespace troupe {
 namespace {
 
-// For steps to come: so long are they waited for.
-constexpr auto kTraceLimit = std::chrono::minutes(10);
 constexpr int64_t kStepsMax = 100;
 constexpr int64_t kBytesMax = 256 << 20;
 
@@ -32,8 +30,7 @@ Status CheckSteps(const Job& job, const v1::TraceJobRequest& request) {
                        request.first_step(), request.last_step(), kStepsMax);
   }
   if (job.last_group.ranks_size() == 0) {
-    return FailedPrecondition("job {} has not run: it is {}", job.id(),
-                              StateName(ShownState(job)));
+    return FailedPrecondition("job {} has not run: it is {}", job.id(), StateName(ShownState(job)));
   }
   if (HasEnded(job) && request.last_step() > job.record.step()) {
     return FailedPrecondition("job {} is {} and made steps up to {}, not {}", job.id(),
@@ -69,7 +66,7 @@ void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request
   PendingTrace pending;
   for (const v1::RankPlacement& placement : job.last_group.ranks()) {
     ranks_of[placement.worker()].push_back(placement.rank());
-    pending.outstanding.insert(placement.rank());
+    pending.outstanding[placement.rank()] = placement.worker();
   }
   for (const auto& [name, ranks] : ranks_of) {
     const Worker* const worker = FindWorker(name, turn.fleet);
@@ -82,7 +79,7 @@ void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request
   }
   const uint64_t number = ++traces->last_request;
   pending.call = call;
-  pending.deadline = turn.now + kTraceLimit;
+  pending.deadline = turn.now + turn.limits().trace;
   pending.request.set_request(number);
   pending.request.set_job(job.id());
   pending.request.set_group_epoch(job.last_group.group_epoch());
@@ -93,20 +90,18 @@ void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request
 }
 
 void OnRankTrace(const v1::RankTrace& trace, Traces* traces, Turn& turn) {
-  const auto found = traces->pending.find(trace.request());
-  if (found == traces->pending.end()) return;
-  PendingTrace& pending = found->second;
-  if (trace.job() != pending.request.job() || pending.outstanding.erase(trace.rank()) == 0) return;
+  PendingTrace& pending = traces->pending.at(trace.request());
+  pending.outstanding.erase(trace.rank());
   if (trace.code() != 0) {
     return Finish(trace.request(),
                   MakeStatus(static_cast<StatusCode>(trace.code()), trace.message()), traces, turn);
   }
   pending.bytes += static_cast<int64_t>(trace.ByteSizeLong());
   if (pending.bytes > kBytesMax) {
-    return Finish(trace.request(),
-                  ResourceExhausted("the trace has more than {} bytes: ask for fewer steps",
-                                    kBytesMax),
-                  traces, turn);
+    return Finish(
+        trace.request(),
+        ResourceExhausted("the trace has more than {} bytes: ask for fewer steps", kBytesMax),
+        traces, turn);
   }
   *pending.answered.add_ranks() = trace;
   if (!pending.outstanding.empty()) return;
@@ -121,7 +116,8 @@ void AskAgainAfterEnd(const v1::RankStopped& stopped, const std::string& worker,
   for (const auto& [number, pending] : traces.pending) {
     if (pending.request.job() != stopped.job() ||
         pending.request.group_epoch() != stopped.group_epoch() ||
-        !pending.outstanding.contains(stopped.rank())) {
+        !pending.outstanding.contains(stopped.rank()) ||
+        pending.outstanding.at(stopped.rank()) != worker) {
       continue;
     }
     SendRequest(worker, pending.request, {stopped.rank()}, turn);
@@ -135,12 +131,14 @@ void ExpireTraces(Traces* traces, Turn& turn) {
   }
   for (const uint64_t number : late) {
     const PendingTrace& pending = traces->pending.at(number);
+    std::vector<int32_t> silent;
+    for (const auto& [rank, worker] : pending.outstanding) silent.push_back(rank);
     Finish(number,
            DeadlineExceeded("steps {} to {} of job {} were not all done within {:.0f} s: rank {} "
                             "did not answer",
                             pending.request.first_step(), pending.request.last_step(),
-                            pending.request.job(), ToSeconds(kTraceLimit),
-                            fmt::join(pending.outstanding, ", ")),
+                            pending.request.job(), ToSeconds(turn.limits().trace),
+                            fmt::join(silent, ", ")),
            traces, turn);
   }
 }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -20,8 +19,8 @@ namespace troupe {
 
 struct PendingTrace {
   CallId call = 0;
-  v1::TraceRequest request;       // without ranks
-  std::set<int32_t> outstanding;  // ranks that have not answered
+  v1::TraceRequest request;                    // without ranks
+  std::map<int32_t, std::string> outstanding;  // ranks that have not answered, and whom we asked
   v1::TraceJobResponse answered;
   int64_t bytes = 0;
   MonotonicTime deadline;
@@ -37,6 +36,7 @@ struct Traces {
 void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request, Traces* traces,
                  Turn& turn);
 
+// REQUIRES: JudgeMessage accepted it.
 void OnRankTrace(const v1::RankTrace& trace, Traces* traces, Turn& turn);
 
 // A rank has ended: what it did not answer is asked of what it left behind.

@@ -25,6 +25,7 @@ v1::WorkerMessage Answer(int32_t rank, uint64_t request, int code = 0) {
   v1::RankTrace& trace = *message.mutable_rank_trace();
   trace.set_request(request);
   trace.set_job("a");
+  trace.set_group_epoch(1);
   trace.set_rank(rank);
   trace.set_code(code);
   trace.set_message(code == 0 ? "" : "rank 0 remembers steps 4 to 6");

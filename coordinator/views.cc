@@ -52,6 +52,20 @@ StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
   return &job->second;
 }
 
+// The ranks that `job` runs on `worker`, as far as their cores are known.
+void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* status) {
+  if (!job.group) return;
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    const v1::CoreSet& cores = job.group->ranks[static_cast<size_t>(placement.rank())].cores;
+    if (placement.worker() != worker || cores.cores().empty()) continue;
+    v1::RankCores& rank = *status->add_ranks();
+    rank.set_job("jobs/" + job.id());
+    rank.set_group_epoch(job.group->epoch);
+    rank.set_rank(placement.rank());
+    *rank.mutable_cores() = cores;
+  }
+}
+
 v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
   v1::WorkerStatus status;
   status.set_name(worker.name);
@@ -68,7 +82,21 @@ v1::WorkerStatus StatusOf(const CoordinatorState& state, const Worker& worker) {
        lease != state.fleet.leases.end() && lease->first.first == worker.name; ++lease) {
     jobs.insert("jobs/" + lease->second.job());
   }
-  for (const std::string& job : jobs) status.add_jobs(job);
+  for (const std::string& job : jobs) {
+    status.add_jobs(job);
+    const auto found = state.jobs.find(JobId(job));
+    if (found != state.jobs.end()) AddRanksOn(worker.name, found->second, &status);
+  }
+  const auto blame = state.fleet.blame.find(worker.name);
+  if (blame == state.fleet.blame.end()) return status;
+  for (const SetAside& part : blame->second.set_aside) {
+    v1::SetAside* const shown = status.add_set_aside();
+    if (part.device != kWholeHost) shown->set_device(part.device);
+    shown->set_reason(part.reason);
+    shown->set_since_wall_time_ns(part.since_wall_ns);
+    shown->set_burn_in_wall_time_ns(part.burn_in_wall_ns);
+    shown->set_burning_in(blame->second.burn_in != 0);
+  }
   return status;
 }
 
@@ -142,23 +170,20 @@ Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& 
   return OkStatus();
 }
 
-Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request,
-                v1::PlanJobResponse* response) {
-  const Planner& planner = state.options.planner;
+PlanInputs ViewPlanInputs(const CoordinatorState& state, const v1::PlanJobRequest& request) {
+  PlanInputs inputs{state.options.planner, request.job(), ListDevices(state.fleet, false)};
   // As `troupe plan` does: what a plan does not need, such as a name and data, may be absent.
-  v1::JobSpec spec = request.job();
-  FillCheckpointFolder(state.options, &spec);
-  ApplyDefaults(&spec);
-  TROUPE_ASSIGN_OR_RETURN(const v1::Plan plan, planner.make_plan(spec, nullptr));
-  StatusOr<v1::Plan> placed = planner.place(spec, plan, ListDevices(state.fleet, false));
-  if (placed.ok()) {
-    *response->mutable_plan() = *std::move(placed);
-    return OkStatus();
-  }
-  *response->mutable_plan() = plan;
-  response->mutable_plan()->add_warnings(
-      fmt::format("not placed on this cluster: {}", Message(placed.status())));
-  return OkStatus();
+  FillCheckpointFolder(state.options, &inputs.spec);
+  ApplyDefaults(&inputs.spec);
+  return inputs;
+}
+
+StatusOr<v1::Plan> PlanOn(const PlanInputs& inputs) {
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, inputs.planner.make_plan(inputs.spec, nullptr));
+  StatusOr<v1::Plan> placed = inputs.planner.place(inputs.spec, plan, inputs.cluster);
+  if (placed.ok()) return placed;
+  plan.add_warnings(fmt::format("not placed on this cluster: {}", Message(placed.status())));
+  return plan;
 }
 
 }  // namespace troupe

@@ -26,10 +26,16 @@ Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequ
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
                    v1::ListWorkersResponse* response);
 
-// A plan for the job on this cluster: placed on its devices if they suffice, else without
-// placement.
-Status ViewPlan(const CoordinatorState& state, const v1::PlanJobRequest& request,
-                v1::PlanJobResponse* response);
+// What a plan on this cluster needs of the state.
+struct PlanInputs {
+  Planner planner;
+  v1::JobSpec spec;  // defaults applied
+  ClusterView cluster;
+};
+PlanInputs ViewPlanInputs(const CoordinatorState& state, const v1::PlanJobRequest& request);
+// A plan for the job: placed on the cluster's devices if they suffice, else without placement. May
+// take long.
+StatusOr<v1::Plan> PlanOn(const PlanInputs& inputs);
 
 }  // namespace troupe
 

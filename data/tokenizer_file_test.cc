@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/temporary_directory.h"
+#include "data/split_pattern.h"
 
 namespace troupe {
 namespace {
@@ -155,6 +156,38 @@ TEST_P(TokenizerFileTest, GivesTheIdsOfTheTokenizersPackage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, TokenizerFileTest, ::testing::Values("gpt2", "llama3"));
+
+// The rules with which GPT-2 and Llama 3 were published: the pieces themselves, for ids show a cut
+// only where the vocabulary has a merge across it. tests/interop/make_splits.py asks the package.
+class PublishedSplitRules : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PublishedSplitRules, CutTextsAsTheTokenizersPackageDoes) {
+  const Json expected = ReadJson(kFolder + std::string("splits.json"));
+  const Json& rule = expected["rules"][GetParam()];
+  const auto pattern = SplitPattern::Compile(rule["pattern"].get<std::string>());
+  TROUPE_CHECK_OK(pattern.status());
+  for (const char* kind : {"code", "unicode"}) {
+    TextMaker maker(expected["seed"].get<uint64_t>());
+    const auto size = expected["size"].get<size_t>();
+    const std::string text = std::string_view(kind) == "code" ? maker.Code(size) : maker.Unicode(size);
+    SplitPattern::Cutter cutter(*pattern);
+    std::vector<int32_t> lengths;
+    for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(static_cast<size_t>(lengths.back()))) {
+      const auto bytes = cutter.FirstPiece(rest);
+      TROUPE_CHECK_OK(bytes.status());
+      lengths.push_back(static_cast<int32_t>(*bytes));
+    }
+    EXPECT_EQ(lengths.size(), rule[kind]["pieces"].get<size_t>()) << kind;
+    EXPECT_EQ(HexDigest(lengths), rule[kind]["bytes_sha256"].get<std::string>()) << kind;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, PublishedSplitRules, ::testing::Values("gpt2", "llama3"));
+
+TEST(PublishedSplitRules, OfGpt2IsTheOneThatByteLevelStandsFor) {
+  EXPECT_EQ(ReadJson(kFolder + std::string("splits.json"))["rules"]["gpt2"]["pattern"].get<std::string>(),
+            kGpt2Pattern);
+}
 
 // One changed key of a tokenizer.json, and what the reader says of it.
 class ChangedFileTest : public ::testing::Test {

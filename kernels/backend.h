@@ -6,9 +6,11 @@
 #ifndef TROUPE_KERNELS_BACKEND_H_
 #define TROUPE_KERNELS_BACKEND_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +21,8 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "collective/device_statistics.h"
+#include "collective/statistics.h"
+#include "kernels/executed_products.h"
 #include "kernels/host_transfers.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
@@ -33,6 +37,10 @@ struct RunOptions {
   // Of the microbatches of a step; collectives that are due once then begin.
   bool last_microbatch = false;
   bool evaluate = false;          // skip what belongs to the derivative
+  // Only operations [first_op, end_op) of the piece run, as far as it has them. The runs of a piece
+  // on a buffer come in order and leave none out; runs of another chunk's pieces may come between.
+  int first_op = 0;
+  int end_op = std::numeric_limits<int>::max();
 };
 
 // Told of operations as they run.
@@ -53,6 +61,21 @@ struct ValueBytes {
   int64_t bytes;  // all of it
 };
 
+// For how long a device's computation has waited for transfers that nothing hid, in seconds, since
+// its executable was made.
+struct DeviceStalls {
+  std::array<double, kPurposes> by_purpose{};
+  double receives = 0;  // of what a neighbouring stage sends: a part of that of Purpose::kPipe
+
+  DeviceStalls operator-(const DeviceStalls& before) const {
+    DeviceStalls since = *this;
+    for (size_t p = 0; p < since.by_purpose.size(); ++p)
+      since.by_purpose[p] -= before.by_purpose[p];
+    since.receives -= before.receives;
+    return since;
+  }
+};
+
 // What some persistent values hold, brought to the host without a wait for it at once.
 class DelayedRead {
  public:
@@ -64,6 +87,9 @@ class DelayedRead {
   virtual Status Finish() = 0;
   // Of the value with this index, until the next Start.
   virtual std::span<const std::byte> bytes(size_t index) const = 0;
+  // The device's stalls up to Start. Absent where the host computes: it waits itself, and its
+  // network measures that.
+  virtual std::optional<DeviceStalls> stalls() const = 0;
 };
 
 class Executable {
@@ -161,6 +187,7 @@ class ImmediateRead : public DelayedRead {
   }
   Status Finish() override { return OkStatus(); }
   std::span<const std::byte> bytes(size_t index) const override { return bytes_[index]; }
+  std::optional<DeviceStalls> stalls() const override { return std::nullopt; }
 
  private:
   Executable& executable_;
@@ -207,6 +234,12 @@ class ImmediateExecutable : public Executable {
   HostTransfers transfers_;
 };
 
+// What preparing took so far; absent where the device has nothing of the kind.
+struct PreparationCounts {
+  std::optional<int64_t> choices_found;   // implementations that a file of former timings chose
+  std::optional<int64_t> graph_captures;  // graphs of parts of a step
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -223,11 +256,18 @@ class Backend {
   // What collectives that the device itself carries out have cost so far, of all executables; those of the host's network
   // are not among them.
   virtual std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const { return {}; }
+  // The device's own collectives in flight, and its part of the rank's flight record as JSON text;
+  // empty where collectives are the host's. From any thread.
+  virtual std::vector<CollectiveFlight> Flights() const { return {}; }
+  virtual std::string FlightRecorderJson() const { return ""; }
   // Whether the process can have another backend on this device once this one is destroyed: false where it holds
   // something of the device that cannot be given back. To be asked when its executables are destroyed.
   virtual bool gives_back() const { return true; }
   // Who makes those operations of its programs that several can make: "OPERATION: IMPLEMENTATION", once each.
   virtual const std::vector<std::string>& implementations() const = 0;
+  // In which types the matmuls of the program that was prepared last are multiplied.
+  virtual std::vector<ExecutedProduct> executed_products() const = 0;
+  virtual PreparationCounts preparation_counts() const = 0;
 };
 
 }  // namespace troupe::kernels

@@ -209,7 +209,7 @@ TEST_P(Float8KernelTest, GradientsOfAProgramAreThoseOfBfloat16WithinTheFormatsRo
       }
       EXPECT_LT(std::sqrt(error / size), 0.2) << run.program().value(run.program().parameters[p].value).name;
     }
-    EXPECT_EQ(run.Update(1e-2, 1)[model::kLaneNonfinite], 0.0);
+    EXPECT_EQ(run.Update(1e-2)[model::kLaneNonfinite], 0.0);
   }
 }
 

@@ -3,6 +3,7 @@
 #ifndef TROUPE_KERNELS_OP_SEQUENCE_H_
 #define TROUPE_KERNELS_OP_SEQUENCE_H_
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ inline Overwrites OverwritesOf(const model::Program& program, const model::Op& o
 inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
   return overwrites == Overwrites::kNever ||
          (overwrites == Overwrites::kFirstMicrobatch && !options.first_microbatch);
+}
+
+// The end of those of `count` operations that `options` has run, from options.first_op on.
+inline size_t EndOfRun(const RunOptions& options, size_t count) {
+  return std::min(count, static_cast<size_t>(options.end_op));
 }
 
 // Hands every op of the program to `body`, in order: pieces of chunks, update, initialize.

@@ -39,8 +39,8 @@ TEST_P(KernelTest, ProgramHasTheReferencesLossGradientsAndUpdate) {
         EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), tolerance)
             << run.program().value(entry.value).name;
       }
-      const std::vector<double> control = run.Update(1e-2, 1);
-      EXPECT_LE(RelativeError(control, expected.Update(1e-2, 1)), tolerance);
+      const std::vector<double> control = run.Update(1e-2);
+      EXPECT_LE(RelativeError(control, expected.Update(1e-2)), tolerance);
       EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
       for (const model::ParameterEntry& entry : run.program().parameters) {
         // The first update is lr · sign(g) nearly: only the states compare well where g is close to
@@ -63,7 +63,7 @@ TEST_P(KernelTest, ProgramGivesTheSameBitsTwice) {
       ProgramRun run(*backend_, SmallOptions(compute(), tied), 7);
       for (int step = 1; step <= 3; ++step) {
         numbers.push_back(run.Train(run.MakeMicrobatch(step), true));
-        numbers.push_back(run.Update(1e-2, step));
+        numbers.push_back(run.Update(1e-2));
       }
       for (const model::ParameterEntry& entry : run.program().parameters) {
         numbers.push_back(run.Read(entry.value));
@@ -77,10 +77,10 @@ TEST_P(KernelTest, ProgramReducesTheLossOfARepeatedMicrobatch) {
   ProgramRun run(*backend_, SmallOptions(compute()), 3);
   const Microbatch microbatch = run.MakeMicrobatch(1);
   const double before = run.Train(microbatch, true)[0];
-  run.Update(1e-2, 1);
+  run.Update(1e-2);
   for (int step = 2; step <= 20; ++step) {
     run.Train(microbatch, true);
-    run.Update(1e-2, step);
+    run.Update(1e-2);
   }
   EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
 }
@@ -111,7 +111,7 @@ TEST_P(KernelTest, ProgramKeptInPartsHasTheBitsOfItsCalls) {
       seen[parts].push_back(run.Read(run.program().loss_totals));
       ASSERT_TRUE(begin(StepPart::kUpdate).ok());
       run.Write(run.program().control_word, std::vector<double>(model::kControlLanes, 0.0));
-      run.Write(run.program().scalars, {1e-2, static_cast<double>(step)});
+      run.Write(run.program().learning_rate, {1e-2});
       ASSERT_TRUE(executable.RunUpdate().ok());
       ASSERT_TRUE(end().ok());
       seen[parts].push_back(run.Read(run.program().control_word));

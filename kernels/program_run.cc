@@ -101,11 +101,11 @@ std::vector<double> ProgramRun::Train(const Microbatch& microbatch, bool first_m
   return totals;
 }
 
-std::vector<double> ProgramRun::Update(double learning_rate, int step) {
+std::vector<double> ProgramRun::Update(double learning_rate) {
   TROUPE_CHECK_OK(executable_->Run(0, Piece::kReduce, 0, {}));
   Write(program_.loss_totals, totals_);
   Write(program_.control_word, std::vector<double>(model::kControlLanes, 0.0));
-  Write(program_.scalars, {learning_rate, static_cast<double>(step)});
+  Write(program_.learning_rate, {learning_rate});
   TROUPE_CHECK_OK(executable_->RunUpdate());
   totals_ = {0.0, 0.0};
   return Read(program_.control_word);

@@ -38,7 +38,7 @@ class ProgramRun {
   // F alone, with the draws of `microbatch` if it has dropout.
   std::vector<double> Evaluate(const Microbatch& microbatch);
   // Reduce and Update with the totals so far; they are zeroed. Returns the control word.
-  std::vector<double> Update(double learning_rate, int step);
+  std::vector<double> Update(double learning_rate);
 
   std::vector<double> Read(model::ValueId value);
   void Write(model::ValueId value, const std::vector<double>& numbers);

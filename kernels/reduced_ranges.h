@@ -16,7 +16,8 @@ struct ReducedRange {
   int64_t bytes;
 };
 
-// Members of a bucket that lie one after the other are one range, padding (0) included. Pure.
+// Members of a bucket that are one after the other in memory are one range, with the zeros between them,
+// and those behind the last that pad the bucket. Pure.
 std::vector<ReducedRange> ReducedRangesOf(const model::Program& program, const model::Op& op,
                                           const std::function<char*(model::ValueId)>& address);
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "kernels/arena_layout.h"
+#include "kernels/bfloat16.h"
 #include "kernels/op_sequence.h"
 #include "kernels/rope_frequencies.h"
 
@@ -18,8 +19,12 @@ using model::OpKind;
 bool SameRotation(const model::RopeAttributes& a, const model::RopeAttributes& b) {
   return a.head_dim == b.head_dim && a.theta == b.theta && a.scaling.factor == b.scaling.factor &&
          a.scaling.low_freq_factor == b.scaling.low_freq_factor &&
-         a.scaling.high_freq_factor == b.scaling.high_freq_factor &&
+         a.scaling.high_freq_factor == b.scaling.high_freq_factor && a.buffer == b.buffer &&
          a.scaling.original_max_position_embeddings == b.scaling.original_max_position_embeddings;
+}
+
+float InBuffer(float x, model::DType buffer) {
+  return buffer == model::DType::kBFloat16 ? ToFloat(ToBFloat16(x)) : x;
 }
 
 // Tokens of the longest sample that attention sees; without attention positions are at most the rotated rows'.
@@ -67,8 +72,8 @@ void RopeTables::Fill(std::span<std::byte> memory) const {
     for (int64_t position = 0; position < rows_; ++position, row += 2 * half) {
       for (int64_t i = 0; i < half; ++i) {
         const double angle = static_cast<double>(position) * frequencies[i];
-        row[i] = static_cast<float>(std::cos(angle));
-        row[half + i] = static_cast<float>(std::sin(angle));
+        row[i] = InBuffer(static_cast<float>(std::cos(angle)), table.attributes.buffer);
+        row[half + i] = InBuffer(static_cast<float>(std::sin(angle)), table.attributes.buffer);
       }
     }
   }

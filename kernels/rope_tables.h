@@ -15,7 +15,9 @@ namespace troupe::kernels {
 
 class RopeTables {
  public:
-  // Of every kRope of `program`, with a row for each position of its longest sample.
+  // Of every kRope of `program`, with a row for each position of its longest sample; numbers are
+  // rounded to the rotation's buffer dtype. Positions that no sample has are beyond them, where
+  // kernels compute with float32.
   explicit RopeTables(const model::Program& program);
 
   // Of all tables, each at a multiple of 64.

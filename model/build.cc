@@ -14,6 +14,7 @@
 #include "model/program/channels.h"
 #include "model/program/control_word.h"
 #include "model/program/derivative.h"
+#include "model/program/shared_heads.h"
 #include "model/program/verifier.h"
 
 namespace troupe::model {
@@ -24,13 +25,18 @@ class StageBuilder {
   explicit StageBuilder(const BuildOptions& options)
       : options_(options),
         model_(options.model),
-        builder_(options.mesh, options.compute_dtype, options.zero_stage, options.shard_run,
-                 options.whole_matrices) {
+        builder_(options.mesh, {.compute_dtype = options.compute_dtype,
+                                .param_dtype = options.param_dtype.value_or(options.compute_dtype),
+                                .zero_stage = options.zero_stage,
+                                .shard_run = options.shard_run,
+                                .whole_matrices = options.whole_matrices,
+                                .no_weight_decay = options.no_weight_decay}) {
     const int64_t rows = options.micro_batch_size * options.sequence_length /
                          options.mesh.degrees[Axis::kContext];
     int64_t data_ranks = 1;  // and context ranks
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
     rows_ = {"rows", rows * data_ranks, rows};
+    builder_.set_bucket(options.bucket_layout);
     if (options.sequence_parallel) builder_.ShardRowsOverTensor(rows, options.tensor_parts);
     for (const ChunkSpec& chunk : options.chunks) {
       has_embedding_ |= chunk.has_embedding;
@@ -40,6 +46,7 @@ class StageBuilder {
 
   StatusOr<Program> Build() {
     Program& program = builder_.program();
+    program.interleaves_pairs = options_.interleaves_pairs;
     for (const ChunkSpec& chunk : options_.chunks) BuildForward(chunk);
     TROUPE_RETURN_IF_ERROR(builder_.status());
     for (int c = 0; c <= builder_.chunk_index(); ++c)
@@ -103,8 +110,8 @@ class StageBuilder {
       switch (model_.blocks[block]) {
         case 'A':
           x = BuildAttention(builder_, model_, block,
-                             {x, positions, documents, options_.micro_batch_size, tokens,
-                              dropout, options_.ring_attention});
+                             {x, positions, documents, options_.micro_batch_size, tokens, dropout,
+                              options_.ring_attention, options_.buffer_dtype});
           break;
         case 'E':
           x = BuildExperts(builder_, model_, block,
@@ -251,6 +258,13 @@ class StageBuilder {
         op.inputs.push_back(sum);
         op.outputs.push_back((*entry)->reduced_gradient);
       }
+      // Scattered views are inside of gradients: there is no padding behind them. Nor is there where
+      // one rank sums alone.
+      if (options_.zero_stage != 1 && GroupSize(program.mesh, attributes.group) > 1) {
+        std::get<CollectiveAttributes>(op.attributes).of_bucket = true;
+        (*begin)->begins_bucket = true;
+        (*(end - 1))->ends_bucket = true;
+      }
       reduce.push_back(std::move(op));
       end = begin;
     }
@@ -265,6 +279,7 @@ class StageBuilder {
                         .outputs = {sum}});
       entry->reduced_gradient = sum;
     }
+    TROUPE_RETURN_IF_ERROR(SumSharedHeads(parameters, &reduce));
     for (ParameterEntry* entry : parameters) {
       if (!entry->tied) continue;
       const CollectiveAttributes owners = OfGradients({CollectiveGroup::Kind::kOwners});
@@ -273,6 +288,30 @@ class StageBuilder {
                         .attributes = owners,
                         .inputs = {entry->reduced_gradient},
                         .outputs = {sum}});
+      entry->reduced_gradient = sum;
+    }
+    return OkStatus();
+  }
+
+  // Each rank of a run of tensor has used the heads that they hold alike for its own queries.
+  Status SumSharedHeads(const std::vector<ParameterEntry*>& parameters, std::vector<Op>* reduce) {
+    Program& program = builder_.program();
+    for (ParameterEntry* entry : parameters) {
+      const AxisPlacement stored = program.value(entry->value).placement[Axis::kTensor];
+      if (!IsSharedHeads(stored)) continue;
+      const CollectiveAttributes within = {WithinRun(GroupOf(Axis::kTensor), stored.run),
+                                           CollectivePurpose::kTensor};
+      TROUPE_ASSIGN_OR_RETURN(
+          std::vector<ValueType> types,
+          InferTypes(program, OpKind::kAllReduce, within, {&entry->reduced_gradient, 1}));
+      const Value partial = program.value(entry->reduced_gradient);
+      const ValueId sum = AppendValue(program, partial.name + ".heads", Role::kGradient,
+                                      partial.chunk, std::move(types[0]));
+      program.values[sum].view_of = partial.id;
+      reduce->push_back({.kind = OpKind::kAllReduce,
+                         .attributes = within,
+                         .inputs = {partial.id},
+                         .outputs = {sum}});
       entry->reduced_gradient = sum;
     }
     return OkStatus();
@@ -288,7 +327,8 @@ class StageBuilder {
                          {dtype, {{"lanes", count, count}}, placement, {}});
     };
     program.control_word = scalar("control_word", DType::kFloat64, kControlLanes, partial);
-    program.scalars = scalar("scalars", DType::kFloat32, 2, {});
+    program.learning_rate = scalar("learning_rate", DType::kFloat32, 1, {});
+    program.applied_steps = scalar("applied_steps", DType::kFloat32, 1, {});
     const ValueId reduced = scalar("control_word.reduced", DType::kFloat64, kControlLanes, {});
     program.values[reduced].view_of = program.control_word;
     const ControlAttributes rank = {RankNumber(program.mesh)};
@@ -315,7 +355,7 @@ class StageBuilder {
                   .outputs = {program.control_word}};
     Op adamw = {.kind = OpKind::kAdamW,
                 .attributes = options_.optimizer,
-                .inputs = {reduced, program.scalars}};
+                .inputs = {reduced, program.learning_rate, program.applied_steps}};
     for (ParameterEntry& entry : program.parameters) {
       entry.counted_in_norm = CountedInNorm(program, entry);
       if (entry.counted_in_norm) squares.inputs.push_back(entry.reduced_gradient);

@@ -5,6 +5,8 @@
 #define TROUPE_MODEL_BUILD_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -46,6 +48,10 @@ struct BuildOptions {
   // Documents packed into a sample do not see each other: chunks have the input `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;
+  // In which matrices are gathered over data_shard and expert and, rounded to it, computed with; absent: compute_dtype. In
+  // float32 beside compute_dtype bf16 it changes only what is gathered.
+  std::optional<DType> param_dtype;
+  DType buffer_dtype = DType::kFloat32;  // to which sines and cosines of positions are rounded
   // In which gradients travel between data, context and expert ranks and between owners; they are added up,
   // over microbatches and ranks, in float32.
   DType reduce_dtype = DType::kFloat32;
@@ -55,8 +61,11 @@ struct BuildOptions {
   int64_t head_rows = 1024;  // of which logits are there at once, at least, where there are as many
   uint64_t seed = 0;       // of dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
+  std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
   // Elements of a bucket of gradients that are reduced at once; at least one parameter each.
   int64_t bucket_elements = 40'000'000;
+  // Where gradients are in memory, and where the blocks of a sharded parameter begin.
+  BucketLayout bucket_layout;
   Recomputation recomputation;
   // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
   // 1 the optimizer and its float32 masters, 2 gradients too, 3 parameters too.
@@ -72,6 +81,9 @@ struct BuildOptions {
   // After a step that is not finite no later one is applied either: for a host that learns of a step once the next is
   // on its way.
   bool halts = false;
+  // The schedule has overlapped pairs, of which F runs interleaved with the backward of another
+  // chunk of the rank.
+  bool interleaves_pairs = false;
   // Off in tests and benchmarks only: every collective is waited for where it is begun.
   bool overlap = true;
   // Off in tests only: the unfused program is the reference of the fused one.
@@ -82,8 +94,8 @@ struct BuildOptions {
 // nothing (control lane nonfinite); whether the job then fails or goes on is the executor's
 // decision.
 //
-// INVALID_ARGUMENT names the number and the relation that fails: heads or key-value heads not
-// divisible by the tensor degree, intermediate_size or vocab_size (with sequence parallelism the rows of
+// INVALID_ARGUMENT names the number and the relation that fails: heads not divisible by the tensor degree, key-value heads
+// neither divisible by it nor a divisor, intermediate_size or vocab_size (with sequence parallelism the rows of
 // a microbatch) below it, an odd head_dim, chunks
 // that are not consecutive, axes that this builder does not spread over.
 StatusOr<Program> BuildProgram(const BuildOptions& options);

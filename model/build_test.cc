@@ -8,7 +8,7 @@
 
 #include "model/cost.h"
 #include "model/program/memory_plan.h"
-#include "model/program/memory_plan.h"
+#include "model/program/verifier.h"
 #include "model/testing.h"
 
 namespace troupe::model {
@@ -152,6 +152,71 @@ TEST(BuildProgramTest, ZeroThreeKeepsNeitherGradientsNorParametersWhole) {
   EXPECT_LT(temporary[3] - temporary[0], (persistent[0] - persistent[3]) / 3);
 }
 
+// Fewer heads of keys and values than tensor ranks.
+BuildOptions WithSharedHeads(int heads, int rank, int zero_stage) {
+  BuildOptions options = Small(1, 4, 1);
+  options.model.num_key_value_heads = heads;
+  options.zero_stage = zero_stage;
+  options.mesh.coordinates[Axis::kTensor] = rank;
+  options.mesh.degrees[Axis::kDataShard] = zero_stage > 0 ? 4 : 1;
+  return options;
+}
+
+TEST(BuildProgramTest, BuildsAndVerifiesEveryRankThatSharesHeads) {
+  for (const int heads : {1, 2}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      for (const int zero_stage : {0, 1, 2, 3}) {
+        for (const int variant : {0, 1, 2, 3, 4, 5, 6}) {
+          BuildOptions options = WithSharedHeads(heads, rank, zero_stage);
+          options.sequence_parallel = variant > 0;
+          options.compute_dtype = variant > 1 ? DType::kBFloat16 : DType::kFloat32;
+          options.tensor_parts = variant == 2 ? 2 : 1;
+          if (variant == 3) options.float8 = Float8Recipe::kDelayed;
+          if (variant == 4) options.float8 = Float8Recipe::kBlockwise;
+          if (variant == 5) options.param_dtype = DType::kFloat32;
+          if (variant == 6 && zero_stage == 3) options.shard_run = 2;
+          const auto program = BuildProgram(options);
+          ASSERT_TRUE(program.ok()) << "variant " << variant << ", zero_stage " << zero_stage << ": "
+                                    << program.status();
+        }
+      }
+    }
+  }
+}
+
+TEST(BuildProgramTest, OneRankOfARunCountsTheHeadsThatItShares) {
+  for (const int heads : {1, 2}) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const Program program = BuildProgram(WithSharedHeads(heads, rank, 0)).value();
+      int checked = 0;
+      for (const ParameterEntry& entry : program.parameters) {
+        const Value& value = program.value(entry.value);
+        if (value.name.find("kv_proj") == std::string::npos) continue;
+        ++checked;
+        EXPECT_EQ(entry.counted_in_norm, rank % (4 / heads) == 0);
+        EXPECT_EQ(entry.parts[0].global_shape[0], heads * program.value(entry.value).dims[0].local / 2);
+        EXPECT_EQ(ToText(value.placement),
+                  fmt::format("tensor:S(0,segments,run {},within R)", 4 / heads));
+        EXPECT_EQ(ToText(program.value(entry.unsharded).placement[Axis::kTensor]), "S(0,segments)");
+      }
+      EXPECT_EQ(checked, 3);
+    }
+  }
+}
+
+// The sum over the ranks that share a head is what the verifier sees missing.
+TEST(BuildProgramTest, AHeadsGradientThatIsNotSummedIsRefused) {
+  Program program = BuildProgram(WithSharedHeads(2, 1, 0)).value();
+  std::vector<Op>& reduce = program.ops[0][static_cast<int>(Piece::kReduce)];
+  const size_t sums = std::erase_if(reduce, [&](const Op& op) {
+    return op.kind == OpKind::kAllReduce &&
+           std::get<CollectiveAttributes>(op.attributes).group ==
+               WithinRun(GroupOf(Axis::kTensor), 2);
+  });
+  EXPECT_EQ(sums, 3u);
+  EXPECT_FALSE(VerifyProgram(program).ok());
+}
+
 TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOverContext) {
   for (const bool sequence_parallel : {false, true}) {
     for (const int pipe : {1, 2}) {
@@ -179,9 +244,21 @@ TEST(BuildProgramTest, RefusesWhatDoesNotFitNamingNumberAndRelation) {
   };
   refuse(Small(1, 3, 1),
          "num_attention_heads 4 must be a positive multiple of tensor_parallel_degree 3");
-  refuse(Small(1, 4, 1),
-         "num_key_value_heads 2 must be a positive multiple of tensor_parallel_degree 4");
-  BuildOptions options = Small(1, 1, 1);
+  BuildOptions options = Small(1, 6, 1);
+  options.model.num_attention_heads = 12;
+  options.model.num_key_value_heads = 4;
+  refuse(options,
+         "num_key_value_heads 4 must be positive, and a multiple or a divisor of tensor_parallel_degree 6");
+  options = Small(1, 4, 1);
+  options.zero_stage = 1;
+  options.whole_matrices = true;
+  refuse(options, "whole matrices where num_key_value_heads 2 is below tensor_parallel_degree 4");
+  options = Small(1, 4, 1);
+  options.mesh.degrees[Axis::kContext] = 2;
+  options.model.num_attention_heads = 8;
+  refuse(options,
+         "num_key_value_heads 2 must be a multiple of tensor_parallel_degree 4 × context_parallel_degree 2");
+  options = Small(1, 1, 1);
   options.model.num_key_value_heads = 3;
   refuse(options, "num_attention_heads 4 must be a multiple of num_key_value_heads 3");
   options = Small(1, 2, 1);

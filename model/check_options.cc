@@ -19,7 +19,12 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
   if (model.head_dim % 2 != 0)
     return InvalidArgument("head_dim {} must be even: RoPE rotates pairs", model.head_dim);
   TROUPE_RETURN_IF_ERROR(CheckDivides("num_attention_heads", model.num_attention_heads, tensor));
-  TROUPE_RETURN_IF_ERROR(CheckDivides("num_key_value_heads", model.num_key_value_heads, tensor));
+  if (model.num_key_value_heads <= 0 || (model.num_key_value_heads % tensor != 0 &&
+                                         tensor % model.num_key_value_heads != 0)) {
+    return InvalidArgument(
+        "num_key_value_heads {} must be positive, and a multiple or a divisor of tensor_parallel_degree {}",
+        model.num_key_value_heads, tensor);
+  }
   if (model.num_attention_heads % model.num_key_value_heads != 0) {
     return InvalidArgument("num_attention_heads {} must be a multiple of num_key_value_heads {}",
                            model.num_attention_heads, model.num_key_value_heads);
@@ -169,6 +174,13 @@ Status CheckPlace(const BuildOptions& options) {
   if (options.compute_dtype != DType::kFloat32 && options.compute_dtype != DType::kBFloat16) {
     return InvalidArgument("compute_dtype {} must be f32 or bf16", Name(options.compute_dtype));
   }
+  for (const auto& [name, dtype] :
+       {std::pair("param_dtype", options.param_dtype.value_or(DType::kFloat32)),
+        std::pair("buffer_dtype", options.buffer_dtype)}) {
+    if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
+      return InvalidArgument("{} {} must be f32 or bf16", name, Name(dtype));
+    }
+  }
   if (options.reduce_dtype != DType::kFloat32 && options.reduce_dtype != DType::kBFloat16) {
     return InvalidArgument("reduce_dtype {} must be f32 or bf16", Name(options.reduce_dtype));
   }
@@ -178,6 +190,10 @@ Status CheckPlace(const BuildOptions& options) {
   }
   if (options.bucket_elements < 1)
     return InvalidArgument("bucket elements {} must be positive", options.bucket_elements);
+  if (options.bucket_layout.alignment < 1 || options.bucket_layout.padding < 1) {
+    return InvalidArgument("bucket alignment {} and padding {} must be positive",
+                           options.bucket_layout.alignment, options.bucket_layout.padding);
+  }
   if (options.chunks.empty()) return InvalidArgument("a rank must own at least one chunk");
   int last_chunk = -1;
   for (const ChunkSpec& chunk : options.chunks) {
@@ -203,6 +219,13 @@ Status CheckPlace(const BuildOptions& options) {
 Status CheckOptions(const BuildOptions& options) {
   TROUPE_RETURN_IF_ERROR(CheckPlace(options));
   TROUPE_RETURN_IF_ERROR(CheckModel(options.model, options.mesh.degrees[Axis::kTensor]));
+  if (options.whole_matrices &&
+      options.model.num_key_value_heads < options.mesh.degrees[Axis::kTensor]) {
+    return InvalidArgument(
+        "whole matrices where num_key_value_heads {} is below tensor_parallel_degree {}: ranks that share a head "
+        "would cut it differently",
+        options.model.num_key_value_heads, options.mesh.degrees[Axis::kTensor]);
+  }
   return CheckExperts(options);
 }
 

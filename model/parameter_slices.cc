@@ -23,12 +23,16 @@ std::vector<ParameterSlice> ParameterSlices(const Program& program) {
   append("exp_avg_sq.", &ParameterEntry::exp_avg_sq);
   uint8_t everywhere = 0;
   for (int a = 1; a < kNumAxes; ++a) everywhere |= static_cast<uint8_t>(1u << a);
-  const auto append_state = [&](const ParameterPart& part, ValueId value) {
-    slices.push_back(
-        {part.name, part.global_shape, part.global_offset, part.local_shape, value, 0, everywhere, false});
+  const auto append_state = [&](const ParameterPart& part, ValueId value, uint8_t replicated) {
+    slices.push_back({part.name, part.global_shape, part.global_offset, part.local_shape, value, 0,
+                      replicated, false});
   };
-  for (const RouterBias& entry : program.router_biases) append_state(entry.part, entry.bias);
-  for (const AmaxHistory& entry : program.amax_histories) append_state(entry.part, entry.history);
+  for (const RouterBias& entry : program.router_biases)
+    append_state(entry.part, entry.bias, everywhere);
+  for (const AmaxHistory& entry : program.amax_histories)
+    append_state(entry.part, entry.history, everywhere);
+  append_state({kAppliedStepsTensor, {1}, {0}, {1}}, program.applied_steps,
+               everywhere | GroupOf(Axis::kPipe).axes);
   return slices;
 }
 

@@ -25,8 +25,11 @@ struct ParameterSlice {
   bool tied = false;
 };
 
+// The tensor of Program::applied_steps.
+inline constexpr char kAppliedStepsTensor[] = "optimizer.applied_steps";
+
 // Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, then the biases
-// of routers, then the histories of delayed scaling.
+// of routers, the histories of delayed scaling and the number of applied steps.
 std::vector<ParameterSlice> ParameterSlices(const Program& program);
 
 }  // namespace troupe::model

@@ -45,8 +45,8 @@ TEST(ParameterSlicesTest, CoverEveryGlobalTensorOnceForEachReplica) {
       }
     }
   }
-  // 9 tensors a layer, embedding and final norm; three of each.
-  EXPECT_EQ(held.size(), 3u * (2 * 9 + 2));
+  // 9 tensors a layer, embedding and final norm, three of each; and the number of applied steps.
+  EXPECT_EQ(held.size(), 3u * (2 * 9 + 2) + 1);
   for (const auto& [name, elements] : held) {
     for (const double count : elements) ASSERT_DOUBLE_EQ(count, 1) << name;
   }

@@ -22,6 +22,13 @@ inline double CheckpointWriteSeconds(const v1::JobSpec& spec, const v1::Plan& pl
   return static_cast<double>(most) / kSlowestBytesPerSecond;
 }
 
+// For copying what the largest rank holds in memory, at the slowest pace that memory is worth; 0
+// without a folder.
+inline double CheckpointCopySeconds(const v1::JobSpec& spec, const v1::Plan& plan) {
+  constexpr double kCopiesFasterThanWrites = 10;
+  return CheckpointWriteSeconds(spec, plan) / kCopiesFasterThanWrites;
+}
+
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_CHECKPOINT_WRITE_H_

@@ -18,6 +18,7 @@ namespace troupe {
 struct ScheduleCosts {
   std::vector<ActionCosts> chunks;  // of one microbatch, by chunk of the model
   double once = 0;                  // of a step, beside all actions
+  bool indivisible_pairs = false;   // as of SimulateOptions
 };
 
 // An error (too few blocks) keeps the schedule out.

@@ -53,6 +53,7 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
       std::min(inner_link_.latency_seconds(), fabric.latency_seconds()));
   const v1::TrainingSpec& training = spec.training();
   element_ = training.compute_dtype() == "bfloat16" ? 2 : 4;
+  held_ = element_;
   float8_ = training.float8().recipe() != "none";
   reduced_ = training.mixed_precision().reduce() == "bfloat16" ? 2 : 4;
   const auto degree = [&](Axis axis) { return static_cast<double>(mesh_.degree(axis)); };
@@ -75,10 +76,12 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
   norm_rows_ = spec.parallelism().sequence_parallel() ? rows_ / tensor_ : rows_;
   hidden_ = static_cast<double>(model.hidden_size);
   queries_ = static_cast<double>(model.num_attention_heads * model.head_dim) / tensor_;
-  keys_ = static_cast<double>(model.num_key_value_heads * model.head_dim) / tensor_;
+  // At least one head a rank, whose neighbours may have the same.
+  keys_ = std::max(static_cast<double>(model.num_key_value_heads) / tensor_, 1.0) *
+          static_cast<double>(model.head_dim);
   ffn_ = static_cast<double>(model.intermediate_size) / tensor_;
   vocab_ = static_cast<double>(model.vocab_size) / tensor_;
-  if (shards_ > 1) {
+  if (shards_ * expert_ > 1) {
     zero_stage_ = static_cast<int>(spec.parallelism().zero_stage());
     if (spec.parallelism().reshard_after_forward() == "false")
       zero_stage_ = std::min(zero_stage_, 2);
@@ -86,6 +89,9 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
     if (run_ > 0) shard_span_ = (run_ - 1) * context * inside;
     runs_span_ = (shards - run_) * context * inside;
   }
+  const std::string& param = training.mixed_precision().param();
+  if (param == "bfloat16") held_ = 2;
+  if (param == "float32" && zero_stage_ > 0) held_ = 4;
   rings_ = context_ > 1 && spec.parallelism().context_parallel_method() != "all_to_all";
   const auto& recomputation = spec.activation_recomputation();
   if (!recomputation.has_num_layers() && recomputation.mode() != "none") {
@@ -270,11 +276,11 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   Work before, after;  // what is gathered before the first microbatch, summed after the last
   if (model_.blocks.find('E') == std::string::npos) {
     if (zero_stage_ == 3) {
-      Send(shard_span_, RingOfShards(all, tensors, element_), &forward);
-      Send(shard_span_, RingOfShards(of_blocks, tensors, element_), &backward);
-      Send(runs_span_, RingAcrossRuns(all, tensors, element_), &before);
+      Send(shard_span_, RingOfShards(all, tensors, held_), &forward);
+      Send(shard_span_, RingOfShards(of_blocks, tensors, held_), &backward);
+      Send(runs_span_, RingAcrossRuns(all, tensors, held_), &before);
     } else if (zero_stage_ > 0) {
-      Send(shard_span_, RingOfShards(all, tensors, element_), &before);
+      Send(shard_span_, RingOfShards(all, tensors, held_), &before);
     }
     if (zero_stage_ >= 2) {
       Send(shard_span_, RingOfShards(of_head, 0, reduced_), &forward);
@@ -302,7 +308,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   seconds.once =
       together(forward, before) - seconds.forward + together(backward, after) - seconds.backward;
   // AdamW reads a gradient, reads and writes two moments and the parameter, and writes its copy.
-  const double update_bytes = element_ < 4 ? 30 : 28;
+  const double update_bytes = held_ < 4 ? 30 : 28;
   const double owned = chunk.experts > 0 ? of_blocks / expert_ : of_blocks;
   const double tables = all - of_blocks;
   seconds.once += update_bytes * (owned + tables / expert_) / (zero_stage_ > 0 ? shards_ : 1) /
@@ -316,15 +322,15 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   double parameters = ParametersOf(chunk);
   if (chunk.has_embedding) parameters += table();
   if (chunk.owns_head) parameters += table();
-  const double whole = element_ < 4 ? 2 : 4;  // a compute copy
+  const double whole = held_;  // a copy as it is gathered
   const double spread = zero_stage_ > 0 ? shards_ * expert_ : 1;
-  double of_parameter = element_ < 4 ? 18 : 16;
+  double of_parameter = held_ < 4 ? 18 : 16;
   switch (zero_stage_) {
     case 1:
-      of_parameter = whole + 4 + (element_ < 4 ? 12 : 8) / spread;
+      of_parameter = whole + 4 + (held_ < 4 ? 12 : 8) / spread;
       break;
     case 2:
-      of_parameter = whole + (element_ < 4 ? 16 : 12) / spread;
+      of_parameter = whole + (held_ < 4 ? 16 : 12) / spread;
       break;
     case 3:
       of_parameter = of_parameter / spread;
@@ -334,6 +340,8 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
     default:
       break;
   }
+  // What is gathered in another dtype is converted once a step, or where it is used.
+  if (zero_stage_ < 3 && held_ != element_) of_parameter += element_;
   ChunkBytes bytes;
   bytes.state = static_cast<int64_t>(parameters * of_parameter);
   if (chunk.experts > 0) {

@@ -107,6 +107,7 @@ class ChunkBound {
   bool is_aligned_;             // stages begin with islands
   int64_t tensor_span_, context_span_, shard_span_, runs_span_ = 0, replica_span_;
   double element_;  // bytes
+  double held_;     // bytes of an element of a matrix as it is gathered (mixed_precision.param)
   bool float8_;     // linear layers of blocks: factors, and what of them is saved, in 8 bits
   double reduced_;  // bytes of an element of a gradient that is sent
   double pipe_, tensor_, context_, expert_, shards_, replicas_;

@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-// Into so many `pieces`: by the FLOPs of blocks and head, or at the job's split points.
-// INVALID_ARGUMENT where there are fewer blocks than pieces or the split points do not make as
-// many. REQUIRES: `model` is that of `spec`.
+// Into so many `pieces`: by the FLOPs of blocks and head and what the embedding moves, or at the
+// job's split points. INVALID_ARGUMENT where there are fewer blocks than pieces or the split points
+// do not make as many. REQUIRES: `model` is that of `spec`.
 StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces);
 
 // Adds the chunks of `schedule`, and what the plan says of the whole model: imbalance, parameters, FLOPs. INVALID_ARGUMENT

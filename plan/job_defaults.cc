@@ -4,7 +4,10 @@
 #include <optional>
 #include <string_view>
 
+#include "plan/fault_cost.h"
+#include "plan/key_effects.h"
 #include "plan/schedules/schedules.h"
+#include "plan/slowest_step.h"
 
 namespace troupe {
 namespace {
@@ -71,7 +74,9 @@ void ApplyModelDefaults(v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, num_attention_heads, base.heads);
   TROUPE_DEFAULT(model, num_key_value_heads,
                  preset != nullptr ? base.key_value_heads : model->num_attention_heads());
-  if (!model->has_head_dim() && model->num_attention_heads() > 0) {
+  // Heads that do not divide have none: head_dim must be stated.
+  const int64_t heads = model->num_attention_heads();
+  if (!model->has_head_dim() && heads > 0 && model->hidden_size() % heads == 0) {
     model->set_head_dim(model->hidden_size() / model->num_attention_heads());
   }
   const int64_t hidden = model->hidden_size();
@@ -102,6 +107,7 @@ const char* KnownPresets() { return "tiny, llama-124m, llama-1b, llama-8b"; }
 bool IsKnownPreset(std::string_view name) { return FindPreset(name) != nullptr; }
 
 void ApplyDefaults(v1::JobSpec* spec) {
+  const v1::JobSpec stated = *spec;
   ApplyModelDefaults(spec->mutable_model());
 
   auto* data = spec->mutable_data();
@@ -174,17 +180,20 @@ void ApplyDefaults(v1::JobSpec* spec) {
 
   auto* checkpoint = spec->mutable_checkpoint();
   TROUPE_DEFAULT(checkpoint, interval, 0);
+  TROUPE_DEFAULT(checkpoint, interval_seconds, checkpoint->interval() > 0 ? 0 : 1800);
+  TROUPE_DEFAULT(checkpoint, final_save_seconds, kFinalSaveSeconds);
   TROUPE_DEFAULT(checkpoint, keep_latest_k, 3);
   TROUPE_DEFAULT(checkpoint, keep_every_n_steps, 0);
-  TROUPE_DEFAULT(checkpoint, async_mode, "disabled");
+  TROUPE_DEFAULT(checkpoint, async_mode, "async");
 
   auto* faults = spec->mutable_fault_tolerance();
   TROUPE_DEFAULT(faults, max_restarts, 5);
-  TROUPE_DEFAULT(faults, hang_seconds, 60.0);
+  TROUPE_DEFAULT(faults, hang_seconds, kDefaultHangSeconds);
   TROUPE_DEFAULT(faults, allow_layout_change, false);
 
   TROUPE_DEFAULT(spec, devices, "cpu");
   TROUPE_DEFAULT(spec, priority, 0);
+  DropDefaults(stated, spec);
 }
 
 #undef TROUPE_DEFAULT

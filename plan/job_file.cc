@@ -1,5 +1,6 @@
 #include "plan/job_file.h"
 
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -172,6 +173,11 @@ class Reader {
       Add(node, path, "is {}, not a list", NodeText(node));
       return;
     }
+    if (node.size() == 0 && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      Add(node, path,
+          "is an empty list, which is its default; one with the empty text, [\"\"], names nothing");
+      return;
+    }
     reflection->ClearField(message, field);
     for (size_t i = 0; i < node.size(); ++i) {
       const std::string element = fmt::format("{}[{}]", path, i);
@@ -278,6 +284,9 @@ StatusOr<YAML::Node> LoadYaml(std::string_view text, std::string_view source) {
       return InvalidArgument("{}: has {} YAML documents, not one", source, documents.size());
     }
     return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const YAML::DeepRecursion& error) {
+    return InvalidArgument("{}:{}: is nested more than {} levels deep", source,
+                           error.mark.is_null() ? 1 : error.mark.line + 1, error.depth() - 1);
   } catch (const YAML::Exception& error) {
     return InvalidArgument("{}:{}: {}", source, error.mark.is_null() ? 1 : error.mark.line + 1,
                            error.msg);

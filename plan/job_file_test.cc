@@ -95,7 +95,8 @@ TEST(JobFileTest, ReportsEveryErrorWithBadRequestDetails) {
 }
 
 TEST(JobFileTest, DeepNestingAndLargeFilesAreErrorsNotCrashes) {
-  EXPECT_FALSE(ParseJobFile(std::string(100'000, '['), "job.yaml").ok());
+  EXPECT_EQ(Message(ParseJobFile("a: 1\n\n" + std::string(100'000, '['), "job.yaml").status()),
+            "job.yaml:3: is nested more than 499 levels deep");
   EXPECT_FALSE(ParseJobFile(std::string(100'000, '{'), "job.yaml").ok());
   EXPECT_FALSE(ParseJobFile(std::string(kMaxJobFileBytes + 1, ' '), "job.yaml").ok());
   std::string bomb = "a: &a [1,1,1,1,1,1,1,1,1]\n";

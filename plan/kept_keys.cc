@@ -1,10 +1,10 @@
 #include "plan/kept_keys.h"
 
-#include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
 
 #include <string>
 
+#include "plan/key_path.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -12,23 +12,6 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
-
-std::string ValueText(const ProtoMessage& message, const FieldDescriptor* field) {
-  const auto* const reflection = message.GetReflection();
-  std::string text;
-  if (field->is_repeated()) {
-    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-      std::string element;
-      google::protobuf::TextFormat::PrintFieldValueToString(message, field, i, &element);
-      for (char& c : element) c = c == '\n' ? ' ' : c;
-      text += (i == 0 ? "" : ", ") + element;
-    }
-    return "[" + text + "]";
-  }
-  if (!reflection->HasField(message, field)) return "absent";
-  google::protobuf::TextFormat::PrintFieldValueToString(message, field, -1, &text);
-  return text;
-}
 
 // Calls `differ(path, text, old text)` for each key at and below `field` whose values differ.
 template <typename Differ>
@@ -43,8 +26,8 @@ void CompareKey(const ProtoMessage& before, const ProtoMessage& after, const Fie
     }
     return;
   }
-  const std::string old_text = ValueText(before, field);
-  const std::string text = ValueText(after, field);
+  const std::string old_text = KeyText(before, field->name());
+  const std::string text = KeyText(after, field->name());
   if (old_text != text) differ(path, text, old_text);
 }
 

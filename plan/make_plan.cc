@@ -1,19 +1,21 @@
 #include "plan/make_plan.h"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "model/config.h"
+#include "plan/cannot_fix.h"
 #include "plan/choose_schedule.h"
 #include "plan/control_lag.h"
 #include "plan/cut_model.h"
 #include "plan/estimate.h"
+#include "plan/islands.h"
 #include "plan/job_defaults.h"
 #include "plan/mesh.h"
+#include "plan/overlapped_pairs.h"
+#include "plan/plan_digest.h"
 #include "plan/plan_words.h"
 #include "plan/read_channels.h"
 #include "plan/reshard.h"
@@ -66,7 +68,8 @@ Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
   // At equal costs of all chunks, so that the figure is the schedule's own; what the cut adds is `imbalance`.
   TROUPE_ASSIGN_OR_RETURN(
       const SimulationResult simulated,
-      Simulate(schedule, std::vector<ActionCosts>(static_cast<size_t>(plan->chunks_size()))));
+      Simulate(schedule, std::vector<ActionCosts>(static_cast<size_t>(plan->chunks_size())),
+               {.indivisible_pairs = plan->schedule().interleaves_pairs()}));
   auto* proto = plan->mutable_schedule();
   proto->set_name(schedule.name);
   proto->set_microbatches(schedule.microbatches);
@@ -79,33 +82,58 @@ Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
   return OkStatus();
 }
 
-// Memory of each pipe rank, the channels of samples that they read, and per axis and purpose the most that any rank sends.
+// The larger of each figure.
+void Max(const v1::AxisReplication& other, v1::AxisReplication* entry) {
+  if (other.state_bytes() > entry->state_bytes()) {
+    entry->set_state_bytes(other.state_bytes());
+    entry->set_all_state_bytes(other.all_state_bytes());
+  }
+  if (other.saved_bytes() > entry->saved_bytes()) {
+    entry->set_saved_bytes(other.saved_bytes());
+    entry->set_all_saved_bytes(other.all_saved_bytes());
+  }
+}
+
+void AddReplication(const std::vector<v1::AxisReplication>& of_stage, v1::Plan* plan) {
+  for (size_t i = 0; i < of_stage.size(); ++i) {
+    if (plan->replication_size() == static_cast<int>(i)) *plan->add_replication() = of_stage[i];
+    Max(of_stage[i], plan->mutable_replication(static_cast<int>(i)));
+  }
+}
+
+void AddTraffic(const v1::AxisTraffic& of_stage,
+                std::map<std::pair<std::string, std::string>, v1::AxisTraffic>* traffic) {
+  const auto [found, added] =
+      traffic->emplace(std::pair(of_stage.axis(), of_stage.purpose()), of_stage);
+  v1::AxisTraffic& most = found->second;
+  most.set_bytes_per_step(std::max(most.bytes_per_step(), of_stage.bytes_per_step()));
+  if (!of_stage.has_across_islands_bytes_per_step()) return;
+  most.set_across_islands_bytes_per_step(
+      std::max(most.across_islands_bytes_per_step(), of_stage.across_islands_bytes_per_step()));
+}
+
+// Memory of each pipe rank, the channels of samples that they read, what each axis leaves whole,
+// and per axis and purpose the most that any rank sends.
 Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   plan->clear_memory();
   plan->clear_traffic();
+  plan->clear_replication();
   double recomputed_flops = 0;
   ReadChannels channels(CurrentSampleSchema());
   const int ranks_per_stage = Mesh(plan->mesh()).ranks() / plan->mesh().pipe();
-  std::map<std::pair<std::string, std::string>, double> traffic;
+  std::map<std::pair<std::string, std::string>, v1::AxisTraffic> traffic;
   for (int pipe_rank = 0; pipe_rank < plan->mesh().pipe(); ++pipe_rank) {
     TROUPE_ASSIGN_OR_RETURN(const model::Program program, BuildStage(spec, *plan, pipe_rank));
     TROUPE_RETURN_IF_ERROR(channels.Add(program));
     TROUPE_ASSIGN_OR_RETURN(const StageCost cost, CostOfStage(spec, *plan, pipe_rank, program));
     *plan->add_memory() = cost.memory;
     recomputed_flops += ranks_per_stage * cost.recomputed_flops;
-    for (const auto& entry : cost.traffic) {
-      double& bytes = traffic[{entry.axis(), entry.purpose()}];
-      bytes = std::max(bytes, entry.bytes_per_step());
-    }
+    for (const auto& entry : cost.traffic) AddTraffic(entry, &traffic);
+    AddReplication(cost.replication, plan);
   }
   plan->set_recomputed_flops_per_step(recomputed_flops);
   TROUPE_ASSIGN_OR_RETURN(*plan->mutable_samples(), channels.ToProto());
-  for (const auto& [key, bytes] : traffic) {
-    auto* entry = plan->add_traffic();
-    entry->set_axis(key.first);
-    entry->set_purpose(key.second);
-    entry->set_bytes_per_step(bytes);
-  }
+  for (auto& [key, entry] : traffic) *plan->add_traffic() = std::move(entry);
   return OkStatus();
 }
 
@@ -114,40 +142,10 @@ v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   v1::BucketPolicy policy;
   policy.set_elements(std::max<int64_t>(40'000'000, int64_t{1'000'000} * data_ranks));
   if (spec.has_elements()) policy.set_elements(spec.elements());
-  policy.set_alignment(64);
-  policy.set_padding(std::lcm<int64_t>(data_ranks, 128));
+  policy.set_alignment(spec.has_alignment() ? spec.alignment() : 64);
+  policy.set_padding(spec.has_padding() ? spec.padding()
+                                        : std::lcm<int64_t>(data_ranks, std::lcm(policy.alignment(), int64_t{128})));
   return policy;
-}
-
-// Of what the bits of a step depend on: the programs, which model, batch and layout make, the schedule and the device.
-std::string DigestOf(const v1::JobSpec& spec, const v1::Plan& plan) {
-  v1::JobSpec job;
-  *job.mutable_model() = spec.model();
-  *job.mutable_parallelism() = spec.parallelism();
-  auto& training = *job.mutable_training();
-  training.set_sequence_length(spec.training().sequence_length());
-  training.set_global_batch_size(spec.training().global_batch_size());
-  training.set_micro_batch_size(spec.training().micro_batch_size());
-  training.set_compute_dtype(spec.training().compute_dtype());
-  if (spec.training().z_loss_coef() > 0) training.set_z_loss_coef(spec.training().z_loss_coef());
-  *training.mutable_mixed_precision() = spec.training().mixed_precision();
-  v1::Plan part;
-  *part.mutable_mesh() = plan.mesh();
-  *part.mutable_chunks() = plan.chunks();
-  *part.mutable_schedule() = plan.schedule();
-  *part.mutable_bucket() = plan.bucket();
-  *part.mutable_device() = plan.device();
-  part.set_threads_per_rank(plan.threads_per_rank());
-  part.set_control_lag_steps(plan.control_lag_steps());
-  part.set_tensor_parallel_parts(plan.tensor_parallel_parts());
-  // Not the version: a schema that knows more changes nothing.
-  if (plan.has_samples()) *part.mutable_samples()->mutable_channels() = plan.samples().channels();
-  const std::string bytes = part.SerializeAsString() + job.SerializeAsString();
-  unsigned char hash[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), hash);
-  std::string text = "sha256:";
-  for (unsigned char byte : hash) text += fmt::format("{:02x}", byte);
-  return text;
 }
 
 // What is left to the planner is chosen by how long it takes.
@@ -221,6 +219,12 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
   return warnings;
 }
 
+// Whether the figures that SetCosts makes are those of the plan as it is placed.
+bool HasCosts(const v1::Plan& plan) {
+  return plan.memory_size() > 0 && plan.memory(0).threads() == std::max(1, plan.threads_per_rank()) &&
+         plan.has_samples();
+}
+
 void AddData(const v1::DataSpec& data, v1::Plan* plan) {
   double sum = 0;
   for (const auto& entry : data.blend()) sum += entry.weight();
@@ -246,6 +250,15 @@ void AddMissing(std::vector<std::string> warnings, v1::Plan* plan) {
   }
 }
 
+void RemoveWarnings(const std::vector<std::string>& lines, v1::Plan* plan) {
+  auto* said = plan->mutable_warnings();
+  said->erase(std::remove_if(said->begin(), said->end(),
+                             [&](const std::string& line) {
+                               return std::find(lines.begin(), lines.end(), line) != lines.end();
+                             }),
+              said->end());
+}
+
 }  // namespace
 
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
@@ -265,6 +278,8 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile
   bare.plan.set_tensor_parallel_parts(
       static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));
   TROUPE_ASSIGN_OR_RETURN(bare.schedule, ScheduleOf(spec, model, profile, &bare.plan));
+  bare.plan.mutable_schedule()->set_interleaves_pairs(
+      InterleavesPairs(bare.schedule, bare.plan.mesh()));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, bare.schedule, &bare.plan));
   return bare;
 }
@@ -286,11 +301,11 @@ StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec, const v1::DevicePro
   }
   TROUPE_RETURN_IF_ERROR(SetCosts(spec, &plan));
   AddData(spec.data(), &plan);
-  for (auto& line : CannotFixLines()) plan.add_cannot_fix(std::move(line));
+  for (auto& line : CannotFixLines(spec, plan)) plan.add_cannot_fix(std::move(line));
   for (auto& line : OwnershipLines(model, plan, SpreadsExpertsOverTensor(spec.parallelism()))) plan.add_ownership(std::move(line));
   for (auto& line : ShardingLines(spec.parallelism())) plan.add_ownership(std::move(line));
   for (auto& line : WarningLines(spec, plan)) plan.add_warnings(std::move(line));
-  plan.set_digest(DigestOf(spec, plan));
+  plan.set_digest(PlanDigest(spec, plan));
   return std::move(bare.plan);
 }
 
@@ -312,14 +327,17 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     *placed.mutable_device() = gang.device;
     placed.set_threads_per_rank(gang.threads_per_rank);
   }
-  // A plan that was made anew and given the frozen device has the digest of one without until here.
-  if (!frozen || DigestOf(spec, placed) != plan.digest()) {
-    // Scratch memory grows with the threads of a rank, which are known by now.
+  // Scratch memory grows with the threads of a rank, and traffic is split by islands: both are known
+  // by now. A plan that was made anew and given the frozen device counts one thread until here.
+  if (!HasCosts(placed) || Islands(placed) != Islands(plan)) {
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
-    placed.set_digest(DigestOf(spec, placed));
   }
+  placed.set_digest(PlanDigest(spec, placed));
   AddMissing(MemoryWarnings(placed, cluster), &placed);
   AddMissing(std::move(gang.warnings), &placed);
+  // Those of another placement, or of what a profile lets expect.
+  RemoveWarnings(CrossingLines(plan), &placed);
+  AddMissing(CrossingLines(placed), &placed);
   return placed;
 }
 
@@ -344,7 +362,7 @@ std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices) {
   for (int64_t fewer = std::min(shards - 1, devices / ranks_per_shard); fewer >= 1; --fewer) {
     parallelism->set_data_parallel_shard_degree(fewer);
     KeepReshard(spec.parallelism(), parallelism);
-    if (fewer == 1) {
+    if (fewer == 1 && parallelism->expert_parallel_degree() == 1) {
       parallelism->clear_zero_stage();
       parallelism->clear_reshard_after_forward();
       parallelism->set_shard_whole_matrices(false);

@@ -19,7 +19,7 @@ StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
 // What programs are built from, and when they run.
 struct BarePlan {
-  v1::Plan plan;      // mesh, lag, chunks and buckets alone
+  v1::Plan plan;  // mesh, lag, chunks, buckets and how pairs run alone
   Schedule schedule;
 };
 

@@ -12,6 +12,7 @@
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
+#include "plan/mesh.h"
 #include "plan/plan_text.h"
 #include "plan/stage_inputs.h"
 #include "plan/validate.h"
@@ -21,6 +22,7 @@ namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 v1::JobSpec JobWith(const std::vector<std::string>& overrides) {
@@ -166,13 +168,33 @@ TEST(MakePlanTest, WhatIsAcceptedWithoutAnEffectIsSaid) {
     const auto plan = PlanWith({override, "checkpoint.folder=/c"});
     return plan.ok() && plan->warnings_size() == 1 ? plan->warnings(0) : std::string();
   };
-  EXPECT_NE(warned("parallelism.context_parallel_method=all_to_all").find("is all_to_all"),
-            std::string::npos);
-  EXPECT_NE(warned("parallelism.expert_dispatch=all_gather").find("is all_gather"),
-            std::string::npos);
+  EXPECT_THAT(warned("parallelism.context_parallel_method=all_to_all"),
+              HasSubstr("= \"all_to_all\" has no effect"));
+  EXPECT_THAT(warned("parallelism.expert_dispatch=all_gather"),
+              HasSubstr("= \"all_gather\" has no effect"));
   EXPECT_NE(warned("model.max_position_embeddings=16").find("256, above the 16 positions"),
             std::string::npos);
   EXPECT_EQ(warned("training.steps=3"), "");
+}
+
+TEST(MakePlanTest, NumbersOfTheBucketPolicyThatAreInheritedAreSaid) {
+  const auto of_buckets = [](std::vector<std::string> overrides) {
+    overrides.push_back("training.global_batch_size=12");
+    const auto plan = PlanWith(overrides);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::string lines;
+    for (const std::string& line : plan->warnings()) {
+      if (line.starts_with("parallelism.bucket")) lines += line + "\n";
+    }
+    return lines;
+  };
+  const std::string data = "parallelism.data_parallel_replicate_degree=3";
+  EXPECT_EQ(of_buckets({}), "");  // nothing is summed
+  EXPECT_THAT(of_buckets({data}), HasSubstr("elements 40000000, alignment 64, padding 384 inherited from another topology"));
+  EXPECT_THAT(of_buckets({data, "parallelism.bucket.elements=1000"}), HasSubstr(": alignment 64, padding 384 inherited"));
+  EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}), "");
+  EXPECT_THAT(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 64}"}),
+              HasSubstr("parallelism.bucket.padding = 64 is no multiple of the 3 ranks"));
 }
 
 TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
@@ -185,7 +207,7 @@ TEST(MakePlanTest, TheSharesOfTheDataAreSaid) {
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(Json::parse(PlanToJson(*alone))["data"].dump(),
             R"([{"path":"/a","share":1.0,"weight":1.0}])");
-  EXPECT_EQ(alone->digest(), blend->digest());  // the bits of a step's operations, not of its samples
+  EXPECT_NE(alone->digest(), blend->digest());  // other samples: the steps compute something else
 }
 
 TEST(MakePlanTest, RecordsTheChannelsOfSamplesThatItsStagesRead) {
@@ -341,6 +363,28 @@ TEST(MakePlanTest, FormulasAgreeWithTheStageProgramsThatRun) {
   }
 }
 
+TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
+  const auto plan_of = [](const std::string& parallelism) {
+    return PlanWith({"model={preset: tiny}", "training.global_batch_size=16",
+                     "parallelism={pipeline_parallel_degree: 2, " + parallelism + "}"});
+  };
+  const auto apart = plan_of("pipeline_parallel_schedule: DualPipeV");
+  const auto interleaved =
+      plan_of("pipeline_parallel_schedule: DualPipeV, tensor_parallel_degree: 2");
+  ASSERT_TRUE(apart.ok() && interleaved.ok()) << interleaved.status();
+  EXPECT_FALSE(apart->schedule().interleaves_pairs());
+  EXPECT_EQ(Json::parse(PlanToJson(*interleaved))["schedule"]["interleaves_pairs"], true);
+  EXPECT_THAT(PlanToText(*interleaved), HasSubstr("overlapped pairs are interleaved"));
+  // What a pair makes leaves at its end, and the plan says what that costs.
+  EXPECT_GT(interleaved->schedule().bubble_ratio(), apart->schedule().bubble_ratio());
+  const auto& peak = interleaved->memory(0).peak();
+  EXPECT_THAT(peak[peak.size() - 1], HasSubstr("pairs are interleaved"));
+  // Schedules without pairs have none to interleave.
+  const auto other = plan_of("pipeline_parallel_schedule: ZBV, tensor_parallel_degree: 2");
+  EXPECT_FALSE(other->schedule().interleaves_pairs());
+  EXPECT_THAT(PlanToText(*other), Not(HasSubstr("overlapped pairs")));
+}
+
 TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheLast) {
   const auto plan_of = [](const char* schedule) {
     return PlanWith({"model={preset: tiny, tie_word_embeddings: true}", "training.global_batch_size=16",
@@ -355,6 +399,8 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_EQ(json["schedule"]["ranks"][0][7], "F0.3|B3.1");
   EXPECT_EQ(json["schedule"]["peak_live_activations"].dump(), "[5,5]");
   EXPECT_TRUE(json["schedule"]["choice"].empty());
+  EXPECT_EQ(json["schedule"]["interleaves_pairs"], false);
+  EXPECT_THAT(PlanToText(*plan), HasSubstr("overlapped pairs run one action after the other"));
   EXPECT_THAT(plan->ownership(1), HasSubstr("tied to the head of the same stage"));
   // Two of the three edges cross, each both ways. Under 1F1B there is one, so that each rank sends over it one way:
   // here a rank sends one activation and one gradient.
@@ -394,6 +440,18 @@ TEST(MakePlanTest, FewerMicrobatchesThanStagesArePlannedAndMentioned) {
                               "parallelism.pipeline_parallel_degree=4"});
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(plan->warnings(0), HasSubstr("2 microbatches are fewer than 4 stages"));
+}
+
+TEST(MakePlanTest, AHangLimitBelowTheDefaultIsSaidToHaveNoEffect) {
+  const auto warnings = [](const std::string& seconds) {
+    const auto plan = PlanWith({"fault_tolerance.hang_seconds=" + seconds});
+    EXPECT_TRUE(plan.ok());
+    return plan.ok() ? std::vector<std::string>(plan->warnings().begin(), plan->warnings().end())
+                     : std::vector<std::string>();
+  };
+  const auto has_no_effect = HasSubstr("fault_tolerance.hang_seconds is 20 and has no effect");
+  EXPECT_THAT(warnings("20"), ::testing::Contains(has_no_effect));
+  EXPECT_THAT(warnings("200"), ::testing::Not(::testing::Contains(HasSubstr("hang_seconds"))));
 }
 
 TEST(MakePlanTest, TooFewDevicesAreAFailedPrecondition) {

@@ -114,4 +114,10 @@ v1::MeshCoordinates Mesh::ToProto(const PerAxis& coordinates) {
   return proto;
 }
 
+int64_t RankCount(const v1::ParallelismSpec& parallelism) {
+  return parallelism.data_parallel_replicate_degree() * parallelism.data_parallel_shard_degree() *
+         parallelism.tensor_parallel_degree() * parallelism.pipeline_parallel_degree() *
+         parallelism.context_parallel_degree() * parallelism.expert_parallel_degree();
+}
+
 }  // namespace troupe

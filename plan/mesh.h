@@ -56,6 +56,9 @@ class Mesh {
   int ranks_;
 };
 
+// Product of the six degrees. REQUIRES: ValidateJobSpec accepts the job.
+int64_t RankCount(const v1::ParallelismSpec& parallelism);
+
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_MESH_H_

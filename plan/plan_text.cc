@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "plan/overlapped_pairs.h"
 #include "plan/read_channels.h"
+#include "plan/scaled.h"
 
 namespace troupe {
 namespace {
@@ -68,6 +70,7 @@ Json ScheduleToJson(const v1::Plan& plan) {
   return {{"name", plan.schedule().name()},
           {"microbatches", plan.schedule().microbatches()},
           {"bubble_ratio", plan.schedule().bubble_ratio()},
+          {"interleaves_pairs", plan.schedule().interleaves_pairs()},
           {"peak_live_activations", std::move(peaks)},
           {"stages", std::move(stages)},
           {"ranks", std::move(actions)},
@@ -85,16 +88,32 @@ Json SamplesToJson(const v1::SampleChannels& samples) {
   return {{"schema_version", samples.version()}, {"channels", std::move(channels)}};
 }
 
-// 1234567 "B" as "1.23 MB".
-std::string Scaled(double value, const char* unit) {
-  static constexpr const char* kSuffixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  size_t suffix = 0;
-  while (value >= 1000 && suffix + 1 < std::size(kSuffixes)) {
-    value /= 1000;
-    ++suffix;
+Json TrafficToJson(const v1::Plan& plan) {
+  Json traffic = Json::array();
+  for (const auto& entry : plan.traffic()) {
+    const bool known = entry.has_across_islands_bytes_per_step();
+    const double across = entry.across_islands_bytes_per_step();
+    traffic.push_back({{"axis", entry.axis()},
+                       {"purpose", entry.purpose()},
+                       {"bytes_per_step", entry.bytes_per_step()},
+                       {"within_islands_bytes_per_step",
+                        known ? Json(entry.bytes_per_step() - across) : Json(nullptr)},
+                       {"across_islands_bytes_per_step", known ? Json(across) : Json(nullptr)}});
   }
-  return suffix == 0 ? fmt::format("{:.6g} {}", value, unit)
-                     : fmt::format("{:.3g} {}{}", value, kSuffixes[suffix], unit);
+  return traffic;
+}
+
+Json ReplicationToJson(const v1::Plan& plan) {
+  Json axes = Json::array();
+  for (const auto& entry : plan.replication()) {
+    axes.push_back({{"axis", entry.axis()},
+                    {"degree", entry.degree()},
+                    {"state_bytes", entry.state_bytes()},
+                    {"all_state_bytes", entry.all_state_bytes()},
+                    {"saved_bytes", entry.saved_bytes()},
+                    {"all_saved_bytes", entry.all_saved_bytes()}});
+  }
+  return axes;
 }
 
 template <typename Grid>
@@ -102,6 +121,15 @@ std::string GridToText(const Grid& grid) {
   return fmt::format("pipe {} × data_replicate {} × data_shard {} × context {} × expert {} × tensor {}",
                      grid.pipe(), grid.data_replicate(), grid.data_shard(), grid.context(),
                      grid.expert(), grid.tensor());
+}
+
+// ", of which 1.2 MB across islands"; empty where these are not known.
+std::string AcrossText(const v1::AxisTraffic& entry) {
+  if (!entry.has_across_islands_bytes_per_step()) return "";
+  const double across = entry.across_islands_bytes_per_step();
+  if (across == 0) return ", within islands";
+  if (across == entry.bytes_per_step()) return ", across islands";
+  return fmt::format(", of which {} across islands", Scaled(across, "B"));
 }
 
 }  // namespace
@@ -130,34 +158,30 @@ std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
     }
     stages.push_back(std::move(stage));
   }
-  Json traffic = Json::array();
-  for (const auto& entry : plan.traffic()) {
-    traffic.push_back({{"axis", entry.axis()},
-                       {"purpose", entry.purpose()},
-                       {"bytes_per_step", entry.bytes_per_step()}});
-  }
   Json data = Json::array();
   for (const auto& entry : plan.data()) {
     data.push_back({{"path", entry.path()}, {"weight", entry.weight()}, {"share", entry.share()}});
   }
   Json json = {{"mesh", GridToJson(plan.mesh())},
-                     {"ranks", std::move(ranks)},
-                     {"stages", std::move(stages)},
-                     {"imbalance", plan.imbalance()},
-                     {"parameters", plan.parameters()},
-                     {"model_flops_per_step", plan.model_flops_per_step()},
-                     {"recomputed_flops_per_step", plan.recomputed_flops_per_step()},
-                     {"traffic", std::move(traffic)},
-                     {"tensor_parallel_parts", plan.tensor_parallel_parts()},
-                     {"tensor_parts_choice", StringsToJson(plan.tensor_parts_choice())},
-                     {"schedule", ScheduleToJson(plan)},
-                     {"data", std::move(data)},
-                     {"samples", SamplesToJson(plan.samples())},
-                     {"threads_per_rank", plan.threads_per_rank()},
-                     {"cannot_fix", StringsToJson(plan.cannot_fix())},
-                     {"ownership", StringsToJson(plan.ownership())},
-                     {"warnings", StringsToJson(plan.warnings())},
-                     {"digest", plan.digest()}};
+               {"ranks", std::move(ranks)},
+               {"stages", std::move(stages)},
+               {"imbalance", plan.imbalance()},
+               {"parameters", plan.parameters()},
+               {"model_flops_per_step", plan.model_flops_per_step()},
+               {"recomputed_flops_per_step", plan.recomputed_flops_per_step()},
+               {"traffic", TrafficToJson(plan)},
+               {"replication", ReplicationToJson(plan)},
+               {"tensor_parallel_parts", plan.tensor_parallel_parts()},
+               {"tensor_parts_choice", StringsToJson(plan.tensor_parts_choice())},
+               {"schedule", ScheduleToJson(plan)},
+               {"data", std::move(data)},
+               {"samples", SamplesToJson(plan.samples())},
+               {"threads_per_rank", plan.threads_per_rank()},
+               {"cannot_fix", StringsToJson(plan.cannot_fix())},
+               {"ownership", StringsToJson(plan.ownership())},
+               {"warnings", StringsToJson(plan.warnings())},
+               {"digest", plan.digest()},
+               {"plan_digest", plan.digest()}};
   if (time != nullptr) {
     json["estimate"] = {{"step_seconds", time->seconds},
                         {"compute_seconds", time->compute_seconds},
@@ -218,8 +242,8 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   }
   text += "\ntraffic sent by one rank in a step:\n";
   for (const auto& entry : plan.traffic()) {
-    text += fmt::format("  {} ({}): {}\n", entry.axis(), entry.purpose(),
-                        Scaled(entry.bytes_per_step(), "B"));
+    text += fmt::format("  {} ({}): {}{}\n", entry.axis(), entry.purpose(),
+                        Scaled(entry.bytes_per_step(), "B"), AcrossText(entry));
   }
   if (plan.traffic_size() == 0) text += "  none\n";
   if (plan.tensor_parallel_parts() > 1) {
@@ -229,6 +253,7 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
   for (const auto& line : plan.tensor_parts_choice()) text += fmt::format("    {}\n", line);
   text += fmt::format("\nschedule: {}, {} microbatches, bubble {:.1f}%\n", plan.schedule().name(),
                       plan.schedule().microbatches(), 100 * plan.schedule().bubble_ratio());
+  if (const std::string line = PairsLine(plan); !line.empty()) text += fmt::format("  {}\n", line);
   for (const auto& line : plan.schedule_choice()) text += fmt::format("  {}\n", line);
   for (int rank = 0; rank < plan.schedule().ranks_size(); ++rank) {
     const auto& actions = plan.schedule().ranks(rank).actions();
@@ -261,7 +286,7 @@ std::string PlanToText(const v1::Plan& plan, const StepTime* time) {
     for (const auto& line : lines) text += fmt::format("  {}\n", line);
   };
   section("owners", plan.ownership());
-  section("what an axis cannot fix", plan.cannot_fix());
+  section("what an axis leaves whole", plan.cannot_fix());
   section("warnings", plan.warnings());
   return text;
 }

@@ -2,7 +2,12 @@
 
 #include "base/status.h"
 #include "model/program/placement.h"
+#include "plan/islands.h"
+#include "plan/key_effects.h"
+#include "plan/key_warnings.h"
+#include "plan/precision_words.h"
 #include "plan/reshard.h"
+#include "plan/slowest_step.h"
 #include "plan/stage_inputs.h"
 
 namespace troupe {
@@ -23,39 +28,53 @@ std::string RowsOverTensor(int64_t rows, int tensor) {
                            smaller);
 }
 
-}  // namespace
-
-std::vector<std::string> CannotFixLines() {
-  return {
-      "tensor cuts matrices, head groups and vocabulary; it cannot fix expert ownership or the "
-      "time line",
-      "pipe cuts depth; it cannot fix the size of a layer",
-      "data_shard cuts parameters, gradients and optimizer state; it cannot fix the size of "
-      "activations",
-      "data_replicate cuts samples; it cannot fix memory",
-      "expert cuts expert banks and routed tokens; it cannot fix dense layers",
-      "context cuts the tokens of long sequences; it cannot fix the state of recurrent blocks "
-      "without a hand-off",
-  };
+// Numbers of the bucket policy that fit another topology.
+std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan& plan) {
+  if (!WhyWithoutEffect(spec, "parallelism.bucket.elements").empty()) return {};
+  const v1::BucketSpec& stated = spec.parallelism().bucket();
+  const bool pads = WhyWithoutEffect(spec, "parallelism.bucket.padding").empty();
+  std::vector<std::string> inherited;
+  if (!stated.has_elements()) inherited.push_back(fmt::format("elements {}", plan.bucket().elements()));
+  if (!stated.has_alignment()) inherited.push_back(fmt::format("alignment {}", plan.bucket().alignment()));
+  if (pads && !stated.has_padding()) inherited.push_back(fmt::format("padding {}", plan.bucket().padding()));
+  std::vector<std::string> lines;
+  if (!inherited.empty()) {
+    lines.push_back(fmt::format("parallelism.bucket: {} inherited from another topology (Megatron-LM's, of clusters of "
+                                "NVIDIA GPUs), not measured on this one",
+                                fmt::join(inherited, ", ")));
+  }
+  const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
+                        plan.mesh().context() * plan.mesh().expert();
+  if (pads && stated.has_padding() && stated.padding() % ranks != 0) {
+    lines.push_back(fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a bucket: it is "
+                                "another topology's, and their parts of a bucket are not equal",
+                                stated.padding(), ranks));
+  }
+  return lines;
 }
+
+}  // namespace
 
 std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
   const int64_t shards = parallelism.data_parallel_shard_degree();
-  if (shards == 1) return {};
   const int64_t stage = parallelism.zero_stage();
+  if (stage == 0) return {};
   const char* what = stage == 1   ? "the optimizer's state and its masters"
                      : stage == 2 ? "the optimizer's state, masters and gradients"
                                   : "the optimizer's state, masters, gradients and parameters";
-  std::string line = fmt::format(
-      "of every parameter each of {} data_shard ranks keeps a block of rows of {} (ZeRO-{})", shards,
-      what, stage);
+  const int64_t expert = std::max<int64_t>(1, parallelism.expert_parallel_degree());
+  const std::string ranks =
+      shards > 1 ? fmt::format("of every parameter each of {} data_shard ranks", shards)
+                 : fmt::format("of every parameter but experts' each of {} expert ranks", expert);
+  std::string line = fmt::format("{} keeps a block of rows of {} (ZeRO-{})", ranks, what, stage);
   const int run = ShardRun(parallelism);
   if (run > 0) {
     line += fmt::format(
-        "; once a step each gathers 1/{} of the parameters, kept until its end, from which runs of {} "
+        "; once a step each gathers 1/{} of the parameters, kept until its end, from which runs of "
+        "{} "
         "neighbours gather them for each forward and each backward of a microbatch; gradients are "
         "scattered within a run first",
-        run * std::max<int64_t>(1, parallelism.expert_parallel_degree()), run);
+        run * expert, run);
   } else if (stage == 3) {
     line += parallelism.reshard_after_forward() == "false"
                 ? "; parameters are gathered once a step and kept until its end"
@@ -125,21 +144,17 @@ std::vector<std::string> WarningLines(const v1::JobSpec& spec, const v1::Plan& p
         "training.sequence_length is {}, above the {} positions of model.max_position_embeddings",
         spec.training().sequence_length(), spec.model().max_position_embeddings()));
   }
-  if (spec.parallelism().sequence_parallel() && plan.mesh().tensor() == 1) {
-    lines.push_back(
-        "parallelism.sequence_parallel is true: without a tensor axis it changes nothing");
+  const double hang_seconds = spec.fault_tolerance().hang_seconds();
+  if (spec.fault_tolerance().has_hang_seconds() && hang_seconds < kDefaultHangSeconds) {
+    lines.push_back(fmt::format(
+        "fault_tolerance.hang_seconds is {} and has no effect: it only lengthens the limit, which "
+        "is {} until a job's pace is known and follows the pace then",
+        hang_seconds, kDefaultHangSeconds));
   }
-  if (spec.parallelism().context_parallel_method() == "all_to_all" && plan.mesh().context() == 1) {
-    lines.push_back(
-        "parallelism.context_parallel_method is all_to_all: without a context axis it changes "
-        "nothing");
-  }
-  const bool spreads =
-      plan.mesh().expert() > 1 || SpreadsExpertsOverTensor(spec.parallelism());
-  if (spec.parallelism().expert_dispatch() == "all_gather" && !spreads) {
-    lines.push_back(
-        "parallelism.expert_dispatch is all_gather: without an expert axis it changes nothing");
-  }
+  for (std::string& line : KeyWarnings(spec)) lines.push_back(std::move(line));
+  for (std::string& line : IdlePrecisionLines(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : BucketWarnings(spec, plan)) lines.push_back(std::move(line));
+  for (std::string& line : CrossingLines(plan)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -5,6 +5,8 @@
 
 #include "plan/cut_model.h"
 #include "plan/estimate.h"
+#include "plan/mesh.h"
+#include "plan/overlapped_pairs.h"
 #include "plan/step_time.h"
 
 namespace troupe {
@@ -20,6 +22,7 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
   const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
                               !spec.activation_recomputation().has_num_layers();
   ScheduleCosts costs;
+  costs.indivisible_pairs = InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const auto index = static_cast<size_t>(chunk);
     const bool is_last = chunk + 1 == chunks;
@@ -47,11 +50,13 @@ StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::
                                           const v1::DeviceProfile& profile) {
   TROUPE_ASSIGN_OR_RETURN(const double peak, PeakFor(spec, profile));
   v1::Plan cut = plan;
+  cut.mutable_schedule()->set_interleaves_pairs(InterleavesPairs(schedule, plan.mesh()));
   TROUPE_RETURN_IF_ERROR(AddChunks(spec, model, schedule, &cut));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<StageTime> stages,
                           TimesOfStages(spec, cut, schedule, profile, peak));
   ScheduleCosts costs;
   costs.chunks = CostsByChunk(cut, stages);
+  costs.indivisible_pairs = cut.schedule().interleaves_pairs();
   for (const StageTime& stage : stages) costs.once = std::max(costs.once, stage.outside_schedule);
   return costs;
 }

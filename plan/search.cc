@@ -139,9 +139,15 @@ class Search {
       state("tensor_parallel_degree", degrees[3]);
       state("data_parallel_shard_degree", degrees[4]);
       state("data_parallel_replicate_degree", degrees[5]);
-      if (degrees[4] == 1 || parallelism.has_zero_stage()) {
+      if (degrees[4] * degrees[2] == 1 || parallelism.has_zero_stage()) {
         ApplyDefaults(&spec);
         return AddMicrobatches(spec, keys);
+      }
+      // Over expert alone nothing is sharded unless it is stated.
+      if (degrees[4] == 1) {
+        v1::JobSpec whole = spec;
+        ApplyDefaults(&whole);
+        AddMicrobatches(std::move(whole), keys);
       }
       // 2 gathers what 1 does and keeps less, but scatters each microbatch.
       for (const int zero_stage : {1, 2, 3}) {
@@ -173,13 +179,23 @@ class Search {
         all.push_back(fmt::format("training.micro_batch_size={}", size));
         all.push_back(fmt::format("activation_recomputation.mode={}", mode));
         // Relations do not depend on recomputation: one refusal stands for all.
-        if (const Status valid = ValidateJobSpec(spec, JobPurpose::kPlan); !valid.ok()) {
+        if (const Status valid = Validate(spec); !valid.ok()) {
           Reject(keys, FirstViolation(valid));
           return;
         }
         AddCandidate(spec, std::move(all));
       }
     }
+  }
+
+  // As ValidateJobSpec. Globs are matched against the tensors of the model, for which all of it is
+  // built: once for all layouts.
+  Status Validate(const v1::JobSpec& spec) {
+    v1::JobSpec layout = spec;
+    layout.mutable_optimizer()->clear_no_weight_decay();
+    TROUPE_RETURN_IF_ERROR(ValidateJobSpec(layout, JobPurpose::kPlan));
+    if (!names_checked_) names_checked_ = ValidateJobSpec(spec, JobPurpose::kPlan);
+    return *names_checked_;
   }
 
   void AddCandidate(const v1::JobSpec& spec, std::vector<std::string> keys) {
@@ -257,6 +273,7 @@ class Search {
   SearchBounds bounds_;
   std::vector<Candidate> candidates_;
   size_t layouts_ = 0;
+  std::optional<Status> names_checked_;  // of optimizer.no_weight_decay
   std::set<size_t> fits_without_more_;  // layouts
   SearchResult result_;
 };

@@ -65,6 +65,7 @@ class Sample {
     set("training.compute_dtype", float8_ ? "bfloat16" : Of({"float32", "bfloat16"}));
     if (float8_) set("training.float8.recipe", Of({"current", "delayed", "blockwise"}));
     if (One(4)) set("training.mixed_precision.reduce", "bfloat16");
+    if (One(3)) set("training.mixed_precision.param", Of({"float32", "bfloat16"}));
     set("activation_recomputation.mode", Of({"none", "selective", "full"}));
     if (One(6)) set("activation_recomputation.num_layers", "1");
     set("parallelism.pipeline_parallel_schedule",
@@ -79,7 +80,8 @@ class Sample {
     if (One(3)) set("parallelism.tensor_parallel_parts", Of({"2", "4"}));
     const std::string shards = Of({"1", "2", "4"});
     set("parallelism.data_parallel_shard_degree", shards);
-    if (shards != "1") {
+    // Over expert alone too: refused where that is 1.
+    if (shards != "1" || One(2)) {
       const std::string stage = Of({"1", "2", "3"});
       set("parallelism.zero_stage", stage);
       if (stage == "3" && One(2)) set("parallelism.reshard_after_forward", Of({"false", "2"}));

@@ -71,6 +71,18 @@ TEST(SearchLayouts, FindsWhatPlanningEveryLayoutFinds) {
   EXPECT_LT(searched->rejected.size(), all->best.size() + all->rejected.size());
 }
 
+TEST(SearchLayouts, RejectsGlobsThatMatchNoTensor) {
+  std::vector<std::string> overrides = kTiny;
+  overrides.push_back("optimizer.no_weight_decay=[\"*norm*\"]");
+  EXPECT_FALSE(SearchLayouts(Job(overrides), Profile(), {.devices = 2})->best.empty());
+  overrides.push_back("optimizer.no_weight_decay=[\"nothing*\"]");
+  const auto found = SearchLayouts(Job(overrides), Profile(), {.devices = 2});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->best.empty());
+  ASSERT_FALSE(found->rejected.empty());
+  EXPECT_THAT(found->rejected[0].reason, HasSubstr("optimizer.no_weight_decay[0]"));
+}
+
 TEST(SearchLayouts, WhatItFindsIsSetByItsKeys) {
   const auto found = SearchLayouts(Job(kTiny), Profile(), {.devices = 4});
   ASSERT_TRUE(found.ok());

@@ -11,7 +11,9 @@
 #include "model/program/gpu_working_memory.h"
 #include "model/program/memory_plan.h"
 #include "plan/gpu_reserve.h"
+#include "plan/islands.h"
 #include "plan/mesh.h"
+#include "plan/replication.h"
 #include "plan/stage_inputs.h"
 
 namespace troupe {
@@ -23,7 +25,11 @@ using model::Piece;
 using model::Program;
 using model::Role;
 
-using Traffic = std::map<std::pair<std::string, std::string>, double>;
+struct Sent {
+  double bytes = 0;
+  double across = 0;  // of these, in groups that span islands
+};
+using Traffic = std::map<std::pair<std::string, std::string>, Sent>;
 
 // "tensor", "data_replicate+expert", "data_shard_within_2"; "pipe" for the owners of a tied parameter.
 std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
@@ -38,40 +44,79 @@ std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
   return model::AxisText(mesh.degrees(), group);
 }
 
-void AddCollectives(const Program& program, const std::vector<model::Op>& ops, const Mesh& mesh,
-                    double times, Traffic* traffic) {
-  for (const model::Op& op : ops) {
-    for (const auto& cost : model::Collectives(program, {op})) {
-      (*traffic)[{AxisText(cost.group, mesh), Name(cost.purpose)}] +=
-          (op.last_microbatch ? 1 : times) * cost.sent_bytes;
+// What one rank of a stage sends in a step.
+class StageTraffic {
+ public:
+  StageTraffic(const v1::Plan& plan, const Mesh& mesh, int pipe_rank)
+      : mesh_(mesh), islands_(plan), pipe_rank_(pipe_rank) {}
+
+  void AddCollectives(const Program& program, const std::vector<model::Op>& ops, double times) {
+    for (const model::Op& op : ops) {
+      for (const auto& cost : model::Collectives(program, {op})) {
+        const std::string axis = AxisText(cost.group, mesh_);
+        Add(axis, Name(cost.purpose), (op.last_microbatch ? 1 : times) * cost.sent_bytes,
+            Spans(axis, cost.group));
+      }
     }
   }
-}
 
-Traffic TrafficOf(const Program& program, const v1::Plan& plan, const Mesh& mesh,
-                  double microbatches) {
-  Traffic traffic;
+  // To the stage `other`, from each rank to that of the same place.
+  void AddTransfer(int other, double bytes) {
+    const int ranks = mesh_.ranks() / mesh_.degree(Axis::kPipe);
+    bool spans = false;
+    for (int place = 0; islands_.known() && place < ranks; ++place) {
+      const int ends[] = {pipe_rank_ * ranks + place, other * ranks + place};
+      spans |= islands_.Spans(ends);
+    }
+    Add(Name(Axis::kPipe), Name(model::CollectivePurpose::kPipe), bytes, spans);
+  }
+
+  const Traffic& traffic() const { return traffic_; }
+  bool knows_islands() const { return islands_.known(); }
+
+ private:
+  void Add(const std::string& axis, const char* purpose, double bytes, bool spans) {
+    Sent& sent = traffic_[{axis, purpose}];
+    sent.bytes += bytes;
+    if (spans) sent.across += bytes;
+  }
+
+  bool Spans(const std::string& axis, const CollectiveGroup& group) {
+    if (!islands_.known()) return false;
+    const auto [found, added] = spans_.emplace(axis, false);
+    if (added) found->second = islands_.Spans(mesh_, group, pipe_rank_);
+    return found->second;
+  }
+
+  const Mesh& mesh_;
+  const Islands islands_;
+  const int pipe_rank_;
+  Traffic traffic_;
+  std::map<std::string, bool> spans_;  // by the text of a group
+};
+
+StageTraffic TrafficOf(const Program& program, const v1::Plan& plan, const Mesh& mesh,
+                       int pipe_rank, double microbatches) {
+  StageTraffic traffic(plan, mesh, pipe_rank);
   for (size_t index = 0; index < program.chunks.size(); ++index) {
     const int chunk = static_cast<int>(index);
     for (Piece piece : {Piece::kForward, Piece::kBackward}) {
-      AddCollectives(program, program.Ops(chunk, piece), mesh, microbatches, &traffic);
+      traffic.AddCollectives(program, program.Ops(chunk, piece), microbatches);
     }
     for (Piece piece : {Piece::kUnshard, Piece::kReduce}) {
-      AddCollectives(program, program.Ops(chunk, piece), mesh, 1, &traffic);
+      traffic.AddCollectives(program, program.Ops(chunk, piece), 1);
     }
     const auto& interface = program.chunks[index];
-    // Neighbouring chunks of one rank hand over in its memory.
-    const auto shares_rank = [&](int other) {
-      return plan.chunks(other).pipe_rank() == plan.chunks(interface.chunk).pipe_rank();
-    };
     for (model::ValueId sent : {interface.output, interface.input_gradient}) {
       if (sent == model::kNoValue) continue;
-      if (shares_rank(sent == interface.output ? interface.chunk + 1 : interface.chunk - 1)) continue;
-      traffic[{Name(Axis::kPipe), Name(model::CollectivePurpose::kPipe)}] +=
-          microbatches * static_cast<double>(program.value(sent).bytes());
+      // Neighbouring chunks of one rank hand over in its memory.
+      const int other =
+          plan.chunks(interface.chunk + (sent == interface.output ? 1 : -1)).pipe_rank();
+      if (other == pipe_rank) continue;
+      traffic.AddTransfer(other, microbatches * static_cast<double>(program.value(sent).bytes()));
     }
   }
-  AddCollectives(program, program.update, mesh, 1, &traffic);
+  traffic.AddCollectives(program, program.update, 1);
   return traffic;
 }
 
@@ -213,12 +258,15 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
     cost.recomputed_flops +=
         microbatches * model::ModelFlops(program, static_cast<int>(chunk)).recomputed;
   }
-  for (const auto& [key, bytes] : TrafficOf(program, plan, mesh, microbatches)) {
+  const StageTraffic traffic = TrafficOf(program, plan, mesh, pipe_rank, microbatches);
+  for (const auto& [key, sent] : traffic.traffic()) {
     auto& entry = cost.traffic.emplace_back();
     entry.set_axis(key.first);
     entry.set_purpose(key.second);
-    entry.set_bytes_per_step(bytes);
+    entry.set_bytes_per_step(sent.bytes);
+    if (traffic.knows_islands()) entry.set_across_islands_bytes_per_step(sent.across);
   }
+  cost.replication = ReplicationOf(program, buffers, saved);
   return cost;
 }
 

@@ -15,6 +15,7 @@ namespace troupe {
 struct StageCost {
   v1::RankMemory memory;
   std::vector<v1::AxisTraffic> traffic;  // sent by one rank in a step; by axis and purpose
+  std::vector<v1::AxisReplication> replication;  // plan/replication.h
   double recomputed_flops = 0;           // of one rank in a step, in the convention of model FLOPs
 };
 

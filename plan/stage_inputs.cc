@@ -6,6 +6,7 @@
 #include <map>
 
 #include "model/program/builder.h"
+#include "plan/key_effects.h"
 #include "plan/reshard.h"
 #include "plan/schedules/schedule.h"
 
@@ -28,6 +29,10 @@ model::Float8Recipe MakeFloat8Recipe(const std::string& name) {
     if (name == model::Name(recipe)) return recipe;
   }
   return kNone;
+}
+
+model::DType DTypeOf(const std::string& word) {
+  return word == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
 }
 
 // Each chunk of the head's rows reads and writes the whole gradient of the table, which costs a GPU as much time as the
@@ -121,21 +126,24 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
   options.gather_dispatch = spec.parallelism().expert_dispatch() == "all_gather";
   options.ring_attention = spec.parallelism().context_parallel_method() != "all_to_all";
   options.document_mask = spec.data().document_mask();
-  options.compute_dtype =
-      training.compute_dtype() == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
+  options.compute_dtype = DTypeOf(training.compute_dtype());
   options.head_rows = HeadRows(spec, mesh.degrees()[model::Axis::kTensor], options.compute_dtype);
+  options.interleaves_pairs = plan.schedule().interleaves_pairs();
   options.halts = plan.control_lag_steps() > 0 && training.on_nonfinite() != "skip_step";
   options.float8 = MakeFloat8Recipe(training.float8().recipe());
   options.z_loss_coef = training.z_loss_coef();
   options.seed = training.seed();
-  if (training.mixed_precision().reduce() == "bfloat16") {
-    options.reduce_dtype = model::DType::kBFloat16;
-  }
+  const v1::MixedPrecision& mixed = training.mixed_precision();
+  if (mixed.has_param()) options.param_dtype = DTypeOf(mixed.param());
+  options.reduce_dtype = DTypeOf(mixed.reduce());
+  options.buffer_dtype = DTypeOf(mixed.buffer());
   options.optimizer = {.beta1 = spec.optimizer().beta1(),
                        .beta2 = spec.optimizer().beta2(),
                        .eps = spec.optimizer().eps(),
                        .weight_decay = spec.optimizer().weight_decay(),
                        .max_norm = training.max_norm()};
+  options.no_weight_decay = {spec.optimizer().no_weight_decay().begin(),
+                             spec.optimizer().no_weight_decay().end()};
   options.recomputation = MakeRecomputation(spec.activation_recomputation());
   // A group of one has nothing to shard over.
   const int shards = model::GroupSize(options.mesh, model::ShardGroup());
@@ -147,7 +155,12 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
     options.shard_run = ShardRun(spec.parallelism());
     options.whole_matrices = spec.parallelism().shard_whole_matrices();
   }
-  if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
+  // Where no gradient travels there are no buckets. A plan of before a number was recorded has it as 0.
+  if (WhyWithoutEffect(spec, "parallelism.bucket.elements").empty()) {
+    if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
+    options.bucket_layout = {.alignment = std::max<int64_t>(1, plan.bucket().alignment()),
+                             .padding = std::max<int64_t>(1, plan.bucket().padding())};
+  }
   return options;
 }
 

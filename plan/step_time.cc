@@ -234,7 +234,8 @@ StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
     step.communication_seconds = std::max(step.communication_seconds, stage.communication);
   }
   TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated,
-                          Simulate(schedule, CostsByChunk(plan, stages)));
+                          Simulate(schedule, CostsByChunk(plan, stages),
+                                   {.indivisible_pairs = plan.schedule().interleaves_pairs()}));
   step.seconds = simulated.makespan + outside_schedule;
   step.bubble_ratio = simulated.bubble_ratio;
   step.mfu =

@@ -10,9 +10,10 @@
 #include "model/program/op.h"
 #include "plan/job_defaults.h"
 #include "plan/reshard.h"
-#include "plan/validate_blend.h"
 #include "plan/validate_axes.h"
+#include "plan/validate_blend.h"
 #include "plan/validate_pipeline.h"
+#include "plan/validate_weight_decay.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -41,6 +42,7 @@ class Validator {
     Unfinished();
     Checkpoint();
     Devices();
+    if (violations_.empty()) ValidateWeightDecay(spec_, &violations_);
     return violations_.ToStatus();
   }
 
@@ -178,7 +180,7 @@ class Validator {
   void HeadDim(int64_t heads) {
     const auto& model = spec_.model();
     const int64_t head_dim = model.head_dim();
-    if (head_dim * heads != model.hidden_size() && head_dim == model.hidden_size() / heads) {
+    if (!model.has_head_dim()) {
       violations_.Add("model.num_attention_heads",
                       "is {}, which does not divide model.hidden_size = {} (or state model.head_dim)",
                       heads, model.hidden_size());
@@ -312,7 +314,9 @@ class Validator {
                       training.float8().recipe(), training.compute_dtype());
     }
     Word("training.on_nonfinite", training.on_nonfinite(), {"fail", "skip_step"});
-    Within("training.validation_samples", training.validation_samples(), 1, kMaxSize);
+    if (training.has_validation_samples()) {
+      Within("training.validation_samples", training.validation_samples(), 1, kMaxSize);
+    }
     Within("training.norms_interval", training.norms_interval(), 0, kMaxSteps);
     if (Within("training.validation_interval", training.validation_interval(), 0, kMaxSteps) &&
         training.validation_interval() > 0 && spec_.data().validation().empty() &&
@@ -336,19 +340,8 @@ class Validator {
   void MixedPrecision(const v1::TrainingSpec& training) {
     const v1::MixedPrecision& precision = training.mixed_precision();
     Word("training.mixed_precision.param", precision.param(), {"float32", "bfloat16"});
-    if (precision.param() != training.compute_dtype()) {
-      violations_.Add("training.mixed_precision.param",
-                      "is \"{}\", and training.compute_dtype is \"{}\": both say in what parameters "
-                      "are gathered and computed with",
-                      precision.param(), training.compute_dtype());
-    }
     Word("training.mixed_precision.reduce", precision.reduce(), {"float32", "bfloat16"});
-    if (precision.buffer() != "float32") {
-      violations_.Add("training.mixed_precision.buffer",
-                      "is \"{}\", not float32: sines and cosines of positions are all that it holds, "
-                      "and fewer bits would turn long rows wrong",
-                      precision.buffer());
-    }
+    Word("training.mixed_precision.buffer", precision.buffer(), {"float32", "bfloat16"});
   }
 
   void BatchSplit() {
@@ -385,10 +378,10 @@ class Validator {
     Word("lr_schedule.decay_type", schedule.decay_type(),
          {"constant", "linear", "cosine", "wsd", "inverse_sqrt"});
     // Its default is training.steps, which is refused by its own name.
-    if (schedule.decay_steps() != spec_.training().steps()) {
+    if (schedule.has_decay_steps() && schedule.decay_steps() != spec_.training().steps()) {
       Within("lr_schedule.decay_steps", schedule.decay_steps(), 1, kMaxSteps);
     }
-    if (!(schedule.decay_ratio() > 0 && schedule.decay_ratio() <= 1)) {
+    if (schedule.has_decay_ratio() && !(schedule.decay_ratio() > 0 && schedule.decay_ratio() <= 1)) {
       violations_.Add("lr_schedule.decay_ratio", "is {}, not in (0, 1]", schedule.decay_ratio());
     }
     if (!(schedule.min_lr_factor() >= 0 && schedule.min_lr_factor() <= 1)) {
@@ -430,29 +423,37 @@ class Validator {
     const auto& bucket = parallelism.bucket();
     if (bucket.has_elements())
       Within("parallelism.bucket.elements", bucket.elements(), 1, int64_t{1} << 40);
-    // Blocks of rows are reduced where they lie: there is nothing to align or to pad.
-    const auto refuse = [&](const char* field, int64_t value) {
-      violations_.Add(field, "is {}; this build sets parallelism.bucket.elements alone", value);
-    };
-    if (bucket.has_alignment()) refuse("parallelism.bucket.alignment", bucket.alignment());
-    if (bucket.has_padding()) refuse("parallelism.bucket.padding", bucket.padding());
+    // Regions of memory begin at pages of 1,024 elements.
+    if (bucket.has_alignment()) Within("parallelism.bucket.alignment", bucket.alignment(), 1, 1024);
+    if (bucket.has_padding() &&
+        Within("parallelism.bucket.padding", bucket.padding(), 1, int64_t{1} << 24) &&
+        bucket.has_alignment()) {
+      violations_.AddUnlessDivides("parallelism.bucket.alignment", bucket.alignment(),
+                                   "parallelism.bucket.padding", bucket.padding());
+    }
     if (!parallelism.has_zero_stage()) return;
     const bool is_stage = Within("parallelism.zero_stage", parallelism.zero_stage(), 1, 3);
-    if (is_stage && parallelism.data_parallel_shard_degree() == 1) {
-      violations_.Add("parallelism.zero_stage",
-                      "is {}, and parallelism.data_parallel_shard_degree is 1: there are no ranks "
-                      "to shard over",
-                      parallelism.zero_stage());
+    if (is_stage && parallelism.data_parallel_shard_degree() == 1 &&
+        parallelism.expert_parallel_degree() == 1) {
+      violations_.Add(
+          "parallelism.zero_stage",
+          "is {}, and parallelism.data_parallel_shard_degree and expert_parallel_degree "
+          "are 1: there are no ranks to shard over",
+          parallelism.zero_stage());
     }
   }
 
   // Features of the schema that this build lacks.
   void Unfinished() {
     const auto& parallelism = spec_.parallelism();
-    Word("parallelism.context_parallel_method", parallelism.context_parallel_method(),
-         {"ring", "all_to_all"});
-    Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
-         {"all_to_all", "all_gather"});
+    if (parallelism.has_context_parallel_method()) {
+      Word("parallelism.context_parallel_method", parallelism.context_parallel_method(),
+           {"ring", "all_to_all"});
+    }
+    if (parallelism.has_expert_dispatch()) {
+      Word("parallelism.expert_dispatch", parallelism.expert_dispatch(),
+           {"all_to_all", "all_gather"});
+    }
     const auto& recomputation = spec_.activation_recomputation();
     Word("activation_recomputation.mode", recomputation.mode(), {"none", "selective", "full"});
     if (recomputation.has_num_layers()) {
@@ -469,7 +470,11 @@ class Validator {
       violations_.Add("checkpoint.interval", "is {} where checkpoint.folder is not set",
                       checkpoint.interval());
     }
-    Word("checkpoint.async_mode", checkpoint.async_mode(), {"async", "disabled"});
+    Within("checkpoint.interval_seconds", checkpoint.interval_seconds(), 0, kMaxSteps);
+    NotNegative("checkpoint.final_save_seconds", checkpoint.final_save_seconds());
+    if (checkpoint.has_async_mode()) {
+      Word("checkpoint.async_mode", checkpoint.async_mode(), {"async", "disabled"});
+    }
     Absolute("checkpoint.folder", checkpoint.folder());
     Absolute("checkpoint.initial_load", checkpoint.initial_load());
     const auto& faults = spec_.fault_tolerance();
@@ -488,12 +493,6 @@ class Validator {
 
 Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose) {
   return Validator(spec, purpose).Run();
-}
-
-int64_t RankCount(const v1::ParallelismSpec& parallelism) {
-  return parallelism.data_parallel_replicate_degree() * parallelism.data_parallel_shard_degree() *
-         parallelism.tensor_parallel_degree() * parallelism.pipeline_parallel_degree() *
-         parallelism.context_parallel_degree() * parallelism.expert_parallel_degree();
 }
 
 }  // namespace troupe

@@ -19,9 +19,6 @@ enum class JobPurpose {
 // REQUIRES: ApplyDefaults(spec) has been called.
 Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose);
 
-// Product of the six degrees. REQUIRES: ValidateJobSpec accepts `spec`.
-int64_t RankCount(const v1::ParallelismSpec& parallelism);
-
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_VALIDATE_H_

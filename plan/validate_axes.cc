@@ -137,6 +137,24 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   }
 }
 
+// Fewer than the tensor ranks they are held by several alike.
+void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
+  const char* field = "parallelism.tensor_parallel_degree";
+  const int64_t tensor = spec.parallelism().tensor_parallel_degree();
+  const int64_t heads = spec.model().num_key_value_heads();
+  if (tensor < 1 || heads < 1) return;
+  if (heads % tensor != 0 && tensor % heads != 0) {
+    violations->Add(field, "is {}, neither a divisor nor a multiple of model.num_key_value_heads = {}",
+                    tensor, heads);
+  }
+  if (heads < tensor && spec.parallelism().shard_whole_matrices()) {
+    violations->Add("parallelism.shard_whole_matrices",
+                    "is true where {} = {} is above model.num_key_value_heads = {}: ranks that share a "
+                    "head would cut it differently",
+                    field, tensor, heads);
+  }
+}
+
 }  // namespace
 
 void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
@@ -145,8 +163,7 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
   violations->AddUnlessDivides(field, tensor, "model.num_attention_heads",
                                model.num_attention_heads());
-  violations->AddUnlessDivides(field, tensor, "model.num_key_value_heads",
-                               model.num_key_value_heads());
+  ValidateKeyValueHeads(spec, violations);
   violations->AddUnlessDivides(field, tensor, "model.hidden_size", model.hidden_size());
   violations->AddUnlessDivides(field, tensor, "model.intermediate_size", model.intermediate_size());
   ValidateContextAxis(spec, violations);
@@ -159,10 +176,11 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
                     rows, training.micro_batch_size(), training.sequence_length(), field, tensor);
   }
   ValidateTensorParts(spec, violations);
-  if (spec.parallelism().shard_whole_matrices() &&
-      spec.parallelism().data_parallel_shard_degree() == 1) {
+  // Over expert alone where a stage of ZeRO is stated.
+  if (spec.parallelism().shard_whole_matrices() && !spec.parallelism().has_zero_stage()) {
     violations->Add("parallelism.shard_whole_matrices",
-                    "is true where parallelism.data_parallel_shard_degree = 1: no matrix is cut");
+                    "is true where parallelism.data_parallel_shard_degree = 1 and no zero_stage is "
+                    "stated: no matrix is cut");
   }
   if (tensor > model.vocab_size() && model.vocab_size() > 0) {
     violations->Add(field, "is {}, above model.vocab_size = {}", tensor, model.vocab_size());

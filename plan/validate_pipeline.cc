@@ -11,6 +11,9 @@ namespace {
 constexpr int64_t kMaxStages = int64_t{1} << 16;
 constexpr int64_t kMaxChunks = 4096;  // of a stage
 constexpr int64_t kMaxBatch = int64_t{1} << 24;
+// Forwards in a schedule, of each microbatch through each chunk: the plan holds every action of it,
+// so that this bounds its size (some 4 MB) and the time that it takes.
+constexpr int64_t kMaxForwards = int64_t{1} << 17;
 
 // Of a step on each pipeline; 0 where the numbers that make them are refused.
 int64_t Microbatches(const v1::JobSpec& spec) {
@@ -83,6 +86,18 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
   ValidateSplitPoints(parallelism, stages * chunks, count, violations);
   const int64_t microbatches = Microbatches(spec);
   if (microbatches < 1) return;
+  if (!parallelism.has_pipeline_parallel_chunks() && named) {
+    chunks = std::max<int64_t>(chunks, named->default_chunks_per_stage);
+  }
+  if (microbatches > kMaxForwards / (stages * chunks)) {
+    violations->Add("training.global_batch_size",
+                    "is {}, which makes {} microbatches a step on each pipeline: {} microbatches × "
+                    "{} stages × {} chunks = {} is more than the {} forwards that a schedule may "
+                    "have; raise training.micro_batch_size or a data-parallel degree",
+                    spec.training().global_batch_size(), microbatches, microbatches, stages, chunks,
+                    microbatches * stages * chunks, kMaxForwards);
+    return;
+  }
   const PipelineShape shape{static_cast<int>(stages), static_cast<int>(chunks),
                             static_cast<int>(microbatches)};
   if (named) {

@@ -83,118 +83,123 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
 }
 
 TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
-  for (const Case& c : std::initializer_list<Case>{
-           {"name=Bad_Name", "name", "\"Bad_Name\""},
-           {"name=-a", "name", "does not match"},
-           {"name=", "name", ""},
-           {"name=../x", "name", "does not match"},
-           {"model.preset=llama-9b", "model.preset", "not one of tiny"},
-           {"model.pattern=AZ", "model.pattern", "'Z' at position 2"},
-           {"model.pattern=(AM)x2", "model.pattern", "block M"},
-           {"model.pattern=(AE)x2", "model.num_experts", "is required"},
-           {"model.from=/x", "model.from", "model.pattern is absent"},
-           {"model.export_dtype=float8", "model.export_dtype", "\"float8\""},
-           {"model.export_config=[1]", "model.export_config", ""},
-           {"model.export_config='[1]'", "model.export_config", "not a JSON object"},
-           {"model.max_position_embeddings=0", "model.max_position_embeddings", "is 0"},
-           {"model.hidden_size=0", "model.hidden_size", "is 0, not at least 1"},
-           {"model.hidden_size=-4", "model.hidden_size", "is -4"},
-           {"model.hidden_size=9223372036854775807", "model.hidden_size", "above the limit"},
-           {"model.num_attention_heads=7", "model.num_attention_heads",
-            "is 7, which does not divide model.hidden_size = 256"},
-           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
-           {"model.num_key_value_heads=3", "model.num_key_value_heads",
-            "is 3, which does not divide model.num_attention_heads = 8"},
-           {"model.head_dim=31", "model.head_dim", "is 31, not even"},
-           {"model.norm_eps=0", "model.norm_eps", "is 0"},
-           {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
-           {"model.num_experts=8", "model.num_experts", "has no block E"},
-           {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
-           {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
-           {"data.train=x", "data.train", "not an absolute path"},
-           {"training.steps=0", "training.steps", "is 0, not at least 1"},
-           {"training.steps=-1", "training.steps", "is -1"},
-           {"training.global_batch_size=3", "training.global_batch_size", ""},
-           {"training.micro_batch_size=5", "training.global_batch_size",
-            "is 16, not a multiple of data_parallel_replicate_degree = 1 times micro_batch_size = 5"},
-           {"training.max_norm=-1", "training.max_norm", "is -1"},
-           {"training.z_loss_coef=-0.5", "training.z_loss_coef", "is -0.5"},
-           {"model.hidden_dropout=1", "model.hidden_dropout", "is 1, not in [0, 1)"},
-           {"model.hidden_dropout=-0.1", "model.hidden_dropout", "is -0.1, not in [0, 1)"},
-           {"training.compute_dtype=float16", "training.compute_dtype", "\"float16\""},
-           {"training={compute_dtype: float32, mixed_precision: {param: bfloat16}}",
-            "training.mixed_precision.param",
-            "is \"bfloat16\", and training.compute_dtype is \"float32\""},
-           {"training.mixed_precision.param=float16", "training.mixed_precision.param",
-            "\"float16\""},
-           {"training.mixed_precision.reduce=float16", "training.mixed_precision.reduce",
-            "\"float16\""},
-           {"training.mixed_precision.buffer=bfloat16", "training.mixed_precision.buffer",
-            "is \"bfloat16\", not float32: sines and cosines of positions"},
-           {"training.float8.recipe=fine", "training.float8.recipe", "\"fine\""},
-           {"training={compute_dtype: float32, float8: {recipe: delayed}}", "training.float8.recipe",
-            "is \"delayed\", and training.compute_dtype is \"float32\", not bfloat16"},
-           {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
-           {"training.validation_interval=5", "training.validation_interval", "is 5 where"},
-           {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
-           {"optimizer.lr=0", "optimizer.lr", "is 0"},
-           {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},
-           {"lr_schedule.decay_type=step", "lr_schedule.decay_type", "\"step\""},
-           {"lr_schedule.decay_ratio=0", "lr_schedule.decay_ratio", "is 0"},
-           {"lr_schedule.warmup_steps=-2", "lr_schedule.warmup_steps", "is -2"},
-           {"parallelism.tensor_parallel_degree=0", "parallelism.tensor_parallel_degree", "is 0"},
-           {"parallelism.tensor_parallel_degree=3", "parallelism.tensor_parallel_degree",
-            "is 3, which does not divide model.num_attention_heads = 8"},
-           {"parallelism.data_parallel_replicate_degree=3", "training.global_batch_size",
-            "data_parallel_replicate_degree = 3"},
-           {"parallelism.data_parallel_shard_degree=0", "parallelism.data_parallel_shard_degree",
-            "is 0"},
-           {"parallelism.data_parallel_shard_degree=3", "training.global_batch_size",
-            "data_parallel_shard_degree = 3"},
-           {"parallelism={context_parallel_degree: 4, tensor_parallel_degree: 4, "
-            "context_parallel_method: all_to_all}",
-            "parallelism.context_parallel_degree", "no multiple of tensor 4 × context 4"},
-           {"parallelism.context_parallel_degree=3", "parallelism.context_parallel_degree",
-            "no multiple of 2"},
-           {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree",
-            "is 2 where model.pattern = \"(AD)x4\" has no block E"},
-           {"parallelism.zero_stage=1", "parallelism.zero_stage",
-            "is 1, and parallelism.data_parallel_shard_degree is 1"},
-           {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
-            "is true, and parallelism.zero_stage is 0"},
-           {"parallelism={data_parallel_shard_degree: 4, reshard_after_forward: 3}",
-            "parallelism.reshard_after_forward", "is 3, which does not divide"},
-           {"parallelism.bucket.elements=0", "parallelism.bucket.elements", "is 0"},
-           {"parallelism.bucket.padding=5", "parallelism.bucket.padding", "is 5"},
-           {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
-            "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
-           {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "
-            "pipeline_parallel_chunks: 3}",
-            "parallelism.pipeline_parallel_schedule", "ZBV has 2 chunks a stage, not 3"},
-           {"parallelism={pipeline_parallel_degree: 8, pipeline_parallel_schedule: ZBV}",
-            "parallelism.pipeline_parallel_degree", "8 stages × 2 chunks are more than the 8 blocks"},
-           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_schedule: Interleaved1F1B}",
-            "parallelism.pipeline_parallel_schedule", "16 mod floor(16 / 3) = 16 mod 5 = 1, not 0"},
-           {"parallelism.pipeline_parallel_schedule=2F2B",
-            "parallelism.pipeline_parallel_schedule", "\"2F2B\""},
-           {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_schedule",
-            "1F1B has 1 chunk a stage, not 2"},
-           {"parallelism.pipeline_parallel_chunks=0", "parallelism.pipeline_parallel_chunks",
-            "is 0"},
-           {"parallelism.pipeline_parallel_split_points=[2]",
-            "parallelism.pipeline_parallel_split_points", "has 1 entries"},
-           {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
-            "parallelism.pipeline_parallel_split_points", "has 2, not above 4"},
-           {"activation_recomputation.mode=some", "activation_recomputation.mode", "\"some\""},
-           {"activation_recomputation={mode: full, num_layers: 0}", "activation_recomputation.num_layers", "0"},
-           {"checkpoint.interval=5", "checkpoint.interval", "is 5 where checkpoint.folder"},
-           {"checkpoint={folder: c}", "checkpoint.folder", "is c, not an absolute path"},
-           {"checkpoint.async_mode=sometimes", "checkpoint.async_mode", "\"sometimes\""},
-           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
-           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
-           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
-           {"devices=xla", "devices", "xla"},
-           {"devices=abacus", "devices", "\"abacus\""}}) {
+  for (
+      const Case& c : std::initializer_list<Case>{
+          {"name=Bad_Name", "name", "\"Bad_Name\""},
+          {"name=-a", "name", "does not match"},
+          {"name=", "name", ""},
+          {"name=../x", "name", "does not match"},
+          {"model.preset=llama-9b", "model.preset", "not one of tiny"},
+          {"model.pattern=AZ", "model.pattern", "'Z' at position 2"},
+          {"model.pattern=(AM)x2", "model.pattern", "block M"},
+          {"model.pattern=(AE)x2", "model.num_experts", "is required"},
+          {"model.from=/x", "model.from", "model.pattern is absent"},
+          {"model.export_dtype=float8", "model.export_dtype", "\"float8\""},
+          {"model.export_config=[1]", "model.export_config", ""},
+          {"model.export_config='[1]'", "model.export_config", "not a JSON object"},
+          {"model.max_position_embeddings=0", "model.max_position_embeddings", "is 0"},
+          {"model.hidden_size=0", "model.hidden_size", "is 0, not at least 1"},
+          {"model.hidden_size=-4", "model.hidden_size", "is -4"},
+          {"model.hidden_size=9223372036854775807", "model.hidden_size", "above the limit"},
+          {"model.num_attention_heads=7", "model.num_attention_heads",
+           "is 7, which does not divide model.hidden_size = 256"},
+          {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
+          {"model.num_key_value_heads=3", "model.num_key_value_heads",
+           "is 3, which does not divide model.num_attention_heads = 8"},
+          {"model.head_dim=31", "model.head_dim", "is 31, not even"},
+          {"model.norm_eps=0", "model.norm_eps", "is 0"},
+          {"model.rope_scaling={rope_type: yarn}", "model.rope_scaling.rope_type", "yarn"},
+          {"model.num_experts=8", "model.num_experts", "has no block E"},
+          {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
+          {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
+          {"data.train=x", "data.train", "not an absolute path"},
+          {"training.steps=0", "training.steps", "is 0, not at least 1"},
+          {"training.steps=-1", "training.steps", "is -1"},
+          {"training.global_batch_size=3", "training.global_batch_size", ""},
+          {"training.micro_batch_size=5", "training.global_batch_size",
+           "is 16, not a multiple of data_parallel_replicate_degree = 1 times micro_batch_size = "
+           "5"},
+          {"training.max_norm=-1", "training.max_norm", "is -1"},
+          {"training.z_loss_coef=-0.5", "training.z_loss_coef", "is -0.5"},
+          {"model.hidden_dropout=1", "model.hidden_dropout", "is 1, not in [0, 1)"},
+          {"model.hidden_dropout=-0.1", "model.hidden_dropout", "is -0.1, not in [0, 1)"},
+          {"training.compute_dtype=float16", "training.compute_dtype", "\"float16\""},
+          {"training.mixed_precision.param=float16", "training.mixed_precision.param",
+           "\"float16\""},
+          {"training.mixed_precision.reduce=float16", "training.mixed_precision.reduce",
+           "\"float16\""},
+          {"training.mixed_precision.buffer=float16", "training.mixed_precision.buffer",
+           "is \"float16\", not one of float32, bfloat16"},
+          {"optimizer.no_weight_decay=[\"*norm.weight\", \"*.bias\"]",
+           "optimizer.no_weight_decay[1]", "is \"*.bias\", which matches none of the model's"},
+          {"optimizer.no_weight_decay=[\"\", \"*norm.weight\"]", "optimizer.no_weight_decay[0]",
+           "which means that every tensor decays, beside 1 other"},
+          {"training.float8.recipe=fine", "training.float8.recipe", "\"fine\""},
+          {"training={compute_dtype: float32, float8: {recipe: delayed}}", "training.float8.recipe",
+           "is \"delayed\", and training.compute_dtype is \"float32\", not bfloat16"},
+          {"training.on_nonfinite=ignore", "training.on_nonfinite", "\"ignore\""},
+          {"training.validation_interval=5", "training.validation_interval", "is 5 where"},
+          {"optimizer.name=sgd", "optimizer.name", "\"sgd\""},
+          {"optimizer.lr=0", "optimizer.lr", "is 0"},
+          {"optimizer.beta2=1", "optimizer.beta2", "is 1, not in [0, 1)"},
+          {"lr_schedule.decay_type=step", "lr_schedule.decay_type", "\"step\""},
+          {"lr_schedule.decay_ratio=0", "lr_schedule.decay_ratio", "is 0"},
+          {"lr_schedule.warmup_steps=-2", "lr_schedule.warmup_steps", "is -2"},
+          {"parallelism.tensor_parallel_degree=0", "parallelism.tensor_parallel_degree", "is 0"},
+          {"parallelism.tensor_parallel_degree=3", "parallelism.tensor_parallel_degree",
+           "is 3, which does not divide model.num_attention_heads = 8"},
+          {"parallelism.data_parallel_replicate_degree=3", "training.global_batch_size",
+           "data_parallel_replicate_degree = 3"},
+          {"parallelism.data_parallel_shard_degree=0", "parallelism.data_parallel_shard_degree",
+           "is 0"},
+          {"parallelism.data_parallel_shard_degree=3", "training.global_batch_size",
+           "data_parallel_shard_degree = 3"},
+          {"parallelism={context_parallel_degree: 4, tensor_parallel_degree: 4, "
+           "context_parallel_method: all_to_all}",
+           "parallelism.context_parallel_degree", "no multiple of tensor 4 × context 4"},
+          {"parallelism.context_parallel_degree=3", "parallelism.context_parallel_degree",
+           "no multiple of 2"},
+          {"parallelism.expert_parallel_degree=2", "parallelism.expert_parallel_degree",
+           "is 2 where model.pattern = \"(AD)x4\" has no block E"},
+          {"parallelism.zero_stage=1", "parallelism.zero_stage",
+           "is 1, and parallelism.data_parallel_shard_degree and expert_parallel_degree are 1"},
+          {"parallelism.reshard_after_forward=true", "parallelism.reshard_after_forward",
+           "is true, and parallelism.zero_stage is 0"},
+          {"parallelism={data_parallel_shard_degree: 4, reshard_after_forward: 3}",
+           "parallelism.reshard_after_forward", "is 3, which does not divide"},
+          {"parallelism.bucket.elements=0", "parallelism.bucket.elements", "is 0"},
+          {"parallelism.bucket.padding=0", "parallelism.bucket.padding", "is 0"},
+          {"parallelism.pipeline_parallel_degree=9", "parallelism.pipeline_parallel_degree",
+           "is 9, and 9 stages × 1 chunks are more than the 8 blocks"},
+          {"parallelism={pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV, "
+           "pipeline_parallel_chunks: 3}",
+           "parallelism.pipeline_parallel_schedule", "ZBV has 2 chunks a stage, not 3"},
+          {"parallelism={pipeline_parallel_degree: 8, pipeline_parallel_schedule: ZBV}",
+           "parallelism.pipeline_parallel_degree",
+           "8 stages × 2 chunks are more than the 8 blocks"},
+          {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_schedule: Interleaved1F1B}",
+           "parallelism.pipeline_parallel_schedule", "16 mod floor(16 / 3) = 16 mod 5 = 1, not 0"},
+          {"parallelism.pipeline_parallel_schedule=2F2B", "parallelism.pipeline_parallel_schedule",
+           "\"2F2B\""},
+          {"parallelism.pipeline_parallel_chunks=2", "parallelism.pipeline_parallel_schedule",
+           "1F1B has 1 chunk a stage, not 2"},
+          {"parallelism.pipeline_parallel_chunks=0", "parallelism.pipeline_parallel_chunks",
+           "is 0"},
+          {"parallelism.pipeline_parallel_split_points=[2]",
+           "parallelism.pipeline_parallel_split_points", "has 1 entries"},
+          {"parallelism={pipeline_parallel_degree: 3, pipeline_parallel_split_points: [4, 2]}",
+           "parallelism.pipeline_parallel_split_points", "has 2, not above 4"},
+          {"activation_recomputation.mode=some", "activation_recomputation.mode", "\"some\""},
+          {"activation_recomputation={mode: full, num_layers: 0}",
+           "activation_recomputation.num_layers", "0"},
+          {"checkpoint.interval=5", "checkpoint.interval", "is 5 where checkpoint.folder"},
+          {"checkpoint={folder: c}", "checkpoint.folder", "is c, not an absolute path"},
+          {"checkpoint.async_mode=sometimes", "checkpoint.async_mode", "\"sometimes\""},
+          {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
+          {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
+          {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
+          {"devices=xla", "devices", "xla"},
+          {"devices=abacus", "devices", "\"abacus\""}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {
       overrides.push_back("parallelism.data_parallel_replicate_degree=2");
@@ -209,6 +214,26 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
     }
     EXPECT_TRUE(found) << c.override << ": " << status;
   }
+}
+
+TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {
+  // What a schedule holds, and so what a plan costs to make, is bounded: by microbatches and chunks.
+  const auto with = [](int64_t batch, const std::string& parallelism) {
+    return ValidateWith({fmt::format("training.global_batch_size={}", batch),
+                         "training.micro_batch_size=1", "model.pattern=\"(AD)x8\"",
+                         "parallelism=" + parallelism});
+  };
+  EXPECT_TRUE(with(1 << 17, "{}").ok()) << with(1 << 17, "{}");
+  const Status status = with(1 << 19, "{}");
+  const auto violations = ViolationsOf(status);
+  ASSERT_EQ(violations.size(), 1u) << status;
+  EXPECT_EQ(violations[0].field, "training.global_batch_size");
+  EXPECT_THAT(violations[0].description,
+              HasSubstr("524288 microbatches × 1 stages × 1 chunks = 524288 is more than the 131072"));
+  EXPECT_TRUE(with(1 << 19, "{data_parallel_replicate_degree: 4}").ok());
+  EXPECT_TRUE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
+  EXPECT_FALSE(with(1 << 17, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
+  EXPECT_FALSE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV}").ok());
 }
 
 TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {
@@ -276,6 +301,38 @@ TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
                     ::testing::Field(&Violation::description, HasSubstr(c.words)))))
         << c.words;
   }
+}
+
+TEST(ValidateTest, KeyValueHeadsAreCutOrSharedByTensorRanks) {
+  const auto refusals = [](int heads, int tensor, const char* more) {
+    std::vector<std::string> lines;
+    for (const Violation& violation : ViolationsOf(ValidateWith(
+             {"model.hidden_size=768", "model.num_attention_heads=24", "model.intermediate_size=96",
+              fmt::format("model.num_key_value_heads={}", heads),
+              fmt::format("parallelism.tensor_parallel_degree={}", tensor), more}))) {
+      lines.push_back(violation.field + " " + violation.description);
+    }
+    return lines;
+  };
+  using ::testing::ElementsAre;
+  const char* none = "parallelism.sequence_parallel=true";
+  for (const int heads : {1, 2, 4, 8, 24}) EXPECT_THAT(refusals(heads, 4, none), ElementsAre()) << heads;
+  const char* neither =
+      "parallelism.tensor_parallel_degree is 6, neither a divisor nor a multiple of "
+      "model.num_key_value_heads = 4";
+  EXPECT_THAT(refusals(4, 6, none), ElementsAre(neither));
+  EXPECT_THAT(
+      refusals(2, 4, "parallelism={zero_stage: 1, data_parallel_shard_degree: 2, shard_whole_matrices: true}"),
+      ::testing::Contains("parallelism.shard_whole_matrices is true where "
+                          "parallelism.tensor_parallel_degree = 4 is above "
+                          "model.num_key_value_heads = 2: ranks that share a head would cut it "
+                          "differently"));
+  EXPECT_THAT(
+      refusals(2, 4, "parallelism={context_parallel_degree: 2, context_parallel_method: all_to_all}"),
+      ::testing::Contains(
+          "parallelism.context_parallel_degree is 2, and model.num_key_value_heads = 2 is no "
+          "multiple of tensor 4 × context 2: all_to_all gives each rank whole heads "
+          "(context_parallel_method: ring does not)"));
 }
 
 TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {

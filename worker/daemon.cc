@@ -15,9 +15,12 @@
 #include "base/clock.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
+#include "base/last_sign.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "worker/burn_in_run.h"
 #include "worker/coordinator_stream.h"
+#include "worker/core_table.h"
 #include "worker/event_queue.h"
 #include "worker/file_chores.h"
 #include "worker/health/device_metrics.h"
@@ -30,6 +33,8 @@ namespace {
 
 // Longest sleep, so that a clock that stands still cannot hold the daemon.
 constexpr int64_t kPollMillisecondsMax = 1000;
+// How often it is looked which cores the host's other daemons claim.
+constexpr Duration kClaimsInterval = std::chrono::seconds(1);
 
 // The devices that say how their driver knows them.
 std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
@@ -40,13 +45,26 @@ std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
   return watched;
 }
 
+// "cuda:8"
+std::string DevicesText(const v1::Hello& identity) {
+  const std::string kind = identity.devices().empty() ? "cpu" : identity.devices(0).kind().kind();
+  return fmt::format("{}:{}", kind, std::max(1, identity.devices_size()));
+}
+
 class Daemon {
  public:
-  Daemon(DaemonOptions options, WorkerMetrics& metrics)
+  // Touches `turned` whenever its loop turns.
+  Daemon(DaemonOptions options, WorkerMetrics& metrics, LastSign& turned)
       : options_(std::move(options)),
         metrics_(metrics),
+        turned_(turned),
         dialer_(options_.coordinator),
         file_chores_(options_.session, queue_),
+        burn_in_({.executable = options_.executable,
+                  .devices = DevicesText(options_.session.identity),
+                  .name = options_.session.identity.name(),
+                  .log_directory = options_.session.log_directory},
+                 queue_),
         state_(session::MakeState(options_.session, clock_.Now())),
         children_(state_.devices.size()) {
     sigset_t signals;
@@ -56,12 +74,23 @@ class Daemon {
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     std::vector<WatchedDevice> watched = WatchedDevices(options_.session.identity);
     if (!watched.empty()) Watch(std::move(watched));
+    if (options_.core_table.empty()) return;
+    StatusOr<std::unique_ptr<CoreTable>> table = CoreTable::Open(options_.core_table);
+    if (table.ok()) {
+      core_table_ = *std::move(table);
+    } else {
+      LogWarning("worker", "cores are not shared out with other daemons of this host: {}",
+                 ToString(table.status()));
+    }
   }
   ~Daemon() { close(signals_); }
 
   int Run() {
     Take(session::Tick{});
-    while (!exit_code_) Poll();
+    while (!exit_code_) {
+      turned_.Touch();
+      Poll();
+    }
     return *exit_code_;
   }
 
@@ -104,6 +133,7 @@ class Daemon {
       exit_code_ = 0;
       return;
     }
+    LookAtClaims();
     for (QueuedEvent& event : queue_->TakeAll()) {
       std::visit([this](auto& what) { Take(std::move(what)); }, event);
     }
@@ -111,6 +141,29 @@ class Daemon {
       ServeChild(devices[d], polled[2 + 2 * d].revents, polled[3 + 2 * d].revents != 0);
     }
     if (clock_.Now() >= session::NextDeadline(state_)) Take(session::Tick{});
+  }
+
+  void LookAtClaims() {
+    if (!core_table_ || clock_.Now() < claims_due_) return;
+    claims_due_ = clock_.Now() + kClaimsInterval;
+    StatusOr<std::vector<v1::CoreClaims>> others = core_table_->Others();
+    if (!others.ok()) {
+      NoteTable(others.status());
+      return;
+    }
+    std::string text;
+    for (const v1::CoreClaims& claims : *others) text += claims.SerializeAsString();
+    if (text == others_claim_) return;
+    others_claim_ = std::move(text);
+    Take(session::OthersClaim{*std::move(others)});
+  }
+
+  // Once for each complaint.
+  void NoteTable(const Status& status) {
+    std::string text = ToString(status);
+    if (text == table_complaint_) return;
+    LogWarning("worker", "cores of other daemons of this host: {}", text);
+    table_complaint_ = std::move(text);
   }
 
   void ServeChild(int device, short socket_events, bool has_ended) {
@@ -201,7 +254,17 @@ class Daemon {
   void Perform(session::RemoveCheckpoint& remove) {
     file_chores_.Remove(std::move(remove.request));
   }
+  void Perform(session::RemoveImages& remove) {
+    file_chores_.RemoveImages(std::move(remove.request));
+  }
   void Perform(session::ReadCheckpointBack& read) { file_chores_.Verify(std::move(read.request)); }
+  void Perform(session::BeginBurnIn& begin) { burn_in_.Start(std::move(begin.request)); }
+  void Perform(session::StopBurnIn&) { burn_in_.Stop(); }
+  void Perform(session::PublishClaims& publish) {
+    if (!core_table_) return;
+    const Status published = core_table_->Publish(publish.claims);
+    if (!published.ok()) NoteTable(published);
+  }
   void Perform(session::Note& note) { LogInfo("worker", "{}", note.text); }
   void Perform(session::EndDaemon& end) {
     LogError("worker", "ends: {}", end.message);
@@ -210,15 +273,21 @@ class Daemon {
 
   const DaemonOptions options_;
   WorkerMetrics& metrics_;
+  LastSign& turned_;
   SystemClock clock_;
   const std::shared_ptr<EventQueue> queue_ = std::make_shared<EventQueue>();
   CoordinatorDialer dialer_;
   FileChores file_chores_;
+  BurnInRun burn_in_;
   session::State state_;
   std::vector<std::unique_ptr<RankChild>> children_;  // by device
   std::shared_ptr<CoordinatorStream> stream_;
   int signals_ = -1;
   std::optional<int> exit_code_;
+  std::unique_ptr<CoreTable> core_table_;  // null: only this daemon's ranks are known here
+  MonotonicTime claims_due_;
+  std::string others_claim_;  // what the session was told last
+  std::string table_complaint_;
   std::unique_ptr<DeviceWatch> watch_;  // null: there is no device to watch
 };
 
@@ -226,15 +295,17 @@ class Daemon {
 
 StatusOr<int> RunDaemon(DaemonOptions options) {
   WorkerMetrics metrics(options.session.identity);
+  LastSign turned;
   std::unique_ptr<MetricsServer> server;
   if (!options.metrics_listen.empty()) {
     TROUPE_ASSIGN_OR_RETURN(server,
-                            MetricsServer::Start(metrics.metrics(), options.metrics_listen));
+                            MetricsServer::Start(metrics.metrics(), options.metrics_listen,
+                                                 [&turned] { return turned.Age(); }));
     const std::string host = options.metrics_listen.substr(0, options.metrics_listen.rfind(':'));
     options.session.identity.set_metrics_address(
         fmt::format("http://{}:{}/metrics", host, server->port()));
   }
-  return Daemon(std::move(options), metrics).Run();
+  return Daemon(std::move(options), metrics, turned).Run();
 }
 
 }  // namespace troupe

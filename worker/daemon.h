@@ -15,6 +15,7 @@ struct DaemonOptions {
   std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 takes a free one
   session::Config session;     // identity without metrics_address
   std::string executable;      // of rank processes
+  std::string core_table;      // directory of the host's core table (CoreTable); empty: none
   std::string nvml;            // the library through which GPUs are watched; see kNvmlLibrary
 };
 

@@ -10,10 +10,10 @@
 
 namespace troupe {
 
-// What other threads may say: the words of the stream, of the file chores and of the devices' watch.
+// What other threads may say: the words of the stream, of the file chores, of the devices' watch and of a burn-in.
 using QueuedEvent =
     std::variant<session::StreamMessage, session::StreamClosed, session::CheckpointGone,
-                 session::CheckpointReadBack, session::DeviceFault>;
+                 session::CheckpointReadBack, session::DeviceFault, session::BurnInEnded>;
 
 // Thread-safe.
 class EventQueue {

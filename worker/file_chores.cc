@@ -10,6 +10,8 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "checkpoint/attempt.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/rank_image.h"
 #include "checkpoint/verify.h"
 #include "worker/left_trace.h"
 #include "worker/rank_logs.h"
@@ -59,7 +61,10 @@ void FileChores::ReadTrace(v1::TraceRequest request, int rank,
 void FileChores::Remove(v1::DeleteCheckpoint request) {
   const bool queued = executor_.Run([this, request] {
     PosixFileSystem files;
-    if (const Status removed = DeleteAttempt(files, request.path()); !removed.ok()) {
+    // In another folder the attempt would seem to be gone already.
+    Status removed = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
+    if (removed.ok()) removed = DeleteAttempt(files, request.path());
+    if (!removed.ok()) {
       LogWarning("worker", "remove checkpoint: {}", ToString(removed));
       return;
     }
@@ -70,6 +75,17 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
     events_->Push(std::move(gone));
   });
   if (!queued) LogWarning("worker", "remove checkpoint {}: too much else waits", request.path());
+}
+
+void FileChores::RemoveImages(v1::DeleteImages request) {
+  const bool queued = executor_.Run([this, request] {
+    PosixFileSystem files;
+    for (const std::string& path : request.paths()) {
+      const Status removed = DeleteRankImage(files, config_.image_directory, path);
+      if (!removed.ok()) LogWarning("worker", "remove an image: {}", ToString(removed));
+    }
+  });
+  if (!queued) LogWarning("worker", "images of {} stay: too much else waits", request.job());
 }
 
 void FileChores::Verify(v1::VerifyCheckpoint request) {
@@ -85,7 +101,13 @@ void FileChores::ReadBack(const v1::VerifyCheckpoint& request) {
   Status found = HitFailpoint("checkpoint.verify.begin");
   if (found.ok()) {
     PosixFileSystem files;
-    found = VerifyCheckpoint(files, request.path(), request.digest(), &stop_).ToStatus();
+    found = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
+    if (found.ok()) {
+      found = VerifyCheckpoint(files, request.path(), request.digest(), &stop_).ToStatus();
+      // The folder is here, so that the checkpoint would be.
+      if (found.code() == StatusCode::kNotFound && !request.folder_id().empty())
+        found = DataLoss("{}", Message(found));
+    }
   }
   // The coordinator asks the next life.
   if (stop_) return;

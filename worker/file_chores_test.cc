@@ -13,6 +13,7 @@
 #include "base/failpoint.h"
 #include "base/temporary_directory.h"
 #include "checkpoint/attempt.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/test_checkpoint.h"
 
 namespace troupe {
@@ -34,6 +35,7 @@ class FileChoresTest : public testing::Test {
     request.set_attempt(7);
     request.set_path(path_);
     request.set_digest(digest_);
+    request.set_folder_id(folder_id_);
     chores_->Verify(request);
   }
   // The next answer, which must be about the request.
@@ -67,6 +69,7 @@ class FileChoresTest : public testing::Test {
   const std::string path_ = folder_.Child("a/step-00000010-epoch-1-attempt-7-at-1");
   PosixFileSystem files_;
   std::string digest_;
+  std::string folder_id_;
   const std::shared_ptr<EventQueue> events_ = std::make_shared<EventQueue>();
   std::deque<QueuedEvent> answers_;
   std::unique_ptr<FileChores> chores_ = std::make_unique<FileChores>(session::Config(), events_);
@@ -109,6 +112,34 @@ TEST_F(FileChoresTest, DamageIsToldApartFromWhatCannotBeRead) {
     EXPECT_EQ(verified.damaged(), one.damaged) << one.what;
     EXPECT_THAT(verified.reason(), HasSubstr(one.reason)) << one.what;
   }
+}
+
+TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
+  folder_id_ = EstablishFolderId(files_, folder_.path(), RandomFolderId().value()).value();
+  EXPECT_TRUE(Verify().ok());
+  const std::string identity = folder_.Child(".troupe-folder-" + folder_id_);
+  TROUPE_CHECK_OK(files_.Rename(identity, folder_.Child("hidden")));
+  const v1::CheckpointVerified elsewhere = Verify();
+  EXPECT_FALSE(elsewhere.ok());
+  EXPECT_FALSE(elsewhere.damaged()) << "that says nothing about it";
+  EXPECT_THAT(elsewhere.reason(), HasSubstr("another disk"));
+  // On another disk an attempt would seem to be deleted already.
+  v1::DeleteCheckpoint erase;
+  erase.set_path(path_ + "0");
+  erase.set_folder_id(folder_id_);
+  chores_->Remove(erase);
+  erase.set_folder_id("");
+  erase.set_attempt(1);
+  chores_->Remove(erase);
+  pollfd polled{events_->descriptor(), POLLIN, 0};
+  ASSERT_EQ(poll(&polled, 1, 30'000), 1);
+  const auto gone = events_->TakeAll();
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(std::get<session::CheckpointGone>(gone[0]).deleted.attempt(), 1);
+  // Where the folder is there, a commit that is not is damage.
+  TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
+  TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
+  EXPECT_TRUE(Verify().damaged());
 }
 
 TEST_F(FileChoresTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {

@@ -19,15 +19,21 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
 #include "base/log.h"
+#include "base/log_rotation.h"
 #include "kernels/burn_in.h"
+#include "worker/core_table.h"
+#include "worker/core_topology.h"
 #include "worker/daemon.h"
 #include "worker/device_probe.h"
 #include "worker/health/nvml.h"
+#include "worker/host_network.h"
 #include "worker/incarnation.h"
 #include "worker/measure_profile.h"
+#include "worker/rank/affinity.h"
 #include "worker/rank/cuda_backend.h"
 #include "worker/rank/rank_backend.h"
 #include "worker/rank/rank_process.h"
@@ -36,8 +42,9 @@ namespace troupe {
 namespace {
 
 constexpr char kUsage[] =
-    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [--island NAME] [--data-dir DIR]
-              [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--nvml LIBRARY]
+    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [--island NAME] [--host ADDRESS]
+              [--data-dir DIR] [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--core-dir DIR]
+              [--nvml LIBRARY] [--log-bytes N] [--log-files N]
 troupe-worker --measure-peak --data-dir DIR [--devices cpu:N|cuda:N]
 troupe-worker --burn-in SECONDS --devices cpu:N|cuda:N
 troupe-worker --list-failpoints
@@ -46,11 +53,20 @@ troupe-worker --list-failpoints
   --name            one worker a name: [A-Za-z0-9._-]
   --devices         cpu:N: N devices that share this host's cores; cuda:N: its first N GPUs
   --island          workers joined by the fastest fabric have the same; the host where it is not given
+  --host            this machine's address on which its ranks listen for their peers (UCX and NCCL); UCX_NET_DEVICES and
+                    NCCL_SOCKET_IFNAME, where they are set, count instead; default: every interface
   --data-dir        where --measure-peak leaves and a worker finds the peak of this host, and where a worker keeps the
-                    number of its life; default: the current directory
+                    number of its life, and ranks their states (DIR/images) where a job's last checkpoint cannot be
+                    written; default: the current directory
   --peak-dir        where else to look for that peak: workers of one host may share a measurement
   --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
+  --log-bytes       a log of the daemon or of a rank that has so many bytes is moved aside (LOG.1, LOG.2 …); 0: never;
+                    default 67108864
+  --log-files       of those that were moved aside so many are kept; default 4
   --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
+  --core-dir        where the daemons of one host tell one another which cores their ranks use, so that ranks of all jobs
+                    have cores of their own where there are enough; default: TROUPE_CORE_DIR of the environment, else
+                    /dev/shm/troupe-cores
   --nvml            NVIDIA's management library, through which GPUs are watched; default: libnvidia-ml.so.1
   --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
                     there what one of N devices at work does (layers, memory and links, for `troupe plan --profile`), and
@@ -73,10 +89,13 @@ struct Flags {
   std::string device_kind = "cpu";
   int devices = 0;
   std::string island;
+  std::string host;
   std::string data_directory = ".";
   std::string peak_directory;
   std::string log_directory;
+  LogLimit log;
   std::string metrics_listen;
+  std::string core_directory;
   std::string nvml = kNvmlLibrary;
   bool measure_peak = false;
   std::optional<int> burn_in_seconds;
@@ -133,14 +152,23 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
       TROUPE_RETURN_IF_ERROR(ParseDevices(value, &flags));
     } else if (flag == "--island") {
       flags.island = value;
+    } else if (flag == "--host") {
+      flags.host = value;
     } else if (flag == "--data-dir") {
       flags.data_directory = value;
     } else if (flag == "--peak-dir") {
       flags.peak_directory = value;
     } else if (flag == "--log-dir") {
       flags.log_directory = value;
+    } else if (flag == "--log-bytes") {
+      TROUPE_ASSIGN_OR_RETURN(flags.log.bytes, ParseLogNumber(flag, value, int64_t{1} << 40));
+    } else if (flag == "--log-files") {
+      TROUPE_ASSIGN_OR_RETURN(const int64_t files, ParseLogNumber(flag, value, kMostLogFiles));
+      flags.log.files = static_cast<int>(files);
     } else if (flag == "--metrics-listen") {
       flags.metrics_listen = value;
+    } else if (flag == "--core-dir") {
+      flags.core_directory = value;
     } else if (flag == "--nvml") {
       flags.nvml = value;
     } else if (flag == "--burn-in") {
@@ -148,6 +176,10 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
     } else {
       return InvalidArgument("unknown flag {}", flag);
     }
+  }
+  if (flags.core_directory.empty()) {
+    const char* const set = std::getenv("TROUPE_CORE_DIR");
+    flags.core_directory = set != nullptr && *set != '\0' ? set : CoreTable::kDefaultDirectory;
   }
   if (flags.log_directory.empty()) flags.log_directory = JoinPath(flags.data_directory, "logs");
   if (flags.measure_peak) return flags;
@@ -172,6 +204,10 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
   PosixFileSystem files;
   session::Config config;
   config.log_directory = Absolute(flags.log_directory);
+  config.image_directory = Absolute(JoinPath(flags.data_directory, "images"));
+  config.cluster = flags.coordinator;
+  config.host_cores = ProbeHostCores();
+  config.allowed_cores = AllowedCores();
   const bool cuda = flags.device_kind == "cuda";
   const HostPeak peak = FindPeak(files, {flags.data_directory, flags.peak_directory});
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
@@ -217,7 +253,9 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, Fi
                           .files = &files,
                           .folder = Absolute(flags.data_directory),
                           .network = network,
-                          .wait_limit = kWaitLimit});
+                          .wait_limit = kWaitLimit,
+                          .connect_limit = kWaitLimit,
+                          .close_limit = kWaitLimit});
 }
 
 int MeasureDevicesAndWrite(const Flags& flags) {
@@ -315,6 +353,17 @@ int Main(int argc, char** argv) {
   if (flags->measure_peak) {
     return flags->device_kind == "cuda" ? MeasureDevicesAndWrite(*flags) : MeasureAndWrite(*flags);
   }
+  if (!flags->host.empty()) {
+    if (const Status bound = BindRanksTo(flags->host); !bound.ok()) {
+      fmt::print(stderr, "troupe-worker: {}\n", Message(bound));
+      return kUsageError;
+    }
+  }
+  RaiseDescriptorLimit();
+  LimitLog(flags->log);
+  // For the rank processes.
+  setenv(kLogBytesVariable, fmt::format("{}", flags->log.bytes).c_str(), /*overwrite=*/1);
+  setenv(kLogFilesVariable, fmt::format("{}", flags->log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags->name));
   // Every thread inherits the mask; only the daemon's main loop sees these.
   sigset_t signals;
@@ -329,6 +378,7 @@ int Main(int argc, char** argv) {
                                                       .metrics_listen = flags->metrics_listen,
                                                       .session = *std::move(config),
                                                       .executable = "/proc/self/exe",
+                                                      .core_table = flags->core_directory,
                                                       .nvml = flags->nvml})
                                          : config.status();
   return code.ok() ? *code : Fail(code.status());

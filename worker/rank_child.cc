@@ -38,8 +38,10 @@ class Descriptor {
 };
 
 // The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's
-// own handler, and does not warn of what an abort leaves behind unless asked to; and each stream of a
-// GPU is to have a queue of its own.
+// own handler, and does not warn of what an abort leaves behind unless asked to; each stream of a
+// GPU is to have a queue of its own; and threads that wait for their next part of a loop spin for
+// about as long as waking one takes (2000 turns, some 50 us) instead of 300000 turns: the cores of a
+// rank may be fewer than its threads, or another rank's as well.
 std::vector<std::string> RankEnvironment() {
   std::vector<std::string> environment = {"UCX_ERROR_SIGNALS="};
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) environment.emplace_back("UCX_LOG_LEVEL=error");
@@ -47,6 +49,9 @@ std::vector<std::string> RankEnvironment() {
   // a queue holds up what comes behind it, also what another rank waits for before it sends what is waited for here.
   if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {
     environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=32");
+  }
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr && std::getenv("GOMP_SPINCOUNT") == nullptr) {
+    environment.emplace_back("GOMP_SPINCOUNT=2000");
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!std::string_view(*entry).starts_with("UCX_ERROR_SIGNALS="))

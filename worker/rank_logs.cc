@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log_rotation.h"
+
 namespace troupe {
 namespace {
 
@@ -42,6 +44,23 @@ LogTail Tail(FileSystem& files, const std::string& path) {
   return {std::move(text), begin + static_cast<int64_t>(line)};
 }
 
+// The end of a log, with what was moved aside of it before.
+LogTail TailOfAll(FileSystem& files, const std::string& path) {
+  LogTail all = Tail(files, path);
+  for (int number = 1; number <= kMostLogFiles; ++number) {
+    const std::string aside = fmt::format("{}.{}", path, number);
+    const auto file = files.Open(aside, SymbolicLinks::kRefuse);
+    if (!file.ok()) break;
+    if (all.left_out > 0 || all.text.size() >= static_cast<size_t>(kFileBytesMax)) {
+      all.left_out += (*file)->size();
+      continue;
+    }
+    LogTail older = Tail(files, aside);
+    all = {older.text + all.text, older.left_out};
+  }
+  return all;
+}
+
 // Protobuf's strings are UTF-8; a log may hold anything.
 std::string Printable(std::string_view line) {
   std::string text(line);
@@ -69,7 +88,8 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
   std::vector<v1::WorkerMessage> messages(1);
   size_t bytes = 0;
   for (int rank : ranks) {
-    const auto [text, left_out] = Tail(files, session::RankLogPath(config, request.job(), rank));
+    const auto [text, left_out] =
+        TailOfAll(files, session::RankLogPath(config, request.job(), rank));
     if (left_out > 0) {
       messages.back().mutable_log_lines()->add_lines(
           fmt::format("… {} bytes left out", left_out));

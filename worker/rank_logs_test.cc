@@ -39,6 +39,13 @@ class RankLogsTest : public ::testing::Test {
   session::Config config_;
 };
 
+TEST_F(RankLogsTest, WhatWasMovedAsideComesFirst) {
+  Write("rank-2.worker-0.log.2", "oldest\n");
+  Write("rank-2.worker-0.log.1", "older\n");
+  Write("rank-2.worker-0.log", "newest\n");
+  EXPECT_EQ(Read(2), (std::vector<std::string>{"oldest", "older", "newest"}));
+}
+
 TEST_F(RankLogsTest, ReadsThisWorkersRanksInOrderAndNoOtherFile) {
   Write("rank-10.worker-0.log", "ten\n");
   Write("rank-2.worker-0.log", "two\nmore");

@@ -55,7 +55,11 @@ void FaultInjector::CrashFor(NodeId node, CrashKind kind, Duration length) {
   Log(fmt::format("crash {} {} for {:.3f} s", system_.NodeName(node),
                   kind == CrashKind::kHost ? "host" : "process", ToSeconds(length)));
   system_.Crash(node, kind);
-  system_.Schedule(length, [this, node] { system_.Start(node); });
+  system_.Schedule(length, [this, node] { Restart(node); });
+}
+
+void FaultInjector::Restart(NodeId node) {
+  if (!left_.contains(node)) system_.Start(node);
 }
 
 void FaultInjector::AwaitCrash(MonotonicTime until, Duration length) {
@@ -148,6 +152,22 @@ void FaultInjector::Strike() {
          Log(fmt::format("break {}", system_.NodeName(leaf)));
          system_.network().BreakBetween(leaf, hub_);
        }},
+      {static_cast<int>(left_.size()) < options_.max_leavers ? weights.leave_leaf : 0,
+       [this] {
+         const NodeId leaf = Leaf();
+         Log(fmt::format("{} leaves for good", system_.NodeName(leaf)));
+         left_.insert(leaf);
+         system_.Crash(leaf, CrashKind::kHost);
+       }},
+      {weights.shift_clock,
+       [this] {
+         const NodeId node = random_.Chance(0.3) ? hub_ : Leaf();
+         const Duration limit = options_.max_clock_shift;
+         const Duration shift = random_.Between(-limit, limit);
+         Log(fmt::format("shift the clock of {} by {:.3f} s", system_.NodeName(node),
+                         ToSeconds(shift)));
+         system_.ShiftWallClock(node, shift);
+       }},
   };
   int total = 0;
   for (const auto& [weight, strike] : faults) total += weight;
@@ -174,7 +194,7 @@ void FaultInjector::Heal() {
   for (const NodeId node : nodes) {
     system_.network().SetSlowness(node, Duration(0));
     system_.CancelCrashAtWrite(node);
-    system_.Start(node);
+    Restart(node);
   }
 }
 

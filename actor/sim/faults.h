@@ -2,13 +2,14 @@
 //
 // In the fault phase, at exponentially spaced times, one fault is drawn by weight; each ends by
 // itself after a while (a crashed node starts again, a blocked link opens). At the end of the phase
-// everything is healed and stays so.
+// everything is healed and stays so, except for leaves that left for good and shifted wall clocks.
 #ifndef TROUPE_ACTOR_SIM_FAULTS_H_
 #define TROUPE_ACTOR_SIM_FAULTS_H_
 
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,12 @@ struct FaultOptions {
     int isolate_hub = 1;   // all leaves at once
     int slow_node = 1;
     int break_stream = 2;
+    int leave_leaf = 0;   // its host is lost and never comes back
+    int shift_clock = 0;  // a node's wall clock jumps back or forward
   } weights;
+  // Leaves that may leave for good, in all.
+  int max_leavers = 0;
+  Duration max_clock_shift = std::chrono::hours(2);
   // A crash at a write waits for one that changes a key with a prefix drawn from these.
   std::vector<std::string> write_prefixes = {""};
   // Per message, in the fault phase.
@@ -58,18 +64,21 @@ class FaultInjector {
   bool healed() const { return healed_; }
   // What was done, oldest first: "12.500000 crash worker-3 process".
   const std::vector<std::string>& log() const { return log_; }
+  // For faults of the caller's own, so that one log tells them all.
+  void Log(std::string line);
 
  private:
   void DrawNext();
   void Strike();
   void CrashFor(NodeId node, CrashKind kind, Duration length);
+  // Without effect on a node that has left for good.
+  void Restart(NodeId node);
   // Until `until` the hub may crash at a write; once it has, it starts again after `length`.
   void AwaitCrash(MonotonicTime until, Duration length);
   void BlockFor(NodeId from, NodeId to, Duration length);
   void Heal();
   Duration Length();
   NodeId Leaf();
-  void Log(std::string line);
 
   SimulatedSystem& system_;
   const NodeId hub_;
@@ -81,6 +90,7 @@ class FaultInjector {
   std::map<uint64_t, std::function<void()>>
       undo_;  // what still has to be healed, by the number of its fault
   uint64_t next_fault_ = 0;
+  std::set<NodeId> left_;  // for good
   std::vector<std::string> log_;
 };
 

@@ -55,6 +55,7 @@ struct SimulatedSystem::Node {
   std::string crash_at_prefix;
   Duration clock_origin{};
   double clock_rate = 1;
+  Duration wall_shift{};
 };
 
 // The store as a node's process sees it: dead once the process is.
@@ -236,7 +237,12 @@ MonotonicTime SimulatedSystem::NodeTime(const Node& node) const {
 }
 
 int64_t SimulatedSystem::WallTime(const Node& node) const {
-  return kWallStartSeconds * 1'000'000'000 + now_.time_since_epoch().count();
+  return kWallStartSeconds * 1'000'000'000 + now_.time_since_epoch().count() +
+         node.wall_shift.count();
+}
+
+void SimulatedSystem::ShiftWallClock(NodeId node, Duration shift) {
+  nodes_[node.value]->wall_shift += shift;
 }
 
 void SimulatedSystem::Start(NodeId id) {

@@ -8,7 +8,7 @@
 //
 // A node has a volatile half, its actors, and a durable half, its store; a crash ends the first and
 // takes from the second what was not synced. Each node's monotonic clock has its own origin and
-// runs up to 0.1% too quick or slow.
+// runs up to 0.1% too quick or slow; its wall clock is right until it is shifted.
 //
 // Not thread-safe, and in need of no threads.
 #ifndef TROUPE_ACTOR_SIM_SYSTEM_H_
@@ -85,6 +85,9 @@ class SimulatedSystem {
   // or right after it became durable.
   void CrashAtNextWrite(NodeId node, WriteCrash where, std::string key_prefix = "");
   void CancelCrashAtWrite(NodeId node);
+  // Sets the node's wall clock forward by `shift`, or back where that is negative. Its monotonic
+  // clock goes on as before.
+  void ShiftWallClock(NodeId node, Duration shift);
 
   // Called when a root actor ended by itself (not by a crash of its node).
   void OnRootEnd(

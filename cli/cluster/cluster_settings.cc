@@ -1,5 +1,6 @@
 #include "cli/cluster/cluster_settings.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/file_system.h"
@@ -11,7 +12,23 @@ using Json = nlohmann::ordered_json;
 
 std::string PathOf(const std::string& folder) { return JoinPath(folder, "settings.json"); }
 
+constexpr int kDevicesMax = 64;
+
 }  // namespace
+
+StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
+  WorkerDevices devices;
+  const size_t colon = text.find(':');
+  devices.kind = text.substr(0, colon);
+  const char* const last = text.data() + text.size();
+  if (colon != std::string_view::npos && (devices.kind == "cpu" || devices.kind == "cuda")) {
+    const auto [end, error] = std::from_chars(text.data() + colon + 1, last, devices.count);
+    if (error == std::errc() && end == last && devices.count >= 1 && devices.count <= kDevicesMax)
+      return devices;
+  }
+  return InvalidArgument("--devices is \"{}\", must be cpu:N or cuda:N with N from 1 to {}", text,
+                         kDevicesMax);
+}
 
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   PosixFileSystem files;
@@ -21,8 +38,12 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   try {
     const Json json = Json::parse(text);
     return ClusterSettings{
-        .devices_per_worker = json.at("devices_per_worker").get<int>(),
+        // Absent from what a former version wrote, whose devices were processors.
+        .devices = {.kind = json.value("device_kind", "cpu"),
+                    .count = json.at("devices_per_worker").get<int>()},
         .detection_seconds = json.at("detection_seconds").get<double>(),
+        .log_bytes = json.value("log_bytes", ClusterSettings{}.log_bytes),
+        .log_files = json.value("log_files", ClusterSettings{}.log_files),
         .coordinator_port = json.at("coordinator_port").get<int>(),
         .coordinator_metrics_port = json.at("coordinator_metrics_port").get<int>(),
         .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>()};
@@ -32,8 +53,11 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
 }
 
 Status WriteClusterSettings(const std::string& folder, const ClusterSettings& settings) {
-  const Json json = {{"devices_per_worker", settings.devices_per_worker},
+  const Json json = {{"device_kind", settings.devices.kind},
+                     {"devices_per_worker", settings.devices.count},
                      {"detection_seconds", settings.detection_seconds},
+                     {"log_bytes", settings.log_bytes},
+                     {"log_files", settings.log_files},
                      {"coordinator_port", settings.coordinator_port},
                      {"coordinator_metrics_port", settings.coordinator_metrics_port},
                      {"worker_metrics_ports", settings.worker_metrics_ports}};

@@ -3,16 +3,32 @@
 #ifndef TROUPE_CLI_CLUSTER_CLUSTER_SETTINGS_H_
 #define TROUPE_CLI_CLUSTER_CLUSTER_SETTINGS_H_
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 
 namespace troupe {
 
+// The devices of each worker, as troupe-worker's --devices names them.
+struct WorkerDevices {
+  std::string kind = "cpu";
+  int count = 1;
+
+  std::string ToText() const { return fmt::format("{}:{}", kind, count); }
+  bool operator==(const WorkerDevices&) const = default;
+};
+
+// "cuda:2". INVALID_ARGUMENT naming --devices, the value and what it must be.
+StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text);
+
 struct ClusterSettings {
-  int devices_per_worker = 1;
+  WorkerDevices devices;
   double detection_seconds = 3;
+  int64_t log_bytes = 64 << 20;  // a log of so many bytes is moved aside
+  int log_files = 4;             // so many of those are kept
   int coordinator_port = 0;
   int coordinator_metrics_port = 0;
   std::vector<int> worker_metrics_ports;  // one a worker

@@ -37,7 +37,7 @@ TEST(ClusterFileTest, BadFilesAreErrors) {
 TEST(ClusterSettingsTest, AreKept) {
   const TemporaryDirectory folder;
   EXPECT_EQ(ReadClusterSettings(folder.path()).status().code(), StatusCode::kNotFound);
-  const ClusterSettings settings{.devices_per_worker = 2,
+  const ClusterSettings settings{.devices = {.kind = "cuda", .count = 2},
                                  .detection_seconds = 0.5,
                                  .coordinator_port = 1,
                                  .coordinator_metrics_port = 2,
@@ -48,6 +48,36 @@ TEST(ClusterSettingsTest, AreKept) {
   EXPECT_EQ(read->workers(), 2);
   EXPECT_EQ(read->worker_metrics_ports, settings.worker_metrics_ports);
   EXPECT_EQ(read->detection_seconds, 0.5);
+  EXPECT_EQ(read->devices.ToText(), "cuda:2");
+}
+
+TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
+  const TemporaryDirectory folder;
+  ASSERT_TRUE(WriteClusterSettings(folder.path(), {.devices = {.count = 3}}).ok());
+  const std::string path = folder.path() + "/settings.json";
+  std::ifstream in(path);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::string kind = "  \"device_kind\": \"cpu\",\n";
+  ASSERT_NE(text.find(kind), std::string::npos) << text;
+  text.erase(text.find(kind), kind.size());
+  std::ofstream(path) << text;
+  const auto read = ReadClusterSettings(folder.path());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->devices.ToText(), "cpu:3");
+}
+
+TEST(ClusterSettingsTest, DevicesAreAKindAndANumber) {
+  for (const char* good : {"cpu:1", "cuda:8", "cpu:64"}) {
+    const auto devices = ParseWorkerDevices(good);
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    EXPECT_EQ(devices->ToText(), good);
+  }
+  for (const char* bad : {"", "cuda", "cuda:", "cuda:0", "cpu:65", "gpu:1", "cuda:1x", "cuda:-1"}) {
+    const auto devices = ParseWorkerDevices(bad);
+    EXPECT_EQ(devices.status().code(), StatusCode::kInvalidArgument) << bad;
+    EXPECT_NE(Message(devices.status()).find(fmt::format("--devices is \"{}\"", bad)),
+              std::string_view::npos);
+  }
 }
 
 TEST(ProcessTest, ThisProcessLivesAndARecycledNumberDoesNot) {

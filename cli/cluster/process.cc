@@ -101,6 +101,33 @@ StatusOr<std::string> BinaryFolder() {
   return path.parent_path().string();
 }
 
+namespace {
+
+// A socket bound to `port` of 127.0.0.1; absent where another one has it. `reuse`: a port whose
+// listener is gone counts as free while connections to it are still remembered, as it does for a
+// server.
+StatusOr<std::optional<Descriptor>> Bind(int port, bool reuse) {
+  Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return ErrnoStatus(errno, "socket");
+  const int on = 1;
+  if (reuse) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return std::optional<Descriptor>();
+  }
+  return std::optional<Descriptor>(std::move(socket));
+}
+
+}  // namespace
+
+bool IsPortFree(int port) {
+  const auto bound = Bind(port, /*reuse=*/true);
+  return bound.ok() && bound->has_value();
+}
+
 StatusOr<std::vector<int>> FindFreePorts(int count) {
   std::vector<int> ports;
   std::vector<Descriptor> held;
@@ -109,17 +136,10 @@ StatusOr<std::vector<int>> FindFreePorts(int count) {
   const int begin = static_cast<int>(UniformBits(key, 0) % kPorts);
   for (int i = 0; i < kPorts && ports.size() < static_cast<size_t>(count); ++i) {
     const int port = kFirstPort + (begin + i) % kPorts;
-    Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.get() < 0) return ErrnoStatus(errno, "socket");
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      continue;
-    }
+    TROUPE_ASSIGN_OR_RETURN(std::optional<Descriptor> socket, Bind(port, /*reuse=*/false));
+    if (!socket) continue;
     ports.push_back(port);
-    held.push_back(std::move(socket));
+    held.push_back(*std::move(socket));
   }
   if (ports.size() < static_cast<size_t>(count)) {
     return ResourceExhausted("fewer than {} free ports from {} to {}", count, kFirstPort,

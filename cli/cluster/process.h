@@ -32,6 +32,9 @@ StatusOr<std::string> BinaryFolder();
 // connections, so that a process finds its port free again when it is restarted.
 StatusOr<std::vector<int>> FindFreePorts(int count);
 
+// Whether a process may listen on `port` of 127.0.0.1 now.
+bool IsPortFree(int port);
+
 }  // namespace troupe
 
 #endif  // TROUPE_CLI_CLUSTER_PROCESS_H_

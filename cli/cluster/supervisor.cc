@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 #include "base/file_system.h"
 #include "base/log.h"
+#include "base/log_rotation.h"
 #include "cli/cluster/process.h"
 
 namespace troupe {
@@ -28,6 +30,11 @@ constexpr long kPollNanoseconds = 100'000'000;
 constexpr seconds kQuickDeath{2};
 constexpr milliseconds kFirstWait{50};
 constexpr milliseconds kLongestWait{800};
+// A process is asked so often whether it works, and an answer is waited for so long.
+constexpr milliseconds kProbeInterval{500};
+constexpr seconds kProbeLimit{5};
+// A supervisor that has not looked for so long stood still itself.
+constexpr seconds kStoodStill{2};
 // After SIGTERM, before SIGKILL.
 constexpr seconds kCoordinatorStopLimit{3};
 constexpr seconds kWorkerStopLimit{5};
@@ -59,7 +66,9 @@ Status Supervisor::Run() {
 
   TROUPE_RETURN_IF_ERROR(ReadSettings());
   TakeOverSurvivors();
+  looked_at_ = steady_clock::now();
   while (true) {
+    NoticeHangs();
     NoticeDeaths();
     if (StartMissing()) WriteFile();
     const timespec limit{.tv_sec = 0, .tv_nsec = kPollNanoseconds};
@@ -78,6 +87,9 @@ Status Supervisor::ReadSettings() {
   TROUPE_ASSIGN_OR_RETURN(settings_, ReadClusterSettings(folder_));
   const auto local = [](int port) { return fmt::format("127.0.0.1:{}", port); };
   const auto url = [&](int port) { return fmt::format("http://{}/metrics", local(port)); };
+  const std::string log_bytes = fmt::format("{}", settings_.log_bytes);
+  const std::string log_files = fmt::format("{}", settings_.log_files);
+  LimitLog({settings_.log_bytes, settings_.log_files});
   if (children_.empty()) {
     children_.push_back(
         {.name = "coordinator",
@@ -85,8 +97,10 @@ Status Supervisor::ReadSettings() {
                        local(settings_.coordinator_port), "--metrics-listen",
                        local(settings_.coordinator_metrics_port), "--data-dir",
                        JoinPath(folder_, "coordinator"), "--detection-seconds",
-                       fmt::format("{}", settings_.detection_seconds)},
-         .metrics = url(settings_.coordinator_metrics_port)});
+                       fmt::format("{}", settings_.detection_seconds), "--log-bytes", log_bytes,
+                       "--log-files", log_files},
+         .metrics = url(settings_.coordinator_metrics_port),
+         .health_port = settings_.coordinator_metrics_port});
   }
   for (int i = static_cast<int>(children_.size()) - 1; i < settings_.workers(); ++i) {
     const std::string name = ClusterSettings::WorkerName(i);
@@ -94,11 +108,14 @@ Status Supervisor::ReadSettings() {
         {.name = name,
          .arguments = {JoinPath(binaries_, "troupe-worker"), "--coordinator",
                        local(settings_.coordinator_port), "--name", name, "--devices",
-                       fmt::format("cpu:{}", settings_.devices_per_worker), "--data-dir",
+                       settings_.devices.ToText(), "--host", "127.0.0.1",
+                       "--data-dir",
                        JoinPath(JoinPath(folder_, "workers"), name), "--peak-dir", folder_, "--log-dir",
                        JoinPath(folder_, "logs"), "--metrics-listen",
-                       local(settings_.worker_metrics_ports[i])},
-         .metrics = url(settings_.worker_metrics_ports[i])});
+                       local(settings_.worker_metrics_ports[i]), "--log-bytes", log_bytes,
+                       "--log-files", log_files},
+         .metrics = url(settings_.worker_metrics_ports[i]),
+         .health_port = settings_.worker_metrics_ports[i]});
   }
   return OkStatus();
 }
@@ -108,8 +125,7 @@ void Supervisor::TakeOverSurvivors() {
   if (!former.ok()) return;
   const auto take_over = [&](Child* child, const ProcessId& process) {
     if (!IsAlive(process)) return;
-    child->process = process;
-    child->started_at = steady_clock::now();
+    Begin(child, process);
     LogInfo("supervisor", "{} lives on as process {}", child->name, process.pid);
   };
   take_over(&children_[0], former->coordinator);
@@ -133,11 +149,47 @@ bool Supervisor::StartMissing() {
       child.start_not_before = now + kLongestWait;
       continue;
     }
-    child.process = *process;
+    Begin(&child, *process);
     LogInfo("supervisor", "{} started as process {}", child.name, process->pid);
     changed = true;
   }
   return changed;
+}
+
+void Supervisor::Begin(Child* child, const ProcessId& process) {
+  child->process = process;
+  child->started_at = steady_clock::now();
+  child->liveness = Liveness(child->started_at, Liveness::Limit(settings_.detection_seconds));
+  child->probe.reset();
+}
+
+void Supervisor::NoticeHangs() {
+  const auto now = steady_clock::now();
+  const auto gap = now - std::exchange(looked_at_, now);
+  for (Child& child : children_) {
+    if (child.process.pid == 0) continue;
+    if (gap > kStoodStill) child.liveness.Excuse(gap);
+    const auto state = child.probe ? child.probe->Turn() : HealthProbe::State::kFailed;
+    if (state == HealthProbe::State::kAnswered) {
+      child.liveness.Answered(
+          now, std::chrono::duration_cast<Liveness::Duration>(child.probe->age()));
+    }
+    const bool late = now - child.probed_at > kProbeLimit;
+    if (state != HealthProbe::State::kWaiting || late) child.probe.reset();
+    // Until its first answer it is asked at every turn: from then on the shorter limit holds.
+    const bool due = !child.liveness.has_answered() || now - child.probed_at > kProbeInterval;
+    if (!child.probe && due) {
+      child.probe = std::make_unique<HealthProbe>(child.health_port);
+      child.probed_at = now;
+    }
+    if (!child.liveness.IsHung(now)) continue;
+    LogWarning("supervisor", "{}, process {}, has given no sign that it works for {:.1f} s: killed",
+               child.name, child.process.pid,
+               std::chrono::duration<double>(child.liveness.Silence(now)).count());
+    SignalProcess(child.process, SIGKILL);
+    // Not again at every turn, should it take long to die.
+    child.liveness.Excuse(kStoodStill + Liveness::Limit(settings_.detection_seconds));
+  }
 }
 
 void Supervisor::NoticeDeaths() {

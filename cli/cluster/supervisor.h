@@ -1,11 +1,11 @@
 // Keeps the processes of a local cluster running: restarts a dead worker (same name) or coordinator (same port) within
-// a second, keeps cluster.json current, and stops everything on SIGTERM, the coordinator first, so that it records no
+// a second, kills and restarts one that lives and no longer answers (cli/cluster/liveness.h), keeps cluster.json current, and stops everything on SIGTERM, the coordinator first, so that it records no
 // failure of jobs whose workers are being stopped.
 //
 // It starts them as
 //   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator --detection-seconds S
-//   troupe-worker --coordinator HOST:PORT --name worker-N --devices cpu:K --data-dir DIR/workers/worker-N
-//                 --log-dir DIR/logs --metrics-listen HOST:PORT
+//   troupe-worker --coordinator HOST:PORT --name worker-N --devices cpu:K --host 127.0.0.1
+//                 --data-dir DIR/workers/worker-N --log-dir DIR/logs --metrics-listen HOST:PORT
 // with their output in DIR/logs/NAME.log.
 //
 // Processes outlive a supervisor that is killed; the next one takes over those that still live. One thread.
@@ -13,12 +13,15 @@
 #define TROUPE_CLI_CLUSTER_SUPERVISOR_H_
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
+#include "cli/cluster/health_probe.h"
+#include "cli/cluster/liveness.h"
 
 namespace troupe {
 
@@ -43,6 +46,10 @@ class Supervisor {
     Time started_at{};
     Time start_not_before{};
     int quick_deaths = 0;
+    int health_port = 0;  // of 127.0.0.1: where it says whether it works
+    Liveness liveness;
+    std::unique_ptr<HealthProbe> probe;  // null: none is under way
+    Time probed_at{};                    // when the last one began
   };
 
   Status ReadSettings();
@@ -50,6 +57,10 @@ class Supervisor {
   // Starts what does not run and is due; true if anything changed.
   bool StartMissing();
   void NoticeDeaths();
+  // Asks each process whether it works, and kills those that have not for too long.
+  void NoticeHangs();
+  // `child` has just been started or taken over as `process`.
+  void Begin(Child* child, const ProcessId& process);
   void WriteFile();
   void StopAll();
   void StopChildren(std::vector<Child*> children, std::chrono::seconds limit);
@@ -58,6 +69,7 @@ class Supervisor {
   const std::string binaries_;
   ClusterSettings settings_;
   std::vector<Child> children_;  // the coordinator, then the workers
+  Time looked_at_{};             // when NoticeHangs last looked
 };
 
 }  // namespace troupe

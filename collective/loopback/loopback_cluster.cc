@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-LoopbackCluster::LoopbackCluster(int ranks, const NetworkOptions& options) {
-  LoopbackFabric fabric(ranks);
+LoopbackCluster::LoopbackCluster(int ranks, const NetworkOptions& options, Duration message_delay) {
+  LoopbackFabric fabric(ranks, message_delay);
   for (int rank = 0; rank < ranks; ++rank) {
     NetworkOptions own = options;
     own.rank = rank;

@@ -14,8 +14,10 @@ namespace troupe {
 
 class LoopbackCluster {
  public:
-  // `options`: rank and ranks are set for each rank; the rest holds for all.
-  explicit LoopbackCluster(int ranks, const NetworkOptions& options = {});
+  // `options`: rank and ranks are set for each rank; the rest holds for all. `message_delay`: as of
+  // LoopbackFabric.
+  explicit LoopbackCluster(int ranks, const NetworkOptions& options = {},
+                           Duration message_delay = Duration::zero());
   // Closes the networks.
   ~LoopbackCluster();
 

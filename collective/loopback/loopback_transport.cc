@@ -5,6 +5,7 @@
 #include <cstring>
 #include <list>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -25,6 +26,7 @@ struct Message {
   Transfer* transfer = nullptr;  // the sender's; null for an eager message
   int to = 0;
   std::atomic<bool> delivered = false;
+  MonotonicTime due;  // of one under way in a delayed fabric
 };
 
 struct PostedReceive {
@@ -39,6 +41,7 @@ struct PostedReceive {
 // What one rank has been sent and waits for.
 struct Mailbox {
   std::mutex mutex;
+  std::list<std::shared_ptr<Message>> under_way;  // of a delayed fabric, by due time
   std::list<std::shared_ptr<Message>> unexpected;
   std::list<PostedReceive> posted;
   std::vector<PostedReceive> completed;  // by senders; the owner's Progress collects them
@@ -66,8 +69,9 @@ Status Deliver(const void* data, size_t bytes, const PostedReceive& receive) {
 
 class LoopbackTransport final : public Transport {
  public:
-  LoopbackTransport(int rank, std::vector<std::shared_ptr<Mailbox>> mailboxes)
+  LoopbackTransport(int rank, Duration delay, std::vector<std::shared_ptr<Mailbox>> mailboxes)
       : rank_(rank),
+        delay_(delay),
         address_(fmt::format("loopback:{}", rank)),
         mailboxes_(std::move(mailboxes)),
         own_(*mailboxes_[static_cast<size_t>(rank)]) {}
@@ -83,9 +87,13 @@ class LoopbackTransport final : public Transport {
     return OkStatus();
   }
 
+  Link LinkTo(int) const override { return {LinkKind::kProcessMemory, ""}; }
+
   void Send(int peer, uint64_t tag, const void* data, size_t bytes, Transfer* transfer) override {
     Mailbox& box = *mailboxes_[static_cast<size_t>(peer)];
     *transfer = Transfer{};
+    if (delay_ > Duration::zero())
+      return SendDelayed(box, peer, tag, {static_cast<const std::byte*>(data), bytes});
     std::lock_guard lock(box.mutex);
     const auto match = std::find_if(
         box.posted.begin(), box.posted.end(),
@@ -165,6 +173,7 @@ class LoopbackTransport final : public Transport {
     std::vector<PostedReceive> completed;
     {
       std::lock_guard lock(own_.mutex);
+      if (!own_.under_way.empty()) DeliverDue();
       completed.swap(own_.completed);
     }
     for (PostedReceive& receive : completed) {
@@ -183,7 +192,8 @@ class LoopbackTransport final : public Transport {
 
   bool Arm() override {
     std::lock_guard lock(own_.mutex);
-    if (!own_.completed.empty()) return false;
+    // No event tells that a message is due.
+    if (!own_.completed.empty() || !own_.under_way.empty()) return false;
     for (const auto& message : sending_) {
       if (message->delivered.load(std::memory_order_acquire)) return false;
     }
@@ -198,6 +208,42 @@ class LoopbackTransport final : public Transport {
   }
 
  private:
+  // The bytes leave at once, as those of a message that a link has taken.
+  void SendDelayed(Mailbox& box, int peer, uint64_t tag, std::span<const std::byte> bytes) {
+    auto message = std::make_shared<Message>();
+    message->from = rank_;
+    message->to = peer;
+    message->tag = tag;
+    message->bytes = bytes.size();
+    message->copy.assign(bytes.begin(), bytes.end());
+    message->data = message->copy.data();
+    message->due = std::chrono::steady_clock::now() + delay_;
+    std::lock_guard lock(box.mutex);
+    if (box.closed) return;
+    box.under_way.push_back(std::move(message));
+    box.Notify();
+  }
+
+  // Messages to this rank that are due by now. REQUIRES: own_.mutex is held.
+  void DeliverDue() {
+    const MonotonicTime now = std::chrono::steady_clock::now();
+    while (!own_.under_way.empty() && own_.under_way.front()->due <= now) {
+      const std::shared_ptr<Message> message = std::move(own_.under_way.front());
+      own_.under_way.pop_front();
+      const auto match =
+          std::find_if(own_.posted.begin(), own_.posted.end(), [&](const PostedReceive& posted) {
+            return posted.from == message->from && posted.tag == message->tag;
+          });
+      if (match == own_.posted.end()) {
+        own_.unexpected.push_back(message);
+        continue;
+      }
+      match->status = Deliver(message->data, message->bytes, *match);
+      own_.completed.push_back(std::move(*match));
+      own_.posted.erase(match);
+    }
+  }
+
   // After this nobody reads the message's data: a delivery holds the same mutex while it copies.
   void Withdraw(const std::shared_ptr<Message>& message) {
     Mailbox& box = *mailboxes_[static_cast<size_t>(message->to)];
@@ -213,9 +259,11 @@ class LoopbackTransport final : public Transport {
     own_.posted.clear();
     own_.completed.clear();
     own_.unexpected.clear();
+    own_.under_way.clear();
   }
 
   const int rank_;
+  const Duration delay_;
   const std::string address_;
   const std::vector<std::shared_ptr<Mailbox>> mailboxes_;
   Mailbox& own_;
@@ -225,7 +273,7 @@ class LoopbackTransport final : public Transport {
 }  // namespace
 }  // namespace collective_internal
 
-LoopbackFabric::LoopbackFabric(int ranks) {
+LoopbackFabric::LoopbackFabric(int ranks, Duration delay) : delay_(delay) {
   for (int i = 0; i < ranks; ++i)
     mailboxes_.push_back(std::make_shared<collective_internal::Mailbox>());
 }
@@ -234,7 +282,7 @@ LoopbackFabric::~LoopbackFabric() = default;
 
 std::unique_ptr<Transport> LoopbackFabric::MakeTransport(int rank) {
   TROUPE_CHECK(rank >= 0 && static_cast<size_t>(rank) < mailboxes_.size(), "rank {}", rank);
-  return std::make_unique<collective_internal::LoopbackTransport>(rank, mailboxes_);
+  return std::make_unique<collective_internal::LoopbackTransport>(rank, delay_, mailboxes_);
 }
 
 }  // namespace troupe

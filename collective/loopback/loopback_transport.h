@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/clock.h"
 #include "collective/transport.h"
 
 namespace troupe {
@@ -18,13 +19,16 @@ struct Mailbox;
 // What the ranks of one group epoch share. Thread-safe. Transports may outlive it.
 class LoopbackFabric {
  public:
-  explicit LoopbackFabric(int ranks);
+  // Each message is received `delay` after it was sent, at the earliest: as over a link of that
+  // latency, which holds up no other message.
+  explicit LoopbackFabric(int ranks, Duration delay = Duration::zero());
   ~LoopbackFabric();
 
   // REQUIRES: 0 <= rank < ranks, and once a rank.
   std::unique_ptr<Transport> MakeTransport(int rank);
 
  private:
+  const Duration delay_;
   std::vector<std::shared_ptr<collective_internal::Mailbox>> mailboxes_;
 };
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "collective/flight_text.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "collective/nccl/nccl_library.h"
 #include "collective/nccl/nccl_network.h"
@@ -351,6 +352,22 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
                                    "bytes, last issued as operation 2 of the group"),
               std::string_view::npos)
         << status;
+    while (fake_->aborts < 2) std::this_thread::yield();
+    // As it was when the watch found it, for the abort ends it.
+    rank.device.hangs = false;
+    TROUPE_CHECK_OK(rank.device.End(1, kStream));
+    ASSERT_EQ(rank.network.Flights().size(), 1u);
+    EXPECT_EQ(rank.network.Flights()[0].ranks, (std::vector<int>{0, 1}));
+    EXPECT_EQ(rank.network.Flights()[0].entered, 2u);
+    EXPECT_NE(
+        DescribeInFlight(rank.network.Flights())
+            .find("all_reduce of axis tensor, purpose gradient, group tensor/0 (NCCL), 40 bytes, "
+                  "the group's operation 2, for "),
+        std::string::npos)
+        << DescribeInFlight(rank.network.Flights());
+    EXPECT_NE(rank.network.FlightRecorderJson().find(R"("bytes":40,"begun":1,"over":0)"),
+              std::string::npos)
+        << rank.network.FlightRecorderJson();
   });
   EXPECT_EQ(fake_->aborts, 2);
 }

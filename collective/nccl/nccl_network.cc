@@ -43,6 +43,7 @@ void NcclNetwork::Abort(const Status& status) {
   }
   host_.Abort(status);
   const std::lock_guard lock(mutex_);
+  if (!at_abort_) at_abort_ = {FlightsNow(), GroupsNow()};
   for (NcclCommunicator* const communicator : communicators_) communicator->Abort();
 }
 
@@ -82,14 +83,33 @@ std::vector<DeviceCollectiveStatistics> NcclNetwork::Statistics() const {
   return statistics;
 }
 
-std::string NcclNetwork::FlightRecorderJson() const {
+std::vector<CollectiveFlight> NcclNetwork::Flights() const {
   const std::lock_guard lock(mutex_);
+  return at_abort_ ? at_abort_->flights : FlightsNow();
+}
+
+std::vector<CollectiveFlight> NcclNetwork::FlightsNow() const {
+  const MonotonicTime now = std::chrono::steady_clock::now();
+  std::vector<CollectiveFlight> flights;
+  for (const NcclCommunicator* const communicator : communicators_) {
+    flights.push_back(communicator->ledger().Flight(now));
+  }
+  return flights;
+}
+
+std::string NcclNetwork::GroupsNow() const {
   std::string groups;
   for (const NcclCommunicator* const communicator : communicators_) {
     groups += (groups.empty() ? "" : ",") + communicator->ledger().ToJson();
   }
+  return groups;
+}
+
+std::string NcclNetwork::FlightRecorderJson() const {
+  const std::lock_guard lock(mutex_);
   return fmt::format(R"({{"status":{},"groups":[{}]}})",
-                     collective_internal::JsonString(ToString(status())), groups);
+                     collective_internal::JsonString(ToString(status())),
+                     at_abort_ ? at_abort_->groups : GroupsNow());
 }
 
 }  // namespace troupe

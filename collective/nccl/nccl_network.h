@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -62,8 +63,12 @@ class NcclNetwork {
 
   // One entry for each (operation, axis, purpose) that the device has come to, of all communicators ever made.
   std::vector<DeviceCollectiveStatistics> Statistics() const;
-  // What each group has put onto streams and how far the device is, as JSON text: {"status", "groups": [{"group", "axis",
-  // "issued", "operations": [{"operation", "purpose", "bytes", "begun", "over"}]}]}.
+  // How far the device is with each group, since an abort how far it was at that time: an abort
+  // ends what hangs.
+  std::vector<CollectiveFlight> Flights() const;
+  // The operations that each group has enqueued and how far the device is (at an abort, as above), as JSON
+  // text: {"status", "groups": [{"group", "axis", "issued", "operations": [{"operation", "purpose",
+  // "bytes", "begun", "over"}]}]}.
   std::string FlightRecorderJson() const;
 
  private:
@@ -71,6 +76,9 @@ class NcclNetwork {
   void Remove(NcclCommunicator* communicator);
   void LeaveBehind() { leaves_behind_.store(true); }
   void Watch();
+  // As the public ones, at present. REQUIRES: mutex_ is held.
+  std::vector<CollectiveFlight> FlightsNow() const;
+  std::string GroupsNow() const;
   // Errors of NCCL and hangs, of all communicators.
   Status Check() const;
 
@@ -84,6 +92,11 @@ class NcclNetwork {
   std::condition_variable changed_;
   std::vector<NcclCommunicator*> communicators_;
   std::vector<DeviceCollectiveStatistics> statistics_of_removed_;
+  struct AtAbort {
+    std::vector<CollectiveFlight> flights;
+    std::string groups;
+  };
+  std::optional<AtAbort> at_abort_;
   bool ends_ = false;
   std::atomic<bool> leaves_behind_ = false;
 

@@ -1,6 +1,7 @@
 #include "collective/nccl/operation_ledger.h"
 
 #include <algorithm>
+#include <span>
 
 namespace troupe {
 
@@ -60,6 +61,31 @@ void OperationLedger::AddTo(std::vector<DeviceCollectiveStatistics>* statistics)
     found->bus_bytes += BusBytes(operation, count * static_cast<double>(bytes), group_.size());
     found->seconds += progress.seconds;
   }
+}
+
+CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
+  const std::lock_guard lock(mutex_);
+  const std::span<const int> ranks = group_.global_ranks();
+  CollectiveFlight flight;
+  flight.group = group_.name() + " (NCCL)";
+  flight.axis = group_.axis();
+  flight.ranks.assign(ranks.begin(), ranks.end());
+  bool stands = false;
+  for (const auto& [key, entry] : entries_) {
+    const auto& [operation, purpose, bytes] = key;
+    const NcclDevice::Progress progress = device_.Read(entry.mark);
+    flight.entered += progress.begun;
+    if (progress.over == progress.begun) continue;
+    const bool seen = progress.begun == entry.seen.begun && progress.over == entry.seen.over;
+    flight.operation = operation;
+    flight.purpose = purpose;
+    flight.bytes = bytes;
+    flight.waited = seen ? now - entry.since : Duration::zero();
+    stands = true;
+  }
+  // One after the other: the one in flight is the last that was begun.
+  if (stands) flight.stands_in = flight.entered;
+  return flight;
 }
 
 std::string OperationLedger::ToJson() const {

@@ -20,6 +20,7 @@
 #include "collective/device_statistics.h"
 #include "collective/nccl/nccl_device.h"
 #include "collective/operation.h"
+#include "collective/statistics.h"
 
 namespace troupe {
 
@@ -40,6 +41,9 @@ class OperationLedger {
 
   // Adds to the entry of each (operation, axis, purpose).
   void AddTo(std::vector<DeviceCollectiveStatistics>* statistics) const;
+  // How far the device is: `entered` counts what it has begun, and the name of the group ends with
+  // " (NCCL)". An operation is known to be in flight since the first CheckHang that saw it so.
+  CollectiveFlight Flight(MonotonicTime now) const;
   // {"group", "axis", "issued", "operations": [{"operation", "purpose", "bytes", "begun", "over"}]}
   std::string ToJson() const;
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/check.h"
+#include "collective/flight_text.h"
 #include "collective/loopback/loopback_cluster.h"
 #include "collective/nccl/testing/test_device.h"
 
@@ -57,6 +58,21 @@ TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
     EXPECT_FALSE(Hangs(second)) << second;
     Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
   }
+}
+
+TEST_F(OperationLedgerTest, WhatIsInFlightIsToldWithHowLongItIsKnownToBe) {
+  Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
+  EXPECT_EQ(ledger_.Flight(MonotonicTime(seconds(1))).stands_in, 0u);
+  device_.hangs = true;
+  Run(CollectiveOperation::kAllGather, 64, Purpose::kUnshard);
+  EXPECT_FALSE(Hangs(100));
+  const CollectiveFlight flight = ledger_.Flight(MonotonicTime(seconds(103)));
+  EXPECT_EQ(flight.entered, 2u);
+  EXPECT_EQ(flight.ranks, std::vector<int>{0});
+  EXPECT_EQ(
+      DescribeInFlight({flight}),
+      "all_gather of axis data_shard, purpose unshard, group data_shard/0 (NCCL), 64 bytes, the "
+      "group's operation 2, for 3.0 s");
 }
 
 TEST_F(OperationLedgerTest, SizesOfOneOperationAreCountedTogether) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -12,6 +13,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "collective/ucx/endpoint_lanes.h"
 
 namespace troupe {
 namespace {
@@ -159,6 +162,18 @@ class UcxTransport final : public Transport {
     }
     endpoints_[static_cast<size_t>(peer)] = endpoint;
     return OkStatus();
+  }
+
+  Link LinkTo(int peer) const override {
+    char* text = nullptr;
+    size_t bytes = 0;
+    std::FILE* const stream = ::open_memstream(&text, &bytes);
+    if (stream == nullptr) return {};
+    ::ucp_ep_print_info(endpoints_[static_cast<size_t>(peer)], stream);
+    std::fclose(stream);
+    const Link link = LinkOfLanes({text, bytes});
+    std::free(text);
+    return link;
   }
 
   void Send(int peer, uint64_t tag, const void* data, size_t bytes, Transfer* transfer) override {

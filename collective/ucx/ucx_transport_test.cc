@@ -238,6 +238,16 @@ TEST_P(UcxTest, AKilledPeerLeavesANetworkThatAbortsAndCloses) {
   ::close(pair[0]);
 }
 
+TEST_P(UcxTest, TheLinkIsTheOneThatMessagesTake) {
+  RunGroup(2, GetParam(), [&](CollectiveNetwork& network, Communicator& group) {
+    ASSERT_EQ(network.links().size(), 1u);
+    const Link& link = network.links().begin()->second;
+    EXPECT_EQ(network.links().begin()->first, 1 - group.rank());
+    EXPECT_EQ(link.kind, GetParam().empty() ? LinkKind::kSharedMemory : LinkKind::kTcp) << ToText(link);
+    EXPECT_FALSE(link.device.empty());
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, UcxTest, testing::Values("", "tcp,self"),
                          [](const auto& info) { return info.param.empty() ? "Chosen" : "Tcp"; });
 

@@ -63,7 +63,7 @@ TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
     auto single_backend = CpuBackend::Make({1, std::nullopt}).value();
     ProgramRun single(*single_backend, TensorOptions(compute, 1, 0), 5);
     const std::vector<double> loss = single.Train(single.MakeMicrobatch(9), true);
-    const std::vector<double> control = single.Update(1e-2, 1);
+    const std::vector<double> control = single.Update(1e-2);
 
     LoopbackCluster cluster(kRanks);
     std::vector<double> losses[kRanks], controls[kRanks];
@@ -72,7 +72,7 @@ TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
       ProgramRun run(*backend, TensorOptions(compute, kRanks, rank), 5, false,
                      Groups(cluster, rank));
       losses[rank] = run.Train(run.MakeMicrobatch(9), true);
-      controls[rank] = run.Update(1e-2, 1);
+      controls[rank] = run.Update(1e-2);
     });
     EXPECT_EQ(losses[0], losses[1]);
     EXPECT_EQ(controls[0], controls[1]);

@@ -76,6 +76,7 @@ class CpuExecutable : public ImmediateExecutable {
   const char* CurrentOperation() const override { return current_.load(std::memory_order_relaxed); }
 
   const std::vector<std::string>& fallbacks() const { return preparation_.fallbacks(); }
+  const ExecutedProducts& executed_products() const { return preparation_.executed_products(); }
 
  protected:
   std::span<std::byte> Memory(model::ValueId value, int buffer) override {
@@ -93,7 +94,8 @@ class CpuExecutable : public ImmediateExecutable {
   // The instructions of `ops`, one each.
   Status RunAll(const cpu::Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
                 const RunOptions& options) {
-    for (size_t i = 0; i < instructions.size(); ++i) {
+    const size_t end = EndOfRun(options, instructions.size());
+    for (auto i = static_cast<size_t>(options.first_op); i < end; ++i) {
       const std::unique_ptr<cpu::Instruction>& instruction = instructions[i];
       if (options.evaluate && instruction->gradient_in_forward) continue;
       if (instruction->last_microbatch && !options.last_microbatch) continue;
@@ -146,6 +148,7 @@ StatusOr<std::unique_ptr<Executable>> CpuBackend::Prepare(
   TROUPE_RETURN_IF_ERROR(executable->Prepare());
   fallbacks_.insert(fallbacks_.end(), executable->fallbacks().begin(),
                     executable->fallbacks().end());
+  executed_products_ = executable->executed_products().List();
   return std::unique_ptr<Executable>(std::move(executable));
 }
 

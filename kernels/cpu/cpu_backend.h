@@ -38,6 +38,8 @@ class CpuBackend : public Backend {
   // NAME: ref:any".
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
   const std::vector<std::string>& implementations() const override { return implementations_; }
+  std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
+  PreparationCounts preparation_counts() const override { return {}; }  // nothing is timed or captured
 
  private:
   CpuBackend(cpu::Level level, int threads) : level_(level), threads_(threads) {}
@@ -45,6 +47,7 @@ class CpuBackend : public Backend {
   const cpu::Level level_;
   const int threads_;
   std::vector<std::string> fallbacks_;
+  std::vector<ExecutedProduct> executed_products_;
   const std::vector<std::string> implementations_;  // none: oneDNN or the reference, which fallbacks tell
 };
 

@@ -132,6 +132,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight: {
       const ProductShape shape = OfBFloat16(ProductShapeOf(program_, op));
+      NoteProduct(op, *products_.at(shape));
       const auto product = [&](const void* a, const void* b, char* working) {
         return std::make_unique<ProductInstruction>(products_.at(shape).get(), a, b, out(0), working,
                                                     op.kind == OpKind::kMatmulGradWeight, overwrites,
@@ -189,6 +190,10 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
     case OpKind::kCopy:
       return std::make_unique<CopyInstruction>(in(0), out(0), program_.value(op.inputs[0]).bytes());
     case OpKind::kCast:
+      if (program_.value(op.outputs[0]).dtype == model::DType::kFloat32) {
+        const WidenArgs args = {in(0), reinterpret_cast<float*>(out(0)), arguments.elements()};
+        return OnKernel(args, kernels_.widen, threads);
+      }
       return OnKernel(arguments.Cast(), kernels_.cast, threads);
     case OpKind::kAllReduce:
       return MakeCollective(op, buffer);
@@ -277,6 +282,11 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
 }
 
+void Preparation::NoteProduct(const Op& op, const Product& product) {
+  const model::DType used = product.is_float32() ? model::DType::kFloat32 : model::DType::kBFloat16;
+  executed_products_.Note(program_, op, used, used);
+}
+
 std::unique_ptr<Instruction> Preparation::MakeGrouped(const Op& op, int buffer) {
   const ProductShape shape = TileOf(op, 1);
   GroupedProductArgs args{shape.kind,
@@ -291,7 +301,9 @@ std::unique_ptr<Instruction> Preparation::MakeGrouped(const Op& op, int buffer) 
                           shape.n,
                           scratch(),
                           {}};
+  if (!shape.bfloat16) executed_products_.Note(program_, op, model::DType::kFloat32, model::DType::kFloat32);
   if (shape.bfloat16) {
+    NoteProduct(op, *products_.at(TileOf(op, kRowTiles[0])));
     for (size_t tile = 0; tile < kRowTiles.size(); ++tile) {
       args.tiles[tile] = products_.at(TileOf(op, kRowTiles[tile])).get();
     }
@@ -335,19 +347,25 @@ std::unique_ptr<Instruction> Preparation::MakeUpdate(const Op& op) {
   std::vector<AdamWEntry> entries;
   for (size_t p = 0; p < program_.parameters.size(); ++p) {
     const model::ParameterEntry& parameter = program_.parameters[p];
-    AdamWEntry entry{};
-    entry.args.parameter = floats(parameter.value);
-    entry.args.exp_avg = floats(parameter.exp_avg);
-    entry.args.exp_avg_sq = floats(parameter.exp_avg_sq);
-    entry.args.gradient = floats(op.inputs[2 + p]);
-    entry.args.copy =
-        parameter.compute_copy == parameter.value ? nullptr : Address(parameter.compute_copy, 0);
-    entry.args.count = program_.value(parameter.value).elements();
-    entry.weight_decay = parameter.weight_decay;
-    entries.push_back(entry);
+    const int64_t row = program_.value(parameter.value).row_elements();
+    for (const auto& [rows, decays] : model::DecayRuns(parameter)) {
+      const int64_t begin = rows.begin * row;
+      AdamWEntry entry{};
+      entry.args.parameter = floats(parameter.value) + begin;
+      entry.args.exp_avg = floats(parameter.exp_avg) + begin;
+      entry.args.exp_avg_sq = floats(parameter.exp_avg_sq) + begin;
+      entry.args.gradient = floats(op.inputs[3 + p]) + begin;
+      entry.args.copy =
+          parameter.compute_copy == parameter.value
+              ? nullptr
+              : Address(parameter.compute_copy, 0) + begin * SizeOf(model::DType::kBFloat16);
+      entry.args.count = rows.size() * row;
+      entry.weight_decay = decays;
+      entries.push_back(entry);
+    }
   }
   return MakeAdamW(std::get<model::AdamWAttributes>(op.attributes), control, floats(op.inputs[1]),
-                   std::move(entries), kernels_, threads_);
+                   floats(op.inputs[2]), std::move(entries), kernels_, threads_);
 }
 
 }  // namespace troupe::kernels::cpu

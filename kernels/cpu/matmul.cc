@@ -52,6 +52,7 @@ class Float32Product : public Product {
 
   int64_t scratch_bytes() const override { return 0; }
   std::string implementation() const override { return "sgemm"; }
+  bool is_float32() const override { return true; }
 
   Status Run(const void* a, const void* b, void* c, bool accumulate, char*) override {
     return Float32Rows(shape_, a, b, c, accumulate);
@@ -141,6 +142,7 @@ class BFloat16Product : public Product {
 
   int64_t scratch_bytes() const override { return scratch_bytes_; }
   std::string implementation() const override { return implementation_; }
+  bool is_float32() const override { return false; }
 
   Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) override {
     if (!accumulate) return main_.Run(stream_, {a, b, c, scratch});
@@ -216,6 +218,7 @@ class WidenedProduct : public Product {
            (shape_.rows * shape_.k + kBlock * (shape_.k + shape_.rows) + shape_.rows * shape_.n);
   }
   std::string implementation() const override { return "ref:widened"; }
+  bool is_float32() const override { return true; }
 
   Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) override {
     const int64_t rows = shape_.rows;

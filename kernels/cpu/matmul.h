@@ -27,6 +27,8 @@ class Product {
   // The library's name of what it runs ("x64:gemm:jit"); names of slow reference code begin with
   // "ref".
   virtual std::string implementation() const = 0;
+  // Whether operands are multiplied as float32, whatever the shape says.
+  virtual bool is_float32() const = 0;
   // `accumulate`: of weight gradients only. INTERNAL where the library fails.
   virtual Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) = 0;
 };

@@ -51,12 +51,15 @@ class Preparation {
   int64_t arena_bytes() const { return arena_->bytes(); }
   // "matmul x.y: ref:any": ops for which the library has slow code only.
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  const ExecutedProducts& executed_products() const { return executed_products_; }
 
  private:
   Status MeasureOp(const model::Op& op);
   Status MeasureProduct(const model::Op& op, const ProductShape& shape);
   // The product of each tile of a grouped one.
   ProductShape TileOf(const model::Op& op, int64_t rows) const;
+  // `op` is made by `product`.
+  void NoteProduct(const model::Op& op, const Product& product);
   std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
   RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
@@ -90,6 +93,7 @@ class Preparation {
 
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<std::string> fallbacks_;
+  ExecutedProducts executed_products_;
   std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // by first output
   int64_t working_bytes_ = 0;  // the largest scratch of one op
   std::optional<Arena> arena_;

@@ -68,10 +68,10 @@ TEST(ProgramWithExperts, LearnsInBfloat16) {
   ProgramRun run(*backend, options, 3);
   const Microbatch microbatch = run.MakeMicrobatch(1);
   const double before = run.Train(microbatch, true)[0];
-  run.Update(1e-2, 1);
+  run.Update(1e-2);
   for (int step = 2; step <= 20; ++step) {
     run.Train(microbatch, true);
-    run.Update(1e-2, step);
+    run.Update(1e-2);
   }
   EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
 }
@@ -109,7 +109,7 @@ TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {
   gradient[gradient.size() / 2] = NAN;
   run.Write(entry.gradient, gradient);
   const std::vector<double> before = run.Read(entry.value);
-  const std::vector<double> control = run.Update(1e-2, 1);
+  const std::vector<double> control = run.Update(1e-2);
   EXPECT_EQ(control[model::kLaneNonfinite], 1.0);  // 1 + rank 0
   EXPECT_EQ(run.Read(entry.value), before);
   EXPECT_EQ(run.Read(entry.exp_avg), std::vector<double>(before.size(), 0.0));

@@ -97,11 +97,13 @@ class ControlHalt : public Instruction {
 
 class AdamW : public Instruction {
  public:
-  AdamW(const model::AdamWAttributes& attributes, const double* control, const float* scalars,
-        std::vector<AdamWEntry> entries, const KernelTable& kernels, int threads)
+  AdamW(const model::AdamWAttributes& attributes, const double* control, const float* learning_rate,
+        float* applied_steps, std::vector<AdamWEntry> entries, const KernelTable& kernels,
+        int threads)
       : attributes_(attributes),
         control_(control),
-        scalars_(scalars),
+        learning_rate_(learning_rate),
+        applied_steps_(applied_steps),
         entries_(std::move(entries)),
         kernels_(kernels),
         threads_(threads) {}
@@ -109,8 +111,9 @@ class AdamW : public Instruction {
   Status Run(const RunOptions&) override {
     const UpdateDecision decision = DecideUpdate(control_, attributes_.max_norm);
     if (!decision.apply) return OkStatus();
-    const double learning_rate = scalars_[0];
-    const double step = scalars_[1];
+    const double learning_rate = *learning_rate_;
+    *applied_steps_ += 1.0f;
+    const double step = *applied_steps_;
     for (AdamWEntry& entry : entries_) {
       AdamWArgs& args = entry.args;
       args.gradient_scale = static_cast<float>(decision.gradient_scale);
@@ -134,7 +137,8 @@ class AdamW : public Instruction {
  private:
   const model::AdamWAttributes attributes_;
   const double* const control_;
-  const float* const scalars_;
+  const float* const learning_rate_;
+  float* const applied_steps_;
   std::vector<AdamWEntry> entries_;
   const KernelTable& kernels_;
   const int threads_;
@@ -166,11 +170,11 @@ std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted) {
 }
 
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
-                                       const double* control, const float* scalars,
-                                       std::vector<AdamWEntry> entries, const KernelTable& kernels,
-                                       int threads) {
-  return std::make_unique<AdamW>(attributes, control, scalars, std::move(entries), kernels,
-                                 threads);
+                                       const double* control, const float* learning_rate,
+                                       float* applied_steps, std::vector<AdamWEntry> entries,
+                                       const KernelTable& kernels, int threads) {
+  return std::make_unique<AdamW>(attributes, control, learning_rate, applied_steps,
+                                 std::move(entries), kernels, threads);
 }
 
 }  // namespace troupe::kernels::cpu

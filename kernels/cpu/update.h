@@ -35,17 +35,17 @@ std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, doubl
 // halted: d[1].
 std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted);
 
-// One parameter of the optimizer; `args` holds its pointers and count, the numbers of the step are
-// filled in by Run.
+// Rows of one parameter that decay alike; `args` holds their pointers and count, the numbers of the
+// step are filled in by Run.
 struct AdamWEntry {
   AdamWArgs args;
   bool weight_decay;
 };
-// scalars: f[2] {learning rate, step}.
+// learning_rate: f[1]. applied_steps: f[1], which a step that is applied adds 1 to.
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
-                                       const double* control, const float* scalars,
-                                       std::vector<AdamWEntry> entries, const KernelTable& kernels,
-                                       int threads);
+                                       const double* control, const float* learning_rate,
+                                       float* applied_steps, std::vector<AdamWEntry> entries,
+                                       const KernelTable& kernels, int threads);
 
 }  // namespace troupe::kernels::cpu
 

@@ -53,6 +53,7 @@ StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> ChosenAttention::Choose(
   if (prepared == nullptr || timing_ == nullptr) return prepared;
   const std::string key = pass + " " + ShapeText(shape);
   std::optional<std::string> choice = choices_.Find(key);
+  choices_found_ += choice.has_value();
   if (!choice) {
     const StatusOr<AttentionSeconds> seconds = timing_->Time(shape, *prepared);
     if (seconds.status().code() == StatusCode::kResourceExhausted) {

@@ -47,6 +47,9 @@ class ChosenAttention : public AttentionLibrary {
   ChosenAttention(AttentionLibrary& library, AttentionTiming* timing, FileSystem& files,
                   const ChosenAttentionOptions& options);
 
+  // How often a choice came from the file.
+  int64_t choices_found() const { return choices_found_; }
+
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override;
   StatusOr<std::unique_ptr<LibraryAttentionGrad>> PrepareGrad(const LibraryAttentionShape& shape) override;
 
@@ -59,6 +62,7 @@ class ChosenAttention : public AttentionLibrary {
   AttentionLibrary& library_;
   AttentionTiming* const timing_;
   ChoiceLinesFile choices_;
+  int64_t choices_found_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda

@@ -94,7 +94,10 @@ StatusOr<std::unique_ptr<LibraryProduct>> CublasLtLibrary::Prepare(const Product
   };
   const ChoiceKey key = {shape, options_.workspace_limit};
   if (const std::optional<Algorithm> kept = choices_.Find(key)) {
-    if (const auto restored = matmul.Restore(*kept, options_.workspace_limit)) return product(*restored);
+    if (const auto restored = matmul.Restore(*kept, options_.workspace_limit)) {
+      ++choices_found_;
+      return product(*restored);
+    }
     LogWarning("cuda", "what was kept for {} does not run here: it is chosen again", ShapeText(shape));
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<LtAlgorithm> proposals,

@@ -43,6 +43,9 @@ class CublasLtLibrary : public ProductLibrary {
   // The addresses of its Enqueue are aligned to 16. RESOURCE_EXHAUSTED and INTERNAL come from cuBLASLt and the device.
   StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override;
 
+  // How often an algorithm came from the choices' file.
+  int64_t choices_found() const { return choices_found_; }
+
   // "cuBLASLt 13.1.0".
   std::string description() const;
 
@@ -53,6 +56,7 @@ class CublasLtLibrary : public ProductLibrary {
   const CublasLtOptions options_;
   cublasLtContext* handle_ = nullptr;
   ChoicesFile choices_;
+  int64_t choices_found_ = 0;
 };
 
 }  // namespace troupe::kernels::cuda

@@ -29,18 +29,22 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
                                Device& device, const DeviceLibraries& libraries,
                                const FindCommunicator& find_communicator,
                                const MakeDeviceCommunicator& make_communicator,
-                               std::vector<std::string>* fallbacks)
+                               std::vector<std::string>* fallbacks, int64_t* graph_captures)
     : program_(program),
       plan_(plan),
       device_(device),
       find_communicator_(find_communicator),
       make_communicator_(make_communicator),
-      preparation_(program, plan, device, libraries, [this](const model::CollectiveGroup& group) {
-        Communicator* const host = find_communicator_ ? find_communicator_(group) : nullptr;
-        return host == nullptr ? nullptr : communicators_.at(host).get();
-      }),
-      edges_(device),
-      fallbacks_(*fallbacks) {}
+      stalls_(device),
+      preparation_(program, plan, device, libraries, stalls_,
+                   [this](const model::CollectiveGroup& group) {
+                     Communicator* const host =
+                         find_communicator_ ? find_communicator_(group) : nullptr;
+                     return host == nullptr ? nullptr : communicators_.at(host).get();
+                   }),
+      edges_(device, stalls_),
+      fallbacks_(*fallbacks),
+      graph_captures_(*graph_captures) {}
 
 CudaExecutable::~CudaExecutable() {
   open_ = nullptr;  // after an error within a part of a step
@@ -61,6 +65,7 @@ Status CudaExecutable::Prepare() {
   TROUPE_RETURN_IF_ERROR(status);
   TROUPE_ASSIGN_OR_RETURN(finished_, device_.MakeEvent());
   TROUPE_ASSIGN_OR_RETURN(bounce_, device_.AllocatePinned(kBounceBytes));
+  TROUPE_RETURN_IF_ERROR(stalls_.Prepare());
   TROUPE_RETURN_IF_ERROR(edges_.Prepare(program_, plan_));
   TROUPE_RETURN_IF_ERROR(preparation_.Allocate());
   pieces_.resize(program_.ops.size());
@@ -127,7 +132,8 @@ Status CudaExecutable::Connect() {
 Status CudaExecutable::EnqueueAll(const Instructions& instructions,
                                   const std::vector<model::Op>& ops, int buffer,
                                   const RunOptions& options) {
-  for (size_t i = 0; i < instructions.size(); ++i) {
+  const size_t end = EndOfRun(options, instructions.size());
+  for (auto i = static_cast<size_t>(options.first_op); i < end; ++i) {
     const Instruction& instruction = instructions[i];
     if (options.evaluate && instruction.gradient_in_forward) continue;
     if (instruction.last_microbatch && !options.last_microbatch) continue;
@@ -226,7 +232,7 @@ StatusOr<std::unique_ptr<DelayedRead>> CudaExecutable::MakeDelayedRead(
     TROUPE_RETURN_IF_ERROR(CheckSize(value.value, static_cast<size_t>(value.bytes)));
     sources.push_back({preparation_.Address(value.value, 0), value.bytes});
   }
-  return CudaDelayedRead::Make(device_, std::move(sources));
+  return CudaDelayedRead::Make(device_, stalls_, std::move(sources));
 }
 
 Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) {
@@ -401,6 +407,7 @@ Status CudaExecutable::Capture(Part* part) {
   }
   TROUPE_RETURN_IF_ERROR(graph.status());
   part->graph = *graph;
+  ++graph_captures_;
   return OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/pipeline_edges.h"
 #include "kernels/cuda/preparation.h"
+#include "kernels/cuda/stalls.h"
 #include "kernels/cuda/step_calls.h"
 #include "kernels/op_sequence.h"
 
@@ -24,17 +25,18 @@ namespace troupe::kernels::cuda {
 class CudaExecutable : public Executable {
  public:
   // All outlive this. `fallbacks` is told what runs on other than the best there is, by Prepare and in the first run
-  // of each part of a step.
+  // of each part of a step; `graph_captures` counts the graphs that are made of them.
   CudaExecutable(const model::Program& program, const model::MemoryPlan& plan, Device& device,
                  const DeviceLibraries& libraries, const FindCommunicator& find_communicator,
                  const MakeDeviceCommunicator& make_communicator,
-                 std::vector<std::string>* fallbacks);
+                 std::vector<std::string>* fallbacks, int64_t* graph_captures);
   // Waits for what is under way, and then ends the graphs, the communicators whose work they hold, and the memory of both.
   ~CudaExecutable() override;
 
   Status Prepare();
   // "attention: own kernels"; complete after Prepare.
   const std::set<std::string>& implementations() const { return preparation_.implementations(); }
+  const ExecutedProducts& executed_products() const { return preparation_.executed_products(); }
 
   void Observe(OperationObserver* observer) override { observer_ = observer; }
   Status Connect() override;
@@ -116,6 +118,7 @@ class CudaExecutable : public Executable {
     bool operator()(const Communicator* a, const Communicator* b) const { return a->name() < b->name(); }
   };
   std::map<Communicator*, std::unique_ptr<DeviceCommunicator>, ByName> communicators_;
+  Stalls stalls_;
   Preparation preparation_;
   PipelineEdges edges_;
   std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
@@ -127,6 +130,7 @@ class CudaExecutable : public Executable {
   std::array<Part, kStepParts> parts_;
   Part* open_ = nullptr;  // whose calls are kept, not done
   std::vector<std::string>& fallbacks_;
+  int64_t& graph_captures_;
   std::atomic<const char*> current_ = "";
   OperationObserver* observer_ = nullptr;
 };

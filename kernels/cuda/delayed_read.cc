@@ -13,8 +13,9 @@ CudaDelayedRead::CudaDelayedRead(Device& device, std::vector<Source> sources)
   }
 }
 
-StatusOr<std::unique_ptr<DelayedRead>> CudaDelayedRead::Make(Device& device,
+StatusOr<std::unique_ptr<DelayedRead>> CudaDelayedRead::Make(Device& device, const Stalls& stalls,
                                                              std::vector<Source> sources) {
+  sources.push_back({stalls.address(), Stalls::kBytes});
   std::unique_ptr<CudaDelayedRead> made(new CudaDelayedRead(device, std::move(sources)));
   TROUPE_ASSIGN_OR_RETURN(made->arrived_, device.MakeEvent());
   TROUPE_ASSIGN_OR_RETURN(made->pinned_, device.AllocatePinned(made->offsets_.back()));

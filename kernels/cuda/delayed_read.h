@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/stalls.h"
 
 namespace troupe::kernels::cuda {
 
@@ -19,8 +21,9 @@ class CudaDelayedRead : public DelayedRead {
     const char* address;
     int64_t bytes;
   };
-  // `device` outlives this.
-  static StatusOr<std::unique_ptr<DelayedRead>> Make(Device& device, std::vector<Source> sources);
+  // Both outlive this.
+  static StatusOr<std::unique_ptr<DelayedRead>> Make(Device& device, const Stalls& stalls,
+                                                     std::vector<Source> sources);
 
   // Waits for what is under way.
   ~CudaDelayedRead() override { Finish().IgnoreError(); }
@@ -28,12 +31,15 @@ class CudaDelayedRead : public DelayedRead {
   Status Start() override;
   Status Finish() final { return device_.Finish(arrived_); }
   std::span<const std::byte> bytes(size_t index) const override;
+  std::optional<DeviceStalls> stalls() const override {
+    return DecodeStalls(bytes(sources_.size() - 1));
+  }
 
  private:
   CudaDelayedRead(Device& device, std::vector<Source> sources);
 
   Device& device_;
-  const std::vector<Source> sources_;
+  const std::vector<Source> sources_;  // the last is that of stalls
   std::vector<int64_t> offsets_;  // in pinned_, and at the end its bytes
   DeviceMemory pinned_;
   Event arrived_ = 0;

@@ -5,12 +5,12 @@
 
 namespace troupe::kernels::cuda {
 
-std::unique_ptr<DeviceAttention> DeviceAttention::Make(CudaDevice& device, FileSystem& files,
-                                                       const DeviceAttentionOptions& options) {
+StatusOr<std::unique_ptr<DeviceAttention>> DeviceAttention::Make(
+    CudaDevice& device, FileSystem& files, const DeviceAttentionOptions& options) {
   StatusOr<CudnnAttention> cudnn = MakeCudnnAttention(device, {});
   if (!cudnn.ok()) {
-    LogInfo("cuda", "our own kernels make all attention: {}", Message(cudnn.status()));
-    return nullptr;
+    LogWarning("cuda", "our own kernels make all attention: {}", Message(cudnn.status()));
+    return cudnn.status();
   }
   return std::unique_ptr<DeviceAttention>(
       new DeviceAttention(device, std::move(cudnn->library), files, options.tune,

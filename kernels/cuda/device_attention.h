@@ -21,10 +21,13 @@ struct DeviceAttentionOptions {
 
 class DeviceAttention : public AttentionLibrary {
  public:
-  // `device` and `files` outlive this, and this what it prepares. Null where there is no cuDNN, which is logged: our own
-  // kernels make all attention then.
-  static std::unique_ptr<DeviceAttention> Make(CudaDevice& device, FileSystem& files,
+  // `device` and `files` outlive this, and this what it prepares. The error is why there is no cuDNN: our own kernels
+  // make all attention then.
+  static StatusOr<std::unique_ptr<DeviceAttention>> Make(CudaDevice& device, FileSystem& files,
                                                const DeviceAttentionOptions& options);
+
+  // Times that were found in the choices' file.
+  int64_t choices_found() const { return chosen_.choices_found(); }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
     return chosen_.Prepare(shape);

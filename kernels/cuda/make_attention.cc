@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/preparation.h"
+#include "kernels/op_sequence.h"
 
 namespace troupe::kernels::cuda {
 namespace {
@@ -53,6 +54,7 @@ Status Preparation::AddAttention(Commands* commands, const AttentionArgs& args, 
   }
   implementations_.insert("attention: " + ImplementationOf(call));
   if (call == nullptr) {
+    NoteOwnAttention(args.rows, bfloat16);
     commands->emplace_back(Stream::kCompute, Attention(args, bfloat16));
     return OkStatus();
   }
@@ -70,6 +72,7 @@ Status Preparation::AddAttentionGrad(Commands* commands, const AttentionGradArgs
   }
   implementations_.insert("attention_grad: " + ImplementationOf(call));
   if (call == nullptr) {
+    NoteOwnAttention(args.rows, bfloat16);
     AddOwnAttentionGrad(commands, args, bfloat16);
     return OkStatus();
   }
@@ -79,6 +82,11 @@ Status Preparation::AddAttentionGrad(Commands* commands, const AttentionGradArgs
   by_heads.lse = lse;
   commands->emplace_back(Stream::kCompute, CallOf(call, by_heads, TakeBytes(call->workspace_bytes())));
   return OkStatus();
+}
+
+void Preparation::NoteOwnAttention(const AttentionRows& rows, bool bfloat16) {
+  if (libraries_.attention_absence.empty() || !bfloat16 || rows.documents != nullptr) return;
+  NoteFallback(fmt::format("{}: own kernel: {}", OperationName(program_, *op_), libraries_.attention_absence));
 }
 
 void Preparation::AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16) {

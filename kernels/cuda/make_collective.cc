@@ -23,6 +23,12 @@ Command Collective(Call call) {
           }}};
 }
 
+// kControlReduce may come without the attributes of a collective.
+Purpose PurposeOfOp(const Op& op) {
+  const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
+  return attributes == nullptr ? Purpose::kControl : PurposeOf(attributes->purpose);
+}
+
 }  // namespace
 
 StatusOr<ElementType> ElementTypeOf(model::DType dtype) {
@@ -47,14 +53,15 @@ Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands 
   if (found == under_way_.end()) {
     TROUPE_ASSIGN_OR_RETURN(const Event begun, device_.MakeEvent());
     TROUPE_ASSIGN_OR_RETURN(const Event over, device_.MakeEvent());
-    found = under_way_.emplace(key, std::pair(begun, over)).first;
+    found = under_way_.emplace(key, UnderWay{begun, over}).first;
   }
-  const auto [begun, over] = found->second;
-  commands->emplace_back(Stream::kCompute, RecordCommand{begun});
-  commands->emplace_back(Stream::kCommunication, WaitCommand{begun});
+  UnderWay& under_way = found->second;
+  commands->emplace_back(Stream::kCompute, RecordCommand{under_way.begun});
+  commands->emplace_back(Stream::kCommunication, WaitCommand{under_way.begun});
   for (Command& command : communication) commands->push_back(std::move(command));
-  commands->emplace_back(Stream::kCommunication, RecordCommand{over});
-  if (!op.asynchronous) commands->emplace_back(Stream::kCompute, WaitCommand{over});
+  commands->emplace_back(Stream::kCommunication, RecordCommand{under_way.over});
+  under_way.purpose = PurposeOfOp(op);
+  if (!op.asynchronous) stalls_.AddWait(commands, Stalls::Of(under_way.purpose), under_way.over);
   return OkStatus();
 }
 

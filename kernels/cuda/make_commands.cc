@@ -9,6 +9,7 @@
 #include "kernels/cuda/preparation.h"
 #include "kernels/cuda/quantize.h"
 #include "kernels/cuda/update.h"
+#include "kernels/cuda/widen.h"
 #include "kernels/op_sequence.h"
 #include "model/program/control_word.h"
 
@@ -113,12 +114,17 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
       return launch(Accumulate(args));
     }
     case OpKind::kCast:
+      if (program_.value(op.outputs[0]).dtype == model::DType::kFloat32) {
+        return launch(Widen({in(0), reinterpret_cast<float*>(out(0)), arguments.elements()}));
+      }
       return launch(Cast(arguments.Cast()));
     case OpKind::kGroupedMatmul:
     case OpKind::kGroupedMatmulGradInput:
     case OpKind::kGroupedMatmulGradWeight: {
       ProductArgs args = arguments.Product();
       args.accumulate = accumulate;
+      const model::DType used = bfloat16 ? model::DType::kBFloat16 : model::DType::kFloat32;
+      executed_products_.Note(program_, op, used, used);
       return launch(GroupedMatmul(args, bfloat16));
     }
     case OpKind::kRouterLogits:
@@ -174,7 +180,7 @@ Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool 
     case OpKind::kWait: {
       const auto begun = under_way_.find(op.inputs[0]);
       if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
-      commands->emplace_back(Stream::kCompute, WaitCommand{begun->second.second});
+      stalls_.AddWait(commands, Stalls::Of(begun->second.purpose), begun->second.over);
       return OkStatus();
     }
     case OpKind::kControlTotals:
@@ -228,6 +234,8 @@ Status Preparation::AddFloat8Product(Commands* commands, const Op& op, const OpA
       return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, scales);
     };
     commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
+    executed_products_.Note(program_, op, program_.value(op.inputs[0]).dtype,
+                            program_.value(op.inputs[1]).dtype);
     return OkStatus();
   }
   if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
@@ -249,6 +257,8 @@ bool Preparation::SuitsLibrary(const ProductArgs& args) {
 
 Status Preparation::AddProductOf(Commands* commands, const Op& op, const ProductArgs& args, const ProductShape& shape) {
   LibraryProduct* product = nullptr;
+  const model::DType used = shape.bfloat16 ? model::DType::kBFloat16 : model::DType::kFloat32;
+  executed_products_.Note(program_, op, used, used);
   if (SuitsLibrary(args)) {
     TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
   }
@@ -317,11 +327,17 @@ void Preparation::AddAdamW(Commands* commands, const Op& op) {
   for (size_t p = 0; p < program_.parameters.size(); ++p) {
     const model::ParameterEntry& entry = program_.parameters[p];
     const bool copies = entry.compute_copy != entry.value;
-    const int64_t count = program_.value(entry.value).elements();
-    tensors.push_back({floats(entry.value), floats(entry.exp_avg), floats(entry.exp_avg_sq),
-                       floats(op.inputs[2 + p]), copies ? Address(entry.compute_copy, 0) : nullptr,
-                       count, entry.weight_decay});
-    counts.push_back(count);
+    const int64_t row = program_.value(entry.value).row_elements();
+    for (const auto& [rows, decays] : model::DecayRuns(entry)) {
+      const int64_t begin = rows.begin * row, count = rows.size() * row;
+      tensors.push_back(
+          {floats(entry.value) + begin, floats(entry.exp_avg) + begin,
+           floats(entry.exp_avg_sq) + begin, floats(op.inputs[3 + p]) + begin,
+           copies ? Address(entry.compute_copy, 0) + begin * SizeOf(model::DType::kBFloat16)
+                  : nullptr,
+           count, decays});
+      counts.push_back(count);
+    }
   }
   const std::vector<UpdatePart> parts = UpdateParts(counts);
   const auto& adamw = std::get<model::AdamWAttributes>(op.attributes);
@@ -330,12 +346,14 @@ void Preparation::AddAdamW(Commands* commands, const Op& op) {
                              static_cast<int64_t>(parts.size()),
                              reinterpret_cast<const double*>(Address(op.inputs[0], 0)),
                              floats(op.inputs[1]),
+                             floats(op.inputs[2]),
                              adamw.beta1,
                              adamw.beta2,
                              adamw.eps,
                              adamw.weight_decay,
                              adamw.max_norm};
   if (!parts.empty()) commands->emplace_back(Stream::kCompute, AdamW(args));
+  commands->emplace_back(Stream::kCompute, CountAppliedStep(args.control, args.applied_steps));
 }
 
 }  // namespace troupe::kernels::cuda

@@ -66,9 +66,9 @@ Status PipelineEdges::Begin(const Boundary& boundary, Communicator& edge, const 
   return OkStatus();
 }
 
-Status PipelineEdges::End(Transfer* transfer) {
+Status PipelineEdges::End(Transfer* transfer, int kind) {
   transfer->under_way = false;
-  return device_.WaitFor(transfer->over, Stream::kCompute);
+  return stalls_.Wait(kind, transfer->over);
 }
 
 Status PipelineEdges::Send(const Boundary& boundary, Communicator& edge) {
@@ -79,7 +79,7 @@ Status PipelineEdges::Send(const Boundary& boundary, Communicator& edge) {
 
 Status PipelineEdges::WaitSend(model::ValueId value, int buffer) {
   Transfer& transfer = transfers_.at({value, buffer});
-  return transfer.under_way ? End(&transfer) : OkStatus();
+  return transfer.under_way ? End(&transfer, Stalls::Of(Purpose::kPipe)) : OkStatus();
 }
 
 Status PipelineEdges::PostReceive(const Boundary& boundary, Communicator& edge) {
@@ -91,7 +91,7 @@ Status PipelineEdges::PostReceive(const Boundary& boundary, Communicator& edge) 
 Status PipelineEdges::Receive(const Boundary& boundary, Communicator& edge) {
   Transfer& transfer = transfers_.at({boundary.value, boundary.buffer});
   if (!transfer.under_way) TROUPE_RETURN_IF_ERROR(PostReceive(boundary, edge));
-  return End(&transfer);
+  return End(&transfer, Stalls::kReceives);
 }
 
 }  // namespace troupe::kernels::cuda

@@ -15,6 +15,7 @@
 #include "collective/communicator.h"
 #include "collective/device_communicator.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/stalls.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
@@ -30,8 +31,8 @@ class PipelineEdges {
     size_t bytes;
   };
 
-  // `device` outlives this.
-  explicit PipelineEdges(Device& device) : device_(device) {}
+  // Both outlive this.
+  PipelineEdges(Device& device, const Stalls& stalls) : device_(device), stalls_(stalls) {}
 
   // Makes the events of all boundary values, so that transfers make nothing.
   Status Prepare(const model::Program& program, const model::MemoryPlan& plan);
@@ -66,10 +67,11 @@ class PipelineEdges {
   // Puts what `move` does onto the edge's stream, after what is on the compute stream so far.
   template <typename Move>
   Status Begin(const Boundary& boundary, Communicator& edge, const Move& move);
-  // Makes the compute stream wait for it.
-  Status End(Transfer* transfer);
+  // Makes the compute stream wait for it; `kind`: of Stalls.
+  Status End(Transfer* transfer, int kind);
 
   Device& device_;
+  const Stalls& stalls_;
   std::map<Communicator*, Edge> edges_;
   DeviceMemory greetings_;  // of the first transfers
   std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // of a value in a buffer

@@ -15,11 +15,12 @@ constexpr int64_t kAlignment = 256;
 }  // namespace
 
 Preparation::Preparation(const model::Program& program, const model::MemoryPlan& plan,
-                         Device& device, const DeviceLibraries& libraries,
+                         Device& device, const DeviceLibraries& libraries, const Stalls& stalls,
                          FindDeviceCommunicator find_communicator)
     : program_(program),
       device_(device),
       libraries_(libraries),
+      stalls_(stalls),
       find_communicator_(std::move(find_communicator)),
       layout_(plan),
       rope_tables_(program),

@@ -20,6 +20,7 @@
 #include "kernels/cuda/command.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/device_libraries.h"
+#include "kernels/cuda/stalls.h"
 #include "kernels/op_arguments.h"
 #include "kernels/rope_tables.h"
 #include "model/program/memory_plan.h"
@@ -38,7 +39,8 @@ class Preparation {
  public:
   // The references and libraries outlive this.
   Preparation(const model::Program& program, const model::MemoryPlan& plan, Device& device,
-              const DeviceLibraries& libraries, FindDeviceCommunicator find_communicator);
+              const DeviceLibraries& libraries, const Stalls& stalls,
+              FindDeviceCommunicator find_communicator);
 
   // Measures tables and working memory and allocates the arena. RESOURCE_EXHAUSTED names the bytes that cannot be had,
   // UNIMPLEMENTED an operation that the backend does not have.
@@ -58,6 +60,7 @@ class Preparation {
   }
   // "matmul x.y: own kernel": operations that the library does not make.
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
+  const ExecutedProducts& executed_products() const { return executed_products_; }
   // "attention: own kernels": of operations that a library or our own kernels can make, by what was chosen.
   const std::set<std::string>& implementations() const { return implementations_; }
 
@@ -104,6 +107,8 @@ class Preparation {
   StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
   Status AddAttention(Commands* commands, const AttentionArgs& args, bool bfloat16);
   Status AddAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
+  // Our own kernels make the attention at hand; a fall-back where the library is missing that would.
+  void NoteOwnAttention(const AttentionRows& rows, bool bfloat16);
   void AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
   // Once each.
   void NoteFallback(const std::string& text);
@@ -136,6 +141,7 @@ class Preparation {
   const model::Program& program_;
   Device& device_;
   const DeviceLibraries libraries_;
+  const Stalls& stalls_;
   const FindDeviceCommunicator find_communicator_;
   const ArenaLayout layout_;
   const RopeTables rope_tables_;
@@ -157,10 +163,15 @@ class Preparation {
   // Null: our own kernels make them.
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttention>> library_attention_;
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttentionGrad>> library_attention_grad_;
-  // By the first output of an asynchronous collective: begun, and over.
-  std::map<model::ValueId, std::pair<Event, Event>> under_way_;
+  // By the first output of a collective.
+  struct UnderWay {
+    Event begun = 0, over = 0;
+    Purpose purpose = Purpose::kControl;
+  };
+  std::map<model::ValueId, UnderWay> under_way_;
   std::map<const model::Op*, HostCounts> host_counts_;
   std::vector<std::string> fallbacks_;
+  ExecutedProducts executed_products_;
   std::set<std::string> implementations_;
 };
 

@@ -10,7 +10,8 @@ bool StepCall::operator==(const StepCall& other) const {
          from_buffer == other.from_buffer && edge == other.edge && bytes == other.bytes &&
          options.first_microbatch == other.options.first_microbatch &&
          options.last_microbatch == other.options.last_microbatch &&
-         options.evaluate == other.options.evaluate;
+         options.evaluate == other.options.evaluate && options.first_op == other.options.first_op &&
+         options.end_op == other.options.end_op;
 }
 
 StatusOr<int64_t> StepCalls::Take(StepCall call) {

@@ -131,7 +131,7 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
   const AdamWTensor tensor = args.tensors[part.tensor];
   if (ThreadIndex() == 0) {
     const UpdateDecision decision = DecideUpdate(args.control, args.max_norm);
-    const double rate = args.scalars[0], step = args.scalars[1];
+    const double rate = *args.learning_rate, step = *args.applied_steps + 1.0f;
     applies = decision.apply;
     shared = {static_cast<float>(decision.gradient_scale),
               static_cast<float>(args.beta1),
@@ -154,6 +154,15 @@ TROUPE_KERNEL void AdamWKernel(AdamWTensors args) {
     UpdateElements<4>(tensor, step, i);
   }
   for (int64_t i = packed + ThreadIndex(); i < end; i += kThreads) UpdateElements<1>(tensor, step, i);
+}
+
+struct CountArgs {
+  const double* control;
+  float* applied_steps;
+};
+
+TROUPE_KERNEL void CountAppliedStepKernel(CountArgs args) {
+  if (DecideUpdate(args.control, 0).apply) *args.applied_steps += 1.0f;
 }
 
 LaunchShape BlocksOf(int64_t parts) {
@@ -195,6 +204,11 @@ KernelLaunch ControlHalt(double* control, double* halted) {
 
 KernelLaunch AdamW(const AdamWTensors& args) {
   return MakeLaunch("adamw", &AdamWKernel, BlocksOf(args.num_parts), args);
+}
+
+KernelLaunch CountAppliedStep(const double* control, float* applied_steps) {
+  return MakeLaunch("count_applied_step", &CountAppliedStepKernel, {},
+                    CountArgs{control, applied_steps});
 }
 
 }  // namespace troupe::kernels::cuda

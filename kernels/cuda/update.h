@@ -67,11 +67,15 @@ struct AdamWTensors {
   const UpdatePart* parts;
   int64_t num_parts;
   const double* control;
-  const float* scalars;  // f[2] {learning rate, step}
+  const float* learning_rate;  // f[1]
+  float* applied_steps;        // f[1]
   double beta1, beta2, eps, weight_decay, max_norm;
 };
-// Nothing changes where the control word says that something is not finite or the job has halted. REQUIRES: num_parts > 0.
+// Nothing changes where the control word says that something is not finite or the job has halted.
+// `applied_steps` stays as it is: launch CountAppliedStep next. REQUIRES: num_parts > 0.
 KernelLaunch AdamW(const AdamWTensors& args);
+// Adds 1 to `applied_steps` where the step of this control word is applied.
+KernelLaunch CountAppliedStep(const double* control, float* applied_steps);
 
 }  // namespace troupe::kernels::cuda
 

@@ -11,27 +11,29 @@ void AdamW(const Operation& operation) {
   const auto& attributes = operation.attributes<model::AdamWAttributes>();
   const UpdateDecision decision = DecideUpdate(operation.inputs[0], attributes.max_norm);
   if (!decision.apply) return;
-  const double* scalars = operation.inputs[1];
-  const double learning_rate = scalars[0];
-  const double first_correction = 1.0 - std::pow(attributes.beta1, scalars[1]);
-  const double second_correction = 1.0 - std::pow(attributes.beta2, scalars[1]);
+  const double learning_rate = *operation.inputs[1];
+  const double step = *operation.inputs[2] += 1;
+  const double first_correction = 1.0 - std::pow(attributes.beta1, step);
+  const double second_correction = 1.0 - std::pow(attributes.beta2, step);
   for (size_t p = 0; p < operation.program.parameters.size(); ++p) {
     const model::ParameterEntry& entry = operation.program.parameters[p];
     double* parameter = operation.address(entry.value);
-    const double* gradient = operation.inputs[2 + p];
+    const double* gradient = operation.inputs[3 + p];
     double* mean = operation.address(entry.exp_avg);
     double* square = operation.address(entry.exp_avg_sq);
     double* copy = operation.address(entry.compute_copy);
-    const double decay = entry.weight_decay ? 1.0 - learning_rate * attributes.weight_decay : 1.0;
-    const int64_t count = operation.program.value(entry.value).elements();
-    for (int64_t i = 0; i < count; ++i) {
-      const double g = gradient[i] * decision.gradient_scale;
-      mean[i] = attributes.beta1 * mean[i] + (1.0 - attributes.beta1) * g;
-      square[i] = attributes.beta2 * square[i] + (1.0 - attributes.beta2) * g * g;
-      parameter[i] =
-          parameter[i] * decay - learning_rate * (mean[i] / first_correction) /
-                                     (std::sqrt(square[i] / second_correction) + attributes.eps);
-      copy[i] = parameter[i];
+    const int64_t row = operation.program.value(entry.value).row_elements();
+    for (const auto& [rows, decays] : model::DecayRuns(entry)) {
+      const double decay = decays ? 1.0 - learning_rate * attributes.weight_decay : 1.0;
+      for (int64_t i = rows.begin * row; i < rows.end * row; ++i) {
+        const double g = gradient[i] * decision.gradient_scale;
+        mean[i] = attributes.beta1 * mean[i] + (1.0 - attributes.beta1) * g;
+        square[i] = attributes.beta2 * square[i] + (1.0 - attributes.beta2) * g * g;
+        parameter[i] =
+            parameter[i] * decay - learning_rate * (mean[i] / first_correction) /
+                                       (std::sqrt(square[i] / second_correction) + attributes.eps);
+        copy[i] = parameter[i];
+      }
     }
   }
 }

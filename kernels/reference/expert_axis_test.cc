@@ -53,7 +53,7 @@ void ExpectOneRanksNumbers(const model::ModelConfig& config, int ranks) {
   ProgramRun single(backend, Options(config, 1, 0, ranks), 5);
   const Microbatch whole = single.MakeMicrobatch(9);
   single.Train(whole, true);
-  const std::vector<double> expected = single.Update(1e-2, 1);
+  const std::vector<double> expected = single.Update(1e-2);
 
   LoopbackCluster cluster(ranks);
   std::vector<std::vector<double>> controls(ranks), totals(ranks);
@@ -65,7 +65,7 @@ void ExpectOneRanksNumbers(const model::ModelConfig& config, int ranks) {
                PartOf(whole.targets, rank, ranks), PartOf(whole.weights, rank, ranks)},
               true);
     totals[rank] = run.Read(run.program().router_totals[0]);
-    controls[rank] = run.Update(1e-2, 1);
+    controls[rank] = run.Update(1e-2);
     for (const model::ParameterEntry& entry : run.program().parameters) {
       gradients[rank].push_back(run.Read(entry.reduced_gradient));
     }

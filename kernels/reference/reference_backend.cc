@@ -282,7 +282,9 @@ class ReferenceExecutable : public ImmediateExecutable {
     const std::function<double*(model::ValueId)> address = [&](model::ValueId value) {
       return Numbers(value, buffer);
     };
-    for (const model::Op& op : ops) {
+    const size_t end = EndOfRun(options, ops.size());
+    for (auto i = static_cast<size_t>(options.first_op); i < end; ++i) {
+      const model::Op& op = ops[i];
       if (options.evaluate && op.gradient_in_forward) continue;
       if (op.last_microbatch && !options.last_microbatch) continue;
       current_.store(model::Name(op.kind), std::memory_order_relaxed);
@@ -318,6 +320,11 @@ StatusOr<std::unique_ptr<Executable>> ReferenceBackend::Prepare(
     return InvalidArgument("memory plan places {} values, the program has {}",
                            plan.locations.size(), program.values.size());
   }
+  ExecutedProducts products;
+  ForEachOp(program, [&](const model::Op& op) {
+    if (IsMatmul(op.kind)) products.Note(program, op, model::DType::kFloat64, model::DType::kFloat64);
+  });
+  executed_products_ = products.List();
   return std::make_unique<ReferenceExecutable>(program, plan, find_communicator);
 }
 

@@ -22,9 +22,12 @@ class ReferenceBackend : public Backend {
                                                 const FindCommunicator& find_communicator) override;
   const std::vector<std::string>& fallbacks() const override { return none_; }  // there is nothing better
   const std::vector<std::string>& implementations() const override { return none_; }
+  std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
+  PreparationCounts preparation_counts() const override { return {}; }
 
  private:
   const std::vector<std::string> none_;
+  std::vector<ExecutedProduct> executed_products_;
 };
 
 }  // namespace troupe::kernels

@@ -1,9 +1,17 @@
 #include <cmath>
 
+#include "kernels/bfloat16.h"
 #include "kernels/reference/operation.h"
 #include "kernels/rope_frequencies.h"
 
 namespace troupe::kernels::reference {
+namespace {
+
+double InBuffer(double x, model::DType buffer) {
+  return buffer == model::DType::kBFloat16 ? ToFloat(ToBFloat16(static_cast<float>(x))) : x;
+}
+
+}  // namespace
 
 void Rope(const Operation& operation) {
   const auto& attributes = operation.attributes<model::RopeAttributes>();
@@ -22,8 +30,9 @@ void Rope(const Operation& operation) {
       }
       for (int64_t i = 0; i < half; ++i) {
         const double angle = operation.inputs[1][r] * RopeFrequency(attributes, i);
-        const double sine = attributes.inverse ? -std::sin(angle) : std::sin(angle);
-        const double cosine = std::cos(angle);
+        const double sine =
+            InBuffer(attributes.inverse ? -std::sin(angle) : std::sin(angle), attributes.buffer);
+        const double cosine = InBuffer(std::cos(angle), attributes.buffer);
         const double first = x[i];
         const double second = x[i + half];
         y[i] = first * cosine - second * sine;

@@ -1,15 +1,22 @@
 #include "model/blocks/attention.h"
 
+#include <algorithm>
+
 #include "model/blocks/parameters.h"
 
 namespace troupe::model {
 namespace {
 
+// On one of `parts` ranks. Where they are more than the heads, several have the same one.
+int64_t KeyValueHeadsOf(const ModelConfig& config, int64_t parts) {
+  return std::max<int64_t>(1, config.num_key_value_heads / parts);
+}
+
 AttentionAttributes AttributesOf(const ModelConfig& config, const AttentionInputs& inputs,
                                  int64_t parts) {
   AttentionAttributes attributes = {config.num_attention_heads / parts,
-                                    config.num_key_value_heads / parts, config.head_dim,
-                                    inputs.tokens, Mask()};
+                                    KeyValueHeadsOf(config, parts), config.head_dim, inputs.tokens,
+                                    Mask()};
   if (inputs.documents != kNoValue) attributes.mask.kind = Mask::Kind::kDocument;
   return attributes;
 }
@@ -21,15 +28,13 @@ ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const
   exchange.exchange = {inputs.samples, config.head_dim, /*to_rows=*/false};
   const bool exchanges = builder.context_degree() > 1;
   const ValueId whole =
-      exchanges
-          ? builder.Emit(OpKind::kExchangeHeads, exchange, {rotated}, name + "exchanged")
-          : rotated;
+      exchanges ? builder.Emit(OpKind::kExchangeHeads, exchange, {rotated}, name + "exchanged")
+                : rotated;
   std::vector<ValueId> seen = {whole};
   if (inputs.documents != kNoValue) seen.push_back(inputs.documents);
   const int64_t parts = builder.tensor_degree() * builder.context_degree();
-  const ValueId attention =
-      builder.EmitAll(OpKind::kAttention, AttributesOf(config, inputs, parts), seen,
-                      {name + "output", name + "lse"})[0];
+  const ValueId attention = builder.EmitAll(OpKind::kAttention, AttributesOf(config, inputs, parts),
+                                            seen, {name + "output", name + "lse"})[0];
   if (!exchanges) return attention;
   exchange.exchange.to_rows = true;
   return builder.Emit(OpKind::kExchangeHeads, exchange, {attention}, name + "output.rows");
@@ -65,6 +70,38 @@ ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const 
   return merged[0];
 }
 
+// What q, k and v are products of.
+struct Projections {
+  ValueId q_or_all = kNoValue;
+  ValueId kv = kNoValue;  // where several tensor ranks share heads of keys and values: these apart
+};
+
+Projections AddProjections(ProgramBuilder& builder, const ModelConfig& config,
+                           const std::string& name, const std::string& layer) {
+  const int64_t head = config.head_dim, hidden = config.hidden_size;
+  const int64_t queries = config.num_attention_heads, keys = config.num_key_value_heads;
+  const FusedPart q = {"q", layer + "self_attn.q_proj.weight", queries * head, head};
+  const FusedPart k = {"k", layer + "self_attn.k_proj.weight", keys * head, head};
+  const FusedPart v = {"v", layer + "self_attn.v_proj.weight", keys * head, head};
+  if (keys >= builder.tensor_degree()) {
+    return {AddFusedColumns(builder, name + "qkv_proj", "qkv", hidden, {q, k, v})};
+  }
+  const ValueId of_q = AddFusedColumns(builder, name + "q_proj", "attention", hidden, {q});
+  return {of_q, AddSharedColumns(builder, name + "kv_proj", "kv", hidden, keys, {k, v})};
+}
+
+// q, k and v of `x`, fused.
+ValueId Project(ProgramBuilder& builder, const std::string& name, const Projections& projections,
+                ValueId x) {
+  const auto product = [&](ValueId weight, const char* made) {
+    return builder.Emit(OpKind::kMatmul, NoAttributes(), {x, weight}, name + made);
+  };
+  if (projections.kv == kNoValue) return product(projections.q_or_all, "qkv");
+  const ValueId queries = product(projections.q_or_all, "q");
+  const ValueId keys_values = product(projections.kv, "kv");
+  return builder.Emit(OpKind::kJoinHeads, NoAttributes(), {queries, keys_values}, name + "qkv");
+}
+
 }  // namespace
 
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
@@ -73,14 +110,10 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
   const std::string name = fmt::format("block{}.attention.", block);
   const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
   const int64_t head = config.head_dim, hidden = config.hidden_size;
-  const int64_t queries = config.num_attention_heads, keys = config.num_key_value_heads;
+  const int64_t queries = config.num_attention_heads;
 
   const ValueId norm = AddNorm(builder, config, name + "norm", layer + "input_layernorm.weight");
-  const ValueId qkv_proj =
-      AddFusedColumns(builder, name + "qkv_proj", "qkv", hidden,
-                      {{"q", layer + "self_attn.q_proj.weight", queries * head, head},
-                       {"k", layer + "self_attn.k_proj.weight", keys * head, head},
-                       {"v", layer + "self_attn.v_proj.weight", keys * head, head}});
+  const Projections projections = AddProjections(builder, config, name, layer);
   const ValueId o_proj =
       AddRowParallel(builder, name + "o_proj", layer + "self_attn.o_proj.weight", "attention",
                      hidden, queries * head, head, ResidualInitStd(config));
@@ -88,17 +121,16 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
   const ValueId normed = builder.EmitAll(OpKind::kRmsNorm, NormAttributes{config.norm_eps},
                                          {x, norm}, {name + "normed", name + "rstd"})[0];
   const ValueId copied = builder.CopyRows(normed, name + "copied");
-  const ValueId qkv =
-      builder.Emit(OpKind::kMatmul, NoAttributes(), {copied, qkv_proj}, name + "qkv");
+  const ValueId qkv = Project(builder, name, projections, copied);
   const ValueId rotated =
       builder.Emit(OpKind::kRope,
-                   RopeAttributes{queries / builder.tensor_degree(), keys / builder.tensor_degree(), head, config.rope_theta,
-                                  config.rope_scaling, false},
+                   RopeAttributes{queries / builder.tensor_degree(),
+                                  KeyValueHeadsOf(config, builder.tensor_degree()), head,
+                                  config.rope_theta, config.rope_scaling, false, inputs.buffer},
                    {qkv, inputs.positions}, name + "rotated");
-  const ValueId attention =
-      inputs.ring && builder.context_degree() > 1
-          ? RingAttention(builder, config, name, rotated, inputs)
-          : LocalAttention(builder, config, name, rotated, inputs);
+  const ValueId attention = inputs.ring && builder.context_degree() > 1
+                                ? RingAttention(builder, config, name, rotated, inputs)
+                                : LocalAttention(builder, config, name, rotated, inputs);
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
                                        name + "projected.partial");
   const ValueId projected = Drop(builder, inputs.dropout, fmt::format("block{}", block),

@@ -4,7 +4,8 @@
 //   y = x + ReduceRows(o_proj(attention(rope(qkv_proj(CopyRows(norm(x)))))))
 //
 // qkv_proj is column-parallel over tensor, its segments q, k, v each sharded by itself (whole
-// heads); o_proj is row-parallel and gives Partial(sum).
+// heads); o_proj is row-parallel and gives Partial(sum). Where tensor is a multiple of the heads of keys and values,
+// q_proj and kv_proj are apart, and neighbours on tensor share a head of the latter (model/program/shared_heads.h).
 #ifndef TROUPE_MODEL_BLOCKS_ATTENTION_H_
 #define TROUPE_MODEL_BLOCKS_ATTENTION_H_
 
@@ -22,9 +23,10 @@ struct AttentionInputs {
   int64_t tokens;     // of each sample, over all context ranks
   DropoutPolicy dropout;  // of what is added to x
   bool ring = false;  // over context keys and values go round; else rows are exchanged against heads
+  DType buffer = DType::kFloat32;  // of RopeAttributes
 };
 // Returns y c[R,H]. REQUIRES: heads divisible by the degree of tensor, and without a ring by tensor ×
-// context.
+// context; those of keys and values may divide the degree of tensor instead, where context is 1 or a ring.
 ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
                        const AttentionInputs& inputs);
 

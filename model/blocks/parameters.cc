@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/program/shared_heads.h"
+
 namespace troupe::model {
 namespace {
 
@@ -32,17 +34,23 @@ ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::s
   return builder.Unsharded(index);
 }
 
-ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
-                        const std::string& dim_name, int64_t hidden,
-                        const std::vector<FusedPart>& parts) {
+namespace {
+
+// `range_of`: this rank's rows of a part.
+template <typename RangeOf>
+ValueId AddColumns(ProgramBuilder& builder, const std::string& name, const std::string& dim_name,
+                   int64_t hidden, const std::vector<FusedPart>& parts, AxisPlacement tensor,
+                   const RangeOf& range_of) {
   ParameterSpec spec;
   spec.name = name;
-  spec.tensor = Shard(0, ShardHow::kSegments);
+  spec.tensor = tensor;
   spec.init_std = kInitStd;
   Dim rows = {dim_name, 0, 0};
   for (const FusedPart& part : parts) {
-    const Range range = UnitRange(builder, part.rows, part.unit);
-    spec.segments.push_back({part.segment, part.rows, range.size()});
+    const Range range = range_of(part);
+    if (tensor.how == ShardHow::kSegments) {
+      spec.segments.push_back({part.segment, part.rows, range.size()});
+    }
     spec.parts.push_back({part.tensor_name,
                           {part.rows, hidden},
                           {range.begin, 0},
@@ -54,6 +62,28 @@ ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
   spec.dims = {rows, {"hidden", hidden, hidden}};
   spec.matrix_rows = rows.local;
   return builder.Unsharded(builder.AddParameter(spec));
+}
+
+}  // namespace
+
+ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
+                        const std::string& dim_name, int64_t hidden,
+                        const std::vector<FusedPart>& parts) {
+  return AddColumns(
+      builder, name, dim_name, hidden, parts,
+      parts.size() > 1 ? Shard(0, ShardHow::kSegments) : Shard(0),
+      [&](const FusedPart& part) { return UnitRange(builder, part.rows, part.unit); });
+}
+
+ValueId AddSharedColumns(ProgramBuilder& builder, const std::string& name,
+                         const std::string& dim_name, int64_t hidden, int64_t heads,
+                         const std::vector<FusedPart>& parts) {
+  const auto run = static_cast<int>(builder.tensor_degree() / heads);
+  const int64_t head = builder.mesh().coordinates[Axis::kTensor] / run;
+  return AddColumns(builder, name, dim_name, hidden, parts, SharedHeads(run),
+                    [&](const FusedPart& part) {
+                      return Range{head * part.unit, (head + 1) * part.unit};
+                    });
 }
 
 ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,

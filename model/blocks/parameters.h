@@ -18,7 +18,7 @@ ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::s
                 const std::string& tensor_name);
 
 // Several [rows, H] matrices fused along dim 0, each a segment sharded by itself over tensor in
-// units of `unit` rows.
+// units of `unit` rows. One alone has no segments.
 struct FusedPart {
   std::string segment;      // "q"
   std::string tensor_name;  // "model.layers.0.self_attn.q_proj.weight"
@@ -28,6 +28,12 @@ struct FusedPart {
 ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
                         const std::string& dim_name, int64_t hidden,
                         const std::vector<FusedPart>& parts);
+
+// The same of matrices of `heads` units each, a divisor of the tensor degree: neighbours on that axis hold and use one
+// head alike (SharedHeads).
+ValueId AddSharedColumns(ProgramBuilder& builder, const std::string& name,
+                         const std::string& dim_name, int64_t hidden, int64_t heads,
+                         const std::vector<FusedPart>& parts);
 
 // A row-parallel [H, columns] matrix: columns sharded over tensor in units of `unit`.
 ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,

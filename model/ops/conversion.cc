@@ -1,8 +1,9 @@
 // Conversions between placements: kCopy Replicated → Copied (no traffic) and kAllReduce Partial →
-// Replicated are each other's derivative. kCast makes compute copies.
+// Replicated are each other's derivative. kCast makes copies of parameters in another dtype.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
+#include "model/program/shared_heads.h"
 
 namespace troupe::model {
 namespace {
@@ -29,10 +30,42 @@ StatusOr<ValueType> Convert(const CollectiveGroup& group, const Value& x, AxisPl
   return type;
 }
 
+bool IsOfSharedHeads(const CollectiveGroup& group) {
+  return group.axes == GroupOf(Axis::kTensor).axes && group.part == CollectiveGroup::Part::kWithin;
+}
+
+// Between heads that the ranks of each run of tensor hold alike and as many heads as ranks, each repeated for every rank
+// of its run. A slice is the same either way: only what the whole is differs. The sum over those repeated is what the
+// one has.
+StatusOr<ValueType> ConvertSharedHeads(const MeshView& mesh, const CollectiveGroup& group,
+                                       const Value& x, bool repeats) {
+  const int ranks = mesh.degrees[Axis::kTensor];
+  if (group.run < 2 || ranks % group.run != 0) {
+    return InvalidArgument("group {} has runs of {} that {} tensor ranks are not cut into",
+                           ToText(group), group.run, ranks);
+  }
+  const AxisPlacement each = Shard(0, ShardHow::kSegments);
+  const AxisPlacement shared = SharedHeads(group.run);
+  const AxisPlacement& due = repeats ? shared : each;
+  if (x.placement[Axis::kTensor] != due) {
+    return InvalidArgument("input {} is {} on axis tensor where {} is due", x.name,
+                           ToText(x.placement[Axis::kTensor]), ToText(due));
+  }
+  ValueType type = {x.dtype, x.dims, x.placement, x.segments};
+  type.placement[Axis::kTensor] = repeats ? each : shared;
+  const auto scale = [&](int64_t extent) { return repeats ? extent * group.run : extent / group.run; };
+  type.dims[0].global = scale(type.dims[0].global);
+  for (Segment& segment : type.segments) segment.global = scale(segment.global);
+  return type;
+}
+
 StatusOr<std::vector<ValueType>> InferCopy(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
-  TROUPE_ASSIGN_OR_RETURN(ValueType type, Convert(std::get<CollectiveAttributes>(attributes).group,
-                                                  *in[0], Replicated(), Copied()));
+  const CollectiveGroup& group = std::get<CollectiveAttributes>(attributes).group;
+  TROUPE_ASSIGN_OR_RETURN(ValueType type,
+                          IsOfSharedHeads(group)
+                              ? ConvertSharedHeads(mesh, group, *in[0], /*repeats=*/true)
+                              : Convert(group, *in[0], Replicated(), Copied()));
   return std::vector<ValueType>{std::move(type)};
 }
 
@@ -43,7 +76,10 @@ StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attr
   std::vector<ValueType> types;
   for (const Value* x : in) {
     TROUPE_RETURN_IF_ERROR(CheckWire(collective, *x));
-    TROUPE_ASSIGN_OR_RETURN(ValueType type, Convert(collective.group, *x, due, Replicated()));
+    TROUPE_ASSIGN_OR_RETURN(
+        ValueType type, IsOfSharedHeads(collective.group) && due == PartialSum()
+                            ? ConvertSharedHeads(mesh, collective.group, *x, /*repeats=*/false)
+                            : Convert(collective.group, *x, due, Replicated()));
     types.push_back(std::move(type));
   }
   return types;
@@ -51,8 +87,12 @@ StatusOr<std::vector<ValueType>> InferAllReduce(const MeshView& mesh, const Attr
 
 StatusOr<std::vector<ValueType>> InferCast(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
-  TROUPE_RETURN_IF_ERROR(ExpectType(*in[0], DType::kFloat32, in[0]->dims.size()));
-  return std::vector<ValueType>{{DType::kBFloat16, in[0]->dims, in[0]->placement, in[0]->segments}};
+  const Value& x = *in[0];
+  if (x.dtype == DType::kBFloat16) {
+    return std::vector<ValueType>{{DType::kFloat32, x.dims, x.placement, x.segments}};
+  }
+  TROUPE_RETURN_IF_ERROR(ExpectType(x, DType::kFloat32, x.dims.size()));
+  return std::vector<ValueType>{{DType::kBFloat16, x.dims, x.placement, x.segments}};
 }
 
 Status DifferentiateCopy(const Op& op, GradientContext& context) {

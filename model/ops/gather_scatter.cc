@@ -56,7 +56,7 @@ Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_
 
 Status CheckCut(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
   const RowCut& cut = collective.cut;
-  if (cut.owner >= ranks || cut.unit < 1 || rows % cut.unit != 0) {
+  if (cut.owner >= ranks || cut.unit < 1) {
     return InvalidArgument("{} rows of {} are not cut in units of {} over {} ranks, or not one of these, {}, has all",
                            rows, x.name, cut.unit, ranks, cut.owner);
   }

@@ -74,6 +74,10 @@ const OpRules& RulesOf(OpKind kind) {
   return kRules[static_cast<int>(kind)];
 }
 
+bool Computes(const Op& op) {
+  return RulesOf(op.kind).model_flops != nullptr || op.kind == OpKind::kEmbeddingGrad;
+}
+
 int64_t BytesMoved(const Op& op, const Program& program) {
   if (op.kind == OpKind::kCopy || op.kind == OpKind::kWait) return 0;
   int64_t bytes = 0;

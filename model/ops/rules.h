@@ -46,6 +46,10 @@ struct OpRules {
 
 const OpRules& RulesOf(OpKind kind);
 
+// Whether `op` computes long enough to hide a collective: one with model FLOPs, or the embedding's
+// gradient.
+bool Computes(const Op& op);
+
 // Bytes read and written by one run of `op`.
 int64_t BytesMoved(const Op& op, const Program& program);
 

@@ -3,6 +3,7 @@
 // the reduced word, and AdamW gradients that are Partial nowhere.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
+#include "model/program/shared_heads.h"
 
 namespace troupe::model {
 namespace {
@@ -22,7 +23,8 @@ Status ExpectReduced(const Value& gradient) {
     const AxisPlacement& placement = gradient.placement.axes[a];
     if (placement.kind == PlacementKind::kReplicated) continue;
     if (placement.kind == PlacementKind::kShard &&
-        (placement.run == 0 || placement.across == PlacementKind::kShard)) {
+        (placement.run == 0 || placement.across == PlacementKind::kShard ||
+         IsSharedHeads(placement))) {
       continue;
     }
     return InvalidArgument("gradient {} is {} on axis {}: it must be reduced first", gradient.name,
@@ -84,8 +86,11 @@ StatusOr<std::vector<ValueType>> InferControlHalt(const MeshView& mesh,
 StatusOr<std::vector<ValueType>> InferAdamW(const MeshView& mesh, const Attributes& attributes,
                                             Inputs in) {
   TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*in[0], Replicated()));
-  TROUPE_RETURN_IF_ERROR(ExpectType(*in[1], DType::kFloat32, 1));
-  for (const Value* gradient : in.subspan(2)) TROUPE_RETURN_IF_ERROR(ExpectReduced(*gradient));
+  for (const Value* value : in.subspan(1, 2)) {
+    TROUPE_RETURN_IF_ERROR(ExpectOnAllAxes(*value, Replicated()));
+    TROUPE_RETURN_IF_ERROR(ExpectType(*value, DType::kFloat32, 1));
+  }
+  for (const Value* gradient : in.subspan(3)) TROUPE_RETURN_IF_ERROR(ExpectReduced(*gradient));
   return std::vector<ValueType>{};
 }
 

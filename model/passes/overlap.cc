@@ -27,11 +27,6 @@ bool IsGradientScatter(const Program& program, const Op& op) {
          program.value(op.inputs[0]).role == Role::kMicrobatchGradient;
 }
 
-// What hides a collective: an operation that computes.
-bool IsWork(const Op& op) {
-  return RulesOf(op.kind).model_flops != nullptr || op.kind == OpKind::kEmbeddingGrad;
-}
-
 // One list of operations: begins collectives early and waits for them late.
 class ListOverlap {
  public:
@@ -92,24 +87,24 @@ class ListOverlap {
   }
 
   // All others begin once their input is there and are waited for by their first reader, if there
-  // is something to compute in between. None overtakes another of its group: the link carries one
-  // after the other.
+  // is something to compute in between, be it of the other part of an overlapped pair. None
+  // overtakes another of its group: the link carries one after the other.
   void HideOthers() {
     for (At at = ops_.begin(); at != ops_.end();) {
       const At collective = at++;
       if (!CanBegin(*collective)) continue;
       At first = collective, end = at;
-      bool hides = false;
+      bool hides = program_.interleaves_pairs;
       // Not earlier than it takes: what comes early only takes up memory.
       for (int work = 0; first != ops_.begin() && work < kWorkAhead &&
                          !IsOfSameGroup(*collective, *std::prev(first)) &&
                          !Conflict(*collective, *std::prev(first));) {
         --first;
-        work += IsWork(*first);
+        work += Computes(*first);
         hides |= work > 0;
       }
       while (end != ops_.end() && !Conflict(*collective, *end)) {
-        hides |= IsWork(*end);
+        hides |= Computes(*end);
         ++end;
       }
       if (!hides) continue;
@@ -123,8 +118,9 @@ class ListOverlap {
   }
 
   bool CanBegin(const Op& op) const {
-    // Of all_to_all rows, not their counts.
-    const bool is_exchange = op.kind == OpKind::kAllToAll && op.inputs.size() == 3;
+    // The counts of an all_to_all are few: only another piece is worth computing meanwhile.
+    const bool is_exchange =
+        op.kind == OpKind::kAllToAll && (op.inputs.size() == 3 || program_.interleaves_pairs);
     if (op.asynchronous ||
         (op.kind != OpKind::kAllReduce && op.kind != OpKind::kReduceScatter &&
          op.kind != OpKind::kAllGather && op.kind != OpKind::kShift && !is_exchange)) {
@@ -197,7 +193,7 @@ void Overlap(Program& program) {
     const std::vector<Op>& forward = program.Ops(static_cast<int>(c), Piece::kForward);
     for (auto op = forward.begin(); op != forward.end(); ++op) {
       if (!IsUnshard(*op)) continue;
-      const auto reader = std::find_if(op, forward.end(), IsWork);
+      const auto reader = std::find_if(op, forward.end(), Computes);
       layers.emplace(op->inputs[0], reader == forward.end() ? -1 : reader->layer);
     }
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {

@@ -63,8 +63,9 @@ class ChunkEnds {
   ChunkEnds(Program& program, const Storage& storage, int chunk_index)
       : program_(program), storage_(storage), chunk_index_(chunk_index) {}
 
-  // Unshard begins to gather, in the order of first use; F waits right before it. What Unshard quantises is waited for at
-  // its end, one after the other: it is quantised while the next is on its way.
+  // Unshard begins to gather, in the order of first use; F waits right before it. What Unshard
+  // quantises or converts is waited for at its end, one after the other: it is worked on while the
+  // next is on its way.
   void OverlapUnshard() {
     std::vector<Op>& forward = OpsOf(Piece::kForward);
     std::vector<size_t> first_touch(storage_.roots.size(), forward.size());  // by root
@@ -77,22 +78,22 @@ class ChunkEnds {
     std::vector<Op> unshard;
     size_t begun = 0;
     std::map<ValueId, size_t> first_reads;  // of what is gathered
-    const std::set<ValueId> quantized = GatheredForQuantize();
-    std::map<ValueId, std::vector<Op>> before_quantize;  // by what it reads
+    const std::set<ValueId> worked_on = GatheredForWork();
+    std::map<ValueId, std::vector<Op>> before_work;  // by what it reads
     std::vector<Op> at_end;
     for (Op& op : OpsOf(Piece::kUnshard)) {
-      if (op.kind == OpKind::kAllGather && quantized.contains(op.outputs[0]) && Communicates(op) &&
+      if (op.kind == OpKind::kAllGather && worked_on.contains(op.outputs[0]) && Communicates(op) &&
           begun < kMostUnderWay) {
         ++begun;
         op.asynchronous = true;
-        before_quantize[op.outputs[0]] = {WaitOf(op)};
-      } else if (const auto of = before_quantize.find(op.inputs[0]); of != before_quantize.end()) {
+        before_work[op.outputs[0]] = {WaitOf(op)};
+      } else if (const auto of = before_work.find(op.inputs[0]); of != before_work.end()) {
         std::vector<Op> ops = std::move(of->second);
-        before_quantize.erase(of);
+        before_work.erase(of);
         ops.push_back(std::move(op));
-        if (ops.back().kind == OpKind::kCopy) {
-          const ValueId copied = ops.back().outputs[0];
-          before_quantize[copied] = std::move(ops);
+        if (ops.back().kind == OpKind::kCopy || ops.back().kind == OpKind::kCast) {
+          const ValueId made = ops.back().outputs[0];
+          before_work[made] = std::move(ops);
         } else {
           at_end.insert(at_end.end(), std::make_move_iterator(ops.begin()), std::make_move_iterator(ops.end()));
         }
@@ -100,6 +101,7 @@ class ChunkEnds {
       }
       const auto of_gathered = op.inputs.empty() ? first_reads.end() : first_reads.find(op.inputs[0]);
       if (op.kind == OpKind::kCopy && of_gathered != first_reads.end()) {
+        first_reads[op.outputs[0]] = of_gathered->second;  // of a copy of the copy
         insertions.emplace(of_gathered->second, std::move(op));
         continue;
       }
@@ -114,6 +116,8 @@ class ChunkEnds {
       }
       unshard.push_back(std::move(op));
     }
+    for (auto& [made, ops] : before_work)
+      std::move(ops.begin(), ops.end(), std::back_inserter(at_end));
     unshard.insert(unshard.end(), std::make_move_iterator(at_end.begin()), std::make_move_iterator(at_end.end()));
     OpsOf(Piece::kUnshard) = std::move(unshard);
     Insert(forward, std::move(insertions));
@@ -185,11 +189,16 @@ class ChunkEnds {
   }
 
  private:
-  // What Unshard gathers and quantises, a view of it.
-  std::set<ValueId> GatheredForQuantize() {
+  // What Unshard gathers and then quantises, a view of it, or converts.
+  std::set<ValueId> GatheredForWork() {
     std::set<ValueId> gathered;
     for (const Op& op : OpsOf(Piece::kUnshard)) {
-      if (op.kind == OpKind::kQuantize) gathered.insert(program_.value(op.inputs[0]).view_of);
+      if (op.kind == OpKind::kQuantize) {
+        // Of a copy, or of a copy of one.
+        for (ValueId of = program_.value(op.inputs[0]).view_of; of != kNoValue; of = program_.value(of).view_of)
+          gathered.insert(of);
+      }
+      if (op.kind == OpKind::kCast) gathered.insert(op.inputs[0]);
     }
     return gathered;
   }

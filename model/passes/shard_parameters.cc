@@ -2,6 +2,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/check.h"
 #include "model/ops/rules.h"
 #include "model/passes/insertions.h"
 #include "model/passes/passes.h"
@@ -157,35 +158,40 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
   return OkStatus();
 }
 
-// The operations that gather `entry` for one list, and the value that its operations read.
+// The operations that gather a parameter for one list, in order, and the value that the list's
+// operations read.
 struct Gather {
-  Op all_gather, copy;
+  std::vector<Op> ops;
   ValueId unsharded;
 };
 
-// `unshard`: the Unshard with which `entry` was built. `chunk_index`: where it is gathered, with
-// values of its own if `anew`.
-Gather GatherOf(Program& program, const ParameterEntry& entry, ValueId gathered,
-                const std::vector<Op>& unshard, int chunk_index, bool anew) {
-  Gather gather;
-  for (const Op& op : unshard) {
-    if (op.outputs[0] == gathered) gather.all_gather = op;
-    if (op.outputs[0] == entry.unsharded) gather.copy = op;
+// Of `unshard`, with which `entry` was built: what gathers it last, converts it and copies it.
+Gather GatherOf(const ParameterEntry& entry, const std::vector<Op>& unshard) {
+  Gather gather = {{}, entry.unsharded};
+  for (ValueId made = entry.unsharded;
+       gather.ops.empty() || gather.ops[0].kind != OpKind::kAllGather;) {
+    const auto op = std::find_if(unshard.begin(), unshard.end(),
+                                 [&](const Op& other) { return other.outputs[0] == made; });
+    TROUPE_CHECK(op != unshard.end(), "nothing gathers value {}", made);
+    gather.ops.insert(gather.ops.begin(), *op);
+    made = op->inputs[0];
   }
-  gather.unsharded = entry.unsharded;
-  if (!anew) return gather;
-  const auto append = [&](ValueId like) {
-    const Value& value = program.value(like);
-    ValueType type = {value.dtype, value.dims, value.placement, value.segments};
-    return AppendValue(program, value.name + ".again", Role::kActivation, chunk_index,
-                       std::move(type));
-  };
-  const ValueId all = append(gathered);
-  gather.unsharded = append(entry.unsharded);
-  program.values[gather.unsharded].view_of = all;
-  gather.all_gather.outputs = {all};
-  gather.copy.inputs = {all};
-  gather.copy.outputs = {gather.unsharded};
+  return gather;
+}
+
+// The same with values of its own, for chunk `chunk_index`.
+Gather GatherAnew(Program& program, Gather gather, int chunk_index) {
+  ValueId made = kNoValue;
+  for (Op& op : gather.ops) {
+    const Value like = program.value(op.outputs[0]);
+    const ValueId again = AppendValue(program, like.name + ".again", Role::kActivation, chunk_index,
+                                      {like.dtype, like.dims, like.placement, like.segments});
+    if (like.view_of != kNoValue) program.values[again].view_of = made;
+    if (made != kNoValue) op.inputs = {made};
+    op.outputs = {again};
+    made = again;
+  }
+  gather.unsharded = made;
   return gather;
 }
 
@@ -204,12 +210,13 @@ void ShardUnsharded(Program& program) {
     unshards.push_back(unshard);
     std::erase_if(unshard, [](const Op& op) { return !IsAcrossRuns(op); });
   }
-  std::vector<ValueId> gathered;
+  std::vector<Gather> gathers;
   for (ParameterEntry& entry : program.parameters) {
-    gathered.push_back(program.value(entry.unsharded).view_of);
-    for (const ValueId id : {gathered.back(), entry.unsharded})
-      program.values[id].role = Role::kActivation;
-    if (entry.gathered != gathered.back()) continue;
+    const int home = program.value(entry.value).chunk;
+    gathers.push_back(GatherOf(entry, unshards[static_cast<size_t>(home)]));
+    for (const Op& op : gathers.back().ops) program.values[op.outputs[0]].role = Role::kActivation;
+    entry.converted = kNoValue;
+    if (entry.gathered != gathers.back().ops[0].outputs[0]) continue;
     Value& block = program.values[entry.compute_copy];
     block.view_of = kNoValue;
     block.view_offset = 0;
@@ -219,9 +226,9 @@ void ShardUnsharded(Program& program) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
       std::vector<Op>& ops = program.ops[c][static_cast<int>(piece)];
       Insertions insertions;
-      auto whole = gathered.begin();
+      auto built = gathers.begin();
       for (const ParameterEntry& entry : program.parameters) {
-        const ValueId all = *whole++;
+        const Gather& first_built = *built++;
         const auto reads = [&](const Op& op) {
           return std::find(op.inputs.begin(), op.inputs.end(), entry.unsharded) != op.inputs.end();
         };
@@ -229,16 +236,16 @@ void ShardUnsharded(Program& program) {
         if (first == ops.end()) continue;
         const int home = program.value(entry.value).chunk;
         const bool anew = piece == Piece::kBackward || home != c;
-        Gather gather = GatherOf(program, entry, all, unshards[home], c, anew);
+        Gather gather = anew ? GatherAnew(program, first_built, c) : first_built;
         // W alone needs it only where I does not.
         const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
           return reads(op) && op.part != Part::kWeightGradient;
         });
-        for (Op* op : {&gather.all_gather, &gather.copy}) {
+        for (Op& op : gather.ops) {
           if (piece == Piece::kBackward) {
-            op->part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
+            op.part = for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
           }
-          insertions.emplace(static_cast<size_t>(first - ops.begin()), *op);
+          insertions.emplace(static_cast<size_t>(first - ops.begin()), op);
         }
         if (!anew) continue;
         for (auto op = first; op != ops.end(); ++op) {

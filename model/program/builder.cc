@@ -1,8 +1,11 @@
 #include "model/program/builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
+#include "model/program/shared_heads.h"
+#include "model/program/weight_decay.h"
 
 namespace troupe::model {
 namespace {
@@ -20,6 +23,11 @@ std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, 
     inside.push_back(std::move(part));
   }
   return inside;
+}
+
+// Products read it in the compute dtype: matrices, but for those that are read as they are.
+bool HasComputeDType(const ParameterSpec& spec) {
+  return spec.dims.size() >= 2 && !spec.full_precision;
 }
 
 // Over which the rows of a parameter are cut, one group after the other.
@@ -98,12 +106,8 @@ StatusOr<std::vector<ValueType>> InferTypes(const Program& program, OpKind kind,
   return types;
 }
 
-ProgramBuilder::ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage,
-                               int shard_run, bool whole_matrices)
-    : compute_dtype_(compute_dtype),
-      zero_stage_(zero_stage),
-      shard_run_(shard_run),
-      whole_matrices_(whole_matrices) {
+ProgramBuilder::ProgramBuilder(const MeshView& mesh, ParameterOptions options)
+    : options_(std::move(options)) {
   program_.mesh = mesh;
 }
 
@@ -129,11 +133,15 @@ void ProgramBuilder::Fail(Status status) {
 std::vector<ParameterEntry::Shards> ProgramBuilder::ShardsOf(const ParameterSpec& spec) {
   std::vector<ParameterEntry::Shards> shards;
   int ranks = 1;
-  for (const CollectiveGroup& group : ShardGroupsOf(spec, shard_run_)) {
-    shards.push_back({group, RowCut()});
+  int64_t row_elements = 1;
+  for (size_t dim = 1; dim < spec.dims.size(); ++dim) row_elements *= spec.dims[dim].local;
+  const int64_t alignment = program_.bucket.alignment;
+  const int64_t unit = alignment / std::gcd(alignment, std::max<int64_t>(1, row_elements));
+  for (const CollectiveGroup& group : ShardGroupsOf(spec, options_.shard_run)) {
+    shards.push_back({group, RowCut{.unit = unit}});
     ranks *= GroupSize(mesh(), group);
   }
-  if (!whole_matrices_ || spec.matrix_rows == 0) return shards;
+  if (!options_.whole_matrices || spec.matrix_rows == 0) return shards;
   if (spec.matrix_rows < spec.dims[0].local) {
     for (auto& [group, cut] : shards) cut.unit = spec.matrix_rows;
     return shards;
@@ -148,7 +156,7 @@ std::vector<ParameterEntry::Shards> ProgramBuilder::ShardsOf(const ParameterSpec
   auto owner = static_cast<int32_t>(least - load.begin());
   for (auto& [group, cut] : shards) {
     const int size = GroupSize(mesh(), group);
-    cut.owner = owner % size;
+    cut = {.owner = owner % size};
     owner /= size;
   }
   return shards;
@@ -167,7 +175,7 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   Range rows = {0, whole.dims[0].local};
   ParameterEntry entry;
   std::vector<Range> cuts;
-  if (zero_stage_ > 0) {
+  if (options_.zero_stage > 0) {
     entry.shards = ShardsOf(spec);
     for (const auto& [group, cut] : entry.shards) {
       cuts.push_back(cut.Of(rows.size(), GroupSize(mesh(), group), IndexInGroup(mesh(), group)));
@@ -176,22 +184,17 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
     stored.dims[0].local = rows.size();
     stored.segments.clear();
     for (const Axis axis : kShardAxes) stored.placement[axis] = Shard(0);
-    if (shard_run_ > 0) {
-      stored.placement[Axis::kDataShard] = ShardInRuns(0, shard_run_, PlacementKind::kShard);
+    if (options_.shard_run > 0) {
+      stored.placement[Axis::kDataShard] =
+          ShardInRuns(0, options_.shard_run, PlacementKind::kShard);
     }
   }
   entry.value = AppendValue(program_, spec.name, Role::kParameter, chunk, stored);
-  entry.compute_copy = entry.value;
-  if (compute_dtype_ == DType::kBFloat16 && spec.dims.size() >= 2 && !spec.full_precision) {
-    ValueType copy = stored;
-    copy.dtype = DType::kBFloat16;
-    entry.compute_copy =
-        AppendValue(program_, spec.name + ".bf16", Role::kComputeCopy, chunk, copy);
-    program_.initialize.push_back(
-        {.kind = OpKind::kCast, .inputs = {entry.value}, .outputs = {entry.compute_copy}});
-  }
+  AddComputeCopy(spec, stored, &entry);
   AddUnshard(spec, cuts, &entry);
   ValueType gradient = whole;
+  gradient.dims = program_.value(entry.unsharded).dims;
+  gradient.segments = program_.value(entry.unsharded).segments;
   gradient.placement = GradientPlacement(program_.value(entry.unsharded).placement);
   entry.gradient = AppendValue(program_, spec.name + ".gradient", Role::kGradient, chunk, gradient);
   entry.exp_avg =
@@ -199,12 +202,30 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
   entry.exp_avg_sq =
       AppendValue(program_, spec.name + ".exp_avg_sq", Role::kOptimizerState, chunk, stored);
   entry.parts = PartsOfRows(spec.parts, rows);
-  entry.weight_decay = spec.dims.size() >= 2;
+  for (ParameterPart& part : entry.parts) {
+    part.weight_decay = DecaysWeight(part.name, part.global_shape, options_.no_weight_decay);
+  }
   entry.init = spec.init;
   entry.init_std = spec.init_std;
   entry.tied = spec.tied;
   program_.parameters.push_back(std::move(entry));
   return index;
+}
+
+void ProgramBuilder::AddComputeCopy(const ParameterSpec& spec, const ValueType& stored,
+                                    ParameterEntry* entry) {
+  entry->compute_copy = entry->value;
+  // Where nothing is gathered the copy is what products read.
+  const DType held = options_.zero_stage == 0 && options_.compute_dtype == DType::kBFloat16
+                         ? DType::kBFloat16
+                         : options_.param_dtype;
+  if (!HasComputeDType(spec) || held == DType::kFloat32) return;
+  ValueType copy = stored;
+  copy.dtype = held;
+  entry->compute_copy = AppendValue(program_, fmt::format("{}.{}", spec.name, Name(held)),
+                                    Role::kComputeCopy, chunk_index(), std::move(copy));
+  program_.initialize.push_back(
+      {.kind = OpKind::kCast, .inputs = {entry->value}, .outputs = {entry->compute_copy}});
 }
 
 void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Range>& cuts,
@@ -238,15 +259,33 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
     copy = all;
     attributes.group = ReplicateGroup();
   }
-  auto copied = InferTypes(program_, OpKind::kCopy, attributes, {&copy, 1});
-  TROUPE_CHECK_OK(copied.status());
-  entry->unsharded = AppendValue(program_, spec.name + ".unsharded", program_.values[copy].role,
-                                 chunk, std::move((*copied)[0]));
-  program_.values[entry->unsharded].view_of = copy;
-  unshard.push_back({.kind = OpKind::kCopy,
-                     .attributes = attributes,
-                     .inputs = {copy},
-                     .outputs = {entry->unsharded}});
+  if (HasComputeDType(spec) && program_.value(copy).dtype != options_.compute_dtype) {
+    auto types = InferTypes(program_, OpKind::kCast, NoAttributes(), {&copy, 1});
+    TROUPE_CHECK_OK(types.status());
+    entry->converted = AppendValue(program_, spec.name + ".converted", Role::kComputeCopy, chunk,
+                                   std::move((*types)[0]));
+    unshard.push_back({.kind = OpKind::kCast, .inputs = {copy}, .outputs = {entry->converted}});
+    copy = entry->converted;
+  }
+  const auto use = [&](const CollectiveAttributes& conversion, const char* suffix) {
+    auto types = InferTypes(program_, OpKind::kCopy, conversion, {&copy, 1});
+    TROUPE_CHECK_OK(types.status());
+    const ValueId used = AppendValue(program_, spec.name + suffix, program_.values[copy].role,
+                                     chunk, std::move((*types)[0]));
+    program_.values[used].view_of = copy;
+    unshard.push_back({.kind = OpKind::kCopy,
+                       .attributes = conversion,
+                       .inputs = {copy},
+                       .outputs = {used}});
+    copy = used;
+  };
+  const bool is_shared = IsSharedHeads(spec.tensor);
+  use(attributes, is_shared ? ".shared" : ".unsharded");
+  if (is_shared) {
+    use({WithinRun(GroupOf(Axis::kTensor), spec.tensor.run), CollectivePurpose::kUnshard},
+        ".unsharded");
+  }
+  entry->unsharded = copy;
 }
 
 ValueId ProgramBuilder::AddValue(std::string name, DType dtype, Role role, std::vector<Dim> dims,

@@ -50,12 +50,23 @@ struct ParameterSpec {
   bool tied = false;
 };
 
+// How parameters are held, of model/build.h.
+struct ParameterOptions {
+  DType compute_dtype = DType::kFloat32;  // of matrices as products read them, and of activations
+  DType param_dtype = DType::kFloat32;    // of matrices as they are gathered
+  int zero_stage = 0;
+  int shard_run = 0;
+  bool whole_matrices = false;
+  std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
+};
+
 class ProgramBuilder {
  public:
-  // Matrices are computed with, and activations held, in `compute_dtype` (float32 or bfloat16).
-  // `zero_stage`, `shard_run`, `whole_matrices`: model/build.h.
-  ProgramBuilder(const MeshView& mesh, DType compute_dtype, int zero_stage = 0, int shard_run = 0,
-                 bool whole_matrices = false);
+  // Blocks of sharded parameters begin at multiples of the bucket's alignment within them.
+  void set_bucket(const BucketLayout& bucket) { program_.bucket = bucket; }
+
+  // `mesh`: this rank's place.
+  ProgramBuilder(const MeshView& mesh, ParameterOptions options);
 
   // Chunks in order; `chunk` is the global number. Operations go to the chunk begun last.
   void BeginChunk(int chunk);
@@ -124,7 +135,7 @@ class ProgramBuilder {
   void Fail(Status status);
   const Status& status() const { return status_; }
   Program& program() { return program_; }
-  DType compute_dtype() const { return compute_dtype_; }
+  DType compute_dtype() const { return options_.compute_dtype; }
   const MeshView& mesh() const { return program_.mesh; }
   int64_t context_degree() const { return mesh().degrees[Axis::kContext]; }
   int64_t tensor_degree() const { return mesh().degrees[Axis::kTensor]; }
@@ -137,15 +148,14 @@ class ProgramBuilder {
  private:
   // How the rows of a parameter are sharded; a whole matrix goes to the rank that has least of them.
   std::vector<ParameterEntry::Shards> ShardsOf(const ParameterSpec& spec);
-  // Unshard of `entry`: its compute copy, gathered where it is sharded, as every data rank uses it
-  // for its own rows. `cuts`: of each of its shard groups this rank's rows of what that one cuts.
+  // Appends the compute copy of `entry`, where it has another dtype than the master.
+  void AddComputeCopy(const ParameterSpec& spec, const ValueType& stored, ParameterEntry* entry);
+  // Unshard of `entry`: its compute copy, gathered where it is sharded and converted where products read another
+  // dtype, as every data rank uses it for its own rows. `cuts`: of each of its shard groups this rank's rows of what that one cuts.
   void AddUnshard(const ParameterSpec& spec, const std::vector<Range>& cuts, ParameterEntry* entry);
 
   Program program_;
-  const DType compute_dtype_;
-  const int zero_stage_;
-  const int shard_run_;
-  const bool whole_matrices_;
+  const ParameterOptions options_;
   // Of whole matrices, by the number of ranks that shard them: elements that each has so far.
   std::map<int, std::vector<int64_t>> elements_by_shard_;
   int64_t sequence_rows_ = 0;  // 0: without sequence parallelism

@@ -3,15 +3,19 @@
 namespace troupe::model {
 namespace {
 
-constexpr int kRunAxis = static_cast<int>(Axis::kDataShard);
+// The axis that a group has a part of.
+int RunAxis(const CollectiveGroup& group) {
+  const bool of_shards = group.axes & GroupOf(Axis::kDataShard).axes;
+  return static_cast<int>(of_shards ? Axis::kDataShard : Axis::kTensor);
+}
 
 // What of axis `a` a group spans: ranks, and this rank's place among them.
 int SizeOn(const CollectiveGroup& group, int a, int degree) {
-  if (a != kRunAxis || group.part == CollectiveGroup::Part::kWhole) return degree;
+  if (a != RunAxis(group) || group.part == CollectiveGroup::Part::kWhole) return degree;
   return group.part == CollectiveGroup::Part::kWithin ? group.run : degree / group.run;
 }
 int PlaceOn(const CollectiveGroup& group, int a, int coordinate) {
-  if (a != kRunAxis || group.part == CollectiveGroup::Part::kWhole) return coordinate;
+  if (a != RunAxis(group) || group.part == CollectiveGroup::Part::kWhole) return coordinate;
   return group.part == CollectiveGroup::Part::kWithin ? coordinate % group.run
                                                       : coordinate / group.run;
 }
@@ -55,9 +59,9 @@ bool AreInOneGroup(const CollectiveGroup& group, const PerAxis& a, const PerAxis
     const int x = a.of[axis], y = b.of[axis];
     if (!(group.axes & (1u << axis))) {
       if (x != y) return false;
-    } else if (axis == kRunAxis && group.part == CollectiveGroup::Part::kWithin) {
+    } else if (axis == RunAxis(group) && group.part == CollectiveGroup::Part::kWithin) {
       if (x / group.run != y / group.run) return false;
-    } else if (axis == kRunAxis && group.part == CollectiveGroup::Part::kAcross) {
+    } else if (axis == RunAxis(group) && group.part == CollectiveGroup::Part::kAcross) {
       if (x % group.run != y % group.run) return false;
     }
   }
@@ -77,7 +81,7 @@ std::string AxisText(const PerAxis& degrees, const CollectiveGroup& group) {
     if (!(group.axes & (1u << a)) || degrees.of[a] == 1) continue;
     if (!text.empty()) text += '+';
     text += Name(static_cast<Axis>(a));
-    if (a != kRunAxis || group.part == CollectiveGroup::Part::kWhole) continue;
+    if (a != RunAxis(group) || group.part == CollectiveGroup::Part::kWhole) continue;
     text += group.part == CollectiveGroup::Part::kWithin ? "_within_" : "_across_";
     text += std::to_string(group.run);
   }

@@ -15,8 +15,8 @@ namespace troupe::model {
 struct CollectiveGroup {
   enum class Kind : uint8_t { kAxes, kOwners, kAll } kind = Kind::kAxes;
   uint8_t axes = 0;  // bit a set: Axis a takes part
-  // Of a group with data_shard, where that axis is cut into runs of `run` neighbours (0: it is not): the ranks of one
-  // run, or those of one place in their runs.
+  // Of a group with data_shard, or of tensor alone, where that axis is cut into runs of `run` neighbours (0: it is not):
+  // the ranks of one run, or those of one place in their runs.
   enum class Part : uint8_t { kWhole, kWithin, kAcross } part = Part::kWhole;
   int32_t run = 0;
   auto operator<=>(const CollectiveGroup&) const = default;
@@ -27,7 +27,7 @@ int GroupSize(const MeshView& mesh, const CollectiveGroup& group);
 int IndexInGroup(const MeshView& mesh, const CollectiveGroup& group);
 inline CollectiveGroup GroupOf(Axis axis) { return {CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(axis))}; }
 
-// `group` of axes with data_shard, of one run of that axis or across its runs. REQUIRES: `run` divides its degree.
+// `group` of axes with data_shard, or tensor alone, of one run of that axis or across its runs. REQUIRES: `run` divides its degree.
 CollectiveGroup WithinRun(CollectiveGroup group, int run);
 CollectiveGroup AcrossRuns(CollectiveGroup group, int run);
 // Does the rank at `a` meet that at `b` in such a group? REQUIRES: the group is of axes.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/program/storage.h"
+
 namespace troupe::model {
 namespace {
 
@@ -54,7 +56,9 @@ int64_t PackedSumBytes(const Op& op, const Program& program) {
   // is summed here is rounded to one and sent back to all.
   constexpr int64_t kUnit = 16;
   int64_t elements = 0;
-  for (const ValueId input : op.inputs) elements += program.value(input).elements();
+  const int64_t gap = BucketAlignment(program) / SizeOf(DType::kFloat32);
+  for (const ValueId input : op.inputs) elements += RoundUp(program.value(input).elements(), gap);
+  elements = RoundUp(elements, program.bucket.padding);
   const int64_t block = (elements + ranks - 1) / ranks + kUnit;
   return element * (2 * elements + ranks * block);
 }

@@ -70,10 +70,11 @@ TEST(GpuWorkingMemoryTest, HasThePackedRowsOfAnExchange) {
 }
 
 // Of 3 ranks the first has 3 of 7 rows of 4: it rounds the 16 elements of the others, and two ranks send it 12 each. Where all
-// have the sum, 28 elements are rounded, 3 blocks of 10 and 16 more are here, and 28 come back.
+// have the sum, its 28 elements have a place of 32 in their bucket, which is rounded, 3 blocks of 11 and 16 more are here, and 32
+// come back.
 TEST(GpuWorkingMemoryTest, HasTheRoundedTermsOfASumThatTravelsAsBfloat16) {
   EXPECT_EQ(OfCollective(3, OpKind::kReduceScatter, DType::kBFloat16, {7, 4}, {3, 4}), 2 * (16 + 2 * 12));
-  EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kBFloat16, {7, 4}, {7, 4}), 2 * (28 + 3 * 26 + 28));
+  EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kBFloat16, {7, 4}, {7, 4}), 2 * (32 + 3 * 27 + 32));
   EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kFloat32, {7, 4}, {7, 4}), 0);
 }
 

@@ -79,6 +79,7 @@ class Planner {
   MemoryPlan Plan() {
     PlacePersistent();
     for (int c = 0; c < static_cast<int>(program_.chunks.size()); ++c) PlaceChunk(c);
+    PlaceTemporaries();
     for (const Value& value : program_.values) {
       const auto [root, offset] = StorageOf(program_, value.id);
       plan_.locations[value.id] = plan_.locations[root];
@@ -88,6 +89,14 @@ class Planner {
   }
 
  private:
+  // The temporaries of one piece of a chunk.
+  struct Temporaries {
+    int chunk_index = 0;
+    size_t piece = 0;  // of pieces_
+    std::vector<Lifetime> lifetimes;
+    int64_t bytes = 0;
+  };
+
   int64_t Scratch(int threads) const {
     int64_t most = 0;
     for (int c = 0; c < static_cast<int>(program_.chunks.size()); ++c) {
@@ -106,14 +115,21 @@ class Planner {
       plan_.locations[id] = {Region::kPersistent, -1, plan_.persistent_bytes};
       plan_.persistent_bytes += Align(program_.value(id).bytes());
     };
+    int64_t bucket_begin = 0;
     for (const auto member :
          {&ParameterEntry::value, &ParameterEntry::compute_copy, &ParameterEntry::gathered,
-          &ParameterEntry::gradient, &ParameterEntry::exp_avg, &ParameterEntry::exp_avg_sq}) {
+          &ParameterEntry::converted, &ParameterEntry::gradient, &ParameterEntry::exp_avg,
+          &ParameterEntry::exp_avg_sq}) {
       for (const ParameterEntry& entry : program_.parameters) {
         if (member == &ParameterEntry::compute_copy && entry.compute_copy == entry.value) continue;
         const ValueId id = entry.*member;
         if (id == kNoValue || program_.value(id).view_of != kNoValue) continue;
+        AlignTo(BucketAlignment(program_));
+        if (entry.begins_bucket) bucket_begin = plan_.persistent_bytes;
         place(id);
+        if (member != &ParameterEntry::gradient || !entry.ends_bucket) continue;
+        plan_.persistent_bytes =
+            bucket_begin + PaddedBucketBytes(program_, plan_.persistent_bytes - bucket_begin);
       }
     }
     for (const ValueId id : program_.router_totals) place(id);
@@ -123,9 +139,13 @@ class Planner {
     // One range, which is reduced at once.
     for (const AmaxHistory& entry : program_.amax_histories) place(entry.amax);
     for (const ValueId id : {program_.loss_totals, program_.control_word, program_.halted,
-                             program_.scalars}) {
+                             program_.learning_rate, program_.applied_steps}) {
       if (id != kNoValue) place(id);
     }
+  }
+
+  void AlignTo(int64_t bytes) {
+    plan_.persistent_bytes = (plan_.persistent_bytes + bytes - 1) / bytes * bytes;
   }
 
   bool IsPersistent(const Value& root) const {
@@ -136,25 +156,52 @@ class Planner {
   void PlaceChunk(int chunk_index) {
     std::vector<Lifetime> lifetimes = Lifetimes(chunk_index);
     std::vector<Lifetime*> saved;
-    std::vector<std::vector<Lifetime*>> temporary(pieces_.size());
+    std::vector<Temporaries> temporary(pieces_.size());
     for (Lifetime& lifetime : lifetimes) {
-      const bool crosses = lifetime.first_piece != lifetime.last_piece;
-      (crosses ? saved : temporary[lifetime.first_piece]).push_back(&lifetime);
+      if (lifetime.first_piece != lifetime.last_piece) {
+        saved.push_back(&lifetime);
+      } else {
+        temporary[static_cast<size_t>(lifetime.first_piece)].lifetimes.push_back(lifetime);
+      }
     }
     plan_.saved_bytes[chunk_index] = Pack(saved);
     for (const Lifetime* lifetime : saved) {
       plan_.locations[lifetime->root] = {Region::kSaved, chunk_index, lifetime->offset};
     }
     for (size_t p = 0; p < pieces_.size(); ++p) {
-      const int64_t bytes = Pack(temporary[p]);
-      for (const Lifetime* lifetime : temporary[p]) {
-        plan_.locations[lifetime->root] = {Region::kTemporary, -1, lifetime->offset};
-      }
-      if (bytes > plan_.temporary_bytes) {
-        plan_.temporary_bytes = bytes;
-        DescribePeak(chunk_index, pieces_[p], temporary[p]);
-      }
+      std::vector<Lifetime*> packed;
+      for (Lifetime& lifetime : temporary[p].lifetimes) packed.push_back(&lifetime);
+      temporary[p].chunk_index = chunk_index;
+      temporary[p].piece = p;
+      temporary[p].bytes = Pack(packed);
+      temporaries_.push_back(std::move(temporary[p]));
     }
+  }
+
+  // Where pairs are interleaved, F of one chunk runs while a backward piece of another is in
+  // flight: their temporaries share no memory.
+  void PlaceTemporaries() {
+    int64_t forward_bytes = 0, backward_bytes = 0, most = 0;
+    for (const Temporaries& piece : temporaries_) {
+      int64_t& bytes = piece.piece == 0 ? forward_bytes : backward_bytes;
+      bytes = std::max(bytes, piece.bytes);
+    }
+    const int64_t backward_begin = program_.interleaves_pairs ? forward_bytes : 0;
+    plan_.temporary_bytes = std::max(forward_bytes, backward_begin + backward_bytes);
+    for (Temporaries& piece : temporaries_) {
+      for (Lifetime& lifetime : piece.lifetimes) {
+        if (piece.piece > 0) lifetime.offset += backward_begin;
+        plan_.locations[lifetime.root] = {Region::kTemporary, -1, lifetime.offset};
+      }
+      if (piece.bytes <= most) continue;
+      most = piece.bytes;
+      DescribePeak(piece.chunk_index, pieces_[piece.piece], piece.lifetimes);
+    }
+    if (backward_begin == 0 || backward_bytes == 0) return;
+    plan_.peak_text += fmt::format(
+        "  pairs are interleaved: {} of temporaries of F and {} of a backward piece share no "
+        "memory\n",
+        Bytes(forward_bytes), Bytes(backward_bytes));
   }
 
   // Lifetimes of everything of the chunk that is not persistent.
@@ -197,7 +244,7 @@ class Planner {
     return lifetimes;
   }
 
-  void DescribePeak(int chunk_index, Piece piece, const std::vector<Lifetime*>& lifetimes) {
+  void DescribePeak(int chunk_index, Piece piece, const std::vector<Lifetime>& lifetimes) {
     int first = 0;
     for (const Piece before : pieces_) {
       if (before == piece) break;
@@ -205,9 +252,9 @@ class Planner {
     }
     const std::vector<Op>& ops = program_.Ops(chunk_index, piece);
     std::vector<int64_t> change(ops.size() + 1);
-    for (const Lifetime* lifetime : lifetimes) {
-      change[static_cast<size_t>(lifetime->begin - first)] += lifetime->bytes;
-      change[static_cast<size_t>(lifetime->end - first) + 1] -= lifetime->bytes;
+    for (const Lifetime& lifetime : lifetimes) {
+      change[static_cast<size_t>(lifetime.begin - first)] += lifetime.bytes;
+      change[static_cast<size_t>(lifetime.end - first) + 1] -= lifetime.bytes;
     }
     int64_t most = -1, alive = 0;
     int peak = first;
@@ -221,16 +268,17 @@ class Planner {
     plan_.peak_text =
         fmt::format("{} of temporaries alive in {} of chunk {} at {}\n", Bytes(most), Name(piece),
                     program_.chunks[chunk_index].chunk, ToText(ops[peak - first], program_));
-    for (const Lifetime* lifetime : lifetimes) {
-      if (lifetime->begin > peak || peak > lifetime->end) continue;
-      plan_.peak_text += fmt::format("  {:>10} at {:>10}  {}\n", Bytes(lifetime->bytes),
-                                     lifetime->offset, program_.value(lifetime->root).name);
+    for (const Lifetime& lifetime : lifetimes) {
+      if (lifetime.begin > peak || peak > lifetime.end) continue;
+      plan_.peak_text += fmt::format("  {:>10} at {:>10}  {}\n", Bytes(lifetime.bytes),
+                                     lifetime.offset, program_.value(lifetime.root).name);
     }
   }
 
   const Program& program_;
   const std::vector<Piece> pieces_;
   std::vector<ValueId> roots_;
+  std::vector<Temporaries> temporaries_;
   MemoryPlan plan_;
 };
 

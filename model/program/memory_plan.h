@@ -1,10 +1,12 @@
 // The memory plan: an address for every value of a program before anything is allocated.
 //
-// Regions: persistent (parameters, copies, gradients, optimizer state, scalars), one saved region per (chunk, buffer)
-// with equal layout in all buffers (saved values, boundary activations and per-microbatch inputs), one temporary
-// region shared by all pieces (offsets packed by lifetime within each piece), and the backend's scratch. Gradients of a
-// chunk, parameters, exp_avg and exp_avg_sq are each contiguous in the same order, 64-byte aligned, so that bucketed
-// reductions and the optimizer run over flat ranges.
+// Regions: persistent (parameters, copies, gradients, optimizer state, scalars), one saved region
+// per (chunk, buffer) with equal layout in all buffers (saved values, boundary activations and
+// per-microbatch inputs), one temporary region shared by all pieces (offsets packed by lifetime
+// within each piece; where pairs are interleaved, temporaries of backward pieces come after those
+// of F), and the backend's scratch. Gradients of a chunk, parameters, exp_avg and exp_avg_sq are
+// each contiguous in the same order, 64-byte aligned, so that bucketed reductions and the optimizer
+// run over flat ranges.
 #ifndef TROUPE_MODEL_PROGRAM_MEMORY_PLAN_H_
 #define TROUPE_MODEL_PROGRAM_MEMORY_PLAN_H_
 

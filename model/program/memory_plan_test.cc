@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/pair_order.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 
@@ -43,12 +44,18 @@ class StampedMemory {
   }
 
   void Run(int chunk_index, Piece piece, int buffer) {
-    std::map<ValueId, const Op*> under_way;
-    for (const Op& op : program_.Ops(chunk_index, piece)) {
-      if (op.asynchronous) under_way[op.outputs[0]] = &op;
+    RunPart(chunk_index, piece, buffer, 0,
+            static_cast<int>(program_.Ops(chunk_index, piece).size()));
+  }
+
+  void RunPart(int chunk_index, Piece piece, int buffer, int first, int end) {
+    const std::vector<Op>& ops = program_.Ops(chunk_index, piece);
+    for (int i = first; i < end; ++i) {
+      const Op& op = ops[static_cast<size_t>(i)];
+      if (op.asynchronous) under_way_[op.outputs[0]] = &op;
       if (op.kind == OpKind::kWait) {
         // Inputs are read and outputs written up to here.
-        const Op& begun = *under_way.at(op.inputs[0]);
+        const Op& begun = *under_way_.at(op.inputs[0]);
         ReadApartFromOutputs(begun, buffer, "at the wait of ");
         for (const ValueId id : begun.outputs) Write(id, buffer);
         continue;
@@ -117,6 +124,7 @@ class StampedMemory {
 
   const Program& program_;
   const MemoryPlan& plan_;
+  std::map<ValueId, const Op*> under_way_;
   std::vector<ValueId> persistent_, temporary_;
   std::vector<std::vector<std::vector<ValueId>>> saved_;  // by chunk index and buffer
   const std::map<ValueId, bool> copies_ = [this] {
@@ -193,6 +201,39 @@ TEST(PlanMemoryTest, NoValueIsOverwrittenWhileItIsStillNeeded) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+TEST(PlanMemoryTest, NoValueOfAnInterleavedPairIsOverwrittenByTheOtherSide) {
+  MeshView mesh;
+  mesh.degrees[Axis::kExpert] = 2;
+  BuildOptions options = StageOptions(SmallMixture("AEAE"), mesh, 2, 8);
+  options.chunks = {{0, 0, 2, true, false}, {1, 2, 2, false, true}};
+  options.interleaves_pairs = true;
+  Program program = BuildProgram(options).value();
+  const std::vector<Piece> backward = {Piece::kInputGradient, Piece::kWeightGradient};
+  const MemoryPlan plan = PlanMemory(program, {2, 2}, true, 1);
+  StampedMemory memory(program, plan);
+  for (const int chunk : {0, 1}) {
+    memory.Run(chunk, Piece::kUnshard, 0);
+    memory.WriteInputs(chunk, 0);
+    memory.Run(chunk, Piece::kForward, 0);
+  }
+  // F of microbatch 1 with the backward of microbatch 0.
+  for (const auto& [forward_chunk, backward_chunk] : {std::pair(0, 1), std::pair(1, 0)}) {
+    memory.WriteInputs(forward_chunk, 1);
+    for (const PieceRun& run : InterleavePair(program, forward_chunk, backward_chunk, backward)) {
+      const bool is_forward = run.piece == 0;
+      memory.RunPart(is_forward ? forward_chunk : backward_chunk,
+                     is_forward ? Piece::kForward : backward[static_cast<size_t>(run.piece - 1)],
+                     is_forward ? 1 : 0, run.begin, run.end);
+    }
+  }
+  EXPECT_NE(plan.peak_text.find("pairs are interleaved"), std::string::npos) << plan.peak_text;
+  // One side after the other, both have the same room.
+  program.interleaves_pairs = false;
+  const MemoryPlan shared = PlanMemory(program, {2, 2}, true, 1);
+  EXPECT_GT(plan.temporary_bytes, shared.temporary_bytes);
+  EXPECT_LE(plan.temporary_bytes, 2 * shared.temporary_bytes);
 }
 
 TEST(PlanMemoryTest, GradientsAndStatesLieInTheOrderOfTheirParameters) {

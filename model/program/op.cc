@@ -1,5 +1,7 @@
 #include "model/program/op.h"
 
+#include <algorithm>
+
 namespace troupe::model {
 
 const char* Name(OpKind kind) {
@@ -79,8 +81,8 @@ const char* Name(CollectivePurpose purpose) {
 
 Range RowCut::Of(int64_t rows, int ranks, int index) const {
   if (owner >= 0) return {index <= owner ? 0 : rows, index < owner ? 0 : rows};
-  const Range units = BalancedRange(rows / unit, ranks, index);
-  return {units.begin * unit, units.end * unit};
+  const Range units = BalancedRange((rows + unit - 1) / unit, ranks, index);
+  return {std::min(rows, units.begin * unit), std::min(rows, units.end * unit)};
 }
 
 }  // namespace troupe::model

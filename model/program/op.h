@@ -92,7 +92,7 @@
 //                         collective                                    then nothing reads or writes its outputs, nor
 //                                                                       writes its inputs
 // kAccumulate             x f                                           y f +=, of x's shape
-// kCast                   x f                                           y bf16 (compute copies)
+// kCast                   x f or bf16                                   y bf16 or f, the other of the two
 // kControlTotals          control d[lanes], totals d[2]                 the same control: lanes loss and weight += totals;
 //                                                                       not finite: lane nonfinite = 1 + rank
 // kControlRouted          control d[lanes], totals d[3+E]… of routers   the same control: lane dropped += their dropped, lane
@@ -103,9 +103,10 @@
 // kControlHalt            control d[lanes], halted d[1]                 none: halted = 1 where the step is not finite (a lane
 //                                                                       nonfinite or a sum of squares that is not, or no
 //                                                                       weight), and stays so; lane halted = halted
-// kAdamW                  control d[lanes], scalars f[2]                none: Program::parameters' masters, exp_avg,
-//                         {lr, step}, gradients f… in the order of      exp_avg_sq and compute copies change in place.
-//                         Program::parameters                           g = gradient · scale, where scale = factor/Σweight (0
+// kAdamW                  control d[lanes], learning_rate f[1],         none: applied_steps += 1, and Program::parameters'
+//                         applied_steps f[1], gradients f… in the       masters, exp_avg, exp_avg_sq and compute copies
+//                         order of Program::parameters                  change in place; bias correction counts
+//                                                                       applied_steps, this step among them. g = gradient · scale, where scale = factor/Σweight (0
 //                                                                       if Σweight is 0), norm = sqrt(sum_of_squares)/Σweight,
 //                                                                       factor = min(1, max_norm/(norm + 1e-6)), 1 if max_norm
 //                                                                       is 0. Nothing changes if lane nonfinite or lane
@@ -236,6 +237,7 @@ struct RopeAttributes {
   double theta;
   RopeScaling scaling;
   bool inverse;
+  DType buffer = DType::kFloat32;  // bf16: sines and cosines are rounded to it
 };
 enum class ReduceKind : uint8_t { kSum, kMax };
 // Of kExchangeHeads.
@@ -253,10 +255,10 @@ struct RelayoutAttributes {
 };
 // How rows are cut over the ranks of a group, in their order.
 struct RowCut {
-  int64_t unit = 1;    // rows that stay together: blocks are of whole units, which are balanced
+  int64_t unit = 1;    // rows that stay together: blocks are of whole units, which are balanced; the last may be less
   int32_t owner = -1;  // the rank that has all rows, the others none; -1: each has a block
   bool operator==(const RowCut&) const = default;
-  // Rows of rank `index` of `ranks`. REQUIRES: `rows` is a multiple of `unit`.
+  // Rows of rank `index` of `ranks`.
   Range Of(int64_t rows, int ranks, int index) const;
 };
 struct CollectiveAttributes {
@@ -274,6 +276,8 @@ struct CollectiveAttributes {
   int32_t row_parts = 1;
   // Of kAllGather and kReduceScatter: the blocks of the ranks.
   RowCut cut;
+  // Of kAllReduce: the sum of a whole bucket of gradients, with the padding behind the last.
+  bool of_bucket = false;
   // Of kAllGather: the segments of the result, which its blocks do not regard.
   std::vector<Segment> segments;
   // Of kAllToAll with counts, kGatherRouted and kScatterRouted: bounds of the rows that go in and come out.

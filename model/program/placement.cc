@@ -52,7 +52,9 @@ std::string ToText(const AxisPlacement& placement) {
   const std::string run =
       placement.run == 0
           ? ""
-          : fmt::format(",run {},across {}", placement.run, ToText(placement.across));
+          : fmt::format(",run {},{} {}", placement.run,
+                        placement.how == ShardHow::kSegments ? "within" : "across",
+                        ToText(placement.across));
   return fmt::format("S({}{}{}{})", static_cast<int>(placement.dim), how, shift, run);
 }
 

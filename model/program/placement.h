@@ -52,7 +52,7 @@ struct AxisPlacement {
   int16_t shift = 0;
   // Of kShard on an axis that is cut into runs of so many neighbours (0: it is not): the ranks of a run hold the slices,
   // and `across` says how those of one place in their runs hold theirs. kShard: each a part of it, so that the value is
-  // cut by place in the run first and by run inside that.
+  // cut by place in the run first and by run inside that. Heads that a run's ranks hold alike: shared_heads.h.
   int32_t run = 0;
   PlacementKind across = PlacementKind::kReplicated;
   bool operator==(const AxisPlacement&) const = default;

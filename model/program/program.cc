@@ -54,6 +54,7 @@ struct AttributesText {
           fmt::format(", scaling {:g} {:g} {:g} {}", a.scaling.factor, a.scaling.low_freq_factor,
                       a.scaling.high_freq_factor, a.scaling.original_max_position_embeddings);
     }
+    if (a.buffer != DType::kFloat32) text += fmt::format(", sines in {}", Name(a.buffer));
     return a.inverse ? text + ", inverse" : text;
   }
   std::string operator()(const CollectiveAttributes& a) const {
@@ -163,6 +164,20 @@ std::string ToText(const Op& op, const Program& program) {
   return text;
 }
 
+std::vector<DecayRun> DecayRuns(const ParameterEntry& entry) {
+  std::vector<DecayRun> runs;
+  for (const ParameterPart& part : entry.parts) {
+    const Range rows = {part.row_begin, part.row_begin + part.local_shape[0]};
+    if (!runs.empty() && runs.back().decays == part.weight_decay &&
+        runs.back().rows.end == rows.begin) {
+      runs.back().rows.end = rows.end;
+    } else {
+      runs.push_back({rows, part.weight_decay});
+    }
+  }
+  return runs;
+}
+
 std::string ToText(const Program& program) {
   std::string text = "mesh";
   for (int a = 0; a < kNumAxes; ++a) {
@@ -174,12 +189,13 @@ std::string ToText(const Program& program) {
   for (const Value& value : program.values) text += fmt::format("  {}\n", ToText(value));
   text += "parameters\n";
   for (const ParameterEntry& entry : program.parameters) {
-    text += fmt::format("  %{}{}{}{}\n", entry.value, entry.weight_decay ? " decayed" : "",
-                        entry.counted_in_norm ? " counted" : "", entry.tied ? " tied" : "");
+    text += fmt::format("  %{}{}{}\n", entry.value, entry.counted_in_norm ? " counted" : "",
+                        entry.tied ? " tied" : "");
     for (const ParameterPart& part : entry.parts) {
-      text += fmt::format("    {} [{}] at [{}] local [{}] row {}\n", part.name,
+      text += fmt::format("    {} [{}] at [{}] local [{}] row {}{}\n", part.name,
                           fmt::join(part.global_shape, ", "), fmt::join(part.global_offset, ", "),
-                          fmt::join(part.local_shape, ", "), part.row_begin);
+                          fmt::join(part.local_shape, ", "), part.row_begin,
+                          part.weight_decay ? " decayed" : "");
     }
   }
   for (size_t c = 0; c < program.chunks.size(); ++c) {

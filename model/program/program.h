@@ -30,16 +30,19 @@ struct ParameterPart {
   std::vector<int64_t> global_offset;
   std::vector<int64_t> local_shape;
   int64_t row_begin = 0;
+  bool weight_decay = false;
 };
 
 // A parameter with its companions. Where it is sharded over data axes, master, compute copy, reduced
 // gradient and optimizer states are this rank's block of rows; the rest are whole.
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
-  ValueId compute_copy = kNoValue;  // == value where kernels read the master itself
+  ValueId compute_copy = kNoValue;  // what is gathered; == value where that is the master itself
   // Where it is sharded: all blocks of the compute copy (of runs, where the ranks of one hold a block each: this rank's).
   // Of parameters that F and B gather whole: none.
   ValueId gathered = kNoValue;
+  // The gathered copy in the compute dtype, where it is gathered in another and converted once a step: whole.
+  ValueId converted = kNoValue;
   ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output)
   ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
   ValueId reduced_gradient = kNoValue;  // in the same storage after Reduce: what the optimizer reads
@@ -53,9 +56,10 @@ struct ParameterEntry {
     RowCut cut;
   };
   std::vector<Shards> shards;
-  bool weight_decay = false;        // tensors of two or more dimensions
   bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
   bool tied = false;                // owned by first and last stage
+  // The gradient is the first or last of a bucket of gradients that are summed at once, in the order of memory.
+  bool begins_bucket = false, ends_bucket = false;
   enum class Init : uint8_t { kNormal, kOnes } init = Init::kNormal;
   double init_std = 0.02;
 };
@@ -99,8 +103,21 @@ struct AmaxHistory {
   ParameterPart part;
 };
 
+// Where the gradients of a bucket are in memory, in elements: each begins at a multiple of `alignment`, and what is
+// summed at once is padded with zeros to a multiple of `padding` (facts of the field: Megatron-LM's distributed
+// optimizer). Numbers do not depend on it.
+struct BucketLayout {
+  int64_t alignment = 1;
+  int64_t padding = 1;
+};
+
 struct Program {
   MeshView mesh;
+  // F of one chunk may run interleaved with the backward of another (model/pair_order.h): its
+  // temporaries share no memory with theirs, and every collective that can be begun apart from its
+  // wait is.
+  bool interleaves_pairs = false;
+  BucketLayout bucket;
   std::vector<Value> values;          // index = ValueId
   std::vector<ParameterEntry> parameters;
   std::vector<ChunkInterface> chunks; // this rank's, in schedule order of chunk number
@@ -118,7 +135,10 @@ struct Program {
   // d[1], kept from step to step: not 0 once a step was not finite, and no step is applied any more. Zeroed by the
   // executor before the first step; kNoValue: steps that are not finite stop no later ones.
   ValueId halted = kNoValue;
-  ValueId scalars = kNoValue;         // f[2]: {learning rate, step} of this update, inputs
+  ValueId learning_rate = kNoValue;   // f[1]: that of the next update; the executor writes it
+  // f[1]: updates that changed the parameters since they were initial ones; what bias correction counts. AdamW adds 1 where
+  // it applies a step. The same on all ranks; kept in checkpoints.
+  ValueId applied_steps = kNoValue;
 
   const std::vector<Op>& Ops(int chunk_index, Piece piece) const {
     return ops[chunk_index][static_cast<int>(piece)];
@@ -130,6 +150,15 @@ struct Program {
 std::string ToText(const Program& program);
 // One op: "%7 = matmul(%5, %6)" with attributes.
 std::string ToText(const Op& op, const Program& program);
+
+// Rows [begin, end) of a parameter's value that decay, or do not.
+struct DecayRun {
+  Range rows;
+  bool decays = false;
+};
+// The rows of `entry`'s value in order, neighbouring parts that decay alike as one run. Rows that no part has (of a
+// rank that holds none) are left out.
+std::vector<DecayRun> DecayRuns(const ParameterEntry& entry);
 
 // The rank number of `mesh`'s coordinates: tensor fastest, then expert, context, data_shard, data_replicate, pipe.
 int RankNumber(const MeshView& mesh);

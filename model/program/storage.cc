@@ -1,5 +1,7 @@
 #include "model/program/storage.h"
 
+#include <numeric>
+
 namespace troupe::model {
 
 std::pair<ValueId, int64_t> StorageOf(const Program& program, ValueId id) {
@@ -27,6 +29,16 @@ std::vector<StorageRange> StorageRanges(const Program& program) {
     ranges.push_back({root, begin, begin + value.bytes()});
   }
   return ranges;
+}
+
+int64_t BucketAlignment(const Program& program) {
+  constexpr int64_t kCacheLine = 64;
+  return std::lcm(kCacheLine, program.bucket.alignment * SizeOf(DType::kFloat32));
+}
+
+int64_t PaddedBucketBytes(const Program& program, int64_t bytes) {
+  const int64_t unit = program.bucket.padding * SizeOf(DType::kFloat32);
+  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace troupe::model

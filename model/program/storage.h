@@ -34,6 +34,11 @@ struct StorageRange {
 // Of every value.
 std::vector<StorageRange> StorageRanges(const Program& program);
 
+// Of what the start of a gradient in memory is a multiple, in bytes: 64 and the bucket's alignment.
+int64_t BucketAlignment(const Program& program);
+// Bytes of a bucket whose gradients take `bytes` from its first one's start on, padding included.
+int64_t PaddedBucketBytes(const Program& program, int64_t bytes);
+
 }  // namespace troupe::model
 
 #endif  // TROUPE_MODEL_PROGRAM_STORAGE_H_

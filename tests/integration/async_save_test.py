@@ -12,8 +12,7 @@ STEPS = 12
 class AsyncSave(ClusterCase):
     def submit(self, cluster, name, interval=4, steps=STEPS, mode="async"):
         path = cluster.write_job(name, steps=steps, interval=interval)
-        code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.async_mode={mode}",
-                                      "--set", "fault_tolerance.hang_seconds=60")
+        code, _, err = cluster.troupe("submit", path, "--set", f"checkpoint.async_mode={mode}")
         self.assertEqual(code, 0, err)
         return name
 

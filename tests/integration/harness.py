@@ -30,7 +30,7 @@ optimizer: {{lr: 1.0e-3}}
 lr_schedule: {{warmup_steps: 4, decay_type: cosine, min_lr_factor: 0.1}}
 parallelism: {{{parallelism}}}
 checkpoint: {{folder: {folder}, interval: {interval}, keep_latest_k: 0, async_mode: disabled}}
-fault_tolerance: {{max_restarts: 5, hang_seconds: 20}}
+fault_tolerance: {{max_restarts: 5}}
 """
 
 

@@ -78,6 +78,30 @@ class Recovery(ClusterCase):
             for step, (loss, _) in losses.items():
                 self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-5, msg=f"step {step}")
 
+    def test_a_job_that_went_on_smaller_grows_back_at_a_step_boundary(self):
+        with Cluster(workers=2, environment=SLOW, detection_seconds=0.5) as cluster:
+            try:
+                self.lose_a_worker(cluster, "grows", True)
+                small = wait_until(lambda: (d := cluster.describe("grows"))["state"] == "RUNNING" and d["restarts"] and d,
+                                   "the job running on one rank")
+            finally:
+                os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
+            self.assertEqual((small["layout"]["data_replicate"], small["submitted_layout"]["data_replicate"]), (1, 2))
+            self.assertFalse(cluster.json("receipt", "grows")["target_shape"]["reached"])
+            # Forty detection times after worker-1 is back.
+            grown = wait_until(lambda: (d := cluster.describe("grows"))["layout"]["data_replicate"] == 2 and
+                               d["state"] == "RUNNING" and d, "the job on two ranks again")
+            cluster.wait_for_step("grows", grown["step"] + 20)
+            cluster.troupe("cancel", "grows")
+            done = cluster.wait_for_state("grows", "CANCELLED")
+            self.assertEqual(done["restarts"], 1)
+            watched = cluster.watched("grows")
+            epochs = {e["step"]: e["group_epoch"] for e in watched if e["type"] == "step"}
+            self.assertEqual(sorted(epochs), list(range(1, len(epochs) + 1)))
+            last_small = max(step for step, epoch in epochs.items() if epoch == 2)
+            grew = [e["message"] for e in watched if e.get("event") == "GREW"]
+            self.assertEqual(grew, [f"2 ranks run from step {last_small + 1}"], "a step was repeated or left out")
+
     def test_without_it_the_job_waits_visibly_until_the_worker_is_back(self):
         with Cluster(workers=2, environment=SLOW, detection_seconds=0.6) as cluster:
             try:
@@ -126,6 +150,30 @@ class Recovery(ClusterCase):
             finally:
                 odd.terminate()
                 odd.wait(timeout=20)
+                log.close()
+
+    def test_a_host_whose_ranks_die_is_left_for_a_spare(self):
+        with Cluster(workers=1, detection_seconds=0.6) as cluster:
+            # The first by name, and so the first choice; its ranks die in their second step.
+            log = (cluster.home / "bad.log").open("w")
+            bad = subprocess.Popen(
+                [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "bad",
+                 "--devices", "cpu:1", "--data-dir", cluster.home / "bad"],
+                env={**os.environ, "TROUPE_FAILPOINTS": "step.begin=kill@2"}, stdout=log, stderr=log)
+            try:
+                ready = lambda: {w["name"] for w in cluster.json("workers")["workers"] if w["state"] == "READY"}
+                wait_until(lambda: ready() == {"bad", "worker-0"}, "both workers")
+                for name, restarts in (("first", 1), ("second", 0)):
+                    cluster.submit(name, steps=6, interval=0, parallelism=SINGLE)
+                    done = cluster.wait_for_state(name, "SUCCEEDED")
+                    self.assertEqual([r["worker"] for r in done["ranks"]], ["worker-0"], name)
+                    self.assertEqual(done["restarts"], restarts, name)
+                lost = [e["message"] for e in cluster.watched("first") if e.get("event") == "RANK_LOST"]
+                self.assertEqual(len(lost), 1, lost)
+                self.assertRegex(lost[0], "^RANK_CRASHED: rank 0 on bad")
+            finally:
+                bad.terminate()
+                bad.wait(timeout=20)
                 log.close()
 
     def submit_diverging(self, cluster, name, on_nonfinite):

@@ -51,6 +51,43 @@ class Storage(ClusterCase):
             self.assertEqual(done["checkpoints"][0]["step"], done["step"])
             self.assert_committed_checkpoints_verify(cluster, job)
 
+    def test_a_final_checkpoint_that_cannot_be_written_ends_at_its_limit_with_images_and_resumes_from_them(self):
+        with Cluster(workers=2) as cluster:
+            whole = cluster.submit("whole", steps=10, interval=0)
+            cluster.wait_for_state(whole, "SUCCEEDED")
+            blocker = self.block(cluster, "imaged")
+            path = cluster.write_job("imaged", steps=10, interval=0)
+            job = cluster.json("submit", path, "--set=checkpoint.final_save_seconds=2")["name"]
+            wait_until(lambda: cluster.describe(job)["state"] == "FAILED", "the limit")
+            failure = cluster.describe(job)["failure"]
+            self.assertEqual(failure["cause"], "FINAL_CHECKPOINT_UNWRITABLE")
+            images = sorted((cluster.directory).rglob("images/imaged/step-00000010-*/image.json"))
+            self.assertEqual(len(images), 2, failure)
+            for image in images:
+                self.assertIn(str(image.parent), failure["message"])
+            code, _, err = cluster.troupe("resume", job, "--set=parallelism.tensor_parallel_degree=1")
+            self.assertEqual(code, 2 if "INVALID" in err else 1, err)
+            self.assertIn("same layout", err)
+            blocker.unlink()
+            cluster.json("resume", job)
+            done = cluster.wait_for_state(job, "SUCCEEDED")
+            self.assertEqual([c["step"] for c in done["checkpoints"]], [10])
+            self.assert_committed_checkpoints_verify(cluster, job)
+            a, b = (cluster.checkpoints(name)[0]["path"] for name in (whole, job))
+            self.assertEqual(run("checkpoints", "diff", a, b)[0], 0, "another state than the undisturbed one's")
+            wait_until(lambda: not any(image.exists() for image in images), "the images to go")
+
+    def test_a_checkpoint_by_time_is_taken_and_said_beforehand(self):
+        with Cluster(workers=2, environment=SLOW) as cluster:
+            path = cluster.write_job("timed", steps=3000, interval=0)
+            code, out, err = cluster.troupe("submit", path, "--set=checkpoint.interval_seconds=2")
+            self.assertEqual(code, 0, err)
+            self.assertIn("a checkpoint every 2 s: a fault costs at most 2 s of training", err)
+            first = wait_until(lambda: cluster.checkpoints("timed"), "the first commit")[0]
+            wait_until(lambda: len(cluster.checkpoints("timed")) > 1, "the second commit")
+            self.assertLess(first["step"], 3000)
+            cluster.troupe("cancel", "timed")
+
     def test_checkpoints_asked_for_at_once_are_all_answered(self):
         with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("asked", steps=3000, interval=0)

@@ -106,6 +106,13 @@ class TokenizersTest(unittest.TestCase):
         self.assertEqual(ids[-1], answer["end_of_document"])
         return list(ids[:-1]), answer
 
+    def test_the_committed_splits_are_those_of_the_package(self):
+        """data/testdata/splits.json, to which data/tokenizer_file_test.cc holds ours."""
+        done = subprocess.run([self.python, "-c", "import json, make_splits; print(json.dumps(make_splits.content()))"],
+                              cwd=ROOT / "tests/interop", capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), json.loads((ROOT / "data/testdata/splits.json").read_text()))
+
     def test_every_text_has_the_ids_of_the_package(self):
         """With the committed tokenizers, and with ones of 30,000 tokens trained on the headers."""
         requests = []

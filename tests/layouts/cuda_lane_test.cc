@@ -265,19 +265,56 @@ INSTANTIATE_TEST_SUITE_P(
     Schedules, CudaPipelines,
     testing::Values(
         std::tuple(Pipeline{{.pipe = 2, .schedule = "1F1B"}}, StreamOrder::kComputeFirst),
-        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2}, StreamOrder::kComputeLast),
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2},
+                   StreamOrder::kComputeLast),
         std::tuple(Pipeline{{.pipe = 2, .schedule = "ZBV"}, 2}, StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.pipe = 2, .schedule = "DualPipeV"}, 2}, StreamOrder::kComputeLast),
+        // Pairs are interleaved.
+        std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}, 2},
+                   StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}, 2},
+                   StreamOrder::kComputeLast),
         std::tuple(Pipeline{{.pipe = 4, .schedule = "1F1B"}}, StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.pipe = 4, .schedule = "ZBH1"}}, StreamOrder::kComputeLast),
         // 16 KiB are more than loopback copies when they are sent: a send waits for its receive.
-        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4}, StreamOrder::kComputeFirst),
-        std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}}, StreamOrder::kComputeLast),
-        std::tuple(Pipeline{{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "1F1B"}}, StreamOrder::kComputeFirst)),
+        std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4},
+                   StreamOrder::kComputeFirst),
+        std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}},
+                   StreamOrder::kComputeLast),
+        std::tuple(Pipeline{{.pipe = 2, .shard = 2, .zero_stage = 3, .schedule = "1F1B"}},
+                   StreamOrder::kComputeFirst)),
     [](const auto& info) {
       return ToText(std::get<0>(info.param)) +
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
     });
+
+TEST(CudaPipeline, ItsDevicesTellForHowLongTheyWaitForTransfers) {
+  constexpr auto kDelay = std::chrono::milliseconds(5);
+  const v1::JobSpec spec = Job({{.tensor = 2, .pipe = 2}}, 3);
+  TrainOptions options = OnDevices(3);
+  options.message_delay = kDelay;
+  std::vector<std::vector<StepResult>> steps(4);
+  options.after_step = [&](int rank, Executor&, const StepResult& result) {
+    steps[static_cast<size_t>(rank)].push_back(result);
+  };
+  RunOrDie(spec, options);
+  for (const std::vector<StepResult>& of_rank : steps) {
+    ASSERT_EQ(of_rank.size(), 3u);
+    for (const StepResult& step : of_rank) {
+      ASSERT_TRUE(step.stalls.has_value());
+      const auto of = [&](Purpose purpose) {
+        return step.stalls->by_purpose[static_cast<size_t>(purpose)];
+      };
+      // Four microbatches: two sums or more each over tensor, one receive each.
+      EXPECT_GE(of(Purpose::kTensor), 8 * ToSeconds(kDelay));
+      EXPECT_GT(step.stalls->receives, 0);
+      EXPECT_LE(step.stalls->receives, of(Purpose::kPipe));
+      EXPECT_EQ(of(Purpose::kContext), 0);
+    }
+  }
+  // Where the host computes it is the host that waits.
+  EXPECT_FALSE(RunOrDie(spec, {.steps = 1})[0].stalls.has_value());
+}
 
 // Validation, and a step whose operations are watched, are no graphs.
 TEST(CudaPipeline, ValidatesAndShowsItsOperations) {

@@ -76,6 +76,26 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
     });
 
+// Heads of keys and values that tensor ranks share.
+TEST(CudaLayouts, SharedHeadsHaveTheLossesOfOneRankOnTheCpu) {
+  for (const auto& [heads, layout] :
+       {std::pair(1, Layout{.tensor = 2, .by_rows = true}), std::pair(2, Layout{.tensor = 4}),
+        std::pair(1, Layout{.tensor = 2, .shard = 2, .zero_stage = 3}),
+        std::pair(1, Layout{.tensor = 2, .context = 2})}) {
+    const auto job = [heads = heads](const Layout& on) {
+      v1::JobSpec spec = Job(on);
+      spec.mutable_model()->set_num_key_value_heads(heads);
+      return spec;
+    };
+    SCOPED_TRACE(testing::Message() << heads << " heads, tensor " << layout.tensor << ", shard "
+                                    << layout.shard << ", context " << layout.context);
+    std::vector<std::string> fallbacks;
+    ExpectClose(RunOnDevices(job(layout), StreamOrder::kComputeLast, &fallbacks),
+                RunOrDie(job({}), {.steps = kSteps}));
+    EXPECT_EQ(fallbacks, std::vector<std::string>());
+  }
+}
+
 v1::JobSpec MixtureJob(const Spread& spread) {
   v1::JobSpec spec = Mixture(spread, kSteps);
   spec.mutable_model()->set_pattern("AE");

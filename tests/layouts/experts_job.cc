@@ -22,6 +22,8 @@ std::string NameOf(const Spread& spread) {
   if (spread.over_tensor) name += "Spread";
   if (spread.by_rows) name += "Rows";
   if (spread.gathers) name += "Gather";
+  if (spread.ring) name += "Ring";
+  if (spread.key_value_heads != 4) name += fmt::format("KeyValueHeads{}", spread.key_value_heads);
   if (spread.schedule != std::string("1F1B")) name += spread.schedule;
   return name.empty() ? "One" : name;
 }
@@ -38,6 +40,7 @@ v1::JobSpec Mixture(const Spread& spread, int64_t steps) {
                               SmallDataPrefix(), steps);
   v1::ModelSpec& model = *spec.mutable_model();
   model.set_pattern("(AE)x2");
+  model.set_num_key_value_heads(spread.key_value_heads);
   model.set_num_experts(8);
   model.set_num_experts_per_tok(2);
   model.set_moe_intermediate_size(48);
@@ -47,7 +50,9 @@ v1::JobSpec Mixture(const Spread& spread, int64_t steps) {
   v1::ParallelismSpec& parallelism = *spec.mutable_parallelism();
   parallelism.set_expert_parallel_degree(spread.expert);
   parallelism.set_context_parallel_degree(spread.context);
-  if (spread.context > 1) parallelism.set_context_parallel_method("all_to_all");
+  if (spread.context > 1) {
+    parallelism.set_context_parallel_method(spread.ring ? "ring" : "all_to_all");
+  }
   parallelism.set_sequence_parallel(spread.by_rows || (spread.tensor > 1 && spread.expert > 1));
   if (spread.gathers) parallelism.set_expert_dispatch("all_gather");
   if (spread.over_tensor) parallelism.set_expert_tensor_parallel_degree(1);

@@ -22,6 +22,8 @@ struct Spread {
   bool by_rows = false;          // sequence parallelism; always beside tensor and expert
   bool gathers = false;          // expert_dispatch: all_gather
   const char* schedule = "1F1B";
+  bool ring = false;             // context_parallel_method, else all_to_all
+  int key_value_heads = 4;       // of 4 heads
 
   int ranks() const { return expert * data * pipe * tensor * context * shard; }
 };

@@ -37,6 +37,20 @@ TEST(Experts, UnevenRowsAreRoutedAsAnyOthers) {
   }
 }
 
+// Dense parameters are the same on all expert ranks: they are cut over these where data_shard has
+// one rank.
+TEST(Experts, ParametersShardedOverExpertAloneHaveTheSingleRanksLosses) {
+  const std::vector<StepResult>& expected = SingleRank();
+  for (const int stage : {1, 2, 3}) {
+    for (const Spread& spread : {Spread{.expert = 2}, Spread{.expert = 2, .data = 2}}) {
+      SCOPED_TRACE(fmt::format("zero_stage {} {}", stage, NameOf(spread)));
+      v1::JobSpec spec = Mixture(spread);
+      spec.mutable_parallelism()->set_zero_stage(stage);
+      ExpectClose(RunOrDie(spec), expected);
+    }
+  }
+}
+
 class ExpertLayouts : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(ExpertLayouts, FirstTwentyLossesEqualTheSingleRanks) {
@@ -119,6 +133,18 @@ INSTANTIATE_TEST_SUITE_P(
                       Spread{.expert = 2, .pipe = 2, .schedule = "DualPipeV"},
                       Spread{.expert = 2, .pipe = 2, .tensor = 2, .schedule = "ZBH1"},
                       Spread{.expert = 2, .pipe = 2, .shard = 2, .schedule = "ZBV"}),
+    kName);
+
+INSTANTIATE_TEST_SUITE_P(
+    RingContext, ExpertLayouts,
+    ::testing::Values(Spread{.context = 2, .ring = true}, Spread{.context = 4, .ring = true},
+                      Spread{.expert = 2, .context = 2, .ring = true},
+                      Spread{.expert = 2, .context = 2, .gathers = true, .ring = true},
+                      Spread{.data = 2, .context = 2, .ring = true},
+                      Spread{.tensor = 2, .context = 2, .by_rows = true, .ring = true},
+                      Spread{.expert = 2, .tensor = 2, .context = 2, .ring = true},
+                      Spread{.pipe = 2, .context = 2, .ring = true},
+                      Spread{.context = 2, .shard = 2, .ring = true}),
     kName);
 
 TEST(Experts, SigmoidRoutersWithoutSharedExpertsAreSpreadAlike) {

@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
+#include <fstream>
 #include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "base/check.h"
 #include "base/failpoint.h"
@@ -275,6 +277,60 @@ TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
   ExpectStoppedAndIdle();
 }
 
+// Its device stands in a collective of its own.
+class WaitingBackend : public kernels::EmulatedBackend {
+ public:
+  std::vector<CollectiveFlight> Flights() const override {
+    return {{.group = "tensor/0 (NCCL)",
+             .axis = "tensor",
+             .ranks = {0, 1},
+             .entered = 12,
+             .stands_in = 12,
+             .operation = CollectiveOperation::kAllGather,
+             .purpose = Purpose::kSequence,
+             .bytes = 64,
+             .waited = std::chrono::seconds(3)}};
+  }
+  std::string FlightRecorderJson() const override { return R"({"status":"OK","groups":[]})"; }
+};
+
+TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for the limits of this test";
+#endif
+  ComputeOnADevice();
+  around_.make_backend =
+      [](const RankBackendOptions&) -> StatusOr<std::unique_ptr<kernels::Backend>> {
+    return std::make_unique<WaitingBackend>();
+  };
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 1, 30));
+  EXPECT_TRUE(Next().worker().has_step_report());
+  run.CheckTicket(clock_.Now() + std::chrono::seconds(31));
+  const v1::RankReport failed = Next();
+  ASSERT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
+  EXPECT_THAT(
+      failed.worker().rank_failed().message(),
+      HasSubstr(
+          "; in flight on the device: all_gather of axis tensor, purpose sequence, group tensor/0 "
+          "(NCCL), 64 bytes, the group's operation 12, for 3.0 s"));
+  v1::CoordinatorMessage stop = Stop(1, false);
+  stop.mutable_stop_ranks()->set_tell_flight(true);
+  run.Take(stop);
+  const v1::RankReport flight = Next();
+  ASSERT_TRUE(flight.worker().has_rank_flight()) << flight.ShortDebugString();
+  ASSERT_EQ(flight.worker().rank_flight().groups_size(), 1);
+  EXPECT_EQ(flight.worker().rank_flight().groups(0).group(), "tensor/0 (NCCL)");
+  EXPECT_EQ(flight.worker().rank_flight().groups(0).stands_in(), 12u);
+  EXPECT_EQ(flight.worker().rank_flight().groups(0).operation(), "all_gather");
+  ExpectStoppedAndIdle();
+  std::ifstream record(folder_.Child("rank-0.epoch-1.flight.json"));
+  std::stringstream text;
+  text << record.rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr(R"("device": {"status":"OK","groups":[]})"));
+}
+
 // Whose device keeps something of what ran there.
 class HoldingBackend : public kernels::EmulatedBackend {
  public:
@@ -355,6 +411,107 @@ TEST_F(RankRunTest, AFinalCheckpointThatCannotBeWrittenIsWrittenWhenAskedForAgai
   EXPECT_EQ(vote.worker().shard_done().step(), 2);
   EXPECT_EQ(vote.worker().shard_done().state().step(), 2);
   run.Take(Stop(1, true));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, AnImageOfTheStateIsWrittenAndGoneOnFromBitForBit) {
+  v1::CheckpointIntent intent = Intent(1, 4, true);
+  intent.set_path("/proc/none/small/step-00000004-epoch-1-attempt-1");
+  v1::BeginRank begin = Begin(1);
+  begin.set_image_directory(folder_.Child("images"));
+  v1::ImageSaved saved;
+  {
+    RankRun run(begin, around_);
+    StartUp(run, 1);
+    run.Take(Ticket(1, 8, 60, {intent}));
+    for (int step = 1; step <= 4; ++step) EXPECT_TRUE(Next().worker().has_step_report());
+    EXPECT_TRUE(Next().worker().has_shard_failed());
+    v1::CoordinatorMessage order;
+    order.mutable_save_images()->set_job("jobs/small");
+    order.mutable_save_images()->set_group_epoch(1);
+    order.mutable_save_images()->set_step(4);
+    run.Take(order);
+    saved = Next().worker().image_saved();
+    EXPECT_EQ(saved.error(), "");
+    EXPECT_EQ(saved.step(), 4);
+    run.Take(Stop(1, false));
+    ExpectStoppedAndIdle();
+  }
+  begin = Begin(2);
+  v1::RankImage& image = *begin.mutable_start()->mutable_restore_images()->add_images();
+  image.set_path(saved.path());
+  image.set_digest(saved.digest());
+  RankRun run(begin, around_);
+  EXPECT_EQ(StartUp(run, 2).step(), 4);
+  run.Take(Ticket(2, 5));
+  const double loss = Next().worker().step_report().loss();
+  run.Take(Stop(2, false));
+  ExpectStoppedAndIdle();
+  EXPECT_EQ(loss, Train(spec_, {.steps = 5}).steps[0][4].loss);
+}
+
+TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCheckpoint) {
+  std::vector<double> losses;
+  v1::CheckpointIntent intent = Intent(1, 4, true);
+  intent.set_path(folder_.Child("ck/small/step-00000004-epoch-1-attempt-1"));
+  const std::string digest = CommitAtStep4(intent, &losses);
+  v1::BeginRank begin = Begin(2);
+  begin.mutable_start()->set_restore_path(intent.path());
+  begin.mutable_start()->set_restore_digest(digest);
+  begin.mutable_start()->set_restore_folder_id("1");
+  {
+    RankRun run(begin, around_);
+    EXPECT_TRUE(Next().worker().has_rank_address());
+    const v1::RankFailed failed = EndFailed(run, 2);
+    EXPECT_EQ(failed.bad_checkpoint_path(), "");
+    EXPECT_EQ(failed.cause(), "STORAGE");
+    EXPECT_FALSE(failed.secondary());
+    EXPECT_THAT(failed.message(), HasSubstr("another disk or none is mounted"));
+  }
+  v1::CheckpointIntent lost = intent;
+  lost.set_attempt(2);
+  lost.set_path(folder_.Child("ck/small/step-00000004-epoch-3-attempt-2"));
+  lost.set_folder_id("1");
+  RankRun run(Begin(3), around_);
+  StartUp(run, 3);
+  run.Take(Ticket(3, 4, 60, {lost}));
+  for (int step = 1; step <= 4; ++step) EXPECT_TRUE(Next().worker().has_step_report());
+  EXPECT_THAT(Next().worker().shard_failed().reason(), HasSubstr("another disk or none"));
+  EXPECT_FALSE(files_.Stat(lost.path(), SymbolicLinks::kFollow).ok()) << "it was made there";
+  run.Take(Stop(3, false));
+  ExpectStoppedAndIdle();
+}
+
+TEST_F(RankRunTest, AManifestIsNotWrittenBeforeEveryShardIsSeen) {
+  around_.folder_limit = std::chrono::milliseconds(1);
+  const v1::CheckpointIntent intent = Intent(1, 4, true);
+  RankRun run(Begin(1), around_);
+  StartUp(run, 1);
+  run.Take(Ticket(1, 8, 60, {intent}));
+  for (int step = 1; step <= 4; ++step) EXPECT_TRUE(Next().worker().has_step_report());
+  const v1::RankReport vote = Next();
+  ASSERT_TRUE(vote.worker().has_shard_done()) << vote.ShortDebugString();
+  v1::CoordinatorMessage write;
+  write.mutable_write_manifest()->set_job("jobs/small");
+  write.mutable_write_manifest()->set_group_epoch(1);
+  write.mutable_write_manifest()->set_path(intent.path());
+  v1::CheckpointManifest& manifest = *write.mutable_write_manifest()->mutable_manifest();
+  manifest.set_format_version(kManifestFormatVersion);
+  manifest.set_job("jobs/small");
+  manifest.set_attempt(1);
+  *manifest.mutable_state() = vote.worker().shard_done().state();
+  *manifest.mutable_shards() = vote.worker().shard_done().shards();
+  // The vote of another host, whose file is elsewhere.
+  v1::ShardFile other = manifest.shards(0);
+  other.set_name("rank-00001.safetensors");
+  *manifest.add_shards() = other;
+  run.Take(write);
+  const v1::RankReport refused = Next();
+  ASSERT_TRUE(refused.worker().has_shard_failed()) << refused.ShortDebugString();
+  EXPECT_THAT(refused.worker().shard_failed().reason(), HasSubstr("does not see 1 of 2 shards"));
+  EXPECT_FALSE(
+      files_.Stat(JoinPath(intent.path(), kManifestFileName), SymbolicLinks::kFollow).ok());
+  run.Take(Stop(1, false));
   ExpectStoppedAndIdle();
 }
 

@@ -41,6 +41,12 @@ class CountingBackend : public kernels::Backend {
   }
   const std::vector<std::string>& fallbacks() const override { return backend_.fallbacks(); }
   const std::vector<std::string>& implementations() const override { return backend_.implementations(); }
+  std::vector<kernels::ExecutedProduct> executed_products() const override {
+    return backend_.executed_products();
+  }
+  kernels::PreparationCounts preparation_counts() const override {
+    return backend_.preparation_counts();
+  }
 
  private:
   kernels::Backend& backend_;
@@ -97,7 +103,8 @@ Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Execu
 }
 
 Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
-                 std::vector<int64_t>* acted_after, int64_t* prepares) {
+                 std::vector<int64_t>* acted_after, int64_t* prepares,
+                 std::array<PurposeSeconds, kPurposes>* communication) {
   omp_set_num_threads(1);
   v1::JobSpec spec = shared.spec;
   if (shared.options.mislead) shared.options.mislead(rank, &spec);
@@ -149,10 +156,16 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
   }
   TROUPE_RETURN_IF_ERROR(executor->FinishLoading(applied));
   if (shared.options.before_steps) shared.options.before_steps(rank, *executor);
+  const std::array<PurposeSeconds, kPurposes> before = network.SecondsByPurpose();
   const Status taken = TakeSteps(shared.options, rank, applied + shared.options.steps, *executor,
                                  steps, acted_after);
   if (!taken.ok() && shared.options.after_failure) shared.options.after_failure(rank, *executor);
   TROUPE_RETURN_IF_ERROR(taken);
+  *communication = network.SecondsByPurpose();
+  for (size_t p = 0; p < before.size(); ++p) {
+    (*communication)[p].total -= before[p].total;
+    (*communication)[p].exposed -= before[p].exposed;
+  }
   if (shared.options.after_steps) shared.options.after_steps(rank, *executor);
   if (!shared.options.save_path.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(shared.spec, shared.plan));
@@ -225,12 +238,16 @@ void WriteSmallDataset(const std::string& prefix, int document_tokens) {
   TROUPE_CHECK_OK((*writer)->Finish());
 }
 
-TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
+TrainResult Train(const v1::JobSpec& stated, const TrainOptions& options) {
+  v1::JobSpec spec = stated;
+  ApplyDefaults(&spec);
   StatusOr<v1::Plan> plan = MakeUnplacedPlan(spec);
   TROUPE_CHECK_OK(plan.status());
   plan->set_control_lag_steps(static_cast<int32_t>(options.control_lag_steps));
+  if (!options.interleave_pairs) plan->mutable_schedule()->set_interleaves_pairs(false);
   const int ranks = plan->ranks_size();
-  LoopbackCluster cluster(ranks, {.hang_limit = std::chrono::seconds(20), .ranks_on_host = ranks});
+  LoopbackCluster cluster(ranks, {.hang_limit = std::chrono::seconds(20), .ranks_on_host = ranks},
+                          options.message_delay);
   Shared shared{.spec = spec,
                 .options = options,
                 .plan = *std::move(plan),
@@ -243,9 +260,10 @@ TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options) {
   result.statuses.resize(ranks);
   result.prepares.resize(ranks);
   result.acted_after.resize(ranks);
+  result.communication.resize(ranks);
   cluster.Run([&](int rank) {
-    result.statuses[rank] = TrainRank(shared, rank, &result.steps[rank],
-                                      &result.acted_after[rank], &result.prepares[rank]);
+    result.statuses[rank] = TrainRank(shared, rank, &result.steps[rank], &result.acted_after[rank],
+                                      &result.prepares[rank], &result.communication[rank]);
   });
   if (!options.save_path.empty()) {
     v1::CheckpointManifest manifest;

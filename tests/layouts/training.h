@@ -3,13 +3,16 @@
 #ifndef TROUPE_TESTS_LAYOUTS_TRAINING_H_
 #define TROUPE_TESTS_LAYOUTS_TRAINING_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "collective/statistics.h"
 #include "kernels/backend.h"
 #include "troupe/v1/job.pb.h"
 #include "worker/executor/executor.h"
@@ -45,6 +48,8 @@ struct TrainOptions {
   std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int rank)> make_backend;
   int64_t control_lag_steps = 0;  // the plan's
   bool overlap = true;       // else every collective is waited for where it is begun
+  bool interleave_pairs = true;  // else the actions of overlapped pairs run one after the other
+  Duration message_delay{};      // of the network (collective/loopback)
   // What a rank knows before the update of a step, where a ticket's end is agreed on too; null: nothing. A stop or an
   // asked-for checkpoint is acted on as worker/executor/step_order.h says.
   std::function<ControlInputs(int rank, int64_t step)> inputs;
@@ -67,11 +72,15 @@ struct TrainResult {
   std::vector<std::vector<StepResult>> steps;
   std::vector<Status> statuses;
   std::vector<int64_t> prepares;  // calls of Backend::Prepare
+  // Of each rank: what its collectives took in all steps, by purpose.
+  std::vector<std::array<PurposeSeconds, kPurposes>> communication;
   // The steps after which it stopped, or would have saved because it was asked to.
   std::vector<std::vector<int64_t>> acted_after;
 };
 
-TrainResult Train(const v1::JobSpec& spec, const TrainOptions& options);
+// Trains `stated`, completed by the defaults of what was stated since it was last completed: that a
+// part is held out for validation, say.
+TrainResult Train(const v1::JobSpec& stated, const TrainOptions& options);
 
 }  // namespace troupe
 

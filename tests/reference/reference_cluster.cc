@@ -65,7 +65,7 @@ class ReferenceRank {
 
   StepNumbers Step(int step) {
     Fill(program_.loss_totals, {0, 0});
-    Fill(program_.scalars, {1e-2, static_cast<double>(step)});
+    Fill(program_.learning_rate, {1e-2});
     // All forwards, then all backwards: what a schedule orders otherwise gives the same sums.
     std::vector<CollectiveHandle> sends;
     for (int m = 0; m < microbatches_; ++m) Forward(step, m, sends);

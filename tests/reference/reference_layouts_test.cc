@@ -54,6 +54,28 @@ TEST_P(ReferenceLayoutTest, EveryLayoutTrainsLikeTheSingleRank) {
   }
 }
 
+TEST_P(ReferenceLayoutTest, GroupedHeadsTrainLikeTheSingleRanks) {
+  for (const int64_t key_value_heads : {1, 2}) {
+    ReferenceRun single = Small(GetParam());
+    single.model.num_key_value_heads = key_value_heads;
+    const std::vector<StepNumbers> expected = Train(single);
+    EXPECT_NE(expected[0].loss, Single()[0].loss) << "the heads are not grouped";
+    for (const int data : {1, 2}) {
+      for (const int tensor : {1, 2}) {
+        for (const int pipe : {1, 2}) {
+          if (key_value_heads % tensor != 0) continue;
+          ReferenceRun run = single;
+          run.data = data;
+          run.tensor = tensor;
+          run.pipe = pipe;
+          ExpectClose(Train(run), expected, 1e-10,
+                      fmt::format("{}, {} key-value heads", ToText(run), key_value_heads));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(ReferenceLayoutTest, NumbersDependOnTrainingAndSeed) {
   const std::vector<StepNumbers>& numbers = Single();
   EXPECT_GT(numbers[0].grad_norm, 0.1);

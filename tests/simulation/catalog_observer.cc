@@ -48,7 +48,9 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
     if (view.starts_with("job/") && change.value) {
       OnJob(key.substr(4), *change.value);
     } else if (view.starts_with("spec/") && change.value) {
-      specs_[key.substr(5)] = Parse<v1::JobSpec>(*change.value);
+      OnSpec(key.substr(5), *change.value);
+    } else if (view.starts_with("group/") && change.value) {
+      OnGroup(key.substr(6), *change.value);
     } else if (view.starts_with("history/") && change.value) {
       OnHistory(key, *change.value);
     } else if (view.starts_with("checkpoint/")) {
@@ -75,8 +77,11 @@ void CatalogObserver::OnJob(const std::string& id, std::string_view value) {
     world_.truth.Check(record.last_attempt() >= before.last_attempt(), 4,
                        fmt::format("{}: last attempt falls from {} to {}", id,
                                    before.last_attempt(), record.last_attempt()));
-    // Nobody resumes a job in these simulations: an end is for good, and so is its cause.
-    if (Ended(before.state())) {
+    // Unless somebody resumes the job an end is for good, and so is its cause.
+    if (Ended(before.state()) && !Ended(record.state()) && resumes_.contains(id)) {
+      acknowledged_cancels_.erase(id);
+      ++resumed_;
+    } else if (Ended(before.state())) {
       world_.truth.Check(record.state() == before.state(), 18,
                          fmt::format("{}: {} becomes {}", id, v1::JobState_Name(before.state()),
                                      v1::JobState_Name(record.state())));
@@ -91,6 +96,59 @@ void CatalogObserver::OnJob(const std::string& id, std::string_view value) {
                      fmt::format("{} is {} with cause \"{}\"", id,
                                  v1::JobState_Name(record.state()), record.failure().cause()));
   jobs_[id] = record;
+}
+
+void CatalogObserver::OnSpec(const std::string& id, std::string_view value) {
+  const auto spec = Parse<v1::JobSpec>(value);
+  const auto before = specs_.find(id);
+  const bool kept =
+      before == specs_.end() || before->second.SerializeAsString() == spec.SerializeAsString();
+  const auto job = jobs_.find(id);
+  const bool resumed = resumes_.contains(id) && job != jobs_.end() && Ended(job->second.state());
+  world_.truth.Check(kept || resumed, kSubmittedLayout,
+                     fmt::format("{} was submitted with {} and is recorded with {}", id,
+                                 kept ? "" : before->second.parallelism().ShortDebugString(),
+                                 spec.parallelism().ShortDebugString()));
+  specs_[id] = spec;
+  if (!submitted_.contains(id) || resumed) submitted_[id] = spec;
+}
+
+void CatalogObserver::OnGroup(const std::string& id, std::string_view value) {
+  v1::GroupRecord& group = groups_[id];
+  const uint64_t before = group.group_epoch();
+  group = Parse<v1::GroupRecord>(value);
+  const auto job = jobs_.find(id);
+  const bool stopped_to_grow =
+      job != jobs_.end() && job->second.grows() && job->second.state() == v1::JOB_STATE_RECOVERING;
+  if (group.group_epoch() != before && stopped_to_grow) grown_[id] = group.group_epoch();
+}
+
+const v1::GroupRecord* CatalogObserver::Group(const std::string& job) const {
+  const auto found = groups_.find(job);
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+bool CatalogObserver::HasEnded(const std::string& job) const {
+  const auto found = jobs_.find(job);
+  return found != jobs_.end() && Ended(found->second.state());
+}
+
+void CatalogObserver::CatalogLost() {
+  for (const auto& [id, job] : jobs_) lost_jobs_.insert(id);
+  leader_epoch_ = 0;
+  lives_.clear();
+  jobs_.clear();
+  specs_.clear();
+  submitted_.clear();
+  groups_.clear();
+  grown_.clear();
+  highest_rows_.clear();
+  requests_.clear();
+  checkpoints_.clear();
+  leases_.clear();
+  steps_.clear();
+  acknowledged_submits_.clear();
+  acknowledged_cancels_.clear();
 }
 
 void CatalogObserver::OnHistory(std::string_view key, std::string_view value) {
@@ -111,16 +169,39 @@ void CatalogObserver::OnHistory(std::string_view key, std::string_view value) {
   world_.truth.Check(
       job != jobs_.end() && row.group_epoch() == job->second.group_epoch(), 3,
       fmt::format("{}: a report of group epoch {} is accepted in another", id, row.group_epoch()));
+  CheckRepetition(id, row);
   const bool first = steps_.emplace(key, row.group_epoch()).second;
   world_.truth.Check(first, 4,
                      fmt::format("{}: step {} of group epoch {} is recorded twice", id, row.step(),
                                  row.group_epoch()));
 }
 
+void CatalogObserver::CheckRepetition(const std::string& id, const v1::StepEvent& row) {
+  for (const auto& [key, commit] : checkpoints_) {
+    const bool before = commit.job() == id && commit.group_epoch() < row.group_epoch() &&
+                        commit.state() == v1::CHECKPOINT_STATE_COMMITTED;
+    world_.truth.Check(!before || row.step() > commit.step(), kGrowsWithoutLoss,
+                       fmt::format("{}: group epoch {} repeats step {}, and {} is committed", id,
+                                   row.group_epoch(), row.step(), key));
+  }
+  std::map<uint64_t, int64_t>& highest = highest_rows_[id];
+  // Steps of still earlier groups may have been lost with those.
+  const auto grown = grown_.find(id);
+  const bool grew = grown != grown_.end() && grown->second == row.group_epoch();
+  const auto former = highest.find(row.group_epoch() - 1);
+  world_.truth.Check(!grew || former == highest.end() || row.step() > former->second,
+                     kGrowsWithoutLoss,
+                     fmt::format("{} grew in group epoch {} and repeats step {}", id,
+                                 row.group_epoch(), row.step()));
+  int64_t& last = highest[row.group_epoch()];
+  last = std::max(last, row.step());
+}
+
 bool CatalogObserver::IsWhole(const v1::CheckpointRecord& commit) const {
   return world_.storage.WasFoundWhole(commit.path()) &&
          (world_.storage.IsCorrupt(commit.path()) ||
-          world_.storage.Read(commit.path(), commit.digest()).ok());
+          world_.storage.ReadOfTruth(commit.path(), commit.digest()).ok() ||
+          !commit.path().starts_with("/shared/"));
 }
 
 void CatalogObserver::OnCheckpoint(const std::string& key,
@@ -137,8 +218,13 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
   const auto found = checkpoints_.find(key);
   const v1::CheckpointState before =
       found == checkpoints_.end() ? v1::CHECKPOINT_STATE_UNSPECIFIED : found->second.state();
-  if (record.state() == v1::CHECKPOINT_STATE_COMMITTED &&
-      before != v1::CHECKPOINT_STATE_COMMITTED) {
+  // Known again by what is in the folder, after the catalog was lost.
+  const bool rebuilt =
+      found == checkpoints_.end() && lost_jobs_.contains(record.job()) && record.pinned();
+  if (rebuilt && record.state() == v1::CHECKPOINT_STATE_COMMITTED) {
+    CheckCommit(key, record);
+  } else if (record.state() == v1::CHECKPOINT_STATE_COMMITTED &&
+             before != v1::CHECKPOINT_STATE_COMMITTED) {
     world_.truth.Check(
         before == v1::CHECKPOINT_STATE_WRITING, 4,
         fmt::format("{} is committed from state {}", key, v1::CheckpointState_Name(before)));
@@ -147,20 +233,11 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
                        fmt::format("{} commits an attempt of group epoch {} in another", key,
                                    record.group_epoch()));
     ++commits_;
-    const StatusOr<Restored> restored = world_.storage.Read(record.path(), record.digest());
-    if (!restored.ok()) {
-      world_.truth.Violate(10, "{} is committed, but: {}", key, ToString(restored.status()));
-    } else {
-      const uint64_t seed = specs_.at(record.job()).training().seed();
-      world_.truth.Check(restored->step == record.step() &&
-                             restored->state == world_.truth.State(seed, record.step()),
-                         10,
-                         fmt::format("{} of step {} holds another state (of step {})", key,
-                                     record.step(), restored->step));
-    }
+    CheckCommit(key, record);
   }
-  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED && before != record.state()) {
-    world_.truth.Check(world_.storage.IsCorrupt(record.path()), 11,
+  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED && before != record.state() && !rebuilt) {
+    const bool mounted = world_.lost_mounts.empty();
+    world_.truth.Check(world_.storage.IsCorrupt(record.path()), mounted ? 11 : kLostMount,
                        fmt::format("{} is quarantined and is whole: {}", key, record.reason()));
   }
   if (record.verified()) {
@@ -168,21 +245,54 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
                        fmt::format("{} is recorded as verified and was never found whole", key));
   }
   if (record.state() == v1::CHECKPOINT_STATE_DELETING && before == v1::CHECKPOINT_STATE_COMMITTED) {
-    int newer = 0;
-    for (const auto& [other, commit] : checkpoints_) {
-      if (commit.job() != record.job() || std::pair(commit.step(), commit.attempt()) <=
-                                              std::pair(record.step(), record.attempt())) {
-        continue;
-      }
-      newer +=
-          commit.state() == v1::CHECKPOINT_STATE_COMMITTED && commit.verified() && IsWhole(commit);
-    }
-    ++deletions_;
-    world_.truth.Check(newer >= 2 && !record.pinned() && !found->second.pinned(), 12,
-                       fmt::format("{} of step {} is deleted with {} newer commits that are whole",
-                                   key, record.step(), newer));
+    OnDeletion(key, record, found->second.pinned());
   }
   checkpoints_[key] = record;
+}
+
+void CatalogObserver::CheckCommit(const std::string& key, const v1::CheckpointRecord& record) {
+  // Who may be placed later reads what every host reads; of a folder of each host's own, what all
+  // hosts of the group do.
+  const v1::JobSpec& spec = specs_.at(record.job());
+  StatusOr<Restored> restored = world_.storage.ReadOfTruth(record.path(), record.digest());
+  const bool lone =
+      !record.folder_id().empty() && !world_.storage.IsOfSharedFolder(record.folder_id());
+  const bool shared = record.path().starts_with("/shared/") && !lone;
+  const v1::GroupRecord* const group = shared ? nullptr : Group(record.job());
+  for (int i = 0; group != nullptr && i < group->ranks_size(); ++i) {
+    const v1::RankPlacement& rank = group->ranks(i);
+    restored = world_.storage.Read(rank.worker(), record.path(), record.digest());
+    if (!restored.ok()) break;
+  }
+  if (!restored.ok()) {
+    const bool mounted = shared && world_.lost_mounts.empty();
+    world_.truth.Violate(mounted ? 10 : kHalfCommit, "{} is committed, but: {}", key,
+                         ToString(restored.status()));
+    return;
+  }
+  world_.truth.Check(
+      restored->step == record.step() &&
+          restored->state == world_.truth.State(spec.training().seed(), record.step()),
+      10,
+      fmt::format("{} of step {} holds another state (of step {})", key, record.step(),
+                  restored->step));
+}
+
+void CatalogObserver::OnDeletion(const std::string& key, const v1::CheckpointRecord& record,
+                                 bool was_pinned) {
+  int newer = 0;
+  for (const auto& [other, commit] : checkpoints_) {
+    if (commit.job() != record.job() ||
+        std::pair(commit.step(), commit.attempt()) <= std::pair(record.step(), record.attempt())) {
+      continue;
+    }
+    newer +=
+        commit.state() == v1::CHECKPOINT_STATE_COMMITTED && commit.verified() && IsWhole(commit);
+  }
+  ++deletions_;
+  world_.truth.Check(newer >= 2 && !record.pinned() && !was_pinned, 12,
+                     fmt::format("{} of step {} is deleted with {} newer commits that are whole",
+                                 key, record.step(), newer));
 }
 
 void CatalogObserver::OnLease(const std::string& key, const std::optional<std::string>& value) {
@@ -232,7 +342,8 @@ void CatalogObserver::SubmitAcknowledged(const std::string& request_id, const st
 }
 
 void CatalogObserver::CancelAcknowledged(const std::string& job) {
-  acknowledged_cancels_.insert(job);
+  // A late answer may come after somebody resumed the job.
+  if (HasEnded(job)) acknowledged_cancels_.insert(job);
 }
 
 const v1::CheckpointRecord* CatalogObserver::Head(const std::string& job) const {

@@ -19,6 +19,12 @@
 
 namespace troupe::simulation {
 
+// "lease/worker-3/0000…" → "worker-3".
+inline std::string LeasedWorker(const std::string& key) {
+  const std::string rest = key.substr(key.find('/') + 1);
+  return rest.substr(0, rest.find('/'));
+}
+
 class CatalogObserver {
  public:
   explicit CatalogObserver(World& world) : world_(world) {}
@@ -32,16 +38,30 @@ class CatalogObserver {
   // After each event: its memory is bounded.
   void Observe(const CoordinatorState& state);
 
+  // The coordinator's disk is lost: nothing of before binds what comes.
+  void CatalogLost();
+  // Jobs that were known when the catalog was lost.
+  const std::set<std::string>& lost_jobs() const { return lost_jobs_; }
+
+  // The client asks for this job to go on; until then an end is for good.
+  void ResumeAsked(const std::string& job) { resumes_.insert(job); }
   // The client was told that its request made this job; that the job is cancelled.
   void SubmitAcknowledged(const std::string& request_id, const std::string& job);
   void CancelAcknowledged(const std::string& job);
 
   const std::map<std::string, v1::JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, v1::JobSpec>& specs() const { return specs_; }
+  // As its users asked for it last.
+  const v1::JobSpec& submitted(const std::string& job) const { return submitted_.at(job); }
   const std::map<std::string, v1::LeaseRecord>& leases() const { return leases_; }
+  const std::map<std::string, v1::CheckpointRecord>& checkpoints() const { return checkpoints_; }
+  // The placement of the job's newest group; null before the first.
+  const v1::GroupRecord* Group(const std::string& job) const;
+  bool HasEnded(const std::string& job) const;
   uint64_t commits() const { return commits_; }
   // Commits that retention let go.
   uint64_t deletions() const { return deletions_; }
+  uint64_t resumed() const { return resumed_; }
   uint64_t history_rows() const { return history_rows_; }
   // The newest commit of the job that is not quarantined; null if there is none.
   const v1::CheckpointRecord* Head(const std::string& job) const;
@@ -52,8 +72,15 @@ class CatalogObserver {
 
  private:
   void OnJob(const std::string& id, std::string_view value);
+  void OnSpec(const std::string& id, std::string_view value);
+  void OnGroup(const std::string& id, std::string_view value);
   void OnHistory(std::string_view key, std::string_view value);
+  // Whether the row repeats a step that its group was to begin after.
+  void CheckRepetition(const std::string& id, const v1::StepEvent& row);
   void OnCheckpoint(const std::string& key, const std::optional<std::string>& value);
+  // Whether it is what a later placement needs: whole, of one step, of the right state.
+  void CheckCommit(const std::string& key, const v1::CheckpointRecord& record);
+  void OnDeletion(const std::string& key, const v1::CheckpointRecord& record, bool was_pinned);
   void OnLease(const std::string& key, const std::optional<std::string>& value);
   // It was read back and found whole, and all that happened to it since is the run's damage, of
   // which nobody can know.
@@ -75,6 +102,14 @@ class CatalogObserver {
   std::map<uint64_t, uint64_t> lives_;  // leader epoch → the life that writes in it
   std::map<std::string, v1::JobRecord> jobs_;
   std::map<std::string, v1::JobSpec> specs_;
+  std::map<std::string, v1::JobSpec> submitted_;
+  std::map<std::string, v1::GroupRecord> groups_;
+  std::map<std::string, uint64_t>
+      grown_;  // the newest group epoch for which the job stopped to grow
+  // The highest step recorded of any group, by job and group epoch.
+  std::map<std::string, std::map<uint64_t, int64_t>> highest_rows_;
+  std::set<std::string> resumes_;  // jobs that may go on after their end
+  std::set<std::string> lost_jobs_;
   std::map<std::string, std::string> requests_;
   std::map<std::string, v1::CheckpointRecord> checkpoints_;  // by key
   std::map<std::string, v1::LeaseRecord> leases_;            // by key
@@ -84,6 +119,7 @@ class CatalogObserver {
   uint64_t commits_ = 0;
   uint64_t deletions_ = 0;
   uint64_t history_rows_ = 0;
+  uint64_t resumed_ = 0;
 };
 
 }  // namespace troupe::simulation

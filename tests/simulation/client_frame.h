@@ -16,6 +16,10 @@ enum class CallKind : char {
   kCancelJob = 'X',
   kCreateCheckpoint = 'P',
   kPinCheckpoint = 'K',
+  kResumeJob = 'R',
+  kRebuildJob = 'B',
+  // A CreateJob with the request id of another job; not a call of its own on the wire.
+  kAlteredJob = 'A',
 };
 
 struct ClientFrame {

@@ -28,10 +28,15 @@ bool Retryable(StatusCode code) {
 }  // namespace
 
 Status ClientProcess::Start(Context& context) {
-  due_.resize(calls_.size());
-  for (size_t i = 0; i < calls_.size(); ++i) context.SetTimer(calls_[i].after, AnyMessage(Due{i}));
+  for (size_t i = 0; i < calls_.size(); ++i) Plan(i, context);
   stream_ = world_.system.network().Dial(node_, context.self(), coordinator_);
   return OkStatus();
+}
+
+void ClientProcess::Plan(size_t call, Context& context) {
+  due_.resize(calls_.size());
+  outcomes_.resize(calls_.size());
+  context.SetTimer(calls_[call].after, AnyMessage(Due{call}));
 }
 
 Status ClientProcess::Handle(AnyMessage message, Context& context) {
@@ -46,6 +51,11 @@ Status ClientProcess::Handle(AnyMessage message, Context& context) {
     if (closed->stream != stream_) return OkStatus();
     open_ = false;
     context.SetTimer(milliseconds(300), AnyMessage(Redial{}));
+  } else if (auto* further = message.As<FurtherCalls>()) {
+    for (PlannedCall& call : further->calls) {
+      calls_.push_back(std::move(call));
+      Plan(calls_.size() - 1, context);
+    }
   } else if (message.As<Redial>()) {
     stream_ = world_.system.network().Dial(node_, context.self(), coordinator_);
   } else if (const auto* data = message.As<StreamData>()) {
@@ -56,9 +66,24 @@ Status ClientProcess::Handle(AnyMessage message, Context& context) {
   return OkStatus();
 }
 
+bool ClientProcess::MayMake(size_t call) const {
+  if (calls_[call].kind != CallKind::kAlteredJob) return true;
+  // The one whose id it takes comes before it in the list.
+  for (size_t i = 0; i < call; ++i) {
+    if (calls_[i].request_id == calls_[call].request_id && !outcomes_[i].answered) return false;
+  }
+  return true;
+}
+
 void ClientProcess::Make(size_t call, Context& context) {
   if (!open_ || !due_[call] || outcomes_[call].answered) return;
   const PlannedCall& planned = calls_[call];
+  if (!MayMake(call)) {
+    due_[call] = false;
+    context.SetTimer(kRetry, AnyMessage(Due{call}));
+    return;
+  }
+  if (planned.kind == CallKind::kResumeJob) observer_.ResumeAsked(planned.job);
   const ClientFrame frame{static_cast<char>(planned.kind), call, planned.payload};
   world_.system.network().Write(stream_, context.self(), Encode(frame)).IgnoreError();
 }
@@ -67,14 +92,21 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
   TROUPE_CHECK(frame.number < calls_.size());
   const PlannedCall& call = calls_[frame.number];
   const auto code = static_cast<StatusCode>(frame.kind);
-  if (code == StatusCode::kOk && call.kind == CallKind::kCreateJob) {
+  const bool waits_for_end = call.kind == CallKind::kResumeJob &&
+                             code == StatusCode::kFailedPrecondition &&
+                             !observer_.HasEnded(call.job);
+  if (call.kind == CallKind::kAlteredJob && !Retryable(code)) {
+    world_.truth.Check(code == StatusCode::kAlreadyExists, 13,
+                       fmt::format("{} of {} came again with another job: code {}", call.request_id,
+                                   call.job, static_cast<int>(code)));
+  } else if (code == StatusCode::kOk && call.kind == CallKind::kCreateJob) {
     v1::Job job;
     TROUPE_CHECK(job.ParseFromString(frame.payload));
     observer_.SubmitAcknowledged(call.request_id, job.name().substr(job.name().rfind('/') + 1));
   } else if (code == StatusCode::kOk && call.kind == CallKind::kCancelJob) {
     observer_.CancelAcknowledged(call.job);
   } else if ((code == StatusCode::kNotFound && call.kind != CallKind::kPinCheckpoint) ||
-             Retryable(code)) {
+             Retryable(code) || waits_for_end) {
     // The job's submit may still be on its way; a commit to pin may never come.
     due_[frame.number] = false;
     context.SetTimer(kRetry, AnyMessage(Due{frame.number}));

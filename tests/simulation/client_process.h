@@ -30,9 +30,15 @@ struct CallOutcome {
   StatusCode code = StatusCode::kOk;
 };
 
+// To the client: these calls too, their times from now on.
+struct FurtherCalls {
+  static constexpr std::string_view kMessageName = "client.further_calls";
+  std::vector<PlannedCall> calls;
+};
+
 class ClientProcess final : public Actor {
  public:
-  // `outcomes` has one entry a call and outlives the process.
+  // `outcomes` outlives the process; it is given one entry a call.
   ClientProcess(World& world, CatalogObserver& observer, NodeId node, NodeId coordinator,
                 std::vector<PlannedCall> calls, std::vector<CallOutcome>& outcomes)
       : world_(world),
@@ -46,14 +52,17 @@ class ClientProcess final : public Actor {
   Status Handle(AnyMessage message, Context& context) override;
 
  private:
+  void Plan(size_t call, Context& context);
   void Make(size_t call, Context& context);
+  // Whether it may be asked now; else it is planned again.
+  bool MayMake(size_t call) const;
   void OnAnswer(const ClientFrame& frame, Context& context);
 
   World& world_;
   CatalogObserver& observer_;
   const NodeId node_;
   const NodeId coordinator_;
-  const std::vector<PlannedCall> calls_;
+  std::vector<PlannedCall> calls_;
   std::vector<CallOutcome>& outcomes_;
   std::vector<bool> due_;
   StreamId stream_;

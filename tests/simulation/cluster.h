@@ -1,24 +1,29 @@
-// One run of a whole cluster: a coordinator, 64 workers and a client, jobs drawn by the seed, a
-// phase of faults, a phase without, and the verdict.
+// One run of a whole cluster: a coordinator, workers and a client, jobs and the mixture of trouble
+// drawn by the seed, a phase of faults, a phase without, and the verdict.
 #ifndef TROUPE_TESTS_SIMULATION_CLUSTER_H_
 #define TROUPE_TESTS_SIMULATION_CLUSTER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coordinator/options.h"
 #include "tests/simulation/coordinator_process.h"
+#include "tests/simulation/mix.h"
 #include "tests/simulation/truth.h"
+#include "tests/simulation/world.h"
 
 namespace troupe::simulation {
 
 struct ClusterOptions {
   uint64_t seed = 0;
-  int workers = 64;
-  uint64_t max_events = 50'000;
+  std::optional<Mix> mix;  // instead of the one that the seed draws
+  // Twice what the largest of the first 400 seeds needs.
+  uint64_t max_events = 200'000;
   KnownBugs machine_bugs;
   ShellBugs shell_bugs;
+  WorkerBugs worker_bugs;
 };
 
 struct ClusterResult {
@@ -33,6 +38,20 @@ struct ClusterResult {
   uint64_t history_rows = 0;
   uint64_t coordinator_starts = 0;
   int64_t restarts = 0;  // of jobs
+  uint64_t shrinks = 0;  // groups that began on fewer ranks than were submitted
+  uint64_t growths = 0;
+  uint64_t strikes = 0;          // groups that a bad host failed
+  uint64_t lost_mounts = 0;      // workers that lost the shared folder
+  uint64_t refused_folders = 0;  // jobs that ended because their hosts do not share the folder
+  // Recoveries of jobs with small budgets beyond those.
+  uint64_t saved_by_budget = 0;
+  uint64_t resumed = 0;              // jobs that went on after an end
+  uint64_t rebuilt = 0;              // jobs known again after the catalog was lost
+  uint64_t refused_alterations = 0;  // of a request that came again
+  uint64_t lies = 0;                 // of strangers
+  uint64_t left = 0;                 // workers that never came back
+  uint64_t clocks_set_back = 0;      // lives of daemons whose clock was behind their last life's
+  uint64_t saves_beside_steps = 0;   // reports of a step during which a save was in flight
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for whoever looks for the bug

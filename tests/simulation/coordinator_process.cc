@@ -1,8 +1,10 @@
 #include "tests/simulation/coordinator_process.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "tests/simulation/client_frame.h"
+#include "tests/simulation/stranger_process.h"
 
 namespace troupe::simulation {
 namespace {
@@ -67,6 +69,7 @@ Status CoordinatorProcess::Start(Context& context) {
   }
   TROUPE_ASSIGN_OR_RETURN(const CatalogImage image, ReadCatalog(store_));
   life_ = observer_.CoordinatorStarts(leader_epoch, image);
+  hosts_.CoordinatorStarts();
   state_ = Recover(options_, image, leader_epoch, context.Now());
   world_.system.network().Listen(node_, context.self());
   SetAlarm(context);
@@ -86,6 +89,7 @@ Status CoordinatorProcess::Handle(AnyMessage message, Context& context) {
       call = calls_.erase(call);
       TROUPE_RETURN_IF_ERROR(Run(CallAbandoned{id}, context));
     }
+    strangers_.erase(closed->stream);
     return Run(SessionClosed{closed->stream.value}, context);
   }
   if (message.As<Alarm>()) {
@@ -100,6 +104,12 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   if (!bytes.empty() && bytes[0] == kClientMark) return HandleCall(stream, bytes, context);
   WorkerSaid said{stream.value, {}};
   if (!said.message.ParseFromString(bytes)) return Internal("a worker's message does not parse");
+  if (said.message.has_hello() && IsStranger(said.message.hello().name())) {
+    strangers_.insert(stream);
+  } else if (strangers_.contains(stream)) {
+    return HearStranger(std::move(said), context);
+  }
+  hosts_.Hears(said.message, said.session, state_);
   const std::optional<std::pair<std::string, uint64_t>> stale = StaleGroupOf(said.message, state_);
   if (!stale) return Run(std::move(said), context);
   const std::string before = Fingerprint(state_.jobs.at(stale->first));
@@ -111,50 +121,68 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   return OkStatus();
 }
 
+// Whatever a worker says that has no part in a job: nothing follows from it.
+Status CoordinatorProcess::HearStranger(WorkerSaid said, Context& context) {
+  const StreamId stream{said.session};
+  const std::string what = said.message.ShortDebugString();
+  const bool beats = said.message.has_heartbeat();
+  Event event{context.Now(), context.WallNanoseconds(), std::move(said)};
+  Effects effects = Step(state_, event);
+  const bool answered =
+      std::any_of(effects.messages.begin(), effects.messages.end(),
+                  [&](const ToWorker& out) { return !beats || out.session != stream.value; });
+  const bool acts = !effects.writes.empty() || answered || !effects.replies.empty() ||
+                    !effects.logs.empty() || !effects.updates.empty();
+  world_.truth.Check(!acts, kAuthorization,
+                     fmt::format("a stranger's word changes something: {}", what));
+  return Perform(effects, context);
+}
+
 Status CoordinatorProcess::HandleCall(StreamId stream, const std::string& bytes, Context& context) {
   const std::optional<ClientFrame> frame = DecodeClientFrame(bytes);
   if (!frame) return Internal("a client's frame does not parse");
   const CallId call = next_call_++;
   calls_[call] = {stream, frame->number};
-  bool parsed = false;
+  const std::string& payload = frame->payload;
   switch (static_cast<CallKind>(frame->kind)) {
-    case CallKind::kCreateJob: {
-      CreateJobCall create{call, {}};
-      parsed = create.request.ParseFromString(frame->payload);
-      if (parsed) return Run(std::move(create), context);
-      break;
-    }
-    case CallKind::kCancelJob: {
-      CancelJobCall cancel{call, {}};
-      parsed = cancel.request.ParseFromString(frame->payload);
-      if (parsed) return Run(std::move(cancel), context);
-      break;
-    }
-    case CallKind::kCreateCheckpoint: {
-      CreateCheckpointCall create{call, {}};
-      parsed = create.request.ParseFromString(frame->payload);
-      if (parsed) return Run(std::move(create), context);
-      break;
-    }
-    case CallKind::kPinCheckpoint: {
-      PinCheckpointCall pin{call, {}};
-      parsed = pin.request.ParseFromString(frame->payload);
-      if (parsed) return Run(std::move(pin), context);
-      break;
-    }
+    case CallKind::kCreateJob:
+    case CallKind::kAlteredJob:
+      return RunCall<CreateJobCall>(call, payload, context);
+    case CallKind::kCancelJob:
+      return RunCall<CancelJobCall>(call, payload, context);
+    case CallKind::kCreateCheckpoint:
+      return RunCall<CreateCheckpointCall>(call, payload, context);
+    case CallKind::kPinCheckpoint:
+      return RunCall<PinCheckpointCall>(call, payload, context);
+    case CallKind::kResumeJob:
+      return RunCall<ResumeJobCall>(call, payload, context);
+    case CallKind::kRebuildJob:
+      return RunCall<RebuildJobCall>(call, payload, context);
   }
-  return Internal("a client's call does not parse");
+  return Internal("a client's call is of no kind");
+}
+
+template <typename Call>
+Status CoordinatorProcess::RunCall(CallId id, const std::string& payload, Context& context) {
+  Call call{id, {}};
+  if (!call.request.ParseFromString(payload)) return Internal("a client's call does not parse");
+  return Run(std::move(call), context);
 }
 
 template <typename What>
 Status CoordinatorProcess::Run(What what, Context& context) {
   Event event{context.Now(), context.WallNanoseconds(), std::move(what)};
   Effects effects = Step(state_, event);
+  return Perform(effects, context);
+}
+
+Status CoordinatorProcess::Perform(Effects& effects, Context& context) {
   if (bugs_.ack_before_durable) SendMessages(effects, context);
   observer_.WritesAs(life_, state_.leader_epoch);
   TROUPE_RETURN_IF_ERROR(WriteCatalog(effects.writes, &store_));
   if (!bugs_.ack_before_durable) SendMessages(effects, context);
   observer_.Observe(state_);
+  hosts_.Observe(state_, context.Now());
   SetAlarm(context);
   return OkStatus();
 }

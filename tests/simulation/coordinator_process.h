@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "actor/sim/network.h"
 #include "coordinator/machine.h"
 #include "tests/simulation/catalog_observer.h"
+#include "tests/simulation/host_observer.h"
 #include "tests/simulation/world.h"
 
 namespace troupe::simulation {
@@ -29,10 +31,11 @@ struct ShellBugs {
 
 class CoordinatorProcess final : public Actor {
  public:
-  CoordinatorProcess(World& world, CatalogObserver& observer, NodeId node, Store& store,
-                     CoordinatorOptions options, ShellBugs bugs)
+  CoordinatorProcess(World& world, CatalogObserver& observer, HostObserver& hosts, NodeId node,
+                     Store& store, CoordinatorOptions options, ShellBugs bugs)
       : world_(world),
         observer_(observer),
+        hosts_(hosts),
         node_(node),
         store_(store),
         options_(std::move(options)),
@@ -44,14 +47,19 @@ class CoordinatorProcess final : public Actor {
  private:
   Status HandleBytes(StreamId stream, const std::string& bytes, Context& context);
   Status HandleCall(StreamId stream, const std::string& bytes, Context& context);
+  template <typename Call>
+  Status RunCall(CallId id, const std::string& payload, Context& context);
+  Status HearStranger(WorkerSaid said, Context& context);
   // One event through the machine, its effects performed in order.
   template <typename What>
   Status Run(What what, Context& context);
+  Status Perform(Effects& effects, Context& context);
   void SendMessages(Effects& effects, Context& context);
   void SetAlarm(Context& context);
 
   World& world_;
   CatalogObserver& observer_;
+  HostObserver& hosts_;
   const NodeId node_;
   Store& store_;
   const CoordinatorOptions options_;
@@ -63,6 +71,7 @@ class CoordinatorProcess final : public Actor {
   std::map<CallId, std::pair<StreamId, uint64_t>>
       calls_;  // open ones: stream and the client's number
   CallId next_call_ = 1;
+  std::set<StreamId> strangers_;
 };
 
 }  // namespace troupe::simulation

@@ -24,20 +24,7 @@ struct StopNow {
   uint64_t number = 0;
 };
 
-Duration Draw(Context& context, Duration low, Duration high) {
-  return low + Duration(static_cast<int64_t>(context.RandomBits() %
-                                             (static_cast<uint64_t>((high - low).count()) + 1)));
-}
-
 }  // namespace
-
-template <typename Body>
-Body& RankModel::Sign(Body& body) const {
-  body.set_job(group_.job);
-  body.set_group_epoch(group_.epoch);
-  body.set_rank(rank_);
-  return body;
-}
 
 void RankModel::Say(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
@@ -72,6 +59,9 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
           fmt::format("{} epoch {}: the address of rank {}, {}, is of another epoch's", group_.job,
                       group_.epoch, address.rank(), address.address()));
     }
+    if (const Status proof = FinishFolderProof(book); !proof.ok()) {
+      return FailFolder(proof, context);
+    }
     phase_ = Phase::kJoining;
     world_.bus.Join(group_, rank_, ranks_, context.self(), number_);
   } else if (message.has_ticket()) {
@@ -90,10 +80,12 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
     last_request_ = std::max(last_request_, intent.attempt());
   } else if (message.has_write_manifest()) {
     WriteManifest(message.write_manifest(), context);
+  } else if (message.has_save_images()) {
+    SaveImage(message.save_images(), context);
   } else if (message.has_stop_ranks()) {
     phase_ = Phase::kStopping;
     // Now and then not within the limit: then it is killed.
-    context.SetTimer(Draw(context, Duration(0), world_.limits.abort * 21 / 20),
+    context.SetTimer(DrawDuration(context, Duration(0), world_.limits.abort * 21 / 20),
                      AnyMessage(StopNow{number_}));
   }
 }
@@ -102,6 +94,11 @@ bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
   if (const auto* alarm = message.As<Alarm>()) {
     if (alarm->number != number_) return false;
     if (alarm->wake == wake_) OnAlarm(context);
+  } else if (const auto* saved = message.As<SaveOver>()) {
+    if (saved->rank != number_) return false;
+    const bool ended =
+        phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
+    if (!ended && save_ && saved->save == save_number_) EndSave(context);
   } else if (const auto* over = message.As<TicketOver>()) {
     if (over->number != number_) return false;
     if (phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead) return true;
@@ -117,7 +114,7 @@ bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
     if (formed->rank != number_) return false;
     if (phase_ == Phase::kJoining) {
       phase_ = Phase::kLoading;
-      Wake(Draw(context, milliseconds(20), milliseconds(300)), context);
+      Wake(DrawDuration(context, milliseconds(20), milliseconds(300)), context);
     }
   } else if (const auto* reduced = message.As<Reduced>()) {
     if (reduced->rank != number_) return false;
@@ -151,9 +148,11 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
   last_request_done_ = 0;
   last_taken_ = 0;
   to_write_.clear();
+  save_.reset();
   then_stop_ = false;
+  blamed_worker_.clear();
   phase_ = Phase::kLaunching;
-  Wake(Draw(context, milliseconds(20), milliseconds(200)), context);
+  Wake(DrawDuration(context, milliseconds(20), milliseconds(200)), context);
 }
 
 void RankModel::OnAlarm(Context& context) {
@@ -164,6 +163,9 @@ void RankModel::OnAlarm(Context& context) {
       v1::RankAddress& address = Sign(*message.mutable_rank_address());
       address.set_pid(static_cast<int64_t>(number_));
       address.set_address(fmt::format("{}", number_));
+      if (const Status proof = BeginFolderProof(address); !proof.ok()) {
+        return FailFolder(proof, context);
+      }
       Say(std::move(message), context);
       break;
     }
@@ -172,9 +174,6 @@ void RankModel::OnAlarm(Context& context) {
       break;
     case Phase::kComputing:
       Arrive();
-      break;
-    case Phase::kWriting:
-      WriteShard(context);
       break;
     default:
       break;
@@ -185,13 +184,18 @@ void RankModel::Load(Context& context) {
   const v1::StartRanks& start = begin_.start();
   const uint64_t seed = start.spec().training().seed();
   training_state_ = InitialState(seed);
-  if (!start.restore_path().empty()) {
-    const StatusOr<Restored> restored =
-        world_.storage.Read(start.restore_path(), start.restore_digest());
+  if (start.has_restore_images()) {
+    const StatusOr<Restored> image = ReadImage();
+    if (!image.ok()) return Fail(image.status(), false, "", context);
+    step_ = image->step;
+    training_state_ = image->state;
+  } else if (!start.restore_path().empty()) {
+    const Status folder = CheckFolder(start.restore_path(), start.restore_folder_id());
+    if (!folder.ok()) return FailFolder(folder, context);
+    const StatusOr<Restored> restored = Restore();
     if (!restored.ok()) {
-      world_.truth.Check(world_.storage.IsCorrupt(start.restore_path()), 11,
-                         "restore: " + ToString(restored.status()));
-      Fail(restored.status(), false, start.restore_path(), context);
+      const bool bad = restored.status().code() == StatusCode::kDataLoss;
+      Fail(restored.status(), false, bad ? start.restore_path() : "", context);
       return;
     }
     step_ = restored->step;
@@ -204,6 +208,21 @@ void RankModel::Load(Context& context) {
   v1::WorkerMessage message;
   Sign(*message.mutable_rank_ready()).set_step(step_);
   Say(std::move(message), context);
+}
+
+// As rank processes do: what cannot be read is tried once more, then it counts as bad.
+StatusOr<Restored> RankModel::Restore() const {
+  const v1::StartRanks& start = begin_.start();
+  const std::string& path = start.restore_path();
+  StatusOr<Restored> restored = world_.storage.Read(worker_, path, start.restore_digest());
+  if (restored.status().code() == StatusCode::kUnavailable) {
+    restored = DataLoss("it cannot be read: {}", Message(restored.status()));
+  }
+  const bool sees = world_.storage.MountOf(worker_) == Mount::kThere;
+  world_.truth.Check(restored.ok() || !sees || world_.storage.IsCorrupt(path), 11,
+                     fmt::format("{} epoch {} rank {}: restore: {}", group_.job, group_.epoch,
+                                 rank_, ToString(restored.status())));
+  return restored;
 }
 
 void RankModel::OnTicket(const v1::Ticket& ticket, Context& context) {
@@ -229,30 +248,46 @@ void RankModel::BeginStep(Context& context) {
   }
   if (step_ >= ticket_end_) return;
   const JobNature& nature = world_.natures.at(group_.job);
-  if (world_.random.Chance(world_.faults.crash_per_step) ||
-      (nature.crash_at_step == step_ + 1 && rank_ == 0)) {
-    Killed();
-    const Status sent = context.Send(context.self(), AnyMessage(RankCrashed{device_, life_}));
-    world_.truth.Check(sent.ok(), 15, ToString(sent));
-    return;
-  }
+  if (Breaks(context)) return;
   phase_ = Phase::kComputing;
   // A rank that hangs has no next alarm. Not in an epoch's first step, whose limit is so long that
   // a run would be heartbeats for the most part.
   if (steps_done_ > 0 && world_.random.Chance(world_.faults.hang_per_step)) return;
-  Wake(Draw(context, nature.step_time * 9 / 10, nature.step_time), context);
+  Wake(DrawDuration(context, nature.step_time * 9 / 10, nature.step_time), context);
+}
+
+bool RankModel::Breaks(Context& context) {
+  const JobNature& nature = world_.natures.at(group_.job);
+  const HostFault host = world_.FaultOf(worker_);
+  const bool early = steps_done_ < 3 && world_.random.Chance(0.5);
+  if (early && host == HostFault::kDevice) {
+    phase_ = Phase::kFailed;
+    const Status sent = context.Send(context.self(), AnyMessage(DeviceFailed{device_, life_}));
+    world_.truth.Check(sent.ok(), 15, ToString(sent));
+    return true;
+  }
+  const bool crashes = world_.random.Chance(world_.faults.crash_per_step) ||
+                       (nature.crash_at_step == step_ + 1 && rank_ == 0) ||
+                       (early && host == HostFault::kCrash);
+  if (!crashes) return false;
+  Killed();
+  const Status sent = context.Send(context.self(), AnyMessage(RankCrashed{device_, life_}));
+  world_.truth.Check(sent.ok(), 15, ToString(sent));
+  return true;
 }
 
 void RankModel::Arrive() {
   phase_ = Phase::kReducing;
   const int64_t step = step_ + 1;
+  // A due one is passed by while another is in flight, but for the last.
+  const bool free = !save_ || step == begin_.start().spec().training().steps();
   world_.bus.Arrive(
       group_, rank_,
       {.step = step,
        .gradient = Gradient(begin_.start().spec().training().seed(), step, rank_, ranks_),
        .ticket_end = ticket_end_,
        .highest_request = last_request_,
-       .knows_intent = due_.contains(step)});
+       .knows_intent = free && due_.contains(step)});
 }
 
 void RankModel::OnReduced(const Word& word, Context& context) {
@@ -283,6 +318,8 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   v1::StepReport& report = Sign(*message.mutable_step_report());
   report.set_step(step_);
   report.set_step_seconds(ToSeconds(world_.natures.at(group_.job).step_time));
+  world_.saves_beside_steps += save_.has_value();
+  report.set_writing_attempt(save_ && IsAsync() ? save_->intent.attempt() : 0);
   if (rank_ == 0) {
     report.set_loss(Loss(seed, step_));
     report.set_grad_norm(static_cast<double>(group_.epoch));  // so that a row tells whose it is
@@ -293,53 +330,15 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   Proceed(context);
 }
 
-void RankModel::Proceed(Context& context) {
-  if (to_write_.empty()) {
-    BeginStep(context);
-    return;
-  }
-  phase_ = Phase::kWriting;
-  Wake(Draw(context, milliseconds(10), milliseconds(500)), context);
-}
-
-void RankModel::WriteShard(Context& context) {
-  const v1::CheckpointIntent intent = to_write_.front();
-  to_write_.pop_front();
-  then_stop_ = then_stop_ || intent.then_stop();
+void RankModel::FailFolder(const Status& cause, Context& context) {
+  phase_ = Phase::kFailed;
+  world_.bus.Leave(group_, rank_, kPeerLossLimit);
   v1::WorkerMessage message;
-  if (intent.path().empty() || world_.random.Chance(world_.faults.shard_failure)) {
-    v1::ShardFailed& failed = Sign(*message.mutable_shard_failed());
-    failed.set_attempt(intent.attempt());
-    failed.set_reason(intent.path().empty() ? "its intent never came" : "No space left on device");
-  } else {
-    v1::ShardDone& done = Sign(*message.mutable_shard_done());
-    done.set_attempt(intent.attempt());
-    done.set_step(step_);
-    done.set_incarnation(begin_.incarnation());
-    v1::ShardFile& file = *done.add_shards();
-    file.set_name(ShardName(rank_));
-    file.set_rank(rank_);
-    file.set_bytes(8);
-    file.set_digest(world_.storage.WriteShard(
-        intent.path(), rank_,
-        {.step = step_, .state = training_state_, .group_epoch = group_.epoch}));
-    done.mutable_state()->set_step(step_);
-    done.mutable_state()->set_consumed_samples(step_ * kSlots);
-    done.mutable_state()->set_seed(begin_.start().spec().training().seed());
-  }
-  Say(std::move(message), context);
-  Proceed(context);
-}
-
-void RankModel::WriteManifest(const v1::WriteManifest& write, Context& context) {
-  if (rank_ != 0 || write.group_epoch() != group_.epoch) return;
-  v1::WorkerMessage message;
-  v1::ManifestDone& done = *message.mutable_manifest_done();
-  done.set_job(group_.job);
-  done.set_group_epoch(group_.epoch);
-  done.set_attempt(write.manifest().attempt());
-  done.set_digest(world_.storage.WriteManifest(write.path(), write.manifest()));
-  done.set_bytes(8 * ranks_);
+  v1::RankFailed& failed = Sign(*message.mutable_rank_failed());
+  failed.set_code(static_cast<int>(cause.code()));
+  failed.set_message(ToString(cause));
+  failed.set_cause("STORAGE");
+  failed.set_blamed_worker(blamed_worker_);
   Say(std::move(message), context);
 }
 
@@ -353,6 +352,7 @@ void RankModel::Fail(const Status& cause, bool secondary, const std::string& bad
   failed.set_code(static_cast<int>(cause.code()));
   failed.set_message(ToString(cause));
   failed.set_secondary(secondary);
+  if (secondary) failed.set_cause("COLLECTIVE");
   failed.set_bad_checkpoint_path(bad_path);
   Say(std::move(message), context);
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "actor/actor.h"
@@ -29,6 +30,22 @@ struct RankCrashed {
   int device = 0;
   uint64_t life = 0;
 };
+// To itself: a save has taken its time.
+struct SaveOver {
+  static constexpr std::string_view kMessageName = "rank.save_over";
+  uint64_t rank = 0;  // by the world's number
+  uint64_t save = 0;
+};
+struct DeviceFailed {
+  static constexpr std::string_view kMessageName = "rank.device_failed";
+  int device = 0;
+  uint64_t life = 0;
+};
+
+inline Duration DrawDuration(Context& context, Duration low, Duration high) {
+  return low + Duration(static_cast<int64_t>(context.RandomBits() %
+                                             (static_cast<uint64_t>((high - low).count()) + 1)));
+}
 
 class RankModel {
  public:
@@ -51,7 +68,7 @@ class RankModel {
     kReady,  // waits for a ticket
     kComputing,
     kReducing,  // in the step's reduction
-    kWriting,   // a shard
+    kWriting,   // a shard between two steps, or waits for the one in flight
     kFailed,    // waits to be stopped
     kStopping,
     kDead,
@@ -62,12 +79,32 @@ class RankModel {
   void OnAlarm(Context& context);
   void OnReduced(const Word& word, Context& context);
   void Load(Context& context);
+  StatusOr<Restored> Restore() const;
+  // --- The folder of checkpoints (rank_folder.cc).
+  // Puts the token of its worker into the folder and states its identity.
+  Status BeginFolderProof(v1::RankAddress& address);
+  // Whether rank 0 and the other workers see one another's tokens; names who does not.
+  Status FinishFolderProof(const v1::AddressBook& book);
+  Status CheckFolder(const std::string& path, const std::string& id) const;
   void BeginStep(Context& context);
+  // Whether its host or chance ends it before the next step.
+  bool Breaks(Context& context);
   void Arrive();
-  // Writes the next shard that it owes, or goes on with the next step.
+
+  // --- Checkpoints (rank_checkpoints.cc).
+  // Saves what it owes as far as it can, then goes on with the next step.
   void Proceed(Context& context);
-  void WriteShard(Context& context);
+  // The save in flight is over: its vote.
+  void EndSave(Context& context);
+  Status WriteShard(v1::ShardDone& done);
   void WriteManifest(const v1::WriteManifest& write, Context& context);
+  // Keeps its state on its worker's own disk, where the last checkpoint cannot be written.
+  void SaveImage(const v1::SaveImages& order, Context& context);
+  StatusOr<Restored> ReadImage() const;
+  bool IsAsync() const { return begin_.start().spec().checkpoint().async_mode() == "async"; }
+
+  // The folder is not what it must be here.
+  void FailFolder(const Status& cause, Context& context);
   void Fail(const Status& cause, bool secondary, const std::string& bad_path, Context& context);
   // The rank is over, the process is idle again.
   void Stopped(const std::string& why, Context& context);
@@ -75,7 +112,12 @@ class RankModel {
   void Say(v1::WorkerMessage message, Context& context);
   // Fills in whose message it is.
   template <typename Body>
-  Body& Sign(Body& body) const;
+  Body& Sign(Body& body) const {
+    body.set_job(group_.job);
+    body.set_group_epoch(group_.epoch);
+    body.set_rank(rank_);
+    return body;
+  }
 
   World& world_;
   const NodeId node_;
@@ -101,7 +143,16 @@ class RankModel {
   int64_t last_request_done_ = 0;
   int64_t last_taken_ = 0;  // highest attempt that it took part in
   std::deque<v1::CheckpointIntent> to_write_;
+  // The one in flight: beside the steps where the job saves asynchronously.
+  struct Save {
+    v1::CheckpointIntent intent;
+    int64_t step = 0;
+    uint64_t state = 0;
+  };
+  std::optional<Save> save_;
+  uint64_t save_number_ = 0;
   bool then_stop_ = false;
+  std::string blamed_worker_;  // whose host is to blame, where it is not this rank's
 };
 
 }  // namespace troupe::simulation

@@ -1,5 +1,6 @@
-// troupe-simulate [--seed N] [--seeds COUNT] [--bug NAME]: runs simulated clusters, seed by seed,
-// and prints a line for each; the story of each that broke an invariant. Exit 1 if any did.
+// troupe-simulate [--seed N] [--seeds COUNT] [--mix TRAIT] [--bug NAME]: runs simulated clusters,
+// seed by seed, and prints a line for each; the story of each that broke an invariant. Exit 1 if
+// any did.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -22,12 +23,30 @@ int Main(int argc, char** argv) {
       options.seed = std::strtoull(value.c_str(), nullptr, 10);
     } else if (flag == "--seeds") {
       seeds = std::strtoull(value.c_str(), nullptr, 10);
+    } else if (flag == "--mix" && MixOf(value)) {
+      options.mix = MixOf(value);
     } else if (flag == "--bug" && value == "forget-leader-epoch") {
       options.shell_bugs.forget_leader_epoch = true;
     } else if (flag == "--bug" && value == "ack-before-durable") {
       options.shell_bugs.ack_before_durable = true;
     } else if (flag == "--bug" && value == "accept-stale-epochs") {
       options.machine_bugs.accept_stale_epochs = true;
+    } else if (flag == "--bug" && value == "accept-unasked-answers") {
+      options.machine_bugs.accept_unasked_answers = true;
+    } else if (flag == "--bug" && value == "charge-lost-hosts") {
+      options.machine_bugs.charge_lost_hosts = true;
+    } else if (flag == "--bug" && value == "choose-bad-hosts") {
+      options.machine_bugs.choose_bad_hosts = true;
+    } else if (flag == "--bug" && value == "forget-submitted-layout") {
+      options.machine_bugs.forget_submitted_layout = true;
+    } else if (flag == "--bug" && value == "never-grow") {
+      options.machine_bugs.never_grow = true;
+    } else if (flag == "--bug" && value == "quarantine-on-one-word") {
+      options.machine_bugs.quarantine_on_one_word = true;
+    } else if (flag == "--bug" && value == "trust-folders") {
+      options.worker_bugs.trust_folders = true;
+    } else if (flag == "--bug" && value == "number-lives-by-clock") {
+      options.worker_bugs.number_lives_by_clock = true;
     } else {
       fmt::print(stderr, "unknown argument {} {}\n", flag, value);
       return 2;
@@ -40,10 +59,11 @@ int Main(int argc, char** argv) {
     fmt::print(
         "seed {} hash {:016x} events {} virtual {:.0f} s healed in {:.1f} s, {} faults, {} "
         "coordinator starts, {} "
-        "steps, {} rows, {} commits, {} deleted, {} restarts: {}\n",
+        "steps, {} rows, {} commits, {} deleted, {} restarts, {} shrunk, {} grown: {}\n",
         result.seed, result.hash, result.events, result.virtual_seconds, result.heal_seconds,
         result.faults.size(), result.coordinator_starts, result.steps_applied, result.history_rows,
-        result.commits, result.deletions, result.restarts, result.ok() ? "holds" : "BROKEN");
+        result.commits, result.deletions, result.restarts, result.shrinks, result.growths,
+        result.ok() ? "holds" : "BROKEN");
     if (!result.ok()) fmt::print("{}", result.story);
     broken += !result.ok();
     events += result.events;

@@ -1,6 +1,6 @@
 // What is right, known to nobody inside the cluster: the state that every rank must have after each
-// step, and the list of invariants (by their numbers in the reliability notes) that were seen
-// broken.
+// step, and the list of invariants that were seen broken: 1 to 18 by their numbers in the
+// reliability notes, the others by those below.
 //
 // The model that is "trained" is one 64-bit state. A step folds into it the sum of the gradients of
 // the step's samples, and a sample's gradient depends on (seed, step, slot) alone. So a rank that
@@ -19,6 +19,27 @@
 namespace troupe::simulation {
 
 inline constexpr int kSlots = 16;  // samples of a step
+
+enum Invariant : int {
+  // Only who was asked may answer: a message of a worker that has no part in a job changes nothing.
+  kAuthorization = 17,
+  // A commit counts only if every host of a later placement can read all of its shards.
+  kHalfCommit = 26,
+  // A whole commit is not quarantined for good because one host lost its mount.
+  kLostMount = 27,
+  // Nothing is written into a folder of another identity.
+  kForeignWrite = 28,
+  // A host that fails rank after rank is not chosen again while a healthy spare is free.
+  kBadHostAgain = 29,
+  // Lost hosts do not spend the budget of the job's own faults.
+  kBudget = 30,
+  // The submitted layout is remembered, whatever the job runs on.
+  kSubmittedLayout = 31,
+  // A shrunk job grows back once its devices have been back for long enough;
+  kGrowsBack = 32,
+  // and repeats no step for it. Nor does any group repeat a step that is committed.
+  kGrowsWithoutLoss = 33,
+};
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.
 uint64_t Gradient(uint64_t seed, int64_t step, int rank, int ranks);

@@ -34,15 +34,14 @@ struct Removed {
   static constexpr std::string_view kMessageName = "worker.removed";
   v1::DeleteCheckpoint request;
 };
+struct BurntIn {
+  static constexpr std::string_view kMessageName = "worker.burnt_in";
+  uint64_t request = 0;
+};
 struct ReadBack {
   static constexpr std::string_view kMessageName = "worker.read_back";
   v1::VerifyCheckpoint request;
 };
-
-Duration Draw(Context& context, Duration low, Duration high) {
-  return low + Duration(static_cast<int64_t>(context.RandomBits() %
-                                             (static_cast<uint64_t>((high - low).count()) + 1)));
-}
 
 }  // namespace
 
@@ -51,7 +50,8 @@ Status WorkerProcess::Start(Context& context) {
   v1::Hello& identity = config.identity;
   identity.set_protocol_version(session::kProtocolVersion);
   identity.set_name(name_);
-  identity.set_incarnation(static_cast<uint64_t>(context.WallNanoseconds()));
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t incarnation, NextIncarnation(context));
+  identity.set_incarnation(incarnation);
   for (int i = 0; i < devices_; ++i) {
     v1::Device& device = *identity.add_devices();
     device.set_index(i);
@@ -67,6 +67,22 @@ Status WorkerProcess::Start(Context& context) {
   processes_.resize(static_cast<size_t>(devices_));
   state_ = session::MakeState(std::move(config), context.Now());
   return Run(session::Tick{}, context);
+}
+
+// As worker/incarnation.h: the clock, or one more than the last life's where that went back.
+StatusOr<uint64_t> WorkerProcess::NextIncarnation(Context& context) {
+  constexpr std::string_view kKey = "incarnation";
+  auto next = static_cast<uint64_t>(context.WallNanoseconds());
+  const StatusOr<std::string> last = store_.Get(kKey);
+  if (last.ok()) {
+    const uint64_t least = std::strtoull(last->c_str(), nullptr, 10) + 1;
+    world_.clocks_set_back += next < least;
+    if (!world_.bugs.number_lives_by_clock) next = std::max(next, least);
+  }
+  WriteBatch batch;
+  batch.Put(std::string(kKey), fmt::format("{}", next));
+  TROUPE_RETURN_IF_ERROR(store_.Write(batch, Durability::kSynced));
+  return next;
 }
 
 Status WorkerProcess::Handle(AnyMessage message, Context& context) {
@@ -123,13 +139,29 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     process.rank.reset();
     return Run(session::RankExited{.device = crashed->device, .signal = 11}, context);
   }
+  if (const auto* failed = message.As<DeviceFailed>()) {
+    if (FindProcess(failed->device, failed->life) == nullptr) return OkStatus();
+    return Run(session::DeviceFault{.device = failed->device, .cause = "Xid 94 (contained error)"},
+               context);
+  }
   if (const auto* removed = message.As<Removed>()) {
-    world_.storage.Delete(removed->request.path());
+    // What is left behind for want of the mount is asked for again.
+    const std::string& path = removed->request.path();
+    const std::string folder = path.substr(0, path.rfind('/', path.rfind('/') - 1));
+    const Status here = world_.storage.CheckFolderId(name_, folder, removed->request.folder_id());
+    if (!here.ok()) return OkStatus();
+    world_.storage.Delete(name_, removed->request.path());
     session::CheckpointGone gone;
     gone.deleted.set_job(removed->request.job());
     gone.deleted.set_attempt(removed->request.attempt());
     gone.deleted.set_path(removed->request.path());
     return Run(std::move(gone), context);
+  }
+  if (const auto* burnt_in = message.As<BurntIn>()) {
+    session::BurnInEnded ended;
+    ended.done.set_request(burnt_in->request);
+    ended.done.set_sound(world_.FaultOf(name_) == HostFault::kNone);
+    return Run(std::move(ended), context);
   }
   if (const auto* read = message.As<ReadBack>()) {
     const v1::VerifyCheckpoint& request = read->request;
@@ -137,10 +169,9 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     back.verified.set_job(request.job());
     back.verified.set_attempt(request.attempt());
     back.verified.set_path(request.path());
-    const bool readable = world_.storage.Exists(request.path()) &&
-                          !world_.random.Chance(world_.faults.unreadable_commit);
-    const Status found = readable ? world_.storage.Verify(request.path(), request.digest())
-                                  : Unavailable("cannot be read");
+    const Status found = world_.random.Chance(world_.faults.unreadable_commit)
+                             ? Unavailable("cannot be read")
+                             : world_.storage.Verify(name_, request.path(), request.digest());
     back.verified.set_ok(found.ok());
     back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
     back.verified.set_reason(std::string(Message(found)));
@@ -181,12 +212,12 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
     network.Write(stream_, context.self(), message.SerializeAsString()).IgnoreError();
   } else if (const auto* start = std::get_if<session::StartProcess>(&effect)) {
     const uint64_t life = ++processes_[static_cast<size_t>(start->device)].life;
-    context.SetTimer(Draw(context, milliseconds(5), milliseconds(100)),
+    context.SetTimer(DrawDuration(context, milliseconds(5), milliseconds(100)),
                      AnyMessage(ProcessUp{start->device, life}));
   } else if (const auto* kill = std::get_if<session::KillProcess>(&effect)) {
     Process& process = processes_[static_cast<size_t>(kill->device)];
     if (process.rank != nullptr) process.rank->Killed();
-    context.SetTimer(Draw(context, milliseconds(1), milliseconds(20)),
+    context.SetTimer(DrawDuration(context, milliseconds(1), milliseconds(20)),
                      AnyMessage(ProcessGone{kill->device, process.life, 9}));
   } else if (auto* to = std::get_if<session::SendToRank>(&effect)) {
     return context.Send(
@@ -194,11 +225,14 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
         AnyMessage(ToRank{to->device, processes_[static_cast<size_t>(to->device)].life,
                           std::move(to->command)}));
   } else if (const auto* remove = std::get_if<session::RemoveCheckpoint>(&effect)) {
-    context.SetTimer(Draw(context, milliseconds(1), milliseconds(50)),
+    context.SetTimer(DrawDuration(context, milliseconds(1), milliseconds(50)),
                      AnyMessage(Removed{remove->request}));
   } else if (const auto* read = std::get_if<session::ReadCheckpointBack>(&effect)) {
-    context.SetTimer(Draw(context, milliseconds(10), milliseconds(2000)),
+    context.SetTimer(DrawDuration(context, milliseconds(10), milliseconds(2000)),
                      AnyMessage(ReadBack{read->request}));
+  } else if (const auto* burn = std::get_if<session::BeginBurnIn>(&effect)) {
+    context.SetTimer(FromSeconds(burn->request.seconds()),
+                     AnyMessage(BurntIn{burn->request.request()}));
   } else if (const auto* end = std::get_if<session::EndDaemon>(&effect)) {
     return Internal("the daemon ends itself: {}", end->message);
   }

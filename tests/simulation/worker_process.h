@@ -2,7 +2,8 @@
 // that does what the daemon's shell does, with models of ranks (rank_model.h) in place of rank
 // processes.
 //
-// Volatile: a crash of its node ends the daemon and its ranks alike.
+// Volatile but for the number of its last life: a crash of its node ends the daemon and its ranks
+// alike.
 #ifndef TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
 
@@ -13,6 +14,7 @@
 
 #include "actor/actor.h"
 #include "actor/sim/network.h"
+#include "base/store.h"
 #include "tests/simulation/rank_model.h"
 #include "tests/simulation/world.h"
 #include "worker/session/session.h"
@@ -21,9 +23,11 @@ namespace troupe::simulation {
 
 class WorkerProcess final : public Actor {
  public:
-  WorkerProcess(World& world, NodeId node, std::string name, int devices, NodeId coordinator)
+  WorkerProcess(World& world, NodeId node, Store& store, std::string name, int devices,
+                NodeId coordinator)
       : world_(world),
         node_(node),
+        store_(store),
         name_(std::move(name)),
         devices_(devices),
         coordinator_(coordinator) {}
@@ -32,6 +36,7 @@ class WorkerProcess final : public Actor {
   Status Handle(AnyMessage message, Context& context) override;
 
  private:
+  StatusOr<uint64_t> NextIncarnation(Context& context);
   // One event through the machine, its effects performed in order.
   template <typename What>
   Status Run(What what, Context& context);
@@ -42,6 +47,7 @@ class WorkerProcess final : public Actor {
 
   World& world_;
   const NodeId node_;
+  Store& store_;
   const std::string name_;
   const int devices_;
   const NodeId coordinator_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,8 +14,10 @@
 #include "actor/sim/system.h"
 #include "base/time_limits.h"
 #include "tests/simulation/collective_bus.h"
-#include "tests/simulation/shared_storage.h"
+#include "tests/simulation/mix.h"
+#include "tests/simulation/storage.h"
 #include "tests/simulation/truth.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe::simulation {
 
@@ -40,6 +43,12 @@ struct RankFaults {
   double hang_per_step = 0;
   double shard_failure = 0;
   double unreadable_commit = 0;  // of those that are read back
+};
+
+// Known bugs of workers and ranks, put back to show that the simulation catches them.
+struct WorkerBugs {
+  bool number_lives_by_clock = false;  // also where the clock went back
+  bool trust_folders = false;          // no proof at the start, no identity, no look at shards
 };
 
 class World {
@@ -82,15 +91,28 @@ class World {
     return found != lives_.end() && (found->second.group != group || found->second.rank != rank);
   }
 
+  HostFault FaultOf(const std::string& worker) const {
+    const auto found = bad_hosts.find(worker);
+    return found == bad_hosts.end() ? HostFault::kNone : found->second;
+  }
+
   SimulatedSystem& system;
   const TimeLimits limits;
   Truth truth;
-  SharedStorage storage;
+  Storage storage;
   CollectiveBus bus;
   SeededRandom random;  // of what happens inside workers
   RankFaults faults;
-  std::map<std::string, JobNature> natures;  // by job id
-  uint64_t steps_applied = 0;                // by all ranks
+  WorkerBugs bugs;
+  std::map<std::string, v1::JobSpec> specs;    // as submitted first, by job id
+  std::map<std::string, JobNature> natures;    // by job id
+  std::map<std::string, HostFault> bad_hosts;  // by worker
+  std::set<std::string> lost_mounts;           // workers that ever lost the shared folder
+  std::map<std::string, Restored> images;      // of ranks, on their workers, by path
+  uint64_t steps_applied = 0;                  // by all ranks
+  uint64_t saves_beside_steps = 0;
+  uint64_t clocks_set_back = 0;
+  uint64_t lies = 0;
 
  private:
   void EndNode(NodeId node, CrashKind kind) {

@@ -30,13 +30,16 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"collective", {"base"}},
     {"model", {"base"}},
     {"plan", {"base", "proto", "model"}},
-    {"kernels", {"base", "model", "collective/communicator.h", "collective/device_communicator.h", "collective/device_statistics.h"}},
+    {"kernels",
+     {"base", "model", "collective/communicator.h", "collective/device_communicator.h",
+      "collective/device_statistics.h", "collective/statistics.h"}},
     {"checkpoint", {"base", "proto"}},
     {"data", {"base", "proto"}},
     {"interop", {"base", "proto", "model", "checkpoint", "data"}},
     {"coordinator", {"base", "proto", "actor", "model", "plan", "checkpoint", "data"}},
     {"worker",
-     {"base", "proto", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data", "interop"}},
+     {"base", "proto", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data",
+      "interop"}},
     {"cli", {"base", "proto", "model", "plan", "checkpoint", "data", "interop"}},
 };
 
@@ -121,7 +124,9 @@ TEST(Tidy, NothingIsLeftOver) {
 }
 
 // Files over 500 lines that have a reason.
-const std::map<std::string, std::string> kLongFiles = {};
+const std::map<std::string, std::string> kLongFiles = {
+    {"proto/troupe/v1/worker.proto", "every message of the one stream between coordinator and worker"},
+};
 
 TEST(Tidy, FilesOverFiveHundredLinesHaveAReason) {
   for (const SourceFile& file : Sources()) {

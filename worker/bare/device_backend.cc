@@ -27,7 +27,9 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
     auto library = cuda::CublasLtLibrary::Make(*opened->device, opened->files, *products);
     TROUPE_CHECK_OK(library.status());
     opened->products = std::move(*library);
-    opened->attention = cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = products->tune});
+    auto attention =
+        cuda::DeviceAttention::Make(*opened->device, opened->files, {.tune = products->tune});
+    if (attention.ok()) opened->attention = *std::move(attention);
   }
   return opened;
 }

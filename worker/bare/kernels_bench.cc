@@ -200,9 +200,15 @@ int Main(int argc, char** argv) {
   }
   auto products = kernels::cuda::CublasLtLibrary::Make(**device, files, arguments.products);
   if (!products.ok()) Refuse(ToString(products.status()));
-  const auto attention = kernels::cuda::DeviceAttention::Make(
+  auto cudnn = kernels::cuda::DeviceAttention::Make(
       **device, files, {.tune = arguments.products.tune, .choices_folder = arguments.products.choices_folder});
-  kernels::CudaBackend backend(**device, {.products = products->get(), .attention = attention.get()}, nullptr);
+  const auto attention = cudnn.ok() ? *std::move(cudnn) : nullptr;
+  const std::string absence(cudnn.ok() ? "" : Message(cudnn.status()));
+  kernels::CudaBackend backend(**device,
+                               {.products = products->get(),
+                                .attention = attention.get(),
+                                .attention_absence = absence},
+                               nullptr);
   const Status status = arguments.train ? BenchTraining(files, backend, arguments.training)
                                         : BenchOperations(**device, **products, backend, arguments);
   if (!status.ok()) Refuse(ToString(status));

@@ -51,7 +51,9 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
 
 // The initial weights of `seed`; moments are zero. What is written goes through the backend: it may be a device's.
 Status FillState(const model::Program& program, uint64_t seed, kernels::Executable& executable) {
-  std::vector<float> numbers;
+  std::vector<float> numbers(1, 0.0f);
+  TROUPE_RETURN_IF_ERROR(
+      executable.Write(program.applied_steps, 0, std::as_bytes(std::span(numbers))));
   for (const model::ParameterEntry& entry : program.parameters) {
     const model::Value& value = program.value(entry.value);
     numbers.assign(static_cast<size_t>(value.elements()), 0.0f);

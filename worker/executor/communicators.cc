@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "collective/digest.h"
+#include "worker/executor/action_runs.h"
 
 namespace troupe {
 namespace {
@@ -33,7 +35,7 @@ class GroupDigest {
               const std::string& name)
       : program_(program), group_(group), digest_(name) {}
 
-  void Add(const std::vector<model::Op>& ops, bool last_microbatch = false) {
+  void Add(std::span<const model::Op> ops, bool last_microbatch = false) {
     for (const model::Op& op : ops) {
       if (op.last_microbatch && !last_microbatch) continue;
       const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
@@ -67,8 +69,13 @@ uint64_t DigestOf(const model::Program& program, const ActionList& list,
   GroupDigest digest(program, group, name);
   for (size_t c = 0; c < program.chunks.size(); ++c)
     digest.Add(program.Ops(static_cast<int>(c), Piece::kUnshard));
-  for (const RankAction& action : list.actions)
-    digest.Add(program.Ops(action.chunk_index, action.piece), action.last_microbatch);
+  for (const ActionRun& run : RunsOf(list, program)) {
+    const RankAction& action = list.actions[static_cast<size_t>(run.action)];
+    const std::span<const model::Op> ops = program.Ops(action.chunk_index, action.piece);
+    digest.Add(
+        ops.subspan(static_cast<size_t>(run.begin), static_cast<size_t>(run.end - run.begin)),
+        action.last_microbatch);
+  }
   for (size_t c = 0; c < program.chunks.size(); ++c)
     digest.Add(program.Ops(static_cast<int>(c), Piece::kReduce));
   digest.Add(program.update);

@@ -30,19 +30,6 @@ double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Phase PhaseOf(Piece piece) {
-  switch (piece) {
-    case Piece::kForward:
-      return Phase::kForward;
-    case Piece::kInputGradient:
-      return Phase::kInputGradient;
-    case Piece::kWeightGradient:
-      return Phase::kWeightGradient;
-    default:
-      return Phase::kBackward;
-  }
-}
-
 std::span<const double> Doubles(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const double*>(bytes.data()), bytes.size() / sizeof(double)};
 }
@@ -74,6 +61,7 @@ StatusOr<std::unique_ptr<Executor>> Executor::Make(ExecutorOptions options,
   std::unique_ptr<Executor> executor(new Executor(std::move(options), program, dataset, progress));
   const ExecutorOptions& made = executor->options_;
   progress->Enter(Phase::kBuild);
+  executor->runs_ = RunsOf(made.actions, program);
   TROUPE_ASSIGN_OR_RETURN(executor->inputs_, ChunkInputs::Make(CurrentSampleSchema(), dataset.channels(),
                                                                program, made.batch));
   TROUPE_ASSIGN_OR_RETURN(
@@ -153,6 +141,21 @@ Status Executor::MakeFlights() {
   return OkStatus();
 }
 
+std::optional<kernels::DeviceStalls> Executor::TakeStalls(const Flight& flight) {
+  const std::optional<kernels::DeviceStalls> now = flight.told->stalls();
+  if (!now) return std::nullopt;
+  const kernels::DeviceStalls before = std::exchange(stalls_, *now);
+  return *now - before;
+}
+
+Status Executor::SkipStalls(Flight* flight) {
+  if (!flight->told->stalls()) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(flight->told->Start());
+  TROUPE_RETURN_IF_ERROR(flight->told->Finish());
+  stalls_ = *flight->told->stalls();
+  return OkStatus();
+}
+
 // The first step too: what the model knew at the start.
 bool Executor::ValidatesAfter(int64_t step) const {
   const bool at_interval =
@@ -224,7 +227,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
-  TROUPE_RETURN_IF_ERROR(WriteScalars(result.step, result.learning_rate));
+  TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.learning_rate));
   TROUPE_RETURN_IF_ERROR(
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
@@ -246,6 +249,7 @@ StatusOr<StepResult> Executor::Collect() {
   }
   if (executable_->host_waits() && result.step == submitted_step_) ++result.host_waits;
   TROUPE_RETURN_IF_ERROR(flight.told->Finish());
+  result.stalls = TakeStalls(flight);
   const std::span<const double> control = Doubles(flight.told->bytes(0));
   TakeControlWord(control, options_.batch, &result);
   for (size_t i = 0; i < told_totals_.size(); ++i) {
@@ -279,6 +283,7 @@ StatusOr<StepResult> Executor::Collect() {
   }
   if (ValidatesAfter(result.step)) {
     TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
+    if (result.validation_loss) TROUPE_RETURN_IF_ERROR(SkipStalls(&flight));
   }
   if (trace_ != nullptr && applied_step_ == submitted_step_) trace_->EndStep();
   return std::move(result);
@@ -322,108 +327,15 @@ Status Executor::RunAgain(int64_t step, bool reduces, kernels::OperationObserver
   return executable_->Finish();
 }
 
-Status Executor::RunReduce() {
-  Enter(Phase::kReduce);
-  for (size_t c = 0; c < program_.chunks.size(); ++c) {
-    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kReduce, 0, {}));
-  }
-  return OkStatus();
-}
-
-Status Executor::RunActions(int64_t step, const SampleBatch* batch, bool reduces) {
-  Enter(Phase::kUnshard);
-  for (size_t c = 0; c < program_.chunks.size(); ++c) {
-    TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
-  }
-  for (const RankAction& action : options_.actions.actions) {
-    RunOptions run;
-    run.first_microbatch = action.first_microbatch;
-    run.last_microbatch = action.last_microbatch && reduces;
-    const MicrobatchSamples samples = {batch, action.microbatch * options_.batch.micro_batch_size,
-                                       step,
-                                       options_.batch.FirstSlot(data_rank(), action.microbatch)};
-    TROUPE_RETURN_IF_ERROR(RunAction(action, samples, run));
-  }
-  return WaitSends();
-}
-
-Status Executor::RunAction(const RankAction& action, const MicrobatchSamples& samples,
-                           const RunOptions& run) {
-  const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
-  if (action.piece == Piece::kForward) {
-    // The buffer's former microbatch may still be on its way out.
-    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
-    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.input_gradient, action.buffer));
-    TROUPE_RETURN_IF_ERROR(
-        inputs_.Fill(action.chunk_index, action.buffer, samples, *executable_));
-    if (action.receives) {
-      TROUPE_RETURN_IF_ERROR(Receive(
-          action, chunk.input, *communicators_->Edge(action.chunk - 1, EdgeDirection::kActivation)));
-    }
-    if (action.buffer_below >= 0) {
-      const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
-      TROUPE_RETURN_IF_ERROR(
-          executable_->Copy(below.output, action.buffer_below, chunk.input, action.buffer));
-    }
-    if (action.sends && options_.actions.posts_gradient_receives && !run.evaluate) {
-      TROUPE_RETURN_IF_ERROR(
-          executable_->PostReceive(chunk.output_gradient, action.buffer,
-                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
-    }
-  } else if (action.receives) {
-    TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
-    TROUPE_RETURN_IF_ERROR(Receive(action, chunk.output_gradient,
-                                   *communicators_->Edge(action.chunk, EdgeDirection::kGradient)));
-  }
-  Enter(PhaseOf(action.piece), action.chunk, action.microbatch);
-  TROUPE_RETURN_IF_ERROR(executable_->Run(action.chunk_index, action.piece, action.buffer, run));
-  if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
-    // Now, for this chunk's buffer may have another microbatch before the chunk below wants it.
-    const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
-    TROUPE_RETURN_IF_ERROR(executable_->Copy(chunk.input_gradient, action.buffer,
-                                             below.output_gradient, action.buffer_below));
-  }
-  if (!action.sends) return OkStatus();
-  const bool up = action.piece == Piece::kForward;
-  const EdgeDirection direction = up ? EdgeDirection::kActivation : EdgeDirection::kGradient;
-  Communicator* const edge = communicators_->Edge(up ? action.chunk : action.chunk - 1, direction);
-  return executable_->Send(up ? chunk.output : chunk.input_gradient, action.buffer, *edge);
-}
-
-Status Executor::Receive(const RankAction& action, model::ValueId value, Communicator& edge) {
-  Enter(Phase::kReceive, action.chunk, action.microbatch);
-  const auto begin = std::chrono::steady_clock::now();
-  const Status status = executable_->Receive(value, action.buffer, edge);
-  receive_wait_seconds_ += SecondsSince(begin);
-  return status;
-}
-
-Status Executor::WaitSend(model::ValueId value, int buffer) {
-  return value == kNoValue ? OkStatus() : executable_->WaitSend(value, buffer);
-}
-
-Status Executor::WaitSends() {
-  Enter(Phase::kWaitSends);
-  for (size_t c = 0; c < program_.chunks.size(); ++c) {
-    const model::ChunkInterface& chunk = program_.chunks[c];
-    for (int buffer = 0; buffer < options_.actions.buffers[c]; ++buffer) {
-      TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, buffer));
-      TROUPE_RETURN_IF_ERROR(WaitSend(chunk.input_gradient, buffer));
-    }
-  }
-  return OkStatus();
-}
-
 Status Executor::ZeroLossTotals() {
   if (program_.loss_totals == kNoValue) return OkStatus();
   const std::array<double, 2> zero = {};
   return executable_->Write(program_.loss_totals, 0, std::as_bytes(std::span(zero)));
 }
 
-Status Executor::WriteScalars(int64_t step, double learning_rate) {
-  const std::array<float, 2> scalars = {static_cast<float>(learning_rate),
-                                        static_cast<float>(step)};
-  return executable_->Write(program_.scalars, 0, std::as_bytes(std::span(scalars)));
+Status Executor::WriteLearningRate(double learning_rate) {
+  const auto rate = static_cast<float>(learning_rate);
+  return executable_->Write(program_.learning_rate, 0, std::as_bytes(std::span(&rate, 1)));
 }
 
 bool Executor::counts_loss() const {

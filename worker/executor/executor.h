@@ -30,6 +30,7 @@
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 #include "plan/batch.h"
+#include "worker/executor/action_runs.h"
 #include "worker/executor/batch_reader.h"
 #include "worker/executor/chunk_inputs.h"
 #include "worker/executor/communicators.h"
@@ -150,6 +151,11 @@ class Executor {
     return flights_[static_cast<size_t>(step) % flights_.size()];
   }
   Status MakeFlights();
+  // The device's stalls since the last step that was collected. REQUIRES: the read of `flight` is
+  // finished.
+  std::optional<kernels::DeviceStalls> TakeStalls(const Flight& flight);
+  // Leaves out the stalls of what the device has done between steps.
+  Status SkipStalls(Flight* flight);
   bool ValidatesAfter(int64_t step) const;
   bool MeasuresNormsOf(int64_t step) const;
   // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
@@ -160,15 +166,21 @@ class Executor {
   // `reduces`: gradients are to be summed, and Reduce comes next.
   Status RunActions(int64_t step, const SampleBatch* batch, bool reduces);
   Status RunReduce();
+  // Runs an action whole.
   Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
                    const kernels::RunOptions& run);
+  // Receives the action's input; what is called later finds it in place.
+  Status BeginAction(const RankAction& action, const MicrobatchSamples& samples, bool evaluates);
+  Status RunPiece(const RankAction& action, const kernels::RunOptions& run);
+  // Sends or copies the action's result to the neighbouring chunk.
+  Status EndAction(const RankAction& action);
   Status Receive(const RankAction& action, model::ValueId value, Communicator& edge);
   // Of a boundary value; nothing where the chunk has none.
   Status WaitSend(model::ValueId value, int buffer);
   // Of all values.
   Status WaitSends();
   Status ZeroLossTotals();
-  Status WriteScalars(int64_t step, double learning_rate);
+  Status WriteLearningRate(double learning_rate);
   // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
   StatusOr<std::array<double, 2>> LossTotals();
   bool counts_loss() const;
@@ -184,12 +196,14 @@ class Executor {
   std::unique_ptr<kernels::Executable> executable_;
   std::unique_ptr<BatchReader> reader_;  // null on ranks that need no rows
   ChunkInputs inputs_;
+  std::vector<ActionRun> runs_;  // of a step
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
   const SampleBatch* batch_ = nullptr;  // of the last step that was handed over
   std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
   std::vector<Flight> flights_;
   std::chrono::steady_clock::time_point collected_at_;
+  kernels::DeviceStalls stalls_;  // up to the last step that was collected
   int64_t submitted_step_ = 0;
   int64_t applied_step_ = 0;
 };

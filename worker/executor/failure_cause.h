@@ -22,6 +22,8 @@ inline constexpr std::string_view kCauseCollective = "COLLECTIVE";
 inline constexpr std::string_view kCauseDevice = "DEVICE_FAULT";
 // The coordinator was not heard for the lifetime of the rank's ticket.
 inline constexpr std::string_view kCauseTicket = "TICKET_EXPIRED";
+// The job's checkpoint folder is not there on this host, or hosts do not see one another's files.
+inline constexpr std::string_view kCauseStorage = "STORAGE";
 
 // `status` with its cause; OK stays OK. Annotate keeps it.
 Status WithCause(Status status, std::string_view cause);

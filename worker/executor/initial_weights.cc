@@ -20,6 +20,7 @@ Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec,
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, LlamaTensors(spec.model()));
   TROUPE_RETURN_IF_ERROR(Annotate(weights->Check(tensors), "model.from"));
   const std::vector<model::ParameterSlice> slices = model::ParameterSlices(program);
+  TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, program.applied_steps));
   for (const model::ParameterEntry& entry : program.parameters) {
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/key_effects.h"
+
 namespace troupe {
 namespace {
 
@@ -51,6 +53,29 @@ TEST(LearningRate, InverseSquareRootFallsWithTheStepDownToTheMinimum) {
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 40), 1.0);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 1000), 0.2);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 100000), 0.2);
+}
+
+bool Differ(const LearningRateSchedule& a, const LearningRateSchedule& b) {
+  for (int64_t step = 1; step <= 2000; ++step) {
+    if (LearningRate(a, step) != LearningRate(b, step)) return true;
+  }
+  return false;
+}
+
+TEST(LearningRate, KeysThatAreSaidToHaveNoEffectHaveNone) {
+  for (const char* const type : {"constant", "linear", "cosine", "wsd", "inverse_sqrt"}) {
+    SCOPED_TRACE(type);
+    v1::JobSpec spec;
+    spec.mutable_lr_schedule()->set_decay_type(type);
+    const LearningRateSchedule schedule = Schedule(ParseDecayType(type).value());
+    LearningRateSchedule steps = schedule, ratio = schedule, factor = schedule;
+    steps.decay_steps *= 2;
+    ratio.decay_ratio *= 2;
+    factor.min_factor *= 2;
+    EXPECT_EQ(Differ(schedule, steps), WhyWithoutEffect(spec, "lr_schedule.decay_steps").empty());
+    EXPECT_EQ(Differ(schedule, ratio), WhyWithoutEffect(spec, "lr_schedule.decay_ratio").empty());
+    EXPECT_EQ(Differ(schedule, factor), WhyWithoutEffect(spec, "lr_schedule.min_lr_factor").empty());
+  }
 }
 
 TEST(LearningRate, AnUnknownDecayIsRefusedByName) {

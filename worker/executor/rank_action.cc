@@ -53,6 +53,17 @@ StatusOr<std::vector<Action>> ParseSchedule(const std::vector<std::string>& sche
   return apart;
 }
 
+// How many of `actions` from `next` on are one backward: I and its W, or B.
+int BackwardActions(const std::vector<Action>& actions, size_t next) {
+  if (next >= actions.size()) return 0;
+  const Action& first = actions[next];
+  const bool has_w = first.kind == ActionKind::kInputGradient && next + 1 < actions.size() &&
+                     actions[next + 1].kind == ActionKind::kWeightGradient &&
+                     actions[next + 1].chunk == first.chunk &&
+                     actions[next + 1].microbatch == first.microbatch;
+  return has_w ? 2 : 1;
+}
+
 }  // namespace
 
 StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
@@ -67,7 +78,8 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> parsed_schedule,
                           ParseSchedule(schedule, &list.split_backward));
-  for (const Action& parsed : parsed_schedule) {
+  for (size_t next = 1; next <= parsed_schedule.size(); ++next) {
+    const Action& parsed = parsed_schedule[next - 1];
     const auto found = std::find(chunks.begin(), chunks.end(), parsed.chunk);
     if (found == chunks.end()) {
       return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
@@ -94,6 +106,7 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
     switch (parsed.kind) {
       case ActionKind::kForward:
         action.piece = Piece::kForward;
+        if (parsed.overlaps_next) action.overlaps = BackwardActions(parsed_schedule, next);
         action.receives = action.chunk > 0 && below == nullptr;
         action.sends = action.chunk + 1 < chunk_count && above == nullptr;
         neighbour_done =
@@ -161,8 +174,10 @@ std::string ToText(const RankAction& action) {
                                                               : 'W';
   const std::string below =
       action.buffer_below < 0 ? "" : fmt::format("L{} ", action.buffer_below);
-  return fmt::format("{}{}{}{}.{} b{}{}", action.receives ? "R " : "", below, letter, action.chunk,
-                     action.microbatch, action.buffer, action.sends ? " S" : "");
+  const std::string pair = action.overlaps > 0 ? fmt::format(" |{}", action.overlaps) : "";
+  return fmt::format("{}{}{}{}.{} b{}{}{}", action.receives ? "R " : "", below, letter,
+                     action.chunk, action.microbatch, action.buffer, action.sends ? " S" : "",
+                     pair);
 }
 
 }  // namespace troupe

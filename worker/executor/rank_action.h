@@ -1,6 +1,6 @@
 // What one rank does in a step, in order: the plan's schedule ("F0.1") with buffers and pipeline
-// traffic made explicit. Pure data, printed by ToText ("R F1.0 b0 S"; "L0 F2.0 b1": from buffer 0 of the chunk below,
-// on this rank).
+// traffic made explicit. Pure data, printed by ToText ("R F1.0 b0 S"; "L0 F2.0 b1": from buffer 0
+// of the chunk below, on this rank; "F0.4 b1 |2": overlaps the two actions that follow).
 #ifndef TROUPE_WORKER_EXECUTOR_RANK_ACTION_H_
 #define TROUPE_WORKER_EXECUTOR_RANK_ACTION_H_
 
@@ -26,6 +26,9 @@ struct RankAction {
   bool sends = false;     // F: the chunk's output; B and I: the gradient of its input
   bool first_microbatch = false;  // the first of this piece of this chunk in the step
   bool last_microbatch = false;   // B or W: after it the chunk's gradients are complete
+  // F of an overlapped pair: how many of the actions that follow are the pair's backward (B: 1; I
+  // and W: 2). Else 0.
+  int overlaps = 0;
 };
 
 struct ActionList {
@@ -37,13 +40,13 @@ struct ActionList {
   bool posts_gradient_receives = false;
 };
 
-// `schedule`: this pipe rank's actions in order ("F0.4|B7.1", an overlapped pair, runs as F, whose output is on its way
-// when B begins); `chunks`: its global chunk numbers, ascending;
+// `schedule`: this pipe rank's actions in order ("F0.4|B7.1", an overlapped pair, becomes F and
+// then B, of which F says that it overlaps); `chunks`: its global chunk numbers, ascending;
 // `chunk_count`: of the whole model. INVALID_ARGUMENT naming the action for one that does not
 // parse, for an unknown chunk, a microbatch out of [0, microbatches), a B or I without its F, a W
-// without its I, an F or a gradient before that of the neighbouring chunk on this rank, and for a microbatch left
-// unfinished. A buffer is given to the F and comes back with B or W. Where any I and W run apart, so does every B, as I
-// and then W: memory is laid out for the one or the other.
+// without its I, an F or a gradient before that of the neighbouring chunk on this rank, and for a
+// microbatch left unfinished. A buffer is given to the F and comes back with B or W. Where any I
+// and W run apart, so does every B, as I and then W: memory is laid out for the one or the other.
 StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
                                  const std::vector<int>& chunks, int chunk_count, int microbatches);
 

@@ -98,10 +98,14 @@ TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
   EXPECT_THAT(refused({"F1.0", "F2.0", "B1.0"}), HasSubstr("before that of the neighbouring chunk"));
 }
 
-TEST(Actions, AnOverlappedPairIsTheForwardThenTheBackward) {
+TEST(Actions, TheForwardOfAnOverlappedPairSaysHowManyActionsItsBackwardIs) {
   const auto list = MakeActions({"F0.0", "F0.1|B0.0", "B0.1"}, {0}, 2, 2);
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S", "R B0.0 b0", "R B0.1 b1"));
+  EXPECT_THAT(Texts(*list), ElementsAre("F0.0 b0 S", "F0.1 b1 S |1", "R B0.0 b0", "R B0.1 b1"));
+  const auto split = MakeActions({"F0.0", "F0.1|B0.0", "I0.1", "W0.1"}, {0}, 2, 2);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_THAT(Texts(*split), ElementsAre("F0.0 b0 S", "F0.1 b1 S |2", "R I0.0 b0", "W0.0 b0",
+                                         "R I0.1 b1", "W0.1 b1"));
 }
 
 TEST(Actions, WhereIAndWAreApartAWholeBackwardIsBothOfThem) {
@@ -120,13 +124,16 @@ using SendSlot = std::tuple<bool, int, int>;
 struct RankRun {
   ActionList list;
   size_t next = 0;
+  bool begun = false;  // the next action, the forward of an interleaved pair, has what it waits for
   std::set<SendSlot> pending;
 };
 
-// Runs all ranks as far as they come; returns the ranks that are stuck.
+// Runs all ranks as far as they come; returns the ranks that are stuck. `interleaves`: nothing
+// leaves a pair before both of its actions have what they wait for.
 std::vector<int> RunOnSynchronousTransport(std::vector<RankRun>& ranks,
                                            const std::vector<int>& rank_of_chunk,
-                                           const std::vector<std::vector<int>>& chunks) {
+                                           const std::vector<std::vector<int>>& chunks,
+                                           bool interleaves) {
   // What has been sent and not yet received, by direction, receiving chunk and microbatch.
   std::map<std::tuple<bool, int, int>, std::pair<int, SendSlot>> sent;
   std::set<std::pair<int, int>> posted;  // receives of gradients, by chunk and microbatch
@@ -140,26 +147,44 @@ std::vector<int> RunOnSynchronousTransport(std::vector<RankRun>& ranks,
     sent.erase(found);
     return true;
   };
+  const auto slot_of = [](bool up, const RankAction& action) {
+    return SendSlot{up, action.chunk_index, action.buffer};
+  };
+  const auto begin = [&](RankRun& run, const RankAction& action) {
+    const bool up = action.piece == model::Piece::kForward;
+    if (up && (run.pending.contains(slot_of(true, action)) ||
+               run.pending.contains(slot_of(false, action))))
+      return false;
+    if (!up && action.receives && run.pending.contains(slot_of(true, action))) return false;
+    if (action.receives && !receive(up, action)) return false;
+    if (up && action.sends && run.list.posts_gradient_receives)
+      posted.insert({action.chunk, action.microbatch});
+    return true;
+  };
+  const auto end = [&](size_t rank, const RankAction& action) {
+    if (!action.sends) return;
+    const bool up = action.piece == model::Piece::kForward;
+    const int to = up ? action.chunk + 1 : action.chunk - 1;
+    sent[{up, to, action.microbatch}] = {static_cast<int>(rank), slot_of(up, action)};
+    if (up || !posted.contains({to, action.microbatch}))
+      ranks[rank].pending.insert(slot_of(up, action));
+    EXPECT_NE(rank_of_chunk[to], static_cast<int>(rank));
+  };
   for (bool moved = true; moved;) {
     moved = false;
     for (size_t r = 0; r < ranks.size(); ++r) {
       RankRun& run = ranks[r];
       while (run.next < run.list.actions.size()) {
         const RankAction& action = run.list.actions[run.next];
-        const bool up = action.piece == model::Piece::kForward;
-        const SendSlot slots[] = {{true, action.chunk_index, action.buffer},
-                                  {false, action.chunk_index, action.buffer}};
-        if (up && (run.pending.contains(slots[0]) || run.pending.contains(slots[1]))) break;
-        if (!up && action.receives && run.pending.contains(slots[0])) break;
-        if (action.receives && !receive(up, action)) break;
-        if (action.sends) {
-          const int to = up ? action.chunk + 1 : action.chunk - 1;
-          sent[{up, to, action.microbatch}] = {static_cast<int>(r), slots[up ? 0 : 1]};
-          if (up || !posted.contains({to, action.microbatch})) run.pending.insert(slots[up ? 0 : 1]);
-          if (up && run.list.posts_gradient_receives) posted.insert({action.chunk, action.microbatch});
-          EXPECT_NE(rank_of_chunk[to], static_cast<int>(r));
-        }
-        ++run.next;
+        const bool pair = interleaves && action.overlaps > 0;
+        if (!run.begun && !begin(run, action)) break;
+        moved |= !run.begun;
+        run.begun = true;
+        if (pair && !begin(run, run.list.actions[run.next + 1])) break;
+        end(r, action);
+        if (pair) end(r, run.list.actions[run.next + 1]);
+        run.next += pair ? 2 : 1;
+        run.begun = false;
         moved = true;
       }
     }
@@ -189,10 +214,13 @@ TEST_P(ScheduleActions, NeverDeadlockAndKeepAsManyBuffersAsAreAlive) {
           auto list = MakeActions(ToTexts(schedule.actions[rank]), schedule.chunks[rank],
                                   shape.chunks(), microbatches);
           ASSERT_TRUE(list.ok()) << list.status();
-          ranks.push_back({*std::move(list), 0, {}});
+          ranks.push_back({*std::move(list), 0, false, {}});
         }
-        ASSERT_THAT(RunOnSynchronousTransport(ranks, rank_of_chunk, schedule.chunks),
-                    ::testing::IsEmpty());
+        for (const bool interleaves : {false, true}) {
+          std::vector<RankRun> run = ranks;
+          ASSERT_THAT(RunOnSynchronousTransport(run, rank_of_chunk, schedule.chunks, interleaves),
+                      ::testing::IsEmpty());
+        }
       }
     }
   }

@@ -34,6 +34,11 @@ int64_t ElementsOf(const std::vector<int64_t>& shape) {
   return product;
 }
 
+// Not every checkpoint with optimizer states has it.
+bool IsOptional(std::string_view tensor) {
+  return tensor.starts_with(model::kAmaxPrefix) || tensor == model::kAppliedStepsTensor;
+}
+
 // What may be kept beside a device's memory at once.
 constexpr size_t kCopiedBytesMax = size_t{1} << 30;
 
@@ -76,6 +81,7 @@ Status InitializeState(const model::Program& program, uint64_t seed,
   for (const model::AmaxHistory& entry : program.amax_histories) {
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.history));
   }
+  TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, program.applied_steps));
   for (const model::ParameterEntry& entry : program.parameters) {
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg));
     TROUPE_RETURN_IF_ERROR(StoreZeros(program, executable, entry.exp_avg_sq));
@@ -103,17 +109,17 @@ Status LoadState(FileSystem& files, const std::string& directory,
       !known.ok()) {
     return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
   }
-  std::set<std::string, std::less<>> histories;
+  std::set<std::string, std::less<>> optional;
   for (const v1::ShardFile& shard : manifest.shards()) {
     for (const v1::TensorSlice& tensor : shard.tensors()) {
-      if (tensor.name().starts_with(model::kAmaxPrefix)) histories.insert(tensor.name());
+      if (IsOptional(tensor.name())) optional.insert(tensor.name());
     }
   }
   std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
   for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
     // An import has no optimizer states, and what was trained otherwise no histories of scaling: they begin with 0.
-    const bool is_there = slice.name.starts_with(model::kAmaxPrefix)
-                              ? histories.contains(slice.name)
+    const bool is_there = IsOptional(slice.name)
+                              ? optional.contains(slice.name)
                               : !manifest.weights_only() || !slice.name.starts_with("exp_avg");
     std::vector<model::ParameterSlice>& of_value = slices[slice.value];
     if (is_there) of_value.push_back(std::move(slice));
@@ -135,7 +141,10 @@ Status LoadState(FileSystem& files, const std::string& directory,
     TROUPE_RETURN_IF_ERROR(LoadSlices(files, directory, manifest, targets));
     for (HostFill& fill : fills) TROUPE_RETURN_IF_ERROR(fill.Store());
   }
-  return OkStatus();
+  if (optional.contains(model::kAppliedStepsTensor)) return OkStatus();
+  // Written by a build that counted steps alone, applied or skipped.
+  const float steps = static_cast<float>(manifest.weights_only() ? 0 : manifest.state().step());
+  return executable.Write(program.applied_steps, 0, std::as_bytes(std::span(&steps, 1)));
 }
 
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/backend.h"
 #include "plan/batch.h"
 #include "worker/executor/block_norms.h"
 
@@ -31,7 +32,9 @@ struct StepResult {
   int64_t routed = 0, dropped = 0;
   // On the first rank of each pipe stage: choices of each expert in the blocks E of that stage.
   std::vector<double> expert_load;
-  double receive_wait_seconds = 0;  // in pipeline receives
+  double receive_wait_seconds = 0;  // of the host, in pipeline receives
+  // The device's stalls in this step; absent where the host computes.
+  std::optional<kernels::DeviceStalls> stalls;
   // How often the host has waited for its device while that had no later step to go on with.
   int64_t host_waits = 0;
   int64_t graph_launches = 0;  // of the device; 0 where the host computes

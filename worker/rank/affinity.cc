@@ -2,19 +2,38 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <string>
 
 namespace troupe {
+namespace {
 
-std::vector<int> CoresOfRank(const std::vector<int>& allowed, int ranks, int index, int threads) {
-  const int cores = static_cast<int>(allowed.size());
-  if (ranks * threads < cores) return allowed;
-  std::vector<int> mine;
-  for (int t = 0; t < std::min(threads, cores); ++t)
-    mine.push_back(allowed[(index * threads + t) % cores]);
-  return mine;
+// NOT_FOUND where it has ended.
+Status Pin(int thread, const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  if (sched_setaffinity(thread, sizeof(set), &set) == 0) return OkStatus();
+  if (errno == ESRCH) return NotFound("thread {} has ended", thread);
+  return ErrnoStatus(errno, "sched_setaffinity");
 }
+
+std::vector<int> ThreadsOfThisProcess() {
+  std::vector<int> threads;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    const std::string name = entry.path().filename();
+    int thread = 0;
+    const auto read = std::from_chars(name.data(), name.data() + name.size(), thread);
+    if (read.ec == std::errc()) threads.push_back(thread);
+  }
+  return threads;
+}
+
+}  // namespace
 
 std::vector<int> AllowedCores() {
   cpu_set_t set;
@@ -29,12 +48,19 @@ std::vector<int> AllowedCores() {
   return cores;
 }
 
-Status PinThisThread(const std::vector<int>& cores) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int core : cores) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus(errno, "sched_setaffinity");
-  return OkStatus();
+Status PinThisProcess(const std::vector<int>& cores) {
+  std::set<int> pinned;
+  while (true) {
+    const size_t before = pinned.size();
+    for (const int thread : ThreadsOfThisProcess()) {
+      if (pinned.contains(thread)) continue;
+      const Status status = Pin(thread, cores);
+      if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
+      pinned.insert(thread);
+    }
+    // One that a thread has started before it was bound itself shows up in the next pass.
+    if (pinned.size() == before) return OkStatus();
+  }
 }
 
 }  // namespace troupe

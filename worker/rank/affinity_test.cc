@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
 
 namespace troupe {
@@ -10,30 +11,25 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(Affinity, RanksThatFillTheHostGetCoresOfTheirOwn) {
-  EXPECT_THAT(CoresOfRank({0, 1, 2, 3}, 2, 0, 2), ElementsAre(0, 1));
-  EXPECT_THAT(CoresOfRank({0, 1, 2, 3}, 2, 1, 2), ElementsAre(2, 3));
-}
-
-TEST(Affinity, MoreRanksThanCoresShareThemInTurn) {
-  EXPECT_THAT(CoresOfRank({4, 6}, 4, 0, 1), ElementsAre(4));
-  EXPECT_THAT(CoresOfRank({4, 6}, 4, 1, 1), ElementsAre(6));
-  EXPECT_THAT(CoresOfRank({4, 6}, 4, 2, 1), ElementsAre(4));
-}
-
-TEST(Affinity, AJobThatDoesNotFillTheHostIsNotPinned) {
-  EXPECT_THAT(CoresOfRank({0, 1, 2, 3}, 1, 0, 2), ElementsAre(0, 1, 2, 3));
-}
-
-TEST(Affinity, PinningBindsTheCallingThread) {
-  const int core = AllowedCores().back();
-  std::vector<int> seen;
-  std::thread thread([&] {
-    ASSERT_TRUE(PinThisThread({core}).ok());
-    seen = AllowedCores();
+TEST(Affinity, AProcessIsBoundWithAllItsThreadsAndThoseThatTheyStart) {
+  const std::vector<int> before = AllowedCores();
+  std::promise<void> go;
+  std::vector<int> of_old;
+  std::vector<int> of_later;
+  std::thread old([&] {
+    go.get_future().wait();
+    of_old = AllowedCores();
+    std::thread later([&] { of_later = AllowedCores(); });
+    later.join();
   });
-  thread.join();
-  EXPECT_THAT(seen, ElementsAre(core));
+  ASSERT_TRUE(PinThisProcess({before.back()}).ok());
+  go.set_value();
+  old.join();
+  EXPECT_THAT(AllowedCores(), ElementsAre(before.back()));
+  EXPECT_THAT(of_old, ElementsAre(before.back()));
+  EXPECT_THAT(of_later, ElementsAre(before.back()));
+  ASSERT_TRUE(PinThisProcess(before).ok());
+  EXPECT_EQ(AllowedCores(), before);
 }
 
 }  // namespace

@@ -10,13 +10,20 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "checkpoint/attempt.h"
-#include "worker/rank/affinity.h"
+#include "checkpoint/folder.h"
 
 namespace troupe {
 namespace {
 
 // Hashing and writing give way to training: beside a busy thread they get a tenth of a core.
 constexpr int kWriterNiceness = 10;
+
+// Makes the attempt's directory in the folder that the intent means, and in no other.
+Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
+  if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
+  TROUPE_RETURN_IF_ERROR(CheckFolderId(files, FolderOfAttempt(intent.path()), intent.folder_id()));
+  return MakeAttemptDirectory(files, intent.path());
+}
 
 void GiveWay() {
   // Of this thread alone, as Linux has it. Without the right to it the writer competes evenly.
@@ -68,11 +75,8 @@ void CheckpointSaver::Take(const v1::CheckpointIntent& intent, int64_t step) {
 void CheckpointSaver::TakeBetweenSteps(const Save& save) {
   WriteMethod method = WriteMethod::kBuffered;
   const auto write = [&]() -> StatusOr<v1::ShardFile> {
-    if (save.intent.path().empty()) {
-      return FailedPrecondition("its intent did not reach this rank");
-    }
     TROUPE_RETURN_IF_ERROR(HitFailpoint("checkpoint.snapshot"));
-    TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*options_.files, save.intent.path()));
+    TROUPE_RETURN_IF_ERROR(MakeDirectoryOf(*options_.files, save.intent));
     return WriteShard(*options_.files, save.intent.path(), options_.rank, tensors_,
                       {.stop = &stop_, .method = &method});
   };
@@ -108,7 +112,6 @@ void CheckpointSaver::EnterStage(Stage stage) {
 }
 
 void CheckpointSaver::CopyLoop() {
-  if (!options_.cores.empty()) (void)PinThisThread(options_.cores);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stage_ == Stage::kCopying || stop_.load(); });
@@ -124,7 +127,6 @@ void CheckpointSaver::CopyLoop() {
 }
 
 void CheckpointSaver::WriteLoop() {
-  if (!options_.cores.empty()) (void)PinThisThread(options_.cores);
   GiveWay();
   std::unique_lock lock(mutex_);
   while (true) {
@@ -137,11 +139,8 @@ void CheckpointSaver::WriteLoop() {
     lock.unlock();
     WriteMethod method = WriteMethod::kBuffered;
     const auto write = [&]() -> StatusOr<v1::ShardFile> {
-      if (save.intent.path().empty()) {
-        return FailedPrecondition("its intent did not reach this rank");
-      }
       TROUPE_RETURN_IF_ERROR(copied);
-      TROUPE_RETURN_IF_ERROR(MakeAttemptDirectory(*options_.files, save.intent.path()));
+      TROUPE_RETURN_IF_ERROR(MakeDirectoryOf(*options_.files, save.intent));
       return snapshot_->Write(*options_.files, save.intent.path(),
                               {.stop = &stop_, .method = &method});
     };

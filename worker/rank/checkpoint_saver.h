@@ -38,7 +38,6 @@ struct CheckpointSaverOptions {
   // state, the seed.
   v1::ShardDone vote;
   int64_t samples_per_step = 0;
-  std::vector<int> cores;  // that background threads may use; empty: those of the caller
   Snapshot::Pin pin;       // of devices with memory of their own
   std::function<void(v1::WorkerMessage)> send;
 };

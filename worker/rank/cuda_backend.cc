@@ -1,5 +1,6 @@
 #include "worker/rank/cuda_backend.h"
 
+#include <atomic>
 #include <utility>
 
 #include "collective/nccl/nccl_library.h"
@@ -22,14 +23,18 @@ using kernels::cuda::CudaDevice;
 // NCCL beside the host's network, from the first group of several ranks on.
 class NcclGroups {
  public:
-  NcclGroups(CudaDevice& device, CollectiveNetwork* host, Duration hang_limit)
-      : device_(device), host_(host), hang_limit_(hang_limit) {}
+  NcclGroups(CudaDevice& device, const RankBackendOptions& options)
+      : device_(device),
+        host_(options.network),
+        options_{.connect_limit = options.connect_limit,
+                 .hang_limit = options.wait_limit,
+                 .close_limit = options.close_limit} {}
 
   StatusOr<std::unique_ptr<DeviceCommunicator>> Make(Communicator& group) {
     if (network_ == nullptr) {
       TROUPE_ASSIGN_OR_RETURN(library_, NcclLibrary::Load());
-      network_ = std::make_unique<NcclNetwork>(*library_, device_, *host_,
-                                               NcclOptions{.hang_limit = hang_limit_});
+      network_ = std::make_unique<NcclNetwork>(*library_, device_, *host_, options_);
+      made_.store(network_.get(), std::memory_order_release);
     }
     return network_->Make(group);
   }
@@ -40,12 +45,25 @@ class NcclGroups {
     return network_ == nullptr ? std::vector<DeviceCollectiveStatistics>() : network_->Statistics();
   }
 
+  // From any thread.
+  std::vector<CollectiveFlight> Flights() const {
+    const NcclNetwork* const network = made_.load(std::memory_order_acquire);
+    return network == nullptr ? std::vector<CollectiveFlight>() : network->Flights();
+  }
+
+  // From any thread.
+  std::string FlightRecorderJson() const {
+    const NcclNetwork* const network = made_.load(std::memory_order_acquire);
+    return network == nullptr ? "" : network->FlightRecorderJson();
+  }
+
  private:
   CudaNcclDevice device_;
   CollectiveNetwork* const host_;
-  const Duration hang_limit_;
+  const NcclOptions options_;
   std::unique_ptr<NcclLibrary> library_;
   std::unique_ptr<NcclNetwork> network_;
+  std::atomic<const NcclNetwork*> made_ = nullptr;  // network_, once it is there
 };
 
 // What a CudaRankBackend is over.
@@ -53,6 +71,7 @@ struct CudaParts {
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<CublasLtLibrary> products;
   std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: there is no cuDNN
+  std::string attention_absence;                              // why
   std::unique_ptr<NcclGroups> groups;
 };
 
@@ -60,11 +79,22 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
  public:
   explicit CudaRankBackend(CudaParts parts)
       : CudaParts(std::move(parts)),
-        CudaBackend(*device, {.products = products.get(), .attention = attention.get()},
+        CudaBackend(*device,
+                    {.products = products.get(),
+                     .attention = attention.get(),
+                     .attention_absence = attention_absence},
                     [this](Communicator& group) { return groups->Make(group); }) {}
 
   std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const override {
     return groups->Statistics();
+  }
+  std::vector<CollectiveFlight> Flights() const override { return groups->Flights(); }
+  std::string FlightRecorderJson() const override { return groups->FlightRecorderJson(); }
+  kernels::PreparationCounts preparation_counts() const override {
+    kernels::PreparationCounts counts = CudaBackend::preparation_counts();
+    counts.choices_found =
+        products->choices_found() + (attention == nullptr ? 0 : attention->choices_found());
+    return counts;
   }
   bool gives_back() const override { return !device->is_gone() && !groups->leaves_behind(); }
 };
@@ -84,9 +114,14 @@ StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBacken
   TROUPE_ASSIGN_OR_RETURN(
       parts.products,
       CublasLtLibrary::Make(*parts.device, *options.files, {.choices_folder = options.folder}));
-  parts.attention = kernels::cuda::DeviceAttention::Make(*parts.device, *options.files, {.choices_folder = options.folder});
-  parts.groups =
-      std::make_unique<NcclGroups>(*parts.device, options.network, options.wait_limit);
+  auto attention = kernels::cuda::DeviceAttention::Make(*parts.device, *options.files,
+                                                        {.choices_folder = options.folder});
+  if (attention.ok()) {
+    parts.attention = *std::move(attention);
+  } else {
+    parts.attention_absence = std::string(Message(attention.status()));
+  }
+  parts.groups = std::make_unique<NcclGroups>(*parts.device, options);
   return std::make_unique<CudaRankBackend>(std::move(parts));
 }
 

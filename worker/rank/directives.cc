@@ -6,10 +6,10 @@
 namespace troupe {
 
 void Directives::TakeAddresses(const v1::AddressBook& book) {
-  std::vector<std::string> addresses(book.addresses_size());
+  std::vector<v1::RankAddress> addresses(book.addresses_size());
   for (const v1::RankAddress& address : book.addresses()) {
     if (address.rank() >= 0 && address.rank() < book.addresses_size())
-      addresses[address.rank()] = address.address();
+      addresses[address.rank()] = address;
   }
   std::lock_guard lock(mutex_);
   addresses_ = std::move(addresses);
@@ -38,6 +38,12 @@ void Directives::TakeRequest(const v1::CheckpointIntent& intent) {
   last_request_ = std::max(last_request_, intent.attempt());
 }
 
+void Directives::TakeImageOrder(int64_t step) {
+  std::lock_guard lock(mutex_);
+  image_step_ = step;
+  changed_.notify_all();
+}
+
 void Directives::Stop(const Status& cause) {
   std::lock_guard lock(mutex_);
   if (!stopped_) stopped_ = cause;
@@ -56,11 +62,16 @@ std::optional<MonotonicTime> Directives::expires_at() const {
   return expires_at_;
 }
 
-StatusOr<std::vector<std::string>> Directives::WaitForAddresses() {
+StatusOr<std::vector<v1::RankAddress>> Directives::WaitForAddresses() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return addresses_ || stopped_; });
   if (stopped_) return Cancelled("stopped");
   return *addresses_;
+}
+
+bool Directives::Pause(Duration duration) const {
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, duration, [this] { return stopped_.has_value(); });
 }
 
 StatusOr<int64_t> Directives::WaitForTicket(int64_t step) {
@@ -75,17 +86,18 @@ void Directives::WaitForRelease() {
   changed_.wait(lock, [this] { return released_; });
 }
 
-std::optional<v1::CheckpointIntent> Directives::WaitToSaveAgain(int64_t step,
-                                                                int64_t last_attempt) {
+std::optional<LastOrder> Directives::WaitForLastOrder(int64_t step, int64_t last_attempt) {
   std::unique_lock lock(mutex_);
   runs_no_more_ = true;
   const auto asked = [&] {
     const auto due = due_.find(step);
     return due != due_.end() && due->second.attempt() > last_attempt;
   };
-  changed_.wait(lock, [&] { return released_ || stopped_ || asked(); });
+  changed_.wait(lock, [&] { return released_ || stopped_ || asked() || image_step_ == step; });
   if (released_ || stopped_) return std::nullopt;
-  return due_.at(step);
+  if (asked()) return LastOrder{due_.at(step)};
+  image_step_.reset();
+  return LastOrder{};
 }
 
 std::optional<Status> Directives::stopped() const {

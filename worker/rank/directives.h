@@ -20,6 +20,11 @@
 
 namespace troupe {
 
+// What a rank that runs no more steps is asked for.
+struct LastOrder {
+  std::optional<v1::CheckpointIntent> save;  // absent: an image on its worker
+};
+
 class Directives {
  public:
   // --- The control thread.
@@ -27,24 +32,28 @@ class Directives {
   // `now`: when it was received; its lifetime counts from there. An end never moves back.
   void TakeTicket(const v1::Ticket& ticket, MonotonicTime now);
   void TakeRequest(const v1::CheckpointIntent& intent);
+  // An image of the state after `step` is asked for.
+  void TakeImageOrder(int64_t step);
   // After this every wait but WaitForRelease returns: the rank is to end. `cause` OK: it has done
   // its work.
   void Stop(const Status& cause);
   // The coordinator wants the rank gone: whoever waits for that returns.
   void Release();
   // When the last ticket's lifetime ends; absent before the first, and once the rank runs no more
-  // steps (WaitToSaveAgain): its state may be all there is.
+  // steps (WaitForLastOrder): its state may be all there is.
   std::optional<MonotonicTime> expires_at() const;
 
   // --- The step thread.
-  // The addresses of all ranks, by rank. CANCELLED once stopped.
-  StatusOr<std::vector<std::string>> WaitForAddresses();
+  // What every rank said of itself, by rank. CANCELLED once stopped.
+  StatusOr<std::vector<v1::RankAddress>> WaitForAddresses();
+  // Waits for the duration; false, at once, if stopped.
+  bool Pause(Duration duration) const;
   // Waits until the ticket covers `step` and returns its end. CANCELLED once stopped.
   StatusOr<int64_t> WaitForTicket(int64_t step);
   void WaitForRelease();
-  // After the last step, `step`: waits for an intent of it with a number above `last_attempt`, and
-  // returns it. Nothing once stopped or released.
-  std::optional<v1::CheckpointIntent> WaitToSaveAgain(int64_t step, int64_t last_attempt);
+  // After the last step, `step`: waits for an intent of it with a number above `last_attempt`, or
+  // for the order to save an image of it. Nothing once stopped or released.
+  std::optional<LastOrder> WaitForLastOrder(int64_t step, int64_t last_attempt);
   // The cause, once stopped.
   std::optional<Status> stopped() const;
 
@@ -68,13 +77,14 @@ class Directives {
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  std::optional<std::vector<std::string>> addresses_;
+  std::optional<std::vector<v1::RankAddress>> addresses_;
   int64_t end_step_ = 0;
   std::optional<MonotonicTime> expires_at_;
   std::map<int64_t, v1::CheckpointIntent> due_;        // by step
   std::map<int64_t, v1::CheckpointIntent> requested_;  // by attempt
   int64_t last_request_ = 0;                           // highest attempt ever asked for
   int64_t last_request_done_ = 0;
+  std::optional<int64_t> image_step_;
   std::optional<Status> stopped_;
   bool released_ = false;
   bool runs_no_more_ = false;

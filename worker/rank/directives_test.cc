@@ -57,7 +57,13 @@ TEST(Directives, EveryWaitEndsWithTheStop) {
   EXPECT_EQ(directives.WaitForTicket(6).status().code(), StatusCode::kCancelled);
   EXPECT_EQ(directives.WaitForAddresses().status().code(), StatusCode::kCancelled);
   EXPECT_EQ(directives.stopped()->code(), StatusCode::kAborted);
+  EXPECT_FALSE(directives.Pause(std::chrono::hours(1)));
   control.join();
+}
+
+TEST(Directives, APauseIsAsLongAsItSays) {
+  const Directives directives;
+  EXPECT_TRUE(directives.Pause(std::chrono::milliseconds(1)));
 }
 
 TEST(Directives, ARankThatIsSavingDoesNotKnowOfADueCheckpointButOfTheLastOne) {
@@ -121,11 +127,16 @@ TEST(Directives, AfterTheLastStepOnlyANewerAttemptOfItIsTaken) {
   // The ticket comes again with what was taken.
   directives.TakeTicket(Ticket(10, {Intent(2, 10)}), kNow);
   std::thread control([&] { directives.TakeRequest(Intent(4, 10)); });
-  EXPECT_EQ(directives.WaitToSaveAgain(10, 2)->attempt(), 4);
+  EXPECT_EQ(directives.WaitForLastOrder(10, 2)->save->attempt(), 4);
   control.join();
   EXPECT_FALSE(directives.expires_at().has_value()) << "it runs no more steps";
+  std::thread image([&] { directives.TakeImageOrder(10); });
+  const auto order = directives.WaitForLastOrder(10, 4);
+  ASSERT_TRUE(order.has_value());
+  EXPECT_FALSE(order->save.has_value()) << "an image";
+  image.join();
   std::thread stop([&] { directives.Stop(OkStatus()); });
-  EXPECT_FALSE(directives.WaitToSaveAgain(10, 4).has_value());
+  EXPECT_FALSE(directives.WaitForLastOrder(10, 4).has_value());
   stop.join();
 }
 

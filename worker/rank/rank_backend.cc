@@ -1,5 +1,6 @@
 #include "worker/rank/rank_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -16,6 +17,10 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.threads = threads;
   options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
   options.wait_limit = FromSeconds(begin.hang_seconds());
+  // Others may still restore: as long as the coordinator waits for all.
+  options.connect_limit =
+      FromSeconds(std::max(begin.start().start_seconds(), begin.hang_seconds()));
+  options.close_limit = FromSeconds(begin.abort_seconds());
   return options;
 }
 

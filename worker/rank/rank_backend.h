@@ -24,6 +24,9 @@ struct RankBackendOptions {
   std::string folder;
   CollectiveNetwork* network = nullptr;  // the host's, which outlives the backend
   Duration wait_limit{};  // of one wait of the host for its device
+  // Of making and of closing one group of device communicators.
+  Duration connect_limit{};
+  Duration close_limit{};
   // Ends such a wait where it is not OK, as an abort of `network` does. Asked from any thread.
   std::function<Status()> interruption;
 };

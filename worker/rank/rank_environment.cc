@@ -12,42 +12,80 @@ namespace {
 constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=", "TROUPE_FAILPOINTS=", "OMP_", "GOMP_",
                                           "KMP_", "DNNL_", "ONEDNN_", "UCX_", "MALLOC_", "CUDNN_", "NCCL_"};
 
-bool IsProduct(model::OpKind kind) {
-  using model::OpKind;
-  return kind == OpKind::kMatmul || kind == OpKind::kMatmulGradInput ||
-         kind == OpKind::kMatmulGradWeight || kind == OpKind::kGroupedMatmul ||
-         kind == OpKind::kGroupedMatmulGradInput || kind == OpKind::kGroupedMatmulGradWeight;
-}
-
 const char* FormatName(model::DType dtype) { return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2"; }
 
-// Products of one kind with factors in 8 bits.
-struct Float8Count {
-  int products = 0;
-  std::string formats;
-};
-
-// How factors are scaled.
-model::Float8Recipe RecipeOf(const model::Program& program, const model::Op& product) {
-  if (!program.amax_histories.empty()) return model::Float8Recipe::kDelayed;
-  return program.value(product.inputs[2]).dims.size() == 1 ? model::Float8Recipe::kCurrent
-                                                           : model::Float8Recipe::kBlockwise;
+// How operands in float8 are scaled; none where the program has none.
+model::Float8Recipe RecipeOf(const model::Program& program) {
+  model::Float8Recipe recipe = model::Float8Recipe::kNone;
+  kernels::ForEachOp(program, [&](const model::Op& op) {
+    if (!kernels::IsMatmul(op.kind) || !model::IsFloat8(program.value(op.inputs[0]).dtype)) return;
+    recipe = !program.amax_histories.empty()                    ? model::Float8Recipe::kDelayed
+             : program.value(op.inputs[2]).dims.size() == 1 ? model::Float8Recipe::kCurrent
+                                                                : model::Float8Recipe::kBlockwise;
+  });
+  return recipe;
 }
 
-// "float8 products of linear layers, delayed scaling, float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
-std::string Float8Text(model::Float8Recipe recipe, const std::map<model::OpKind, Float8Count>& counts,
-                       const std::vector<std::string>& fallbacks) {
+// Whether some collective sends gradients as bfloat16.
+bool PacksGradients(const model::Program& program) {
+  bool packs = false;
+  kernels::ForEachOp(program, [&](const model::Op& op) {
+    const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
+    packs |= collective != nullptr && collective->wire == model::DType::kBFloat16;
+  });
+  return packs;
+}
+
+const char* PlainName(model::DType dtype) {
+  switch (dtype) {
+    case model::DType::kFloat64:
+      return "float64";
+    case model::DType::kBFloat16:
+      return "bfloat16";
+    default:
+      return "float32";
+  }
+}
+
+// "float8 products of linear layers, delayed scaling, float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as
+// bfloat16)": of the matmuls whose operands are in float8.
+std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::ExecutedProduct>& products) {
   std::string text = fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
   std::string_view separator;
-  for (const auto& [kind, count] : counts) {
-    text += fmt::format("{}{} {} {}", separator, count.products, model::Name(kind), count.formats);
+  std::map<std::string, int64_t> other;  // by the type that they were multiplied in
+  for (const kernels::ExecutedProduct& product : products) {
+    if (!model::IsFloat8(product.a)) continue;
+    text += fmt::format("{}{} {} {} x {}", separator, product.count, model::Name(product.kind),
+                        FormatName(product.a), FormatName(product.b));
     separator = ", ";
+    if (!model::IsFloat8(product.used_a)) other[PlainName(product.used_a)] += product.count;
   }
-  const auto as_bfloat16 = std::ranges::count_if(fallbacks, [](std::string_view line) {
-    return line.ends_with(kernels::kFloat8Fallback);
-  });
-  if (as_bfloat16 > 0) text += fmt::format("; {} of them multiplied as bfloat16", as_bfloat16);
+  for (const auto& [type, count] : other) text += fmt::format("; {} of them multiplied as {}", count, type);
   return text + ")";
+}
+
+// Of the others: the type of all, or the numbers of each, and how many are multiplied in another type
+// than they have. Empty where there are none.
+std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
+  std::map<model::DType, int64_t> counts;
+  int64_t all = 0, widened = 0;
+  for (const kernels::ExecutedProduct& product : products) {
+    if (model::IsFloat8(product.a)) continue;
+    counts[product.used_a] += product.count;
+    all += product.count;
+    if (product.a == model::DType::kBFloat16 && product.used_a == model::DType::kFloat32) {
+      widened += product.count;
+    }
+  }
+  const int64_t bfloat16 = counts[model::DType::kBFloat16];
+  if (all == 0) return "";
+  if (counts[model::DType::kFloat64] > 0) return "float64";
+  if (bfloat16 == 0) return "float32";
+  if (bfloat16 == all) return "bfloat16 products, float32 sums";
+  const std::string how =
+      widened > 0 ? fmt::format("; {} of bfloat16 multiplied as float32", widened) : "";
+  return fmt::format("bfloat16 products, float32 sums ({} of {} products; the others float32{})",
+                     bfloat16, all, how);
 }
 
 }  // namespace
@@ -65,42 +103,14 @@ std::vector<std::string> ComputeFlags(const char* const* environment) {
   return flags;
 }
 
-std::string ProductPrecision(const model::Program& program, const std::vector<std::string>& fallbacks) {
-  std::map<model::OpKind, Float8Count> float8;
-  model::Float8Recipe recipe = model::Float8Recipe::kNone;
-  int bfloat16 = 0;
-  int float32 = 0;
-  int packed = 0;
-  for (const auto& chunk : program.ops) {
-    for (size_t piece = 0; piece < chunk.size(); ++piece) {
-      // What they hold B has too.
-      if (piece == static_cast<size_t>(model::Piece::kInputGradient) ||
-          piece == static_cast<size_t>(model::Piece::kWeightGradient)) {
-        continue;
-      }
-      for (const model::Op& op : chunk[piece]) {
-        const auto* collective = std::get_if<model::CollectiveAttributes>(&op.attributes);
-        packed += collective != nullptr && collective->wire == model::DType::kBFloat16;
-        if (!IsProduct(op.kind)) continue;
-        if (model::IsFloat8(program.value(op.inputs[0]).dtype)) {
-          Float8Count& count = float8[op.kind];
-          ++count.products;
-          recipe = RecipeOf(program, op);
-          count.formats = fmt::format("{} x {}", FormatName(program.value(op.inputs[0]).dtype),
-                                      FormatName(program.value(op.inputs[1]).dtype));
-          continue;
-        }
-        ++(program.value(op.inputs[0]).dtype == model::DType::kBFloat16 ? bfloat16 : float32);
-      }
-    }
+std::string ProductPrecision(const model::Program& program,
+                             const std::vector<kernels::ExecutedProduct>& products) {
+  std::string text = PlainText(products);
+  const model::Float8Recipe recipe = RecipeOf(program);
+  if (recipe != model::Float8Recipe::kNone) {
+    text = Float8Text(recipe, products) + (text.empty() ? "" : "; else " + text);
   }
-  std::string text = bfloat16 == 0  ? "float32"
-                     : float32 == 0 ? "bfloat16 products, float32 sums"
-                                    : fmt::format("bfloat16 products, float32 sums ({} of {} "
-                                                  "products; the others float32)",
-                                                  bfloat16, bfloat16 + float32);
-  if (!float8.empty()) text = Float8Text(recipe, float8, fallbacks) + "; else " + text;
-  if (packed > 0) text += ", gradients sent as bfloat16";
+  if (PacksGradients(program)) text += ", gradients sent as bfloat16";
   return text;
 }
 
@@ -116,10 +126,12 @@ std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& l
   return counted;
 }
 
-void DescribeProgram(const model::Program& program, const std::vector<std::string>& fallbacks,
+void DescribeProgram(const model::Program& program,
+                     const std::vector<kernels::ExecutedProduct>& products,
+                     const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment) {
   environment->set_programs(1);
-  environment->set_executed_precision(ProductPrecision(program, fallbacks));
+  environment->set_executed_precision(ProductPrecision(program, products));
   for (std::string& flag : ComputeFlags(process_environment)) {
     environment->add_flags(std::move(flag));
   }

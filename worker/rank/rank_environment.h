@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/executed_products.h"
 #include "model/program/program.h"
 #include "troupe/v1/worker.pb.h"
 
@@ -15,16 +16,19 @@ namespace troupe {
 // how kernels compute or collectives run, sorted.
 std::vector<std::string> ComputeFlags(const char* const* environment);
 
-// In which types the program's matrix products are done: "float32", "bfloat16 products, float32
-// sums", or both with their numbers; of factors in 8 bits by operation, and how many `fallbacks` (as below) say are
-// multiplied as bfloat16 all the same.
-std::string ProductPrecision(const model::Program& program, const std::vector<std::string>& fallbacks);
+// In which types the matmuls of `program` were multiplied, as its backend reports them: "float32",
+// "bfloat16 products, float32 sums", or both with their numbers; of float8 by operation and format, and
+// how many were multiplied in another type than the program asks for ("… multiplied as bfloat16").
+std::string ProductPrecision(const model::Program& program,
+                             const std::vector<kernels::ExecutedProduct>& products);
 
 // `lines`: "OPERATION WHERE: WHY" each. Counted by the first word, sorted.
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);
 
 // All of the above into `environment`, and that one program was prepared.
-void DescribeProgram(const model::Program& program, const std::vector<std::string>& fallbacks,
+void DescribeProgram(const model::Program& program,
+                     const std::vector<kernels::ExecutedProduct>& products,
+                     const std::vector<std::string>& fallbacks,
                      const char* const* process_environment, v1::RankEnvironment* environment);
 
 }  // namespace troupe

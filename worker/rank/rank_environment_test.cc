@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/op_sequence.h"
 #include "worker/rank/core_wait.h"
 
 namespace troupe {
@@ -22,54 +21,68 @@ TEST(RankEnvironmentTest, SettingsThatChangeHowARankComputesAreItsFlagsAndNoOthe
   EXPECT_TRUE(ComputeFlags(nullptr).empty());
 }
 
-model::Program ProgramOfProducts(const std::vector<model::DType>& dtypes) {
+using kernels::ExecutedProduct;
+using model::DType;
+using model::OpKind;
+
+// Its matmul has operands of `dtype`, scaled as a whole.
+model::Program ProgramOf(DType dtype) {
   model::Program program;
   program.ops.resize(1);
   program.ops[0].resize(model::kNumPieces);
-  for (const model::DType dtype : dtypes) {
-    model::Value value;
-    value.dtype = dtype;
-    value.dims = {{"scales", 1, 1}};
-    program.values.push_back(value);
-    model::Op op;
-    op.kind = model::OpKind::kMatmul;
-    op.inputs.assign(4, static_cast<model::ValueId>(program.values.size() - 1));
-    program.ops[0][0].push_back(op);
-  }
+  model::Value value;
+  value.dtype = dtype;
+  value.dims = {{"scales", 1, 1}};
+  program.values.push_back(value);
+  model::Op op;
+  op.kind = OpKind::kMatmul;
+  op.inputs.assign(4, 0);
+  program.ops[0][0].push_back(op);
   return program;
 }
 
-TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProgramsProducts) {
-  using model::DType;
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kFloat32, DType::kFloat32}), {}), "float32");
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16}), {}),
-            "bfloat16 products, float32 sums");
-  EXPECT_EQ(ProductPrecision(ProgramOfProducts({DType::kBFloat16, DType::kFloat32}), {}),
+ExecutedProduct Products(int64_t count, DType dtype) {
+  return {OpKind::kMatmul, dtype, dtype, dtype, dtype, count};
+}
+
+TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
+  const model::Program program = ProgramOf(DType::kBFloat16);
+  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kFloat32)}), "float32");
+  EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}), "bfloat16 products, float32 sums");
+  EXPECT_EQ(ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
             "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
-  model::Program packed = ProgramOfProducts({DType::kFloat32});
+  // Operands in bfloat16 that a processor without them widens.
+  ExecutedProduct widened = Products(2, DType::kBFloat16);
+  widened.used_a = widened.used_b = DType::kFloat32;
+  EXPECT_EQ(ProductPrecision(program, {widened}), "float32");
+  EXPECT_EQ(ProductPrecision(program, {Products(1, DType::kBFloat16), widened}),
+            "bfloat16 products, float32 sums (1 of 3 products; the others float32; 2 of bfloat16 "
+            "multiplied as float32)");
+  model::Program packed = program;
   model::CollectiveAttributes attributes = {{}, model::CollectivePurpose::kGradient};
   attributes.wire = DType::kBFloat16;
   model::Op reduce;
-  reduce.kind = model::OpKind::kAllReduce;
+  reduce.kind = OpKind::kAllReduce;
   reduce.attributes = attributes;
   packed.ops[0][0].push_back(reduce);
-  EXPECT_EQ(ProductPrecision(packed, {}), "float32, gradients sent as bfloat16");
+  EXPECT_EQ(ProductPrecision(packed, {Products(1, DType::kFloat32)}), "float32, gradients sent as bfloat16");
 }
 
-TEST(RankEnvironmentTest, FactorsInEightBitsAreSaidByOperationAndWhichAreMultipliedAsBfloat16) {
-  using model::DType;
-  model::Program program =
-      ProgramOfProducts({DType::kFloat8E4M3, DType::kBFloat16, DType::kFloat8E4M3, DType::kFloat8E4M3});
-  model::Op& gradient = program.ops[0][0][3];
-  gradient.kind = model::OpKind::kMatmulGradInput;
-  program.values[3].dtype = DType::kFloat8E5M2;
-  gradient.inputs[1] = 0;
-  // As programs have them: in B, and once more in I.
-  program.ops[0][static_cast<int>(model::Piece::kInputGradient)].push_back(gradient);
-  EXPECT_EQ(ProductPrecision(program, {"matmul head: own kernel"}),
+TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
+  const model::Program program = ProgramOf(DType::kFloat8E4M3);
+  const ExecutedProduct plain = Products(1, DType::kBFloat16);
+  const ExecutedProduct forward = Products(2, DType::kFloat8E4M3);
+  ExecutedProduct gradient = {OpKind::kMatmulGradInput, DType::kFloat8E5M2, DType::kFloat8E4M3,
+                              DType::kFloat8E5M2,       DType::kFloat8E4M3, 1};
+  EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
             "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3); "
             "else bfloat16 products, float32 sums");
-  EXPECT_EQ(ProductPrecision(program, {std::string("matmul a: ") + kernels::kFloat8Fallback, "matmul b: ref"}),
+  // A stage between the first and the last has no others.
+  EXPECT_EQ(
+      ProductPrecision(program, {forward}),
+      "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3)");
+  gradient.used_a = gradient.used_b = DType::kBFloat16;
+  EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
             "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3; "
             "1 of them multiplied as bfloat16); else bfloat16 products, float32 sums");
 }

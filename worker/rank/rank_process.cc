@@ -14,7 +14,9 @@
 #include <memory>
 
 #include "base/log.h"
+#include "base/log_rotation.h"
 #include "collective/ucx/ucx_transport.h"
+#include "worker/rank/affinity.h"
 #include "worker/rank/frame.h"
 #include "worker/rank/rank_run.h"
 
@@ -62,6 +64,13 @@ Status RedirectOutput(const std::string& path, FileSystem& files) {
   const int error = errno;
   close(file);
   return redirected ? OkStatus() : ErrnoStatus(error, "redirect output to " + path);
+}
+
+// Moves the process to the cores that its daemon gives it.
+void MoveTo(const v1::CoreSet& cores) {
+  if (cores.cores().empty()) return;
+  const Status moved = PinThisProcess({cores.cores().begin(), cores.cores().end()});
+  if (!moved.ok()) LogWarning("rank", "{}", ToString(moved));
 }
 
 // How long to listen before the ticket must be looked at again; -1: as long as it takes.
@@ -144,12 +153,20 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       run.reset();
       if (const Status redirected = RedirectOutput(begin.log_path(), files); !redirected.ok()) {
         LogWarning("rank", "{}", ToString(redirected));
+      } else {
+        LimitLog(LogLimitFromEnvironment());
       }
       SetLogContext(fmt::format("job={} rank={} epoch={}", begin.start().job(), begin.rank(),
                                 begin.start().group_epoch()));
+      MoveTo(begin.cores());
+      const v1::CoreSet cores = begin.cores();
       run = std::make_unique<RankRun>(std::move(*command.mutable_begin()), surroundings);
+      run->ShareCores(cores);
     } else if (command.has_coordinator() && run) {
       run->Take(command.coordinator());
+    } else if (command.has_cores() && run) {
+      MoveTo(command.cores());
+      run->ShareCores(command.cores());
     }
   }
 }

@@ -10,17 +10,16 @@
 
 #include "base/failpoint.h"
 #include "base/log.h"
-#include "checkpoint/manifest.h"
+#include "collective/flight_text.h"
 #include "data/job_data.h"
-#include "plan/kept_keys.h"
-#include "plan/violation.h"
 #include "worker/executor/failure_cause.h"
-#include "worker/executor/initial_weights.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
 #include "worker/rank/affinity.h"
+#include "worker/rank/flight_files.h"
 #include "worker/rank/network_options.h"
 #include "worker/rank/rank_environment.h"
+#include "worker/rank/rank_links.h"
 #include "worker/rank/rank_trace.h"
 
 namespace troupe {
@@ -34,16 +33,19 @@ bool FollowsFromAnother(const Status& status) {
          status.code() == StatusCode::kAborted;
 }
 
-// Such errors lie in what was read: the checkpoint will not be restored by another try or elsewhere.
-bool SaysCheckpointIsBad(StatusCode code) {
-  return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
-         code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
-}
-
-// "…/rank-3.worker-0.epoch-2.flight.json" beside "…/rank-3.worker-0.log".
-std::string FlightRecordPath(const std::string& log_path, uint64_t group_epoch) {
-  return fmt::format("{}.epoch-{}.flight.json", log_path.substr(0, log_path.rfind('.')),
-                     group_epoch);
+v1::GroupFlight ToProto(const CollectiveFlight& flight) {
+  v1::GroupFlight told;
+  told.set_group(flight.group);
+  told.set_axis(flight.axis);
+  told.mutable_ranks()->Assign(flight.ranks.begin(), flight.ranks.end());
+  told.set_entered(flight.entered);
+  if (flight.stands_in == 0) return told;
+  told.set_stands_in(flight.stands_in);
+  told.set_operation(std::string(Name(flight.operation)));
+  told.set_purpose(std::string(Name(flight.purpose)));
+  told.set_bytes(flight.bytes);
+  told.set_waited_seconds(ToSeconds(flight.waited));
+  return told;
 }
 
 }  // namespace
@@ -51,13 +53,15 @@ std::string FlightRecordPath(const std::string& log_path, uint64_t group_epoch) 
 RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
     : begin_(std::move(begin)),
       around_(std::move(surroundings)),
-      traces_({.job = begin_.start().job(),
-               .group_epoch = begin_.start().group_epoch(),
-               .rank = begin_.rank()},
-              [this](const StepTrace& trace, int64_t first, int64_t last) {
-                return Remember(trace, first, last);
-              },
-              [this](v1::WorkerMessage message) { Send(std::move(message)); }),
+      folder_proof_(*around_.files, begin_.start(), begin_.rank()),
+      traces_(
+          {.job = begin_.start().job(),
+           .group_epoch = begin_.start().group_epoch(),
+           .rank = begin_.rank()},
+          [this](const StepTrace& trace, int64_t first, int64_t last) {
+            return Remember(trace, first, last);
+          },
+          [this](v1::WorkerMessage message) { Send(std::move(message)); }),
       reports_(begin_.start().job(), begin_.start().group_epoch(), begin_.rank(),
                {begin_.start().plan().model_flops_per_step(),
                 begin_.start().plan().attention_flops_per_step()}),
@@ -75,18 +79,32 @@ void RankRun::Take(const v1::CoordinatorMessage& message) {
     directives_.TakeTicket(message.ticket(), around_.clock->Now());
   } else if (message.has_checkpoint_request() && is_ours(message.checkpoint_request())) {
     directives_.TakeRequest(message.checkpoint_request().intent());
+  } else if (message.has_save_images() && is_ours(message.save_images())) {
+    directives_.TakeImageOrder(message.save_images().step());
   } else if (message.has_trace_request() && is_ours(message.trace_request())) {
     traces_.Take(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
-    WriteManifestFile(message.write_manifest());
+    const v1::WriteManifest& request = message.write_manifest();
+    // Said again while it is under way it finds the same manifest there.
+    if (!manifest_writer_.Run([this, request] { WriteManifestFile(request); }))
+      LogWarning("rank", "the manifest of attempt {} is not written: {} wait already",
+                 request.manifest().attempt(), kManifestsWaitingMax);
   } else if (message.has_stop_ranks() && message.stop_ranks().job() == begin_.start().job()) {
     if (message.stop_ranks().finished()) {
       directives_.Stop(OkStatus());
     } else {
+      if (message.stop_ranks().tell_flight()) TellFlight();
       Abort(Cancelled("stopped by the coordinator: {}", message.stop_ranks().reason()));
     }
     directives_.Release();
   }
+}
+
+void RankRun::ShareCores(const v1::CoreSet& cores) {
+  if (cores.cores().empty()) return;
+  std::lock_guard lock(parts_mutex_);
+  shared_cores_ = cores.shared_by() > 1;
+  if (network_) network_->SetSpinning(!*shared_cores_);
 }
 
 void RankRun::CheckTicket(MonotonicTime now) {
@@ -116,7 +134,11 @@ void RankRun::Run() {
   // A stop that somebody asked for is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
   traces_.EndSteps();
-  if (!status.ok() && !asked_for) ReportFailure(stopped ? *stopped : status);
+  if (!status.ok() && !asked_for) {
+    // Before the failure, so that it is there when that is judged.
+    if (Hung(stopped ? *stopped : status)) TellFlight();
+    ReportFailure(stopped ? *stopped : status);
+  }
   directives_.WaitForRelease();
   const Status closed = TearDown();
   around_.progress->Enter(Phase::kIdle);
@@ -144,22 +166,21 @@ Status RankRun::RunSteps() {
   progress.step.store(0, std::memory_order_relaxed);
   progress.operation[0] = '\0';
   progress.Enter(Phase::kBuild);
-  const std::vector<int> cores = AllowedCores();
+  const int cores_on_host =
+      begin_.cores_on_host() > 0 ? begin_.cores_on_host() : static_cast<int>(AllowedCores().size());
   const int threads = std::max(1, start.plan().threads_per_rank());
-  TROUPE_RETURN_IF_ERROR(PinThisThread(
-      CoresOfRank(cores, std::max(1, begin_.ranks_on_host()), begin_.index_on_host(), threads)));
   omp_set_num_threads(threads);
 
   MonotonicTime begin = around_.clock->Now();
   TROUPE_ASSIGN_OR_RETURN(built_, MakeRankProgram(start.spec(), start.plan(), begin_.rank()));
   Duration built = around_.clock->Now() - begin;
-  TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options,
-                          MakeNetworkOptions(begin_, static_cast<int>(cores.size())));
+  TROUPE_ASSIGN_OR_RETURN(const NetworkOptions options, MakeNetworkOptions(begin_, cores_on_host));
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, around_.make_transport());
   TROUPE_ASSIGN_OR_RETURN(auto network, CollectiveNetwork::Make(options, std::move(transport)));
   {
     std::lock_guard lock(parts_mutex_);
     network_ = std::move(network);
+    if (shared_cores_) network_->SetSpinning(!*shared_cores_);
   }
   if (const auto stopped = directives_.stopped()) return Cancelled("stopped before it began");
 
@@ -175,6 +196,7 @@ Status RankRun::RunSteps() {
   around_.note_executable(&executor_->executable());
 
   v1::WorkerMessage address;
+  TROUPE_RETURN_IF_ERROR(folder_proof_.Begin(address.mutable_rank_address()));
   address.mutable_rank_address()->set_job(start.job());
   address.mutable_rank_address()->set_group_epoch(start.group_epoch());
   address.mutable_rank_address()->set_rank(begin_.rank());
@@ -188,23 +210,21 @@ Status RankRun::RunSteps() {
   loaded_step_ = applied;
   environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
   environment_.set_build_seconds(ToSeconds(built));
-  environment_.set_transport(around_.transport);
-  environment_.set_kernel_level(backend_->kernel_level());
-  environment_.set_ranks_on_host(begin_.ranks_on_host());
-  environment_.set_cores_on_host(static_cast<int>(cores.size()));
-  environment_.set_threads(threads);
-  environment_.mutable_implementations()->Assign(backend_->implementations().begin(), backend_->implementations().end());
-  DescribeProgram(built_->program, backend_->fallbacks(), environ, &environment_);
-  TROUPE_RETURN_IF_ERROR(MakeSaver(cores));
+  TROUPE_RETURN_IF_ERROR(MakeSaver());
   progress.Enter(Phase::kConnect);
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, directives_.WaitForAddresses());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::RankAddress> ranks, directives_.WaitForAddresses());
+  TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
+  std::vector<std::string> addresses;
+  for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
   // Others may still restore: they have as long as the coordinator waits for all.
   const Duration start_limit = FromSeconds(start.start_seconds());
   TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
   TROUPE_RETURN_IF_ERROR(executor_->FinishLoading(applied));
+  if (begin_.rank() == 0) folder_proof_.Clean();
   LogInfo("rank", "ready after step {}; memory plan {} bytes", applied,
           built_->memory.total_bytes());
+  DescribeEnvironment(threads, cores_on_host);
   v1::WorkerMessage ready;
   ready.mutable_rank_ready()->set_job(start.job());
   ready.mutable_rank_ready()->set_group_epoch(start.group_epoch());
@@ -223,11 +243,40 @@ Status RankRun::RunSteps() {
   // Done. Where that could not be saved, because a disk is full, it is asked for again: what this
   // rank holds may be all there is of the state.
   const int64_t last_step = executor_->applied_step();
-  while (const auto again = directives_.WaitToSaveAgain(last_step, last_attempt_)) {
-    TakeCheckpoint(*again, last_step);
+  while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
+    if (order->save) {
+      TakeCheckpoint(*order->save, last_step);
+    } else {
+      SaveImage(last_step);
+    }
     progress.Enter(Phase::kWaitTicket);
   }
   return OkStatus();
+}
+
+void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
+  environment_.set_transport(around_.transport);
+  for (std::string& link : LinkTexts(network_->links())) environment_.add_links(std::move(link));
+  environment_.set_kernel_level(backend_->kernel_level());
+  environment_.set_ranks_on_host(begin_.ranks_on_host());
+  environment_.set_cores_on_host(cores_on_host);
+  environment_.set_threads(threads);
+  environment_.mutable_implementations()->Assign(backend_->implementations().begin(),
+                                                 backend_->implementations().end());
+  const kernels::PreparationCounts counts = backend_->preparation_counts();
+  if (counts.choices_found) environment_.set_choices_found(*counts.choices_found);
+  link_fallbacks_ =
+      LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
+  const std::vector<std::string> fallbacks = Fallbacks();
+  for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
+  DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ, &environment_);
+  preparation_.Reported(backend_->fallbacks().size());
+}
+
+std::vector<std::string> RankRun::Fallbacks() const {
+  std::vector<std::string> lines = backend_->fallbacks();
+  lines.insert(lines.end(), link_fallbacks_.begin(), link_fallbacks_.end());
+  return lines;
 }
 
 StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
@@ -241,7 +290,7 @@ StatusOr<std::unique_ptr<kernels::Backend>> RankRun::MakeBackend(int threads) {
   return around_.make_backend(options);
 }
 
-Status RankRun::MakeSaver(const std::vector<int>& cores) {
+Status RankRun::MakeSaver() {
   const v1::StartRanks& start = begin_.start();
   const v1::CheckpointSpec& spec = start.spec().checkpoint();
   CheckpointSaverOptions options;
@@ -255,7 +304,6 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
   options.vote.set_incarnation(begin_.incarnation());
   options.vote.mutable_state()->set_seed(start.spec().training().seed());
   options.samples_per_step = start.spec().training().global_batch_size();
-  options.cores = cores;
   options.pin = [this](std::span<std::byte> memory) { return executor_->executable().Pin(memory); };
   options.send = [this](v1::WorkerMessage message) {
     if (message.has_shard_done()) {
@@ -276,88 +324,36 @@ Status RankRun::MakeSaver(const std::vector<int>& cores) {
   return OkStatus();
 }
 
-StatusOr<int64_t> RankRun::Load() {
-  const v1::StartRanks& start = begin_.start();
-  TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(start.spec(), start.plan()));
-  owned_ = AssignOwners(slices)[begin_.rank()];
-  if (start.restore_path().empty()) {
-    const Status filled = LoadInitialWeights(*around_.files, start.spec(), executor_->program(),
-                                             executor_->executable());
-    load_failed_ = !filled.ok();
-    TROUPE_RETURN_IF_ERROR(filled);
-    return 0;
-  }
-  StatusOr<int64_t> restored = Restore();
-  if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
-    LogWarning("rank", "restores once more: {}", ToString(restored.status()));
-    restored = Restore();
-    if (restored.status().code() == StatusCode::kUnavailable) {
-      restored = DataLoss("it cannot be read: {}", Message(restored.status()));
-    }
-  }
-  if (!restored.ok()) {
-    load_failed_ = true;
-    // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
-    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
-      bad_checkpoint_path_ = start.restore_path();
-    }
-  }
-  return restored;
-}
-
-StatusOr<int64_t> RankRun::Restore() {
-  const std::string& path = begin_.start().restore_path();
-  const StatusOr<v1::CheckpointManifest> manifest =
-      ReadManifest(*around_.files, path, begin_.start().restore_digest());
-  if (manifest.status().code() == StatusCode::kNotFound) {
-    // Where the job's own directory is not there either, this worker does not see the folder: that
-    // says nothing about the checkpoint.
-    const std::string parent = path.substr(0, path.rfind('/'));
-    if (around_.files->Stat(parent, SymbolicLinks::kFollow).ok()) {
-      return DataLoss("{}", Message(manifest.status()));
-    }
-  }
-  TROUPE_RETURN_IF_ERROR(manifest.status());
-  // What comes of another job need not be what this one goes on from.
-  const v1::JobSpec& spec = begin_.start().spec();
-  if (path == spec.checkpoint().initial_load()) {
-    TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
-  }
-  const Status loaded = LoadState(*around_.files, path, *manifest, executor_->program(),
-                                  executor_->executable());
-  if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
-  TROUPE_RETURN_IF_ERROR(loaded);
-  return manifest->state().step();
-}
-
-void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
-  const StatusOr<WrittenManifest> written =
-      WriteManifest(*around_.files, request.path(), request.manifest());
-  v1::WorkerMessage message;
-  if (!written.ok()) {
-    v1::ShardFailed& failed = *message.mutable_shard_failed();
-    failed.set_job(request.job());
-    failed.set_group_epoch(request.group_epoch());
-    failed.set_rank(begin_.rank());
-    failed.set_attempt(request.manifest().attempt());
-    failed.set_reason(ToString(Annotate(written.status(), "manifest")));
-  } else {
-    v1::ManifestDone& done = *message.mutable_manifest_done();
-    done.set_job(request.job());
-    done.set_group_epoch(request.group_epoch());
-    done.set_attempt(request.manifest().attempt());
-    done.set_digest(written->digest);
-    done.set_bytes(written->bytes);
-  }
-  Send(std::move(message));
-}
-
 void RankRun::ReportMetrics() {
   metrics_due_ = around_.clock->Now() + kMetricsInterval;
   v1::RankReport report;
   *report.mutable_metrics() = MakeRankMetrics(
-      network_->Statistics(), backend_->CollectiveStatistics(), backend_->fallbacks());
+      network_->Statistics(), backend_->CollectiveStatistics(), Fallbacks());
   around_.send(report);
+}
+
+std::string RankRun::InFlightOnDevice() const {
+  const std::string flights = backend_ ? DescribeInFlight(backend_->Flights()) : "";
+  return flights.empty() ? "" : "; in flight on the device: " + flights;
+}
+
+bool RankRun::Hung(const Status& status) const {
+  return ready_ && AttachedCause(status).empty() && status.code() == StatusCode::kDeadlineExceeded;
+}
+
+void RankRun::TellFlight() {
+  std::lock_guard lock(parts_mutex_);
+  // Before it is ready its communicators are still being made.
+  if (!network_ || !ready_) return;
+  v1::WorkerMessage message;
+  v1::RankFlight& told = *message.mutable_rank_flight();
+  told.set_job(begin_.start().job());
+  told.set_group_epoch(begin_.start().group_epoch());
+  told.set_rank(begin_.rank());
+  told.set_activity(Describe(*around_.progress));
+  for (const CollectiveFlight& flight : network_->Flights()) *told.add_groups() = ToProto(flight);
+  for (const CollectiveFlight& flight : backend_->Flights()) *told.add_groups() = ToProto(flight);
+  Send(std::move(message));
 }
 
 void RankRun::ReportFailure(const Status& status) {
@@ -368,8 +364,9 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_group_epoch(begin_.start().group_epoch());
   failed.set_rank(begin_.rank());
   failed.set_code(static_cast<int>(status.code()));
-  failed.set_message(std::string(Message(status)));
+  failed.set_message(std::string(Message(status)) + InFlightOnDevice());
   failed.set_bad_checkpoint_path(bad_checkpoint_path_);
+  failed.set_blamed_worker(folder_proof_.blamed_worker());
   // Neither data nor a checkpoint are read through another rank.
   const std::string attached = AttachedCause(status);
   const bool follows = attached.empty() && !load_failed_ && FollowsFromAnother(status);
@@ -378,7 +375,7 @@ void RankRun::ReportFailure(const Status& status) {
     failed.set_cause(attached);
   } else if (follows) {
     failed.set_cause(std::string(kCauseCollective));
-  } else if (ready_ && status.code() == StatusCode::kDeadlineExceeded) {
+  } else if (Hung(status)) {
     failed.set_cause(std::string(kCauseHang));
   }
   Send(std::move(message));
@@ -394,6 +391,9 @@ Status RankRun::TearDown() {
     closed = network_->Close(FromSeconds(begin_.abort_seconds()));
     if (!closed.ok()) return closed;
   }
+  folder_proof_.Withdraw();
+  // What it does now ends soon: it waits no longer once stopped.
+  manifest_writer_.Stop();
   if (saver_) {
     saver_->Stop();
     if (!saver_->WaitUntilIdle(FromSeconds(begin_.abort_seconds()))) {
@@ -428,7 +428,8 @@ void RankRun::WriteTrace() {
 
 void RankRun::WriteFlightRecord() {
   WriteBesideLog(FlightRecordPath(begin_.log_path(), begin_.start().group_epoch()),
-                 network_->FlightRecorderJson());
+                 network_->FlightRecorderJson(backend_ ? backend_->FlightRecorderJson() : ""));
+  DropFlightRecords(*around_.files, begin_.log_path());
 }
 
 void RankRun::WriteBesideLog(const std::string& path, const std::string& bytes) {

@@ -64,7 +64,7 @@ Status RankRun::AgreeOnTicket(StepOrder* order) {
 Status RankRun::SubmitStep() {
   saving_.push_back(saver_->busy());
   const bool is_ahead = executor_->submitted_step() > executor_->applied_step();
-  if (!is_ahead) (void)communication_.Take(network_->SecondsByPurpose());
+  if (!is_ahead) (void)communication_.Take(CollectiveSeconds());
   return executor_->Submit({}, [this](ControlInputs& inputs) -> Status {
     around_.progress->Enter(Phase::kCheckpoint);
     if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
@@ -100,6 +100,10 @@ void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
   saver_->Take(intent, step);
 }
 
+std::array<PurposeSeconds, kPurposes> RankRun::CollectiveSeconds() const {
+  return WithDevice(network_->SecondsByPurpose(), backend_->CollectiveStatistics());
+}
+
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
   // First: the report of the last step may end the job.
   traces_.AnswerUpTo(result.step);
@@ -109,8 +113,10 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
                              .writing_attempt = saver_->attempt_in_flight(),
                              .epoch_step = result.step - loaded_step_,
                              .saving = saving_.front(),
-                             .communication = communication_.Take(network_->SecondsByPurpose()),
+                             .communication = communication_.Take(CollectiveSeconds()),
                              .core_wait_seconds = core_wait_.TakeSeconds()});
+  preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), link_fallbacks_,
+                   message.mutable_step_report());
   saving_.pop_front();
   if (begin_.rank() == 0 && result.validation_loss) {
     LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);

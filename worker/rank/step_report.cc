@@ -1,6 +1,17 @@
 #include "worker/rank/step_report.h"
 
+#include "worker/rank/rank_environment.h"
+
 namespace troupe {
+
+std::array<PurposeSeconds, kPurposes> WithDevice(
+    std::array<PurposeSeconds, kPurposes> of_host,
+    const std::vector<DeviceCollectiveStatistics>& of_device) {
+  for (const DeviceCollectiveStatistics& entry : of_device) {
+    of_host[static_cast<size_t>(entry.purpose)].total += entry.seconds;
+  }
+  return of_host;
+}
 
 std::array<PurposeSeconds, kPurposes> StepCommunication::Take(
     const std::array<PurposeSeconds, kPurposes>& now) {
@@ -23,14 +34,16 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
   report.set_data_wait_seconds(result.data_wait_seconds);
   report.set_host_waits(result.host_waits);
   report.set_graph_launches(result.graph_launches);
-  report.set_bubble_seconds(result.receive_wait_seconds);
+  report.set_bubble_seconds(result.stalls ? result.stalls->receives : result.receive_wait_seconds);
   report.set_writing_attempt(conditions.writing_attempt);
   report.set_epoch_step(conditions.epoch_step);
   report.set_disturbed(conditions.saving || conditions.writing_attempt != 0 || result.skipped ||
                        result.validation_loss.has_value() || !result.norms.empty());
   report.set_core_wait_seconds(conditions.core_wait_seconds);
   for (int p = 0; p < kPurposes; ++p) {
-    const PurposeSeconds& seconds = conditions.communication[static_cast<size_t>(p)];
+    PurposeSeconds seconds = conditions.communication[static_cast<size_t>(p)];
+    // A device computes while its host waits.
+    if (result.stalls) seconds.exposed = result.stalls->by_purpose[static_cast<size_t>(p)];
     if (!(seconds.total > 0) && !(seconds.exposed > 0)) continue;
     v1::StepCommunication* const communication = report.add_communication();
     communication->set_purpose(std::string(Name(static_cast<Purpose>(p))));
@@ -59,6 +72,22 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
     report.set_validation_loss(result.validation_loss.value_or(0));
   }
   return report;
+}
+
+void PreparationReport::Add(const kernels::PreparationCounts& counts,
+                            const std::vector<std::string>& of_program,
+                            const std::vector<std::string>& of_links, v1::StepReport* report) {
+  if (counts.graph_captures) {
+    report->set_graph_captures(*counts.graph_captures - reported_captures_);
+    reported_captures_ = *counts.graph_captures;
+  }
+  if (of_program.size() <= reported_fallbacks_) return;
+  reported_fallbacks_ = of_program.size();
+  std::vector<std::string> all = of_program;
+  all.insert(all.end(), of_links.begin(), of_links.end());
+  for (v1::OperationCount& count : CountFallbacks(all)) {
+    *report->add_fallbacks() = std::move(count);
+  }
 }
 
 v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,

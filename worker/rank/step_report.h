@@ -8,10 +8,16 @@
 
 #include "collective/device_statistics.h"
 #include "collective/statistics.h"
+#include "kernels/backend.h"
 #include "troupe/v1/rank.pb.h"
 #include "worker/executor/executor.h"
 
 namespace troupe {
+
+// Adds the seconds of the device's collectives to the totals of the host's network.
+std::array<PurposeSeconds, kPurposes> WithDevice(
+    std::array<PurposeSeconds, kPurposes> of_host,
+    const std::vector<DeviceCollectiveStatistics>& of_device);
 
 // What collectives took between two looks at what they took so far, by purpose.
 class StepCommunication {
@@ -51,6 +57,21 @@ class StepReportMaker {
   const uint64_t group_epoch_;
   const int rank_;
   const StepFlops flops_;
+};
+
+// What a rank's first steps find out about its preparation, reported once each.
+class PreparationReport {
+ public:
+  // The coordinator knows of so many fall-backs of the program.
+  void Reported(size_t fallbacks) { reported_fallbacks_ = fallbacks; }
+  // Adds to `report` the graphs that were captured since the last one, and all fall-backs where those
+  // of the program have grown. Both lists: lines as below.
+  void Add(const kernels::PreparationCounts& counts, const std::vector<std::string>& of_program,
+           const std::vector<std::string>& of_links, v1::StepReport* report);
+
+ private:
+  size_t reported_fallbacks_ = 0;
+  int64_t reported_captures_ = 0;
 };
 
 // Cumulative. `fallbacks`: lines "OPERATION WHERE: WHY", counted by their first word.

@@ -33,6 +33,26 @@ StepResult Result() {
   return result;
 }
 
+TEST(PreparationReport, WhatTheFirstStepsFindOutIsReportedOnce) {
+  PreparationReport preparation;
+  preparation.Reported(1);
+  std::vector<std::string> of_program = {"matmul a: ref"};
+  const std::vector<std::string> of_links = {"transport to rank 1: TCP"};
+  v1::StepReport first, second, third;
+  preparation.Add({std::nullopt, 1}, of_program, of_links, &first);
+  EXPECT_EQ(first.graph_captures(), 1);
+  EXPECT_EQ(first.fallbacks_size(), 0);
+  of_program.push_back("graph of a step's part: launches one by one");
+  preparation.Add({std::nullopt, 1}, of_program, of_links, &second);
+  EXPECT_TRUE(second.has_graph_captures());
+  EXPECT_EQ(second.graph_captures(), 0);
+  ASSERT_EQ(second.fallbacks_size(), 3);
+  EXPECT_EQ(second.fallbacks(2).operation(), "transport");
+  preparation.Add({}, of_program, of_links, &third);
+  EXPECT_FALSE(third.has_graph_captures());
+  EXPECT_EQ(third.fallbacks_size(), 0);
+}
+
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), {});
   EXPECT_EQ(first.loss(), 2.5);
@@ -99,6 +119,29 @@ TEST(StepReportTest, EveryRankReportsItsCommunicationByPurpose) {
   EXPECT_EQ(report.communication(0).total_seconds(), 0.5);
   EXPECT_EQ(report.communication(0).exposed_seconds(), 0.2);
   EXPECT_EQ(report.epoch_step(), 7);
+}
+
+TEST(StepReportTest, WhereADeviceComputesItsWaitsCountAndNotItsHosts) {
+  StepResult result = Result();
+  result.receive_wait_seconds = 0.001;
+  result.stalls.emplace();
+  result.stalls->receives = 0.25;
+  result.stalls->by_purpose[static_cast<size_t>(Purpose::kPipe)] = 0.5;
+  StepReportMaker::StepConditions conditions;
+  conditions.communication = WithDevice({}, {{.operation = CollectiveOperation::kSend,
+                                              .axis = "pipe",
+                                              .purpose = Purpose::kPipe,
+                                              .seconds = 2},
+                                             {.operation = CollectiveOperation::kReceive,
+                                              .axis = "pipe",
+                                              .purpose = Purpose::kPipe,
+                                              .seconds = 1}});
+  const v1::StepReport report = StepReportMaker("jobs/a", 1, 3, kFlops).Make(result, conditions);
+  EXPECT_EQ(report.bubble_seconds(), 0.25);
+  ASSERT_EQ(report.communication_size(), 1);
+  EXPECT_EQ(report.communication(0).purpose(), "pipe");
+  EXPECT_EQ(report.communication(0).total_seconds(), 3);
+  EXPECT_EQ(report.communication(0).exposed_seconds(), 0.5);
 }
 
 TEST(StepReportTest, AStepBesideACheckpointOrValidationOrOneThatIsSkippedIsDisturbed) {

@@ -25,6 +25,18 @@ void SendOrKeep(State& state, Effects& effects, v1::WorkerMessage message) {
   state.unsent.push_back(std::move(message));
 }
 
+void SendCores(State& state, Effects& effects, const std::string& job, uint64_t epoch, int rank,
+               const v1::CoreSet& cores) {
+  if (cores.cores().empty()) return;
+  v1::WorkerMessage message;
+  v1::RankCores& told = *message.mutable_rank_cores();
+  told.set_job(job);
+  told.set_group_epoch(epoch);
+  told.set_rank(rank);
+  *told.mutable_cores() = cores;
+  Send(state, effects, std::move(message));
+}
+
 void SendReports(State& state, Group& group, Effects& effects) {
   group.said_step.reset();
   size_t said = 0;
@@ -46,6 +58,7 @@ void SendAgain(State& state, Effects& effects) {
       for (const auto& message : {record.address, record.ready, record.failed}) {
         if (message) Send(state, effects, *message);
       }
+      SendCores(state, effects, it->first, group.epoch, rank, record.cores);
     }
     // Votes before reports, as they were made: a report of a step long after an attempt's says that
     // the attempt was passed by.

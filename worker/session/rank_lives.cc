@@ -8,13 +8,12 @@
 #include "plan/checkpoint_write.h"
 #include "plan/slowest_step.h"
 #include "worker/executor/failure_cause.h"
+#include "worker/session/cores.h"
 #include "worker/session/outbox.h"
 
 namespace troupe::session {
 namespace {
 
-// A process that has not said that it is idle by then never will.
-constexpr Duration kProcessStartLimit = std::chrono::seconds(30);
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(50);
 
 // A rank that cannot be begun here is told of as one that stopped at once.
@@ -56,6 +55,14 @@ double HangSeconds(const v1::StartRanks& start, const TimeLimits& limits) {
   return std::max(kBeforeCoordinator * coordinator, 5 * SlowestStepSeconds(start.plan()));
 }
 
+std::vector<int> RanksOnHost(const v1::Plan& plan, const std::string& host) {
+  std::vector<int> ranks;
+  for (const v1::RankPlacement& placement : plan.ranks()) {
+    if (placement.host() == host) ranks.push_back(placement.rank());
+  }
+  return ranks;
+}
+
 v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
                         const v1::RankPlacement& placement) {
   const int rank = placement.rank();
@@ -63,16 +70,10 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   *begin.mutable_start() = start;
   begin.set_rank(rank);
   begin.set_incarnation(state.config.identity.incarnation());
+  begin.set_image_directory(state.config.image_directory);
   begin.set_log_path(RankLogPath(state.config, start.job(), rank));
-  int on_host = 0;
-  int index_on_host = 0;
-  for (const v1::RankPlacement& other : start.plan().ranks()) {
-    if (other.host() != placement.host()) continue;
-    ++on_host;
-    if (other.rank() < rank) ++index_on_host;
-  }
-  begin.set_ranks_on_host(on_host);
-  begin.set_index_on_host(index_on_host);
+  begin.set_ranks_on_host(static_cast<int>(RanksOnHost(start.plan(), placement.host()).size()));
+  begin.set_cores_on_host(static_cast<int>(state.config.allowed_cores.size()));
   begin.set_abort_seconds(ToSeconds(state.limits.abort));
   // Or for as long as another one writes a checkpoint.
   begin.set_hang_seconds(HangSeconds(start, state.limits) +
@@ -90,7 +91,7 @@ Duration Backoff(int failures, Duration limit) {
 void StartDevice(State& state, int index, MonotonicTime now, Effects& effects) {
   Device& device = state.devices[index];
   device.process = ProcessState::kStarting;
-  device.kill_at = now + kProcessStartLimit;
+  device.kill_at = now + state.limits.process_start;
   effects.push_back(StartProcess{index});
 }
 
@@ -113,6 +114,7 @@ void EndRank(State& state, int index, v1::RankStopped stopped, Effects& effects)
   stopped.set_rank(device.rank);
   if (Group* group = FindGroup(state, device.job, device.group_epoch)) {
     group->ranks.erase(device.rank);
+    state.cores_stale = true;
     if (group->ranks.empty() && (state.link == Link::kUp || group->reports.empty()))
       state.groups.erase(device.job);
   }
@@ -133,10 +135,15 @@ void BeginNext(State& state, int index, Effects& effects) {
   v1::RankCommand command;
   *command.mutable_begin() = std::move(*device.next);
   device.next.reset();
+  if (Group* group = FindGroup(state, device.job, device.group_epoch)) {
+    const v1::CoreSet& cores = group->ranks[device.rank].cores;
+    *command.mutable_begin()->mutable_cores() = cores;
+    SendCores(state, effects, device.job, device.group_epoch, device.rank, cores);
+  }
   effects.push_back(SendToRank{index, std::move(command)});
 }
 
-void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
+void OnStartRanks(State& state, const v1::StartRanks& start, MonotonicTime now, Effects& effects) {
   uint64_t& highest = state.highest_epoch[start.job()];
   if (start.group_epoch() <= highest) return;  // stale, or a repetition
   highest = start.group_epoch();
@@ -144,6 +151,8 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
   Group group;
   group.epoch = start.group_epoch();
   const v1::Plan& plan = start.plan();
+  group.threads = std::max(1, plan.threads_per_rank());
+  group.begin_ns = static_cast<uint64_t>(now.time_since_epoch().count());
   for (const int rank : start.ranks()) {
     if (rank < 0 || rank >= plan.ranks_size()) {
       RefuseRank(state, start, rank,
@@ -176,10 +185,12 @@ void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects) {
     v1::BeginRank begin = MakeBegin(state, start, placement);
     device.next = std::move(begin);
     group.ranks[rank].device = index;
+    if (group.ranks_on_host.empty()) group.ranks_on_host = RanksOnHost(plan, placement.host());
   }
   std::vector<int> indices;
   for (const auto& [rank, record] : group.ranks) indices.push_back(record.device);
   if (!group.ranks.empty()) state.groups[start.job()] = std::move(group);
+  DivideHostCores(state, effects);
   for (int index : indices) BeginNext(state, index, effects);
 }
 
@@ -188,6 +199,7 @@ void RefuseNext(State& state, int index, std::string why, Effects& effects) {
   const v1::StartRanks& start = begin.start();
   if (Group* group = FindGroup(state, start.job(), start.group_epoch())) {
     group->ranks.erase(begin.rank());
+    state.cores_stale = true;
     if (group->ranks.empty()) state.groups.erase(start.job());
   }
   RefuseRank(state, start, begin.rank(), std::move(why), effects,
@@ -208,6 +220,7 @@ void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorM
       device.next.reset();
       if (Group* group = FindGroup(state, stop.job(), begin.start().group_epoch())) {
         group->ranks.erase(begin.rank());
+        state.cores_stale = true;
         if (group->ranks.empty()) state.groups.erase(stop.job());
       }
       v1::WorkerMessage said;

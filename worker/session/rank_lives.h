@@ -26,7 +26,7 @@ void BeginNext(State& state, int index, Effects& effects);
 // The rank that waits for device `index` will not begin: it counts as crashed. REQUIRES: there is one.
 void RefuseNext(State& state, int index, std::string why, Effects& effects);
 
-void OnStartRanks(State& state, const v1::StartRanks& start, Effects& effects);
+void OnStartRanks(State& state, const v1::StartRanks& start, MonotonicTime now, Effects& effects);
 // `message` is the envelope that the ranks get.
 void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorMessage& message,
                  MonotonicTime now, Effects& effects);

@@ -1,9 +1,11 @@
 #include "worker/session/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "worker/executor/failure_cause.h"
+#include "worker/session/cores.h"
 #include "worker/session/device_fault.h"
 #include "worker/session/outbox.h"
 #include "worker/session/rank_lives.h"
@@ -15,7 +17,6 @@ using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
 constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
-constexpr Duration kStartBackoffLimit = std::chrono::seconds(5);
 // A rank waits for so many starts of its device's process; then it counts as crashed.
 constexpr int kStartTries = 3;
 
@@ -72,7 +73,12 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
                           Effects& effects) {
   switch (message.message_case()) {
     case CoordinatorMessage::kStartRanks:
-      return OnStartRanks(state, message.start_ranks(), effects);
+      if (std::exchange(state.burn_in, 0) != 0) effects.push_back(StopBurnIn{});
+      return OnStartRanks(state, message.start_ranks(), now, effects);
+    case CoordinatorMessage::kBurnIn:
+      state.burn_in = message.burn_in().request();
+      effects.push_back(BeginBurnIn{message.burn_in()});
+      return;
     case CoordinatorMessage::kStopRanks:
       return OnStopRanks(state, message.stop_ranks(), message, now, effects);
     case CoordinatorMessage::kAddressBook:
@@ -124,6 +130,15 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     }
     case CoordinatorMessage::kDeleteCheckpoint:
       effects.push_back(RemoveCheckpoint{message.delete_checkpoint()});
+      return;
+    case CoordinatorMessage::kSaveImages:
+      if (Group* group =
+              FindGroup(state, message.save_images().job(), message.save_images().group_epoch())) {
+        Forward(state, *group, message, effects);
+      }
+      return;
+    case CoordinatorMessage::kDeleteImages:
+      effects.push_back(RemoveImages{message.delete_images()});
       return;
     case CoordinatorMessage::kVerifyCheckpoint:
       effects.push_back(ReadCheckpointBack{message.verify_checkpoint()});
@@ -216,6 +231,10 @@ std::optional<About> AboutOf(const WorkerMessage& message) {
       return of(message.rank_failed());
     case WorkerMessage::kRankTrace:
       return of(message.rank_trace());
+    case WorkerMessage::kImageSaved:
+      return of(message.image_saved());
+    case WorkerMessage::kRankFlight:
+      return of(message.rank_flight());
     case WorkerMessage::kRankStopped:
       return of(message.rank_stopped());
     case WorkerMessage::kManifestDone:
@@ -309,7 +328,7 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
                                                   : exited.message),
                effects);
   }
-  device.start_at = now + Backoff(device.failed_starts, kStartBackoffLimit);
+  device.start_at = now + Backoff(device.failed_starts, state.limits.restart_backoff_limit);
   if (MayStart(device) && device.start_at <= now) StartDevice(state, exited.device, now, effects);
 }
 
@@ -377,8 +396,17 @@ Effects Step(State& state, const Event& event) {
     WorkerMessage message;
     *message.mutable_checkpoint_verified() = read->verified;
     SendOrKeep(state, effects, std::move(message));
+  } else if (const auto* burnt_in = std::get_if<BurnInEnded>(&event.what)) {
+    if (state.burn_in == burnt_in->done.request()) state.burn_in = 0;
+    WorkerMessage message;
+    *message.mutable_burn_in_done() = burnt_in->done;
+    SendOrKeep(state, effects, std::move(message));
+  } else if (const auto* claimed = std::get_if<OthersClaim>(&event.what)) {
+    state.other_claims = claimed->claims;
+    state.cores_stale = true;
   }
   if (!state.ended) OnTick(state, event.now, effects);
+  if (!state.ended && state.cores_stale) DivideHostCores(state, effects);
   return effects;
 }
 

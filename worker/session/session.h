@@ -15,6 +15,7 @@
 // omits kills one: without
 //   it ranks run to the end of their tickets, whose lifetimes they watch themselves.
 // - Nothing is begun on a condemned device, and no process started.
+// - Each rank runs on the cores that DivideCores gives it among all ranks known on the host.
 #ifndef TROUPE_WORKER_SESSION_SESSION_H_
 #define TROUPE_WORKER_SESSION_SESSION_H_
 
@@ -31,6 +32,7 @@
 #include "base/time_limits.h"
 #include "troupe/v1/rank.pb.h"
 #include "troupe/v1/worker.pb.h"
+#include "worker/session/core_division.h"
 
 namespace troupe::session {
 
@@ -39,6 +41,10 @@ inline constexpr int kProtocolVersion = 1;
 struct Config {
   v1::Hello identity;  // protocol_version … metrics_address; `held` and leader_epoch_seen empty
   std::string log_directory;  // of ranks, see RankLogPath
+  std::string image_directory;  // of images of ranks' states
+  std::string cluster;        // the coordinator's address: tells clusters of one host apart
+  std::vector<Core> host_cores;    // of the whole host; empty: ranks are not bound to cores
+  std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
 
 // What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
@@ -47,6 +53,7 @@ struct RankRecord {
   std::optional<v1::WorkerMessage> address;
   std::optional<v1::WorkerMessage> ready;
   std::optional<v1::WorkerMessage> failed;
+  v1::CoreSet cores;
 };
 
 // One job's ranks on this worker in one group epoch.
@@ -61,6 +68,9 @@ struct Group {
   std::optional<int64_t> said_step;
   std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;  // by (attempt, rank): done or failed
   std::map<int64_t, v1::WorkerMessage> manifests;              // by attempt
+  int threads = 1;                                             // of each rank
+  std::vector<int> ranks_on_host;  // of the job, those of other daemons among them
+  uint64_t begin_ns = 0;           // when the ranks were placed here, on the host's monotonic clock
 };
 
 enum class ProcessState {
@@ -106,6 +116,10 @@ struct State {
   std::map<std::string, Group> groups;            // by job
   std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
   std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
+  uint64_t burn_in = 0;  // number of the request that is under way; 0: none
+  std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
+  v1::CoreClaims published_claims;
+  bool cores_stale = false;  // a rank has begun or ended since cores were divided
   bool ended = false;
 };
 
@@ -142,10 +156,17 @@ struct CheckpointGone {
 struct CheckpointReadBack {
   v1::CheckpointVerified verified;
 };
+struct BurnInEnded {
+  v1::BurnInDone done;
+};
+// What the other daemons of this host claim now.
+struct OthersClaim {
+  std::vector<v1::CoreClaims> claims;
+};
 struct Event {
   MonotonicTime now;
-  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault,
-               CheckpointGone, CheckpointReadBack>
+  std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault, CheckpointGone,
+               CheckpointReadBack, BurnInEnded, OthersClaim>
       what;
 };
 
@@ -186,9 +207,21 @@ struct ReadRankTrace {
 struct RemoveCheckpoint {
   v1::DeleteCheckpoint request;
 };
+struct RemoveImages {
+  v1::DeleteImages request;
+};
 // Answered by CheckpointReadBack.
 struct ReadCheckpointBack {
   v1::VerifyCheckpoint request;
+};
+// Answered by BurnInEnded; one that is under way is stopped first.
+struct BeginBurnIn {
+  v1::BurnIn request;
+};
+struct StopBurnIn {};
+// For the other daemons of this host, in place of what was published before.
+struct PublishClaims {
+  v1::CoreClaims claims;
 };
 // For the log.
 struct Note {
@@ -200,7 +233,8 @@ struct EndDaemon {
 };
 using Effect =
     std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
-                 SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint, ReadCheckpointBack, Note, EndDaemon>;
+                 SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint, RemoveImages,
+                 ReadCheckpointBack, BeginBurnIn, StopBurnIn, PublishClaims, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
 // Everything starts with the first Tick: processes of all devices, and the first dial.

@@ -1,7 +1,10 @@
 #include "worker/session/session.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace troupe::session {
 namespace {
@@ -142,14 +145,13 @@ TEST_F(SessionTest, BeginsRanksInWarmProcessesAndPassesTheirWordsOn) {
   EXPECT_EQ(begun[1].device, 1);
   EXPECT_EQ(begun[1].command.begin().rank(), 1);
   EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
-  EXPECT_EQ(begun[1].command.begin().index_on_host(), 1);
   EXPECT_EQ(begun[1].command.begin().log_path(), "/logs/a/rank-1.worker-0.log");
   const auto sent = Sent(FromRank(1, Report(1, 1, 1)));
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].leader_epoch(), 1u);
 }
 
-TEST_F(SessionTest, RanksShareTheCoresOfTheirHostWhateverTheirIsland) {
+TEST_F(SessionTest, RanksOfOneHostAreCountedWhateverTheirIsland) {
   Settle();
   CoordinatorMessage start = Start(1);
   v1::Plan& plan = *start.mutable_start_ranks()->mutable_plan();
@@ -161,7 +163,84 @@ TEST_F(SessionTest, RanksShareTheCoresOfTheirHostWhateverTheirIsland) {
   remote.set_host("other host");
   const auto begun = All<SendToRank>(Said(start));
   EXPECT_EQ(begun[1].command.begin().ranks_on_host(), 2);
-  EXPECT_EQ(begun[1].command.begin().index_on_host(), 1);
+}
+
+// A daemon of a host with two cores.
+class CoresTest : public SessionTest {
+ protected:
+  CoresTest() {
+    state_.config.cluster = "coordinator:1";
+    state_.config.host_cores = {{0}, {1}};
+    state_.config.allowed_cores = {0, 1};
+    Settle();
+  }
+  CoordinatorMessage StartOn(int device, const std::string& job, int threads) {
+    CoordinatorMessage message = Start(1, {0}, job);
+    v1::Plan& plan = *message.mutable_start_ranks()->mutable_plan();
+    plan.mutable_ranks()->RemoveLast();
+    plan.mutable_ranks(0)->set_device(device);
+    plan.set_threads_per_rank(threads);
+    return message;
+  }
+  // "device 0: 0,1" of each command and of what the coordinator is told; "x2": shared by two.
+  std::vector<std::string> Moves(const Effects& effects) {
+    std::vector<std::string> moves;
+    const auto text = [](const v1::CoreSet& set) {
+      return fmt::format("{}{}", fmt::join(set.cores(), ","),
+                         set.shared_by() > 1 ? fmt::format(" x{}", set.shared_by()) : "");
+    };
+    for (const SendToRank& send : All<SendToRank>(effects)) {
+      if (send.command.has_begin())
+        moves.push_back(
+            fmt::format("begin {}: {}", send.device, text(send.command.begin().cores())));
+      if (send.command.has_cores())
+        moves.push_back(fmt::format("move {}: {}", send.device, text(send.command.cores())));
+    }
+    for (const WorkerMessage& message : Sent(effects)) {
+      if (!message.has_rank_cores()) continue;
+      const v1::RankCores& told = message.rank_cores();
+      moves.push_back(fmt::format("told {}/{}: {}", told.job(), told.rank(), text(told.cores())));
+    }
+    std::sort(moves.begin(), moves.end());
+    return moves;
+  }
+  using Lines = std::vector<std::string>;
+};
+
+TEST_F(CoresTest, ARankGivesUpCoresWhenAnotherJobBeginsAndGetsThemBackAtItsEnd) {
+  EXPECT_EQ(Moves(Said(StartOn(0, "jobs/a", 2))), (Lines{"begin 0: 0,1", "told jobs/a/0: 0,1"}));
+  After(std::chrono::seconds(1));
+  EXPECT_EQ(Moves(Said(StartOn(1, "jobs/b", 2))),
+            (Lines{"begin 1: 1", "move 0: 0", "told jobs/a/0: 0", "told jobs/b/0: 1"}));
+  WorkerMessage stopped = Stopped(1, 0);
+  stopped.mutable_rank_stopped()->set_job("jobs/b");
+  EXPECT_EQ(Moves(FromRank(1, stopped)), (Lines{"move 0: 0,1", "told jobs/a/0: 0,1"}));
+}
+
+TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
+  const Effects begun = Said(Start(1, {0}));  // rank 1 of the plan is another daemon's
+  EXPECT_EQ(Moves(begun), (Lines{"begin 0: 0", "told jobs/a/0: 0"}));
+  ASSERT_EQ(All<PublishClaims>(begun).size(), 1u);
+  const v1::CoreClaims own = All<PublishClaims>(begun)[0].claims;
+  ASSERT_EQ(own.claims_size(), 1);
+  EXPECT_EQ(own.claims(0).rank(), 0);
+  EXPECT_EQ(own.claims(0).cluster(), "coordinator:1");
+  // Its daemon's own word changes nothing, another cluster's job does.
+  v1::CoreClaims other = own;
+  other.mutable_claims(0)->set_rank(1);
+  EXPECT_EQ(Moves(Do(OthersClaim{{other}})), Lines{});
+  *other.add_claims() = other.claims(0);
+  other.mutable_claims(1)->set_cluster("another:1");
+  other.mutable_claims(1)->set_begin_ns(other.claims(0).begin_ns() + 1);
+  EXPECT_EQ(Moves(Do(OthersClaim{{other}})), (Lines{"move 0: 0 x2", "told jobs/a/0: 0 x2"}));
+  EXPECT_EQ(Moves(Do(OthersClaim{})), (Lines{"move 0: 0", "told jobs/a/0: 0"}));
+}
+
+TEST_F(CoresTest, ANewStreamIsToldTheCoresAgain) {
+  Said(StartOn(0, "jobs/a", 2));
+  Do(StreamClosed{state_.stream, "gone"});
+  After(std::chrono::seconds(1));
+  EXPECT_EQ(Moves(Welcome(2)), Lines{"told jobs/a/0: 0,1"});
 }
 
 TEST_F(SessionTest, TheRanksWatchdogComesBeforeTheCoordinatorsUnlessStepsMayBeLong) {
@@ -493,6 +572,31 @@ TEST_F(SessionTest, ARefusalWithoutRetryEndsTheDaemonAndOneWithRetryIsDialledAga
   EXPECT_NE(ended[0].message.find("still alive"), std::string::npos);
 }
 
+TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {
+  Settle();
+  Said(Start(2));
+  CoordinatorMessage order;
+  order.mutable_save_images()->set_job("jobs/a");
+  order.mutable_save_images()->set_group_epoch(1);
+  order.mutable_save_images()->set_step(10);
+  EXPECT_TRUE(All<SendToRank>(Said(order)).empty()) << "of a former epoch";
+  order.mutable_save_images()->set_group_epoch(2);
+  EXPECT_EQ(All<SendToRank>(Said(order)).size(), 2u);
+  WorkerMessage saved;
+  saved.mutable_image_saved()->set_job("jobs/a");
+  saved.mutable_image_saved()->set_group_epoch(2);
+  saved.mutable_image_saved()->set_rank(1);
+  saved.mutable_image_saved()->set_path("/images/a/1");
+  const auto sent = Sent(FromRank(1, saved));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].image_saved().path(), "/images/a/1");
+  CoordinatorMessage erase;
+  erase.mutable_delete_images()->add_paths("/images/a/1");
+  const auto removed = All<RemoveImages>(Said(erase));
+  ASSERT_EQ(removed.size(), 1u);
+  EXPECT_EQ(removed[0].request.paths(0), "/images/a/1");
+}
+
 TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
   Settle();
   CoordinatorMessage message;
@@ -521,6 +625,29 @@ TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].checkpoint_verified().attempt(), 3);
   EXPECT_TRUE(All<ReadCheckpointBack>(Said(message, 1)).empty()) << "of a former leader";
+}
+
+TEST_F(SessionTest, ABurnInIsAnsweredAndStopsWhereRanksAreWanted) {
+  Settle();
+  CoordinatorMessage message;
+  message.mutable_burn_in()->set_request(7);
+  message.mutable_burn_in()->set_seconds(30);
+  const auto begun = All<BeginBurnIn>(Said(message));
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].request.seconds(), 30);
+  EXPECT_EQ(All<StopBurnIn>(Said(Start(1))).size(), 1u);
+  v1::BurnInDone done;
+  done.set_request(7);
+  const auto sent = Sent(Do(BurnInEnded{done}));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].burn_in_done().request(), 7u);
+  EXPECT_TRUE(All<StopBurnIn>(Said(Start(2))).empty()) << "none is under way";
+
+  Said(message);
+  message.mutable_burn_in()->set_request(8);
+  Said(message);
+  Do(BurnInEnded{done});
+  EXPECT_EQ(All<StopBurnIn>(Said(Start(3))).size(), 1u) << "the newer one is";
 }
 
 TEST_F(SessionTest, AProcessThatCannotStartIsTriedAgainWithGrowingBoundedWaits) {

@@ -48,8 +48,8 @@ TEST_P(EmulatedProgram, HasTheReferencesLossGradientsAndUpdate) {
       EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), tolerance)
           << run.program().value(entry.value).name;
     }
-    const std::vector<double> control = run.Update(1e-2, 1);
-    EXPECT_LE(RelativeError(control, expected.Update(1e-2, 1)), tolerance);
+    const std::vector<double> control = run.Update(1e-2);
+    EXPECT_LE(RelativeError(control, expected.Update(1e-2)), tolerance);
     EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
     for (const model::ParameterEntry& entry : run.program().parameters) {
       EXPECT_LE(RelativeError(run.Read(entry.exp_avg), expected.Read(entry.exp_avg)), tolerance);

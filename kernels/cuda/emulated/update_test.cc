@@ -69,8 +69,9 @@ class CudaUpdate : public testing::Test {
     Launch(SumOfSquaresFinish(args));
   }
 
-  // The second tensor decays; the first has no copy.
+  // The second tensor decays; the first has no copy. The step kStep, if it is applied.
   void UpdateAll() {
+    applied_steps_ = kStep - 1;
     std::vector<AdamWTensor> tensors;
     for (size_t t = 0; t < counts_.size(); ++t) {
       tensors.push_back({parameters_[t].data(), means_[t].data(), squares_[t].data(),
@@ -78,12 +79,14 @@ class CudaUpdate : public testing::Test {
                          t == 1});
     }
     Launch(AdamW({tensors.data(), parts_.data(), static_cast<int64_t>(parts_.size()),
-                  control_.data(), scalars_, kBeta1, kBeta2, kEps, kDecay, kMaxNorm}));
+                  control_.data(), &kRate, &applied_steps_, kBeta1, kBeta2, kEps, kDecay,
+                  kMaxNorm}));
+    Launch(CountAppliedStep(control_.data(), &applied_steps_));
   }
 
   static constexpr double kBeta1 = 0.9, kBeta2 = 0.95, kEps = 1e-8, kDecay = 0.1, kMaxNorm = 1;
-  static constexpr double kRate = 0.25, kStep = 3;  // exact in float32
-  const float scalars_[2] = {kRate, kStep};
+  static constexpr float kRate = 0.25, kStep = 3;
+  float applied_steps_ = 0;
 
   TestRandom random_;
   // A part of one element, one that is no multiple of a pack, several parts.
@@ -147,6 +150,7 @@ TEST_F(CudaUpdate, WhatIsNotFiniteNamesTheRankAndChangesNothing) {
   const std::vector<Tensor::Pack> before = parameters_[1].packs;
   UpdateAll();
   EXPECT_TRUE(parameters_[1].packs == before);
+  EXPECT_EQ(applied_steps_, kStep - 1);
 }
 
 TEST_F(CudaUpdate, TotalsOfALossThatIsNotFiniteNameTheRank) {
@@ -181,6 +185,7 @@ TEST_F(CudaUpdate, AJobThatHasHaltedIsChangedByNoLaterStep) {
     const std::vector<Tensor::Pack> before = parameters_[1].packs;
     UpdateAll();
     EXPECT_TRUE(parameters_[1].packs == before) << lane;
+    EXPECT_EQ(applied_steps_, kStep - 1) << lane;
   }
 }
 
@@ -192,6 +197,7 @@ TEST_F(CudaUpdate, AdamWIsTheFormulaWithAndWithoutDecay) {
   const double scale = kMaxNorm / (norm + 1e-6) / 8;
   ASSERT_LT(kMaxNorm, norm);
   UpdateAll();
+  EXPECT_EQ(applied_steps_, kStep);
   for (size_t t = 0; t < counts_.size(); ++t) {
     Tensor parameter = parameters[t], mean = means[t], square = squares[t];
     for (int64_t i = 0; i < counts_[t]; ++i) {

@@ -1,0 +1,32 @@
+// How long a host waits for what another host has written: a network file system may show it late.
+#ifndef TROUPE_CHECKPOINT_PATIENCE_H_
+#define TROUPE_CHECKPOINT_PATIENCE_H_
+
+#include <functional>
+
+#include "base/clock.h"
+
+namespace troupe {
+
+struct Patience {
+  const Clock* clock = nullptr;
+  Duration limit{};
+  // Waits for the duration; false, at once, where the caller shall give up. Never null.
+  std::function<bool(Duration)> pause;
+};
+
+// Calls `done` until it is true, the limit has passed or `pause` says to give up. Returns the last
+// answer.
+template <typename Done>
+bool TryUntil(const Patience& patience, Done done) {
+  constexpr Duration kPause = std::chrono::milliseconds(100);
+  const MonotonicTime end = patience.clock->Now() + patience.limit;
+  while (!done()) {
+    if (patience.clock->Now() >= end || !patience.pause(kPause)) return false;
+  }
+  return true;
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_CHECKPOINT_PATIENCE_H_

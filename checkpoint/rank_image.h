@@ -1,0 +1,40 @@
+// The whole state of one rank, kept on its worker where the job's folder cannot be written: one
+// shard file with everything that the rank holds, and `image.json` (ImageManifest) that describes
+// it. Only the same rank of the same layout can go on from it.
+#ifndef TROUPE_CHECKPOINT_RANK_IMAGE_H_
+#define TROUPE_CHECKPOINT_RANK_IMAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "checkpoint/shard_writer.h"
+#include "troupe/v1/checkpoint.pb.h"
+
+namespace troupe {
+
+// "ROOT/JOB/step-00000050-epoch-2-rank-00003".
+std::string ImageDirectory(const std::string& root, const std::string& job, int64_t step,
+                           uint64_t group_epoch, int rank);
+
+// Writes the image into `directory`, durably; what a former try left there is replaced. `manifest`
+// has everything but the shard. Returns the digest of its description. Errors of WriteShard.
+StatusOr<std::string> WriteRankImage(FileSystem& files, const std::string& directory,
+                                     v1::ImageManifest manifest,
+                                     const std::vector<ShardTensor>& tensors);
+
+// The description of the image as the manifest of a checkpoint of one shard, to load from:
+// NOT_FOUND where there is none, DATA_LOSS unless its digest is `digest`.
+StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::string& directory,
+                                               std::string_view digest);
+
+// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` is named like an
+// image's beneath `root`.
+Status DeleteRankImage(FileSystem& files, const std::string& root, const std::string& directory);
+
+}  // namespace troupe
+
+#endif  // TROUPE_CHECKPOINT_RANK_IMAGE_H_

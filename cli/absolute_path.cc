@@ -1,0 +1,16 @@
+#include "cli/absolute_path.h"
+
+#include <filesystem>
+
+namespace troupe {
+
+StatusOr<std::string> AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  if (error) return ErrnoStatus(error.value(), path);
+  std::string text = absolute.lexically_normal().string();
+  if (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+#include "coordinator/deletion.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "coordinator/images.h"
+#include "coordinator/progress.h"
+#include "coordinator/settled.h"
+
+namespace troupe {
+namespace {
+
+bool RanksMayLive(const Job& job, const Fleet& fleet) {
+  return std::any_of(fleet.leases.begin(), fleet.leases.end(),
+                     [&](const auto& entry) { return entry.second.job() == job.id(); });
+}
+
+bool DeleterIsConnected(const Job& job, const Fleet& fleet) {
+  if (job.last_group.ranks_size() == 0) return false;
+  const Worker* const worker = FindWorker(job.last_group.ranks(0).worker(), fleet);
+  return worker != nullptr && worker->session != 0;
+}
+
+int64_t EndOf(const Job& job) {
+  return job.record.end_wall_time_ns() != 0 ? job.record.end_wall_time_ns()
+                                            : job.record.create_wall_time_ns();
+}
+
+}  // namespace
+
+StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text) {
+  int64_t number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  const std::string_view unit(end, static_cast<size_t>(last - end));
+  constexpr int64_t kMost = int64_t{1} << 32;
+  if (error == std::errc() && number >= 0 && number <= kMost) {
+    if (unit.empty()) return KeepEnded{.count = number};
+    constexpr std::pair<std::string_view, int64_t> kUnits[] = {
+        {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    for (const auto& [name, seconds] : kUnits) {
+      if (unit == name) return KeepEnded{.age = std::chrono::seconds(number * seconds)};
+    }
+  }
+  return InvalidArgument(
+      "{} is \"{}\", neither a number of jobs nor a time such as 36h (s, m, h or d)", flag, text);
+}
+
+Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
+  if (!HasEnded(job)) {
+    return FailedPrecondition("job {} is {}: cancel it first", job.id(),
+                              StateName(ShownState(job)));
+  }
+  if (RanksMayLive(job, fleet)) {
+    return FailedPrecondition("job {} is {}, and a rank of it may still live: try again", job.id(),
+                              StateName(ShownState(job)));
+  }
+  if (!checkpoints || job.checkpoints.empty()) return OkStatus();
+  for (const auto& [number, record] : job.checkpoints) {
+    if (record.pinned()) {
+      return FailedPrecondition("the checkpoint of step {} of job {} is pinned: {}", record.step(),
+                                job.id(), record.path());
+    }
+  }
+  if (job.last_group.ranks_size() == 0) {
+    return FailedPrecondition("no worker is known that ran job {} and could delete its checkpoints",
+                              job.id());
+  }
+  return OkStatus();
+}
+
+bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
+  // Nothing but this job could go on from them.
+  if (job.images.images_size() > 0) DropImages(job, turn);
+  if (checkpoints) {
+    for (auto& [number, record] : job.checkpoints) {
+      record.set_state(v1::CHECKPOINT_STATE_DELETING);
+      turn.effects.writes.PutCheckpoint(record);
+    }
+  } else if (!job.record.deleting()) {
+    std::erase_if(job.checkpoints, [&](const auto& entry) {
+      const v1::CheckpointState state = entry.second.state();
+      if (state == v1::CHECKPOINT_STATE_ABORTED || state == v1::CHECKPOINT_STATE_DELETING) {
+        return false;
+      }
+      turn.effects.writes.DeleteCheckpoint(job.id(), entry.first);
+      return true;
+    });
+    if (!DeleterIsConnected(job, turn.fleet)) return true;
+  }
+  if (job.checkpoints.empty()) return true;
+  job.record.set_deleting(true);
+  SaveRecord(job, turn);
+  SendDeletions(job, turn);
+  return false;
+}
+
+std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs, const Fleet& fleet,
+                                         const KeepEnded& keep, int64_t wall_ns) {
+  std::vector<std::pair<int64_t, std::string>> ended;
+  for (const auto& [id, job] : jobs) {
+    const bool goes = HasEnded(job) && !job.record.deleting() && !GoesOnFromImages(job);
+    if (goes) ended.emplace_back(EndOf(job), id);
+  }
+  std::sort(ended.begin(), ended.end());
+  std::vector<std::string> dropped;
+  for (size_t i = 0; i < ended.size(); ++i) {
+    const auto& [end, id] = ended[i];
+    const bool too_many = keep.count && ended.size() - i > static_cast<size_t>(*keep.count);
+    const bool too_old =
+        keep.age &&
+        wall_ns - end > std::chrono::duration_cast<std::chrono::nanoseconds>(*keep.age).count();
+    if (!too_many && !too_old) continue;
+    if (!RanksMayLive(jobs.at(id), fleet)) dropped.push_back(id);
+  }
+  return dropped;
+}
+
+}  // namespace troupe

@@ -1,0 +1,197 @@
+#include "coordinator/images.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "coordinator/growth.h"
+#include "coordinator/recovery.h"
+#include "coordinator/running_layout.h"
+#include "plan/checkpoint_write.h"
+#include "plan/fault_cost.h"
+#include "plan/violation.h"
+
+namespace troupe {
+namespace {
+
+// "worker-0:/data/images/a/step-…", for people.
+std::string PlacesOf(const v1::JobImages& images) {
+  std::vector<std::string> places;
+  for (const v1::RankImage& image : images.images()) {
+    places.push_back(fmt::format("{}:{}", image.worker(), image.path()));
+  }
+  return fmt::format("{}", fmt::join(places, ", "));
+}
+
+void EndWithImages(Job& job, Turn& turn) {
+  const ImageTaking& taking = *job.group->image_taking;
+  DropImages(job, turn);  // those that it went on from
+  // What a rank wrote in an earlier try is at the same path.
+  job.group->left_images.clear();
+  job.images.set_step(taking.step);
+  for (const auto& [rank, saved] : taking.saved) {
+    v1::RankImage& image = *job.images.add_images();
+    image.set_rank(rank);
+    image.set_worker(job.plan.ranks(rank).worker());
+    image.set_path(saved.path());
+    image.set_digest(saved.digest());
+  }
+  turn.effects.writes.PutImages(job.id(), job.images);
+  if (job.record.grows()) return GoOnFromImages(job, turn);
+  const v1::Failure failure = MakeFailure(
+      "FINAL_CHECKPOINT_UNWRITABLE",
+      fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
+                  "(checkpoint.final_save_seconds): {}; the state of each rank is kept on its "
+                  "worker, and troupe resume goes on from there: {}",
+                  taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
+                  PlacesOf(job.images)));
+  EndJob(job, v1::JOB_STATE_FAILED, &failure, FailureText(failure), turn);
+}
+
+}  // namespace
+
+std::optional<MonotonicTime> FinalSaveDeadline(const Job& job) {
+  if (!job.group || !job.group->unsaved_since) return std::nullopt;
+  return *job.group->unsaved_since + FromSeconds(FinalSaveSeconds(job.spec));
+}
+
+void TakeImages(Job& job, Turn& turn) {
+  job.group->save_again_time.reset();
+  ImageTaking& taking = job.group->image_taking.emplace();
+  taking.step = job.record.step();
+  taking.deadline = turn.now + turn.limits().checkpoint_attempt +
+                    FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
+  job.group->last_progress = turn.now;
+  RecordEvent(job, "SAVING_IMAGES",
+              fmt::format("step {} could not be saved: {}", taking.step, job.group->save_failure),
+              turn);
+  SendToGroup(job, ImageOrderOf(job), turn);
+}
+
+v1::CoordinatorMessage ImageOrderOf(const Job& job) {
+  v1::CoordinatorMessage message;
+  v1::SaveImages& order = *message.mutable_save_images();
+  order.set_job(job.id());
+  order.set_group_epoch(job.group->epoch);
+  order.set_step(job.group->image_taking->step);
+  return message;
+}
+
+void OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
+  if (!job.group->image_taking || message.step() != job.group->image_taking->step) {
+    if (message.error().empty())
+      job.group->left_images[message.path()] = job.plan.ranks(message.rank()).worker();
+    return;
+  }
+  if (!message.error().empty()) {
+    GiveUpImages(job,
+                 fmt::format("rank {} on {}: {}", message.rank(),
+                             job.plan.ranks(message.rank()).worker(), message.error()),
+                 turn);
+    return;
+  }
+  ImageTaking& taking = *job.group->image_taking;
+  taking.saved[message.rank()] = message;
+  if (taking.saved.size() == static_cast<size_t>(job.plan.ranks_size())) EndWithImages(job, turn);
+}
+
+bool AwaitsImageOf(const Job& job, const std::string& worker) {
+  const auto& ranks = job.plan.ranks();
+  return std::any_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
+    return placement.worker() == worker &&
+           !job.group->image_taking->saved.contains(placement.rank());
+  });
+}
+
+void DropLeftImages(Job& job, Turn& turn) {
+  for (const auto& [path, worker] : job.group->left_images) {
+    v1::CoordinatorMessage order;
+    order.mutable_delete_images()->set_job(job.id());
+    order.mutable_delete_images()->add_paths(path);
+    SendToWorker(worker, std::move(order), turn);
+  }
+  job.group->left_images.clear();
+}
+
+void GiveUpImages(Job& job, const std::string& reason, Turn& turn) {
+  for (const auto& [rank, saved] : job.group->image_taking->saved)
+    job.group->left_images[saved.path()] = job.plan.ranks(rank).worker();
+  job.group->image_taking.reset();
+  job.group->unsaved_since = turn.now;
+  job.group->save_again_time = turn.now;
+  job.group->last_progress = turn.now;
+  RecordEvent(
+      job, "IMAGES_FAILED",
+      fmt::format("{}; the ranks hold their state, and the checkpoint is tried again", reason),
+      turn);
+}
+
+bool GoesOnFromImages(const Job& job) {
+  const v1::CheckpointRecord* const commit = NewestCommit(job);
+  return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
+}
+
+Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
+  if (!GoesOnFromImages(job)) return OkStatus();
+  constexpr std::string_view kElse =
+      "discard them (--discard-images) to go on from the newest commit";
+  if (spec.parallelism().SerializeAsString() !=
+          RunningSpec(job).parallelism().SerializeAsString() ||
+      spec.devices() != job.spec.devices()) {
+    return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
+                       "is another one than that of the images of step {} from which job {} goes "
+                       "on: resume it on the same layout, or {}",
+                       job.images.step(), job.id(), kElse);
+  }
+  std::set<std::string> missing;
+  for (const v1::RankImage& image : job.images.images()) {
+    const Worker* const worker = FindWorker(image.worker(), turn.fleet);
+    if (worker == nullptr || worker->session == 0) missing.insert(image.worker());
+  }
+  if (missing.empty()) return OkStatus();
+  return FailedPrecondition(
+      "job {} goes on from the images of step {} that its ranks left on their workers, and {} {} "
+      "not "
+      "connected: start {}, or {}",
+      job.id(), job.images.step(), fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are",
+      missing.size() == 1 ? "it" : "them", kElse);
+}
+
+StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free) {
+  std::map<std::string, std::vector<const ClusterDevice*>> devices;
+  for (const ClusterDevice& device : free.free_devices) devices[device.worker].push_back(&device);
+  v1::Plan plan = job.plan;
+  for (const v1::RankImage& image : job.images.images()) {
+    std::vector<const ClusterDevice*>& there = devices[image.worker()];
+    if (image.rank() >= plan.ranks_size() || there.empty()) {
+      return ResourceExhausted(
+          "rank {} goes on from its image on worker {}, which has no free device", image.rank(),
+          image.worker());
+    }
+    const ClusterDevice& device = *there.front();
+    there.erase(there.begin());
+    v1::RankPlacement& placement = *plan.mutable_ranks(image.rank());
+    placement.set_worker(device.worker);
+    placement.set_device(device.device.index());
+    placement.set_island(device.island);
+    placement.set_host(device.host);
+  }
+  return plan;
+}
+
+void DropImages(Job& job, Turn& turn) {
+  if (job.images.step() == 0) return;
+  std::map<std::string, v1::CoordinatorMessage> orders;
+  for (const v1::RankImage& image : job.images.images()) {
+    v1::DeleteImages& order = *orders[image.worker()].mutable_delete_images();
+    order.set_job(job.id());
+    order.add_paths(image.path());
+  }
+  for (auto& [worker, order] : orders) SendToWorker(worker, std::move(order), turn);
+  turn.effects.writes.DeleteImages(job.id());
+  job.images.Clear();
+}
+
+}  // namespace troupe

@@ -1,0 +1,51 @@
+// Where a job's end cannot be saved: after checkpoint.final_save_seconds of trying, each rank keeps
+// an image of its state on its worker, the job FAILS, and ResumeJob goes on from the images on the
+// same workers. A job that had stopped to grow goes on from them by itself, on the layout that it
+// had. Images count while they are newer than every commit. All pure.
+#ifndef TROUPE_COORDINATOR_IMAGES_H_
+#define TROUPE_COORDINATOR_IMAGES_H_
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "coordinator/job.h"
+#include "coordinator/turn.h"
+#include "plan/placement.h"
+
+namespace troupe {
+
+// When images are taken instead of another attempt; absent: no attempt has failed.
+std::optional<MonotonicTime> FinalSaveDeadline(const Job& job);
+
+// Asks every rank for its image. REQUIRES: the group is running and its ranks have stopped.
+void TakeImages(Job& job, Turn& turn);
+// What asks them.
+v1::CoordinatorMessage ImageOrderOf(const Job& job);
+// A rank's answer. Once all have one the job FAILS with it, or goes on from it where it was to
+// grow; where one has none, it is GiveUpImages.
+void OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
+// The ranks hold the state on: the final checkpoint is tried again, for as long as before.
+void GiveUpImages(Job& job, const std::string& reason, Turn& turn);
+
+// Whether a rank on `worker` has not answered yet. REQUIRES: images are being taken.
+bool AwaitsImageOf(const Job& job, const std::string& worker);
+// The group ends: what ranks wrote in tries that were given up is removed. REQUIRES: a group.
+void DropLeftImages(Job& job, Turn& turn);
+
+// Whether the job would be restored from its images.
+bool GoesOnFromImages(const Job& job);
+// FAILED_PRECONDITION naming what is missing where the job would go on from images and cannot: a
+// worker that has one is not connected, or `spec` has another layout than they.
+Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);
+// The job's plan with each rank on the worker that has its image; RESOURCE_EXHAUSTED naming a
+// worker without a free device.
+StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free);
+
+// The images are of no more use: forgotten, and their workers told to remove them. One that is not
+// connected keeps its files.
+void DropImages(Job& job, Turn& turn);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_IMAGES_H_

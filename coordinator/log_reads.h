@@ -1,0 +1,48 @@
+// Log lines that were asked for: asked of the workers that have, or had, the ranks of the job's
+// newest group, and passed on as they come. Pure; nothing of it is durable.
+#ifndef TROUPE_COORDINATOR_LOG_READS_H_
+#define TROUPE_COORDINATOR_LOG_READS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "coordinator/event.h"
+#include "coordinator/fleet.h"
+#include "coordinator/job.h"
+#include "coordinator/turn.h"
+#include "troupe/v1/service.pb.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+struct PendingLogs {
+  CallId call = 0;
+  std::set<WorkerLife> outstanding;  // workers that have not sent their last lines
+  MonotonicTime deadline;
+};
+
+struct LogReads {
+  uint64_t last_request = 0;
+  std::map<uint64_t, PendingLogs> pending;  // by request number
+};
+
+// Asks for the lines, or ends the call: FAILED_PRECONDITION while no worker that has some is
+// connected, NOT_FOUND for a rank that the job does not have. No lines for a job that never ran.
+void AskForLogs(const Job& job, CallId call, const v1::ReadJobLogsRequest& request, LogReads* reads,
+                Turn& turn);
+
+// REQUIRES: `sender` was asked and has not sent its last lines (JudgeMessage).
+void OnLogLines(const v1::LogLines& lines, const WorkerLife& sender, LogReads* reads, Turn& turn);
+
+// Ends the calls whose time is over.
+void ExpireLogs(LogReads* reads, Turn& turn);
+void AbandonLogs(CallId call, LogReads* reads);
+std::optional<MonotonicTime> NextLogDeadline(const LogReads& reads);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_LOG_READS_H_

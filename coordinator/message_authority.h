@@ -1,0 +1,62 @@
+// Who may send what: decides, for each kind of worker message, whether its sender may send it.
+// Pure.
+//
+//   heartbeat, device_condemned            any worker: they are about itself alone
+//   rank_address, rank_ready, step_report,
+//   shard_done, shard_failed, rank_failed,
+//   rank_cores, rank_flight, image_saved   the worker on which the job's current group has the rank
+//   manifest_done                          the worker of rank 0 of that group
+//   rank_stopped                           as above, or the holder of that rank's lease, also of an
+//                                          epoch that has ended
+//   checkpoint_deleted, checkpoint_verified,
+//   log_lines, rank_trace, burn_in_done    the worker that was asked for just that
+//
+// A worker is a name with an incarnation, bound to one session (coordinator/fleet.h).
+#ifndef TROUPE_COORDINATOR_MESSAGE_AUTHORITY_H_
+#define TROUPE_COORDINATOR_MESSAGE_AUTHORITY_H_
+
+#include <map>
+#include <string>
+
+#include "coordinator/fleet.h"
+#include "coordinator/job.h"
+#include "coordinator/log_reads.h"
+#include "coordinator/options.h"
+#include "coordinator/traces.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+struct Authority {
+  enum class Verdict {
+    kAccepted,
+    // Once true and overtaken by events (facts: R2), or about nothing that there is: no effect.
+    kStale,
+    // The sender has no right to it: no effect, and it is noted.
+    kDenied,
+  };
+  Verdict verdict = Verdict::kAccepted;
+  std::string reason;  // of kDenied: the relation that failed
+
+  bool operator==(const Authority&) const = default;
+};
+
+// What is known of requests and groups.
+struct AuthorityView {
+  const std::map<std::string, Job>& jobs;
+  const Fleet& fleet;
+  const LogReads& log_reads;
+  const Traces& traces;
+  const KnownBugs& bugs;
+};
+
+// REQUIRES: `sender` has a session, and `message` came on it; the message is no Hello.
+Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
+                       const AuthorityView& view);
+
+// "checkpoint_verified": the name of the message's kind; "none" for an empty message.
+std::string KindOf(const v1::WorkerMessage& message);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_MESSAGE_AUTHORITY_H_

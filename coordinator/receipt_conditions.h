@@ -1,0 +1,15 @@
+// Under which conditions a job measures. Pure.
+#ifndef TROUPE_COORDINATOR_RECEIPT_CONDITIONS_H_
+#define TROUPE_COORDINATOR_RECEIPT_CONDITIONS_H_
+
+#include "coordinator/job.h"
+#include "troupe/v1/receipt.pb.h"
+
+namespace troupe {
+
+// The receipt's fields that job, plan and the ranks' environments give, without figures of steps.
+v1::Receipt ConditionsOf(const Job& job);
+
+}  // namespace troupe
+
+#endif  // TROUPE_COORDINATOR_RECEIPT_CONDITIONS_H_

@@ -1,0 +1,21 @@
+// bfloat16 to float32, element by element.
+#ifndef TROUPE_KERNELS_CUDA_WIDEN_H_
+#define TROUPE_KERNELS_CUDA_WIDEN_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/launch.h"
+
+namespace troupe::kernels::cuda {
+
+struct WidenArgs {
+  const void* x;  // bf16
+  float* y;
+  int64_t count;
+};
+// REQUIRES: addresses that the device reads and writes; count > 0.
+KernelLaunch Widen(const WidenArgs& args);
+
+}  // namespace troupe::kernels::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_WIDEN_H_

@@ -1,0 +1,41 @@
+#include "plan/precision_words.h"
+
+#include "base/status.h"
+#include "model/program/builder.h"
+#include "plan/mesh.h"
+
+namespace troupe {
+namespace {
+
+int64_t RanksOf(const Mesh& mesh, const model::CollectiveGroup& group) {
+  return model::GroupSize({.degrees = mesh.degrees(), .coordinates = {}}, group);
+}
+
+// Whether first and last stage, on different ranks, hold the same table.
+bool SumsOverOwners(const v1::JobSpec& spec, const v1::Plan& plan) {
+  return spec.model().tie_word_embeddings() && !plan.chunks().empty() &&
+         plan.chunks(0).pipe_rank() != plan.chunks(plan.chunks_size() - 1).pipe_rank();
+}
+
+}  // namespace
+
+std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan) {
+  const v1::MixedPrecision& mixed = spec.training().mixed_precision();
+  const Mesh mesh(plan.mesh());
+  std::vector<std::string> lines;
+  const bool shards = spec.parallelism().zero_stage() > 0 && RanksOf(mesh, model::ShardGroup()) > 1;
+  if (mixed.param() == "float32" && spec.training().compute_dtype() == "bfloat16" && !shards) {
+    lines.push_back(
+        "training.mixed_precision.param is float32: where no parameters are sharded none are "
+        "gathered, and it has no effect");
+  }
+  if (mixed.reduce() == "bfloat16" && RanksOf(mesh, model::DataGroup()) == 1 &&
+      !SumsOverOwners(spec, plan)) {
+    lines.push_back(
+        "training.mixed_precision.reduce is bfloat16: no two ranks sum gradients, and it has no "
+        "effect");
+  }
+  return lines;
+}
+
+}  // namespace troupe

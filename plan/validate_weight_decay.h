@@ -1,0 +1,16 @@
+// Relations of optimizer.no_weight_decay to the model's tensors.
+#ifndef TROUPE_PLAN_VALIDATE_WEIGHT_DECAY_H_
+#define TROUPE_PLAN_VALIDATE_WEIGHT_DECAY_H_
+
+#include "plan/violation.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+// Adds a violation for each glob that matches no tensor of the model, or is empty beside others.
+// REQUIRES: nothing else is wrong with the job's model.
+void ValidateWeightDecay(const v1::JobSpec& spec, Violations* violations);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_VALIDATE_WEIGHT_DECAY_H_

@@ -1,0 +1,79 @@
+"""Ranks of all jobs of a host, which several daemons run, have cores of their own where there are enough."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+from harness import Cluster, ClusterCase, wait_until
+
+SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:50"}
+
+
+def affinity(pid):
+    """The cores of every thread of a process, which must agree."""
+    sets = {tuple(sorted(os.sched_getaffinity(int(thread)))) for thread in os.listdir(f"/proc/{pid}/task")}
+    if len(sets) != 1:
+        raise AssertionError(f"threads of {pid} are on {sets}")
+    return list(sets.pop())
+
+
+def two_cores():
+    """Hardware threads of two physical cores that this process may use; one where there are no two."""
+    chosen, seen = [], set()
+    for thread in sorted(os.sched_getaffinity(0)):
+        siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list")
+        core = siblings.read_text().strip() if siblings.exists() else str(thread)
+        if core not in seen:
+            chosen.append(thread)
+            seen.add(core)
+    return chosen[:2]
+
+
+class Cores(ClusterCase):
+    def ranks(self, cluster, *jobs):
+        """(cores told, how many share them, cores of the process) of all ranks of the jobs."""
+        ranks = [rank for job in jobs for rank in cluster.describe(job)["ranks"]]
+        return [(rank["cores"], rank["cores_shared_by"], affinity(rank["pid"])) for rank in ranks]
+
+    def wait_for_division(self, cluster, jobs, expected):
+        """Until every rank of the jobs is told, and is on, the cores that make up `expected`, in any order."""
+        def divided():
+            ranks = self.ranks(cluster, *jobs)
+            as_told = all(told == real for told, _, real in ranks)
+            return as_told and sorted((told, shared) for told, shared, _ in ranks) == sorted(expected)
+
+        wait_until(divided, f"{jobs} on {expected}; now {self.ranks(cluster, *jobs)}", 20)
+
+    def test_ranks_of_two_jobs_get_cores_of_their_own_and_share_them_evenly_where_there_are_too_few(self):
+        cores = two_cores()
+        if len(cores) < 2:
+            self.skipTest("this machine has one core")
+        former = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores)  # what the daemons may use
+        self.addCleanup(os.sched_setaffinity, 0, former)
+        # Other clusters of this machine shall not take part.
+        table = tempfile.TemporaryDirectory(prefix="troupe-cores-")
+        self.addCleanup(table.cleanup)
+        with Cluster(4, {**SLOW, "TROUPE_CORE_DIR": table.name}) as cluster:
+            single = {"steps": 2000, "interval": 0, "parallelism": ""}
+            first = cluster.submit("first", **single)
+            cluster.wait_for_state(first, "RUNNING")
+            self.wait_for_division(cluster, [first], [(cores, 1)])
+            second = cluster.submit("second", **single)
+            cluster.wait_for_state(second, "RUNNING")
+            self.wait_for_division(cluster, [first, second], [(cores[:1], 1), (cores[1:], 1)])
+            pair = cluster.submit("pair", steps=2000, interval=0, parallelism="data_parallel_replicate_degree: 2")
+            cluster.wait_for_state(pair, "RUNNING")
+            shared = [(cores[:1], 2), (cores[:1], 2), (cores[1:], 2), (cores[1:], 2)]
+            self.wait_for_division(cluster, [first, second, pair], shared)
+            workers = cluster.json("workers")["workers"]
+            self.assertEqual(sorted(r["job"] for w in workers for r in w["ranks"]),
+                             ["jobs/first", "jobs/pair", "jobs/pair", "jobs/second"])
+            for job in (second, pair):
+                cluster.troupe("cancel", job)
+            self.wait_for_division(cluster, [first], [(cores, 1)])
+
+
+if __name__ == "__main__":
+    unittest.main()

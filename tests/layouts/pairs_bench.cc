@@ -1,0 +1,97 @@
+// What of dispatch and combination is exposed in a step of DualPipeV over two expert ranks, threads
+// of this process, where every message takes a stated delay: overlapped pairs interleaved and not,
+// in turns.
+//
+//   troupe-bench-pairs [DELAY_MS] [STEPS] [HIDDEN]
+//
+// Prints a line of JSON for each of the two: medians over the steps after the first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "base/check.h"
+#include "plan/job_defaults.h"
+#include "tests/layouts/experts_job.h"
+#include "tests/layouts/training.h"
+
+namespace troupe {
+namespace {
+
+struct Arguments {
+  double delay_ms = 2;
+  int64_t steps = 4;
+  int64_t hidden = 256;
+};
+
+v1::JobSpec Job(const Arguments& arguments) {
+  v1::JobSpec spec = Mixture({.expert = 2, .schedule = "DualPipeV"}, arguments.steps);
+  v1::ModelSpec& model = *spec.mutable_model();
+  model.set_hidden_size(arguments.hidden);
+  model.clear_head_dim();
+  model.set_moe_intermediate_size(arguments.hidden);
+  spec.mutable_training()->set_global_batch_size(24);
+  ApplyDefaults(&spec);
+  return spec;
+}
+
+double Median(std::vector<double> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return numbers[numbers.size() / 2];
+}
+
+struct Measured {
+  std::vector<double> step_seconds;
+  std::vector<double> exposed, total;  // of a step, on rank 0
+};
+
+void Run(const Arguments& arguments, bool interleaves, Measured* measured) {
+  TrainOptions options{.steps = arguments.steps};
+  options.interleave_pairs = interleaves;
+  options.message_delay = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double, std::milli>(arguments.delay_ms));
+  const TrainResult result = Train(Job(arguments), options);
+  for (const Status& status : result.statuses) TROUPE_CHECK_OK(status);
+  for (size_t i = 1; i < result.steps[0].size(); ++i)
+    measured->step_seconds.push_back(result.steps[0][i].step_seconds);
+  const PurposeSeconds& dispatch = result.communication[0][static_cast<size_t>(Purpose::kDispatch)];
+  const auto steps = static_cast<double>(arguments.steps);
+  measured->exposed.push_back(dispatch.exposed / steps);
+  measured->total.push_back(dispatch.total / steps);
+}
+
+void Bench(const Arguments& arguments) {
+  constexpr int kTurns = 3;
+  Measured apart, interleaved;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    Run(arguments, false, &apart);
+    Run(arguments, true, &interleaved);
+  }
+  for (const auto& [name, measured] :
+       {std::pair("one action after the other", &apart), std::pair("interleaved", &interleaved)}) {
+    fmt::print(
+        "{{\"bench\": \"pairs\", \"pairs\": \"{}\", \"message_delay_ms\": {}, \"hidden\": {}, "
+        "\"step_seconds\": {:.4f}, \"dispatch_total_seconds\": {:.4f}, "
+        "\"dispatch_exposed_seconds\": {:.4f}}}\n",
+        name, arguments.delay_ms, arguments.hidden, Median(measured->step_seconds),
+        Median(measured->total), Median(measured->exposed));
+  }
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  troupe::Arguments arguments;
+  if (argc > 1) arguments.delay_ms = std::atof(argv[1]);
+  if (argc > 2) arguments.steps = std::atoll(argv[2]);
+  if (argc > 3) arguments.hidden = std::atoll(argv[3]);
+  if (argc > 4 || arguments.delay_ms < 0 || arguments.steps < 2 || arguments.hidden < 16) {
+    fmt::print(stderr, "usage: troupe-bench-pairs [DELAY_MS >= 0] [STEPS >= 2] [HIDDEN >= 16]\n");
+    return 2;
+  }
+  troupe::Bench(arguments);
+  return 0;
+}

@@ -1,0 +1,130 @@
+#include "tests/simulation/host_observer.h"
+
+#include <algorithm>
+
+#include "coordinator/preference.h"
+
+namespace troupe::simulation {
+namespace {
+
+// So often a host may fail its ranks before it counts as known to be bad.
+constexpr size_t kStrikes = 3;
+
+// The job and epoch of a rank that failed by itself, by its worker's word.
+std::optional<std::pair<std::string, uint64_t>> FailureIn(const v1::WorkerMessage& message) {
+  if (message.has_rank_stopped() && message.rank_stopped().crashed()) {
+    return std::pair(message.rank_stopped().job(), message.rank_stopped().group_epoch());
+  }
+  if (message.has_rank_failed() && !message.rank_failed().secondary()) {
+    return std::pair(message.rank_failed().job(), message.rank_failed().group_epoch());
+  }
+  return std::nullopt;
+}
+
+int HealthyFreeDevices(const CoordinatorState& state, const std::set<std::string>& known_bad) {
+  int free = 0;
+  for (const ClusterDevice& device : ListDevices(state.fleet, true).free_devices) {
+    free += !known_bad.contains(device.worker);
+  }
+  return free;
+}
+
+}  // namespace
+
+void HostObserver::CoordinatorStarts() {
+  for (auto& [id, view] : jobs_) view.could_grow_since.reset();
+}
+
+void HostObserver::Hears(const v1::WorkerMessage& message, SessionId session,
+                         const CoordinatorState& state) {
+  const auto failure = FailureIn(message);
+  const auto worker = state.fleet.sessions.find(session);
+  if (!failure || worker == state.fleet.sessions.end()) return;
+  const auto job = state.jobs.find(failure->first);
+  if (job == state.jobs.end() || !job->second.group ||
+      job->second.group->epoch != failure->second) {
+    return;
+  }
+  strikes_[worker->second].insert(*failure);
+}
+
+uint64_t HostObserver::strikes() const {
+  uint64_t strikes = 0;
+  for (const auto& [worker, failures] : strikes_) {
+    if (world_.FaultOf(worker) != HostFault::kNone) strikes += failures.size();
+  }
+  return strikes;
+}
+
+void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
+  std::optional<int> free_devices;
+  for (const std::string& id : state.active) {
+    const Job& job = state.jobs.at(id);
+    if (!job.group) continue;
+    JobView& view = jobs_[id];
+    if (job.group->epoch != view.epoch) OnNewGroup(job, state);
+    if (job.plan.ranks_size() >= SubmittedRanks(id)) continue;
+    if (!free_devices) {
+      const ClusterView free = WithoutSetAside(ListDevices(state.fleet, true), state.fleet);
+      free_devices = static_cast<int>(free.free_devices.size());
+    }
+    CheckGrowth(job, *free_devices, now, view);
+  }
+}
+
+void HostObserver::OnNewGroup(const Job& job, const CoordinatorState& state) {
+  JobView& view = jobs_[job.id()];
+  const int ranks = job.plan.ranks_size();
+  growths_ += view.epoch != 0 && ranks > view.ranks;
+  shrinks_ += ranks < SubmittedRanks(job.id());
+  view = {job.group->epoch, ranks, std::nullopt};
+  std::set<std::string> known_bad;
+  for (const auto& [worker, failures] : strikes_) {
+    const bool bad = world_.FaultOf(worker) != HostFault::kNone;
+    if (bad && failures.size() >= kStrikes) known_bad.insert(worker);
+  }
+  if (known_bad.empty()) return;
+  std::map<std::string, int> chosen;
+  for (const v1::RankPlacement& rank : job.plan.ranks()) {
+    if (known_bad.contains(rank.worker())) ++chosen[rank.worker()];
+  }
+  const int spares = HealthyFreeDevices(state, known_bad);
+  for (const auto& [worker, ranks_there] : chosen) {
+    world_.truth.Check(ranks_there > spares, kBadHostAgain,
+                       fmt::format("{} epoch {}: {} ranks on {}, which failed {} groups, and {} "
+                                   "healthy devices are free",
+                                   job.id(), job.group->epoch, ranks_there, worker,
+                                   strikes_.at(worker).size(), spares));
+  }
+}
+
+void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view) {
+  const int missing = SubmittedRanks(job.id()) - job.plan.ranks_size();
+  // Without a folder it could not save the step at which it would stop.
+  // Nor where a host fails to write, or the last step is done.
+  const bool can_save =
+      job.has_folder() && job.failed_writes.worker.empty() && job.record.step() < job.steps();
+  if (job.group->phase != GroupPhase::kRunning || free_devices < missing || !can_save) {
+    view.could_grow_since.reset();
+    return;
+  }
+  if (!view.could_grow_since) view.could_grow_since = now;
+  // The checkpoint that it stops with takes its time too; until it is asked for, what comes before
+  // the job in the queue.
+  const bool begun = job.record.stop_attempt() != 0;
+  const Duration limit = world_.limits.growth_patience +
+                         (begun ? world_.limits.checkpoint_attempt : world_.limits.lease);
+  world_.truth.Check(
+      now - *view.could_grow_since <= limit, kGrowsBack,
+      fmt::format("{} runs on {} ranks of {} though {} devices are free for {:.1f} s", job.id(),
+                  job.plan.ranks_size(), SubmittedRanks(job.id()), free_devices,
+                  ToSeconds(now - *view.could_grow_since)));
+}
+
+int HostObserver::SubmittedRanks(const std::string& job) const {
+  const v1::ParallelismSpec& axes = catalog_.submitted(job).parallelism();
+  return static_cast<int>(axes.pipeline_parallel_degree() * axes.tensor_parallel_degree() *
+                          axes.data_parallel_replicate_degree());
+}
+
+}  // namespace troupe::simulation

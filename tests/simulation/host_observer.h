@@ -1,0 +1,57 @@
+// Watches which hosts and how many of them the coordinator chooses, by what it knows itself: that
+// it does not choose a bad host again and again while a healthy spare is free, and that a shrunk
+// job grows back.
+#ifndef TROUPE_TESTS_SIMULATION_HOST_OBSERVER_H_
+#define TROUPE_TESTS_SIMULATION_HOST_OBSERVER_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "coordinator/machine.h"
+#include "tests/simulation/catalog_observer.h"
+#include "tests/simulation/world.h"
+
+namespace troupe::simulation {
+
+class HostObserver {
+ public:
+  HostObserver(World& world, const CatalogObserver& catalog) : world_(world), catalog_(catalog) {}
+
+  void CoordinatorStarts();
+  // A worker's message arrives, before the coordinator acts on it.
+  void Hears(const v1::WorkerMessage& message, SessionId session, const CoordinatorState& state);
+  // After each event; `now` on the coordinator's clock.
+  void Observe(const CoordinatorState& state, MonotonicTime now);
+
+  // Groups that began with fewer ranks than were submitted; those that grew again.
+  uint64_t shrinks() const { return shrinks_; }
+  uint64_t growths() const { return growths_; }
+  // Groups that a host failed that is bad.
+  uint64_t strikes() const;
+
+ private:
+  struct JobView {
+    uint64_t epoch = 0;  // the newest group seen
+    int ranks = 0;
+    std::optional<MonotonicTime> could_grow_since;
+  };
+
+  void OnNewGroup(const Job& job, const CoordinatorState& state);
+  void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
+  int SubmittedRanks(const std::string& job) const;
+
+  World& world_;
+  const CatalogObserver& catalog_;
+  std::map<std::string, JobView> jobs_;
+  // By worker: the group epochs that a rank there failed by itself.
+  std::map<std::string, std::set<std::pair<std::string, uint64_t>>> strikes_;
+  uint64_t shrinks_ = 0;
+  uint64_t growths_ = 0;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_HOST_OBSERVER_H_

@@ -1,0 +1,121 @@
+#include "tests/simulation/mishaps.h"
+
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "troupe/v1/service.pb.h"
+
+namespace troupe::simulation {
+namespace {
+
+// What `troupe checkpoints rebuild-catalog` asks for, of one job.
+v1::RebuildJobRequest RebuildOf(const std::vector<FoundAttempt>& found, const v1::JobSpec& spec) {
+  v1::RebuildJobRequest request;
+  *request.mutable_job() = spec;
+  for (const FoundAttempt& attempt : found) {
+    v1::CheckpointRecord& record = *request.add_checkpoints();
+    record.set_job(spec.name());
+    record.set_attempt(attempt.manifest.attempt());
+    record.set_group_epoch(attempt.manifest.group_epoch());
+    record.set_step(attempt.manifest.state().step());
+    record.set_path(attempt.path);
+    record.set_digest(attempt.digest);
+    record.set_state(attempt.whole ? v1::CHECKPOINT_STATE_COMMITTED
+                                   : v1::CHECKPOINT_STATE_QUARANTINED);
+    record.set_pinned(true);
+  }
+  return request;
+}
+
+}  // namespace
+
+void Mishaps::Begin(Duration phase, Duration unit) {
+  const auto at = [&](Duration earliest, auto what) {
+    world_.system.Schedule(random_.Between(earliest, phase), std::move(what));
+  };
+  if (mix_.corruption) at(unit, [this] { CorruptACommit(); });
+  for (int i = 0; i < mix_.lost_mounts; ++i) at(unit, [this, unit] { LoseAMount(unit); });
+  if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
+  // Which hosts are bad shows once they are used: those that jobs are given first.
+  constexpr HostFault kKinds[] = {HostFault::kCrash, HostFault::kDevice, HostFault::kCannotWrite};
+  for (int i = 0; i < mix_.bad_hosts; ++i) {
+    const std::string worker = fmt::format("worker-{}", random_.Below(12));
+    world_.bad_hosts[worker] = kKinds[random_.Below(3)];
+    faults_.Log(
+        fmt::format("{} is bad, kind {}", worker, static_cast<int>(world_.bad_hosts.at(worker))));
+  }
+}
+
+void Mishaps::Heal() {
+  for (const std::string& worker : world_.lost_mounts) {
+    world_.storage.SetMount(worker, Mount::kThere);
+  }
+}
+
+void Mishaps::CorruptACommit() {
+  const v1::CheckpointRecord* const commit = catalog_.AnyCommit(random_);
+  if (commit == nullptr) return;
+  faults_.Log(fmt::format("{} goes bad", commit->path()));
+  world_.storage.Corrupt(commit->path());
+}
+
+void Mishaps::LoseAMount(Duration unit) {
+  const auto& leases = catalog_.leases();
+  if (leases.empty()) return;
+  const auto chosen =
+      std::next(leases.begin(), static_cast<std::ptrdiff_t>(random_.Below(leases.size())));
+  const std::string worker = LeasedWorker(chosen->first);
+  const Mount mount = random_.Chance(0.3) ? Mount::kFails : Mount::kLocal;
+  const Duration length = random_.Between(unit / 10, unit * 4);
+  faults_.Log(fmt::format("{} loses its mount for {:.3f} s, {}", worker, ToSeconds(length),
+                          mount == Mount::kFails ? "which fails" : "and writes beneath it"));
+  world_.lost_mounts.insert(worker);
+  world_.storage.SetMount(worker, mount);
+  world_.system.Schedule(length,
+                         [this, worker] { world_.storage.SetMount(worker, Mount::kThere); });
+}
+
+void Mishaps::LoseCatalog(Duration unit) {
+  faults_.Log("the coordinator's disk is lost");
+  lost_catalog_ = true;
+  world_.system.Crash(coordinator_, CrashKind::kHost);
+  MemoryStore& disk = world_.system.Disk(coordinator_);
+  WriteBatch all;
+  const auto visit = [&all](std::string_view key, std::string_view) {
+    all.Delete(std::string(key));
+    return true;
+  };
+  TROUPE_CHECK_OK(disk.Scan("", "", visit));
+  TROUPE_CHECK_OK(disk.Write(all, Durability::kSynced));
+  catalog_.CatalogLost();
+  world_.system.Schedule(unit / 2, [this] { world_.system.Start(coordinator_); });
+  world_.system.Schedule(unit, [this] { Rebuild(); });
+}
+
+void Mishaps::Rebuild() {
+  // As docs/checkpoints.md says: a daemon that is away may have seen no higher a leader epoch than
+  // the coordinator without memory comes to have, and would be taken for one of its own.
+  for (const NodeId worker : workers_) {
+    if (!world_.system.IsUp(worker)) continue;
+    world_.system.Crash(worker, CrashKind::kProcess);
+    world_.system.Schedule(std::chrono::seconds(1),
+                           [this, worker] { world_.system.Start(worker); });
+  }
+  std::vector<PlannedCall> calls;
+  for (const auto& [job, found] : world_.storage.Survey()) {
+    rebuilt_.insert(job);
+    calls.push_back({Duration(0), CallKind::kRebuildJob, job, "",
+                     RebuildOf(found, world_.specs.at(job)).SerializeAsString()});
+    v1::ResumeJobRequest resume;
+    resume.set_name("jobs/" + job);
+    calls.push_back(
+        {std::chrono::seconds(1), CallKind::kResumeJob, job, "", resume.SerializeAsString()});
+  }
+  is_rebuilt_ = true;
+  further_calls_ = calls.size();
+  ask_(std::move(calls));
+}
+
+}  // namespace troupe::simulation

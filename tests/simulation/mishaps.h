@@ -1,0 +1,70 @@
+// What goes wrong in a run beside crashes and links: commits that rot, mounts that are lost, hosts
+// that are bad, a coordinator's disk that is lost, after which its operator rebuilds the catalog.
+#ifndef TROUPE_TESTS_SIMULATION_MISHAPS_H_
+#define TROUPE_TESTS_SIMULATION_MISHAPS_H_
+
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actor/sim/faults.h"
+#include "actor/sim/random.h"
+#include "tests/simulation/catalog_observer.h"
+#include "tests/simulation/client_process.h"
+#include "tests/simulation/mix.h"
+#include "tests/simulation/world.h"
+
+namespace troupe::simulation {
+
+class Mishaps {
+ public:
+  // `ask` gives the client further calls. All outlive the system's last event.
+  Mishaps(World& world, CatalogObserver& catalog, FaultInjector& faults, NodeId coordinator,
+          std::vector<NodeId> workers, const Mix& mix, uint64_t seed,
+          std::function<void(std::vector<PlannedCall>)> ask)
+      : world_(world),
+        catalog_(catalog),
+        faults_(faults),
+        coordinator_(coordinator),
+        workers_(std::move(workers)),
+        mix_(mix),
+        random_(seed, "mishaps"),
+        ask_(std::move(ask)) {}
+
+  // Draws all of them, for the next `phase`.
+  void Begin(Duration phase, Duration unit);
+  // The end of the phase: mounts are there again. Bad hosts stay bad.
+  void Heal();
+
+  bool lost_catalog() const { return lost_catalog_; }
+  // The operator has asked for what can be known again; how many calls that took.
+  bool is_over() const { return !lost_catalog_ || is_rebuilt_; }
+  size_t further_calls() const { return further_calls_; }
+  // Jobs of the lost catalog that the operator found in the folder of checkpoints.
+  const std::set<std::string>& rebuilt() const { return rebuilt_; }
+
+ private:
+  void CorruptACommit();
+  void LoseAMount(Duration unit);
+  void LoseCatalog(Duration unit);
+  void Rebuild();
+
+  World& world_;
+  CatalogObserver& catalog_;
+  FaultInjector& faults_;
+  const NodeId coordinator_;
+  const std::vector<NodeId> workers_;
+  const Mix mix_;
+  SeededRandom random_;
+  const std::function<void(std::vector<PlannedCall>)> ask_;
+  bool lost_catalog_ = false;
+  bool is_rebuilt_ = false;
+  size_t further_calls_ = 0;
+  std::set<std::string> rebuilt_;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_MISHAPS_H_

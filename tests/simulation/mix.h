@@ -1,0 +1,58 @@
+// The mixture of trouble that one run has: which faults, how often, and what its jobs and hosts are
+// like. Drawn from the seed, so that some runs have a little of everything and others much of a
+// few.
+#ifndef TROUPE_TESTS_SIMULATION_MIX_H_
+#define TROUPE_TESTS_SIMULATION_MIX_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "actor/sim/faults.h"
+
+namespace troupe::simulation {
+
+// How a bad host fails the ranks that it is given, run after run.
+enum class HostFault {
+  kNone,
+  kCrash,        // its ranks die in their first steps
+  kDevice,       // its device fails in their first steps
+  kCannotWrite,  // it writes no shard
+};
+
+struct Mix {
+  int workers = 64;
+  FaultOptions::Weights weights;
+  int max_leavers = 0;
+  // The mean time between two faults, in detection times.
+  double mean_between = 0.5;
+  int longest_fault = 3;  // in detection times
+  double crash_per_step = 0.001;
+  double hang_per_step = 0.0002;
+  double shard_failure = 0.01;
+  double unreadable_commit = 0.05;
+  bool corruption = false;        // a committed shard goes bad on the disk
+  int bad_hosts = 0;              // which stay bad after the faults
+  int lost_mounts = 0;            // how often a host loses the mount of the shared folder
+  bool private_folders = false;   // some jobs have a folder that each host has for itself
+  bool stranger = false;          // a worker answers what it was never asked
+  bool layout_changes = false;    // some jobs may change their layout
+  bool small_budgets = false;     // some jobs have few restarts
+  bool resumes = false;           // some jobs are resumed after their end
+  bool catalog_loss = false;      // the coordinator's disk is lost once
+  bool altered_requests = false;  // some request ids come again with another job
+
+  // "64 workers, 2 bad hosts, …": for the story.
+  std::string Text() const;
+};
+
+Mix DrawMix(uint64_t seed);
+
+// The usual faults and one trait alone, by its name ("bad-hosts", "stranger"; "plain": none of
+// them). Nothing where there is no such trait.
+std::optional<Mix> MixOf(std::string_view trait);
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_MIX_H_

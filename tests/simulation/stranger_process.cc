@@ -1,0 +1,139 @@
+#include "tests/simulation/stranger_process.h"
+
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace troupe::simulation {
+namespace {
+
+struct Speak {
+  static constexpr std::string_view kMessageName = "stranger.speak";
+};
+struct Redial {
+  static constexpr std::string_view kMessageName = "stranger.redial";
+};
+
+}  // namespace
+
+Status StrangerProcess::Start(Context& context) {
+  Dial(context);
+  context.SetTimer(world_.limits.heartbeat, AnyMessage(Speak{}));
+  return OkStatus();
+}
+
+void StrangerProcess::Dial(Context& context) {
+  welcome_ = false;
+  stream_ = world_.system.network().Dial(node_, context.self(), coordinator_);
+}
+
+Status StrangerProcess::Handle(AnyMessage message, Context& context) {
+  if (const auto* opened = message.As<StreamOpened>()) {
+    if (opened->stream != stream_) return OkStatus();
+    v1::WorkerMessage hello;
+    hello.mutable_hello()->set_protocol_version(1);
+    hello.mutable_hello()->set_name(kStrangerName);
+    hello.mutable_hello()->set_incarnation(1);
+    hello.mutable_hello()->set_host(kStrangerName);
+    Say(std::move(hello), context);
+  } else if (const auto* data = message.As<StreamData>()) {
+    v1::CoordinatorMessage said;
+    if (data->stream != stream_ || !said.ParseFromString(data->bytes)) return OkStatus();
+    if (said.has_welcome()) {
+      welcome_ = true;
+      leader_epoch_ = said.welcome().leader_epoch();
+    }
+  } else if (const auto* closed = message.As<StreamClosed>()) {
+    if (closed->stream != stream_) return OkStatus();
+    welcome_ = false;
+    context.SetTimer(world_.limits.heartbeat, AnyMessage(Redial{}));
+  } else if (message.As<Redial>()) {
+    Dial(context);
+  } else if (message.As<Speak>()) {
+    context.SetTimer(world_.limits.heartbeat, AnyMessage(Speak{}));
+    if (!welcome_) return OkStatus();
+    v1::WorkerMessage beat;
+    beat.mutable_heartbeat()->set_memory_bytes(1);
+    Say(std::move(beat), context);
+    Lie(context);
+  }
+  return OkStatus();
+}
+
+void StrangerProcess::Say(v1::WorkerMessage message, Context& context) {
+  message.set_leader_epoch(leader_epoch_);
+  world_.system.network()
+      .Write(stream_, context.self(), message.SerializeAsString())
+      .IgnoreError();  // UNAVAILABLE: the stream is over and StreamClosed on its way
+}
+
+void StrangerProcess::Lie(Context& context) {
+  const auto& jobs = observer_.jobs();
+  const auto& checkpoints = observer_.checkpoints();
+  if (jobs.empty()) return;
+  ++world_.lies;
+  const uint64_t kind = context.RandomBits() % 10;
+  if (kind < 4 && !checkpoints.empty()) {
+    const auto chosen =
+        std::next(checkpoints.begin(),
+                  static_cast<std::ptrdiff_t>(context.RandomBits() % checkpoints.size()));
+    LieAbout(chosen->second, kind, context);
+  } else {
+    const auto chosen =
+        std::next(jobs.begin(), static_cast<std::ptrdiff_t>(context.RandomBits() % jobs.size()));
+    LieAbout(chosen->second, kind, context);
+  }
+}
+
+void StrangerProcess::LieAbout(const v1::CheckpointRecord& record, uint64_t kind,
+                               Context& context) {
+  v1::WorkerMessage message;
+  if (kind == 0) {
+    v1::CheckpointDeleted& deleted = *message.mutable_checkpoint_deleted();
+    deleted.set_job(record.job());
+    deleted.set_attempt(record.attempt());
+    deleted.set_path(record.path());
+  } else {
+    v1::CheckpointVerified& verified = *message.mutable_checkpoint_verified();
+    verified.set_job(record.job());
+    verified.set_attempt(record.attempt());
+    verified.set_path(record.path());
+    verified.set_ok(kind == 1);
+    verified.set_damaged(kind == 2);
+    verified.set_reason("says a stranger");
+  }
+  Say(std::move(message), context);
+}
+
+void StrangerProcess::LieAbout(const v1::JobRecord& job, uint64_t kind, Context& context) {
+  v1::WorkerMessage message;
+  const auto sign = [&job](auto& body) -> auto& {
+    body.set_job(job.id());
+    body.set_group_epoch(job.group_epoch());
+    return body;
+  };
+  switch (kind) {
+    case 4:
+      sign(*message.mutable_rank_failed()).set_message("says a stranger");
+      break;
+    case 5:
+      sign(*message.mutable_rank_stopped()).set_crashed(true);
+      break;
+    case 6:
+      sign(*message.mutable_step_report()).set_step(job.step() + 1);
+      break;
+    case 7:
+      sign(*message.mutable_manifest_done()).set_attempt(job.last_attempt());
+      break;
+    case 8:
+      sign(*message.mutable_shard_failed()).set_attempt(job.last_attempt());
+      break;
+    default:
+      message.mutable_log_lines()->set_request(1);
+      message.mutable_log_lines()->set_last(true);
+      break;
+  }
+  Say(std::move(message), context);
+}
+
+}  // namespace troupe::simulation

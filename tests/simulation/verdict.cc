@@ -1,0 +1,130 @@
+#include "tests/simulation/verdict.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace troupe::simulation {
+namespace {
+
+int64_t RanksOf(const v1::JobSpec& spec, bool smallest) {
+  const v1::ParallelismSpec& axes = spec.parallelism();
+  return axes.pipeline_parallel_degree() * axes.tensor_parallel_degree() *
+         (smallest ? 1 : axes.data_parallel_replicate_degree());
+}
+
+}  // namespace
+
+bool Verdict::IsLost(const std::string& job) const {
+  return catalog_.lost_jobs().contains(job) && !mishaps_.rebuilt().contains(job) &&
+         !catalog_.jobs().contains(job);
+}
+
+bool Verdict::IsOver(const std::string& id, int devices) const {
+  const auto job = catalog_.jobs().find(id);
+  if (job == catalog_.jobs().end()) return IsLost(id);
+  if (catalog_.HasEnded(id)) return true;
+  const v1::JobSpec& spec = catalog_.submitted(id);
+  const bool recovers = job->second.state() == v1::JOB_STATE_RECOVERING;
+  const bool waits = recovers || job->second.state() == v1::JOB_STATE_QUEUED;
+  // It waits for its folder, on the host that has it or for the people who mount it elsewhere.
+  if (HasLoneFolder(id)) return true;
+  const bool may_shrink = recovers && spec.fault_tolerance().allow_layout_change();
+  return waits && RanksOf(spec, may_shrink) > devices;
+}
+
+bool Verdict::AllEnded(int devices) const {
+  const size_t calls = load_.calls.size() + mishaps_.further_calls();
+  if (!mishaps_.is_over() || outcomes_.size() < calls) return false;
+  for (const v1::JobSpec& spec : load_.specs) {
+    if (!IsOver(spec.name(), devices)) return false;
+  }
+  for (size_t i = 0; i < outcomes_.size(); ++i) {
+    // Of a job that is lost or waits for good nothing may be heard.
+    if (outcomes_[i].answered) continue;
+    if (i >= load_.calls.size()) return false;
+    const std::string& job = load_.calls[i].job;
+    if (!IsOver(job, devices)) return false;
+    // One that waits for its folder may yet end, by a cancel that comes through.
+    if (catalog_.HasEnded(job) && !HasLoneFolder(job)) return false;
+  }
+  return true;
+}
+
+void Verdict::Judge(const std::set<std::string>& left) {
+  for (const v1::JobSpec& spec : load_.specs) {
+    if (catalog_.HasEnded(spec.name())) JudgeJob(spec.name());
+  }
+  // What runs on a worker that is away is unknown until its tickets have ended, later than here.
+  int held = 0;
+  std::set<std::string> holders;
+  for (const auto& [key, lease] : catalog_.leases()) {
+    if (left.contains(LeasedWorker(key)) || !catalog_.HasEnded(lease.job())) continue;
+    ++held;
+    holders.insert(fmt::format("{} epoch {}", lease.job(), lease.group_epoch()));
+  }
+  world_.truth.Check(held == 0, 16,
+                     fmt::format("{} devices are still leased after every job ended, to {}", held,
+                                 fmt::join(holders, ", ")));
+}
+
+bool Verdict::HasLoneFolder(const std::string& id) const {
+  const v1::JobSpec& spec = catalog_.submitted(id);
+  if (HasPrivateFolder(spec)) return true;
+  const std::string& folder_id = catalog_.jobs().at(id).folder_id();
+  return HasFolder(spec) && !folder_id.empty() && !world_.storage.IsOfSharedFolder(folder_id);
+}
+
+bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
+  const v1::JobRecord& job = catalog_.jobs().at(id);
+  if (load_.natures.at(id).crash_at_step != 0 || cause == "NO_RESTORABLE_CHECKPOINT") return true;
+  if (HasLoneFolder(id)) return true;
+  // At the first start nobody can tell a folder that is not shared from a lost mount. The job,
+  // which has not done anything yet, ends at once and names the host.
+  if (cause == "STORAGE") return job.highest_step() == 0 && !world_.lost_mounts.empty();
+  // A host that is bad writes no last checkpoint, and its ranks hold the only state there is.
+  if (cause == "FINAL_CHECKPOINT_UNWRITABLE") {
+    return std::any_of(world_.bad_hosts.begin(), world_.bad_hosts.end(),
+                       [](const auto& host) { return host.second == HostFault::kCannotWrite; });
+  }
+  return false;
+}
+
+void Verdict::JudgeJob(const std::string& id) {
+  Truth& truth = world_.truth;
+  const v1::JobRecord& job = catalog_.jobs().at(id);
+  const std::string& cause = job.failure().cause();
+  const bool failed = job.state() == v1::JOB_STATE_FAILED;
+  const bool crashes = load_.natures.at(id).crash_at_step != 0;
+  // A job whose only commit went bad on the disk must not begin again from its seed. That it had
+  // none left, and that what is quarantined is bad, is checked where it is restored and here.
+  const bool lost = cause == "NO_RESTORABLE_CHECKPOINT";
+  if (lost) {
+    truth.Check(catalog_.Head(id) == nullptr, 11,
+                id + " ended without a restorable commit, and has one");
+  }
+  const std::string end = fmt::format("{} is {}: {} {}", id, v1::JobState_Name(job.state()), cause,
+                                      job.failure().message());
+  truth.Check(!failed || cause != "RESTART_BUDGET" || crashes, kBudget, end);
+  truth.Check(failed ? MayFail(id, cause) : !crashes, 16, end);
+  JudgeHead(id, job);
+}
+
+void Verdict::JudgeHead(const std::string& id, const v1::JobRecord& job) {
+  const v1::JobSpec& spec = catalog_.submitted(id);
+  if (HasLoneFolder(id)) return;
+  const v1::CheckpointRecord* const head = catalog_.Head(id);
+  if (job.state() == v1::JOB_STATE_SUCCEEDED && HasFolder(spec)) {
+    const int64_t steps = spec.training().steps();
+    world_.truth.Check(
+        (head != nullptr && head->step() == steps) || catalog_.HasQuarantined(id, steps), 11,
+        fmt::format("{} succeeded with its head at step {} of {}", id,
+                    head == nullptr ? -1 : head->step(), steps));
+  }
+  if (head == nullptr || world_.storage.IsCorrupt(head->path())) return;
+  const StatusOr<Restored> restored = world_.storage.ReadOfTruth(head->path(), head->digest());
+  world_.truth.Check(restored.ok(), 11,
+                     fmt::format("{}: the head: {}", id, ToString(restored.status())));
+}
+
+}  // namespace troupe::simulation

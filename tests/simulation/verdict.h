@@ -1,0 +1,51 @@
+// Whether all went well in the end: every runnable job ended as it should, its head can be
+// restored, and nothing is held any more.
+#ifndef TROUPE_TESTS_SIMULATION_VERDICT_H_
+#define TROUPE_TESTS_SIMULATION_VERDICT_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/catalog_observer.h"
+#include "tests/simulation/client_process.h"
+#include "tests/simulation/mishaps.h"
+#include "tests/simulation/workload.h"
+#include "tests/simulation/world.h"
+
+namespace troupe::simulation {
+
+class Verdict {
+ public:
+  Verdict(World& world, const CatalogObserver& catalog, const Mishaps& mishaps,
+          const Workload& load, const std::vector<CallOutcome>& outcomes)
+      : world_(world), catalog_(catalog), mishaps_(mishaps), load_(load), outcomes_(outcomes) {}
+
+  // Whether every call is answered and every job has ended that can: one may wait for more devices
+  // than the workers have that did not leave for good, or be lost with the catalog.
+  bool AllEnded(int devices) const;
+  // REQUIRES: AllEnded. `left`: workers that are away for good.
+  void Judge(const std::set<std::string>& left);
+
+ private:
+  bool IsOver(const std::string& job, int devices) const;
+  // The catalog was lost before the job had a commit from which it could be known again.
+  bool IsLost(const std::string& job) const;
+  // Its folder is one that other hosts do not see: by its spec, or because it began on one host
+  // alone whose mount was away then, which that host cannot know.
+  bool HasLoneFolder(const std::string& id) const;
+  // Whether it may end without success, for this cause.
+  bool MayFail(const std::string& id, const std::string& cause) const;
+  void JudgeJob(const std::string& id);
+  void JudgeHead(const std::string& id, const v1::JobRecord& job);
+
+  World& world_;
+  const CatalogObserver& catalog_;
+  const Mishaps& mishaps_;
+  const Workload& load_;
+  const std::vector<CallOutcome>& outcomes_;
+};
+
+}  // namespace troupe::simulation
+
+#endif  // TROUPE_TESTS_SIMULATION_VERDICT_H_

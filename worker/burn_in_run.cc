@@ -1,0 +1,164 @@
+#include "worker/burn_in_run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <utility>
+
+#include "base/log.h"
+#include "checkpoint/folder.h"
+
+namespace troupe {
+namespace {
+
+constexpr size_t kFileBytes = 1 << 20;
+constexpr size_t kOutputBytes = 4096;
+constexpr size_t kMostWaiting = 4;
+
+// The last line of what the process has written to `descriptor`.
+std::string LastLine(int descriptor) {
+  std::string text(kOutputBytes, '\0');
+  const off_t end = lseek(descriptor, 0, SEEK_END);
+  const off_t from = std::max<off_t>(0, end - static_cast<off_t>(kOutputBytes));
+  const ssize_t count = pread(descriptor, text.data(), text.size(), from);
+  text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  const size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+}  // namespace
+
+Status TryFolder(FileSystem& files, const std::string& folder, const std::string& name) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string id, FindFolderId(files, folder));
+  if (id.empty()) {
+    return Unavailable(
+        "folder {} has no identity (a file .troupe-folder-…), which a folder of checkpoints has: "
+        "it "
+        "is not mounted on this host",
+        folder);
+  }
+  const std::string path = JoinPath(folder, fmt::format(".burn-in-{}", name));
+  std::string bytes(kFileBytes, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 251);
+  const auto write_and_compare = [&]() -> Status {
+    TROUPE_RETURN_IF_ERROR(WriteFileDurably(files, path, AsBytes(bytes)));
+    TROUPE_ASSIGN_OR_RETURN(const std::string read,
+                            ReadFile(files, path, kFileBytes, SymbolicLinks::kRefuse));
+    if (read != bytes) return DataLoss("{}: what is read is not what was written", path);
+    return OkStatus();
+  };
+  const Status tried = write_and_compare();
+  const Status removed = files.Remove(path);
+  return tried.ok() ? removed : tried;
+}
+
+BurnInRun::BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events)
+    : options_(std::move(options)), events_(std::move(events)), executor_(kMostWaiting) {}
+
+BurnInRun::~BurnInRun() { Stop(); }
+
+void BurnInRun::Start(v1::BurnIn request) {
+  Stop();
+  int stops = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    stops = stops_;
+  }
+  const bool queued = executor_.Run([this, request, stops] {
+    const Status tried = Try(request, stops);
+    LogInfo("worker", "burn-in: {}", tried.ok() ? "sound" : ToString(tried));
+    session::BurnInEnded ended;
+    ended.done.set_request(request.request());
+    ended.done.set_sound(tried.ok());
+    ended.done.set_reason(std::string(Message(tried)));
+    events_->Push(std::move(ended));
+  });
+  if (!queued) LogWarning("worker", "burn-in: too many others wait");
+}
+
+void BurnInRun::Stop() {
+  const std::lock_guard lock(mutex_);
+  ++stops_;
+  if (pid_ > 0) kill(pid_, SIGKILL);
+}
+
+Status BurnInRun::Try(const v1::BurnIn& request, int stops) {
+  PosixFileSystem files;
+  for (const std::string& folder : request.folders()) {
+    TROUPE_RETURN_IF_ERROR(TryFolder(files, folder, options_.name));
+  }
+  return RunProcess(request.seconds(), stops);
+}
+
+StatusOr<pid_t> BurnInRun::Spawn(double seconds, int output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  std::vector<std::string> arguments = {
+      "troupe-worker",       "--burn-in",      fmt::format("{}", std::lround(std::ceil(seconds))),
+      "--devices",           options_.devices, "--data-dir",
+      options_.log_directory};
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, options_.executable.c_str(), &actions, &attributes,
+                                pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return ErrnoStatus(error, "start " + options_.executable);
+  return pid;
+}
+
+Status BurnInRun::RunProcess(double seconds, int stops) {
+  const int output = memfd_create("troupe-burn-in", MFD_CLOEXEC);
+  if (output < 0) return ErrnoStatus(errno, "memfd_create");
+  pid_t pid = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    StatusOr<pid_t> spawned =
+        stops_ == stops ? Spawn(seconds, output) : StatusOr<pid_t>(Aborted("stopped"));
+    if (!spawned.ok()) {
+      close(output);
+      return spawned.status();
+    }
+    pid_ = pid = *spawned;
+  }
+  // The pid stays its own until it is reaped, under the lock that Stop takes.
+  siginfo_t info;
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  int status = 0;
+  bool stopped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = 0;
+    stopped = stops_ != stops;
+  }
+  const std::string last = LastLine(output);
+  close(output);
+  if (stopped) return Aborted("stopped: the devices are wanted");
+  if (WIFSIGNALED(status)) return Aborted("signal {}: {}", WTERMSIG(status), last);
+  if (WEXITSTATUS(status) != 0) return DataLoss("exit code {}: {}", WEXITSTATUS(status), last);
+  return OkStatus();
+}
+
+}  // namespace troupe

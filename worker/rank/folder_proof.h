@@ -1,0 +1,60 @@
+// At the start of a group epoch: proof that the hosts of a job share its checkpoint folder.
+//
+// The first rank of each worker puts a token of this epoch into the folder. The names of all tokens
+// come with the address book; then rank 0 looks for those of all other workers, and these look for
+// rank 0's. If all of them are seen, every rank writes where rank 0 reads and the other way round.
+//
+// Not thread-safe.
+#ifndef TROUPE_WORKER_RANK_FOLDER_PROOF_H_
+#define TROUPE_WORKER_RANK_FOLDER_PROOF_H_
+
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/status.h"
+#include "checkpoint/patience.h"
+#include "troupe/v1/worker.pb.h"
+
+namespace troupe {
+
+class FolderProof {
+ public:
+  // `files` and `start` must outlive the object.
+  FolderProof(FileSystem& files, const v1::StartRanks& start, int rank);
+
+  // Checks that the folder has the identity of the job's, which rank 0 establishes where none is
+  // known yet, puts this worker's token and states both in `address`. UNAVAILABLE where the folder
+  // is another one, FAILED_PRECONDITION where it cannot be written, with cause STORAGE. A full disk
+  // is no error: the token is left out then, with a warning.
+  Status Begin(v1::RankAddress* address);
+
+  // Looks for the other workers' tokens, and for the identity that rank 0 states.
+  // FAILED_PRECONDITION with cause STORAGE naming both hosts where one is not seen.
+  Status Finish(const std::vector<v1::RankAddress>& addresses, const Patience& patience);
+
+  // The worker whose host is to blame for the error; empty: this rank's.
+  const std::string& blamed_worker() const { return blamed_worker_; }
+
+  // Removes the tokens of all workers. REQUIRES: every rank has finished.
+  void Clean();
+  // Removes this rank's own token if it is still there: the epoch ends.
+  void Withdraw();
+
+ private:
+  bool is_first_of_worker(int rank) const;
+  std::string Whom(int rank) const;
+  Status Put(v1::RankAddress* address);
+
+  FileSystem& files_;
+  const v1::StartRanks& start_;
+  const int rank_;
+  const std::string folder_;  // empty: the job has none
+  const std::string job_;     // its id
+  std::string token_;  // that this rank has put
+  std::string blamed_worker_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_FOLDER_PROOF_H_

@@ -1,0 +1,203 @@
+// What a rank reads and writes of its state: initial weights, checkpoints, images, manifests.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/rank_image.h"
+#include "checkpoint/shard_presence.h"
+#include "plan/kept_keys.h"
+#include "plan/violation.h"
+#include "worker/executor/failure_cause.h"
+#include "worker/executor/initial_weights.h"
+#include "worker/executor/shards.h"
+#include "worker/rank/rank_run.h"
+
+namespace troupe {
+namespace {
+
+// Such errors lie in what was read: the checkpoint will not be restored by another try or elsewhere.
+bool SaysCheckpointIsBad(StatusCode code) {
+  return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
+         code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
+}
+
+// Every slice of one rank, once.
+std::vector<OwnedRows> WholeRows(const std::vector<GlobalSlice>& slices) {
+  std::vector<OwnedRows> rows;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const auto first = std::find(slices.begin(), slices.end(), slices[i]);
+    if (first != slices.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    const auto& shape = slices[i].box.shape;
+    rows.push_back({i, 0, shape.empty() ? 1 : shape.front()});
+  }
+  return rows;
+}
+
+}  // namespace
+
+StatusOr<int64_t> RankRun::Load() {
+  const v1::StartRanks& start = begin_.start();
+  TROUPE_ASSIGN_OR_RETURN(const auto slices, SlicesOfRanks(start.spec(), start.plan()));
+  owned_ = AssignOwners(slices)[begin_.rank()];
+  whole_ = WholeRows(slices[begin_.rank()]);
+  if (start.has_restore_images()) return RestoreImage();
+  if (start.restore_path().empty()) {
+    const Status filled = LoadInitialWeights(*around_.files, start.spec(), executor_->program(),
+                                             executor_->executable());
+    load_failed_ = !filled.ok();
+    TROUPE_RETURN_IF_ERROR(filled);
+    return 0;
+  }
+  // Where the folder is not here, nothing can be said about what lies in it.
+  const Status folder = CheckFolderId(*around_.files, FolderOfAttempt(start.restore_path()),
+                                      start.restore_folder_id());
+  if (!folder.ok()) {
+    load_failed_ = true;
+    return WithCause(Annotate(folder, fmt::format("restore {}", start.restore_path())),
+                     kCauseStorage);
+  }
+  return RestoreOrDoubt();
+}
+
+StatusOr<int64_t> RankRun::RestoreOrDoubt() {
+  StatusOr<int64_t> restored = Restore();
+  if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
+    LogWarning("rank", "restores once more: {}", ToString(restored.status()));
+    restored = Restore();
+    if (restored.status().code() == StatusCode::kUnavailable) {
+      restored = DataLoss("it cannot be read: {}", Message(restored.status()));
+    }
+  }
+  if (!restored.ok()) {
+    load_failed_ = true;
+    // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
+    if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
+      bad_checkpoint_path_ = begin_.start().restore_path();
+    }
+  }
+  return restored;
+}
+
+StatusOr<int64_t> RankRun::Restore() {
+  const std::string& path = begin_.start().restore_path();
+  const StatusOr<v1::CheckpointManifest> manifest =
+      ReadManifest(*around_.files, path, begin_.start().restore_digest());
+  if (manifest.status().code() == StatusCode::kNotFound) {
+    // Where the folder has no known identity and the job's own directory is not there either, this
+    // worker does not see the folder: that says nothing about the checkpoint.
+    const bool sees_folder =
+        !begin_.start().restore_folder_id().empty() ||
+        around_.files->Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
+    if (sees_folder) return DataLoss("{}", Message(manifest.status()));
+  }
+  TROUPE_RETURN_IF_ERROR(manifest.status());
+  // What comes of another job need not be what this one goes on from.
+  const v1::JobSpec& spec = begin_.start().spec();
+  if (path == spec.checkpoint().initial_load()) {
+    TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));
+  }
+  const Status loaded = LoadState(*around_.files, path, *manifest, executor_->program(),
+                                  executor_->executable());
+  if (loaded.code() == StatusCode::kNotFound) return DataLoss("{}", Message(loaded));
+  TROUPE_RETURN_IF_ERROR(loaded);
+  return manifest->state().step();
+}
+
+StatusOr<int64_t> RankRun::RestoreImage() {
+  load_failed_ = true;
+  for (const v1::RankImage& image : begin_.start().restore_images().images()) {
+    if (image.rank() != begin_.rank()) continue;
+    TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest,
+                            ReadRankImage(*around_.files, image.path(), image.digest()));
+    TROUPE_RETURN_IF_ERROR(LoadState(*around_.files, image.path(), manifest, executor_->program(),
+                                     executor_->executable()));
+    load_failed_ = false;
+    return manifest.state().step();
+  }
+  return NotFound("there is no image of rank {}", begin_.rank());
+}
+
+StatusOr<std::string> RankRun::WriteImage(const std::string& directory, int64_t step) {
+  const v1::StartRanks& start = begin_.start();
+  v1::ImageManifest manifest;
+  manifest.set_job(start.job());
+  manifest.set_rank(begin_.rank());
+  manifest.set_plan_digest(start.plan().digest());
+  manifest.mutable_state()->set_step(step);
+  manifest.mutable_state()->set_consumed_samples(step *
+                                                 start.spec().training().global_batch_size());
+  manifest.mutable_state()->set_seed(start.spec().training().seed());
+  if (start.plan().has_samples()) *manifest.mutable_samples() = start.plan().samples();
+  return WriteRankImage(*around_.files, directory, std::move(manifest),
+                        OwnedTensors(whole_, executor_->program(), executor_->executable()));
+}
+
+void RankRun::SaveImage(int64_t step) {
+  around_.progress->Enter(Phase::kCheckpoint);
+  const std::string& job = begin_.start().job();
+  const std::string directory =
+      ImageDirectory(begin_.image_directory(), job.substr(job.rfind('/') + 1), step,
+                     begin_.start().group_epoch(), begin_.rank());
+  const StatusOr<std::string> digest = WriteImage(directory, step);
+  v1::WorkerMessage message;
+  v1::ImageSaved& saved = *message.mutable_image_saved();
+  saved.set_job(job);
+  saved.set_group_epoch(begin_.start().group_epoch());
+  saved.set_rank(begin_.rank());
+  saved.set_step(step);
+  saved.set_path(directory);
+  if (digest.ok()) {
+    saved.set_digest(*digest);
+  } else {
+    saved.set_error(ToString(digest.status()));
+  }
+  Send(std::move(message));
+}
+
+Patience RankRun::patience() const {
+  return {.clock = around_.clock,
+          .limit = around_.folder_limit,
+          .pause = [this](Duration duration) { return directives_.Pause(duration); }};
+}
+
+void RankRun::WriteManifestFile(const v1::WriteManifest& request) {
+  const v1::Plan& plan = begin_.start().plan();
+  const std::vector<UnseenShard> unseen =
+      WaitForShards(*around_.files, request.path(), request.manifest(), patience());
+  const std::optional<Status> stopped = directives_.stopped();
+  if (!unseen.empty() && stopped) return;  // nobody waits for the answer
+  StatusOr<WrittenManifest> written = WrittenManifest();
+  v1::WorkerMessage message;
+  v1::ShardFailed& failed = *message.mutable_shard_failed();
+  if (unseen.empty()) {
+    written = WriteManifest(*around_.files, request.path(), request.manifest());
+  } else {
+    const int rank = request.manifest().shards(unseen.front().shard).rank();
+    const bool known = rank >= 0 && rank < plan.ranks_size();
+    const std::string worker = known ? plan.ranks(rank).worker() : "";
+    written = FailedPrecondition(
+        "rank 0 does not see {} of {} shards, of rank {} on worker {} of host {} first: {}",
+        unseen.size(), request.manifest().shards_size(), rank, worker,
+        known ? plan.ranks(rank).host() : "", Message(unseen.front().status));
+    failed.set_blamed_worker(worker);
+  }
+  if (!written.ok()) {
+    failed.set_job(request.job());
+    failed.set_group_epoch(request.group_epoch());
+    failed.set_rank(begin_.rank());
+    failed.set_attempt(request.manifest().attempt());
+    failed.set_reason(ToString(Annotate(written.status(), "manifest")));
+  } else {
+    v1::ManifestDone& done = *message.mutable_manifest_done();
+    done.set_job(request.job());
+    done.set_group_epoch(request.group_epoch());
+    done.set_attempt(request.manifest().attempt());
+    done.set_digest(written->digest);
+    done.set_bytes(written->bytes);
+  }
+  Send(std::move(message));
+}
+
+}  // namespace troupe
