@@ -88,13 +88,14 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   TROUPE_ASSIGN_OR_RETURN(const int64_t count, line.Integer("--devices-per-worker", 1, 1, 64));
   const WorkerDevices processors{.kind = "cpu", .count = static_cast<int>(count)};
   if (stated.empty()) return processors;
-  TROUPE_ASSIGN_OR_RETURN(WorkerDevices devices, ParseWorkerDevices(stated));
-  if (!number.empty() && devices != processors) {
+  StatusOr<WorkerDevices> devices = ParseWorkerDevices(stated);
+  if (!devices.ok()) return devices.status();
+  if (!number.empty() && *devices != processors) {
     return InvalidArgument("--devices is {} and --devices-per-worker {}, which means cpu:{}",
                            stated, number, number);
   }
   // A worker's devices are the first of its host.
-  if (devices.kind == "cuda" && workers > 1) {
+  if (devices->kind == "cuda" && workers > 1) {
     return InvalidArgument("--devices is {} and --workers {}: each would have the same GPUs; one "
                            "worker has all that are asked for",
                            stated, workers);

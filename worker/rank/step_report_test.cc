@@ -42,7 +42,7 @@ TEST(PreparationReport, WhatTheFirstStepsFindOutIsReportedOnce) {
   preparation.Add({std::nullopt, 1}, of_program, of_links, &first);
   EXPECT_EQ(first.graph_captures(), 1);
   EXPECT_EQ(first.fallbacks_size(), 0);
-  of_program.push_back("graph of a step's part: launches one by one");
+  of_program.emplace_back("graph of a step's part: launches one by one");
   preparation.Add({std::nullopt, 1}, of_program, of_links, &second);
   EXPECT_TRUE(second.has_graph_captures());
   EXPECT_EQ(second.graph_captures(), 0);
