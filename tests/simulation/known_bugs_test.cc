@@ -1,0 +1,127 @@
+// Bugs that were mended, put back: the simulation must catch each of them.
+//
+// Whether it does is a matter of seeds, of which it takes many, and not of a sanitizer: these run in
+// builds without one.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "tests/simulation/cluster.h"
+
+namespace troupe::simulation {
+namespace {
+
+constexpr uint64_t kSeeds = 40;
+
+// How many of some seeds catch the bug, and by which invariant the first of them did.
+struct Caught {
+  int seeds = 0;
+  int invariant = 0;
+  std::string what;
+  std::set<int> all;  // every invariant that broke in one of them
+};
+
+Caught Catch(ClusterOptions options) {
+  Caught caught;
+  for (options.seed = 1; options.seed <= kSeeds; ++options.seed) {
+    const ClusterResult result = RunCluster(options);
+    if (result.ok()) continue;
+    for (const Violation& violation : result.violations) caught.all.insert(violation.invariant);
+    if (caught.seeds++ == 0) {
+      caught.invariant = result.violations.front().invariant;
+      caught.what = result.violations.front().what;
+    }
+  }
+  return caught;
+}
+
+TEST(KnownBugs, ALeaderEpochThatIsNotPersistedIsCaught) {
+  const Caught caught = Catch({.shell_bugs = {.forget_leader_epoch = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_EQ(caught.invariant, 2) << caught.what;
+  EXPECT_TRUE(caught.all.contains(1)) << "two coordinators wrote in one leader epoch";
+}
+
+TEST(KnownBugs, AnAcknowledgementBeforeItsWriteIsDurableIsCaught) {
+  const Caught caught = Catch({.shell_bugs = {.ack_before_durable = true}});
+  EXPECT_GE(caught.seeds, 1);
+  EXPECT_EQ(caught.invariant, 13) << caught.what;
+}
+
+TEST(KnownBugs, AStaleGroupEpochThatIsAcceptedIsCaught) {
+  const Caught caught = Catch({.machine_bugs = {.accept_stale_epochs = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, 3) << caught.what;
+}
+
+TEST(KnownBugs, ADaemonThatNumbersItsLivesByTheClockAloneIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("clocks"), .worker_bugs = {.number_lives_by_clock = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, 16) << caught.what;
+}
+
+TEST(KnownBugs, AnAnswerOfWhoWasNotAskedIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("stranger"), .machine_bugs = {.accept_unasked_answers = true}});
+  // A lie about a commit alone is found out when another host reads it back.
+  EXPECT_GE(caught.seeds, 1);
+  EXPECT_TRUE(caught.all.contains(kAuthorization)) << caught.what;
+}
+
+TEST(KnownBugs, LostHostsThatSpendTheBudgetAreCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("small-budgets"), .machine_bugs = {.charge_lost_hosts = true}});
+  EXPECT_GE(caught.seeds, 2);
+  EXPECT_EQ(caught.invariant, kBudget) << caught.what;
+}
+
+TEST(KnownBugs, ABadHostThatIsChosenAgainIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("bad-hosts"), .machine_bugs = {.choose_bad_hosts = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_EQ(caught.invariant, kBadHostAgain) << caught.what;
+}
+
+TEST(KnownBugs, ASubmittedLayoutThatIsForgottenIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("layout-changes"), .machine_bugs = {.forget_submitted_layout = true}});
+  EXPECT_GE(caught.seeds, 1);
+  EXPECT_EQ(caught.invariant, kSubmittedLayout) << caught.what;
+}
+
+TEST(KnownBugs, AShrunkJobThatStaysSoIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("layout-changes"), .machine_bugs = {.never_grow = true}});
+  EXPECT_GE(caught.seeds, 1);
+  EXPECT_EQ(caught.invariant, kGrowsBack) << caught.what;
+}
+
+TEST(KnownBugs, ACommitWithoutProofOfASharedFolderIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("private-folders"), .worker_bugs = {.trust_folders = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_TRUE(caught.all.contains(kHalfCommit)) << caught.what;
+}
+
+TEST(KnownBugs, AWriteIntoAFolderOfAnotherIdentityIsCaught) {
+  const Caught caught =
+      Catch({.mix = MixOf("lost-mounts"), .worker_bugs = {.trust_folders = true}});
+  EXPECT_GE(caught.seeds, 5);
+  EXPECT_TRUE(caught.all.contains(kForeignWrite)) << caught.what;
+}
+
+TEST(KnownBugs, AQuarantineOnOneHostsWordIsCaught) {
+  // With ranks that trust folders: those that look at the identity first know a lost mount for what
+  // it is, and only a daemon that reads back is left to be wrong.
+  const Caught caught = Catch({.mix = MixOf("lost-mounts"),
+                               .machine_bugs = {.quarantine_on_one_word = true},
+                               .worker_bugs = {.trust_folders = true}});
+  EXPECT_GE(caught.seeds, 1);
+  EXPECT_TRUE(caught.all.contains(kLostMount)) << caught.what;
+}
+
+}  // namespace
+}  // namespace troupe::simulation
