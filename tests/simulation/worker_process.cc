@@ -110,6 +110,46 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     if (closed->stream != stream_) return OkStatus();
     return Run(session::StreamClosed{stream_number_, ToString(closed->cause)}, context);
   }
+  if (const auto* removed = message.As<Removed>()) return Remove(removed->request, context);
+  if (const auto* read = message.As<ReadBack>()) return ReadCheckpoint(read->request, context);
+  if (const auto* burnt_in = message.As<BurntIn>()) {
+    session::BurnInEnded ended;
+    ended.done.set_request(burnt_in->request);
+    ended.done.set_sound(world_.FaultOf(name_) == HostFault::kNone);
+    return Run(std::move(ended), context);
+  }
+  return HandleRank(std::move(message), context);
+}
+
+Status WorkerProcess::Remove(const v1::DeleteCheckpoint& request, Context& context) {
+  // What is left behind for want of the mount is asked for again.
+  const std::string& path = request.path();
+  const std::string folder = path.substr(0, path.rfind('/', path.rfind('/') - 1));
+  const Status here = world_.storage.CheckFolderId(name_, folder, request.folder_id());
+  if (!here.ok()) return OkStatus();
+  world_.storage.Delete(name_, path);
+  session::CheckpointGone gone;
+  gone.deleted.set_job(request.job());
+  gone.deleted.set_attempt(request.attempt());
+  gone.deleted.set_path(path);
+  return Run(std::move(gone), context);
+}
+
+Status WorkerProcess::ReadCheckpoint(const v1::VerifyCheckpoint& request, Context& context) {
+  session::CheckpointReadBack back;
+  back.verified.set_job(request.job());
+  back.verified.set_attempt(request.attempt());
+  back.verified.set_path(request.path());
+  const Status found = world_.random.Chance(world_.faults.unreadable_commit)
+                           ? Unavailable("cannot be read")
+                           : world_.storage.Verify(name_, request.path(), request.digest());
+  back.verified.set_ok(found.ok());
+  back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
+  back.verified.set_reason(std::string(Message(found)));
+  return Run(std::move(back), context);
+}
+
+Status WorkerProcess::HandleRank(AnyMessage message, Context& context) {
   if (const auto* up = message.As<ProcessUp>()) {
     Process& process = processes_[static_cast<size_t>(up->device)];
     if (process.life != up->life) return OkStatus();
@@ -143,39 +183,6 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
     if (FindProcess(failed->device, failed->life) == nullptr) return OkStatus();
     return Run(session::DeviceFault{.device = failed->device, .cause = "Xid 94 (contained error)"},
                context);
-  }
-  if (const auto* removed = message.As<Removed>()) {
-    // What is left behind for want of the mount is asked for again.
-    const std::string& path = removed->request.path();
-    const std::string folder = path.substr(0, path.rfind('/', path.rfind('/') - 1));
-    const Status here = world_.storage.CheckFolderId(name_, folder, removed->request.folder_id());
-    if (!here.ok()) return OkStatus();
-    world_.storage.Delete(name_, removed->request.path());
-    session::CheckpointGone gone;
-    gone.deleted.set_job(removed->request.job());
-    gone.deleted.set_attempt(removed->request.attempt());
-    gone.deleted.set_path(removed->request.path());
-    return Run(std::move(gone), context);
-  }
-  if (const auto* burnt_in = message.As<BurntIn>()) {
-    session::BurnInEnded ended;
-    ended.done.set_request(burnt_in->request);
-    ended.done.set_sound(world_.FaultOf(name_) == HostFault::kNone);
-    return Run(std::move(ended), context);
-  }
-  if (const auto* read = message.As<ReadBack>()) {
-    const v1::VerifyCheckpoint& request = read->request;
-    session::CheckpointReadBack back;
-    back.verified.set_job(request.job());
-    back.verified.set_attempt(request.attempt());
-    back.verified.set_path(request.path());
-    const Status found = world_.random.Chance(world_.faults.unreadable_commit)
-                             ? Unavailable("cannot be read")
-                             : world_.storage.Verify(name_, request.path(), request.digest());
-    back.verified.set_ok(found.ok());
-    back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
-    back.verified.set_reason(std::string(Message(found)));
-    return Run(std::move(back), context);
   }
   // What is left concerns one rank: its alarms, and its group's fate.
   for (Process& process : processes_) {

@@ -37,6 +37,11 @@ class WorkerProcess final : public Actor {
 
  private:
   StatusOr<uint64_t> NextIncarnation(Context& context);
+  // What concerns a rank or its process.
+  Status HandleRank(AnyMessage message, Context& context);
+  // What the coordinator asked for is done to a checkpoint, after the time that it takes.
+  Status Remove(const v1::DeleteCheckpoint& request, Context& context);
+  Status ReadCheckpoint(const v1::VerifyCheckpoint& request, Context& context);
   // One event through the machine, its effects performed in order.
   template <typename What>
   Status Run(What what, Context& context);
