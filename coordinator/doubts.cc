@@ -140,6 +140,12 @@ bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::str
 }
 
 void LookAfterDoubts(Job& job, Turn& turn) {
+  // Retention may have let go of what is doubted.
+  std::erase_if(job.doubt_readings, [&](const auto& reading) {
+    const auto found = job.checkpoints.find(reading.first);
+    return found == job.checkpoints.end() ||
+           found->second.state() != v1::CHECKPOINT_STATE_COMMITTED;
+  });
   std::vector<int64_t> next;
   for (auto& [number, reading] : job.doubt_readings) {
     if (turn.now < reading.look) continue;

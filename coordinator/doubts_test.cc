@@ -188,6 +188,26 @@ TEST_F(Doubts, ARestartedCoordinatorHasItReadAgain) {
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
 }
 
+TEST_F(Doubts, ACommitThatRetentionLetsGoIsReadNoMore) {
+  RunJob(cluster_, 2, 2);
+  cluster_.state().jobs.at("a").spec.mutable_checkpoint()->set_keep_latest_k(2);
+  for (const int64_t step : {10, 20, 30, 40, 50}) {
+    ReportUpTo(cluster_, step - 9, step);
+    cluster_.Commit("a", AttemptOf(cluster_, step), step);
+    if (step == 30) {
+      cluster_.Verified("a", 2, false, true);
+      ASSERT_EQ(Reader(2), "worker-1") << "worker-0 had said so";
+    }
+    if (step > 30) cluster_.VerifyAll("a");
+  }
+  ASSERT_EQ(commit(2).state(), v1::CHECKPOINT_STATE_DELETING);
+  cluster_.Deleted("a", 2);
+  ASSERT_FALSE(job().checkpoints.contains(2));
+  cluster_.Disconnect("worker-1");
+  for (int i = 0; i < 8; ++i) Heartbeat();
+  EXPECT_EQ(Reader(2), "") << "it is gone";
+}
+
 TEST_F(Doubts, AJobOfWhichEveryCommitIsQuarantinedFailsAndGoesOnOnceOneIsLifted) {
   RunAndRecover(1, 1);
   for (const int64_t attempt : {2, 1}) {
