@@ -32,6 +32,17 @@ TEST(Adoption, AGroupWhoseRanksAreAllHeldGoesOnWithoutARestart) {
   EXPECT_EQ(cluster.job("a").attempts.size(), 10u);
 }
 
+TEST(Adoption, AHelloWhoseTicketEndsAfterTheLastStepIsCutToIt) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 1);
+  cluster.Restart();
+  ASSERT_EQ(cluster.worker("worker-0").held.size(), 1u);
+  cluster.worker("worker-0").held[0].set_ticket_end_step(1000);
+  cluster.Reconnect("worker-0");
+  ASSERT_NE(cluster.Last("worker-0", Kind::kTicket), nullptr);
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kTicket)->ticket().end_step(), cluster.job("a").steps());
+}
+
 TEST(Adoption, AGroupOfWhichAWorkerDoesNotComeBackIsBroken) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);

@@ -378,7 +378,8 @@ void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn&
   if (held == nullptr) return;  // no rank of this job is on the worker
   switch (group.phase) {
     case GroupPhase::kAdopting:
-      group.ticket_end = std::max(group.ticket_end, held->ticket_end_step());
+      group.ticket_end =
+          std::max(group.ticket_end, std::min(held->ticket_end_step(), job.steps()));
       if (AllHeld(group)) Adopt(job, turn);
       return;
     case GroupPhase::kStarting:

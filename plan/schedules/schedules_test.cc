@@ -105,6 +105,16 @@ TEST_P(ScheduleTable, IdleTimeAndPeakAreTheTablesFromTwiceAsManyMicrobatchesOn) 
   });
 }
 
+// The plan holds every action, so a bound on their number has to bound the memory too.
+TEST_P(ScheduleTable, KeepsNoMoreRoomThanItsActionsNeed) {
+  const PipelineShape shape{512, GetParam() == ScheduleKind::kZeroBubbleV ? 2 : 1, 4};
+  if (!CheckShape(GetParam(), shape).ok()) return;
+  const Schedule schedule = MakeSchedule(GetParam(), shape);
+  size_t room = 0;
+  for (const std::vector<Action>& actions : schedule.actions) room += actions.capacity();
+  EXPECT_LE(room, size_t{512} * 2 * 64);
+}
+
 TEST_P(ScheduleTable, SmallShapesAreGolden) {
   const ScheduleKind kind = GetParam();
   std::string text;

@@ -7,11 +7,13 @@
 namespace troupe {
 namespace {
 
-// Appends actions of a rank's two chunks; each kind of action of a chunk goes through the microbatches in order.
+// Appends actions of a rank's two chunks; each kind of action of a chunk goes through the
+// microbatches in order. The order is made for at least 2 * stages - 1 microbatches; an action of
+// one beyond the schedule's own is counted and not kept, so that memory grows with the schedule.
 class RankActions {
  public:
-  RankActions(int stages, int rank, std::vector<Action>* actions)
-      : chunks_{rank, 2 * stages - 1 - rank}, actions_(*actions) {}
+  RankActions(int stages, int rank, int microbatches, std::vector<Action>* actions)
+      : chunks_{rank, 2 * stages - 1 - rank}, microbatches_(microbatches), actions_(*actions) {}
 
   void F(int index) { Add(ActionKind::kForward, index, &forwards_[index]); }
   void I(int index) { Add(ActionKind::kInputGradient, index, &inputs_[index]); }
@@ -23,10 +25,12 @@ class RankActions {
 
  private:
   void Add(ActionKind kind, int index, int* microbatch) {
-    actions_.push_back({kind, chunks_[index], (*microbatch)++});
+    if (*microbatch < microbatches_) actions_.push_back({kind, chunks_[index], *microbatch});
+    ++*microbatch;
   }
 
   const int chunks_[2];
+  const int microbatches_;
   std::vector<Action>& actions_;
   int forwards_[2] = {};
   int inputs_[2] = {};
@@ -44,7 +48,7 @@ Schedule ZeroBubbleV(int stages, int microbatches) {
   const int generated = std::max(microbatches, 2 * stages - 1);
   for (int rank = 0; rank < stages; ++rank) {
     std::vector<Action>& actions = schedule.actions.emplace_back();
-    RankActions add(stages, rank, &actions);
+    RankActions add(stages, rank, microbatches, &actions);
     for (int i = 0; i < 2 * (stages - rank) - 1; ++i) add.F(0);
     for (int i = 0; i < rank; ++i) {
       add.F(1);
@@ -73,7 +77,6 @@ Schedule ZeroBubbleV(int stages, int microbatches) {
     }
     while (add.weights(1) < add.inputs(1)) add.W(1);
     while (add.weights(0) < add.inputs(0)) add.W(0);
-    std::erase_if(actions, [&](const Action& action) { return action.microbatch >= microbatches; });
   }
   return schedule;
 }
