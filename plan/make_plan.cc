@@ -241,24 +241,6 @@ void AddData(const v1::DataSpec& data, v1::Plan* plan) {
   share->set_share(1);
 }
 
-// A plan is placed again after each failure: what was said before is not said twice.
-void AddMissing(std::vector<std::string> warnings, v1::Plan* plan) {
-  for (std::string& warning : warnings) {
-    const auto& said = plan->warnings();
-    if (std::find(said.begin(), said.end(), warning) == said.end())
-      plan->add_warnings(std::move(warning));
-  }
-}
-
-void RemoveWarnings(const std::vector<std::string>& lines, v1::Plan* plan) {
-  auto* said = plan->mutable_warnings();
-  said->erase(std::remove_if(said->begin(), said->end(),
-                             [&](const std::string& line) {
-                               return std::find(lines.begin(), lines.end(), line) != lines.end();
-                             }),
-              said->end());
-}
-
 }  // namespace
 
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec) {
@@ -333,11 +315,11 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
   placed.set_digest(PlanDigest(spec, placed));
-  AddMissing(MemoryWarnings(placed, cluster), &placed);
-  AddMissing(std::move(gang.warnings), &placed);
-  // Those of another placement, or of what a profile lets expect.
-  RemoveWarnings(CrossingLines(plan), &placed);
-  AddMissing(CrossingLines(placed), &placed);
+  // A plan is placed again after each failure: it keeps no warning of an earlier placement.
+  placed.clear_warnings();
+  for (auto& line : WarningLines(spec, placed)) placed.add_warnings(std::move(line));
+  for (auto& line : MemoryWarnings(placed, cluster)) placed.add_warnings(std::move(line));
+  for (auto& line : gang.warnings) placed.add_warnings(std::move(line));
   return placed;
 }
 

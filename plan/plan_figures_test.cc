@@ -155,6 +155,20 @@ TEST(PlanWarnings, OfAPlacedPlanAreThoseOfItsPlacement) {
   EXPECT_GT(TrafficOf(*split, "context")["across_islands_bytes_per_step"], 0);
 }
 
+TEST(PlanWarnings, OfAnEarlierPlacementAreGone) {
+  const v1::JobSpec spec = Job({"parallelism.tensor_parallel_degree=4"});
+  const auto split = MakePlan(spec, TwoIslands(2));
+  ASSERT_TRUE(split.ok()) << split.status();
+  const auto lines = [](const v1::Plan& plan) {
+    return std::vector<std::string>(plan.warnings().begin(), plan.warnings().end());
+  };
+  EXPECT_THAT(lines(*split), Contains(HasSubstr("the tensor group of ranks 0-3 crosses islands")));
+  const auto whole = PlacePlan(spec, *split, TwoIslands(4));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(lines(*whole), Not(Contains(HasSubstr("islands"))));
+  EXPECT_EQ(lines(*whole).size() + 1, lines(*split).size());
+}
+
 v1::AxisReplication Left(const v1::Plan& plan, model::Axis axis) {
   return plan.replication(static_cast<int>(axis));
 }
