@@ -10,7 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <condition_variable>
+#include <optional>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "checkpoint/folder.h"
@@ -60,45 +64,86 @@ Status TryFolder(FileSystem& files, const std::string& folder, const std::string
   return tried.ok() ? removed : tried;
 }
 
-BurnInRun::BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events)
-    : options_(std::move(options)), events_(std::move(events)), executor_(kMostWaiting) {}
+// What the thread of one burn-in shares with those that wait for it. It outlives both.
+class BurnInRun::Trial {
+ public:
+  Trial(BurnInOptions options, v1::BurnIn request)
+      : options_(std::move(options)), request_(std::move(request)) {}
 
-BurnInRun::~BurnInRun() { Stop(); }
+  const v1::BurnIn& request() const { return request_; }
 
-void BurnInRun::Start(v1::BurnIn request) {
-  Stop();
-  int stops = 0;
-  {
+  // Runs `trial` on a thread of its own and returns what it finds. ABORTED where it is stopped,
+  // DEADLINE_EXCEEDED, naming what it does, where it does not end in time.
+  static Status Run(const std::shared_ptr<Trial>& trial) {
+    std::thread([trial] { trial->End(trial->Try()); }).detach();
+    return trial->Await();
+  }
+
+  void Stop() {
     const std::lock_guard lock(mutex_);
-    stops = stops_;
+    StopLocked();
   }
-  const bool queued = executor_.Run([this, request, stops] {
-    const Status tried = Try(request, stops);
-    LogInfo("worker", "burn-in: {}", tried.ok() ? "sound" : ToString(tried));
-    session::BurnInEnded ended;
-    ended.done.set_request(request.request());
-    ended.done.set_sound(tried.ok());
-    ended.done.set_reason(std::string(Message(tried)));
-    events_->Push(std::move(ended));
-  });
-  if (!queued) LogWarning("worker", "burn-in: too many others wait");
-}
 
-void BurnInRun::Stop() {
-  const std::lock_guard lock(mutex_);
-  ++stops_;
-  if (pid_ > 0) kill(pid_, SIGKILL);
-}
+ private:
+  Status Try();
+  Status RunProcess();
+  StatusOr<pid_t> Spawn(int output) const;
 
-Status BurnInRun::Try(const v1::BurnIn& request, int stops) {
-  PosixFileSystem files;
-  for (const std::string& folder : request.folders()) {
-    TROUPE_RETURN_IF_ERROR(TryFolder(files, folder, options_.name));
+  Status Await() {
+    std::unique_lock lock(mutex_);
+    const Duration limit = FromSeconds(request_.seconds()) + options_.allowance;
+    if (!changed_.wait_for(lock, limit, [this] { return found_ || stopped_; })) {
+      StopLocked();
+      return DeadlineExceeded("failed: did not end within {} s: {}", ToSeconds(limit), activity_);
+    }
+    if (changed_.wait_for(lock, options_.stop_limit, [this] { return found_.has_value(); }))
+      return *found_;
+    return Aborted("stopped, and did not end within {} s: {}", ToSeconds(options_.stop_limit),
+                   activity_);
   }
-  return RunProcess(request.seconds(), stops);
+
+  void End(Status found) {
+    const std::lock_guard lock(mutex_);
+    found_ = std::move(found);
+    changed_.notify_all();
+  }
+
+  // Notes what it does next; ABORTED where it has been stopped.
+  Status Begin(std::string activity) {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return Aborted("stopped");
+    activity_ = std::move(activity);
+    return OkStatus();
+  }
+
+  void StopLocked() {
+    stopped_ = true;
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    changed_.notify_all();
+  }
+
+  const BurnInOptions options_;
+  const v1::BurnIn request_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  std::optional<Status> found_;  // empty until it has ended
+  std::string activity_ = "its thread starts";
+  pid_t pid_ = 0;  // of its process; 0: none that is not reaped
+};
+
+Status BurnInRun::Trial::Try() {
+  for (const std::string& folder : request_.folders()) {
+    TROUPE_RETURN_IF_ERROR(Begin("it tries folder " + folder));
+    PosixFileSystem files;
+    TROUPE_RETURN_IF_ERROR(options_.try_folder ? options_.try_folder(folder)
+                                               : TryFolder(files, folder, options_.name));
+  }
+  TROUPE_RETURN_IF_ERROR(Begin("it starts its process"));
+  return RunProcess();
 }
 
-StatusOr<pid_t> BurnInRun::Spawn(double seconds, int output) {
+StatusOr<pid_t> BurnInRun::Trial::Spawn(int output) const {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -111,9 +156,9 @@ StatusOr<pid_t> BurnInRun::Spawn(double seconds, int output) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> arguments = {
-      "troupe-worker",       "--burn-in",      fmt::format("{}", std::lround(std::ceil(seconds))),
-      "--devices",           options_.devices, "--data-dir",
-      options_.log_directory};
+      "troupe-worker", "--burn-in",
+      fmt::format("{}", std::lround(std::ceil(request_.seconds()))),
+      "--devices", options_.devices, "--data-dir", options_.log_directory};
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
@@ -126,32 +171,34 @@ StatusOr<pid_t> BurnInRun::Spawn(double seconds, int output) {
   return pid;
 }
 
-Status BurnInRun::RunProcess(double seconds, int stops) {
+Status BurnInRun::Trial::RunProcess() {
   const int output = memfd_create("troupe-burn-in", MFD_CLOEXEC);
   if (output < 0) return ErrnoStatus(errno, "memfd_create");
-  pid_t pid = 0;
+  // Not under the lock: a mount that hangs may hold up the start of a program.
+  const StatusOr<pid_t> spawned = Spawn(output);
+  if (!spawned.ok()) {
+    close(output);
+    return spawned.status();
+  }
   {
     const std::lock_guard lock(mutex_);
-    StatusOr<pid_t> spawned =
-        stops_ == stops ? Spawn(seconds, output) : StatusOr<pid_t>(Aborted("stopped"));
-    if (!spawned.ok()) {
-      close(output);
-      return spawned.status();
-    }
-    pid_ = pid = *spawned;
+    pid_ = *spawned;
+    activity_ = fmt::format("its process {} runs", pid_);
+    if (stopped_) kill(pid_, SIGKILL);
   }
   // The pid stays its own until it is reaped, under the lock that Stop takes.
   siginfo_t info;
-  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  while (waitid(P_PID, static_cast<id_t>(*spawned), &info, WEXITED | WNOWAIT) != 0 &&
+         errno == EINTR) {
   }
   int status = 0;
   bool stopped = false;
   {
     const std::lock_guard lock(mutex_);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(*spawned, &status, 0) < 0 && errno == EINTR) {
     }
     pid_ = 0;
-    stopped = stops_ != stops;
+    stopped = stopped_;
   }
   const std::string last = LastLine(output);
   close(output);
@@ -159,6 +206,35 @@ Status BurnInRun::RunProcess(double seconds, int stops) {
   if (WIFSIGNALED(status)) return Aborted("signal {}: {}", WTERMSIG(status), last);
   if (WEXITSTATUS(status) != 0) return DataLoss("exit code {}: {}", WEXITSTATUS(status), last);
   return OkStatus();
+}
+
+BurnInRun::BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events)
+    : options_(std::move(options)), events_(std::move(events)), executor_(kMostWaiting) {}
+
+BurnInRun::~BurnInRun() { Stop(); }
+
+void BurnInRun::Start(v1::BurnIn request) {
+  const auto trial = std::make_shared<Trial>(options_, std::move(request));
+  {
+    const std::lock_guard lock(mutex_);
+    if (newest_) newest_->Stop();
+    newest_ = trial;
+  }
+  const bool queued = executor_.Run([events = events_, trial] {
+    const Status tried = Trial::Run(trial);
+    LogInfo("worker", "burn-in: {}", tried.ok() ? "sound" : ToString(tried));
+    session::BurnInEnded ended;
+    ended.done.set_request(trial->request().request());
+    ended.done.set_sound(tried.ok());
+    ended.done.set_reason(std::string(Message(tried)));
+    events->Push(std::move(ended));
+  });
+  if (!queued) LogWarning("worker", "burn-in: too many others wait");
+}
+
+void BurnInRun::Stop() {
+  const std::lock_guard lock(mutex_);
+  if (newest_) newest_->Stop();
 }
 
 }  // namespace troupe

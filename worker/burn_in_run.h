@@ -4,13 +4,13 @@
 #ifndef TROUPE_WORKER_BURN_IN_RUN_H_
 #define TROUPE_WORKER_BURN_IN_RUN_H_
 
-#include <sys/types.h>
-
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
+#include "base/clock.h"
 #include "base/file_system.h"
 #include "base/serial_executor.h"
 #include "base/status.h"
@@ -31,34 +31,39 @@ struct BurnInOptions {
   std::string devices;        // "cuda:8"
   std::string name;           // of the worker
   std::string log_directory;  // where the process may leave files
+  // Time for folders and for the start of the process, beyond a burn-in's own seconds. It is less
+  // than what the coordinator allows (coordinator/host_faults.cc), so that it hears why.
+  Duration allowance = std::chrono::seconds(100);
+  // Time in which a burn-in that was stopped ends, unless the kernel holds it.
+  Duration stop_limit = std::chrono::seconds(5);
+  std::function<Status(const std::string& folder)> try_folder = {};  // empty: TryFolder
 };
 
+// Each burn-in runs on a thread of its own, which is left behind with its process where the kernel
+// lets neither of them go: a device or a mount that hangs holds up no one who waits.
+//
 // Thread-safe.
 class BurnInRun {
  public:
   BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events);
-  // Stop.
+  // Stop, and waits for its end, for at most the stop limit.
   ~BurnInRun();
   BurnInRun(const BurnInRun&) = delete;
   BurnInRun& operator=(const BurnInRun&) = delete;
 
-  // Says BurnInEnded once it is done, has failed or is stopped. One that is under way is stopped
-  // first.
+  // Pushes BurnInEnded once the burn-in is done, has failed, is stopped or has not ended within its
+  // seconds and the allowance. One that is in progress is stopped first.
   void Start(v1::BurnIn request);
   // Kills the process; the burn-in is not sound then.
   void Stop();
 
  private:
-  // Aborted where Stop has been called more often than `stops` times.
-  Status Try(const v1::BurnIn& request, int stops);
-  Status RunProcess(double seconds, int stops);
-  StatusOr<pid_t> Spawn(double seconds, int output);
+  class Trial;
 
   const BurnInOptions options_;
   const std::shared_ptr<EventQueue> events_;
   std::mutex mutex_;
-  pid_t pid_ = 0;  // of the process under way; 0: none
-  int stops_ = 0;  // so often Stop was called
+  std::shared_ptr<Trial> newest_;  // null: none was started
   // Last: its tasks use the others.
   SerialExecutor executor_;
 };

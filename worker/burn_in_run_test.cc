@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
 
 #include <chrono>
-#include <optional>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
 
 #include "base/temporary_directory.h"
 #include "checkpoint/folder.h"
@@ -19,12 +23,21 @@ constexpr int kLimitMilliseconds = 60'000;
 
 class BurnInRunTest : public ::testing::Test {
  protected:
+  BurnInOptions Options(const std::string& executable) {
+    return {.executable = executable,
+            .devices = "cpu:2",
+            .name = "worker-0",
+            .log_directory = directory_.path()};
+  }
   std::unique_ptr<BurnInRun> MakeRun(const std::string& executable) {
-    return std::make_unique<BurnInRun>(BurnInOptions{.executable = executable,
-                                                     .devices = "cpu:2",
-                                                     .name = "worker-0",
-                                                     .log_directory = directory_.path()},
-                                       queue_);
+    return std::make_unique<BurnInRun>(Options(executable), queue_);
+  }
+  // A program that ignores its arguments and SIGTERM and does not end by itself.
+  std::string ProgramThatHangs() {
+    const std::string path = directory_.path() + "/hangs";
+    std::ofstream(path) << "#!/bin/sh\ntrap '' TERM\nexec sleep 3600\n";
+    chmod(path.c_str(), 0755);
+    return path;
   }
   // The answer to `request`; none within the limit is a failure.
   v1::BurnInDone Await(uint64_t request) {
@@ -101,6 +114,66 @@ TEST_F(BurnInRunTest, IsOverAtOnceWhereTheDevicesAreWanted) {
   run->Start(Request(3, 0));
   EXPECT_FALSE(Await(2).sound());
   EXPECT_TRUE(Await(3).sound());
+}
+
+TEST_F(BurnInRunTest, AProcessThatDoesNotEndIsKilledAtTheLimit) {
+  BurnInOptions options = Options(ProgramThatHangs());
+  options.allowance = std::chrono::milliseconds(200);
+  BurnInRun run(options, queue_);
+  run.Start(Request(1, 0));
+  const v1::BurnInDone done = Await(1);
+  EXPECT_FALSE(done.sound());
+  EXPECT_THAT(done.reason(), HasSubstr("failed: did not end within 0.2 s: its process"));
+}
+
+// A mount whose calls hang until the test ends, long after the burn-in was given up.
+class HungMount {
+ public:
+  ~HungMount() { released_.set_value(); }
+  std::function<Status(const std::string&)> Call() {
+    return [entered = entered_, released = released_.get_future().share()](const std::string&) {
+      entered->set_value();
+      released.wait();
+      return OkStatus();
+    };
+  }
+  void AwaitCall() {
+    const auto limit = std::chrono::milliseconds(kLimitMilliseconds);
+    ASSERT_EQ(entered_->get_future().wait_for(limit), std::future_status::ready);
+  }
+
+ private:
+  std::promise<void> released_;
+  const std::shared_ptr<std::promise<void>> entered_ = std::make_shared<std::promise<void>>();
+};
+
+TEST_F(BurnInRunTest, AFolderThatHangsIsNamedAtTheLimitAndLeftBehind) {
+  HungMount mount;
+  BurnInOptions options = Options(TROUPE_WORKER_BINARY);
+  options.allowance = std::chrono::milliseconds(500);
+  options.stop_limit = std::chrono::milliseconds(50);
+  options.try_folder = mount.Call();
+  auto run = std::make_unique<BurnInRun>(options, queue_);
+  v1::BurnIn request = Request(1, 0);
+  request.add_folders("/hung");
+  run->Start(request);
+  EXPECT_THAT(Await(1).reason(), HasSubstr("did not end within 0.5 s: it tries folder /hung"));
+  run.reset();  // does not wait for the call
+}
+
+TEST_F(BurnInRunTest, TheNextBurnInDoesNotWaitForAFolderThatHangs) {
+  HungMount mount;
+  BurnInOptions options = Options("/bin/false");
+  options.stop_limit = std::chrono::milliseconds(50);
+  options.try_folder = mount.Call();
+  BurnInRun run(options, queue_);
+  v1::BurnIn request = Request(1, 0);
+  request.add_folders("/hung");
+  run.Start(request);
+  mount.AwaitCall();
+  run.Start(Request(2, 0));
+  EXPECT_THAT(Await(1).reason(), HasSubstr("stopped"));
+  EXPECT_THAT(Await(2).reason(), HasSubstr("exit code 1"));
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ const std::map<std::string, std::string> kReasons = {
     {"plan/fault_cost.h", "default of checkpoint.final_save_seconds, an option"},
     {"plan/slowest_step.h", "default of fault_tolerance.hang_seconds, an option"},
     {"worker/bare/training.cc", "a benchmark"},
+    {"worker/burn_in_run.h", "defaults of options: what a burn-in may take beyond its own seconds"},
     {"worker/daemon.cc", "how often the host's core table is read"},
     {"worker/health/device_health.h", "how long a GPU must be hot or fail alike to count as such"},
     {"worker/health/device_watch.h",
