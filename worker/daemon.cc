@@ -74,18 +74,11 @@ class Daemon {
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     std::vector<WatchedDevice> watched = WatchedDevices(options_.session.identity);
     if (!watched.empty()) Watch(std::move(watched));
-    if (options_.core_table.empty()) return;
-    StatusOr<std::unique_ptr<CoreTable>> table = CoreTable::Open(options_.core_table);
-    if (table.ok()) {
-      core_table_ = *std::move(table);
-    } else {
-      LogWarning("worker", "cores are not shared out with other daemons of this host: {}",
-                 ToString(table.status()));
-    }
   }
   ~Daemon() { close(signals_); }
 
   int Run() {
+    OpenCoreTable();
     Take(session::Tick{});
     while (!exit_code_) {
       turned_.Touch();
@@ -143,6 +136,13 @@ class Daemon {
     if (clock_.Now() >= session::NextDeadline(state_)) Take(session::Tick{});
   }
 
+  void OpenCoreTable() {
+    if (options_.core_table.empty()) return;
+    StatusOr<std::unique_ptr<CoreTable>> table = CoreTable::Open(options_.core_table);
+    if (!table.ok()) return NoteTable(table.status());
+    core_table_ = *std::move(table);
+  }
+
   void LookAtClaims() {
     if (!core_table_ || clock_.Now() < claims_due_) return;
     claims_due_ = clock_.Now() + kClaimsInterval;
@@ -158,12 +158,13 @@ class Daemon {
     Take(session::OthersClaim{*std::move(others)});
   }
 
-  // Once for each complaint.
+  // Logs each complaint once; ranks that begin from now on report it as a fall-back.
   void NoteTable(const Status& status) {
     std::string text = ToString(status);
     if (text == table_complaint_) return;
-    LogWarning("worker", "cores of other daemons of this host: {}", text);
-    table_complaint_ = std::move(text);
+    LogWarning("worker", "cores are not shared out with other daemons of this host: {}", text);
+    table_complaint_ = text;
+    Take(session::CoreTableFault{std::move(text)});
   }
 
   void ServeChild(int device, short socket_events, bool has_ended) {

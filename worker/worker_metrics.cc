@@ -21,7 +21,8 @@ WorkerMetrics::WorkerMetrics(const v1::Hello& identity) {
       "troupe_device_collective_bus_bytes_total",
       "Bytes that each device's link had to carry at the least: over the seconds, the bus bandwidth.");
   metrics_.DeclareCounter("troupe_kernel_fallbacks_total",
-                          "Operations that take a slower way than meant, by kind: reference code, a missing library, a transport.");
+                          "Operations that take a slower way than meant, by kind: reference code, a "
+                          "missing library, a transport, cores not shared out with other daemons.");
   metrics_.DeclareGauge("troupe_build_info", "1, with what this worker is and runs on as labels.");
   MetricLabels labels{{"worker", identity.name()}};
   if (identity.devices_size() > 0) {

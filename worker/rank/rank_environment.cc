@@ -114,6 +114,10 @@ std::string ProductPrecision(const model::Program& program,
   return text;
 }
 
+std::string CoreFallback(const std::string& fault) {
+  return "cores of this host: not shared out with its other daemons: " + fault;
+}
+
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines) {
   std::map<std::string, int64_t> counts;
   for (const std::string& line : lines) ++counts[line.substr(0, line.find(' '))];

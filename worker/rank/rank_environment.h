@@ -22,6 +22,10 @@ std::vector<std::string> ComputeFlags(const char* const* environment);
 std::string ProductPrecision(const model::Program& program,
                              const std::vector<kernels::ExecutedProduct>& products);
 
+// The line of a rank whose daemon does not know of the ranks of the host's other daemons: they may
+// compute on the same cores. `fault`: why it does not.
+std::string CoreFallback(const std::string& fault);
+
 // `lines`: "OPERATION WHERE: WHY" each. Counted by the first word, sorted.
 std::vector<v1::OperationCount> CountFallbacks(const std::vector<std::string>& lines);
 

@@ -96,6 +96,12 @@ TEST(RankEnvironmentTest, FallbacksAreCountedByOperation) {
   EXPECT_EQ(counts[1].count(), 2);
 }
 
+TEST(RankEnvironmentTest, CoresThatAreNotSharedOutAreAFallback) {
+  const auto counts = CountFallbacks({CoreFallback("open /dev/shm/troupe-cores: denied")});
+  ASSERT_EQ(counts.size(), 1u);
+  EXPECT_EQ(counts[0].operation(), "cores");
+}
+
 TEST(CoreWaitTest, TheSecondNumberOfSchedstatIsTheWait) {
   EXPECT_EQ(WaitOfSchedstat("100090 2948479 2\n"), 2948479);
   EXPECT_EQ(WaitOfSchedstat("100090"), std::nullopt);

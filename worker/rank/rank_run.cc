@@ -265,8 +265,10 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
                                                  backend_->implementations().end());
   const kernels::PreparationCounts counts = backend_->preparation_counts();
   if (counts.choices_found) environment_.set_choices_found(*counts.choices_found);
-  link_fallbacks_ =
+  host_fallbacks_ =
       LinkFallbacks(network_->links(), begin_.start().plan(), begin_.rank(), HasRdmaDevices());
+  if (!begin_.core_table_fault().empty())
+    host_fallbacks_.push_back(CoreFallback(begin_.core_table_fault()));
   const std::vector<std::string> fallbacks = Fallbacks();
   for (const std::string& line : fallbacks) LogInfo("rank", "falls back: {}", line);
   DescribeProgram(built_->program, backend_->executed_products(), fallbacks, environ, &environment_);
@@ -275,7 +277,7 @@ void RankRun::DescribeEnvironment(int threads, int cores_on_host) {
 
 std::vector<std::string> RankRun::Fallbacks() const {
   std::vector<std::string> lines = backend_->fallbacks();
-  lines.insert(lines.end(), link_fallbacks_.begin(), link_fallbacks_.end());
+  lines.insert(lines.end(), host_fallbacks_.begin(), host_fallbacks_.end());
   return lines;
 }
 

@@ -148,7 +148,7 @@ class RankRun {
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
   v1::RankEnvironment environment_;
-  std::vector<std::string> link_fallbacks_;
+  std::vector<std::string> host_fallbacks_;  // those of links and cores
   PreparationReport preparation_;
   int64_t loaded_step_ = 0;  // the step after which the parameters were taken
   std::deque<bool> saving_;  // of steps on their way: a save was in flight when the step began

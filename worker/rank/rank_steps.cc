@@ -115,7 +115,7 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
                              .saving = saving_.front(),
                              .communication = communication_.Take(CollectiveSeconds()),
                              .core_wait_seconds = core_wait_.TakeSeconds()});
-  preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), link_fallbacks_,
+  preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), host_fallbacks_,
                    message.mutable_step_report());
   saving_.pop_front();
   if (begin_.rank() == 0 && result.validation_loss) {

@@ -74,6 +74,7 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   begin.set_log_path(RankLogPath(state.config, start.job(), rank));
   begin.set_ranks_on_host(static_cast<int>(RanksOnHost(start.plan(), placement.host()).size()));
   begin.set_cores_on_host(static_cast<int>(state.config.allowed_cores.size()));
+  begin.set_core_table_fault(state.core_table_fault);
   begin.set_abort_seconds(ToSeconds(state.limits.abort));
   // Or for as long as another one writes a checkpoint.
   begin.set_hang_seconds(HangSeconds(start, state.limits) +

@@ -404,6 +404,8 @@ Effects Step(State& state, const Event& event) {
   } else if (const auto* claimed = std::get_if<OthersClaim>(&event.what)) {
     state.other_claims = claimed->claims;
     state.cores_stale = true;
+  } else if (const auto* table = std::get_if<CoreTableFault>(&event.what)) {
+    state.core_table_fault = table->reason;
   }
   if (!state.ended) OnTick(state, event.now, effects);
   if (!state.ended && state.cores_stale) DivideHostCores(state, effects);

@@ -119,6 +119,9 @@ struct State {
   uint64_t burn_in = 0;  // number of the request that is under way; 0: none
   std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
   v1::CoreClaims published_claims;
+  // Why the daemons of the host cannot share out cores, in this life: ranks that begin report it as
+  // a fall-back. Empty: they can.
+  std::string core_table_fault;
   bool cores_stale = false;  // a rank has begun or ended since cores were divided
   bool ended = false;
 };
@@ -163,10 +166,14 @@ struct BurnInEnded {
 struct OthersClaim {
   std::vector<v1::CoreClaims> claims;
 };
+// The daemons of this host do not know of each other's ranks.
+struct CoreTableFault {
+  std::string reason;
+};
 struct Event {
   MonotonicTime now;
   std::variant<Tick, StreamMessage, StreamClosed, RankSaid, RankExited, DeviceFault, CheckpointGone,
-               CheckpointReadBack, BurnInEnded, OthersClaim>
+               CheckpointReadBack, BurnInEnded, OthersClaim, CoreTableFault>
       what;
 };
 

@@ -236,6 +236,18 @@ TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
   EXPECT_EQ(Moves(Do(OthersClaim{})), (Lines{"move 0: 0", "told jobs/a/0: 0"}));
 }
 
+TEST_F(CoresTest, RanksThatBeginAreToldThatOtherDaemonsAreNotKnown) {
+  const auto fault = [this](const Effects& effects) -> std::string {
+    for (const SendToRank& send : All<SendToRank>(effects)) {
+      if (send.command.has_begin()) return send.command.begin().core_table_fault();
+    }
+    return "no rank begins";
+  };
+  EXPECT_EQ(fault(Said(StartOn(0, "jobs/a", 1))), "");
+  Do(CoreTableFault{"mkdir /nowhere: denied"});
+  EXPECT_EQ(fault(Said(StartOn(1, "jobs/b", 1))), "mkdir /nowhere: denied");
+}
+
 TEST_F(CoresTest, ANewStreamIsToldTheCoresAgain) {
   Said(StartOn(0, "jobs/a", 2));
   Do(StreamClosed{state_.stream, "gone"});
