@@ -65,13 +65,29 @@ std::string OfBuckets(const v1::JobSpec& spec) {
   return GradientRanks(parallelism) > 1 || by_rows ? "" : "no gradient travels between ranks";
 }
 
-std::string OfPadding(const v1::JobSpec& spec) {
+int64_t Replicas(const v1::ParallelismSpec& parallelism) {
+  return parallelism.data_parallel_replicate_degree() * parallelism.context_parallel_degree();
+}
+
+// Where every gradient travels by itself, nothing depends on which of them make up a bucket.
+std::string BucketElements(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();
+  if (GradientRanks(parallelism) == 1)
+    return "gradients travel over tensor alone, each by itself";
+  if (parallelism.zero_stage() == 1 && Replicas(parallelism) == 1)
+    return "parallelism.zero_stage is 1 and there are no replicas: each gradient is scattered by "
+           "itself";
+  return "";
+}
+
+std::string BucketPadding(const v1::JobSpec& spec) {
+  if (const std::string why = OfBuckets(spec); !why.empty()) return why;
+  const v1::ParallelismSpec& parallelism = spec.parallelism();
+  if (GradientRanks(parallelism) == 1)
+    return "gradients travel over tensor alone, each by itself";
   const int64_t stage = parallelism.zero_stage();
-  const int64_t replicas =
-      parallelism.data_parallel_replicate_degree() * parallelism.context_parallel_degree();
-  if (stage == 0 || (stage > 1 && replicas > 1)) return "";
+  if (stage == 0 || (stage > 1 && Replicas(parallelism) > 1)) return "";
   return fmt::format(
       "parallelism.zero_stage is {}{}: gradients are scattered by rows, and no bucket is summed whole",
       stage, stage > 1 ? " and there are no replicas" : "");
@@ -184,9 +200,9 @@ constexpr ConditionalKey kKeys[] = {
     {"parallelism.expert_tensor_parallel_degree", OfTensor},
     {"parallelism.context_parallel_method", ContextMethod, true},
     {"parallelism.expert_dispatch", ExpertDispatch, true},
-    {"parallelism.bucket.elements", OfBuckets},
+    {"parallelism.bucket.elements", BucketElements},
     {"parallelism.bucket.alignment", OfBuckets},
-    {"parallelism.bucket.padding", OfPadding},
+    {"parallelism.bucket.padding", BucketPadding},
     {"activation_recomputation.num_layers", NumLayers},
     {"checkpoint.interval", CheckpointInterval},
     {"checkpoint.keep_latest_k", OfCheckpoints, true},

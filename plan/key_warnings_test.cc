@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,10 @@ std::map<std::string, v1::JobSpec> Jobs() {
       {"pipe", Small({dense, "parallelism.pipeline_parallel_degree=2"})},
       {"data", Small({dense, "parallelism.data_parallel_replicate_degree=2"})},
       {"shards", Small({dense, "parallelism.data_parallel_shard_degree=2"})},
+      {"shards of the optimizer",
+       Small({dense, "parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"})},
+      {"rows over tensor",
+       Small({dense, "parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"})},
       {"context", Small({dense, "parallelism.context_parallel_degree=2"})},
       {"experts", Small({sparse})},
       {"spread experts", Small({sparse, "parallelism.expert_parallel_degree=2"})},
@@ -130,6 +135,42 @@ void AddOperations(const model::Program& program, std::string* text) {
   add(program.initialize);
 }
 
+// `text` with its values numbered as they first appear: operations that are the same may have made
+// their values in another order.
+std::string Renumbered(const std::string& text) {
+  std::map<std::string, size_t> numbers;
+  std::string renumbered;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text[at] == '%' ? text.find_first_not_of("0123456789", at + 1) : at;
+    const std::string name = text.substr(at, end - at);
+    if (name.size() > 1) {
+      renumbered += fmt::format("%{}", numbers.emplace(name, numbers.size()).first->second);
+      at = end;
+    } else {
+      renumbered += text[at++];
+    }
+  }
+  return renumbered;
+}
+
+// `text` with waits that follow one another in one order: all are over before the next operation.
+std::string WithSortedWaits(const std::string& text) {
+  std::string sorted;
+  std::set<std::string> waits;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("wait(")) {
+      waits.insert(line);
+      continue;
+    }
+    for (const std::string& wait : waits) sorted += wait + "\n";
+    waits.clear();
+    sorted += line + "\n";
+  }
+  for (const std::string& wait : waits) sorted += wait + "\n";
+  return sorted;
+}
+
 // Everything that the planner makes of a job but texts about it, and what its ranks run; none where
 // the job is refused.
 std::optional<std::string> MadeOf(const v1::JobSpec& spec, std::vector<std::string>* warnings) {
@@ -145,7 +186,7 @@ std::optional<std::string> MadeOf(const v1::JobSpec& spec, std::vector<std::stri
   for (const char* field : {"warnings", "digest", "cannot_fix", "bucket", "data"}) {
     ClearKey(field, &*plan);
   }
-  return made + plan->SerializeAsString();
+  return WithSortedWaits(Renumbered(made)) + plan->SerializeAsString();
 }
 
 // Values to try; most are refused by most keys.
@@ -259,6 +300,18 @@ TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
        {"lr_schedule.decay_type=wsd"}},
       {"lr_schedule.min_lr_factor", "0.1", {}, {"lr_schedule.decay_type=inverse_sqrt"}},
       {"parallelism.context_parallel_method", "ring", {}, {"parallelism.context_parallel_degree=2"}},
+      {"parallelism.bucket.elements", "1000",
+       {"parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"},
+       {"parallelism={data_parallel_shard_degree: 2, data_parallel_replicate_degree: 2}",
+        "parallelism.zero_stage=1"}},
+      {"parallelism.bucket.elements", "1000",
+       {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"},
+       {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}",
+        "parallelism.data_parallel_replicate_degree=2"}},
+      {"parallelism.bucket.padding", "128",
+       {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"},
+       {"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}",
+        "parallelism.data_parallel_replicate_degree=2"}},
       {"parallelism.bucket.padding", "128", {"parallelism.data_parallel_shard_degree=2"},
        {"parallelism.data_parallel_replicate_degree=2"}},
       {"parallelism.bucket.padding", "128",

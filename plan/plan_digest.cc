@@ -77,9 +77,8 @@ std::string PlanDigest(const v1::JobSpec& spec, const v1::Plan& plan) {
   for (const DigestException& exception : kOfJob) ClearKey(exception.path, &job);
   ClearEmptyMessages(&job);
   v1::Plan part = plan;
-  if (!WhyWithoutEffect(spec, "parallelism.bucket.elements").empty()) part.clear_bucket();
-  if (!WhyWithoutEffect(spec, "parallelism.bucket.padding").empty()) {
-    ClearKey("bucket.padding", &part);
+  for (const char* key : {"bucket.elements", "bucket.alignment", "bucket.padding"}) {
+    if (!WhyWithoutEffect(spec, fmt::format("parallelism.{}", key)).empty()) ClearKey(key, &part);
   }
   NumberPlaces(&part);
   for (const DigestException& exception : kOfPlan) ClearKey(exception.path, &part);

@@ -156,7 +156,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
     options.whole_matrices = spec.parallelism().shard_whole_matrices();
   }
   // Where no gradient travels there are no buckets. A plan of before a number was recorded has it as 0.
-  if (WhyWithoutEffect(spec, "parallelism.bucket.elements").empty()) {
+  if (WhyWithoutEffect(spec, "parallelism.bucket.alignment").empty()) {
     if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
     options.bucket_layout = {.alignment = std::max<int64_t>(1, plan.bucket().alignment()),
                              .padding = std::max<int64_t>(1, plan.bucket().padding())};
