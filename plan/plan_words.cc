@@ -28,29 +28,18 @@ std::string RowsOverTensor(int64_t rows, int tensor) {
                            smaller);
 }
 
-// Numbers of the bucket policy that fit another topology.
+// A stated padding that fits another topology, as of a job file that was written for one. Numbers
+// that are not stated follow from this job's ranks.
 std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan& plan) {
-  if (!WhyWithoutEffect(spec, "parallelism.bucket.elements").empty()) return {};
   const v1::BucketSpec& stated = spec.parallelism().bucket();
   const bool pads = WhyWithoutEffect(spec, "parallelism.bucket.padding").empty();
-  std::vector<std::string> inherited;
-  if (!stated.has_elements()) inherited.push_back(fmt::format("elements {}", plan.bucket().elements()));
-  if (!stated.has_alignment()) inherited.push_back(fmt::format("alignment {}", plan.bucket().alignment()));
-  if (pads && !stated.has_padding()) inherited.push_back(fmt::format("padding {}", plan.bucket().padding()));
-  std::vector<std::string> lines;
-  if (!inherited.empty()) {
-    lines.push_back(fmt::format("parallelism.bucket: {} inherited from another topology (Megatron-LM's, of clusters of "
-                                "NVIDIA GPUs), not measured on this one",
-                                fmt::join(inherited, ", ")));
-  }
   const int64_t ranks = int64_t{plan.mesh().data_replicate()} * plan.mesh().data_shard() *
                         plan.mesh().context() * plan.mesh().expert();
-  if (pads && stated.has_padding() && stated.padding() % ranks != 0) {
-    lines.push_back(fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a bucket: it is "
-                                "another topology's, and their parts of a bucket are not equal",
-                                stated.padding(), ranks));
-  }
-  return lines;
+  if (!pads || !stated.has_padding() || stated.padding() % ranks == 0) return {};
+  return {fmt::format("parallelism.bucket.padding = {} is no multiple of the {} ranks that sum a "
+                      "bucket: it is inherited from another topology, and their parts of a bucket "
+                      "are not equal",
+                      stated.padding(), ranks)};
 }
 
 }  // namespace
