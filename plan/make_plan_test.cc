@@ -123,6 +123,9 @@ TEST(MakePlanTest, TheQuickstartPlanIsGolden) {
   const Json json = Json::parse(PlanToJson(*plan));
   EXPECT_EQ(json["mesh"].dump(),
             R"({"context":1,"data_replicate":1,"data_shard":1,"expert":1,"pipe":2,"tensor":2})");
+  EXPECT_EQ(json["plan_digest"], plan->digest());
+  EXPECT_FALSE(json.contains("digest")) << "one key for one value";
+  EXPECT_TRUE(json["warnings"].empty()) << json["warnings"];
   EXPECT_EQ(json["ranks"].size(), 4u);
   EXPECT_EQ(json["ranks"][3]["coordinates"]["pipe"], 1);
   EXPECT_EQ(json["ranks"][3]["coordinates"]["tensor"], 1);
