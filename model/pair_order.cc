@@ -65,11 +65,6 @@ class Side {
   int waits_left_ = 0, work_left_ = 0;
 };
 
-bool IsPersistent(const Value& root) {
-  return root.chunk < 0 || root.role == Role::kParameter || root.role == Role::kComputeCopy ||
-         root.role == Role::kGradient || root.role == Role::kOptimizerState;
-}
-
 // Calls `body(root, writes)` for the persistent storage that `op` touches.
 template <typename Body>
 void ForEachPersistent(const Program& program, const std::vector<ValueId>& roots, const Op& op,

@@ -148,11 +148,6 @@ class Planner {
     plan_.persistent_bytes = (plan_.persistent_bytes + bytes - 1) / bytes * bytes;
   }
 
-  bool IsPersistent(const Value& root) const {
-    return root.chunk < 0 || root.role == Role::kParameter || root.role == Role::kComputeCopy ||
-           root.role == Role::kGradient || root.role == Role::kOptimizerState;
-  }
-
   void PlaceChunk(int chunk_index) {
     std::vector<Lifetime> lifetimes = Lifetimes(chunk_index);
     std::vector<Lifetime*> saved;

@@ -14,6 +14,11 @@ std::pair<ValueId, int64_t> StorageOf(const Program& program, ValueId id) {
   return {id, offset};
 }
 
+bool IsPersistent(const Value& root) {
+  return root.chunk < 0 || root.role == Role::kParameter || root.role == Role::kComputeCopy ||
+         root.role == Role::kGradient || root.role == Role::kOptimizerState;
+}
+
 std::vector<ValueId> StorageRoots(const Program& program) {
   std::vector<ValueId> roots;
   roots.reserve(program.values.size());

@@ -16,6 +16,9 @@ inline ValueId StorageRoot(const Program& program, ValueId id) {
   return StorageOf(program, id).first;
 }
 
+// Whether the storage of `root` keeps its contents beyond a chunk's pieces of one microbatch.
+bool IsPersistent(const Value& root);
+
 // Of every value.
 std::vector<ValueId> StorageRoots(const Program& program);
 
