@@ -46,7 +46,7 @@ const Preset* FindPreset(std::string_view name) {
     if (!(message)->has_##field()) (message)->set_##field(value);  \
   } while (false)
 
-// What the schema says of block E after "else".
+// Keys of block E.
 void ApplyExpertDefaults(v1::ModelSpec* model) {
   if (model->pattern().find('E') == std::string::npos) return;
   TROUPE_DEFAULT(model, num_experts_per_tok,
@@ -100,38 +100,33 @@ void ApplyModelDefaults(v1::ModelSpec* model) {
   }
 }
 
-}  // namespace
+// A dtype that is stated for parameters is that of computing too, unless that is stated.
+void ApplyMixedPrecisionDefaults(v1::TrainingSpec* training) {
+  if (!training->has_mixed_precision()) return;
+  auto* precision = training->mutable_mixed_precision();
+  if (precision->param() == "float32" || precision->param() == "bfloat16") {
+    TROUPE_DEFAULT(training, compute_dtype, precision->param());
+  }
+  TROUPE_DEFAULT(training, compute_dtype, "float32");
+  TROUPE_DEFAULT(precision, param, training->compute_dtype());
+  TROUPE_DEFAULT(precision, reduce, "float32");
+  TROUPE_DEFAULT(precision, buffer, "float32");
+}
 
-const char* KnownPresets() { return "tiny, llama-124m, llama-1b, llama-8b"; }
-
-bool IsKnownPreset(std::string_view name) { return FindPreset(name) != nullptr; }
-
-void ApplyDefaults(v1::JobSpec* spec) {
-  const v1::JobSpec stated = *spec;
-  ApplyModelDefaults(spec->mutable_model());
-
-  auto* data = spec->mutable_data();
+void ApplyDataDefaults(v1::DataSpec* data) {
   TROUPE_DEFAULT(data, validation_fraction, 0.0);
   TROUPE_DEFAULT(data, document_mask, false);
   for (auto& entry : *data->mutable_blend()) TROUPE_DEFAULT(&entry, weight, 1.0);
+}
 
-  auto* training = spec->mutable_training();
+void ApplyTrainingDefaults(v1::TrainingSpec* training) {
   TROUPE_DEFAULT(training, steps, 1000);
   TROUPE_DEFAULT(training, seed, 1234);
   TROUPE_DEFAULT(training, sequence_length, 256);
   TROUPE_DEFAULT(training, global_batch_size, 16);
   TROUPE_DEFAULT(training, micro_batch_size, 1);
   TROUPE_DEFAULT(training, max_norm, 1.0);
-  if (training->has_mixed_precision()) {
-    auto* precision = training->mutable_mixed_precision();
-    if (precision->param() == "float32" || precision->param() == "bfloat16") {
-      TROUPE_DEFAULT(training, compute_dtype, precision->param());
-    }
-    TROUPE_DEFAULT(training, compute_dtype, "float32");
-    TROUPE_DEFAULT(precision, param, training->compute_dtype());
-    TROUPE_DEFAULT(precision, reduce, "float32");
-    TROUPE_DEFAULT(precision, buffer, "float32");
-  }
+  ApplyMixedPrecisionDefaults(training);
   TROUPE_DEFAULT(training, compute_dtype, "float32");
   TROUPE_DEFAULT(training, z_loss_coef, 0.0);
   TROUPE_DEFAULT(training, validation_interval, 0);
@@ -139,23 +134,27 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(training, validation_samples, 64);
   TROUPE_DEFAULT(training, norms_interval, 0);
   TROUPE_DEFAULT(training->mutable_float8(), recipe, "none");
+}
 
-  auto* optimizer = spec->mutable_optimizer();
+void ApplyOptimizerDefaults(v1::OptimizerSpec* optimizer) {
   TROUPE_DEFAULT(optimizer, name, "adamw");
   TROUPE_DEFAULT(optimizer, lr, 3e-4);
   TROUPE_DEFAULT(optimizer, beta1, 0.9);
   TROUPE_DEFAULT(optimizer, beta2, 0.95);
   TROUPE_DEFAULT(optimizer, eps, 1e-8);
   TROUPE_DEFAULT(optimizer, weight_decay, 0.1);
+}
 
-  auto* schedule = spec->mutable_lr_schedule();
+// `steps`: of training, after which a decay ends.
+void ApplyScheduleDefaults(int64_t steps, v1::LrScheduleSpec* schedule) {
   TROUPE_DEFAULT(schedule, warmup_steps, 0);
   TROUPE_DEFAULT(schedule, decay_type, "constant");
-  TROUPE_DEFAULT(schedule, decay_steps, training->steps());
+  TROUPE_DEFAULT(schedule, decay_steps, steps);
   TROUPE_DEFAULT(schedule, decay_ratio, 0.1);
   TROUPE_DEFAULT(schedule, min_lr_factor, 0.0);
+}
 
-  auto* parallelism = spec->mutable_parallelism();
+void ApplyParallelismDefaults(v1::ParallelismSpec* parallelism) {
   TROUPE_DEFAULT(parallelism, data_parallel_replicate_degree, 1);
   TROUPE_DEFAULT(parallelism, data_parallel_shard_degree, 1);
   if (parallelism->data_parallel_shard_degree() > 1) {
@@ -175,22 +174,40 @@ void ApplyDefaults(v1::JobSpec* spec) {
   TROUPE_DEFAULT(parallelism, context_parallel_method, "ring");
   TROUPE_DEFAULT(parallelism, expert_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, expert_dispatch, "all_to_all");
+}
 
-  TROUPE_DEFAULT(spec->mutable_activation_recomputation(), mode, "none");
-
-  auto* checkpoint = spec->mutable_checkpoint();
+void ApplyCheckpointDefaults(v1::CheckpointSpec* checkpoint) {
   TROUPE_DEFAULT(checkpoint, interval, 0);
   TROUPE_DEFAULT(checkpoint, interval_seconds, checkpoint->interval() > 0 ? 0 : 1800);
   TROUPE_DEFAULT(checkpoint, final_save_seconds, kFinalSaveSeconds);
   TROUPE_DEFAULT(checkpoint, keep_latest_k, 3);
   TROUPE_DEFAULT(checkpoint, keep_every_n_steps, 0);
   TROUPE_DEFAULT(checkpoint, async_mode, "async");
+}
 
-  auto* faults = spec->mutable_fault_tolerance();
+void ApplyFaultToleranceDefaults(v1::FaultToleranceSpec* faults) {
   TROUPE_DEFAULT(faults, max_restarts, 5);
   TROUPE_DEFAULT(faults, hang_seconds, kDefaultHangSeconds);
   TROUPE_DEFAULT(faults, allow_layout_change, false);
+}
 
+}  // namespace
+
+const char* KnownPresets() { return "tiny, llama-124m, llama-1b, llama-8b"; }
+
+bool IsKnownPreset(std::string_view name) { return FindPreset(name) != nullptr; }
+
+void ApplyDefaults(v1::JobSpec* spec) {
+  const v1::JobSpec stated = *spec;
+  ApplyModelDefaults(spec->mutable_model());
+  ApplyDataDefaults(spec->mutable_data());
+  ApplyTrainingDefaults(spec->mutable_training());
+  ApplyOptimizerDefaults(spec->mutable_optimizer());
+  ApplyScheduleDefaults(spec->training().steps(), spec->mutable_lr_schedule());
+  ApplyParallelismDefaults(spec->mutable_parallelism());
+  TROUPE_DEFAULT(spec->mutable_activation_recomputation(), mode, "none");
+  ApplyCheckpointDefaults(spec->mutable_checkpoint());
+  ApplyFaultToleranceDefaults(spec->mutable_fault_tolerance());
   TROUPE_DEFAULT(spec, devices, "cpu");
   TROUPE_DEFAULT(spec, priority, 0);
   DropDefaults(stated, spec);

@@ -11,7 +11,7 @@ using model::Piece;
 
 enum class Progress { kNothing, kForwardDone, kInputGradientDone, kDone };
 
-// What one chunk has done so far.
+// The progress of one chunk and its buffers.
 struct ChunkProgress {
   std::vector<Progress> microbatches;
   std::vector<int> buffer_of;  // by microbatch, while alive
@@ -64,6 +64,138 @@ int BackwardActions(const std::vector<Action>& actions, size_t next) {
   return has_w ? 2 : 1;
 }
 
+// Turns the parsed schedule of one rank into its actions, one by one.
+class ActionMaker {
+ public:
+  ActionMaker(const std::vector<int>& chunks, int chunk_count, int microbatches)
+      : chunks_(chunks),
+        chunk_count_(chunk_count),
+        microbatches_(microbatches),
+        progress_(chunks.size()) {
+    for (ChunkProgress& chunk : progress_) {
+      chunk.microbatches.assign(microbatches, Progress::kNothing);
+      chunk.buffer_of.assign(microbatches, 0);
+    }
+  }
+
+  // The action of `parsed`, which is to overlap with the next `overlaps`.
+  StatusOr<RankAction> Make(const Action& parsed, int overlaps) {
+    TROUPE_ASSIGN_OR_RETURN(RankAction action, Locate(parsed));
+    action.overlaps = overlaps;
+    ChunkProgress& chunk = progress_[action.chunk_index];
+    const ChunkProgress* const below = Neighbour(action.chunk_index, -1);
+    const ChunkProgress* const above = Neighbour(action.chunk_index, +1);
+    const Transition transition = Route(parsed.kind, below, above, &action);
+    Progress& state = chunk.microbatches[action.microbatch];
+    if (state != transition.wanted) {
+      return InvalidArgument("schedule action \"{}\" is out of order or doubled", ToText(parsed));
+    }
+    if (!transition.neighbour_done) {
+      return InvalidArgument(
+          "schedule action \"{}\" is out of order: it comes before that of the neighbouring chunk "
+          "on this rank",
+          ToText(parsed));
+    }
+    state = transition.reached;
+    if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
+    action.buffer = chunk.buffer_of[action.microbatch];
+    if (below != nullptr && action.piece != Piece::kWeightGradient) {
+      action.buffer_below = below->buffer_of[action.microbatch];
+    }
+    if (transition.reached == Progress::kDone) chunk.in_use[action.buffer] = false;
+    bool& seen = chunk.piece_seen[static_cast<int>(action.piece)];
+    action.first_microbatch = !seen;
+    seen = true;
+    return action;
+  }
+
+  // Refuses what is left unfinished; marks the last backward of each chunk and counts buffers.
+  Status Finish(ActionList* list) const {
+    for (size_t c = 0; c < chunks_.size(); ++c) {
+      for (int m = 0; m < microbatches_; ++m) {
+        if (progress_[c].microbatches[m] != Progress::kDone) {
+          return InvalidArgument("schedule: chunk {} leaves microbatch {} unfinished", chunks_[c],
+                                 m);
+        }
+      }
+      list->buffers.push_back(static_cast<int>(progress_[c].in_use.size()));
+      const auto last = std::find_if(
+          list->actions.rbegin(), list->actions.rend(), [&](const RankAction& action) {
+            return action.chunk == chunks_[c] && (action.piece == Piece::kBackward ||
+                                                  action.piece == Piece::kWeightGradient);
+          });
+      if (last != list->actions.rend()) last->last_microbatch = true;
+    }
+    return OkStatus();
+  }
+
+ private:
+  // How an action changes the progress of its microbatch.
+  struct Transition {
+    Progress wanted = Progress::kNothing;
+    Progress reached = Progress::kForwardDone;
+    bool neighbour_done = true;  // what it reads of a neighbouring chunk of this rank is there
+  };
+
+  StatusOr<RankAction> Locate(const Action& parsed) const {
+    const auto found = std::find(chunks_.begin(), chunks_.end(), parsed.chunk);
+    if (found == chunks_.end()) {
+      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
+                             ToText(parsed));
+    }
+    if (parsed.microbatch >= microbatches_) {
+      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}",
+                             ToText(parsed), parsed.microbatch, microbatches_);
+    }
+    RankAction action;
+    action.chunk = parsed.chunk;
+    action.chunk_index = static_cast<int>(found - chunks_.begin());
+    action.microbatch = parsed.microbatch;
+    return action;
+  }
+
+  // The chunk of this rank `step` (-1 or +1) away from that of `index`; null: another rank has it.
+  const ChunkProgress* Neighbour(int index, int step) const {
+    const int other = index + step;
+    if (other < 0 || other >= static_cast<int>(chunks_.size())) return nullptr;
+    return chunks_[other] == chunks_[index] + step ? &progress_[other] : nullptr;
+  }
+
+  // Sets the action's piece and where its data come from and go to.
+  Transition Route(ActionKind kind, const ChunkProgress* below, const ChunkProgress* above,
+                   RankAction* action) const {
+    const auto has_reached = [&](const ChunkProgress* chunk, Progress due) {
+      return chunk == nullptr || chunk->microbatches[action->microbatch] >= due;
+    };
+    switch (kind) {
+      case ActionKind::kForward:
+        action->piece = Piece::kForward;
+        action->receives = action->chunk > 0 && below == nullptr;
+        action->sends = action->chunk + 1 < chunk_count_ && above == nullptr;
+        return {Progress::kNothing, Progress::kForwardDone,
+                has_reached(below, Progress::kForwardDone)};
+      case ActionKind::kBackward:
+      case ActionKind::kInputGradient: {
+        const bool whole = kind == ActionKind::kBackward;
+        action->piece = whole ? Piece::kBackward : Piece::kInputGradient;
+        action->receives = action->chunk + 1 < chunk_count_ && above == nullptr;
+        action->sends = action->chunk > 0 && below == nullptr;
+        return {Progress::kForwardDone, whole ? Progress::kDone : Progress::kInputGradientDone,
+                has_reached(above, Progress::kInputGradientDone)};
+      }
+      case ActionKind::kWeightGradient:
+        action->piece = Piece::kWeightGradient;
+        return {Progress::kInputGradientDone, Progress::kDone, true};
+    }
+    return {};
+  }
+
+  const std::vector<int>& chunks_;
+  const int chunk_count_;
+  const int microbatches_;
+  std::vector<ChunkProgress> progress_;
+};
+
 }  // namespace
 
 StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
@@ -71,99 +203,17 @@ StatusOr<ActionList> MakeActions(const std::vector<std::string>& schedule,
                                  int microbatches) {
   ActionList list;
   list.posts_gradient_receives = chunks.size() > 1;
-  std::vector<ChunkProgress> progress(chunks.size());
-  for (ChunkProgress& chunk : progress) {
-    chunk.microbatches.assign(microbatches, Progress::kNothing);
-    chunk.buffer_of.assign(microbatches, 0);
-  }
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> parsed_schedule,
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Action> parsed,
                           ParseSchedule(schedule, &list.split_backward));
-  for (size_t next = 1; next <= parsed_schedule.size(); ++next) {
-    const Action& parsed = parsed_schedule[next - 1];
-    const auto found = std::find(chunks.begin(), chunks.end(), parsed.chunk);
-    if (found == chunks.end()) {
-      return InvalidArgument("schedule action \"{}\": the chunk is not this rank's",
-                             ToText(parsed));
-    }
-    if (parsed.microbatch >= microbatches) {
-      return InvalidArgument("schedule action \"{}\": microbatch {} is not below {}",
-                             ToText(parsed), parsed.microbatch, microbatches);
-    }
-    RankAction action;
-    action.chunk = parsed.chunk;
-    action.chunk_index = static_cast<int>(found - chunks.begin());
-    action.microbatch = parsed.microbatch;
-    ChunkProgress& chunk = progress[action.chunk_index];
-    // Neighbouring chunks of this rank.
-    const ChunkProgress* below = nullptr;
-    const ChunkProgress* above = nullptr;
-    if (found != chunks.begin() && *(found - 1) == parsed.chunk - 1) below = &chunk - 1;
-    if (found + 1 != chunks.end() && *(found + 1) == parsed.chunk + 1) above = &chunk + 1;
-    Progress& state = chunk.microbatches[action.microbatch];
-    Progress wanted = Progress::kNothing;
-    Progress reached = Progress::kForwardDone;
-    bool neighbour_done = true;
-    switch (parsed.kind) {
-      case ActionKind::kForward:
-        action.piece = Piece::kForward;
-        if (parsed.overlaps_next) action.overlaps = BackwardActions(parsed_schedule, next);
-        action.receives = action.chunk > 0 && below == nullptr;
-        action.sends = action.chunk + 1 < chunk_count && above == nullptr;
-        neighbour_done =
-            below == nullptr || below->microbatches[action.microbatch] >= Progress::kForwardDone;
-        break;
-      case ActionKind::kBackward:
-      case ActionKind::kInputGradient:
-        action.piece =
-            parsed.kind == ActionKind::kBackward ? Piece::kBackward : Piece::kInputGradient;
-        action.receives = action.chunk + 1 < chunk_count && above == nullptr;
-        action.sends = action.chunk > 0 && below == nullptr;
-        wanted = Progress::kForwardDone;
-        reached =
-            parsed.kind == ActionKind::kBackward ? Progress::kDone : Progress::kInputGradientDone;
-        neighbour_done = above == nullptr ||
-                         above->microbatches[action.microbatch] >= Progress::kInputGradientDone;
-        break;
-      case ActionKind::kWeightGradient:
-        action.piece = Piece::kWeightGradient;
-        wanted = Progress::kInputGradientDone;
-        reached = Progress::kDone;
-        break;
-    }
-    if (state != wanted) {
-      return InvalidArgument("schedule action \"{}\" is out of order or doubled", ToText(parsed));
-    }
-    if (!neighbour_done) {
-      return InvalidArgument("schedule action \"{}\" is out of order: it comes before that of the "
-                             "neighbouring chunk on this rank",
-                             ToText(parsed));
-    }
-    state = reached;
-    if (action.piece == Piece::kForward) chunk.buffer_of[action.microbatch] = chunk.TakeBuffer();
-    action.buffer = chunk.buffer_of[action.microbatch];
-    if (below != nullptr && action.piece != Piece::kWeightGradient) {
-      action.buffer_below = below->buffer_of[action.microbatch];
-    }
-    if (reached == Progress::kDone) chunk.in_use[action.buffer] = false;
-    bool& seen = chunk.piece_seen[static_cast<int>(action.piece)];
-    action.first_microbatch = !seen;
-    seen = true;
+  ActionMaker maker(chunks, chunk_count, microbatches);
+  for (size_t i = 0; i < parsed.size(); ++i) {
+    const int overlaps = parsed[i].kind == ActionKind::kForward && parsed[i].overlaps_next
+                             ? BackwardActions(parsed, i + 1)
+                             : 0;
+    TROUPE_ASSIGN_OR_RETURN(RankAction action, maker.Make(parsed[i], overlaps));
     list.actions.push_back(action);
   }
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    for (int m = 0; m < microbatches; ++m) {
-      if (progress[c].microbatches[m] != Progress::kDone) {
-        return InvalidArgument("schedule: chunk {} leaves microbatch {} unfinished", chunks[c], m);
-      }
-    }
-    list.buffers.push_back(static_cast<int>(progress[c].in_use.size()));
-    const auto last = std::find_if(
-        list.actions.rbegin(), list.actions.rend(), [&](const RankAction& action) {
-          return action.chunk == chunks[c] && (action.piece == Piece::kBackward ||
-                                               action.piece == Piece::kWeightGradient);
-        });
-    if (last != list.actions.rend()) last->last_microbatch = true;
-  }
+  TROUPE_RETURN_IF_ERROR(maker.Finish(&list));
   return list;
 }
 

@@ -69,6 +69,62 @@ void Forward(State& state, const Group& group, const CoordinatorMessage& message
   }
 }
 
+void OnTicket(State& state, const CoordinatorMessage& message, Effects& effects) {
+  const v1::Ticket& ticket = message.ticket();
+  Group* const group = FindGroup(state, ticket.job(), ticket.group_epoch());
+  if (group == nullptr) return;
+  group->ticket_end_step = std::max(group->ticket_end_step, ticket.end_step());
+  Forward(state, *group, message, effects);
+}
+
+// A manifest that is written already is reported again.
+void OnWriteManifest(State& state, const CoordinatorMessage& message, Effects& effects) {
+  const v1::WriteManifest& request = message.write_manifest();
+  Group* const group = FindGroup(state, request.job(), request.group_epoch());
+  if (group == nullptr) return;
+  const auto done = group->manifests.find(request.manifest().attempt());
+  if (done != group->manifests.end()) return Send(state, effects, done->second);
+  Forward(state, *group, message, effects, 0);
+}
+
+void OnCheckpointSettled(State& state, const CoordinatorMessage& message, Effects& effects) {
+  const v1::CheckpointSettled& settled = message.checkpoint_settled();
+  Group* const group = FindGroup(state, settled.job(), settled.group_epoch());
+  if (group == nullptr) return;
+  std::erase_if(group->votes,
+                [&](const auto& vote) { return vote.first.first == settled.attempt(); });
+  group->manifests.erase(settled.attempt());
+  Forward(state, *group, message, effects);
+}
+
+void OnReportsDurable(State& state, const v1::ReportsDurable& durable, Effects& effects) {
+  Group* const group = FindGroup(state, durable.job(), durable.group_epoch());
+  if (group == nullptr) return;
+  group->reports.erase(group->reports.begin(), group->reports.upper_bound(durable.step()));
+  if (group->said_step && durable.step() >= *group->said_step) SendReports(state, *group, effects);
+}
+
+// Ranks that run here answer themselves; what the others left is read from their files.
+void OnTraceRequest(State& state, const CoordinatorMessage& message, Effects& effects) {
+  const v1::TraceRequest& request = message.trace_request();
+  Group* const group = FindGroup(state, request.job(), request.group_epoch());
+  for (const int rank : request.ranks()) {
+    if (group != nullptr && group->ranks.contains(rank)) {
+      Forward(state, *group, message, effects, rank);
+    } else {
+      effects.push_back(ReadRankTrace{request, rank});
+    }
+  }
+}
+
+// Forwards what is for all ranks of the job's group epoch that `body`, a part of `message`, names.
+template <typename Body>
+void ForwardToGroup(State& state, const Body& body, const CoordinatorMessage& message,
+                    Effects& effects) {
+  Group* const group = FindGroup(state, body.job(), body.group_epoch());
+  if (group != nullptr) Forward(state, *group, message, effects);
+}
+
 void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, MonotonicTime now,
                           Effects& effects) {
   switch (message.message_case()) {
@@ -82,61 +138,22 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kStopRanks:
       return OnStopRanks(state, message.stop_ranks(), message, now, effects);
     case CoordinatorMessage::kAddressBook:
-      if (Group* group = FindGroup(state, message.address_book().job(),
-                                   message.address_book().group_epoch())) {
-        Forward(state, *group, message, effects);
-      }
-      return;
-    case CoordinatorMessage::kTicket: {
-      const v1::Ticket& ticket = message.ticket();
-      if (Group* group = FindGroup(state, ticket.job(), ticket.group_epoch())) {
-        group->ticket_end_step = std::max(group->ticket_end_step, ticket.end_step());
-        Forward(state, *group, message, effects);
-      }
-      return;
-    }
-    case CoordinatorMessage::kCheckpointRequest: {
-      const v1::CheckpointRequest& request = message.checkpoint_request();
-      if (Group* group = FindGroup(state, request.job(), request.group_epoch())) {
-        Forward(state, *group, message, effects);
-      }
-      return;
-    }
-    case CoordinatorMessage::kWriteManifest: {
-      const v1::WriteManifest& request = message.write_manifest();
-      Group* const group = FindGroup(state, request.job(), request.group_epoch());
-      if (group == nullptr) return;
-      const auto done = group->manifests.find(request.manifest().attempt());
-      if (done != group->manifests.end()) return Send(state, effects, done->second);
-      return Forward(state, *group, message, effects, 0);
-    }
-    case CoordinatorMessage::kCheckpointSettled: {
-      const v1::CheckpointSettled& settled = message.checkpoint_settled();
-      Group* const group = FindGroup(state, settled.job(), settled.group_epoch());
-      if (group == nullptr) return;
-      std::erase_if(group->votes,
-                    [&](const auto& vote) { return vote.first.first == settled.attempt(); });
-      group->manifests.erase(settled.attempt());
-      return Forward(state, *group, message, effects);
-    }
-    case CoordinatorMessage::kReportsDurable: {
-      const v1::ReportsDurable& durable = message.reports_durable();
-      if (Group* group = FindGroup(state, durable.job(), durable.group_epoch())) {
-        group->reports.erase(group->reports.begin(), group->reports.upper_bound(durable.step()));
-        if (group->said_step && durable.step() >= *group->said_step)
-          SendReports(state, *group, effects);
-      }
-      return;
-    }
+      return ForwardToGroup(state, message.address_book(), message, effects);
+    case CoordinatorMessage::kTicket:
+      return OnTicket(state, message, effects);
+    case CoordinatorMessage::kCheckpointRequest:
+      return ForwardToGroup(state, message.checkpoint_request(), message, effects);
+    case CoordinatorMessage::kWriteManifest:
+      return OnWriteManifest(state, message, effects);
+    case CoordinatorMessage::kCheckpointSettled:
+      return OnCheckpointSettled(state, message, effects);
+    case CoordinatorMessage::kReportsDurable:
+      return OnReportsDurable(state, message.reports_durable(), effects);
     case CoordinatorMessage::kDeleteCheckpoint:
       effects.push_back(RemoveCheckpoint{message.delete_checkpoint()});
       return;
     case CoordinatorMessage::kSaveImages:
-      if (Group* group =
-              FindGroup(state, message.save_images().job(), message.save_images().group_epoch())) {
-        Forward(state, *group, message, effects);
-      }
-      return;
+      return ForwardToGroup(state, message.save_images(), message, effects);
     case CoordinatorMessage::kDeleteImages:
       effects.push_back(RemoveImages{message.delete_images()});
       return;
@@ -146,18 +163,8 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kReadLogs:
       effects.push_back(ReadRankLogs{message.read_logs()});
       return;
-    case CoordinatorMessage::kTraceRequest: {
-      const v1::TraceRequest& request = message.trace_request();
-      Group* const group = FindGroup(state, request.job(), request.group_epoch());
-      for (const int rank : request.ranks()) {
-        if (group != nullptr && group->ranks.contains(rank)) {
-          Forward(state, *group, message, effects, rank);
-        } else {
-          effects.push_back(ReadRankTrace{request, rank});
-        }
-      }
-      return;
-    }
+    case CoordinatorMessage::kTraceRequest:
+      return OnTraceRequest(state, message, effects);
     case CoordinatorMessage::kHeartbeatAck:
     case CoordinatorMessage::kWelcome:
     case CoordinatorMessage::kRefused:
