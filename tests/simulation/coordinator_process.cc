@@ -47,6 +47,15 @@ std::optional<std::pair<std::string, uint64_t>> StaleGroupOf(const v1::WorkerMes
   }
 }
 
+// Whether it answers what the stranger was asked: to read a commit that is in doubt.
+bool WasAsked(const v1::WorkerMessage& message, const CoordinatorState& state) {
+  const v1::CheckpointVerified& answer = message.checkpoint_verified();
+  const auto job = state.jobs.find(answer.job());
+  if (job == state.jobs.end()) return false;
+  const auto reading = job->second.doubt_readings.find(answer.attempt());
+  return reading != job->second.doubt_readings.end() && IsStranger(reading->second.reader.name);
+}
+
 // What a message about a group may change.
 std::string Fingerprint(const Job& job) {
   if (!job.group) return "no group";
@@ -107,7 +116,7 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   if (said.message.has_hello() && IsStranger(said.message.hello().name())) {
     strangers_.insert(stream);
   } else if (strangers_.contains(stream)) {
-    return HearStranger(std::move(said), context);
+    if (!WasAsked(said.message, state_)) return HearStranger(std::move(said), context);
   }
   hosts_.Hears(said.message, said.session, state_);
   const std::optional<std::pair<std::string, uint64_t>> stale = StaleGroupOf(said.message, state_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/preference.h"
+#include "coordinator/scheduler.h"
 
 namespace troupe::simulation {
 namespace {
@@ -64,12 +65,27 @@ void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
     JobView& view = jobs_[id];
     if (job.group->epoch != view.epoch) OnNewGroup(job, state);
     if (job.plan.ranks_size() >= SubmittedRanks(id)) continue;
+    // As long as one before it in the queue may take the devices it does not grow, and is patient
+    // anew then.
+    if (IsOutranked(job, state)) {
+      view.could_grow_since.reset();
+      continue;
+    }
     if (!free_devices) {
       const ClusterView free = WithoutSetAside(ListDevices(state.fleet, true), state.fleet);
       free_devices = static_cast<int>(free.free_devices.size());
     }
     CheckGrowth(job, *free_devices, now, view);
   }
+}
+
+bool HostObserver::IsOutranked(const Job& job, const CoordinatorState& state) const {
+  const QueueKey key = QueueKeyOf(job);
+  if (state.queue.empty() || !(*state.queue.begin() < key)) return false;
+  const auto devices = static_cast<int>(ListDevices(state.fleet, false).free_devices.size());
+  return std::any_of(state.queue.begin(), state.queue.end(), [&](const QueueKey& other) {
+    return other < key && SubmittedRanks(other.id) <= devices;
+  });
 }
 
 void HostObserver::OnNewGroup(const Job& job, const CoordinatorState& state) {

@@ -40,6 +40,8 @@ class HostObserver {
   };
 
   void OnNewGroup(const Job& job, const CoordinatorState& state);
+  // Whether a job waits before this one that the cluster has devices for.
+  bool IsOutranked(const Job& job, const CoordinatorState& state) const;
   void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
   int SubmittedRanks(const std::string& job) const;
 

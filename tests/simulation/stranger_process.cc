@@ -42,6 +42,8 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
     if (said.has_welcome()) {
       welcome_ = true;
       leader_epoch_ = said.welcome().leader_epoch();
+    } else if (said.has_verify_checkpoint()) {
+      Answer(said.verify_checkpoint(), context);
     }
   } else if (const auto* closed = message.As<StreamClosed>()) {
     if (closed->stream != stream_) return OkStatus();
@@ -67,6 +69,17 @@ void StrangerProcess::Say(v1::WorkerMessage message, Context& context) {
       .IgnoreError();  // UNAVAILABLE: the stream is over and StreamClosed on its way
 }
 
+void StrangerProcess::Answer(const v1::VerifyCheckpoint& request, Context& context) {
+  asked_.insert(request.path());
+  v1::WorkerMessage message;
+  v1::CheckpointVerified& verified = *message.mutable_checkpoint_verified();
+  verified.set_job(request.job());
+  verified.set_attempt(request.attempt());
+  verified.set_path(request.path());
+  verified.set_reason("it mounts no folder");
+  Say(std::move(message), context);
+}
+
 void StrangerProcess::Lie(Context& context) {
   const auto& jobs = observer_.jobs();
   const auto& checkpoints = observer_.checkpoints();
@@ -87,6 +100,7 @@ void StrangerProcess::Lie(Context& context) {
 
 void StrangerProcess::LieAbout(const v1::CheckpointRecord& record, uint64_t kind,
                                Context& context) {
+  if (asked_.contains(record.path())) return;
   v1::WorkerMessage message;
   if (kind == 0) {
     v1::CheckpointDeleted& deleted = *message.mutable_checkpoint_deleted();

@@ -1,10 +1,12 @@
 // A worker that has no part in any job and answers all the same: to what others were asked, with
 // the right names, epochs and paths.
 //
-// It has no device, so that it never comes to have a part.
+// It has no device, so that it never comes to have a part in a job. Like every worker it may be asked
+// to read a commit that is in doubt: that it answers honestly, and lies no more about it.
 #ifndef TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 
+#include <set>
 #include <string>
 
 #include "actor/actor.h"
@@ -32,6 +34,7 @@ class StrangerProcess final : public Actor {
   void Say(v1::WorkerMessage message, Context& context);
   // One lie about one job.
   void Lie(Context& context);
+  void Answer(const v1::VerifyCheckpoint& request, Context& context);
   void LieAbout(const v1::CheckpointRecord& record, uint64_t kind, Context& context);
   void LieAbout(const v1::JobRecord& job, uint64_t kind, Context& context);
 
@@ -42,6 +45,7 @@ class StrangerProcess final : public Actor {
   StreamId stream_;
   uint64_t leader_epoch_ = 0;
   bool welcome_ = false;
+  std::set<std::string> asked_;  // paths of checkpoints
 };
 
 }  // namespace troupe::simulation
