@@ -48,14 +48,21 @@ struct Creation {
   std::shared_ptr<const PreparedJob> prepared;
 };
 
-// Looks at the data of a job that could be made. What else is wrong is said by the machine.
+// Time for a look at a job's data on a file system that answers.
+constexpr Duration kLookLimit = std::chrono::seconds(20);
+
+// Looks at the data of a job that could be made. The machine reports everything else that is wrong.
 void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_checks,
-               const std::function<void(Status)>& done) {
+               LimitedCalls& looks, const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
-  const auto check = [prepared = call.prepared, must_be_here, done] {
+  const auto look = [prepared = call.prepared, must_be_here] {
     PosixFileSystem files;
     const Status data = CheckJobData(files, *prepared->spec, must_be_here);
-    done(data.ok() ? CheckInitialLoad(files, *prepared->spec, must_be_here) : data);
+    return data.ok() ? CheckInitialLoad(files, *prepared->spec, must_be_here) : data;
+  };
+  const auto check = [name = call.request.job().name(), look, &looks, done] {
+    done(looks.Run(look, kLookLimit,
+                   fmt::format("the look at data and checkpoint.initial_load of job {}", name)));
   };
   if (!data_checks.Run(check)) {
     done(ResourceExhausted("too many new jobs wait for a look at their data"));
@@ -152,8 +159,8 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   reactor->CallAfter(
-      [call, &plans = plans_, &data_checks = data_checks_](const CoordinatorState& state,
-                                                           std::function<void(Status)> done) {
+      [call, &plans = plans_, &data_checks = data_checks_, &looks = limited_looks_](
+          const CoordinatorState& state, std::function<void(Status)> done) {
         // The machine knows a repeated request and a name that is taken, and plans nothing for
         // them.
         const std::string& id = call->request.request_id();
@@ -163,11 +170,11 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
         }
         v1::JobSpec stated = call->request.job();
         FillCheckpointFolder(state.options, &stated);
-        plans.Run([call, &data_checks, stated, planner = state.options.planner,
+        plans.Run([call, &data_checks, &looks, stated, planner = state.options.planner,
                    must_be_here = AllWorkersAreHere(state.fleet), done](const Status& turn) {
           if (!turn.ok()) return done(turn);
           call->prepared = std::make_shared<const PreparedJob>(Prepare(planner, stated));
-          CheckData(*call, must_be_here, data_checks, done);
+          CheckData(*call, must_be_here, data_checks, looks, done);
         });
       },
       [call](CallId id) {

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "base/limited_calls.h"
 #include "base/serial_executor.h"
 #include "coordinator/engine.h"
 #include "coordinator/plan_desk.h"
@@ -52,6 +53,8 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   Engine& engine_;
   PlanDesk& plans_;
   SerialExecutor& data_checks_;
+  // A look at data on a mount that hangs holds up the looks after it for its limit alone.
+  LimitedCalls limited_looks_{64};
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {

@@ -29,6 +29,7 @@ FileChores::FileChores(session::Config config, std::shared_ptr<EventQueue> event
     : config_(std::move(config)),
       events_(std::move(events)),
       executor_(kMaxWaiting),
+      remover_(kMaxWaiting),
       verifier_(kMaxWaiting) {
   verifier_.Run([] {
     if (setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadBackNiceness) != 0) {
@@ -59,7 +60,7 @@ void FileChores::ReadTrace(v1::TraceRequest request, int rank,
 }
 
 void FileChores::Remove(v1::DeleteCheckpoint request) {
-  const bool queued = executor_.Run([this, request] {
+  const bool queued = remover_.Run([this, request] {
     PosixFileSystem files;
     // In another folder the attempt would seem to be gone already.
     Status removed = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());

@@ -51,9 +51,11 @@ class FileChores {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::set<std::string> verifying_;  // paths, from the request to the answer
-  // Last: their tasks use the others. The second one's thread has a low priority for good: it may
-  // not raise it again.
+  // Last: their tasks use the others. Removals have a thread of their own: checkpoints may lie on a
+  // mount that hangs, logs and traces are on this host. The verifier's thread has a low priority for
+  // good: it may not raise it again.
   SerialExecutor executor_;
+  SerialExecutor remover_;
   SerialExecutor verifier_;
 };
 
