@@ -89,9 +89,106 @@ void DivideAmong(const std::vector<size_t>& members, const std::vector<int>& thr
   }
 }
 
+// Ranks whose masks overlap without being equal: a core of its own for each as far as there are
+// enough, found by augmenting paths; the other ranks share.
+class OverlapDivision {
+ public:
+  // cores[i]: the indices in `host` of the cores that member i may have.
+  OverlapDivision(std::vector<std::vector<size_t>> cores, std::vector<int> threads, size_t host)
+      : cores_(std::move(cores)), threads_(std::move(threads)), owner_(host, kNobody) {}
+
+  // For each member the indices of its cores.
+  std::vector<std::vector<size_t>> Divide() {
+    std::vector<size_t> without;
+    for (size_t i = 0; i < cores_.size(); ++i) {
+      std::vector<bool> tried(owner_.size(), false);
+      if (!Match(i, &tried)) without.push_back(i);
+    }
+    std::vector<std::vector<size_t>> result(cores_.size());
+    std::vector<int> load(owner_.size(), 0);
+    for (size_t core = 0; core < owner_.size(); ++core) {
+      if (owner_[core] == kNobody) continue;
+      result[owner_[core]].push_back(core);
+      load[core] = threads_[owner_[core]];
+    }
+    for (const size_t i : without) {
+      const auto least = std::min_element(cores_[i].begin(), cores_[i].end(),
+                                          [&](size_t a, size_t b) { return load[a] < load[b]; });
+      if (least == cores_[i].end()) continue;
+      result[i].push_back(*least);
+      load[*least] += threads_[i];
+    }
+    HandOutTheRest(&result);
+    return result;
+  }
+
+ private:
+  static constexpr size_t kNobody = SIZE_MAX;
+
+  bool Match(size_t member, std::vector<bool>* tried) {
+    for (const size_t core : cores_[member]) {
+      if ((*tried)[core]) continue;
+      (*tried)[core] = true;
+      if (owner_[core] != kNobody && !Match(owner_[core], tried)) continue;
+      owner_[core] = member;
+      return true;
+    }
+    return false;
+  }
+
+  // Each core that nobody has goes to the member with the most threads for a core that may have it.
+  void HandOutTheRest(std::vector<std::vector<size_t>>* result) {
+    for (size_t core = 0; core < owner_.size(); ++core) {
+      if (owner_[core] != kNobody) continue;
+      size_t most = kNobody;
+      for (size_t i = 0; i < cores_.size(); ++i) {
+        if (!std::binary_search(cores_[i].begin(), cores_[i].end(), core)) continue;
+        if (most == kNobody || static_cast<size_t>(threads_[i]) * (*result)[most].size() >
+                                   static_cast<size_t>(threads_[most]) * (*result)[i].size()) {
+          most = i;
+        }
+      }
+      if (most != kNobody) (*result)[most].push_back(core);
+    }
+  }
+
+  const std::vector<std::vector<size_t>> cores_;
+  const std::vector<int> threads_;
+  std::vector<size_t> owner_;
+};
+
+bool Overlap(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) != a.end();
+}
+
 bool Overlap(const v1::CoreSet& a, const v1::CoreSet& b) {
   return std::find_first_of(a.cores().begin(), a.cores().end(), b.cores().begin(),
                             b.cores().end()) != a.cores().end();
+}
+
+// Members are in the order of InOrder.
+void DividePart(const std::vector<CoreDemand>& demands, const std::vector<size_t>& members,
+                const std::vector<Core>& host, std::vector<v1::CoreSet>* sets) {
+  std::vector<int> threads;
+  for (const size_t index : members) threads.push_back(std::max(1, demands[index].claim.threads()));
+  const std::vector<int>& first = demands[members[0]].allowed;
+  const bool alike = std::all_of(members.begin(), members.end(), [&](size_t index) {
+    return demands[index].allowed == first;
+  });
+  if (alike) return DivideAmong(members, threads, AllowedPart(host, first), sets);
+  std::vector<std::vector<size_t>> cores(members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    for (size_t core = 0; core < host.size(); ++core) {
+      if (Overlap(host[core], demands[members[i]].allowed)) cores[i].push_back(core);
+    }
+  }
+  const auto divided = OverlapDivision(std::move(cores), threads, host.size()).Divide();
+  for (size_t i = 0; i < members.size(); ++i) {
+    for (const size_t core : divided[i]) {
+      const std::vector<Core> allowed = AllowedPart({host[core]}, demands[members[i]].allowed);
+      Add(allowed[0], &(*sets)[members[i]]);
+    }
+  }
 }
 
 }  // namespace
@@ -99,14 +196,23 @@ bool Overlap(const v1::CoreSet& a, const v1::CoreSet& b) {
 std::vector<v1::CoreSet> DivideCores(const std::vector<CoreDemand>& demands,
                                      const std::vector<Core>& host) {
   std::vector<v1::CoreSet> sets(demands.size());
-  std::map<std::vector<int>, std::vector<size_t>> classes;  // by what is allowed
-  for (const size_t index : InOrder(demands)) classes[demands[index].allowed].push_back(index);
-  for (const auto& [allowed, members] : classes) {
-    std::vector<int> threads;
-    for (const size_t index : members)
-      threads.push_back(std::max(1, demands[index].claim.threads()));
-    DivideAmong(members, threads, AllowedPart(host, allowed), &sets);
+  // Demands that can meet on a core, directly or through others, are divided together.
+  std::vector<std::vector<size_t>> parts;
+  for (const size_t index : InOrder(demands)) {
+    std::vector<size_t> joined;
+    for (std::vector<size_t>& part : parts) {
+      const bool meets = std::any_of(part.begin(), part.end(), [&](size_t other) {
+        return Overlap(demands[other].allowed, demands[index].allowed);
+      });
+      if (!meets) continue;
+      joined.insert(joined.end(), part.begin(), part.end());
+      part.clear();
+    }
+    joined.push_back(index);
+    std::erase_if(parts, [](const std::vector<size_t>& part) { return part.empty(); });
+    parts.push_back(std::move(joined));
   }
+  for (const std::vector<size_t>& members : parts) DividePart(demands, members, host, &sets);
   for (v1::CoreSet& set : sets) {
     const auto sharing = std::count_if(
         sets.begin(), sets.end(), [&set](const v1::CoreSet& other) { return Overlap(set, other); });

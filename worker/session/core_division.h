@@ -25,8 +25,9 @@ struct CoreDemand {
 // Demands of the same `allowed` divide these cores among themselves: jobs in the order in which
 // they began, ranks in order. No more ranks than cores: each rank gets a run of cores of its own,
 // one at least, and each further core goes to the rank with the most threads for a core. More ranks
-// than cores: each gets the core with the fewest threads. All daemons of a host that know the same
-// demands come to the same result.
+// than cores: each gets the core with the fewest threads. Where masks overlap without being equal,
+// as many ranks as possible get a core of their own, and the others share. All daemons of a host
+// that know the same demands come to the same result.
 std::vector<v1::CoreSet> DivideCores(const std::vector<CoreDemand>& demands,
                                      const std::vector<Core>& host);
 

@@ -106,9 +106,19 @@ TEST(DivideCores, DaemonsOfDifferentPartsOfAHostDivideEachItsOwn) {
   std::vector<CoreDemand> demands = Demands({{"a", 1, 2, 1}, {"b", 1, 2, 2}}, {0, 1});
   demands[1].allowed = {2, 3};
   EXPECT_EQ(Text(DivideCores(demands, kFour)), "0,1 | 2,3");
-  // Where the parts overlap, what is shared is called so.
-  demands[1].allowed = {1, 2};
-  EXPECT_EQ(Text(DivideCores(demands, kFour)), "0,1 x2 | 1,2 x2");
+}
+
+TEST(DivideCores, PartsThatOverlapAreDisjointWhereTheCoresSuffice) {
+  const auto divided = [](std::vector<std::vector<int>> masks) {
+    std::vector<CoreDemand> demands;
+    for (const std::vector<int>& mask : masks) {
+      CoreDemand& demand = demands.emplace_back(Demands({{"a", 1, 1, 1}}, mask)[0]);
+      demand.claim.set_rank(static_cast<int>(demands.size()));
+    }
+    return Text(DivideCores(demands, kFour));
+  };
+  EXPECT_EQ(divided({{0, 1}, {1, 2}}), "0 | 1,2");
+  EXPECT_EQ(divided({{0, 1, 2, 3}, {0, 1}}), "1,2,3 | 0");
 }
 
 TEST(DivideCores, WithoutAKnownHostNobodyIsBound) {
