@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "coordinator/event_history.h"
 
 namespace troupe::simulation {
 namespace {
@@ -16,6 +17,12 @@ Message Parse(std::string_view value) {
   Message message;
   TROUPE_CHECK(message.ParseFromArray(value.data(), static_cast<int>(value.size())));
   return message;
+}
+
+// "history/job-1/0000…" or "plan/job-1" → "job-1".
+std::string JobOfRow(std::string_view key) {
+  const std::string_view rest = key.substr(key.find('/') + 1);
+  return std::string(rest.substr(0, rest.find('/')));
 }
 
 bool Ended(v1::JobState state) {
@@ -41,12 +48,20 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
       std::all_of(batch.changes().begin(), batch.changes().end(),
                   [](const WriteBatch::Change& change) { return change.key == "leader_epoch"; });
   if (!of_the_epoch_alone) OnWriter();
+  const std::set<std::string> going = JobsThatGo(batch);
   for (const WriteBatch::Change& change : batch.changes()) {
     const std::string& key = change.key;
     if (key == "leader_epoch") continue;  // judged when it serves
+    if (change.value) {
+      keys_.insert(key);
+    } else {
+      keys_.erase(key);
+    }
     const std::string_view view = key;
     if (view.starts_with("job/") && change.value) {
       OnJob(key.substr(4), *change.value);
+    } else if (view.starts_with("job/")) {
+      OnJobDeleted(key.substr(4));
     } else if (view.starts_with("spec/") && change.value) {
       OnSpec(key.substr(5), *change.value);
     } else if (view.starts_with("group/") && change.value) {
@@ -54,14 +69,97 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
     } else if (view.starts_with("history/") && change.value) {
       OnHistory(key, *change.value);
     } else if (view.starts_with("checkpoint/")) {
-      OnCheckpoint(key, change.value);
+      OnCheckpoint(key, change.value, going);
     } else if (view.starts_with("lease/")) {
       OnLease(key, change.value);
-    } else if (view.starts_with("request/") && change.value) {
-      const auto [found, added] = requests_.emplace(key.substr(8), *change.value);
-      world_.truth.Check(
-          added || found->second == *change.value, 13,
-          fmt::format("{} made two jobs: {} and {}", key, found->second, *change.value));
+    } else if (view.starts_with("event/")) {
+      OnEvent(key, change.value);
+    } else if (view.starts_with("request/")) {
+      OnRequest(key, change.value);
+    }
+  }
+  CheckNothingIsLeft(going);
+}
+
+void CatalogObserver::OnRequest(const std::string& key, const std::optional<std::string>& value) {
+  if (!value) {
+    requests_.erase(key.substr(8));
+    return;
+  }
+  const auto [found, added] = requests_.emplace(key.substr(8), *value);
+  world_.truth.Check(added || found->second == *value, 13,
+                     fmt::format("{} made two jobs: {} and {}", key, found->second, *value));
+}
+
+void CatalogObserver::OnEvent(const std::string& key, const std::optional<std::string>& value) {
+  if (!value) {
+    const auto found = events_.find(key);
+    if (found == events_.end()) return;
+    --events_of_kind_[found->second];
+    events_.erase(found);
+    return;
+  }
+  const std::string kind =
+      fmt::format("{} of {}", Parse<v1::JobEvent>(*value).event(), JobOfRow(key));
+  if (!events_.emplace(key, kind).second) return;
+  const int count = ++events_of_kind_[kind];
+  world_.truth.Check(count <= kFirstEventsKept + kNewestEventsKept, 15,
+                     fmt::format("{} events are kept: {}", count, kind));
+}
+
+std::set<std::string> CatalogObserver::JobsThatGo(const WriteBatch& batch) const {
+  std::set<std::string> going;
+  for (const WriteBatch::Change& change : batch.changes()) {
+    if (!change.key.starts_with("job/")) continue;
+    const std::string id = change.key.substr(4);
+    const bool begins =
+        change.value && HasEnded(id) && Parse<v1::JobRecord>(*change.value).deleting();
+    if (!change.value || begins) going.insert(id);
+  }
+  return going;
+}
+
+void CatalogObserver::OnJobDeleted(const std::string& id) {
+  const auto job = jobs_.find(id);
+  if (job == jobs_.end()) return;
+  world_.truth.Check(
+      Ended(job->second.state()), kDeletion,
+      fmt::format("{} is {} and is deleted", id, v1::JobState_Name(job->second.state())));
+  const auto asked = asked_deletions_.find(id);
+  world_.truth.Check(asked != asked_deletions_.end() || ended_may_go_, kDeletion,
+                     id + " is deleted, which nobody asked for");
+  for (const auto& [key, lease] : leases_) {
+    world_.truth.Check(lease.job() != id, kDeletion,
+                       fmt::format("{} is deleted while it holds {}", id, key));
+  }
+  const bool files_too = asked != asked_deletions_.end() && asked->second && !ended_may_go_;
+  world_.truth.Check(!files_too || !world_.storage.HasAttempts("/shared/" + id), kDeletion,
+                     id + " is deleted with its checkpoints, and the folder holds some");
+  jobs_.erase(job);
+  specs_.erase(id);
+  submitted_.erase(id);
+  groups_.erase(id);
+  grown_.erase(id);
+  highest_rows_.erase(id);
+  resumes_.erase(id);
+  acknowledged_cancels_.erase(id);
+  std::erase_if(steps_, [&](const auto& step) { return JobOfRow(step.first) == id; });
+  std::erase_if(acknowledged_submits_, [&](const auto& submit) { return submit.second == id; });
+  deleted_.insert(id);
+}
+
+void CatalogObserver::CheckNothingIsLeft(const std::set<std::string>& going) {
+  for (const std::string& id : going) {
+    if (!IsDeleted(id)) continue;
+    for (const std::string& key : keys_) {
+      const bool of_a_job =
+          !key.starts_with("lease/") && !key.starts_with("blame/") && !key.starts_with("request");
+      world_.truth.Check(!of_a_job || JobOfRow(key) != id, kDeletion,
+                         fmt::format("{} is deleted, and {} is left", id, key));
+    }
+    for (const auto& [request, job] : requests_) {
+      world_.truth.Check(job != id, kDeletion,
+                         fmt::format("{} is deleted, and the request {} is left", id, request));
     }
   }
 }
@@ -133,6 +231,16 @@ bool CatalogObserver::HasEnded(const std::string& job) const {
   return found != jobs_.end() && Ended(found->second.state());
 }
 
+bool CatalogObserver::IsDeleted(const std::string& job) const {
+  return deleted_.contains(job) && !jobs_.contains(job);
+}
+
+bool CatalogObserver::HasPinned(const std::string& job) const {
+  return std::any_of(checkpoints_.begin(), checkpoints_.end(), [&](const auto& entry) {
+    return entry.second.job() == job && entry.second.pinned();
+  });
+}
+
 void CatalogObserver::CatalogLost() {
   for (const auto& [id, job] : jobs_) lost_jobs_.insert(id);
   leader_epoch_ = 0;
@@ -143,7 +251,10 @@ void CatalogObserver::CatalogLost() {
   groups_.clear();
   grown_.clear();
   highest_rows_.clear();
+  keys_.clear();
   requests_.clear();
+  events_.clear();
+  events_of_kind_.clear();
   checkpoints_.clear();
   leases_.clear();
   steps_.clear();
@@ -204,13 +315,16 @@ bool CatalogObserver::IsWhole(const v1::CheckpointRecord& commit) const {
           !commit.path().starts_with("/shared/"));
 }
 
-void CatalogObserver::OnCheckpoint(const std::string& key,
-                                   const std::optional<std::string>& value) {
+void CatalogObserver::OnCheckpoint(const std::string& key, const std::optional<std::string>& value,
+                                   const std::set<std::string>& going) {
   if (!value) {
     const auto found = checkpoints_.find(key);
     if (found == checkpoints_.end()) return;
-    world_.truth.Check(found->second.state() != v1::CHECKPOINT_STATE_COMMITTED, 12,
-                       fmt::format("{} is committed and its record deleted", key));
+    if (found->second.state() == v1::CHECKPOINT_STATE_COMMITTED) {
+      world_.truth.Check(going.contains(found->second.job()), 12,
+                         fmt::format("{} is committed and its record deleted", key));
+      kept_commits_.push_back(found->second);
+    }
     checkpoints_.erase(found);
     return;
   }
@@ -245,7 +359,14 @@ void CatalogObserver::OnCheckpoint(const std::string& key,
                        fmt::format("{} is recorded as verified and was never found whole", key));
   }
   if (record.state() == v1::CHECKPOINT_STATE_DELETING && before == v1::CHECKPOINT_STATE_COMMITTED) {
-    OnDeletion(key, record, found->second.pinned());
+    if (going.contains(record.job())) {
+      const auto asked = asked_deletions_.find(record.job());
+      const bool may_go = asked != asked_deletions_.end() && asked->second;
+      world_.truth.Check(may_go && !record.pinned(), kDeletion,
+                         fmt::format("{} is deleted with its job, and is to stay", key));
+    } else {
+      OnDeletion(key, record, found->second.pinned());
+    }
   }
   checkpoints_[key] = record;
 }
@@ -324,6 +445,10 @@ uint64_t CatalogObserver::CoordinatorStarts(uint64_t leader_epoch, const Catalog
     world_.truth.Check(kept != image.jobs.end() && Ended(kept->second.record.state()), 13,
                        fmt::format("the cancel of {} was acknowledged and is forgotten", job));
   }
+  for (const std::string& job : deleted_) {
+    world_.truth.Check(!IsDeleted(job) || !image.jobs.contains(job), 13,
+                       fmt::format("{} was deleted and is there again", job));
+  }
   return ++last_life_;
 }
 
@@ -336,6 +461,7 @@ void CatalogObserver::Observe(const CoordinatorState& state) {
 }
 
 void CatalogObserver::SubmitAcknowledged(const std::string& request_id, const std::string& job) {
+  if (IsDeleted(job)) return;  // a late answer
   const auto [found, added] = acknowledged_submits_.emplace(request_id, job);
   world_.truth.Check(added || found->second == job, 13,
                      fmt::format("{} was answered with {} and {}", request_id, found->second, job));
@@ -344,6 +470,11 @@ void CatalogObserver::SubmitAcknowledged(const std::string& request_id, const st
 void CatalogObserver::CancelAcknowledged(const std::string& job) {
   // A late answer may come after somebody resumed the job.
   if (HasEnded(job)) acknowledged_cancels_.insert(job);
+}
+
+void CatalogObserver::DeletionAcknowledged(const std::string& job) {
+  world_.truth.Check(IsDeleted(job), 13,
+                     fmt::format("the deletion of {} was acknowledged, and it is there", job));
 }
 
 const v1::CheckpointRecord* CatalogObserver::Head(const std::string& job) const {

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/store.h"
 #include "coordinator/machine.h"
@@ -45,9 +46,16 @@ class CatalogObserver {
 
   // The client asks for this job to go on; until then an end is for good.
   void ResumeAsked(const std::string& job) { resumes_.insert(job); }
-  // The client was told that its request made this job; that the job is cancelled.
+  // The client asks for the job to be deleted, and its checkpoints.
+  void DeletionAsked(const std::string& job, bool checkpoints) {
+    asked_deletions_[job] = checkpoints;
+  }
+  // The coordinator is told to keep few jobs that have ended.
+  void EndedMayGo() { ended_may_go_ = true; }
+  // The client was told that its request made this job; that the job is cancelled, or deleted.
   void SubmitAcknowledged(const std::string& request_id, const std::string& job);
   void CancelAcknowledged(const std::string& job);
+  void DeletionAcknowledged(const std::string& job);
 
   const std::map<std::string, v1::JobRecord>& jobs() const { return jobs_; }
   const std::map<std::string, v1::JobSpec>& specs() const { return specs_; }
@@ -58,9 +66,15 @@ class CatalogObserver {
   // The placement of the job's newest group; null before the first.
   const v1::GroupRecord* Group(const std::string& job) const;
   bool HasEnded(const std::string& job) const;
+  // It was in the catalog and is no more.
+  bool IsDeleted(const std::string& job) const;
+  bool HasPinned(const std::string& job) const;
   uint64_t commits() const { return commits_; }
   // Commits that retention let go.
   uint64_t deletions() const { return deletions_; }
+  uint64_t deleted_jobs() const { return deleted_.size(); }
+  // Commits of jobs that were deleted without their checkpoints.
+  const std::vector<v1::CheckpointRecord>& kept_commits() const { return kept_commits_; }
   uint64_t resumed() const { return resumed_; }
   uint64_t history_rows() const { return history_rows_; }
   // The newest commit of the job that is not quarantined; null if there is none.
@@ -77,7 +91,16 @@ class CatalogObserver {
   void OnHistory(std::string_view key, std::string_view value);
   // Whether the row repeats a step that its group was to begin after.
   void CheckRepetition(const std::string& id, const v1::StepEvent& row);
-  void OnCheckpoint(const std::string& key, const std::optional<std::string>& value);
+  // A row of the job's events is there, or gone: of each kind few are kept.
+  void OnEvent(const std::string& key, const std::optional<std::string>& value);
+  // Jobs that the batch deletes or begins to.
+  std::set<std::string> JobsThatGo(const WriteBatch& batch) const;
+  void OnJobDeleted(const std::string& id);
+  // All of the batch is written: of the jobs that are gone nothing is left.
+  void CheckNothingIsLeft(const std::set<std::string>& going);
+  void OnRequest(const std::string& key, const std::optional<std::string>& value);
+  void OnCheckpoint(const std::string& key, const std::optional<std::string>& value,
+                    const std::set<std::string>& going);
   // Whether it is what a later placement needs: whole, of one step, of the right state.
   void CheckCommit(const std::string& key, const v1::CheckpointRecord& record);
   void OnDeletion(const std::string& key, const v1::CheckpointRecord& record, bool was_pinned);
@@ -110,7 +133,14 @@ class CatalogObserver {
   std::map<std::string, std::map<uint64_t, int64_t>> highest_rows_;
   std::set<std::string> resumes_;  // jobs that may go on after their end
   std::set<std::string> lost_jobs_;
+  std::set<std::string> keys_;  // the keys of all rows
   std::map<std::string, std::string> requests_;
+  std::map<std::string, std::string> events_;    // job and kind, by key
+  std::map<std::string, int> events_of_kind_;    // by job and kind
+  std::map<std::string, bool> asked_deletions_;  // whether with checkpoints, by job
+  bool ended_may_go_ = false;
+  std::set<std::string> deleted_;
+  std::vector<v1::CheckpointRecord> kept_commits_;
   std::map<std::string, v1::CheckpointRecord> checkpoints_;  // by key
   std::map<std::string, v1::LeaseRecord> leases_;            // by key
   std::set<std::pair<std::string, uint64_t>> steps_;         // history keys with group epoch

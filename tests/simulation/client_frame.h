@@ -18,6 +18,7 @@ enum class CallKind : char {
   kPinCheckpoint = 'K',
   kResumeJob = 'R',
   kRebuildJob = 'B',
+  kDeleteJob = 'D',
   // A CreateJob with the request id of another job; not a call of its own on the wire.
   kAlteredJob = 'A',
 };

@@ -67,8 +67,8 @@ Status ClientProcess::Handle(AnyMessage message, Context& context) {
 }
 
 bool ClientProcess::MayMake(size_t call) const {
-  if (calls_[call].kind != CallKind::kAlteredJob) return true;
-  // The one whose id it takes comes before it in the list.
+  if (calls_[call].request_id.empty()) return true;
+  // The one that it comes after is before it in the list.
   for (size_t i = 0; i < call; ++i) {
     if (calls_[i].request_id == calls_[call].request_id && !outcomes_[i].answered) return false;
   }
@@ -84,6 +84,11 @@ void ClientProcess::Make(size_t call, Context& context) {
     return;
   }
   if (planned.kind == CallKind::kResumeJob) observer_.ResumeAsked(planned.job);
+  if (planned.kind == CallKind::kDeleteJob) {
+    v1::DeleteJobRequest request;
+    TROUPE_CHECK(request.ParseFromString(planned.payload));
+    observer_.DeletionAsked(planned.job, request.checkpoints());
+  }
   const ClientFrame frame{static_cast<char>(planned.kind), call, planned.payload};
   world_.system.network().Write(stream_, context.self(), Encode(frame)).IgnoreError();
 }
@@ -92,9 +97,14 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
   TROUPE_CHECK(frame.number < calls_.size());
   const PlannedCall& call = calls_[frame.number];
   const auto code = static_cast<StatusCode>(frame.kind);
-  const bool waits_for_end = call.kind == CallKind::kResumeJob &&
-                             code == StatusCode::kFailedPrecondition &&
-                             !observer_.HasEnded(call.job);
+  const bool refused = code == StatusCode::kFailedPrecondition;
+  const bool waits_for_end =
+      refused && call.kind == CallKind::kResumeJob && !observer_.HasEnded(call.job);
+  // What is pinned stays, and its job; else the job or its ranks have not ended.
+  const bool stays = observer_.HasEnded(call.job) && observer_.HasPinned(call.job);
+  const bool is_early = refused && call.kind == CallKind::kDeleteJob && !stays;
+  const bool may_come = code == StatusCode::kNotFound && call.kind != CallKind::kPinCheckpoint &&
+                        !observer_.IsDeleted(call.job);
   if (call.kind == CallKind::kAlteredJob && !Retryable(code)) {
     world_.truth.Check(code == StatusCode::kAlreadyExists, 13,
                        fmt::format("{} of {} came again with another job: code {}", call.request_id,
@@ -105,8 +115,9 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
     observer_.SubmitAcknowledged(call.request_id, job.name().substr(job.name().rfind('/') + 1));
   } else if (code == StatusCode::kOk && call.kind == CallKind::kCancelJob) {
     observer_.CancelAcknowledged(call.job);
-  } else if ((code == StatusCode::kNotFound && call.kind != CallKind::kPinCheckpoint) ||
-             Retryable(code) || waits_for_end) {
+  } else if (code == StatusCode::kOk && call.kind == CallKind::kDeleteJob) {
+    observer_.DeletionAcknowledged(call.job);
+  } else if (may_come || Retryable(code) || waits_for_end || is_early) {
     // The job's submit may still be on its way; a commit to pin may never come.
     due_[frame.number] = false;
     context.SetTimer(kRetry, AnyMessage(Due{frame.number}));

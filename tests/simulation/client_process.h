@@ -20,7 +20,7 @@ struct PlannedCall {
   Duration after{};  // the client's start
   CallKind kind = CallKind::kCreateJob;
   std::string job;
-  std::string request_id;  // kCreateJob
+  std::string request_id;  // of the CreateJob that it is or comes after
   std::string payload;     // the serialized request
 };
 

@@ -37,6 +37,7 @@ class Cluster {
         hosts_(world_, catalog_) {
     world_.natures = load_.natures;
     world_.bugs = options.worker_bugs;
+    if (mix_.keep_ended.count) catalog_.EndedMayGo();
     for (const v1::JobSpec& spec : load_.specs) world_.specs[spec.name()] = spec;
     system_.OnRootEnd([this](NodeId node, std::string_view name, const Status& cause) {
       OnProcessEnd(node, cause);
@@ -76,7 +77,7 @@ class Cluster {
                                                    AnyMessage(FurtherCalls{std::move(calls)})));
                     });
     mishaps_ = &mishaps;
-    Verdict verdict(world_, catalog_, mishaps, load_, outcomes_);
+    Verdict verdict(world_, catalog_, mishaps, load_, outcomes_, mix_.keep_ended);
     system_.Start(coordinator_);
     system_.Start(client_);
     if (stranger_) system_.Start(*stranger_);
@@ -91,23 +92,19 @@ class Cluster {
     world_.faults = {};
     mishaps.Heal();
     Duration healed{};
-    while (within && !verdict.AllEnded(Devices()) && healed < unit_ * kHealLimit) {
+    while (within && !verdict.AllEnded(Devices(), Left()) && healed < unit_ * kHealLimit) {
       within = RunFor(unit_ / 4);
       healed += unit_ / 4;
     }
     // Devices come free and deletions are done after the last end.
     if (within) within = RunFor(unit_ * 3);
-    const bool ended = within && verdict.AllEnded(Devices());
+    const bool ended = within && verdict.AllEnded(Devices(), Left());
     world_.truth.Check(within, 16,
                        fmt::format("not all jobs ended within {} events", options_.max_events));
     world_.truth.Check(
         !within || ended, 16,
         fmt::format("not all jobs ended within {:.0f} s of healing", ToSeconds(healed)));
-    std::set<std::string> left;
-    for (const NodeId worker : workers_) {
-      if (!system_.IsUp(worker)) left.insert(system_.NodeName(worker));
-    }
-    if (ended) verdict.Judge(left);
+    if (ended) verdict.Judge(Left());
     return Result(faults, healed);
   }
 
@@ -117,6 +114,7 @@ class Cluster {
       CoordinatorOptions options;
       options.limits = world_.limits;
       options.planner = MakeSimulatedPlanner();
+      options.keep_ended = mix_.keep_ended;
       options.bugs = options_.machine_bugs;
       node.Spawn(
           "coordinator",
@@ -151,6 +149,15 @@ class Cluster {
       if (system_.IsUp(workers_[i])) devices += devices_[i];
     }
     return devices;
+  }
+
+  // Workers that are away for good, once all faults are healed.
+  std::set<std::string> Left() const {
+    std::set<std::string> left;
+    for (const NodeId worker : workers_) {
+      if (!system_.IsUp(worker)) left.insert(system_.NodeName(worker));
+    }
+    return left;
   }
 
   // A process that ends by itself is started again by its supervisor, as after a crash. Only the
@@ -203,6 +210,7 @@ class Cluster {
       result.refused_alterations += load_.calls[i].kind == CallKind::kAlteredJob &&
                                     outcomes_[i].code == StatusCode::kAlreadyExists;
     }
+    result.deleted_jobs = catalog_.deleted_jobs();
     result.clocks_set_back = world_.clocks_set_back;
     result.saves_beside_steps = world_.saves_beside_steps;
     for (const NodeId worker : workers_) result.left += !system_.IsUp(worker);

@@ -48,10 +48,11 @@ struct ClusterResult {
   uint64_t resumed = 0;              // jobs that went on after an end
   uint64_t rebuilt = 0;              // jobs known again after the catalog was lost
   uint64_t refused_alterations = 0;  // of a request that came again
-  uint64_t lies = 0;                 // of strangers
-  uint64_t left = 0;                 // workers that never came back
-  uint64_t clocks_set_back = 0;      // lives of daemons whose clock was behind their last life's
-  uint64_t saves_beside_steps = 0;   // reports of a step during which a save was in flight
+  uint64_t deleted_jobs = 0;
+  uint64_t lies = 0;                // of strangers
+  uint64_t left = 0;                // workers that never came back
+  uint64_t clocks_set_back = 0;     // lives of daemons whose clock was behind their last life's
+  uint64_t saves_beside_steps = 0;  // reports of a step during which a save was in flight
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for whoever looks for the bug

@@ -167,6 +167,8 @@ Status CoordinatorProcess::HandleCall(StreamId stream, const std::string& bytes,
       return RunCall<ResumeJobCall>(call, payload, context);
     case CallKind::kRebuildJob:
       return RunCall<RebuildJobCall>(call, payload, context);
+    case CallKind::kDeleteJob:
+      return RunCall<DeleteJobCall>(call, payload, context);
   }
   return Internal("a client's call is of no kind");
 }

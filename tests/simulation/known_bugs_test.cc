@@ -1,7 +1,7 @@
 // Bugs that were mended, put back: the simulation must catch each of them.
 //
-// Whether it does is a matter of seeds, of which it takes many, and not of a sanitizer: these run in
-// builds without one.
+// Whether it does is a matter of seeds, of which it takes many, and not of a sanitizer: these run
+// in builds without one.
 #include <gtest/gtest.h>
 
 #include <cstdint>

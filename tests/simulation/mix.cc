@@ -56,6 +56,10 @@ Mix DrawMix(uint64_t seed) {
   if (mix.small_budgets) LoseHostsAlone(mix);
   mix.lost_mounts = random.Chance(0.25) ? 1 + static_cast<int>(random.Below(4)) : 0;
   mix.private_folders = random.Chance(0.15);
+  // With a job its request ids are forgotten, and what the folder holds of it stays.
+  if (mix.catalog_loss || mix.altered_requests) return mix;
+  mix.deletions = random.Chance(0.2);
+  if (random.Chance(0.15)) mix.keep_ended.count = static_cast<int64_t>(random.Below(3));
   return mix;
 }
 
@@ -94,6 +98,10 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.catalog_loss = true;
   } else if (trait == "altered-requests") {
     mix.altered_requests = true;
+  } else if (trait == "deletions") {
+    mix.deletions = true;
+  } else if (trait == "few-ended-kept") {
+    mix.keep_ended.count = 1;
   } else {
     return std::nullopt;
   }
@@ -115,6 +123,8 @@ std::string Mix::Text() const {
   also(catalog_loss, "a lost catalog");
   also(corruption, "corruption");
   also(altered_requests, "altered requests");
+  also(deletions, "deletions");
+  if (keep_ended.count) text += fmt::format(", {} ended jobs kept", *keep_ended.count);
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "actor/sim/faults.h"
+#include "coordinator/options.h"
 
 namespace troupe::simulation {
 
@@ -42,6 +43,8 @@ struct Mix {
   bool resumes = false;           // some jobs are resumed after their end
   bool catalog_loss = false;      // the coordinator's disk is lost once
   bool altered_requests = false;  // some request ids come again with another job
+  bool deletions = false;         // some jobs are deleted, as soon as they have ended
+  KeepEnded keep_ended;           // of the coordinator
 
   // "64 workers, 2 bad hosts, …": for the story.
   std::string Text() const;

@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
                     TraitCase{"layout-changes", &ClusterResult::growths, kRareTraitSeeds},
                     TraitCase{"small-budgets", &ClusterResult::saved_by_budget},
                     TraitCase{"altered-requests", &ClusterResult::refused_alterations},
+                    TraitCase{"deletions", &ClusterResult::deleted_jobs},
+                    TraitCase{"few-ended-kept", &ClusterResult::deleted_jobs},
                     TraitCase{"leavers", &ClusterResult::left},
                     TraitCase{"clocks", &ClusterResult::clocks_set_back}),
     [](const auto& info) {
@@ -268,6 +270,73 @@ TEST_F(Retention, AQuarantineOfWhatIsWholeIsCaught) {
   EXPECT_EQ(Broken(), std::vector<int>{});
   Put(2, v1::CHECKPOINT_STATE_QUARANTINED);
   EXPECT_EQ(Broken(), std::vector<int>{11});
+}
+
+// --- What becomes of a job that is deleted.
+
+class Removal : public Retention {
+ protected:
+  void End() {
+    v1::JobRecord job;
+    job.set_state(v1::JOB_STATE_SUCCEEDED);
+    WriteBatch batch;
+    batch.Put("job/a", job.SerializeAsString());
+    observer_.OnWrite(batch);
+  }
+  void Delete(const std::vector<std::string>& keys) {
+    WriteBatch batch;
+    for (const std::string& key : keys) batch.Delete(key);
+    observer_.OnWrite(batch);
+  }
+};
+
+TEST_F(Removal, OfAnEndedJobThatWasAskedForKeepsTheInvariant) {
+  Commit(1, true);
+  End();
+  observer_.DeletionAsked("a", false);
+  Delete({"checkpoint/a/1", "job/a", "spec/a", "group/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{});
+  EXPECT_TRUE(observer_.IsDeleted("a"));
+  EXPECT_EQ(observer_.kept_commits().size(), 1u);
+}
+
+TEST_F(Removal, OfAJobThatRunsIsCaught) {
+  observer_.DeletionAsked("a", false);
+  Delete({"job/a", "spec/a", "group/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
+}
+
+TEST_F(Removal, ThatNobodyAskedForIsCaughtUnlessFewAreKept) {
+  End();
+  Delete({"job/a", "spec/a", "group/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
+}
+
+TEST_F(Removal, ThatLeavesARowIsCaught) {
+  End();
+  observer_.EndedMayGo();
+  Delete({"job/a", "spec/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
+}
+
+TEST_F(Removal, OfAJobWhoseRanksMayLiveIsCaught) {
+  v1::LeaseRecord lease;
+  lease.set_job("a");
+  WriteBatch batch;
+  batch.Put("lease/worker-0/0", lease.SerializeAsString());
+  observer_.OnWrite(batch);
+  End();
+  observer_.EndedMayGo();
+  Delete({"job/a", "spec/a", "group/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
+}
+
+TEST_F(Removal, WithItsCheckpointsThatLeavesTheirFilesIsCaught) {
+  Commit(1, true);
+  End();
+  observer_.DeletionAsked("a", true);
+  Delete({"checkpoint/a/1", "job/a", "spec/a", "group/a"});
+  EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
 }
 
 // --- Whether a group repeats steps that it was to begin after.

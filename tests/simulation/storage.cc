@@ -225,6 +225,14 @@ void Storage::Delete(const std::string& host, const std::string& path) {
   if (!volume.empty()) volumes_[volume].attempts.erase(path);
 }
 
+bool Storage::HasAttempts(const std::string& directory) const {
+  const auto shared = volumes_.find(kSharedVolume);
+  if (shared == volumes_.end()) return false;
+  const auto& attempts = shared->second.attempts;
+  return std::any_of(attempts.begin(), attempts.end(),
+                     [&](const auto& attempt) { return Parent(attempt.first) == directory; });
+}
+
 std::map<std::string, std::vector<FoundAttempt>> Storage::Survey() const {
   std::map<std::string, std::vector<FoundAttempt>> found;
   const auto shared = volumes_.find(kSharedVolume);

@@ -99,6 +99,9 @@ class Storage {
   // Without effect where the mount fails.
   void Delete(const std::string& host, const std::string& path);
 
+  // Whether the shared volume holds an attempt in this folder of a job.
+  bool HasAttempts(const std::string& directory) const;
+
   // What the shared volume holds of each job that has a manifest there, by job.
   std::map<std::string, std::vector<FoundAttempt>> Survey() const;
 

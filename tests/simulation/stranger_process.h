@@ -1,8 +1,8 @@
 // A worker that has no part in any job and answers all the same: to what others were asked, with
 // the right names, epochs and paths.
 //
-// It has no device, so that it never comes to have a part in a job. Like every worker it may be asked
-// to read a commit that is in doubt: that it answers honestly, and lies no more about it.
+// It has no device, so that it never comes to have a part in a job. Like every worker it may be
+// asked to read a commit that is in doubt: that it answers honestly, and lies no more about it.
 #ifndef TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 

@@ -39,6 +39,9 @@ enum Invariant : int {
   kGrowsBack = 32,
   // and repeats no step for it. Nor does any group repeat a step that is committed.
   kGrowsWithoutLoss = 33,
+  // Only a job that has ended is deleted, when none of its ranks may live; nothing of it stays in
+  // the catalog, and of its checkpoints what was asked for: all or none.
+  kDeletion = 34,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.

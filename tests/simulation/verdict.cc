@@ -22,7 +22,7 @@ bool Verdict::IsLost(const std::string& job) const {
 
 bool Verdict::IsOver(const std::string& id, int devices) const {
   const auto job = catalog_.jobs().find(id);
-  if (job == catalog_.jobs().end()) return IsLost(id);
+  if (job == catalog_.jobs().end()) return IsLost(id) || catalog_.IsDeleted(id);
   if (catalog_.HasEnded(id)) return true;
   const v1::JobSpec& spec = catalog_.submitted(id);
   const bool recovers = job->second.state() == v1::JOB_STATE_RECOVERING;
@@ -33,16 +33,29 @@ bool Verdict::IsOver(const std::string& id, int devices) const {
   return waits && RanksOf(spec, may_shrink) > devices;
 }
 
-bool Verdict::AllEnded(int devices) const {
+bool Verdict::KeepsFewEnded() const {
+  const auto counts = [&](const auto& job) {
+    return catalog_.HasEnded(job.first) &&
+           job.second.failure().cause() != "FINAL_CHECKPOINT_UNWRITABLE";
+  };
+  const auto& jobs = catalog_.jobs();
+  return !keep_ended_.count ||
+         std::count_if(jobs.begin(), jobs.end(), counts) <= *keep_ended_.count;
+}
+
+bool Verdict::AllEnded(int devices, const std::set<std::string>& left) const {
   const size_t calls = load_.calls.size() + mishaps_.further_calls();
   if (!mishaps_.is_over() || outcomes_.size() < calls) return false;
   for (const v1::JobSpec& spec : load_.specs) {
     if (!IsOver(spec.name(), devices)) return false;
   }
+  // A job stays while a rank of it may live or a file is to be deleted where the worker is away.
+  if (left.empty() && !KeepsFewEnded()) return false;
   for (size_t i = 0; i < outcomes_.size(); ++i) {
     // Of a job that is lost or waits for good nothing may be heard.
     if (outcomes_[i].answered) continue;
     if (i >= load_.calls.size()) return false;
+    if (load_.calls[i].kind == CallKind::kDeleteJob && !left.empty()) continue;
     const std::string& job = load_.calls[i].job;
     if (!IsOver(job, devices)) return false;
     // One that waits for its folder may yet end, by a cancel that comes through.
@@ -55,11 +68,20 @@ void Verdict::Judge(const std::set<std::string>& left) {
   for (const v1::JobSpec& spec : load_.specs) {
     if (catalog_.HasEnded(spec.name())) JudgeJob(spec.name());
   }
+  for (const v1::CheckpointRecord& commit : catalog_.kept_commits()) {
+    const bool shared = world_.storage.IsOfSharedFolder(commit.folder_id());
+    const bool kept = !shared || world_.storage.IsCorrupt(commit.path()) ||
+                      world_.storage.ReadOfTruth(commit.path(), commit.digest()).ok();
+    world_.truth.Check(
+        kept, kDeletion,
+        fmt::format("{} of the deleted job {} is gone", commit.path(), commit.job()));
+  }
   // What runs on a worker that is away is unknown until its tickets have ended, later than here.
   int held = 0;
   std::set<std::string> holders;
   for (const auto& [key, lease] : catalog_.leases()) {
-    if (left.contains(LeasedWorker(key)) || !catalog_.HasEnded(lease.job())) continue;
+    const bool over = catalog_.HasEnded(lease.job()) || catalog_.IsDeleted(lease.job());
+    if (left.contains(LeasedWorker(key)) || !over) continue;
     ++held;
     holders.insert(fmt::format("{} epoch {}", lease.job(), lease.group_epoch()));
   }

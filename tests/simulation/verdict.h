@@ -18,17 +18,26 @@ namespace troupe::simulation {
 class Verdict {
  public:
   Verdict(World& world, const CatalogObserver& catalog, const Mishaps& mishaps,
-          const Workload& load, const std::vector<CallOutcome>& outcomes)
-      : world_(world), catalog_(catalog), mishaps_(mishaps), load_(load), outcomes_(outcomes) {}
+          const Workload& load, const std::vector<CallOutcome>& outcomes,
+          const KeepEnded& keep_ended)
+      : world_(world),
+        catalog_(catalog),
+        mishaps_(mishaps),
+        load_(load),
+        outcomes_(outcomes),
+        keep_ended_(keep_ended) {}
 
   // Whether every call is answered and every job has ended that can: one may wait for more devices
-  // than the workers have that did not leave for good, or be lost with the catalog.
-  bool AllEnded(int devices) const;
-  // REQUIRES: AllEnded. `left`: workers that are away for good.
+  // than the workers have that did not leave for good, or be lost with the catalog. `left`: workers
+  // that are away for good.
+  bool AllEnded(int devices, const std::set<std::string>& left) const;
+  // REQUIRES: AllEnded.
   void Judge(const std::set<std::string>& left);
 
  private:
   bool IsOver(const std::string& job, int devices) const;
+  // No more ended jobs are kept than may be, but for those whose only state is on their workers.
+  bool KeepsFewEnded() const;
   // The catalog was lost before the job had a commit from which it could be known again.
   bool IsLost(const std::string& job) const;
   // Its folder is one that other hosts do not see: by its spec, or because it began on one host
@@ -44,6 +53,7 @@ class Verdict {
   const Mishaps& mishaps_;
   const Workload& load_;
   const std::vector<CallOutcome>& outcomes_;
+  const KeepEnded keep_ended_;
 };
 
 }  // namespace troupe::simulation

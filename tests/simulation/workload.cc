@@ -21,6 +21,7 @@ class JobDraw {
         unit_(FromSeconds(load.detection_seconds)),
         crashes_(number > 0 && random.Chance(0.1)),
         name_(fmt::format("{}-{}", crashes_ ? "crasher" : "job", number)),
+        request_id_(fmt::format("request-{}", number)),
         // A stream of its own for each further trait, so that one changes nothing else of a seed.
         traits_(seed, "traits of " + name_),
         at_(random.Between(Duration(0), unit_ * kFaultPhase / 2)) {}
@@ -32,6 +33,7 @@ class JobDraw {
     AskForJob();
     AskForCheckpoints();
     AskForEnd();
+    AskForDeletion();
     load_.specs.push_back(std::move(spec_));
   }
 
@@ -84,12 +86,12 @@ class JobDraw {
   void AskForJob() {
     v1::CreateJobRequest create;
     *create.mutable_job() = spec_;
-    create.set_request_id(fmt::format("request-{}", number_));
-    Ask(at_, CallKind::kCreateJob, create, create.request_id());
+    create.set_request_id(request_id_);
+    Ask(at_, CallKind::kCreateJob, create, request_id_);
     if (!mix_.altered_requests || !traits_.Chance(0.5)) return;
     // A user's script that forgot to draw another id.
     create.mutable_job()->set_name(name_ + "-altered");
-    Ask(at_ + unit_, CallKind::kAlteredJob, create, create.request_id());
+    Ask(at_ + unit_, CallKind::kAlteredJob, create, request_id_);
   }
 
   void AskForCheckpoints() {
@@ -130,6 +132,15 @@ class JobDraw {
         resume);
   }
 
+  void AskForDeletion() {
+    if (!mix_.deletions || !traits_.Chance(0.6)) return;
+    v1::DeleteJobRequest erase;
+    erase.set_name("jobs/" + name_);
+    erase.set_checkpoints(traits_.Chance(0.5));
+    Ask(at_ + traits_.Between(unit_, unit_ * kFaultPhase), CallKind::kDeleteJob, erase,
+        request_id_);
+  }
+
   template <typename Request>
   void Ask(Duration at, CallKind kind, const Request& request, std::string request_id = {}) {
     load_.calls.push_back({at, kind, name_, std::move(request_id), request.SerializeAsString()});
@@ -143,6 +154,7 @@ class JobDraw {
   const Duration unit_;
   const bool crashes_;
   const std::string name_;
+  const std::string request_id_;
   SeededRandom traits_;
   const Duration at_;
   v1::JobSpec spec_;
