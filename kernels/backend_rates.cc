@@ -42,7 +42,7 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
     for (int i = 0; i < count; ++i) TROUPE_RETURN_IF_ERROR(once());
     return executable->EndPart();
   };
-  // the first is recorded, the second captured as a graph
+  // The first run is recorded, the second is captured as a graph.
   for (int i = 0; i < 2; ++i) TROUPE_RETURN_IF_ERROR(timed(many).status());
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {

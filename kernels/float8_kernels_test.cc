@@ -100,7 +100,7 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesIsScaledByItsHistoryAndFoldedAsIfItHadBe
 TEST_P(Float8KernelTest, WhatSwiGluMakesOfNoNumbersIsQuantizedAsIfItHadBeenWritten) {
   for (const double bad : std::initializer_list<double>{NAN, INFINITY, -INFINITY, 1e38}) {
     for (const int64_t ffn : {130, 256}) {
-      // in a gate, in an up, in a gradient
+      // The bad number is in a gate, in an up, or in a gradient.
       for (const int64_t at : {int64_t{121}, ffn + 121, int64_t{-1}}) {
         TestValue gu = Compute({9, 2 * ffn}), dy = Wide(9, ffn);
         (at < 0 ? dy.numbers[5] : gu.numbers[static_cast<size_t>(at)]) = bad;

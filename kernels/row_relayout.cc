@@ -19,7 +19,7 @@ RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, siz
   const int ranks = program.mesh.degrees[model::Axis::kContext];
   const int own = program.mesh.coordinates[model::Axis::kContext];
   const int64_t samples = relayout.samples;
-  // bytes per sample
+  // Bytes per chunk of one sample.
   const int64_t chunk = x.elements() / (2 * samples) * static_cast<int64_t>(element_bytes);
   bytes_ = static_cast<size_t>(samples * 2 * chunk);
   std::array<int, 2> destination{};  // rank that gets the chunk at each place of the input
