@@ -40,7 +40,7 @@ class CpuBackend : public Backend {
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
   const std::vector<std::string>& implementations() const override { return implementations_; }
   std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
-  // nothing is tuned or captured
+  // There is no tuning and no capture.
   PreparationCounts preparation_counts() const override { return {}; }
 
  private:

@@ -19,7 +19,7 @@ class ReferenceBackend : public Backend {
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
-  // there is no faster path
+  // There is no faster path to fall back from.
   const std::vector<std::string>& fallbacks() const override { return none_; }
   const std::vector<std::string>& implementations() const override { return none_; }
   std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
