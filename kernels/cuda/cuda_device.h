@@ -116,7 +116,7 @@ class CudaDevice : public Device {
   std::vector<CUstream_st*> streams_;  // named streams first
   std::vector<CUevent_st*> events_;
   std::vector<CUgraphExec_st*> graphs_;  // null: released
-  // By kernel: the bytes of dynamic shared memory that it may be launched with.
+  // For each kernel: the bytes of dynamic shared memory that it may be launched with.
   std::unordered_map<const void*, size_t> loaded_;
   bool capturing_ = false;
   std::atomic<bool> gone_ = false;  // lost, or it did not finish in time

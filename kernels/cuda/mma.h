@@ -5,7 +5,8 @@
 //   A  register 0: A[g][2t], A[g][2t+1]       register 1: A[g+8][2t], A[g+8][2t+1]
 //      register 2: A[g][2t+8], A[g][2t+9]     register 3: A[g+8][2t+8], A[g+8][2t+9]
 //   B  register 0: B[2t][g], B[2t+1][g]       register 1: B[2t+8][g], B[2t+9][g]
-//   C  register 0: C[g][2t]   register 1: C[g][2t+1]   register 2: C[g+8][2t]   register 3: C[g+8][2t+1]
+//   C  register 0: C[g][2t]                   register 1: C[g][2t+1]
+//      register 2: C[g+8][2t]                 register 3: C[g+8][2t+1]
 //
 // A register of A or B has the first of its two elements in its low half. Two C's of adjacent
 // columns, rounded, therefore form an A (FragmentOf): a result can be an operand of the next matmul

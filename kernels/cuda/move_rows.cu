@@ -1,4 +1,4 @@
-// A row of blocks (y) shares one move. Units are as large as the alignment of all addresses and
+// Blocks with the same x share one move. Units are as large as the alignment of all addresses and
 // lengths allows.
 #include "kernels/cuda/move_rows.h"
 
