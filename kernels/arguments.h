@@ -332,7 +332,7 @@ struct CrossEntropyGradArgs {
   const float* weights;  // f[R]
   float* dsums;          // f[2,R]
   int64_t rows;
-  const float* global_max;  // f[R], of a z-loss; else null
+  const float* global_max;  // f[R], with a z-loss; else null
   double z_loss_coef;
 };
 struct SumOfSquaresArgs {

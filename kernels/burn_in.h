@@ -27,7 +27,8 @@ struct BurnInReport {
 // Each round accumulates one to three bfloat16 matmuls in float32, and one to three copies of a
 // float32 array. The terms are small integers, so that every partial sum is exact in float32 and
 // the order of summation does not matter. The host reads and compares all results. Errors:
-// DATA_LOSS with round, element, actual and expected value; otherwise the device's errors.
+// DATA_LOSS with round, element, actual and expected value; INVALID_ARGUMENT if an extent is out of
+// range; otherwise the device's errors.
 StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options);
 
 }  // namespace troupe::kernels

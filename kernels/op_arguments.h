@@ -30,14 +30,14 @@ class OpArguments {
 
   EmbeddingArgs Embedding() const;
   EmbeddingGradArgs EmbeddingGrad() const;
-  RmsNormArgs RmsNorm() const;  // kAddRmsNorm too
+  RmsNormArgs RmsNorm() const;  // also for kAddRmsNorm
   RmsNormGradArgs RmsNormGrad() const;
   AddArgs Add() const;
   AccumulateArgs Accumulate() const;
   CastArgs Cast() const;
   RopeArgs Rope() const;
   DropoutArgs Dropout() const;
-  SplitHeadsArgs SplitHeads() const;  // kJoinHeads too
+  SplitHeadsArgs SplitHeads() const;  // also for kJoinHeads
   AttentionArgs Attention() const;
   AttentionGradArgs AttentionGrad() const;
   AttentionArgs AttentionPart() const;
@@ -47,7 +47,7 @@ class OpArguments {
   SoftmaxStatsArgs SoftmaxStats() const;
   SoftmaxStatsGradArgs SoftmaxStatsGrad() const;
   SoftmaxStatsAndGradArgs SoftmaxStatsAndGrad() const;
-  SoftmaxRescaleArgs SoftmaxRescale() const;  // kSoftmaxRescaleGrad too
+  SoftmaxRescaleArgs SoftmaxRescale() const;  // also for kSoftmaxRescaleGrad
   CrossEntropyArgs CrossEntropy() const;
   CrossEntropyGradArgs CrossEntropyGrad() const;
   ProductArgs Product() const;  // for kMatmul…, kGroupedMatmul… and their gradients
@@ -67,7 +67,7 @@ class OpArguments {
   RouterLossGradArgs RouterLossGrad() const;
   RouterBiasArgs RouterBias() const;
   PermuteArgs Permute() const;
-  CombineArgs Combine() const;  // kPermuteGrad too
+  CombineArgs Combine() const;  // also for kPermuteGrad
   CombineGradArgs CombineGrad() const;
   CopyRoutedRowsArgs CopyRoutedRows() const;
 

@@ -1,5 +1,5 @@
-// The row moves of kRelayout: each rank holds two chunks of every sample and sends a chunk that
-// another rank is to hold only to that rank. Elements may have any one size. Immutable,
+// The row moves of kRelayout: each rank holds two chunks of every sample and sends each chunk only
+// to the rank that holds it in the new layout. Elements may have any one size. Immutable,
 // thread-safe.
 #ifndef TROUPE_KERNELS_ROW_RELAYOUT_H_
 #define TROUPE_KERNELS_ROW_RELAYOUT_H_

@@ -38,7 +38,7 @@ model::Program Doubling(DType dtype, int64_t count) {
 
 TEST_P(CollectiveTest, BoundaryValuesTravelUpAndDown) {
   constexpr int kMicrobatches = 4;
-  // The second size is larger than the loopback network buffers at a send.
+  // The second size exceeds the eager limit of the loopback transport.
   for (const int64_t count : {5, 10000}) {
     LoopbackCluster cluster(2);
     cluster.Run([&](int rank) {

@@ -14,10 +14,10 @@
 
 namespace troupe::kernels::cpu {
 
-// Quantises at any level. SwiGLU's outputs are computed some rows at a time by `kernels`, which
-// must outlive the instruction. With one scale for the tensor and no history there are two passes,
-// and the computed rows are kept in scratch between them. `scratch` has QuantizeScratchBytes, which
-// uses no addresses of its args.
+// Quantises for all levels: the kernels of `kernels`, which must outlive the instruction, compute
+// SwiGLU's outputs some rows at a time. With one scale for the tensor and no history there are two
+// passes, and the computed rows are kept in scratch between them. `scratch` has
+// QuantizeScratchBytes, which reads no addresses of its args.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads);
 std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
                                           Overwrites overwrites);
