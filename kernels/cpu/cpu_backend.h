@@ -50,8 +50,7 @@ class CpuBackend : public Backend {
   const int threads_;
   std::vector<std::string> fallbacks_;
   std::vector<ExecutedProduct> executed_products_;
-  const std::vector<std::string> implementations_;  // empty: fallbacks() shows which ops do not use
-                                                    // oneDNN's fast code
+  const std::vector<std::string> implementations_;  // empty; see fallbacks() for oneDNN's slow code
 };
 
 }  // namespace troupe::kernels

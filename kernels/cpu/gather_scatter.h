@@ -17,10 +17,9 @@
 namespace troupe::kernels::cpu {
 
 struct ReduceScatterArgs {
-  char* input;   // the blocks of all ranks, contiguous
-  char* output;  // this rank's block, inside or outside input
-  char* copy;    // scratch of the input's size, overwritten instead of the input; null: the input
-                 // is overwritten
+  char* input;                 // the blocks of all ranks, contiguous
+  char* output;                // this rank's block, inside or outside input
+  char* copy;                  // scratch of the input's size, or null: the input is overwritten
   std::vector<size_t> counts;  // elements in each rank's block, in group order
   model::DType dtype;
   Purpose purpose;

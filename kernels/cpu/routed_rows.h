@@ -16,8 +16,7 @@ namespace troupe::kernels::cpu {
 struct RoutedRowsArgs {
   char* input;
   char* output;
-  char* copy;             // scatter: scratch of the input's size, overwritten instead of the input;
-                          // or null
+  char* copy;             // scatter: scratch of the input's size, overwritten in its place; or null
   const int32_t* counts;  // numbers of rows, equally many counts per rank, in group order
   int64_t num_counts;
   int64_t row_elements;
