@@ -135,8 +135,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
       const int64_t at = (place.sample * rows.queries.rows + row) * rows.query_heads + place.head;
       // Weights of the output and of the merged output.
       float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;
-      if (args.merged_lse != nullptr) {  // treats the merged keys as one key whose value is their
-                                         // output
+      if (args.merged_lse != nullptr) {  // as one key whose value is the merged output
         const float merged_lse = args.merged_lse[at], merged_max = merged_lse * kLog2E;
         const float largest = fmaxf(max, merged_max);
         share = Exp2<T>(max - largest);

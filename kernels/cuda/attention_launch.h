@@ -16,8 +16,7 @@ template <typename Args>
 struct AttentionLaunch {
   Args args;
   float scale;   // 1 / sqrt(D)
-  bool packed;   // each row of a head starts at a multiple of sixteen bytes and has a multiple of
-                 // sixteen
+  bool packed;   // start and width of a head's rows are multiples of sixteen bytes
   float* delta;  // f[R,Q], for a gradient
 };
 

@@ -14,8 +14,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr double kRoundSeconds = 5e-3;  // duration of consecutively enqueued work, long enough for
-                                        // the device's clock
+// The duration of consecutively enqueued work, long enough to be device-bound.
+constexpr double kRoundSeconds = 5e-3;
 constexpr int kRounds = 3;
 
 // The operands of attention, in the layout of a program. q, k, v and the output gradient are

@@ -61,8 +61,7 @@ TROUPE_KERNEL void SumChoicesKernel(SumChoicesArgs args) {
 }
 
 TROUPE_KERNEL void PlaceChoicesKernel(ChoiceOrderArgs args) {
-  TROUPE_SHARED int32_t next[kWarps][model::kMaxExperts];  // choices of the expert before each
-                                                           // warp's run
+  TROUPE_SHARED int32_t next[kWarps][model::kMaxExperts];  // choices before each warp's run
   TROUPE_SHARED int32_t begins[model::kMaxExperts];        // first row of each expert
   TROUPE_SHARED int32_t scanned[kThreads];
   TROUPE_SHARED int32_t experts[kWarps][kWarp];

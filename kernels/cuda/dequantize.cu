@@ -53,8 +53,7 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
 struct LibraryScalesArgs {
   const float* from;  // f[lines, across]
   float* to;
-  int64_t lines, across, padded;  // padded: the width of an output line; 0: the output is
-                                  // transposed
+  int64_t lines, across, padded;  // padded: width of an output line; 0: transposed output
 };
 
 TROUPE_KERNEL void LibraryScalesKernel(LibraryScalesArgs args) {

@@ -11,8 +11,7 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kListThreads = 1024;
-constexpr int64_t kPartsMax = 64;  // maximum number of parts of the rows; each part has a count per
-                                   // id
+constexpr int64_t kPartsMax = 64;  // maximum number of parts, each with a count per id
 constexpr int kAhead = 8;          // rows, or counts, whose loads are in flight at once
 
 int64_t PartsOf(int64_t rows) {
@@ -162,8 +161,7 @@ KernelLaunch EmbeddingOf(const EmbeddingArgs& args) {
 
 template <typename T>
 KernelLaunch EmbeddingGradOf(const ListedEmbeddingGradArgs& listed) {
-  constexpr int kMany = 4;  // number of sums that fit into registers next to four loads of eight
-                            // rows
+  constexpr int kMany = 4;  // sums that fit into registers next to four loads of eight rows
   const EmbeddingGradArgs& args = listed.args;
   return Packs(args.hidden, sizeof(T), {args.dy, args.gradient})
              ? MakeLaunch("embedding_grad", &EmbeddingGradKernel<T, kMany>,

@@ -21,8 +21,7 @@ inline constexpr size_t kArgumentBytes = 256;
 struct KernelLaunch {
   const char* name = "";  // for reports
   LaunchShape shape;
-  const void* kernel = nullptr;  // the handle for the CUDA runtime; under emulation a plain
-                                 // function
+  const void* kernel = nullptr;  // handle for the CUDA runtime; under emulation a plain function
   // Runs one thread of `kernel` on the host.
   void (*run_thread)(const void* kernel, const void* arguments) = nullptr;
   alignas(16) std::array<std::byte, kArgumentBytes> arguments{};

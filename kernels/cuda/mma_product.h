@@ -124,8 +124,7 @@ TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void
   FragmentC sums[kDown][kAcross] = {};
   for (int step = 0; step < begun; ++step) {
     WaitForCopies<kProductSteps - 2>();
-    SyncBlock();  // this step is visible to all; all are done with the step whose buffer is reused
-                  // next
+    SyncBlock();  // this step is visible to all, and the next buffer is free
     begin_step();
     const A a_tile = a_of(step);
     const B b_tile = b_of(step);

@@ -24,8 +24,7 @@ struct Span {
 
 struct ProductPart {
   bool works = false;  // false: there is no such tile
-  Span rows, columns;  // ranges of the result's tile; for a weight gradient, rows of one expert's
-                       // matrix
+  Span rows, columns;  // the result's tile; a weight gradient's is in one expert's matrix
   int64_t expert = 0;
 };
 

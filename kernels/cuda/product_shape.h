@@ -16,8 +16,7 @@ namespace troupe::kernels::cuda {
 struct ProductShape {
   int tile_rows, tile_columns;      // size of a tile of the result
   int64_t row_tiles, column_tiles;  // number of tiles in one matrix of the result
-  int64_t matrices;                 // result matrices: one per expert for a weight gradient, else
-                                    // one
+  int64_t matrices;                 // in the result: one per expert for a weight gradient, else one
   int64_t blocks() const { return row_tiles * column_tiles * matrices; }
 };
 

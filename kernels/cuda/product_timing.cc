@@ -10,8 +10,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr double kRoundSeconds = 2e-3;  // duration of a row of launches, so that the device's time
-                                        // outweighs the host's
+// The duration of consecutive launches, long enough to be device-bound.
+constexpr double kRoundSeconds = 2e-3;
 constexpr int kRounds = 3;
 // Algorithms slower than the best by this factor in their first round are not timed again.
 constexpr double kHopeless = 1.25;

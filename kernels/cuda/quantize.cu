@@ -29,8 +29,7 @@ namespace {
 using model::QuantizeSource;
 
 constexpr int kThreads = kQuantizeThreads;
-constexpr int kMostAmaxBlocks = kThreads;  // at most one per thread of the block that reads their
-                                           // results
+constexpr int kMostAmaxBlocks = kThreads;  // each thread reads one block's result
 
 struct QuantizeLaunchArgs {
   QuantizeArgs quantize;

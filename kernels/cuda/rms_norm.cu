@@ -18,8 +18,7 @@ constexpr int kHeldGradBlocks = 1;
 #else
 constexpr int kHeldGradBlocks = 2;
 #endif
-constexpr int kFinishRows = 32;  // warps per block of the second kernel; each adds every 32nd
-                                 // partial sum
+constexpr int kFinishRows = 32;  // warps per block of the second kernel
 
 // Number of blocks of the gradient: for each of 132 multiprocessors as many as together have 1,024
 // threads of eight elements.
@@ -43,8 +42,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
     w = Pack<float, N>::Load(args.w + h);
     if (args.b != nullptr) {
       const auto b = Pack<T, N>::Load(static_cast<const T*>(args.b) + at);
-      for (int k = 0; k < N; ++k) x.Set(k, x[k] + b[k]);  // the norm of the rounded sum that is
-                                                          // stored
+      for (int k = 0; k < N; ++k) x.Set(k, x[k] + b[k]);  // the norm of the rounded sum
       x.Store(static_cast<T*>(args.sum) + at);
     }
     for (int k = 0; k < N; ++k) squares += x[k] * x[k];
@@ -74,7 +72,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
       Pack<T, N> stored;
       for (int k = 0; k < N; ++k) {
         stored.Set(k, left[k] + right[k]);
-        squares += stored[k] * stored[k];  // the norm of the rounded sum that is stored
+        squares += stored[k] * stored[k];  // the norm of the rounded sum
       }
       stored.Store(sum + h);
     }
@@ -101,8 +99,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
 // every row and accumulates their dw in dynamic shared memory, f[H].
 template <typename T, int N>
 TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs args) {
-  TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately: one row's sum is read while the
-                                             // next one's is computed
+  TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately by successive rows
   auto* const dw = reinterpret_cast<float*>(DynamicShared());
   const int64_t hidden = args.hidden;
   const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;

@@ -161,8 +161,7 @@ class HostAttention : public cuda::LibraryAttentionOf<Args> {
         "attention of the library",
         [this, args, workspace] {
           ++runs_;
-          std::memset(workspace, 0xFF, kWorkspaceBytes);  // NaN: the workspace is the operation's
-                                                          // own
+          std::memset(workspace, 0xFF, kWorkspaceBytes);  // NaN: no other work uses it
           // Handles one sample at a time, like a library whose workspace allows no more.
           LibraryAttentionShape one = shape_;
           one.samples = 1;

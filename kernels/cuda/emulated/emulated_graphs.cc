@@ -34,8 +34,8 @@ Status EmulatedDevice::CheckCapture(const Works& works) const {
   // For each stream, the number of its works that are known to precede a point in a stream, or an
   // event.
   using Clock = std::vector<int>;
-  std::vector<std::optional<Clock>> at(streams);  // absent: the stream does not wait for the
-                                                  // compute stream yet
+  // Absent: the stream does not wait for the compute stream yet.
+  std::vector<std::optional<Clock>> at(streams);
   std::map<Event, Clock> recorded;
   Clock counts(streams);
   at[compute] = Clock(streams);

@@ -90,8 +90,7 @@ class Races {
 
   void* host_ = nullptr;
   std::vector<void*> threads_;
-  int turns_[2][kMostThreads] = {};  // current address of each thread's block barriers and warp
-                                     // barriers
+  int turns_[2][kMostThreads] = {};  // for each thread's block barriers and warp barriers
   char begins_ = 0, ends_ = 0, of_block_[2] = {}, of_warps_[2][kMostThreads / kWarpThreads] = {};
 };
 #else
