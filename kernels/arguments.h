@@ -102,8 +102,7 @@ struct AttentionArgs {
   const void *q, *k, *v;               // c; rows are q_stride and kv_stride elements apart
   void* o;                             // c[R,QD], or f if wide_output
   float* lse;                          // f[R,Q]
-  const float *merged_o, *merged_lse;  // f[R,QD], f[R,Q]: results for other keys of the same
-                                       // softmax; or null
+  const float *merged_o, *merged_lse;  // f[R,QD], f[R,Q] of the softmax's other keys; or null
   char* scratch;                       // AttentionScratchBytes for each thread, contiguous
   int64_t q_stride, kv_stride;
   bool wide_output;
@@ -137,14 +136,13 @@ struct SwiGluGradArgs {
 // Quantises a tensor to FP8 in up to two forms: as stored and transposed.
 struct QuantizeArgs {
   model::QuantizeSource source;  // how x is computed; x is bf16[R,K]
-  const void* x;          // x itself, for kValue
-  const void* dy;         // bf16[R,K/2], for kSwiGluGrad
-  const void* gu;         // bf16[R,2K] for kSwiGlu, bf16[R,K] for kSwiGluGrad
-  const float* history;   // f[16] for delayed scaling, or null
-  uint8_t* rows_form;     // [R,K] or null
-  uint8_t* columns_form;  // [K,R] or null
-  float* rows_scale;      // scales of each form; null without the form; equal pointers for one
-                          // scale per tensor
+  const void* x;                 // x itself, for kValue
+  const void* dy;                // bf16[R,K/2], for kSwiGluGrad
+  const void* gu;                // bf16[R,2K] for kSwiGlu, bf16[R,K] for kSwiGluGrad
+  const float* history;          // f[16] for delayed scaling, or null
+  uint8_t* rows_form;            // [R,K] or null
+  uint8_t* columns_form;         // [K,R] or null
+  float* rows_scale;             // scales of each form, or null; one scale: both the same
   float* columns_scale;
   float* amax;     // f[1], updated by max, or null
   float* partial;  // scratch: amax of parts of the tensor
@@ -175,8 +173,7 @@ struct ProductArgs {
   const void* b;  // w c[L·N,K], or x c[R,K] for kWeightGradient
   void* c;        // y c[R,N], dx c[R,K] or dw f[L·N,K]
   int64_t rows, k, n;
-  const int32_t* counts;  // i[C]: lengths of consecutive runs of rows; null: all rows belong to the
-                          // only expert
+  const int32_t* counts;  // i[C]: lengths of consecutive runs of rows; null: one expert has all
   int64_t num_counts, experts;  // count i belongs to expert i mod experts
   bool accumulate;              // for kWeightGradient
 };

@@ -16,8 +16,7 @@ namespace troupe::kernels {
 struct Microbatch {
   std::vector<double> tokens, positions, targets, weights;
   std::vector<double> documents;  // empty unless the program has a document mask
-  std::vector<double> samples;    // {step, slot} of each sample; empty unless the program has
-                                  // dropout
+  std::vector<double> samples;    // {step, slot} of each sample; empty without dropout
 };
 
 class ProgramRun {

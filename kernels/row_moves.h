@@ -16,8 +16,7 @@ struct RowMoves {
   std::vector<RowMove> pack;                      // from the input to the send buffer
   std::vector<RowMove> stay;                      // from the input to the output
   std::vector<RowMove> unpack;                    // from the receive buffer to the output
-  std::vector<size_t> send_bytes, receive_bytes;  // indexed by rank in the group; blocks are
-                                                  // contiguous
+  std::vector<size_t> send_bytes, receive_bytes;  // indexed by rank in the group; contiguous blocks
 
   // Exchanges `input` into `output`. Collective. `send` and `receive` are scratch of the sums of
   // send_bytes and receive_bytes.
