@@ -1,4 +1,4 @@
-// Small functions that both hosts and devices call.
+// TROUPE_ANYWHERE marks small functions that both host and device code call.
 #ifndef TROUPE_KERNELS_ANYWHERE_H_
 #define TROUPE_KERNELS_ANYWHERE_H_
 

@@ -1,6 +1,7 @@
-// What kernels take, one struct an operation: addresses and extents, the same for every backend whose kernels compute on
-// plain arrays. Pointers are const void* where the element is the compute dtype (float32 or bfloat16). Letters of shapes are
-// those of model/program/op.h. OpArguments (kernels/op_arguments.h) fills them in.
+// The arguments of kernels, one struct per operation: addresses and extents, identical for all
+// backends whose kernels compute on plain arrays. A pointer is const void* where the element type
+// is the compute dtype (float32 or bfloat16). The shape letters are those of model/program/op.h.
+// OpArguments (kernels/op_arguments.h) fills the structs in.
 #ifndef TROUPE_KERNELS_ARGUMENTS_H_
 #define TROUPE_KERNELS_ARGUMENTS_H_
 
@@ -27,9 +28,9 @@ struct EmbeddingGradArgs {
 };
 struct RmsNormArgs {
   const void* a;   // c[R,H]
-  const void* b;   // c[R,H]: added to a first; null: the norm of a alone
+  const void* b;   // c[R,H], added to a before the norm; null: the norm of a alone
   const float* w;  // f[H]
-  void* sum;       // c[R,H]: a + b where b is given
+  void* sum;       // c[R,H]: a + b, if b is given
   void* y;         // c[R,H]
   float* rstd;     // f[R]
   int64_t rows, hidden;
@@ -69,7 +70,7 @@ struct RopeArgs {
   void* y;                   // like x, may be x
   const float*
       table;  // f[table_rows][D]: cosines of the D/2 pairs, then their sines; row = position
-  const double* frequencies;  // d[D/2]: for positions beyond the table
+  const double* frequencies;  // d[D/2], used for positions beyond the table
   int64_t rows, rotated_heads, copied_heads, head_dim, table_rows;
   bool inverse;
 };
@@ -79,30 +80,30 @@ struct DropoutArgs {
   void* y;                 // like x, may be x
   int64_t rows, hidden;
   model::TensorRows own;
-  model::ContextRows held;  // of each sample
+  model::ContextRows held;  // rows of each sample
   uint64_t key;
-  uint32_t threshold;  // draws below it are dropped
-  float scale;         // of what is kept
+  uint32_t threshold;  // elements with a smaller draw are dropped
+  float scale;         // multiplies the elements that are kept
 };
-struct SplitHeadsArgs {  // joins q and kv to qkv where `join`, else splits qkv
-  void* qkv;            // [R, q_bytes + kv_bytes]
+struct SplitHeadsArgs {  // `join`: writes qkv from q and kv; otherwise splits qkv
+  void* qkv;             // [R, q_bytes + kv_bytes]
   void* q;
   void* kv;
   int64_t rows, q_bytes, kv_bytes;
   bool join;
 };
-// Which rows see which: all of queries and keys, of samples of `tokens` positions.
+// The query and key rows of each sample; a sample has `tokens` positions.
 struct AttentionRows {
   int64_t samples, tokens, query_heads, key_value_heads, head_dim;
-  model::ContextRows queries, keys;  // of each sample
-  const int32_t* documents;          // i[samples·tokens] of a document mask, else null
+  model::ContextRows queries, keys;  // rows of each sample
+  const int32_t* documents;          // i[samples·tokens] with a document mask, else null
 };
 struct AttentionArgs {
-  const void *q, *k, *v;                // c, rows q_stride and kv_stride elements apart
-  void* o;                              // c[R,QD], or f if wide_output
-  float* lse;                           // f[R,Q]
-  const float *merged_o, *merged_lse;   // f[R,QD], f[R,Q] of other keys of the same softmax; or null
-  char* scratch;                        // AttentionScratchBytes a thread, one after the other
+  const void *q, *k, *v;               // c; rows are q_stride and kv_stride elements apart
+  void* o;                             // c[R,QD], or f if wide_output
+  float* lse;                          // f[R,Q]
+  const float *merged_o, *merged_lse;  // f[R,QD], f[R,Q] of the softmax's other keys; or null
+  char* scratch;                       // AttentionScratchBytes for each thread, contiguous
   int64_t q_stride, kv_stride;
   bool wide_output;
   AttentionRows rows;
@@ -121,7 +122,7 @@ struct SwiGluArgs {
   const void* gu;  // c[R,2F]
   void* y;         // c[R,F]
   int64_t rows, ffn;
-  const int32_t* counts;  // i[C], their sum replaces rows; or null
+  const int32_t* counts;  // i[C], whose sum replaces `rows`; or null
   int64_t num_counts;
 };
 struct SwiGluGradArgs {
@@ -129,52 +130,52 @@ struct SwiGluGradArgs {
   const void* gu;  // c[R,2F]
   void* dgu;       // c[R,2F], may be gu
   int64_t rows, ffn;
-  const int32_t* counts;  // as of SwiGluArgs
+  const int32_t* counts;  // as in SwiGluArgs
   int64_t num_counts;
 };
-// A value in 8 bits, in up to two forms: as it lies and transposed.
+// Quantises a tensor to FP8 in up to two forms: as stored and transposed.
 struct QuantizeArgs {
-  model::QuantizeSource source;  // what makes x, bf16[R,K]
-  const void* x;          // itself, of kValue
-  const void* dy;         // bf16[R,K/2], of kSwiGluGrad
-  const void* gu;         // bf16[R,2K] of kSwiGlu, bf16[R,K] of kSwiGluGrad
-  const float* history;   // f[16] of delayed scaling, or null
-  uint8_t* rows_form;     // [R,K] or null
-  uint8_t* columns_form;  // [K,R] or null
-  float* rows_scale;      // of each form; of one scale in all the same, null without the form
+  model::QuantizeSource source;  // how x is computed; x is bf16[R,K]
+  const void* x;                 // x itself, for kValue
+  const void* dy;                // bf16[R,K/2], for kSwiGluGrad
+  const void* gu;                // bf16[R,2K] for kSwiGlu, bf16[R,K] for kSwiGluGrad
+  const float* history;          // f[16] for delayed scaling, or null
+  uint8_t* rows_form;            // [R,K] or null
+  uint8_t* columns_form;         // [K,R] or null
+  float* rows_scale;             // scales of each form, or null; one scale: both the same
   float* columns_scale;
-  float* amax;     // f[1], max=, or null
-  float* partial;  // scratch: largest magnitudes of parts
+  float* amax;     // f[1], updated by max, or null
+  float* partial;  // scratch: amax of parts of the tensor
   int64_t rows, columns;
-  int32_t block_rows;  // of QuantizeAttributes
+  int32_t block_rows;  // as in QuantizeAttributes
   bool e5m2;           // else E4M3
-  bool accumulate;     // of amax
+  bool accumulate;     // amax = max(amax, new) instead of amax = new
 };
 struct AmaxHistoryEntry {
   const float* amax;  // f[1]
   float* history;     // f[16]
 };
-// A factor in 8 bits given back as bfloat16.
+// Dequantises an FP8 operand to bfloat16.
 struct DequantizeArgs {
   const uint8_t* q;    // [R,K]
-  const float* scale;  // as block_rows says, of QuantizeAttributes
+  const float* scale;  // laid out by block_rows, as in QuantizeAttributes
   void* y;             // bf16[R,K], or [K,R] if `transpose`
   int64_t rows, columns;
   int32_t block_rows;
   bool e5m2, transpose;
 };
-// The products of a linear layer, or of one for each of several experts (L of them; their matrices lie one after the
-// other), of which rows that belong to one expert are a count.
+// The matmuls of a linear layer, or of L experts' linear layers whose weight matrices are
+// contiguous. With several experts, the counts say how many consecutive rows belong to each expert.
 enum class ProductKind : uint8_t { kForward, kInputGradient, kWeightGradient };
 struct ProductArgs {
   ProductKind kind;
-  const void* a;  // x c[R,K] of kForward, else dy c[R,N]
-  const void* b;  // w c[L·N,K], or x c[R,K] of kWeightGradient
+  const void* a;  // x c[R,K] for kForward, else dy c[R,N]
+  const void* b;  // w c[L·N,K], or x c[R,K] for kWeightGradient
   void* c;        // y c[R,N], dx c[R,K] or dw f[L·N,K]
   int64_t rows, k, n;
-  const int32_t* counts;  // i[C]: rows that lie one count after the other; null: all are the one expert's
-  int64_t num_counts, experts;  // count i is of expert i mod experts
-  bool accumulate;              // of kWeightGradient
+  const int32_t* counts;  // i[C]: lengths of consecutive runs of rows; null: one expert has all
+  int64_t num_counts, experts;  // count i belongs to expert i mod experts
+  bool accumulate;              // for kWeightGradient
 };
 struct RouterLogitsArgs {
   const void* x;   // c[R,H]
@@ -199,7 +200,7 @@ struct RouterTopKArgs {
   const float* logits;  // f[R,E]
   const float* bias;    // f[E] or null
   float* weights;       // f[R,k]
-  int32_t* chosen;      // i[R,k]
+  int32_t* chosen;      // i[R,k] expert of each choice
   int32_t* slots;       // i[R,k]
   int32_t* counts;      // i[E]
   int64_t rows;
@@ -231,7 +232,7 @@ struct RouterSlotsArgs {
 };
 struct RouterLossArgs {
   const float* logits;      // f[R,E]
-  const float* own_load;    // f[B,E+1] of this rank's rows
+  const float* own_load;    // f[B,E+1], of this rank's rows
   const float* whole_load;  // f[B,E+1]
   const int32_t* counts;    // i[E]
   double* totals;           // d[3+E]
@@ -277,11 +278,11 @@ struct CombineGradArgs {
   int64_t rows, choices, hidden;
 };
 struct CopyRoutedRowsArgs {  // kGatherRouted and kScatterRouted in a group of one rank
-  const void* x;          // c[S,H]
-  void* y;                // c[S,H]
-  const int32_t* counts;  // i[C]: as many rows are copied as they sum to
+  const void* x;             // c[S,H]
+  void* y;                   // c[S,H]
+  const int32_t* counts;     // i[C]; their sum is the number of rows copied
   int64_t num_counts;
-  int64_t rows, row_bytes;  // rows: the most that they sum to
+  int64_t rows, row_bytes;  // rows: upper bound of that sum
 };
 struct SoftmaxStatsArgs {
   const void* logits;      // c[R,V]
@@ -328,7 +329,7 @@ struct CrossEntropyGradArgs {
   const float* weights;  // f[R]
   float* dsums;          // f[2,R]
   int64_t rows;
-  const float* global_max;  // f[R], of a z-loss; else null
+  const float* global_max;  // f[R], with a z-loss; else null
   double z_loss_coef;
 };
 struct SumOfSquaresArgs {

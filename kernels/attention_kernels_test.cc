@@ -1,4 +1,4 @@
-// Attention and its gradient, also within documents and part by part.
+// Tests of attention and its gradient, also with documents and in parts.
 #include "kernels/kernel_test.h"
 #include "kernels/ring_attention_test.h"
 
@@ -34,7 +34,7 @@ TEST_P(KernelTest, AttentionGradMatches) {
     const int64_t rows = samples * tokens;
     const model::AttentionAttributes attributes{q, g, d, tokens, {}};
     const TestValue qkv = Compute({rows, (q + 2 * g) * d});
-    // o and lse belong to qkv: those of the kernel itself.
+    // o and lse must match qkv, so the kernel itself computes them.
     const TestResult forward =
         RunOp(*backend_, {OpKind::kAttention,
                           attributes,
@@ -80,7 +80,7 @@ TEST_P(KernelTest, PartsOfARingAreAttentionToWholeSamples) {
   if (compute() == DType::kFloat32) {
     ExpectPartsAreTheWhole(*backend_, compute(), 1e-5, kRingShapes);
   } else {
-    // Tiny problems have gradients near zero, of which bfloat16 leaves nothing.
+    // The gradients of tiny problems are near zero and vanish in bfloat16.
     ExpectPartsAreTheWhole(*backend_, compute(), 5e-2, {kRingShapes.begin() + 1, kRingShapes.end()});
   }
 }

@@ -1,8 +1,8 @@
-// The seam between stage programs and devices.
+// The interface between stage programs and devices.
 //
-// Backend::Prepare resolves every op to a kernel and every value to an address once;
-// Executable::Run then touches no allocator, no map, no string. An Executable is used by one thread
-// at a time.
+// Backend::Prepare resolves every op to a kernel and every value to an address, once.
+// Executable::Run then does no allocation, no map lookup and no string operation. One thread at a
+// time may use an Executable.
 #ifndef TROUPE_KERNELS_BACKEND_H_
 #define TROUPE_KERNELS_BACKEND_H_
 
@@ -29,43 +29,44 @@
 
 namespace troupe::kernels {
 
-// Finds the communicator of a collective op's group; null where the group has one rank.
+// Returns the communicator of a collective op's group, or null if the group has one rank.
 using FindCommunicator = std::function<Communicator*(const model::CollectiveGroup&)>;
 
 struct RunOptions {
   bool first_microbatch = false;  // accumulators are overwritten by their first writer
-  // Of the microbatches of a step; collectives that are due once then begin.
+  // True for the last microbatch of a step; collectives that run once per step start in it.
   bool last_microbatch = false;
-  bool evaluate = false;          // skip what belongs to the derivative
-  // Only operations [first_op, end_op) of the piece run, as far as it has them. The runs of a piece
-  // on a buffer come in order and leave none out; runs of another chunk's pieces may come between.
+  bool evaluate = false;  // skips operations that only the derivative needs
+  // Restricts the run to operations [first_op, end_op) of the piece. Successive runs of a piece on
+  // a buffer must be in order and without gaps; runs of pieces of other chunks may come in between.
   int first_op = 0;
   int end_op = std::numeric_limits<int>::max();
 };
 
-// Told of operations as they run.
+// Is notified of each operation that has run.
 class OperationObserver {
  public:
   virtual ~OperationObserver() = default;
-  // `op` of the program has just run on `buffer`, in the thread that runs. `name`: kind and value, as
-  // in reports; lives as long as the executable.
+  // Called after `op` of the program ran on `buffer`, in the thread that runs it. `name` is the
+  // kind and value as in reports; it lives as long as the executable.
   virtual void Ran(const model::Op& op, const char* name, int buffer) = 0;
 };
 
-// A step's work on a rank: gradients of all its microbatches, summed up; and then the update.
+// The two parts of a rank's work in a step: the summed gradients of all microbatches, then the
+// update.
 enum class StepPart : uint8_t { kGradients, kUpdate };
 inline constexpr int kStepParts = 2;
 
 struct ValueBytes {
   model::ValueId value;
-  int64_t bytes;  // all of it
+  int64_t bytes;  // size of the whole value
 };
 
-// For how long a device's computation has waited for transfers that nothing hid, in seconds, since
+// Seconds that the device's compute stream has waited for transfers that no computation hid, since
 // its executable was made.
 struct DeviceStalls {
   std::array<double, kPurposes> by_purpose{};
-  double receives = 0;  // of what a neighbouring stage sends: a part of that of Purpose::kPipe
+  double receives = 0;  // waits for data from neighbouring stages, included in Purpose::kPipe
 
   DeviceStalls operator-(const DeviceStalls& before) const {
     DeviceStalls since = *this;
@@ -76,18 +77,18 @@ struct DeviceStalls {
   }
 };
 
-// What some persistent values hold, brought to the host without a wait for it at once.
+// Copies some persistent values to the host without blocking the host at once.
 class DelayedRead {
  public:
   virtual ~DelayedRead() = default;
-  // Reads what the values hold once all that the executable was asked for until now is done. What was read before is
-  // gone. REQUIRES: not within a part of a step.
+  // Enqueues a read of the values after all work that was submitted to the executable so far.
+  // Discards the results of the previous read. REQUIRES: not between BeginPart and EndPart.
   virtual Status Start() = 0;
-  // Returns once that is read; waits for nothing that was asked for after Start.
+  // Blocks until the read completes; does not wait for work that was submitted after Start.
   virtual Status Finish() = 0;
-  // Of the value with this index, until the next Start.
+  // Contents of the value with this index; valid until the next Start.
   virtual std::span<const std::byte> bytes(size_t index) const = 0;
-  // The device's stalls up to Start. Absent where the host computes: it waits itself, and its
+  // The device's stalls up to Start. Absent on a host backend: there the host itself waits, and its
   // network measures that.
   virtual std::optional<DeviceStalls> stalls() const = 0;
 };
@@ -96,84 +97,90 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
-  // From now on `observer` is told of every operation; null: nobody is.
+  // Notifies `observer` of every operation from now on; null stops the notifications.
   virtual void Observe(OperationObserver* observer) = 0;
 
-  // Reaches the other ranks' devices where collectives are not the host's. All ranks call it, once the network is
+  // Connects the device communicators, if any. Collective; call after the host network is
   // connected.
   virtual Status Connect() = 0;
 
-  // Between the two come the same calls of Run, RunUpdate, Write and of transfers in every step, with other bytes to write,
-  // and no Read; what is sent or posted there is waited for there. A backend may keep the calls from the first step on, and
-  // hand them to its device whole at EndPart.
+  // Begin and end a part of a step. Every step must make the same calls of Run, RunUpdate, Write
+  // and of transfers between the two, with other bytes to write, and none of Read; each transfer
+  // that is started in the part must be waited for in it. A backend may record the calls from the
+  // first step on and submit them to its device as one graph in EndPart.
   virtual Status BeginPart(StepPart part) = 0;
   virtual Status EndPart() = 0;
 
   // Runs the ops of one piece on one buffer (0 <= buffer < memory_plan.buffers[chunk_index]).
-  // Update and initialize have entries of their own. A failed collective's Status comes back with
-  // the op named.
+  // Update and initialize have their own functions. If a collective fails, the returned Status
+  // names the op.
   virtual Status Run(int chunk_index, model::Piece piece, int buffer,
                      const RunOptions& options) = 0;
   virtual Status RunUpdate() = 0;
   virtual Status RunInitialize() = 0;
 
-  // Transfers between the stages of a pipeline, along directed edges: groups of two ranks, of which rank 0 sends and rank 1
-  // receives; the n-th Send of an edge meets the n-th receive. What "is called" is done in order, at once or later: only a
-  // backend of the host's own memory waits within these calls.
+  // Transfers between pipeline stages over directed pipeline links. A link is a group of two ranks:
+  // rank 0 sends and rank 1 receives, and the n-th Send of a link matches its n-th receive. Calls
+  // take effect in the order in which they are made, at once or later; only a backend that computes
+  // in host memory blocks within these calls.
   //
-  // Makes `edge` one that the functions below may name; before Connect, which reaches the other rank's device.
+  // Registers `edge` as a link for the functions below. Call before Connect, which connects to the
+  // other rank's device.
   virtual Status AddEdge(Communicator& edge) = 0;
-  // Sends the value as it is when all that was called before is done; what is called later goes on beside it, and does not
-  // write the value before WaitSend.
+  // Enqueues a send of the value, as it is after all earlier calls. Later calls may overlap with
+  // the send; they must not write the value before WaitSend.
   virtual Status Send(model::ValueId value, int buffer, Communicator& edge) = 0;
-  // What is called later comes after the last Send of the value.
+  // Orders all later calls after the last Send of the value.
   virtual Status WaitSend(model::ValueId value, int buffer) = 0;
-  // The value may be received from now on; nothing touches it before Receive.
+  // Allows the value to be received from now on; nothing may access it until Receive.
   virtual Status PostReceive(model::ValueId value, int buffer, Communicator& edge) = 0;
-  // What is called later finds the received value, of the receive that was posted or else of one that begins now.
+  // Makes the received value available to all later calls. Completes the posted receive, or starts
+  // a receive if none was posted.
   virtual Status Receive(model::ValueId value, int buffer, Communicator& edge) = 0;
 
-  // Returns when all that was called before is done, of transfers those that were waited for. To be called, outside of
-  // parts, before the host waits for other ranks: they may wait for what this one's device is yet to send.
+  // Blocks until all earlier calls are done, including the transfers that were waited for. Call it,
+  // outside of parts, before the host waits for other ranks: they may need data that this rank's
+  // device has not sent yet.
   virtual Status Finish() = 0;
 
-  // How often a call has waited for the device so far, those of reads of it apart that are delayed; absent where the host
-  // computes, which waits for nobody.
+  // Number of times that a call has blocked on the device, delayed reads excluded. Absent on a host
+  // backend, which never does.
   virtual std::optional<int64_t> host_waits() const = 0;
 
-  // How often a call has had the device run a graph, which holds all of a part of a step; absent where the host computes.
+  // Number of graph launches; a graph holds a whole part of a step. Absent on a host backend.
   virtual std::optional<int64_t> graph_launches() const = 0;
 
   // The device address of a value. `buffer` is 0 for persistent values.
   virtual void* Address(model::ValueId value, int buffer) = 0;
-  // Copies between host memory and a value (inputs in, losses out).
+  // Copy between host memory and a value (inputs in, losses out).
   virtual Status Write(model::ValueId value, int buffer, std::span<const std::byte> bytes) = 0;
   virtual Status Read(model::ValueId value, int buffer, std::span<std::byte> bytes) = 0;
-  // Reads of these values; it may not outlive this. Of several each has what its own Start asked for.
+  // Makes a delayed read of these values; it must not outlive this executable. Each of several
+  // delayed reads keeps the results of its own Start.
   virtual StatusOr<std::unique_ptr<DelayedRead>> MakeDelayedRead(std::vector<ValueBytes> values) = 0;
-  // Between two values of equal bytes.
+  // Copies between two values of equal size in bytes.
   virtual Status Copy(model::ValueId from, int from_buffer, model::ValueId to, int to_buffer) = 0;
 
-  // Whether addresses are those of host memory that holds values in their own dtypes: host code may read and write them
-  // in place.
+  // Whether addresses point to host memory that holds values in their own dtypes, so that host code
+  // may read and write them in place.
   virtual bool is_host_memory() const = 0;
-  // Copies a part of a persistent value to host memory. May be called by another thread while Run goes on, of values that
-  // nothing changes meanwhile.
+  // Copies a part of a persistent value to host memory. Another thread may call it while Run goes
+  // on, for values that nothing changes meanwhile.
   virtual Status ReadPart(model::ValueId value, int64_t offset_bytes, std::span<std::byte> bytes) = 0;
 
-  // Has the device reach memory of the host by itself as long as the result lives, which the memory and this outlive: what
-  // ReadPart copies there is then none of the host's work. Null where that makes no difference, or where it cannot be had,
-  // which counts as a fall-back.
+  // Pins `memory`, which must outlive the result, as does this executable, so that the device
+  // copies to it in ReadPart without work of the host. Returns null if pinning makes no difference,
+  // or if it fails, which is recorded as a fall-back.
   virtual std::shared_ptr<void> Pin(std::span<std::byte> memory) = 0;
 
-  // Name of the op now or last running, for crash reports; safe to read from another thread.
+  // Name of the op that runs now or ran last, for crash reports; safe to call from another thread.
   virtual const char* CurrentOperation() const = 0;
 };
 
-// Of an executable whose calls are done when they return: it is read at once.
+// A DelayedRead that reads at once, for executables whose calls complete before they return.
 class ImmediateRead : public DelayedRead {
  public:
-  // `executable` outlives this.
+  // `executable` must outlive this object.
   ImmediateRead(Executable& executable, std::vector<ValueBytes> values)
       : executable_(executable), values_(std::move(values)) {
     for (const ValueBytes& value : values_) bytes_.emplace_back(static_cast<size_t>(value.bytes));
@@ -195,8 +202,8 @@ class ImmediateRead : public DelayedRead {
   std::vector<std::vector<std::byte>> bytes_;
 };
 
-// One whose calls are done when they return, and whose collectives are the host's. When it is destroyed no transfer is
-// under way, or the network is closed.
+// An executable whose calls complete before they return and whose collectives are the host's. It
+// may be destroyed only when no transfer is in flight or the network is closed.
 class ImmediateExecutable : public Executable {
  public:
   Status Connect() final { return OkStatus(); }
@@ -227,45 +234,47 @@ class ImmediateExecutable : public Executable {
   }
 
  protected:
-  // What the host has of a value, in whatever form.
+  // The host memory of a value, in the backend's own representation.
   virtual std::span<std::byte> Memory(model::ValueId value, int buffer) = 0;
 
  private:
   HostTransfers transfers_;
 };
 
-// What preparing took so far; absent where the device has nothing of the kind.
+// Work that preparation has done; a count is absent where the device has no such work.
 struct PreparationCounts {
-  std::optional<int64_t> choices_found;   // implementations that a file of former timings chose
-  std::optional<int64_t> graph_captures;  // graphs of parts of a step
+  std::optional<int64_t> choices_found;   // implementations chosen from a tuning cache
+  std::optional<int64_t> graph_captures;  // captured graphs of parts of a step
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
-  // "avx512_bf16", "reference" …: part of a frozen plan.
+  // "avx512_bf16", "reference" …; recorded in a frozen plan.
   virtual std::string kernel_level() const = 0;
-  // REQUIRES: `program` and `plan` outlive the executable. RESOURCE_EXHAUSTED names the bytes that
-  // could not be had.
+  // REQUIRES: `program` and `plan` outlive the executable. Errors: RESOURCE_EXHAUSTED, with the
+  // number of bytes that could not be allocated.
   virtual StatusOr<std::unique_ptr<Executable>> Prepare(
       const model::Program& program, const model::MemoryPlan& plan,
       const FindCommunicator& find_communicator) = 0;
-  // What of its programs runs on other than the best there is: "OPERATION WHERE: WHY". It may grow in an executable's
-  // first steps.
+  // Operations that run on a slower implementation than the best one: "OPERATION WHERE: WHY". The
+  // list may grow during an executable's first steps.
   virtual const std::vector<std::string>& fallbacks() const = 0;
-  // What collectives that the device itself carries out have cost so far, of all executables; those of the host's network
-  // are not among them.
+  // Cost so far of the collectives that run on the device, over all executables; excludes those of
+  // the host network.
   virtual std::vector<DeviceCollectiveStatistics> CollectiveStatistics() const { return {}; }
   // The device's own collectives in flight, and its part of the rank's flight record as JSON text;
-  // empty where collectives are the host's. From any thread.
+  // empty if collectives run on the host. May be called from any thread.
   virtual std::vector<CollectiveFlight> Flights() const { return {}; }
   virtual std::string FlightRecorderJson() const { return ""; }
-  // Whether the process can have another backend on this device once this one is destroyed: false where it holds
-  // something of the device that cannot be given back. To be asked when its executables are destroyed.
+  // Whether the process can make another backend on this device after this one is destroyed; false
+  // if it holds a device resource that cannot be released. Call it after its executables are
+  // destroyed.
   virtual bool gives_back() const { return true; }
-  // Who makes those operations of its programs that several can make: "OPERATION: IMPLEMENTATION", once each.
+  // The implementation chosen for each operation that has several: "OPERATION: IMPLEMENTATION",
+  // without duplicates.
   virtual const std::vector<std::string>& implementations() const = 0;
-  // In which types the matmuls of the program that was prepared last are multiplied.
+  // The operand types with which the matmuls of the most recently prepared program are computed.
   virtual std::vector<ExecutedProduct> executed_products() const = 0;
   virtual PreparationCounts preparation_counts() const = 0;
 };

@@ -20,7 +20,8 @@ using model::Program;
 constexpr int kTimes = 5;
 constexpr int kRepeatsMax = 1000;
 
-// Seconds of one run of all of `program`, of many in a row. They are one part of a step, which a device may keep and take whole.
+// Seconds of one run of `program`, measured over many consecutive runs. They form one part of a
+// step, so that a device may launch them as one graph.
 StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_once) {
   const model::MemoryPlan plan = PlainPlan(program);
   TROUPE_ASSIGN_OR_RETURN(const auto executable, backend.Prepare(program, plan, nullptr));
@@ -33,7 +34,7 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
     TROUPE_RETURN_IF_ERROR(executable->Finish());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
-  TROUPE_RETURN_IF_ERROR(timed(once).status());  // warms up
+  TROUPE_RETURN_IF_ERROR(timed(once).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double alone, timed(once));
   const int count = static_cast<int>(std::clamp(std::ceil(at_once / std::max(alone, 1e-6)), 1.0, 1.0 * kRepeatsMax));
   const auto many = [&]() -> Status {
@@ -41,7 +42,8 @@ StatusOr<double> SecondsOf(Backend& backend, const Program& program, double at_o
     for (int i = 0; i < count; ++i) TROUPE_RETURN_IF_ERROR(once());
     return executable->EndPart();
   };
-  for (int i = 0; i < 2; ++i) TROUPE_RETURN_IF_ERROR(timed(many).status());  // kept, then made a graph
+  // The first run is recorded, the second is captured as a graph.
+  for (int i = 0; i < 2; ++i) TROUPE_RETURN_IF_ERROR(timed(many).status());
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {
     TROUPE_ASSIGN_OR_RETURN(const double all, timed(many));

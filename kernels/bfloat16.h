@@ -1,4 +1,4 @@
-// bfloat16 as kernels hold it: the upper half of a float32, rounded to nearest even.
+// bfloat16 as kernels store it: the upper half of a float32, rounded to nearest even.
 #ifndef TROUPE_KERNELS_BFLOAT16_H_
 #define TROUPE_KERNELS_BFLOAT16_H_
 
@@ -14,7 +14,7 @@ static_assert(sizeof(BFloat16) == 2);
 
 inline float ToFloat(BFloat16 value) { return std::bit_cast<float>(uint32_t{value.bits} << 16); }
 
-// Rounds to nearest even; a NaN stays a NaN.
+// Rounds to nearest even; a NaN remains a NaN.
 inline BFloat16 ToBFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};

@@ -1,5 +1,5 @@
-// The bucket policy's alignment and padding: where gradients are in memory, what is summed at once, and
-// how sharded parameters are cut.
+// Tests of the buckets' alignment and padding: the addresses of gradients, the ranges of each
+// all-reduce, and the cuts of sharded parameters.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,7 +26,7 @@ model::BuildOptions Options(Axis axis, int index, int zero_stage) {
   model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), mesh, 2, 8);
   options.zero_stage = zero_stage;
   options.bucket_elements = 1500;
-  options.overlap = false;  // sums stay in Reduce
+  options.overlap = false;  // reductions stay in Reduce
   options.bucket_layout = kLayout;
   return options;
 }
@@ -35,14 +35,14 @@ TEST(BucketLayout, EveryGradientIsAlignedAndEveryBucketPaddedInMemoryOfItsOwn) {
   const model::Program program = model::BuildProgram(Options(Axis::kDataReplicate, 0, 0)).value();
   const model::MemoryPlan plan = model::PlanMemory(program, {1}, false, 1);
   const auto offset = [&](model::ValueId id) { return plan.locations[id].offset; };
-  std::map<int64_t, int64_t> persistent;  // begin and end of what else is there
+  std::map<int64_t, int64_t> persistent;  // begin and end of all other persistent values
   for (const ParameterEntry& entry : program.parameters) {
     for (const model::ValueId id : {entry.value, entry.gradient, entry.exp_avg, entry.exp_avg_sq}) {
       EXPECT_EQ(offset(id) % (4 * kLayout.alignment), 0) << program.value(id).name;
       persistent[offset(id)] = offset(id) + program.value(id).bytes();
     }
   }
-  // Addresses as offsets from a number that is a multiple of everything.
+  // Addresses are offsets from a base that every alignment divides.
   char* const base = reinterpret_cast<char*>(uintptr_t{1} << 40);
   int buckets = 0;
   for (const model::Op& op : program.Ops(0, model::Piece::kReduce)) {
@@ -68,8 +68,8 @@ TEST(BucketLayout, WithoutAPolicyNothingIsPadded) {
   EXPECT_LT(model::PlanMemory(model::BuildProgram(options).value(), {1}, false, 1).persistent_bytes, padded);
 }
 
-// Where each rank is left with blocks of the sums no bucket is summed whole, and padding would be
-// memory that nothing uses.
+// If each rank keeps only its blocks of the sums, no bucket is reduced as a whole and padding would
+// be wasted memory.
 TEST(BucketLayout, OnlyWhatIsSummedWholeIsPadded) {
   const auto bytes = [](model::BuildOptions options, int64_t padding) {
     options.bucket_layout.padding = padding;
@@ -85,7 +85,7 @@ TEST(BucketLayout, OnlyWhatIsSummedWholeIsPadded) {
   }
 }
 
-// Blocks of each parameter on all ranks, in elements.
+// The sizes of each parameter's blocks on all ranks, in elements.
 std::map<std::string, std::vector<int64_t>> Blocks(int zero_stage) {
   std::map<std::string, std::vector<int64_t>> blocks;
   for (int index = 0; index < kRanks; ++index) {
@@ -111,7 +111,8 @@ TEST(BucketLayout, BlocksOfAShardedParameterBeginAtMultiplesOfTheAlignment) {
         begin += block;
       }
     }
-    // Rows of 16: four stay together. A norm of 16 is whole on one rank.
+    // Blocks of the table are multiples of 4 rows of 16 elements. A norm of 16 elements is whole on
+    // one rank.
     EXPECT_EQ(Blocks(zero_stage)["embedding.table"], (std::vector<int64_t>{4 * 64, 3 * 64, 37 * 16 - 7 * 64}));
     EXPECT_EQ(Blocks(zero_stage)["block0.attention.norm"], (std::vector<int64_t>{16, 0, 0}));
   }

@@ -16,10 +16,11 @@ using model::DType;
 using model::OpKind;
 using model::ValueId;
 
-// Numbers repeat after so many places: primes, so that lines of a factor begin at every place of its period.
+// The operands' numbers repeat with these periods. They are prime, so that the rows of an operand
+// start at every phase of its period.
 constexpr int64_t kLeftPeriod = 61, kRightPeriod = 67, kCopyPeriod = 8191;
 constexpr int64_t kLeftTurn = 3, kRightTurn = 5;
-// 16384 products of magnitudes up to 16 · 16, three times, are below 2^24.
+// Three sums of 16384 terms of magnitude at most 16 · 16 stay below 2^24.
 constexpr int64_t kGreatest = 16, kExtentMax = 16384;
 constexpr int kRepeatsMax = 3;
 
@@ -32,7 +33,7 @@ std::vector<float> SmallIntegers(uint64_t key, int64_t count) {
   return numbers;
 }
 
-// Row r, column c of a factor of the product is numbers[(r + turn · c) mod period].
+// Element (r, c) of a matmul operand is numbers[(r + turn · c) mod period].
 std::vector<BFloat16> Factor(const std::vector<float>& numbers, int64_t turn, int64_t extent) {
   std::vector<BFloat16> factor;
   factor.reserve(static_cast<size_t>(extent * extent));
@@ -45,7 +46,7 @@ std::vector<BFloat16> Factor(const std::vector<float>& numbers, int64_t turn, in
   return factor;
 }
 
-// The whole of what is computed, as a function of where one looks.
+// The expected results, computed for any position.
 class Known {
  public:
   explicit Known(const BurnInOptions& options)
@@ -112,7 +113,7 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   BurnInReport report;
   const auto end = std::chrono::steady_clock::now() + options.at_least;
   do {
-    // Another number than the round before, so that results that were left from there show.
+    // Consecutive rounds use different repeat counts, so that stale results are detected.
     const int repeats = 1 + static_cast<int>(report.rounds % kRepeatsMax);
     for (int i = 0; i < repeats; ++i) {
       TROUPE_RETURN_IF_ERROR(executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = i == 0}));

@@ -1,4 +1,4 @@
-// What a sound device passes.
+// Tests that a working device passes burn-in and that its rates can be measured.
 #include "kernels/burn_in.h"
 
 #include "kernels/backend_rates.h"

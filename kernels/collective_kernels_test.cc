@@ -1,5 +1,5 @@
-// Collectives of any backend on ranks as threads: sums, gathers and exchanges of even and uneven blocks, begun and waited
-// for.
+// Collectives of any backend with ranks as threads: reductions, gathers and exchanges of even and
+// uneven blocks, synchronous and asynchronous.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using Numbers = std::vector<double>;
 
 constexpr int kThree = 3;
 
-// Sums of a few of them are exact in bfloat16.
+// Integers whose sums over a few ranks are exact in bfloat16.
 double Summand(int rank, int64_t i) { return static_cast<double>((i * 7 + rank) % 5); }
 
 Numbers Summands(int rank, int64_t count) {
@@ -44,7 +44,8 @@ model::MeshView MeshOf(model::Axis axis, int ranks, int rank) {
 const model::CollectiveAttributes kTensorSum = {model::GroupOf(model::Axis::kTensor),
                                                 model::CollectivePurpose::kTensor};
 
-// A single operation with rank r's part of `mesh` along the tensor axis; what `expect` is handed is what it gave there.
+// Runs one operation per rank, with rank r's coordinate on the tensor axis of `mesh`, and passes
+// its result on that rank to `expect`.
 void RunOnRanks(int ranks, const MakeBackend& make, const std::function<TestOp(int rank)>& op,
                 const std::function<void(int rank, const TestResult&)>& expect) {
   RunRanks(ranks, make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
@@ -58,7 +59,7 @@ TEST_P(CollectiveTest, AllReduceSumsEveryDtypeOnAllRanks) {
   for (const int ranks : {2, 3}) {
     for (const int64_t count : {1, 7, 1000}) {
       for (const DType dtype : {compute(), DType::kFloat64}) {
-        for (const int view : {-1, 0}) {  // in place too
+        for (const int view : {-1, 0}) {  // also in place
           RunOnRanks(
               ranks, GetParam().make,
               [&](int rank) -> TestOp {
@@ -84,14 +85,15 @@ TEST_P(CollectiveTest, AllReduceSumsEveryDtypeOnAllRanks) {
   }
 }
 
-// Normal numbers of each rank.
+// Normally distributed numbers for each rank.
 std::vector<Numbers> NormalsOfRanks(TestRandom& random, int64_t count) {
   std::vector<Numbers> numbers;
   for (int rank = 0; rank < kThree; ++rank) numbers.push_back(random.Normals(count));
   return numbers;
 }
-// Expects sums of the numbers from `first` on, whose terms were rounded to bfloat16: each within some units in its last place
-// of the sum of its terms' magnitudes, which does not vanish where the terms cancel.
+// Expects the sums of the numbers from index `first` on, with terms rounded to bfloat16. The
+// tolerance is a few units in the last place of the sum of the terms' magnitudes, which stays above
+// zero if the terms cancel.
 void ExpectPackedSums(const Numbers& actual, const std::vector<Numbers>& numbers, size_t first = 0) {
   for (size_t i = 0; i < actual.size(); ++i) {
     double sum = 0, magnitude = 0;
@@ -221,14 +223,15 @@ TEST_P(CollectiveTest, TheControlWordIsReducedLaneByLane) {
       },
       [&](int, const TestResult& result) {
         for (int lane = 0; lane < model::kControlLanes; ++lane) {
-          // Each of the ranks has another of 0, 1 and 2.
+          // The three ranks hold 0, 1 and 2 in a different order in each lane.
           const double due = lane <= model::kLastSum ? 3 : lane <= model::kLastMax ? 2 : 0;
           EXPECT_EQ(result.inputs[0][lane], due) << "lane " << lane;
         }
       });
 }
 
-// It begins once what it sums is computed; what is computed between its beginning and the wait does not disturb it.
+// The collective starts after its inputs are computed; computation between its start and its wait
+// does not disturb it.
 TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
   constexpr int64_t kRows = 6, kColumns = 5, kCount = kRows * kColumns;
   RunRanks(kThree, GetParam().make, [&](int rank, Backend& backend, const FindCommunicator& groups) {
@@ -270,7 +273,7 @@ TEST_P(CollectiveTest, AnAsynchronousSumIsThereOnceItIsWaitedFor) {
   });
 }
 
-// One rank's program of a reduce-scatter over data_shard and the gather of what it gives.
+// One rank's program: a reduce-scatter over data_shard, then an all-gather of its result.
 struct ScatterAndGather {
   model::Program program;
   model::ValueId whole, block, gathered;
@@ -339,8 +342,8 @@ TEST_P(CollectiveTest, ScatteredSumsGatheredAgainAreTheSum) {
   }
 }
 
-// Scattered within runs of two of four ranks, then across them, and gathered back across and within: block by block
-// what the four ranks' tensors sum to.
+// A hierarchical reduce-scatter (within runs of two of four ranks, then across runs) and all-gather
+// (across, then within) must give each block of the four ranks' sum.
 TEST_P(CollectiveTest, SumsScatteredWithinRunsAndAcrossThemAreGatheredAgain) {
   constexpr int kFour = 4, kRun = 2;
   const auto sum = [](int64_t i) { return Summand(0, i) + Summand(1, i) + Summand(2, i) + Summand(3, i); };

@@ -1,6 +1,6 @@
-// Collectives of a backend, in both compute dtypes, on ranks as threads of this process. The files that test them
-// (collective_kernels_test.cc, relayout_kernels_test.cc) are part of each backend's test, which says with
-// INSTANTIATE_TEST_SUITE_P what is under test.
+// Fixture for collective tests of a backend, in both compute dtypes, with ranks as threads of this
+// process. The test files (collective_kernels_test.cc, relayout_kernels_test.cc) are compiled into
+// each backend's test, which chooses the backend with INSTANTIATE_TEST_SUITE_P.
 #ifndef TROUPE_KERNELS_COLLECTIVE_TEST_H_
 #define TROUPE_KERNELS_COLLECTIVE_TEST_H_
 
@@ -26,11 +26,11 @@ class CollectiveTest : public testing::TestWithParam<KernelSetting> {
 };
 
 using MakeBackend = std::function<std::unique_ptr<Backend>()>;
-// Makes the groups of a rank, before its network is connected.
+// Makes a rank's groups before its network is connected.
 using MakeGroups = std::function<FindCommunicator(CollectiveNetwork&, int rank)>;
 using RankBody = std::function<void(int rank, Backend& backend, const FindCommunicator& groups)>;
 
-// Calls `body` in a thread of each rank, whose groups are connected.
+// Calls `body` in one thread per rank, after the ranks' groups are connected.
 inline void RunRanks(int ranks, const MakeBackend& make, const MakeGroups& make_groups,
                      const RankBody& body) {
   LoopbackCluster cluster(ranks);
@@ -43,7 +43,7 @@ inline void RunRanks(int ranks, const MakeBackend& make, const MakeGroups& make_
   });
 }
 
-// All ranks are every group.
+// Every group contains all ranks.
 inline void RunRanks(int ranks, const MakeBackend& make, const RankBody& body) {
   const auto make_groups = [ranks](CollectiveNetwork& network, int) -> FindCommunicator {
     std::vector<int> all(static_cast<size_t>(ranks));
@@ -55,7 +55,8 @@ inline void RunRanks(int ranks, const MakeBackend& make, const RankBody& body) {
   RunRanks(ranks, make, make_groups, body);
 }
 
-// Ready to run. `program` and `plan` outlive it. Fails the process on an error.
+// Prepares and connects an executable. `program` and `plan` must outlive it. Aborts the process on
+// an error.
 inline std::unique_ptr<Executable> PrepareRank(Backend& backend, const model::Program& program,
                                                const model::MemoryPlan& plan,
                                                const FindCommunicator& groups) {

@@ -1,4 +1,4 @@
-// What operations put into the control word beside gradients and losses.
+// Tests of the operations that write lanes of the control word other than gradients and losses.
 #include "kernels/kernel_test.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
   if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
   ReferenceBackend reference;
   for (const std::vector<int64_t>& experts : std::vector<std::vector<int64_t>>{{1}, {3, 129, 1024, 64}}) {
-    // What others have counted is added to; the other lanes stay as they are.
+    // New counts are added to the previous ones; the other lanes stay unchanged.
     const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1000);
     std::vector<double> expected = control;
     TestOp op{OpKind::kControlRouted,
@@ -23,7 +23,7 @@ TEST_P(KernelTest, ChoicesOfAllRoutersAreCountedExactly) {
               {{DType::kFloat64, {model::kControlLanes}, control}},
               {}};
     for (const int64_t count : experts) {
-      // Two losses, which are no counts; the dropped; the experts.
+      // Two losses (not counts), the dropped choices, then the experts' counts.
       std::vector<double> totals = random_.Normals(2);
       const std::vector<double> counts = random_.Integers(1 + count, 0, 1 << 30);
       totals.insert(totals.end(), counts.begin(), counts.end());
@@ -42,7 +42,7 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
   struct Case {
     int lane;
     double number;
-    double halted;  // before
+    double halted;  // value before the operation
     double expected;
   };
   for (const Case& now : std::vector<Case>{{model::kLaneLoss, 3, 0, 0},

@@ -7,8 +7,7 @@
 namespace troupe::kernels {
 namespace {
 
-// One element of the reduction is a whole control word, so that no algorithm can cut it between its
-// lanes.
+// One element of the reduction is a whole control word, so that no algorithm splits a word.
 void CombineControlWords(const void*, void* accumulator, const void* other, size_t count) {
   double* a = static_cast<double*>(accumulator);
   const double* b = static_cast<const double*>(other);

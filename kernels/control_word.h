@@ -1,4 +1,4 @@
-// How the control word (model/program/control_word.h) is reduced where it is in the host's memory.
+// Reduction of the control word (model/program/control_word.h) in host memory.
 #ifndef TROUPE_KERNELS_CONTROL_WORD_H_
 #define TROUPE_KERNELS_CONTROL_WORD_H_
 
@@ -7,7 +7,7 @@
 
 namespace troupe::kernels {
 
-// Reduces `control` over all ranks, each lane in its own way. A null communicator is a group of
+// All-reduces `control`, each lane with its own operator. A null communicator stands for a group of
 // one.
 Status ReduceControlWord(Communicator* communicator, double* control);
 

@@ -1,5 +1,5 @@
-// In which types a backend multiplies a program's matmuls. Filled where kernels are chosen, so that it
-// says what runs and not what the program asks for. Not thread-safe.
+// Records the operand types with which a backend computes a program's matmuls. It is filled where
+// kernels are chosen, so it shows what runs rather than what the program requests. Not thread-safe.
 #ifndef TROUPE_KERNELS_EXECUTED_PRODUCTS_H_
 #define TROUPE_KERNELS_EXECUTED_PRODUCTS_H_
 
@@ -19,7 +19,8 @@ inline bool IsMatmul(model::OpKind kind) {
          kind == OpKind::kGroupedMatmulGradInput || kind == OpKind::kGroupedMatmulGradWeight;
 }
 
-// Matmuls of one kind with operands of types `a` and `b` that were multiplied as `used_a` and `used_b`.
+// `count` matmuls of one kind, with operands of types `a` and `b` that were computed as `used_a`
+// and `used_b`.
 struct ExecutedProduct {
   model::OpKind kind;
   model::DType a, b;
@@ -29,15 +30,16 @@ struct ExecutedProduct {
 
 class ExecutedProducts {
  public:
-  // The matmul `op` of `program` is multiplied as values of types `used_a` and `used_b`. Noted once for
-  // each operation, however often it is prepared: pieces I and W have the operations of B.
+  // Records that the matmul `op` of `program` computes with operands of types `used_a` and
+  // `used_b`. Counts each operation once however often it is prepared: pieces I and W contain the
+  // operations of B.
   void Note(const model::Program& program, const model::Op& op, model::DType used_a,
             model::DType used_b) {
     const model::DType a = program.value(op.inputs[0]).dtype, b = program.value(op.inputs[1]).dtype;
     noted_[{op.kind, op.outputs[0], op.inputs[0], op.inputs[1]}] = {op.kind, a, b, used_a, used_b, 1};
   }
 
-  // Summed up over operations, ordered by kind.
+  // Counts summed over operations, ordered by kind.
   std::vector<ExecutedProduct> List() const {
     std::map<std::tuple<model::OpKind, model::DType, model::DType, model::DType, model::DType>,
              ExecutedProduct>

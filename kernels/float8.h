@@ -1,9 +1,12 @@
-// The two formats of eight bits (OCP 8-bit Floating Point Specification OFP8, revision 1.0, 2023), and the scales of
-// quantised values. Of both hosts and devices; the same bits on each.
+// The two 8-bit formats (OCP 8-bit Floating Point Specification OFP8, revision 1.0, 2023) and the
+// scales of quantised tensors. Host and device code give the same bits.
 //
-//          bits: sign, exponent, mantissa   bias   largest          smallest normal, step below it   not numbers
-//   E4M3   1, 4, 3                          7      448 = 1.75·2^8   2^-6, 2^-9                       NaN: all but the sign set
-//   E5M2   1, 5, 2                          15     57344 = 1.75·2^15 2^-14, 2^-16                    infinity, and NaN above it
+//                                      E4M3                     E5M2
+//   bits: sign, exponent, mantissa     1, 4, 3                  1, 5, 2
+//   bias                               7                        15
+//   largest                            448 = 1.75·2^8           57344 = 1.75·2^15
+//   smallest normal, step below it     2^-6, 2^-9               2^-14, 2^-16
+//   not numbers                        NaN: all but sign set    infinity, and NaN above it
 #ifndef TROUPE_KERNELS_FLOAT8_H_
 #define TROUPE_KERNELS_FLOAT8_H_
 
@@ -30,8 +33,8 @@ TROUPE_ANYWHERE constexpr bool IsFiniteNumber(float value) {
   return (std::bit_cast<uint32_t>(value) & 0x7FFFFFFFu) < 0x7F800000u;
 }
 
-// The nearest number of the format, ties to even; above the largest the largest. What is no finite number becomes NaN, which
-// alone still says so in E4M3.
+// Rounds to the nearest number of the format, ties to even, and saturates at the largest. NaN and
+// infinity become NaN, because E4M3 has no infinity.
 TROUPE_ANYWHERE constexpr uint8_t ToFloat8(Float8Format format, float value) {
   const Float8Layout layout = LayoutOf(format);
   const uint32_t bits = std::bit_cast<uint32_t>(value);
@@ -39,8 +42,8 @@ TROUPE_ANYWHERE constexpr uint8_t ToFloat8(Float8Format format, float value) {
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
   const int dropped = 23 - layout.mantissa_bits;
   const uint32_t clamped = magnitude < layout.largest ? magnitude : layout.largest;
-  // Without branches, so that loops of it are vectorised. Below the smallest normal number adding so large a number rounds
-  // to whole steps, which its last bits then count.
+  // Branch-free, so that loops are vectorised. For magnitudes below the smallest normal number,
+  // adding `steps` rounds to whole steps; the low bits of the sum then count them.
   const uint32_t smallest_normal = static_cast<uint32_t>(128 - layout.bias) << 23;
   const uint32_t steps = static_cast<uint32_t>(128 - layout.bias + dropped) << 23;
   const float sum = std::bit_cast<float>(clamped) + std::bit_cast<float>(steps);
@@ -52,7 +55,7 @@ TROUPE_ANYWHERE constexpr uint8_t ToFloat8(Float8Format format, float value) {
   return static_cast<uint8_t>(sign | code);
 }
 
-// The number that a code stands for.
+// The number that the 8-bit `code` represents.
 TROUPE_ANYWHERE constexpr float FromFloat8(Float8Format format, uint8_t code) {
   const Float8Layout layout = LayoutOf(format);
   const uint32_t sign = static_cast<uint32_t>(code & 0x80u) << 24;
@@ -71,9 +74,10 @@ TROUPE_ANYWHERE constexpr float FromFloat8(Float8Format format, uint8_t code) {
                                       (static_cast<uint32_t>(127 - layout.bias) << 23)));
 }
 
-// The power of two by which magnitudes up to `amax` just fit into the format; 1 where amax is 0 or no finite number. Powers
-// of two lose nothing: quantised or not, a number's digits are the same, and products need no second rounding. Scales are at
-// least 2^-100, so that numbers given back from them are exact in bfloat16.
+// The smallest power of two that scales magnitudes up to `amax` into the format's range; 1 if amax
+// is 0 or not finite. Scaling by a power of two is exact, so that quantised and dequantised numbers
+// have the same mantissa and matmuls need no second rounding. A scale is at least 2^-100, so that
+// dequantised numbers are exact in bfloat16.
 TROUPE_ANYWHERE constexpr float ScaleOf(Float8Format format, float amax) {
   const uint32_t bits = std::bit_cast<uint32_t>(amax) & 0x7FFFFFFFu;
   if (bits == 0 || bits >= 0x7F800000u) return 1.0f;
@@ -83,11 +87,12 @@ TROUPE_ANYWHERE constexpr float ScaleOf(Float8Format format, float amax) {
   return std::bit_cast<float>(static_cast<uint32_t>((exponent < -100 ? -100 : exponent) + 127) << 23);
 }
 
-// Of delayed scaling, where `amax` is the largest magnitude of steps gone: what is up to twice as large still fits. That costs
-// no digits, but one binade of the smallest numbers.
+// The scale for delayed scaling, where `amax` comes from earlier steps: magnitudes up to twice as
+// large still fit. This costs no mantissa bits, only one binade of the smallest numbers.
 TROUPE_ANYWHERE constexpr float DelayedScaleOf(Float8Format format, float amax) { return 2.0f * ScaleOf(format, amax); }
 
-// `value` over the scale whose inverse is given. A finite value is never made NaN, however large its quotient.
+// Quantises `value` with the inverse of its scale. A finite value never becomes NaN, even if the
+// quotient overflows.
 TROUPE_ANYWHERE constexpr uint8_t Quantized(Float8Format format, float value, float inverse_scale) {
   const float largest = std::bit_cast<float>(LayoutOf(format).largest);
   const float quotient = value * inverse_scale;
@@ -95,7 +100,7 @@ TROUPE_ANYWHERE constexpr uint8_t Quantized(Float8Format format, float value, fl
   return ToFloat8(format, IsFiniteNumber(value) ? within : value);
 }
 
-// The larger of two magnitudes; NaN is larger than any.
+// The larger of two magnitudes; NaN counts as larger than any number.
 TROUPE_ANYWHERE constexpr float LargerMagnitude(float a, float b) {
   const uint32_t x = std::bit_cast<uint32_t>(a) & 0x7FFFFFFFu, y = std::bit_cast<uint32_t>(b) & 0x7FFFFFFFu;
   return std::bit_cast<float>(x > y ? x : y);

@@ -1,4 +1,5 @@
-// What tests of values in 8 bits share. Of backends of bfloat16: nothing else is quantised.
+// Shared fixture for FP8 tests. Only for backends with bfloat16, because no other dtype is
+// quantised.
 #ifndef TROUPE_KERNELS_FLOAT8_KERNEL_TEST_H_
 #define TROUPE_KERNELS_FLOAT8_KERNEL_TEST_H_
 
@@ -15,7 +16,7 @@ class Float8KernelTest : public KernelTest {
  protected:
   using QuantizeAttributes = model::QuantizeAttributes;
 
-  // Both make the same numbers, or the same that are none, also a second time.
+  // Expects the outputs of backend and reference to be equal, NaN included, in each of two runs.
   void ExpectSame(const TestOp& op, const RunOptions& options = {}) {
     ReferenceBackend reference;
     ExpectSameAs(RunOp(reference, op, options), op, options);
@@ -34,7 +35,8 @@ class Float8KernelTest : public KernelTest {
     }
   }
 
-  // What SwiGLU makes of gu, or its gradient of dy and gu, quantised in one operation and in two.
+  // Expects SwiGLU of gu (or its gradient of dy and gu) quantised in one operation to equal the
+  // result of two operations.
   void ExpectAsWritten(const QuantizeAttributes& attributes, const std::vector<TestValue>& made_of,
                        const std::vector<double>& history = {}, bool first_writer = false) {
     const bool is_gradient = made_of.size() == 2;
@@ -85,14 +87,15 @@ class Float8KernelTest : public KernelTest {
     return op;
   }
 
-  // Magnitudes of many sizes.
+  // Random numbers with a wide range of magnitudes.
   TestValue Wide(int64_t rows, int64_t columns) {
     TestValue x = Compute({rows, columns});
     for (double& number : x.numbers) number *= std::exp2(static_cast<double>(random_.Integer(-12, 6)));
     return x;
   }
 
-  // A factor with scales of its own: of the whole, of 1 x 128 or of 128 x 128 elements.
+  // An FP8 operand with random scales: one for the tensor, or one for each 1 x 128 or 128 x 128
+  // block.
   std::pair<TestValue, TestValue> Factor(DType format, int64_t rows, int64_t columns, int block_rows) {
     TestValue factor{format, {rows, columns}, random_.Normals(rows * columns, 3.0)};
     std::vector<int64_t> extents = {1};

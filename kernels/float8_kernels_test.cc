@@ -1,5 +1,5 @@
-// Values in 8 bits, their histories and their products. Codes, scales and largest magnitudes are those of the reference to
-// the last bit: scales are powers of two, so that nothing but the one rounding is inexact.
+// Tests of FP8 quantisation, amax histories and FP8 matmuls. FP8 values, scales and amax must equal
+// the reference bit by bit: scales are powers of two, so quantising has a single rounding.
 #include "kernels/float8_kernel_test.h"
 #include "kernels/program_run.h"
 #include "model/program/control_word.h"
@@ -14,7 +14,7 @@ using model::QuantizeAttributes;
 
 const std::vector<std::pair<int64_t, int64_t>> kFloat8Shapes = {{1, 1}, {3, 16}, {65, 129}, {200, 288}, {144, 272}};
 
-// Rows, and columns of gate and of up: ragged, of sixteen bytes, of whole blocks.
+// Rows, and columns of gate and of up: ragged, multiples of 16 bytes, and whole blocks.
 const std::vector<std::pair<int64_t, int64_t>> kSwiGluShapes = {{1, 1}, {65, 129}, {130, 96}, {144, 256}};
 
 TEST_P(Float8KernelTest, QuantizedValuesAreTheReferencesBits) {
@@ -33,7 +33,7 @@ TEST_P(Float8KernelTest, DelayedScalingGoesByItsHistoryAndFoldsWhatItSees) {
   const std::vector<double> none(model::kAmaxSteps, 0.0);
   std::vector<double> some = none;
   some[3] = 0.75;
-  some[15] = 3.0;  // others are more than twice as large and saturate
+  some[15] = 3.0;  // other values are more than twice as large and saturate
   for (const auto& [rows, columns] : kFloat8Shapes) {
     for (const std::vector<double>& history : {none, some}) {
       for (const bool folds : {false, true}) {
@@ -65,7 +65,8 @@ TEST_P(Float8KernelTest, WhatIsNoNumberStaysNoneAndZerosAreScaledByOne) {
   }
 }
 
-// Codes, scales and largest magnitudes are those of two operations, of which the first writes bfloat16 and the second reads it.
+// FP8 values, scales and amax must equal those of two operations: one writes bfloat16 and one
+// quantises it.
 TEST_P(Float8KernelTest, WhatSwiGluMakesIsQuantizedAsIfItHadBeenWritten) {
   for (const auto& [rows, ffn] : kSwiGluShapes) {
     const TestValue gu = Wide(rows, 2 * ffn), dy = Wide(rows, ffn);
@@ -89,7 +90,7 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesIsScaledByItsHistoryAndFoldedAsIfItHadBe
         ExpectAsWritten({DType::kFloat8E4M3, true, true, 0, true}, {gu}, history, first_writer);
         ExpectAsWritten({DType::kFloat8E5M2, true, true, 0, true}, {dy, gu}, history, first_writer);
       }
-      // As where the value is made again.
+      // As in recomputation.
       ExpectAsWritten({DType::kFloat8E4M3, true, true, 0, false}, {gu}, history);
       ExpectAsWritten({DType::kFloat8E5M2, true, true, 0, false}, {dy, gu}, history);
     }
@@ -99,7 +100,8 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesIsScaledByItsHistoryAndFoldedAsIfItHadBe
 TEST_P(Float8KernelTest, WhatSwiGluMakesOfNoNumbersIsQuantizedAsIfItHadBeenWritten) {
   for (const double bad : std::initializer_list<double>{NAN, INFINITY, -INFINITY, 1e38}) {
     for (const int64_t ffn : {130, 256}) {
-      for (const int64_t at : {int64_t{121}, ffn + 121, int64_t{-1}}) {  // a gate, an up, a gradient
+      // The bad number is in a gate, in an up, or in a gradient.
+      for (const int64_t at : {int64_t{121}, ffn + 121, int64_t{-1}}) {
         TestValue gu = Compute({9, 2 * ffn}), dy = Wide(9, ffn);
         (at < 0 ? dy.numbers[5] : gu.numbers[static_cast<size_t>(at)]) = bad;
         for (const int block_rows : {0, 1}) {
@@ -112,7 +114,7 @@ TEST_P(Float8KernelTest, WhatSwiGluMakesOfNoNumbersIsQuantizedAsIfItHadBeenWritt
   }
 }
 
-// Where silu(gate) is gate and products are exact, all backends make the same of it.
+// If silu(gate) is gate and all results are exact, all backends compute the same numbers.
 TEST_P(Float8KernelTest, WhatSwiGluMakesExactlyIsQuantizedToTheReferencesBits) {
   for (const auto& [rows, ffn] : kSwiGluShapes) {
     TestValue gu = Ints(rows * 2 * ffn, -3, 4), dy = Ints(rows * ffn, -3, 4);
@@ -156,7 +158,7 @@ TEST_P(Float8KernelTest, ProductsOfFactorsInEightBitsMatch) {
   }
 }
 
-// A quantised product is the product of bfloat16 to within what the formats round.
+// An FP8 matmul must equal the bfloat16 matmul within the formats' rounding error.
 TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) {
   constexpr int64_t kRows = 70, kIn = 200, kOut = 90;
   for (const int blocks : {0, 1}) {
@@ -178,14 +180,15 @@ TEST_P(Float8KernelTest, AQuantizedProductIsTheProductWithinTheFormatsRounding) 
       error += std::pow(y8.outputs[0][i] - y.outputs[0][i], 2);
       size += std::pow(y.outputs[0][i], 2);
     }
-    // Each factor is rounded to four digits, at most 2^-4 of it off and about a third of that in the mean.
+    // Each operand is rounded to four significant bits: its error is at most 2^-4, about a third of
+    // that on average.
     EXPECT_LT(std::sqrt(error / size), 0.06);
     EXPECT_GT(std::sqrt(error / size), 0.005);
   }
 }
 
-// Quantising has no derivative: what stands for it is that of the product that was meant, so gradients are those of
-// bfloat16 but for what the formats round.
+// Quantisation has no derivative; the gradient used is that of the unquantised matmul. Gradients
+// must therefore equal those of bfloat16 within the formats' rounding error.
 TEST_P(Float8KernelTest, GradientsOfAProgramAreThoseOfBfloat16WithinTheFormatsRounding) {
   for (const auto recipe :
        {model::Float8Recipe::kCurrent, model::Float8Recipe::kDelayed, model::Float8Recipe::kBlockwise}) {

@@ -20,7 +20,7 @@ struct Format {
 };
 constexpr Format kFormats[] = {{Float8Format::kE4M3, 4, 3, 7, 448}, {Float8Format::kE5M2, 5, 2, 15, 57344}};
 
-// By the definition of the formats: infinity and NaN as the specification has them.
+// Decodes by the definition of the formats, with infinity and NaN as in the specification.
 double NumberOf(const Format& format, int code) {
   const int exponent = code >> format.mantissa_bits & ((1 << format.exponent_bits) - 1);
   const int mantissa = code & ((1 << format.mantissa_bits) - 1);
@@ -32,7 +32,7 @@ double NumberOf(const Format& format, int code) {
                                : std::ldexp(1 + fraction, exponent - format.bias));
 }
 
-// Codes of the finite numbers from 0 up.
+// The codes of the finite numbers from 0 up.
 std::vector<int> FiniteCodes(const Format& format) {
   std::vector<int> codes;
   for (int code = 0; code < 128; ++code) {
@@ -97,7 +97,7 @@ TEST(Float8, SaturatesAndKeepsWhatIsNoNumberNoNumber) {
       EXPECT_TRUE(std::isnan(back(value)));
       EXPECT_TRUE(std::isnan(FromFloat8(format.format, Quantized(format.format, value, 0.5f))));
     }
-    // Its quotient is beyond float32.
+    // The quotient overflows float32.
     EXPECT_EQ(FromFloat8(format.format, Quantized(format.format, -1e30f, 0x1p100f)), -format.largest);
   }
 }

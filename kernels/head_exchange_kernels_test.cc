@@ -1,4 +1,4 @@
-// kExchangeHeads of any backend on ranks as threads.
+// kExchangeHeads of any backend with ranks as threads.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,8 +14,8 @@
 namespace troupe::kernels {
 namespace {
 
-// Rows of three samples of 12 tokens over three ranks, columns of q (6 heads), k and v (3 each): every
-// element is its own place, so that where it comes to lie shows.
+// Rows of three samples of 12 tokens over three ranks; columns of q (6 heads), k and v (3 heads
+// each). Each element encodes its global position, so that a misplaced element is detected.
 TEST_P(CollectiveTest, RowsExchangedAgainstHeadsLieWhereTheyBelongAndComeBack) {
   constexpr int kThree = 3;
   constexpr int64_t kSamples = 3, kTokens = 12, kHead = 5, kWidth = (6 + 3 + 3) * kHead;

@@ -1,7 +1,8 @@
-// Boundary values of a pipeline on their way between the host memories of ranks, by Communicators that are directed edges:
-// rank 0 sends, rank 1 receives.
+// Transfers of pipeline boundary values between the host memories of ranks. Each Communicator is a
+// directed pipeline link: rank 0 sends, rank 1 receives.
 //
-// Thread-safety: one thread at a time. When it is destroyed nothing is under way, or the edges' network is closed.
+// Thread-safety: one thread at a time. May be destroyed only when no transfer is in flight or the
+// links' network is closed.
 #ifndef TROUPE_KERNELS_HOST_TRANSFERS_H_
 #define TROUPE_KERNELS_HOST_TRANSFERS_H_
 
@@ -22,18 +23,21 @@ class HostTransfers {
   // A value in one of its buffers.
   using Place = std::pair<model::ValueId, int>;
 
-  // Begins to send `bytes`, which stay as they are until WaitSend. REQUIRES: no send of `place` is under way.
+  // Starts to send `bytes`, which must not change until WaitSend. REQUIRES: no send of `place` is
+  // in flight.
   void Send(Place place, std::span<const std::byte> bytes, Communicator& edge);
-  // Returns when the last send of `place` is over, with its status; at once where there was none.
+  // Blocks until the last send of `place` completes and returns its status; returns at once if
+  // there was none.
   Status WaitSend(Place place);
-  // Begins to receive, for the next Receive of `place`.
+  // Starts a receive, which the next Receive of `place` completes.
   void PostReceive(Place place, std::span<std::byte> bytes, Communicator& edge);
-  // Returns when the bytes are there: those of the receive that was posted, or of one from start to end.
+  // Blocks until the bytes have arrived, from the posted receive or else from a receive that starts
+  // now.
   Status Receive(Place place, std::span<std::byte> bytes, Communicator& edge);
 
  private:
   std::map<Place, CollectiveHandle> sends_;
-  std::map<Place, std::optional<CollectiveHandle>> receives_;  // that were posted and are not taken
+  std::map<Place, std::optional<CollectiveHandle>> receives_;  // posted and not yet consumed
 };
 
 }  // namespace troupe::kernels

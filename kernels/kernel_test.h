@@ -1,6 +1,7 @@
-// Every kernel of a backend, in both compute dtypes, against the float64 reference on fresh random inputs: extents of 1,
-// odd ones, ones beside the vector width, and usual ones. The files that test families of kernels (row_kernels_test.cc and
-// its like) are part of each backend's test, which says with INSTANTIATE_TEST_SUITE_P what is under test.
+// Tests every kernel of a backend, in both compute dtypes, against the float64 reference on fresh
+// random inputs. Extents include 1, odd numbers, neighbours of the vector width, and common sizes.
+// The files that test families of kernels (row_kernels_test.cc and so on) are compiled into each
+// backend's test, which chooses the backend with INSTANTIATE_TEST_SUITE_P.
 #ifndef TROUPE_KERNELS_KERNEL_TEST_H_
 #define TROUPE_KERNELS_KERNEL_TEST_H_
 
@@ -49,17 +50,18 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
   TestValue Random64(std::vector<int64_t> extents) {
     return Random(DType::kFloat64, std::move(extents), 1.0);
   }
-  // Slack of sums of a few terms with a few results: in float32 they may all cancel.
+  // Tolerance for sums of few terms in outputs with few elements: in float32 all of them may
+  // cancel.
   double Loose() const { return compute() == DType::kBFloat16 ? 4 : 4096; }
   static TestValue Empty(DType dtype, std::vector<int64_t> extents) {
     return {dtype, std::move(extents), {}};
   }
 
-  // Runs `op` on both and expects every output within `slack` units in the last place of its dtype,
-  // relative to the output's largest element. Twice must give the same bits.
+  // Runs `op` on both backends and expects every output within `slack` units in the last place of
+  // its dtype, relative to the output's largest element. A second run must give the same bits.
   void ExpectEqual(const TestOp& op, double slack, const RunOptions& options = {}) {
     ReferenceBackend reference;
-    // The reference works on the rounded inputs that the kernels see.
+    // The reference gets the same rounded inputs as the kernels.
     TestOp rounded = op;
     const TestResult actual = RunOp(*backend_, op, options);
     const TestResult expected = RunOp(reference, rounded, options);
@@ -73,8 +75,9 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
     EXPECT_EQ(RunOp(*backend_, op, options).outputs, actual.outputs) << Shapes(op);
   }
 
-  // Of products, whose results are sums: expects each number within a few units in the last place of the sum of its terms'
-  // magnitudes, which does not vanish where the terms cancel (Higham, Accuracy and Stability of Numerical Algorithms, 3.5).
+  // For matmuls, whose results are sums: expects each element within a few units in the last place
+  // of the sum of its terms' magnitudes, which stays above zero if the terms cancel (Higham,
+  // Accuracy and Stability of Numerical Algorithms, 3.5).
   void ExpectSums(const TestOp& op, const RunOptions& options = {}) {
     constexpr double kSlack = 4;
     ReferenceBackend reference;
@@ -93,7 +96,7 @@ class KernelTest : public testing::TestWithParam<KernelSetting> {
       double worst = 0;
       for (size_t j = 0; j < expected.outputs[i].size(); ++j) {
         const double error = std::abs(actual.outputs[i][j] - expected.outputs[i][j]);
-        // Not a number where the reference is one is an error without a bound.
+        // A NaN where the reference has a number counts as an infinite error.
         const double share = error == 0 ? 0 : error / terms.outputs[i][j];
         worst = std::isnan(share) ? HUGE_VAL : std::max(worst, share);
       }

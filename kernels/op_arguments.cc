@@ -14,7 +14,7 @@ using model::ContextRows;
 using model::OpKind;
 using model::ValueId;
 
-// Rows of a whole attention, without documents.
+// The rows of attention over whole samples, without documents.
 AttentionRows RowsOf(const model::AttentionAttributes& a, int64_t samples) {
   const ContextRows whole = ContextRows::Of(a.tokens, 1, 0);
   return {samples, a.tokens, a.query_heads, a.key_value_heads, a.head_dim, whole, whole, nullptr};

@@ -1,5 +1,5 @@
-// From an operation of a program to what its kernel takes: addresses, extents and attributes. What a backend brings
-// itself (scratch, tables) is left null.
+// Fills a kernel's arguments (addresses, extents, attributes) from an operation of a program.
+// Arguments that a backend provides itself (scratch, tables) stay null.
 #ifndef TROUPE_KERNELS_OP_ARGUMENTS_H_
 #define TROUPE_KERNELS_OP_ARGUMENTS_H_
 
@@ -14,7 +14,8 @@
 
 namespace troupe::kernels {
 
-// Keeps references; of one operation. REQUIRES of each: the operation is of that kind.
+// The arguments of one operation. Keeps references to its inputs. REQUIRES: each function is called
+// only for operations of its kind.
 class OpArguments {
  public:
   using AddressOf = std::function<char*(model::ValueId)>;
@@ -24,19 +25,19 @@ class OpArguments {
 
   // Whether the compute dtype is bfloat16 rather than float32.
   bool bfloat16() const;
-  // Of the first output; 0 without one.
+  // Number of elements of the first output; 0 if there is none.
   int64_t elements() const;
 
   EmbeddingArgs Embedding() const;
   EmbeddingGradArgs EmbeddingGrad() const;
-  RmsNormArgs RmsNorm() const;  // kAddRmsNorm too
+  RmsNormArgs RmsNorm() const;  // also for kAddRmsNorm
   RmsNormGradArgs RmsNormGrad() const;
   AddArgs Add() const;
   AccumulateArgs Accumulate() const;
   CastArgs Cast() const;
   RopeArgs Rope() const;
   DropoutArgs Dropout() const;
-  SplitHeadsArgs SplitHeads() const;  // kJoinHeads too
+  SplitHeadsArgs SplitHeads() const;  // also for kJoinHeads
   AttentionArgs Attention() const;
   AttentionGradArgs AttentionGrad() const;
   AttentionArgs AttentionPart() const;
@@ -46,13 +47,14 @@ class OpArguments {
   SoftmaxStatsArgs SoftmaxStats() const;
   SoftmaxStatsGradArgs SoftmaxStatsGrad() const;
   SoftmaxStatsAndGradArgs SoftmaxStatsAndGrad() const;
-  SoftmaxRescaleArgs SoftmaxRescale() const;  // kSoftmaxRescaleGrad too
+  SoftmaxRescaleArgs SoftmaxRescale() const;  // also for kSoftmaxRescaleGrad
   CrossEntropyArgs CrossEntropy() const;
   CrossEntropyGradArgs CrossEntropyGrad() const;
-  ProductArgs Product() const;  // of kMatmul…, kGroupedMatmul… and their gradients
+  ProductArgs Product() const;  // for kMatmul…, kGroupedMatmul… and their gradients
   QuantizeArgs Quantize() const;
-  std::vector<AmaxHistoryEntry> AmaxHistories() const;  // of kAmaxHistory
-  // Of a product of factors in 8 bits: factor 0 or 1, to be given back in the form that the product of bfloat16 takes.
+  std::vector<AmaxHistoryEntry> AmaxHistories() const;  // for kAmaxHistory
+  // Dequantises FP8 operand `index` (0 or 1) of a matmul, in the form that the bfloat16 matmul
+  // takes.
   DequantizeArgs Factor(size_t index) const;
   RouterLogitsArgs RouterLogits() const;
   RouterLogitsGradInputArgs RouterLogitsGradInput() const;
@@ -65,7 +67,7 @@ class OpArguments {
   RouterLossGradArgs RouterLossGrad() const;
   RouterBiasArgs RouterBias() const;
   PermuteArgs Permute() const;
-  CombineArgs Combine() const;  // kPermuteGrad too
+  CombineArgs Combine() const;  // also for kPermuteGrad
   CombineGradArgs CombineGrad() const;
   CopyRoutedRowsArgs CopyRoutedRows() const;
 
@@ -78,7 +80,7 @@ class OpArguments {
   int32_t* out_ints(size_t i) const { return reinterpret_cast<int32_t*>(out(i)); }
   double* in_doubles(size_t i) const { return reinterpret_cast<double*>(in(i)); }
   double* out_doubles(size_t i) const { return reinterpret_cast<double*>(out(i)); }
-  // Of input or output i.
+  // Extent `dim` of input or output i.
   int64_t in_extent(size_t i, size_t dim) const { return Extent(op_.inputs[i], dim); }
   int64_t out_extent(size_t i, size_t dim) const { return Extent(op_.outputs[i], dim); }
   int64_t Extent(model::ValueId value, size_t dim) const {
@@ -90,7 +92,7 @@ class OpArguments {
   const model::RouterAttributes& router() const {
     return std::get<model::RouterAttributes>(op_.attributes);
   }
-  // Of the compute dtype, which the op's first input has.
+  // Element size of the compute dtype, which is the dtype of the op's first input.
   int64_t element_bytes() const { return model::SizeOf(program_.value(op_.inputs[0]).dtype); }
   AttentionRows RowsOfParts(int64_t rows) const;
 

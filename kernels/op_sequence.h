@@ -1,5 +1,5 @@
-// What all backends do alike around single operations: which ops a run skips, which outputs
-// accumulate, how a failed one is named.
+// Logic that all backends share around single operations: which ops a run skips, which outputs
+// accumulate, how errors name an op.
 #ifndef TROUPE_KERNELS_OP_SEQUENCE_H_
 #define TROUPE_KERNELS_OP_SEQUENCE_H_
 
@@ -12,10 +12,10 @@
 
 namespace troupe::kernels {
 
-// Why a product of factors in 8 bits is a fall-back: they were given back as bfloat16 first.
+// The fall-back reported for an FP8 matmul whose operands are first dequantised to bfloat16.
 inline constexpr char kFloat8Fallback[] = "float8 by a product of bfloat16";
 
-// When an accumulated output is written afresh.
+// When an accumulated output is overwritten instead.
 enum class Overwrites : uint8_t { kNever, kFirstMicrobatch, kEveryRun };
 
 inline Overwrites OverwritesOf(const model::Program& program, const model::Op& op) {
@@ -30,12 +30,13 @@ inline bool Accumulates(Overwrites overwrites, const RunOptions& options) {
          (overwrites == Overwrites::kFirstMicrobatch && !options.first_microbatch);
 }
 
-// The end of those of `count` operations that `options` has run, from options.first_op on.
+// The end of the range of operations that `options` runs, out of `count`; the range starts at
+// options.first_op.
 inline size_t EndOfRun(const RunOptions& options, size_t count) {
   return std::min(count, static_cast<size_t>(options.end_op));
 }
 
-// Hands every op of the program to `body`, in order: pieces of chunks, update, initialize.
+// Calls `body` with every op of the program, in order: pieces of chunks, update, initialize.
 template <typename Body>
 void ForEachOp(const model::Program& program, const Body& body) {
   for (const auto& chunk : program.ops) {
@@ -47,7 +48,8 @@ void ForEachOp(const model::Program& program, const Body& body) {
   for (const model::Op& op : program.initialize) body(op);
 }
 
-// Elements of each rank's block of `whole`, cut along dim 0 over `ranks`, in group order.
+// The number of elements in each rank's block of `whole`, cut along dim 0 over `ranks`, in group
+// order.
 inline std::vector<size_t> BlockElements(const model::Value& whole, const model::RowCut& cut, int ranks) {
   std::vector<size_t> counts;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -57,8 +59,8 @@ inline std::vector<size_t> BlockElements(const model::Value& whole, const model:
   return counts;
 }
 
-// The value of a view's root: the value that owns the storage. `offset` grows by the elements that
-// the views skip.
+// The value that owns the storage of `id`, at the root of its chain of views. Adds to `offset` the
+// elements that the views skip.
 inline model::ValueId RootOf(const model::Program& program, model::ValueId id, int64_t* offset) {
   while (program.value(id).view_of != model::kNoValue) {
     *offset += program.value(id).view_offset;
@@ -67,7 +69,7 @@ inline model::ValueId RootOf(const model::Program& program, model::ValueId id, i
   return id;
 }
 
-// "matmul block0.attention.qkv": the kind and its first output (or input), for reports and errors.
+// "matmul block0.attention.qkv": the kind and the first output (or input), for reports and errors.
 inline std::string OperationName(const model::Program& program, const model::Op& op) {
   std::string name = model::Name(op.kind);
   if (!op.outputs.empty()) {
@@ -78,7 +80,7 @@ inline std::string OperationName(const model::Program& program, const model::Op&
   return name;
 }
 
-// The collective's own word for why a program's collective runs.
+// Converts a program's collective purpose to the collective library's enum.
 inline Purpose PurposeOf(model::CollectivePurpose purpose) {
   switch (purpose) {
     case model::CollectivePurpose::kTensor:
@@ -101,7 +103,8 @@ inline Purpose PurposeOf(model::CollectivePurpose purpose) {
   return Purpose::kControl;
 }
 
-// The group of a collective op, or null where it has one rank or the op is no collective.
+// The communicator of a collective op, or null if its group has one rank or the op is no
+// collective.
 inline Communicator* CommunicatorOf(const model::Op& op, const FindCommunicator& find) {
   if (op.kind == model::OpKind::kControlReduce) {
     return find ? find({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;

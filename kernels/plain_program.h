@@ -1,4 +1,5 @@
-// Programs of a few operations in one chunk, on values of their own: for tests, burn-in and rates.
+// Programs of a few operations in one chunk, each value in its own memory: for tests, burn-in and
+// rate measurements.
 #ifndef TROUPE_KERNELS_PLAIN_PROGRAM_H_
 #define TROUPE_KERNELS_PLAIN_PROGRAM_H_
 
@@ -11,15 +12,16 @@
 
 namespace troupe::kernels {
 
-// One chunk without operations.
+// A program with one chunk and no operations.
 model::Program PlainProgram();
-// The same on this rank as globally.
+// Adds a value with the same local and global extents.
 model::ValueId AddPlainValue(model::Program& program, model::DType dtype, const std::vector<int64_t>& extents,
                              std::string name);
-// At the end of the chunk's forward piece.
+// Appends `op` to the chunk's forward piece.
 void AddPlainOp(model::Program& program, model::Op op);
 
-// The values of `program` one after the other, none in another's place.
+// Places the values of `program` one after the other, without overlap; a view shares the memory of
+// its root.
 model::MemoryPlan PlainPlan(const model::Program& program);
 
 }  // namespace troupe::kernels

@@ -1,4 +1,4 @@
-// Matrix products.
+// Tests of matmuls.
 #include "kernels/kernel_test.h"
 
 namespace troupe::kernels {
@@ -60,7 +60,7 @@ TEST_P(KernelTest, GroupedProductsMatchAlsoOfExpertsWithoutRows) {
   constexpr int64_t kExperts = 3;
   for (const std::vector<double>& counts :
        {std::vector<double>{0, 1, 0}, {5, 0, 17, 0, 0, 83}, {0, 0, 0}, {300, 0, 3}}) {
-    int64_t rows = 2;  // and some that are not used
+    int64_t rows = 2;  // plus some unused rows
     for (const double count : counts) rows += static_cast<int64_t>(count);
     const int64_t k = 33, n = 18;
     const model::GroupedAttributes grouped{2 * kExperts, kExperts, rows, true};

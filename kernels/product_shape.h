@@ -1,4 +1,4 @@
-// The three products of a linear layer.
+// The three matmuls of a linear layer.
 //
 //   forward        c[R,N]  = x[R,K] wᵀ        a = x,  b = w[N,K]
 //   input gradient c[R,K]  = dy[R,N] w        a = dy, b = w[N,K]
@@ -14,7 +14,8 @@
 
 namespace troupe::kernels {
 
-// How factors in 8 bits are scaled, whose product is a bᵀ whatever its kind; what is made is as of bfloat16.
+// The scales of FP8 operands. An FP8 matmul computes a bᵀ for every kind; its output has the dtype
+// of the bfloat16 matmul.
 enum class Float8Scaling : uint8_t { kNone, kWhole, kBlocks };
 
 struct ProductShape {
@@ -25,13 +26,13 @@ struct ProductShape {
   auto operator<=>(const ProductShape&) const = default;
 };
 
-// The same product of bfloat16.
+// The same matmul with bfloat16 operands.
 inline ProductShape OfBFloat16(ProductShape shape) {
   shape.float8 = Float8Scaling::kNone;
   return shape;
 }
 
-// Of a kMatmul or of one of its gradients.
+// The shape of a kMatmul or of one of its gradients.
 inline ProductShape ProductShapeOf(const model::Program& program, const model::Op& op) {
   const model::Value& a = program.value(op.inputs[0]);
   const model::Value& b = program.value(op.inputs[1]);

@@ -1,4 +1,4 @@
-// Whole small models: their loss, gradients and update, step after step.
+// Whole small models: loss, gradients and update, step after step.
 #include "kernels/kernel_test.h"
 
 #include "base/sample_schema.h"
@@ -27,7 +27,7 @@ TEST_P(KernelTest, ProgramHasTheReferencesLossGradientsAndUpdate) {
     for (const bool split : {false, true}) {
       ProgramRun run(*backend_, SmallOptions(compute(), tied), seed, split);
       ProgramRun expected(reference_backend, SmallOptions(compute(), tied), seed, split);
-      // Two microbatches: the second accumulates on what the first wrote.
+      // The second of two microbatches accumulates onto the results of the first.
       for (int m = 0; m < 2; ++m) {
         const Microbatch microbatch = run.MakeMicrobatch(seed + m);
         const std::vector<double> loss = expected.Train(microbatch, m == 0);
@@ -43,8 +43,8 @@ TEST_P(KernelTest, ProgramHasTheReferencesLossGradientsAndUpdate) {
       EXPECT_LE(RelativeError(control, expected.Update(1e-2)), tolerance);
       EXPECT_EQ(control[model::kLaneNonfinite], 0.0);
       for (const model::ParameterEntry& entry : run.program().parameters) {
-        // The first update is lr · sign(g) nearly: only the states compare well where g is close to
-        // 0.
+        // The first update is nearly lr · sign(g), so only the optimizer states compare well where
+        // g is close to 0.
         EXPECT_LE(RelativeError(run.Read(entry.exp_avg), expected.Read(entry.exp_avg)), tolerance);
         EXPECT_LE(RelativeError(run.Read(entry.exp_avg_sq), expected.Read(entry.exp_avg_sq)),
                   2 * tolerance);
@@ -85,7 +85,7 @@ TEST_P(KernelTest, ProgramReducesTheLossOfARepeatedMicrobatch) {
   EXPECT_LT(run.Evaluate(microbatch)[0], 0.5 * before);
 }
 
-// What the graph of a part of a step does is what its calls do one by one.
+// The graph of a part of a step must give the same bits as its individual calls.
 TEST_P(KernelTest, ProgramKeptInPartsHasTheBitsOfItsCalls) {
   std::vector<std::vector<double>> seen[2];
   for (const bool parts : {false, true}) {

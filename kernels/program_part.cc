@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kNoise = 1 << 16;
 
-// As many numbers of `value`'s dtype as it has elements.
+// Fills all elements of `value` from `noise`, in its dtype.
 std::vector<std::byte> Contents(const model::Value& value, const std::vector<float>& noise) {
   std::vector<std::byte> bytes(static_cast<size_t>(value.bytes()));
   for (size_t i = 0; i < static_cast<size_t>(value.elements()); ++i) {
@@ -34,7 +34,7 @@ std::vector<std::byte> Contents(const model::Value& value, const std::vector<flo
         break;
       }
       default:
-        break;  // zeros
+        break;  // other dtypes stay zero
     }
   }
   return bytes;

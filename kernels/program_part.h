@@ -1,4 +1,5 @@
-// A program reduced to some of its operations, on random contents: what benchmarks of kernels measure on any backend.
+// Reduces a program to some of its operations and fills it with random contents, so that benchmarks
+// can measure kernels on any backend.
 #ifndef TROUPE_KERNELS_PROGRAM_PART_H_
 #define TROUPE_KERNELS_PROGRAM_PART_H_
 
@@ -13,19 +14,21 @@
 namespace troupe::kernels {
 
 using KeepOp = std::function<bool(const model::Op&)>;
-// The same values, of the ops those that `keep` wants; nothing is initialized.
+// A program with the same values and only the ops that `keep` selects; it initializes nothing.
 model::Program OnlyOps(const model::Program& program, const KeepOp& keep);
 
-// Small normal numbers in the values of the program's ops; integers from 0 to 127.
+// Fills the values of the program's ops with small normally distributed numbers, or with integers
+// from 0 to 127.
 Status FillRandomly(Executable& executable, const model::Program& program);
 
 // "[1024,768] [2304,768]": the extents of the first three inputs.
 std::string ShapesOf(const model::Op& op, const model::Program& program);
 
-// Bytes that one run of `op` reads and writes in main memory: of a table only the rows that tokens pick.
+// Bytes of main memory that one run of `op` reads and writes. A table counts only the rows that the
+// tokens select.
 int64_t BytesTouched(const model::Op& op, const model::Program& program);
 
-// Whether `op` is one of a rank by itself: neither a collective nor a copy, nor what waits for them.
+// Whether a rank runs `op` alone: it is neither a collective nor a copy nor a wait for one.
 bool IsOfOneRank(model::OpKind kind);
 
 }  // namespace troupe::kernels

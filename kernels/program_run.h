@@ -1,4 +1,4 @@
-// A whole program on any backend, for tests: parameters from a seed, random samples, steps.
+// Runs a whole program on any backend, for tests: parameters from a seed, random samples, steps.
 #ifndef TROUPE_KERNELS_PROGRAM_RUN_H_
 #define TROUPE_KERNELS_PROGRAM_RUN_H_
 
@@ -15,14 +15,14 @@ namespace troupe::kernels {
 // One microbatch of a program with embedding and head in one chunk.
 struct Microbatch {
   std::vector<double> tokens, positions, targets, weights;
-  std::vector<double> documents;  // only of a program with a document mask
-  std::vector<double> samples;    // {step, slot} of each sample, only of a program with dropout
+  std::vector<double> documents;  // empty unless the program has a document mask
+  std::vector<double> samples;    // {step, slot} of each sample; empty without dropout
 };
 
 class ProgramRun {
  public:
-  // Fails the process on an error. Parameters are those of `seed`. With communicators, all ranks
-  // make the same calls.
+  // Initializes the parameters from `seed`. Aborts the process on an error. With communicators, all
+  // ranks must make the same calls.
   ProgramRun(Backend& backend, const model::BuildOptions& options, uint64_t seed,
              bool split_backward = false, const FindCommunicator& find_communicator = nullptr);
 
@@ -32,12 +32,14 @@ class ProgramRun {
   // Random tokens and targets; the last of every five weights is 0.
   Microbatch MakeMicrobatch(uint64_t seed) const;
 
-  // F of one microbatch and its derivative (B, or I and W apart); returns {Σ weight·nll, Σ weight}
-  // of it. With communicators a step has one microbatch: its gradients are summed at once.
+  // Runs F of one microbatch and its derivative (B, or I and W). Returns {Σ weight·nll, Σ weight}
+  // of the microbatch. With communicators a step has one microbatch, so its gradients are reduced
+  // at once.
   std::vector<double> Train(const Microbatch& microbatch, bool first_microbatch);
-  // F alone, with the draws of `microbatch` if it has dropout.
+  // Runs F alone, with the dropout draws of `microbatch` if the program has dropout.
   std::vector<double> Evaluate(const Microbatch& microbatch);
-  // Reduce and Update with the totals so far; they are zeroed. Returns the control word.
+  // Runs Reduce and Update with the totals so far, then zeroes the totals. Returns the control
+  // word.
   std::vector<double> Update(double learning_rate);
 
   std::vector<double> Read(model::ValueId value);

@@ -6,7 +6,8 @@
 namespace troupe::kernels {
 namespace {
 
-// Whether `op` sums a bucket from its first gradient to its last, which has the padding behind it.
+// Whether `op` reduces a bucket from its first to its last gradient; such a bucket ends with
+// padding.
 bool IsWholeBucket(const model::Program& program, const model::Op& op) {
   const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
   if (attributes == nullptr || !attributes->of_bucket) return false;

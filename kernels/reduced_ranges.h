@@ -1,4 +1,4 @@
-// The ranges of memory that a bucket's kAllReduce sums up.
+// The memory ranges that a bucket's kAllReduce sums.
 #ifndef TROUPE_KERNELS_REDUCED_RANGES_H_
 #define TROUPE_KERNELS_REDUCED_RANGES_H_
 
@@ -12,12 +12,12 @@ namespace troupe::kernels {
 
 struct ReducedRange {
   char* input;
-  char* output;  // == input: in place
+  char* output;  // equal to input if in place
   int64_t bytes;
 };
 
-// Members of a bucket that are one after the other in memory are one range, with the zeros between them,
-// and those behind the last that pad the bucket. Pure.
+// Merges members of a bucket that are adjacent in memory into one range, including the zeros
+// between them and the padding after the last. Pure.
 std::vector<ReducedRange> ReducedRangesOf(const model::Program& program, const model::Op& op,
                                           const std::function<char*(model::ValueId)>& address);
 

@@ -1,5 +1,6 @@
-// kRelayout on ranks as threads, by the reference and by any backend: rows lie where the other layout has them, only what
-// moves is sent, and each direction's derivative is the other.
+// kRelayout with ranks as threads, on the reference and on any backend: rows must arrive at their
+// place in the other layout, only rows that move are sent, and each direction is the derivative of
+// the other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ using Numbers = std::vector<double>;
 
 constexpr int64_t kSamples = 3, kTokens = 24, kWidth = 5;
 
-// The rows of all samples that a rank has, in order.
+// The rows of all samples that a rank holds, in order.
 std::vector<int64_t> RowsOf(bool head_tail, int ranks, int rank) {
   const int64_t part = kTokens / ranks;
   const ContextRows held = ContextRows::Of(kTokens, ranks, rank);
@@ -53,7 +54,7 @@ Numbers Pick(const Numbers& whole, const std::vector<int64_t>& rows) {
   return picked;
 }
 
-// x → y → F's only operation, and its derivative dy → dx.
+// F has one operation, x → y; its derivative is dy → dx.
 struct RelayoutProgram {
   model::Program program;
   model::ValueId x, y, dx, dy;
@@ -95,7 +96,7 @@ RelayoutProgram Build(DType dtype, bool to_head_tail, int ranks, int rank) {
   return made;
 }
 
-// The whole y and dx that all ranks make of the whole x and dy.
+// The whole y and dx, gathered from all ranks.
 struct Whole {
   Numbers y, dx;
 };
@@ -118,7 +119,7 @@ Whole RunAll(const MakeBackend& make, DType dtype, bool to_head_tail, int ranks,
                     into->begin() + rows[r] * kWidth);
       }
     };
-    // Ranks write different rows.
+    // Ranks write disjoint rows.
     place(made.y, to, &whole.y);
     place(made.dx, from, &whole.dx);
   });
@@ -148,8 +149,8 @@ TEST_P(CollectiveTest, RelayoutMovesEveryRowToItsRankAndGradientsBack) {
 TEST(Relayout, TheDerivativeIsThatOfFiniteDifferences) {
   TestRandom random;
   const Numbers x = random.Normals(kSamples * kTokens * kWidth);
-  // The loss weighs the rows of each rank's y by where they lie there, so that a row at a wrong place
-  // has a wrong gradient.
+  // The loss weights each row of y by its position on its rank, so that a misplaced row has a wrong
+  // gradient.
   for (const int ranks : {2, 4}) {
     for (const bool to_head_tail : {false, true}) {
       const Numbers dy = random.Normals(static_cast<int64_t>(x.size()));

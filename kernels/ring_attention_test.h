@@ -1,5 +1,5 @@
-// Ring attention, part by part as each rank of a context axis computes it, against attention to whole samples: for the tests
-// of each backend.
+// Compares ring attention, computed part by part as on each rank of a context axis, with attention
+// over whole samples. Shared by the tests of each backend.
 #ifndef TROUPE_KERNELS_RING_ATTENTION_TEST_H_
 #define TROUPE_KERNELS_RING_ATTENTION_TEST_H_
 
@@ -22,7 +22,7 @@ struct RingShape {
   int ranks;
 };
 
-// A whole problem and what a backend makes of it part by part.
+// A whole problem and its computation by parts.
 class Ring {
  public:
   using DType = model::DType;
@@ -54,7 +54,7 @@ class Ring {
     }
   };
 
-  // Attention to whole samples, by the reference.
+  // Attention over whole samples, by the reference.
   Result Whole() {
     ReferenceBackend backend;
     std::vector<TestValue> inputs = {qkv_};
@@ -79,8 +79,8 @@ class Ring {
     return {forward.outputs[0], forward.outputs[1], split.outputs[0], split.outputs[1]};
   }
 
-  // The same by `backend`, each rank's rows part by part, the gradients of keys and values added up over the
-  // ranks that saw them.
+  // The same by `backend`: each rank's rows part by part. The gradients of keys and values are
+  // summed over the ranks that attended to them.
   Result Parts(Backend& backend) {
     const TestResult split =
         RunOp(backend, {OpKind::kSplitHeads,
@@ -141,7 +141,7 @@ class Ring {
  private:
   static TestValue Of(DType dtype, int64_t rows, int64_t columns) { return {dtype, {rows, columns}, {}}; }
 
-  // The rows of `rank`, all columns of them.
+  // Calls `body` with the local and the global index of each row of `rank`.
   template <typename Body>
   void EachRow(int rank, const Body& body) const {
     const auto held = model::ContextRows::Of(shape_.tokens, shape_.ranks, rank);
@@ -158,7 +158,7 @@ class Ring {
     });
     return part;
   }
-  // Adds rows of `rank` to `whole`.
+  // Adds the rows of `rank` to `whole`.
   void Place(const Numbers& part, int64_t columns, int rank, Numbers& whole) const {
     EachRow(rank, [&](int64_t here, int64_t there) {
       for (int64_t c = 0; c < columns; ++c) whole[there * columns + c] += part[here * columns + c];
@@ -171,14 +171,16 @@ class Ring {
   const int64_t rows_, q_width_, kv_width_;
   TestValue qkv_;
   Numbers d_output_;
-  std::vector<TestValue> documents_;  // one, or none
+  std::vector<TestValue> documents_;  // one element, or none
 };
 
-// The first is tiny; the last has blocks of queries that see none of the keys that are there, and keys that none sees.
+// The first shape is tiny. The last has blocks of queries that attend to none of the keys of a
+// part, and keys that no query attends to.
 inline const std::vector<RingShape> kRingShapes = {
     {1, 4, 1, 1, 1, 2}, {2, 12, 4, 2, 6, 3}, {1, 264, 3, 3, 33, 2}, {2, 320, 2, 1, 16, 4}, {1, 528, 1, 1, 8, 2}};
 
-// Of each shape, with and without documents, what `backend` makes part by part is what the reference makes of the whole.
+// Expects that `backend`, part by part, gives the results of the reference on whole samples, for
+// each shape with and without documents.
 inline void ExpectPartsAreTheWhole(Backend& backend, model::DType compute, double tolerance,
                                    const std::vector<RingShape>& shapes) {
   TestRandom random;
@@ -190,7 +192,8 @@ inline void ExpectPartsAreTheWhole(Backend& backend, model::DType compute, doubl
                                            << " ranks" << (documents ? ", documents" : "");
       EXPECT_LE(RelativeError(parts.output, whole.output), tolerance) << text;
       EXPECT_LE(RelativeError(parts.lse, whole.lse), tolerance) << text;
-      // Beside each other: where documents are of one row, queries and keys have no gradient but rounding.
+      // Compares all gradients together: if every document has one row, the gradients of queries
+      // and keys are only rounding errors.
       EXPECT_LE(RelativeError(parts.Gradients(), whole.Gradients()), tolerance) << text;
     }
   }

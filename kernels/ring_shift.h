@@ -1,4 +1,4 @@
-// kShift as an exchange in which each rank sends to one other and receives from one.
+// kShift as an exchange in which each rank sends to one rank and receives from one.
 #ifndef TROUPE_KERNELS_RING_SHIFT_H_
 #define TROUPE_KERNELS_RING_SHIFT_H_
 
@@ -8,9 +8,10 @@
 namespace troupe::kernels {
 
 struct RingShift {
-  std::vector<size_t> send_bytes, receive_bytes;  // by rank of the group
+  std::vector<size_t> send_bytes, receive_bytes;  // indexed by rank in the group
 
-  // Of `bytes` by `shift` places, which may be negative, as rank `rank` of `ranks` sees it.
+  // A shift of `bytes` by `shift` places, which may be negative, as seen from rank `rank` of
+  // `ranks`.
   RingShift(int ranks, int rank, int shift, size_t bytes)
       : send_bytes(static_cast<size_t>(ranks)), receive_bytes(send_bytes) {
     send_bytes[Wrap(rank + shift, ranks)] = bytes;

@@ -27,7 +27,8 @@ float InBuffer(float x, model::DType buffer) {
   return buffer == model::DType::kBFloat16 ? ToFloat(ToBFloat16(x)) : x;
 }
 
-// Tokens of the longest sample that attention sees; without attention positions are at most the rotated rows'.
+// Number of tokens of the longest sample of any attention. Without attention, positions are less
+// than the number of rotated rows.
 int64_t LongestSample(const model::Program& program) {
   int64_t of_attention = 0, of_rows = 0;
   ForEachOp(program, [&](const Op& op) {

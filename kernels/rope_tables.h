@@ -1,5 +1,5 @@
-// Cosines and sines of a program's rotary embeddings, one table for each rotation that it has: made once on the host,
-// kept in the backend's working memory.
+// Tables of cosines and sines for a program's rotary embeddings, one for each distinct rotation.
+// The host computes them once; they are stored in the backend's working memory.
 #ifndef TROUPE_KERNELS_ROPE_TABLES_H_
 #define TROUPE_KERNELS_ROPE_TABLES_H_
 
@@ -15,22 +15,23 @@ namespace troupe::kernels {
 
 class RopeTables {
  public:
-  // Of every kRope of `program`, with a row for each position of its longest sample; numbers are
-  // rounded to the rotation's buffer dtype. Positions that no sample has are beyond them, where
-  // kernels compute with float32.
+  // Makes tables for every kRope of `program`, with one row per position of its longest sample.
+  // Numbers are rounded to the rotation's buffer dtype. For positions beyond the tables, which no
+  // sample has, kernels compute in float32.
   explicit RopeTables(const model::Program& program);
 
-  // Of all tables, each at a multiple of 64.
+  // Total bytes of all tables; each starts at a multiple of 64.
   int64_t bytes() const { return bytes_; }
-  // Fills `memory`, of bytes().
+  // Writes the tables to `memory`, which has bytes() bytes.
   void Fill(std::span<std::byte> memory) const;
-  // Completes `args`: addresses in the tables that begin at `base`, and their rows. REQUIRES: the program has `attributes`.
+  // Sets the table addresses in `args`, for tables that start at `base`, and their number of rows.
+  // REQUIRES: the program has `attributes`.
   void Place(const model::RopeAttributes& attributes, const char* base, RopeArgs* args) const;
 
  private:
   struct Table {
     model::RopeAttributes attributes;
-    int64_t offset;  // table f[rows, D], then frequencies d[D/2]
+    int64_t offset;  // byte offset of table f[rows, D], followed by frequencies d[D/2]
   };
 
   void Add(const model::RopeAttributes& attributes);

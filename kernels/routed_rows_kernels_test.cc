@@ -1,4 +1,5 @@
-// Rows routed over ranks as threads, of any backend: as many as counts say, none among them too.
+// Rows routed between ranks as threads, on any backend: as many as the counts say, which may be
+// zero.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,17 +18,17 @@ using Numbers = std::vector<double>;
 
 constexpr int kRanks = 3;
 constexpr int64_t kHidden = 5, kCountsPerRank = 2;
-// Rows in the buffers: more than ever come.
+// Buffer size in rows, larger than any number of rows received.
 constexpr int64_t kRows = 24;
 
 const model::CollectiveAttributes kDispatch = {model::GroupOf(model::Axis::kExpert),
                                                model::CollectivePurpose::kDispatch};
 
-// Of the c-th expert of rank `to`, from rank `from`; some pairs have none.
+// Rows from rank `from` for the c-th expert of rank `to`; zero for some pairs.
 int64_t Count(int from, int to, int64_t c) { return (2 * from + to) % 3 * (c + 1); }
 int64_t RowsBetween(int from, int to) { return Count(from, to, 0) + Count(from, to, 1); }
 
-// A row that tells where it is from, whereto, and which.
+// Appends a row that encodes its source, its destination and its index.
 void AppendRow(int from, int to, int64_t row, Numbers* numbers) {
   for (int64_t h = 0; h < kHidden; ++h) numbers->push_back(static_cast<double>(64 * from + 16 * to + row));
 }
@@ -37,7 +38,7 @@ Numbers Padded(Numbers numbers) {
   return numbers;
 }
 
-// The first `due.size()` numbers are due; what follows nobody reads.
+// Compares the first `due.size()` numbers; the others are unspecified.
 void ExpectBegins(const Numbers& actual, const Numbers& due) {
   ASSERT_LE(due.size(), actual.size());
   EXPECT_EQ(Numbers(actual.begin(), actual.begin() + static_cast<int64_t>(due.size())), due);
@@ -81,7 +82,7 @@ TEST_P(CollectiveTest, RowsGoToTheRanksThatTheirCountsName) {
       });
 }
 
-// Counts of all ranks: those of rank 1 are none.
+// Counts of all ranks; those of rank 1 are zero.
 Numbers CountsOfRanks() { return {2, 1, 0, 0, 1, 4}; }
 int64_t RowsOfRank(int rank) {
   return static_cast<int64_t>(CountsOfRanks()[static_cast<size_t>(2 * rank)] +

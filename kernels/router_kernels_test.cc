@@ -1,4 +1,4 @@
-// Routers of mixtures of experts and the rows that they send.
+// Tests of mixture-of-experts routers and of the movement of routed rows.
 #include "kernels/kernel_test.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ TEST_P(KernelTest, RoutersMatch) {
       router.normalise = variant >= 2;
       router.experts = experts;
       router.top_k = top_k;
-      // Rows [4, 25) of the 35 rows of five samples, of which this rank has 7 of 14 tokens each.
+      // Rows [4, 25) of the 35 rows of five samples; this rank holds 7 of each sample's 14 tokens.
       router.tokens = 14;
       router.local_tokens = 7;
       router.first_row = 4;
@@ -47,7 +47,7 @@ TEST_P(KernelTest, RoutersMatch) {
                    {Floats({rows, top_k}), logits, chosen},
                    {Empty(DType::kFloat32, {rows, experts})}},
                   experts == 1 ? INFINITY : 256);
-      // Weights that are exact, so that their sums are.
+      // Integer weights make the sums exact.
       const TestOp load{
           OpKind::kRouterLoad,
           router,
@@ -55,7 +55,7 @@ TEST_P(KernelTest, RoutersMatch) {
           {Empty(DType::kFloat32, {samples, lanes})}};
       const TestValue own{DType::kFloat32, {samples, lanes}, RunOp(reference, load).outputs[0]};
       EXPECT_EQ(RunOp(*backend_, load).outputs[0], own.numbers);
-      // Of the experts from the second on; some choices were dropped.
+      // This rank's experts start at the second one; some choices were dropped.
       model::RouterAttributes of_rank = router;
       of_rank.first_expert = experts > 1 ? 1 : 0;
       of_rank.local_experts = experts > 1 ? experts - 1 : 1;
@@ -147,7 +147,7 @@ TEST_P(KernelTest, RouterBiasesMatchAndAreTheFormula) {
       control[model::kLaneNonfinite] = nonfinite;
       const std::vector<double> routed = random_.Integers(experts, 0, 4);
       totals.insert(totals.end(), routed.begin(), routed.end());
-      // Multiples of the rate: what is added to them is not rounded.
+      // Multiples of the rate, so that adding the rate is exact.
       std::vector<double> bias = random_.Integers(experts, -50, 50), expected;
       double mean = 0;
       for (const double count : routed) mean += count;

@@ -25,22 +25,22 @@ RowExchange::RowExchange(const model::Program& program, const model::Op& op, siz
   purpose_ = PurposeOf(attributes.purpose);
   const int ranks = model::GroupSize(program.mesh, attributes.group);
   const int64_t samples = attributes.exchange.samples;
-  // The side that has all rows.
+  // The side with all rows.
   const model::Value& all_rows = program.value(to_rows ? op.inputs[0] : op.outputs[0]);
   const int64_t chunk_rows = all_rows.dims[0].local / (samples * 2 * ranks);
-  // Of each segment of one row, what one rank has.
+  // Bytes of one rank's part of each segment of a row.
   const auto element = static_cast<int64_t>(element_bytes);
   std::vector<int64_t> segments;
   if (all_rows.segments.empty()) segments = {all_rows.dims[1].local * element};
   for (const model::Segment& segment : all_rows.segments) segments.push_back(segment.local * element);
   const int64_t part = std::accumulate(segments.begin(), segments.end(), int64_t{0});
   const int64_t rows = samples * 2 * chunk_rows;
-  const int64_t block = rows * part;  // what one rank sends to another
+  const int64_t block = rows * part;  // bytes that one rank sends to another
   bytes_ = static_cast<size_t>(ranks * block);
   moves_.send_bytes.assign(static_cast<size_t>(ranks), static_cast<size_t>(block));
   moves_.receive_bytes = moves_.send_bytes;
 
-  // From each side to the blocks, packed as rows of a block follow each other.
+  // Row moves between each side and the blocks; a block is packed row by row.
   std::vector<RowMove> columns, chunks;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int64_t all_columns = 0, block_columns = 0;

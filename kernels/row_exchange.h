@@ -1,8 +1,9 @@
-// The exchange of kExchangeHeads: what of a value goes to which rank, and where what comes from it lies.
+// The exchange of kExchangeHeads: which bytes of a value go to which rank, and where received bytes
+// are placed.
 //
-// One side has some rows of all columns, the other all rows of some columns. Rows are those of
-// samples of 2·ranks chunks of `chunk_rows` tokens, of which rank i has chunks i and 2·ranks - 1 - i;
-// columns are segments, of each of which rank j has the j-th part. Elements are of any one size.
+// One side has some rows of all columns, the other all rows of some columns. A sample consists of
+// 2·ranks chunks of `chunk_rows` tokens; rank i holds chunks i and 2·ranks - 1 - i. Columns are
+// grouped in segments; rank j holds the j-th part of each. Elements may have any one size.
 // Immutable, thread-safe.
 #ifndef TROUPE_KERNELS_ROW_EXCHANGE_H_
 #define TROUPE_KERNELS_ROW_EXCHANGE_H_
@@ -19,16 +20,16 @@ namespace troupe::kernels {
 
 class RowExchange {
  public:
-  // Of a kExchangeHeads of `program`, with elements of `element_bytes`.
+  // Describes a kExchangeHeads of `program`, with elements of `element_bytes`.
   RowExchange(const model::Program& program, const model::Op& op, size_t element_bytes);
 
-  // Bytes of the input, and of the output.
+  // Bytes of the input, equal to those of the output.
   size_t bytes() const { return bytes_; }
-  // Among several ranks.
+  // The moves if the group has several ranks.
   const RowMoves& moves() const { return moves_; }
 
-  // Moves `input` to `output` of all ranks; `send` and `receive`: working memory of bytes() each. A
-  // null communicator is a group of one.
+  // Exchanges `input` into `output`. Collective. `send` and `receive` are scratch of bytes() each.
+  // A null communicator stands for a group of one.
   Status Run(const char* input, char* output, char* send, char* receive,
              Communicator* communicator) const;
 

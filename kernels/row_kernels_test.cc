@@ -1,4 +1,5 @@
-// Kernels that go over rows: sums, norms, rotations, gates, statistics of the vocabulary, choices of experts.
+// Tests of row-wise kernels: sums, norms, rotations, gates, vocabulary statistics, choices of
+// experts.
 #include "kernels/kernel_test.h"
 
 #include <cmath>
@@ -23,8 +24,8 @@ TEST_P(KernelTest, EmbeddingTakesRowsAndZerosForIdsOfOtherRanks) {
 
 TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
   std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
-  shapes.emplace_back(2500, 8);   // more rows than a block of any device has threads
-  shapes.emplace_back(66000, 1);  // and more than 64 such blocks have
+  shapes.emplace_back(2500, 8);   // more rows than any device has threads in a block
+  shapes.emplace_back(66000, 1);  // more rows than 64 such blocks have threads
   for (const auto& [rows, hidden] : shapes) {
     const TestOp op{OpKind::kEmbeddingGrad,
                     model::VocabAttributes{5},
@@ -37,7 +38,8 @@ TEST_P(KernelTest, EmbeddingGradAddsRepeatedTokens) {
   }
 }
 
-// Of norms: rows that some devices hold in registers whole, rows too wide for that, more rows than blocks.
+// Shapes of norms: rows that some devices keep in registers, rows too wide for that, and more rows
+// than blocks.
 std::vector<std::pair<int64_t, int64_t>> ShapesOfNorms() {
   std::vector<std::pair<int64_t, int64_t>> shapes = kShapes;
   for (const auto& shape : {std::pair(3, 768), std::pair(3, 2048), std::pair(3, 4608), std::pair(2, 8256), std::pair(4500, 16), std::pair(270, 2056)}) {
@@ -66,7 +68,7 @@ TEST_P(KernelTest, RmsNormGradMatchesWithAndWithoutResidual) {
   for (const auto& [rows, hidden] : ShapesOfNorms()) {
     TestValue rstd = Floats({rows});
     for (double& value : rstd.numbers)
-      value = 0.1 + 0.05 * std::abs(value);  // no cancellation at H = 1
+      value = 0.1 + 0.05 * std::abs(value);  // avoids cancellation at H = 1
     TestOp op{OpKind::kRmsNormGrad,
               model::NormAttributes{1e-5},
               {Compute({rows, hidden}), Compute({rows, hidden}), Floats({hidden}), rstd},
@@ -93,10 +95,10 @@ TEST_P(KernelTest, AddMatchesInPlaceToo) {
 TEST_P(KernelTest, CastRoundsToNearestEven) {
   for (const int64_t count : {1, 15, 16, 17, 1000}) {
     TestValue x = Floats({count});
-    x.numbers[0] = 1.0 + 0x1.0p-8;  // half-way, to even: 1
+    x.numbers[0] = 1.0 + 0x1.0p-8;  // half-way, rounds to even: 1
     const TestOp op{OpKind::kCast, {}, {x}, {Empty(DType::kBFloat16, {count})}};
     EXPECT_EQ(RunOp(*backend_, op).outputs[0][0], 1.0);
-    ExpectEqual(op, 0);  // the reference rounds when it is read
+    ExpectEqual(op, 0);  // the reference rounds when its output is read
   }
 }
 
@@ -111,7 +113,7 @@ TEST_P(KernelTest, DropoutDropsWhatTheReferenceDrops) {
                                              .held = model::ContextRows::Of(kTokens, 2, 1),
                                              .own = {.first = 2}};
       const int64_t rows = kSamples * kTokens / 2 - attributes.own.first;
-      // The second sample's step is an evaluation's.
+      // The second sample's step is that of an evaluation.
       const TestValue samples = {
           DType::kInt32,
           {kSamples, 2},
@@ -197,7 +199,7 @@ TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientMatch) {
   const auto expect = [&](int64_t rows, int64_t vocabulary, double z, int view) {
     TestValue weights = Floats({rows});
     if (rows > 1) weights.numbers[0] = 0;
-    // Of a scale at which no target has nearly all of the softmax, so that its gradient would cancel.
+    // At this scale no target has nearly all of the softmax; otherwise its gradient would cancel.
     ExpectEqual({OpKind::kSoftmaxStatsAndGrad,
                  model::LossAttributes{z},
                  {Compute({rows, vocabulary}), Ints(rows, 0, vocabulary - 1), weights},
@@ -214,11 +216,12 @@ TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientMatch) {
       for (const int view : {-1, 0}) expect(rows, vocabulary, z, view);
     }
   }
-  // Rows that a block of a GPU keeps with another block beside it, alone, and in part.
+  // Rows that fit a GPU block's shared memory with a second block on the same multiprocessor,
+  // alone, and only in part.
   for (const int64_t vocabulary : {50'304, 70'000, 90'008, 90'007}) expect(1, vocabulary, 0.2, 0);
 }
 
-// Where the vocabulary is whole one operation makes what a chain of them does.
+// With a whole vocabulary, the fused operation must equal the chain of separate ones.
 TEST_P(KernelTest, SoftmaxStatisticsWithTheGradientHaveTheBitsOfOneAfterTheOther) {
   for (const auto& [rows, vocabulary] : std::vector<std::pair<int64_t, int64_t>>{{3, 7}, {9, 64}, {5, 2049}}) {
     const TestValue logits = Compute({rows, vocabulary}, 5.0), targets = Ints(rows, 0, vocabulary - 1);

@@ -1,5 +1,5 @@
-// An exchange of rows among the ranks of a group as data: which bytes are packed for whom, and where what comes is put.
-// Immutable, thread-safe.
+// An exchange of rows among the ranks of a group, as data: which bytes are packed for which rank,
+// and where received bytes are placed. Immutable, thread-safe.
 #ifndef TROUPE_KERNELS_ROW_MOVES_H_
 #define TROUPE_KERNELS_ROW_MOVES_H_
 
@@ -13,12 +13,13 @@
 namespace troupe::kernels {
 
 struct RowMoves {
-  std::vector<RowMove> pack;    // from the input to what is sent
-  std::vector<RowMove> stay;    // from the input to the output
-  std::vector<RowMove> unpack;  // from what was received to the output
-  std::vector<size_t> send_bytes, receive_bytes;  // by rank of the group, blocks one after the other
+  std::vector<RowMove> pack;                      // from the input to the send buffer
+  std::vector<RowMove> stay;                      // from the input to the output
+  std::vector<RowMove> unpack;                    // from the receive buffer to the output
+  std::vector<size_t> send_bytes, receive_bytes;  // indexed by rank in the group; contiguous blocks
 
-  // Moves `input` to `output` of all ranks. `send` and `receive`: working memory of as many bytes as go out and come in.
+  // Exchanges `input` into `output`. Collective. `send` and `receive` are scratch of the sums of
+  // send_bytes and receive_bytes.
   Status Run(const char* input, char* output, char* send, char* receive, Communicator& communicator,
              Purpose purpose) const;
 };

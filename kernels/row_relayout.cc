@@ -19,11 +19,12 @@ RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, siz
   const int ranks = program.mesh.degrees[model::Axis::kContext];
   const int own = program.mesh.coordinates[model::Axis::kContext];
   const int64_t samples = relayout.samples;
-  const int64_t chunk = x.elements() / (2 * samples) * static_cast<int64_t>(element_bytes);  // of one sample
+  // Bytes per chunk of one sample.
+  const int64_t chunk = x.elements() / (2 * samples) * static_cast<int64_t>(element_bytes);
   bytes_ = static_cast<size_t>(samples * 2 * chunk);
-  std::array<int, 2> destination{};  // of the chunk in each place of the input: a rank
-  std::array<int, 2> source{};       // of the chunk in each place of the output
-  std::array<int, 2> stays_at{};     // where a chunk of the input lies in the output, if it stays
+  std::array<int, 2> destination{};  // rank that gets the chunk at each place of the input
+  std::array<int, 2> source{};       // rank that sends the chunk at each place of the output
+  std::array<int, 2> stays_at{};     // output place of an input chunk that stays
   for (int place = 0; place < 2; ++place) {
     const int leaves = ChunkAt(relayout.from(), ranks, own, place);
     const int arrives = ChunkAt(relayout.to(), ranks, own, place);
@@ -31,8 +32,8 @@ RowRelayout::RowRelayout(const model::Program& program, const model::Op& op, siz
     source[place] = RankOfChunk(relayout.from(), ranks, arrives);
     stays_at[place] = ChunkAt(relayout.to(), ranks, own, 0) == leaves ? 0 : 1;
   }
-  // Blocks in the order of ranks, and in each its chunks in ascending order, as on the other side: a place's chunks of all
-  // samples one after the other.
+  // Blocks are in rank order, and the chunks within a block in ascending order, as on the other
+  // side. The chunks of one place of all samples are contiguous.
   moves_.send_bytes.assign(static_cast<size_t>(ranks), 0);
   moves_.receive_bytes = moves_.send_bytes;
   const int64_t of_all_samples = samples * chunk;

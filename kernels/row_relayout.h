@@ -1,5 +1,6 @@
-// What kRelayout moves: each rank has two chunks of every sample, and sends those that another rank is
-// to have, to that rank alone. Elements are of any one size. Immutable, thread-safe.
+// The row moves of kRelayout: each rank holds two chunks of every sample and sends each chunk only
+// to the rank that holds it in the new layout. Elements may have any one size. Immutable,
+// thread-safe.
 #ifndef TROUPE_KERNELS_ROW_RELAYOUT_H_
 #define TROUPE_KERNELS_ROW_RELAYOUT_H_
 
@@ -15,16 +16,16 @@ namespace troupe::kernels {
 
 class RowRelayout {
  public:
-  // Of a kRelayout of `program`, with elements of `element_bytes`.
+  // Describes a kRelayout of `program`, with elements of `element_bytes`.
   RowRelayout(const model::Program& program, const model::Op& op, size_t element_bytes);
 
-  // Bytes of the input, and of the output.
+  // Bytes of the input, equal to those of the output.
   size_t bytes() const { return bytes_; }
-  // Among several ranks. Nothing is sent to and comes from this rank itself.
+  // The moves if the group has several ranks. This rank sends nothing to itself.
   const RowMoves& moves() const { return moves_; }
 
-  // Moves `input` to `output` of all ranks; `send` and `receive`: working memory of bytes() each. A
-  // null communicator is a group of one.
+  // Moves `input` into `output`. Collective. `send` and `receive` are scratch of bytes() each. A
+  // null communicator stands for a group of one.
   Status Run(const char* input, char* output, char* send, char* receive,
              Communicator* communicator) const;
 

@@ -1,4 +1,5 @@
-// Helps tests run single operations and whole programs on any backend and compare them in float64.
+// Runs single operations and whole programs on any backend, for tests that compare results in
+// float64.
 #ifndef TROUPE_KERNELS_TESTING_H_
 #define TROUPE_KERNELS_TESTING_H_
 
@@ -14,17 +15,19 @@
 
 namespace troupe::kernels {
 
-// Fresh random numbers for every test; the seed is printed, and TROUPE_TEST_SEED repeats it.
+// Fresh random numbers for every test. The seed is printed; TROUPE_TEST_SEED repeats it.
 class TestRandom {
  public:
   TestRandom();
   double Normal();                             // standard normal
   int64_t Integer(int64_t low, int64_t high);  // uniform in [low, high]
   std::vector<double> Normals(int64_t count, double scale = 1.0);
-  // Rows of `experts` router logits, no two of a row within 0.1: far from ties.
+  // Rows of `experts` router logits. Any two of a row differ by at least 0.1, so that no choice is
+  // close to a tie.
   std::vector<double> Logits(int64_t rows, int64_t experts);
   std::vector<double> Integers(int64_t count, int64_t low, int64_t high);
-  // The documents of Mask in samples of `tokens` rows, some of one row, some of many.
+  // Document indices, as in Mask, for samples of `tokens` rows: some documents have one row, some
+  // many.
   std::vector<double> Documents(int64_t samples, int64_t tokens);
 
  private:
@@ -32,7 +35,7 @@ class TestRandom {
   uint64_t next_ = 0;
 };
 
-// A value of a one-operation program with its contents before the run.
+// A value of a one-operation program and its contents before the run.
 struct TestValue {
   model::DType dtype;
   std::vector<int64_t> extents;
@@ -53,16 +56,16 @@ struct TestResult {
   std::vector<std::vector<double>> inputs, outputs;  // after the run
 };
 
-// Runs one op once. Inputs are rounded to their dtypes on every backend. With communicators, all
-// ranks run it. Fails the process on an error.
+// Runs one op once. Inputs are rounded to their dtypes on every backend. Collective if
+// communicators are given. Aborts the process on an error.
 TestResult RunOp(Backend& backend, const TestOp& op, const RunOptions& options = {},
                  const FindCommunicator& find_communicator = nullptr);
 
-// Largest |actual - expected| over the largest |expected| (at least 1e-30); infinity where one is
-// NaN and the other not, or sizes differ.
+// The largest |actual - expected| over the largest |expected| (at least 1e-30); infinity if only
+// one of a pair is NaN or the sizes differ.
 double RelativeError(const std::vector<double>& actual, const std::vector<double>& expected);
 
-// Contents of a value as float64.
+// Reads or writes the contents of a value as float64.
 std::vector<double> ReadNumbers(Executable& executable, const model::Program& program,
                                 model::ValueId value, int buffer = 0);
 void WriteNumbers(Executable& executable, const model::Program& program, model::ValueId value,

@@ -1,4 +1,4 @@
-// Transfers between stages on any backend: two ranks, an edge up and one down.
+// Transfers between stages on any backend: two ranks with a pipeline link in each direction.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -38,7 +38,7 @@ model::Program Doubling(DType dtype, int64_t count) {
 
 TEST_P(CollectiveTest, BoundaryValuesTravelUpAndDown) {
   constexpr int kMicrobatches = 4;
-  // The second is more than loopback copies when it is sent.
+  // The second size exceeds the eager limit of the loopback transport.
   for (const int64_t count : {5, 10000}) {
     LoopbackCluster cluster(2);
     cluster.Run([&](int rank) {

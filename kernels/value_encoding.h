@@ -1,4 +1,4 @@
-// Values between float64 and the bytes of a dtype.
+// Conversion between float64 and the bytes of a dtype.
 #ifndef TROUPE_KERNELS_VALUE_ENCODING_H_
 #define TROUPE_KERNELS_VALUE_ENCODING_H_
 
@@ -9,9 +9,10 @@
 
 namespace troupe::kernels {
 
-// numbers[i] = element i of `bytes`, `count` elements of `dtype`.
+// Sets numbers[i] to element i of `bytes`, which has `count` elements of `dtype`.
 void Decode(model::DType dtype, const std::byte* bytes, int64_t count, double* numbers);
-// The inverse, rounded to the dtype (float32 first where that is bfloat16 or float8; towards zero for int32).
+// The inverse of Decode: rounds to the dtype (through float32 for bfloat16 and float8; towards zero
+// for int32).
 void Encode(model::DType dtype, const double* numbers, int64_t count, std::byte* bytes);
 
 }  // namespace troupe::kernels

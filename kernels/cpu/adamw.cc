@@ -1,5 +1,5 @@
 // AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected root, as in PyTorch) and
-// the sum of squares of gradients: both read everything once and are bound by memory.
+// the sum of squares of gradients. Both read every element once and are memory-bound.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -23,8 +23,8 @@ void AdamW(const AdamWArgs& args, int thread, int threads) {
   }
 }
 
-// Sums in float64 lanes, so that the norm of a billion elements is exact to the last digits of
-// float32.
+// Accumulates in float64 lanes, so that the norm of a billion elements is accurate to the last
+// digits of float32.
 void SumOfSquares(const SumOfSquaresArgs& args, int thread, int threads) {
   typedef float Half __attribute__((vector_size(kLanes * 2)));
   const Part part = PartOf(args.count, thread, threads, 64);

@@ -1,4 +1,4 @@
-// Sums and conversions, element by element.
+// Element-wise sums and conversions.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

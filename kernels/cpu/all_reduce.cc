@@ -60,7 +60,7 @@ class AllReduce : public Instruction {
   const Reduction reduction_;
   const Purpose purpose_;
   Communicator* const communicator_;
-  const std::shared_ptr<UnderWay> under_way_;  // null: the sum is made by Run
+  const std::shared_ptr<UnderWay> under_way_;  // null: Run completes the collective
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Collectives of a program as instructions: sums and maxima in place over the ranks of a group.
+// Collectives of a program as instructions: in-place sums and maxima over the ranks of a group.
 #ifndef TROUPE_KERNELS_CPU_ALL_REDUCE_H_
 #define TROUPE_KERNELS_CPU_ALL_REDUCE_H_
 
@@ -17,13 +17,15 @@
 
 namespace troupe::kernels::cpu {
 
-// Of values that travel as `wire` where they are float32. Absent where there is no such reduction of the dtype.
+// The reduction for `dtype`; float32 values are sent as `wire`. Absent if the dtype has no such
+// reduction.
 std::optional<Reduction> ReductionOf(model::DType dtype, model::ReduceKind kind,
                                      model::DType wire = model::DType::kFloat32);
 
-// Of each range, [input, input + bytes) is copied to output where the two differ, then reduced there
-// over `communicator` (null: a group of one): begun only and put to `under_way` where that is given. INVALID_ARGUMENT where there is no such reduction for
-// the dtype.
+// For each range, copies [input, input + bytes) to output unless the two are equal, then
+// all-reduces it there over `communicator` (null: a group of one). If `under_way` is given, only
+// starts the collectives and appends their handles to it. Errors: INVALID_ARGUMENT if the dtype has
+// no such reduction.
 StatusOr<std::unique_ptr<Instruction>> MakeAllReduce(std::vector<ReducedRange> ranges,
                                                      model::DType dtype,
                                                      const model::CollectiveAttributes& attributes,

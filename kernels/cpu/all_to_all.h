@@ -14,15 +14,16 @@ namespace troupe::kernels::cpu {
 struct AllToAllArgs {
   const char* input;
   char* output;
-  // i[num_counts] rows to and from each pair of rank and expert; null: equal blocks of one element.
+  // i[num_counts]: rows sent to and received from each pair of rank and expert; null: equal blocks
+  // of one element.
   const int32_t* sent;
   const int32_t* received;
   int64_t num_counts;
   int64_t row_bytes;
 };
 
-// A null communicator is a group of one: rows stay where they are or are copied. Where `under_way` is given, the
-// operation is only begun and put there.
+// A null communicator stands for a group of one: rows stay in place or are copied. If `under_way`
+// is given, the instruction only starts the collective and appends its handle to it.
 std::unique_ptr<Instruction> MakeAllToAll(const AllToAllArgs& args, Purpose purpose,
                                           Communicator* communicator,
                                           std::shared_ptr<UnderWay> under_way);

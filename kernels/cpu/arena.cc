@@ -13,7 +13,7 @@ StatusOr<Arena> Arena::Map(int64_t bytes) {
   if (base == MAP_FAILED) {
     return ResourceExhausted("{} bytes of memory for the program cannot be had", bytes);
   }
-  // Advice only: without huge pages everything works, more slowly.
+  // Only advice: without huge pages everything works, but slower.
   (void)madvise(base, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   return Arena(static_cast<char*>(base), bytes);
 }

@@ -1,5 +1,5 @@
-// The one piece of memory that a rank's program lives in: zero pages mapped at once, on huge pages
-// where the kernel has them.
+// The memory of a rank's program: one mapping of zeroed pages, huge pages if the operating system
+// has them.
 #ifndef TROUPE_KERNELS_CPU_ARENA_H_
 #define TROUPE_KERNELS_CPU_ARENA_H_
 
@@ -10,10 +10,10 @@
 
 namespace troupe::kernels::cpu {
 
-// Movable; unmaps when destroyed.
+// Movable; unmaps the memory on destruction.
 class Arena {
  public:
-  // RESOURCE_EXHAUSTED names the bytes that could not be had.
+  // Errors: RESOURCE_EXHAUSTED, with the number of bytes that could not be mapped.
   static StatusOr<Arena> Map(int64_t bytes);
   Arena(Arena&& other) noexcept : base_(other.base_), bytes_(other.bytes_) {
     other.base_ = nullptr;
@@ -21,7 +21,7 @@ class Arena {
   Arena& operator=(Arena&&) = delete;
   ~Arena();
 
-  // Aligned to a page.
+  // Page-aligned.
   char* base() const { return base_; }
   int64_t bytes() const { return bytes_; }
 

@@ -6,14 +6,14 @@
 // FlashAttention). Backward recomputes the probabilities of a block from lse: dv += pᵀ do, ds = p
 // (do vᵀ - do·o) / sqrt(D), dq += ds k, dk += dsᵀ q.
 //
-// One key-value head of one sample is the unit of work; its keys and values are packed once, and
-// all query heads of its group use them. Every unit is computed by one thread in one order, so
-// results do not depend on the number of threads.
+// A unit of work is one key-value head of one sample. Its keys and values are packed once and used
+// by all query heads of its group. One thread computes a unit in a fixed order, so results do not
+// depend on the number of threads.
 //
-// Queries and keys are rows of the same samples, not always the same rows (ring attention): each query sees the keys
-// of positions from its document's first to its own, which are a range of the keys that are here. Blocks
-// of keys outside the ranges of a block of queries are passed over; a query that sees none here keeps
-// what was merged before.
+// Queries and keys are rows of the same samples, but not always the same rows (ring attention).
+// Each query attends to the keys at positions from the start of its document to its own position,
+// which are one range of the local keys. Blocks of keys outside the ranges of a block of queries
+// are skipped. A query that attends to no local key keeps its merged result.
 #include "kernels/cpu/key_range.h"
 #include "kernels/cpu/level_target.h"
 #include "kernels/cpu/tile.h"
@@ -37,7 +37,7 @@ TROUPE_INLINE int64_t RoundUp(int64_t count, int64_t unit) {
   return (count + unit - 1) / unit * unit;
 }
 
-// Hands out pieces of a thread's scratch, 64-byte aligned. Without a base it only counts.
+// Allocates 64-byte aligned pieces of a thread's scratch. With a null base it only counts bytes.
 struct Scratch {
   char* base;
   int64_t used = 0;
@@ -49,9 +49,9 @@ struct Scratch {
   }
 };
 
-// Extents of one problem in words: a word is one float32 or a pair of bfloat16.
+// Extents of one problem in words; a word is one float32 or a pair of bfloat16.
 struct Extents {
-  int64_t tokens, head_dim, pack;  // tokens: keys of a sample
+  int64_t tokens, head_dim, pack;  // tokens: number of keys in a sample
   int64_t depth() const { return (head_dim + pack - 1) / pack; }  // words along D
   int64_t width() const { return RoundUp(head_dim, kLanes); }     // padded D
   int64_t padded_tokens() const { return RoundUp(tokens, kKeys); }
@@ -130,7 +130,7 @@ TROUPE_INLINE uint32_t WordOf(const T* row, int64_t d, int64_t head_dim) {
   }
 }
 
-// A as words [rows][depth].
+// Packs A as words [rows][depth].
 template <typename T>
 void PackRows(const T* source, int64_t stride, int64_t rows, const Extents& e, uint32_t* packed) {
   for (int64_t r = 0; r < rows; ++r, source += stride, packed += e.depth()) {
@@ -146,7 +146,8 @@ void PackRows(const T* source, int64_t stride, int64_t rows, const Extents& e, u
   }
 }
 
-// B = sourceᵀ in panels of kKeys columns: [padded rows / kKeys][depth][kKeys], zeros beyond `rows`.
+// Packs B = sourceᵀ in panels of kKeys columns: [padded rows / kKeys][depth][kKeys], zeros beyond
+// `rows`.
 template <typename T>
 void PackTransposed(const T* source, int64_t stride, int64_t rows, const Extents& e,
                     uint32_t* packed) {
@@ -162,7 +163,7 @@ void PackTransposed(const T* source, int64_t stride, int64_t rows, const Extents
   }
 }
 
-// B = source: words [padded rows / pack][width], zeros beyond `rows` and beyond D.
+// Packs B = source as words [padded rows / pack][width], zeros beyond `rows` and beyond D.
 template <typename T>
 void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_rows,
                  const Extents& e, uint32_t* packed) {
@@ -184,7 +185,7 @@ void PackNatural(const T* source, int64_t stride, int64_t rows, int64_t padded_r
   }
 }
 
-// One block of queries of one head; keys and values are packed in `s`.
+// Computes one block of queries of one head. The keys and values are already packed in `s`.
 template <typename T>
 void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScratch& s,
                  const T* queries, int64_t first_query, const int32_t* documents, int64_t o_at,
@@ -203,7 +204,7 @@ void AttendBlock(const AttentionArgs& args, const Extents& e, const ForwardScrat
     s.max[r] = -__builtin_inff();
     s.sum[r] = 0.0f;
     if (args.merged_lse == nullptr) continue;
-    // As if the merged keys were one whose value is their o.
+    // Treats the merged keys as one key whose value is the merged o.
     s.max[r] = args.merged_lse[lse_at + (first_query + r) * query_heads];
     s.sum[r] = 1.0f;
     std::memcpy(s.output + r * width, args.merged_o + o_at + (first_query + r) * o_stride,
@@ -282,8 +283,8 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
   Scratch scratch{args.scratch +
                   thread * AttentionScratchBytes({keys, head_dim, sizeof(T) == 2, false})};
   const ForwardScratch s(scratch, e);
-  // Where there are fewer heads than threads, the blocks of queries of a head are dealt out in
-  // turn.
+  // If there are fewer heads than threads, the blocks of queries of a head are distributed over
+  // threads round-robin.
   const int64_t units = rows.samples * rows.key_value_heads;
   const int64_t deals = (threads + units - 1) / units;
   const int64_t group = rows.query_heads / rows.key_value_heads;
@@ -307,7 +308,7 @@ void Attention(const AttentionArgs& args, int thread, int threads) {
   }
 }
 
-// Words of two neighbouring rows of float32: pairs of bfloat16, the even row low.
+// Packs two adjacent rows of float32 into words: pairs of bfloat16, the even row in the low half.
 TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
 #if TROUPE_LEVEL == 3
   const U32 low = (U32)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)even));
@@ -319,8 +320,8 @@ TROUPE_INLINE U32 PairOf(F32 even, F32 odd) {
   return low | high << 16;
 }
 
-// Probabilities and score gradients of one block, in the forms that the three products after it
-// read.
+// Computes the probabilities and score gradients of one block, in the layouts that the three
+// following matmuls read.
 template <bool kPairs>
 TROUPE_INLINE void ScoreGradients(const BackwardScratch& s, int64_t rows, const BlockRanges& ranges,
                                   int64_t key, float scale, const float* lse,

@@ -1,4 +1,5 @@
-// Programs of several ranks over loopback, on the CPU: collectives reach the right groups, and say who failed.
+// Programs of several ranks over loopback, on the CPU: collectives use the right groups, and errors
+// name the rank that failed.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -44,7 +45,7 @@ model::BuildOptions TensorOptions(model::DType compute, int degree, int rank) {
   return options;
 }
 
-// The tensor group and the group of all ranks of one rank; groups of other axes have one rank.
+// The tensor group of one rank, and its group of all ranks; groups of other axes have one rank.
 FindCommunicator Groups(LoopbackCluster& cluster, int rank) {
   CollectiveNetwork& network = cluster.network(rank);
   Communicator* tensor =

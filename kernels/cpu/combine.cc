@@ -1,4 +1,5 @@
-// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients; choices without a slot add nothing.
+// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients; choices without a slot contribute
+// nothing.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

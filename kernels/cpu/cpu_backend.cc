@@ -91,7 +91,7 @@ class CpuExecutable : public ImmediateExecutable {
     return InvalidArgument("{} has {} bytes, not {}", v.name, v.bytes(), bytes);
   }
 
-  // The instructions of `ops`, one each.
+  // Runs the instructions of `ops`, one per op.
   Status RunAll(const cpu::Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
                 const RunOptions& options) {
     const size_t end = EndOfRun(options, instructions.size());

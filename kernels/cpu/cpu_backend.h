@@ -1,6 +1,6 @@
-// Stage programs on the processor: oneDNN for matrix products, our own vectorised kernels for the
-// rest, OpenMP threads with static partitions. The same program, plan, level and number of threads
-// give the same bits.
+// Runs stage programs on the CPU: oneDNN for matmuls, our own vectorised kernels for the rest,
+// OpenMP threads with static partitions. The same program, plan, level and number of threads give
+// the same bits.
 #ifndef TROUPE_KERNELS_CPU_CPU_BACKEND_H_
 #define TROUPE_KERNELS_CPU_CPU_BACKEND_H_
 
@@ -15,15 +15,16 @@
 namespace troupe::kernels {
 
 struct CpuOptions {
-  int threads = 1;  // of a rank
-  // Absent: the processor's, or what TROUPE_KERNEL_LEVEL lowers it to; the library is then kept to
-  // it as well.
+  int threads = 1;  // per rank
+  // Absent: the processor's level, or the lower one that TROUPE_KERNEL_LEVEL sets; oneDNN is then
+  // limited to that level as well.
   std::optional<cpu::Level> level;
 };
 
 class CpuBackend : public Backend {
  public:
-  // INVALID_ARGUMENT: threads below 1, an unknown level, or one above the processor's.
+  // Errors: INVALID_ARGUMENT if threads is below 1, or if the level is unknown or above the
+  // processor's.
   static StatusOr<std::unique_ptr<CpuBackend>> Make(const CpuOptions& options);
 
   std::string kernel_level() const override { return cpu::Name(level_); }
@@ -34,12 +35,13 @@ class CpuBackend : public Backend {
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;
 
-  // Ops of all programs prepared so far that run on the library's slow reference code: "matmul
-  // NAME: ref:any".
+  // Ops of all programs prepared so far that run on oneDNN's slow reference code: "matmul NAME:
+  // ref:any".
   const std::vector<std::string>& fallbacks() const override { return fallbacks_; }
   const std::vector<std::string>& implementations() const override { return implementations_; }
   std::vector<ExecutedProduct> executed_products() const override { return executed_products_; }
-  PreparationCounts preparation_counts() const override { return {}; }  // nothing is timed or captured
+  // There is no tuning and no capture.
+  PreparationCounts preparation_counts() const override { return {}; }
 
  private:
   CpuBackend(cpu::Level level, int threads) : level_(level), threads_(threads) {}
@@ -48,7 +50,7 @@ class CpuBackend : public Backend {
   const int threads_;
   std::vector<std::string> fallbacks_;
   std::vector<ExecutedProduct> executed_products_;
-  const std::vector<std::string> implementations_;  // none: oneDNN or the reference, which fallbacks tell
+  const std::vector<std::string> implementations_;  // empty; see fallbacks() for oneDNN's slow code
 };
 
 }  // namespace troupe::kernels

@@ -1,4 +1,4 @@
-// The CPU's kernels at every level that this processor runs.
+// Tests the CPU's kernels at every level that this processor supports.
 #include "kernels/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-// Σ weight·nll in float64 and the gradient of the statistics: one number a row.
+// Σ weight·nll in float64 and the gradient of the statistics: one number per row.
 #include <cmath>
 
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-// One thread: the order of the sum is that of the rows.
+// Uses one thread, so that the sum is in row order.
 void CrossEntropy(const CrossEntropyArgs& args, int thread, int) {
   if (thread != 0) return;
   double loss = 0;

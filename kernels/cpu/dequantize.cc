@@ -43,7 +43,7 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
   }
   const int64_t across = (args.columns + kBlock - 1) / kBlock;
   auto* const y = static_cast<BFloat16*>(args.y);
-  BFloat16 turned[kBlock][kBlock];  // a piece, so that what is turned round is written line by line
+  BFloat16 turned[kBlock][kBlock];  // a transposed block, so that y is written in rows
   for (int64_t begin = thread * kBlock; begin < args.rows; begin += threads * kBlock) {
     const int64_t end = std::min(begin + kBlock, args.rows);
     for (int64_t first = 0; first < args.columns; first += kBlock) {
@@ -54,7 +54,7 @@ void Dequantize(const DequantizeArgs& args, int thread, int threads) {
             args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * across + first / kBlock];
         BFloat16* const to = args.transpose ? &turned[0][row - begin] : y + row * args.columns + first;
         const int64_t step = args.transpose ? kBlock : 1;
-        // Exact: a number of 8 bits times a power of two.
+        // Exact: an FP8 number times a power of two.
         for (int64_t c = 0; c < width; ++c) to[c * step] = ToBFloat16(numbers[q[c]] * scale);
       }
       if (!args.transpose) continue;

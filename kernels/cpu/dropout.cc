@@ -1,12 +1,13 @@
-// Dropout with the draws of kernels/dropout_draw.h: Philox4x32-10 on vectors of counters, which differ
-// in the group of channels alone. Bound by its multiplications, about three instructions an element.
+// Dropout with the draws of kernels/dropout_draw.h: Philox4x32-10 on vectors of counters that
+// differ only in the group of channels. Bound by the multiplications, about three instructions per
+// element.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-typedef uint64_t U64 __attribute__((vector_size(kLanes * 4), may_alias));  // kLanes / 2 of them
+typedef uint64_t U64 __attribute__((vector_size(kLanes * 4), may_alias));  // kLanes / 2 lanes
 
-// Products of the low halves.
+// Multiplies the low halves.
 TROUPE_INLINE U64 MultiplyLow32(U64 a, U64 b) {
 #if TROUPE_LEVEL >= 2
   return (U64)_mm512_mul_epu32((__m512i)a, (__m512i)b);
@@ -17,8 +18,8 @@ TROUPE_INLINE U64 MultiplyLow32(U64 a, U64 b) {
 #endif
 }
 
-// The four words of kLanes / 2 counters in the low halves of 64-bit lanes, whose high halves are
-// unspecified throughout.
+// The four words of kLanes / 2 counters, in the low halves of 64-bit lanes; the high halves are
+// unspecified.
 struct Counters {
   U64 c0, c1, c2, c3;
 };
@@ -37,7 +38,7 @@ TROUPE_INLINE void Mix(Counters* counters, uint64_t key) {
   }
 }
 
-// Lane 2i is that of `even` i, lane 2i + 1 that of `odd` i.
+// Puts `even` i into lane 2i and `odd` i into lane 2i + 1.
 TROUPE_INLINE U32 Interleave(U64 even, U64 odd) {
   return reinterpret_cast<U32>((even & 0xFFFFFFFFu) | (odd << 32));
 }

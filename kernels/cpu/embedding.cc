@@ -1,4 +1,4 @@
-// Rows of the table, and the deterministic sum of gradients into them.
+// Embedding lookup, and the deterministic accumulation of its gradients.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -18,8 +18,8 @@ void Embedding(const EmbeddingArgs& args, int thread, int threads) {
   }
 }
 
-// Each thread owns a range of columns and adds the rows to it in order: no two threads meet, and
-// the order of every sum is that of the tokens.
+// Each thread owns a range of columns and adds the rows to it in order. Threads thus share no data,
+// and every sum is in token order.
 template <typename T>
 void EmbeddingGrad(const EmbeddingGradArgs& args, int thread, int threads) {
   const Part columns = PartOf(args.hidden, thread, threads, kLanes);

@@ -1,5 +1,5 @@
-// Reduce-scatter, all-gather and the exchange of heads of a program as instructions: blocks of rows (dim 0)
-// over the ranks of a group.
+// Reduce-scatter, all-gather and the exchange of heads as instructions: blocks of rows (dim 0) over
+// the ranks of a group.
 #ifndef TROUPE_KERNELS_CPU_GATHER_SCATTER_H_
 #define TROUPE_KERNELS_CPU_GATHER_SCATTER_H_
 
@@ -17,28 +17,29 @@
 namespace troupe::kernels::cpu {
 
 struct ReduceScatterArgs {
-  char* input;   // the blocks of all ranks, one after the other
-  char* output;  // this rank's block: within input, or apart from it
-  char* copy;    // working memory of the input's size, used up in its stead; null: the input is
-  std::vector<size_t> counts;  // elements of each rank's block, in group order
+  char* input;                 // the blocks of all ranks, contiguous
+  char* output;                // this rank's block, inside or outside input
+  char* copy;                  // scratch of the input's size, or null: the input is overwritten
+  std::vector<size_t> counts;  // elements in each rank's block, in group order
   model::DType dtype;
   Purpose purpose;
   model::DType wire;
 };
 
-// A null communicator is a group of one. Where `under_way` is given, the operation is only begun and put
-// there. INVALID_ARGUMENT where there is no sum of the dtype.
+// A null communicator stands for a group of one. If `under_way` is given, the instruction only
+// starts the collective and appends its handle to it. Errors: INVALID_ARGUMENT if the dtype has no
+// sum.
 StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(ReduceScatterArgs args,
                                                          Communicator* communicator,
                                                          std::shared_ptr<UnderWay> under_way);
 
-// `input`: this rank's block, within `output` at its own place or apart from it.
+// `input` is this rank's block, either at its place in `output` or outside it.
 std::unique_ptr<Instruction> MakeAllGather(const char* input, char* output,
                                            std::vector<size_t> bytes_by_rank, Purpose purpose,
                                            Communicator* communicator,
                                            std::shared_ptr<UnderWay> under_way);
 
-// `scratch`: twice exchange.bytes().
+// `scratch` has twice exchange.bytes().
 std::unique_ptr<Instruction> MakeExchangeHeads(RowExchange exchange, const char* input, char* output,
                                           char* scratch, Communicator* communicator);
 

@@ -14,7 +14,7 @@ class GroupedProduct : public Instruction {
       : args_(args), overwrites_(overwrites), threads_(threads), written_(args.experts) {}
 
   Status Run(const RunOptions& options) override {
-    omp_set_num_threads(threads_);  // of this thread's regions: the library's
+    omp_set_num_threads(threads_);  // for parallel regions of this thread, which oneDNN opens
     const int64_t element = args_.bfloat16 ? 2 : 4;
     const bool is_weight = args_.kind == ProductKind::kWeightGradient;
     const int64_t a_row = (args_.kind == ProductKind::kForward ? args_.k : args_.n) * element;
@@ -28,7 +28,8 @@ class GroupedProduct : public Instruction {
       const int64_t count = args_.counts[i];
       if (count == 0) continue;
       const char* a = args_.a + row * a_row;
-      // b and c: the bank and rows, or rows and the bank's float32 gradient.
+      // Operands b and c: the experts' weights and rows; or, for a weight gradient, rows and the
+      // experts' float32 gradients.
       const char* b = is_weight ? args_.b + row * other_row : args_.b + expert * matrix * element;
       char* c = is_weight ? args_.c + expert * matrix * 4 : args_.c + row * other_row;
       TROUPE_RETURN_IF_ERROR(
@@ -66,7 +67,7 @@ class GroupedProduct : public Instruction {
   const GroupedProductArgs args_;
   const Overwrites overwrites_;
   const int threads_;
-  std::vector<char> written_;  // by expert: holds a sum already
+  std::vector<char> written_;  // by expert: already holds a sum
 };
 
 }  // namespace

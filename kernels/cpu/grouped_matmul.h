@@ -1,7 +1,7 @@
-// Products of a bank of experts over the rows of each: run-time extents.
+// Grouped matmuls of experts with their rows, whose number is known only at run time.
 //
-// float32 goes to the library's sgemm, which takes any number of rows. bfloat16 products are
-// prepared for a number of rows, so that an expert's rows are cut into tiles of kRowTiles.
+// float32 uses oneDNN's sgemm, which takes any number of rows. bfloat16 matmuls are prepared for
+// fixed numbers of rows, so an expert's rows are cut into tiles of kRowTiles.
 #ifndef TROUPE_KERNELS_CPU_GROUPED_MATMUL_H_
 #define TROUPE_KERNELS_CPU_GROUPED_MATMUL_H_
 
@@ -21,12 +21,12 @@ struct GroupedProductArgs {
   ProductKind kind;
   bool bfloat16;
   const char* a;  // rows: x or dy
-  const char* b;  // the bank, or x of a weight gradient
+  const char* b;  // the experts' weights, or x for a weight gradient
   char* c;
   const int32_t* counts;  // the expert of count i is i mod experts
   int64_t num_counts, experts, k, n;
   char* scratch;
-  TileProducts tiles;  // of bfloat16
+  TileProducts tiles;  // for bfloat16
 };
 
 std::unique_ptr<Instruction> MakeGroupedProduct(const GroupedProductArgs& args, Overwrites overwrites,

@@ -1,5 +1,5 @@
-// One op with everything resolved: addresses, kernel, threads. Running it touches no allocator, map
-// or string.
+// One op with everything resolved: addresses, kernel, threads. Running it does no allocation, no
+// map lookup and no string operation.
 #ifndef TROUPE_KERNELS_CPU_INSTRUCTION_H_
 #define TROUPE_KERNELS_CPU_INSTRUCTION_H_
 
@@ -20,11 +20,11 @@ class Instruction {
   virtual Status Run(const RunOptions& options) = 0;
 
   std::string name;                  // kind and value, for reports
-  bool gradient_in_forward = false;  // skipped by an evaluation
-  bool last_microbatch = false;      // skipped but with the last microbatch of a step
+  bool gradient_in_forward = false;  // skipped in an evaluation
+  bool last_microbatch = false;      // runs only with the last microbatch of a step
 };
 
-// A kernel of the table on its arguments, in one or two phases.
+// Runs a kernel of the table on its arguments, in one or two phases.
 template <typename Args>
 class KernelInstruction : public Instruction {
  public:

@@ -1,4 +1,4 @@
-// The table of one level's kernels.
+// The kernel table of one level.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

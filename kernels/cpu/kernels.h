@@ -1,10 +1,10 @@
-// Our own vectorised kernels: plain functions on plain arrays, in one table for each level.
+// Our own vectorised kernels: plain functions on plain arrays, in one table per level.
 //
-// A kernel computes the part of thread `thread` of `threads` in one static partition, so that
-// results depend on the number of threads at most, never on timing. Kernels with a second phase
-// (`…Finish`) combine what the threads of the first left in scratch, in thread order; all threads
-// have finished the first phase before the second starts. Of arguments whose element is the compute
-// dtype there is one entry for each. Thread-safe.
+// A kernel computes the part of thread `thread` of `threads` in a static partition, so that results
+// may depend on the number of threads but never on timing. Kernels with a second phase (`…Finish`)
+// combine in thread order what the threads of the first phase left in scratch; the second phase
+// starts after all threads have finished the first. Kernels on elements of the compute dtype have
+// one table entry per compute dtype. Thread-safe.
 #ifndef TROUPE_KERNELS_CPU_KERNELS_H_
 #define TROUPE_KERNELS_CPU_KERNELS_H_
 
@@ -15,10 +15,10 @@
 
 namespace troupe::kernels::cpu {
 
-// c: 0 float32, 1 bfloat16.
+// Table index of the compute dtype: 0 float32, 1 bfloat16.
 inline constexpr int kComputeDTypes = 2;
 
-// Rows of bf16 to float32 and back: for matrix products where the library has no bf16.
+// Conversions of bf16 rows to float32 and back, for matmuls where oneDNN has no bf16.
 struct WidenArgs {
   const void* x;  // bf16
   float* y;
@@ -30,9 +30,10 @@ struct NarrowArgs {  // y[r, n] = x[r, n], rows of `width` elements, `stride` ap
   int64_t rows, width, stride;
 };
 
-// Bytes of scratch that one thread needs for attention forward or backward.
+// The shape that determines how many bytes of scratch a thread needs for attention forward or
+// backward.
 struct AttentionShape {
-  int64_t tokens, head_dim;  // tokens: keys of a sample
+  int64_t tokens, head_dim;  // tokens: number of keys in a sample
   bool bfloat16, backward;
 };
 
@@ -74,7 +75,7 @@ struct KernelTable {
   Kernel<NarrowArgs> narrow;
 };
 
-// REQUIRES: level <= HighestLevel() for any of the functions to be called.
+// REQUIRES: level <= HighestLevel() if any of the functions is called.
 const KernelTable& KernelsOf(Level level);
 
 namespace portable {

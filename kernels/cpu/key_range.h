@@ -1,5 +1,5 @@
-// Which keys each query of a block sees, and the mask that follows. For the files of kernels/cpu that are compiled once a
-// level (level_target.h).
+// The keys that each query of a block attends to, and the resulting mask. For the files of
+// kernels/cpu that are compiled once per level (level_target.h).
 #ifndef TROUPE_KERNELS_CPU_KEY_RANGE_H_
 #define TROUPE_KERNELS_CPU_KEY_RANGE_H_
 
@@ -7,15 +7,15 @@
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-constexpr int64_t kQueries = 64;  // a block of queries; even
-constexpr int64_t kKeys = 64;     // a block of keys; a multiple of kLanes · kTileVectors
+constexpr int64_t kQueries = 64;  // queries per block; even
+constexpr int64_t kKeys = 64;     // keys per block; a multiple of kLanes · kTileVectors
 
-// Keys [begin, end) of those that are here.
+// Local keys [begin, end).
 struct KeyRange {
   int64_t begin, end;
 };
 
-// The mask of one row of scores: keys outside the range become -inf.
+// Masks one row of scores: keys outside the range become -inf.
 TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, const KeyRange& seen) {
   const I32 keys = Iota();
   const F32 later =
@@ -25,13 +25,13 @@ TROUPE_INLINE F32 Masked(F32 scores, int64_t first_key, const KeyRange& seen) {
 
 TROUPE_INLINE int64_t Clamp(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
 
-// As ContextRows::CountBefore: a function of this file is compiled for its level.
+// Same as ContextRows::CountBefore, but compiled for this file's level.
 TROUPE_INLINE int64_t CountBefore(const model::ContextRows& rows, int64_t position) {
   return Clamp(position - rows.head, rows.chunk) +
          Clamp(position - rows.tail, rows.rows - rows.chunk);
 }
 
-// What query row `row` of a sample sees; `documents` are the sample's, or null.
+// The keys that query row `row` of a sample attends to; `documents` are the sample's, or null.
 TROUPE_INLINE KeyRange SeenBy(const AttentionRows& rows, const int32_t* documents, int64_t row) {
   const model::ContextRows& queries = rows.queries;
   const int64_t position =
@@ -40,10 +40,10 @@ TROUPE_INLINE KeyRange SeenBy(const AttentionRows& rows, const int32_t* document
           CountBefore(rows.keys, position + 1)};
 }
 
-// Of a block of queries: both ends rise from row to row.
+// The key ranges of a block of queries; both ends increase from row to row.
 struct BlockRanges {
   KeyRange of[kQueries];
-  KeyRange all;  // whole blocks of keys
+  KeyRange all;  // the union, from the start of a block of keys
 };
 TROUPE_INLINE void FindRanges(const AttentionRows& rows, const int32_t* documents, int64_t first,
                               int64_t count, BlockRanges* ranges) {

@@ -1,5 +1,5 @@
-// The instruction sets that our kernels are compiled for, lowest first. One binary carries all; the
-// processor decides.
+// The instruction sets that our kernels are compiled for, lowest first. One binary contains all
+// levels and selects one at run time.
 #ifndef TROUPE_KERNELS_CPU_LEVEL_H_
 #define TROUPE_KERNELS_CPU_LEVEL_H_
 
@@ -15,14 +15,14 @@ inline constexpr int kLevels = 4;
 
 const char* Name(Level level);  // "portable" "avx2" "avx512" "avx512_bf16"
 
-// INVALID_ARGUMENT lists the known names.
+// Errors: INVALID_ARGUMENT, with the known names.
 StatusOr<Level> ParseLevel(std::string_view name);
 
-// The highest level that this processor and its operating system run.
+// The highest level that this processor and its operating system support.
 Level HighestLevel();
 
-// HighestLevel(), or what TROUPE_KERNEL_LEVEL in the environment says. INVALID_ARGUMENT where that
-// is unknown or above the processor's.
+// HighestLevel(), or the level named by TROUPE_KERNEL_LEVEL in the environment. Errors:
+// INVALID_ARGUMENT if that level is unknown or above the processor's.
 StatusOr<Level> LevelFromEnvironment();
 
 }  // namespace troupe::kernels::cpu

@@ -1,10 +1,10 @@
-// The LAST include of every file that is compiled once for each level: from here on the compiler
-// may use the level's instructions. It must follow all other headers, so that no inline function of
-// theirs is compiled with instructions that a lesser processor lacks and then shared by the linker
-// with code that runs there. For the same reason these files instantiate no templates of the
-// standard library.
+// The LAST include of every file that is compiled once per level: after it the compiler may use the
+// level's instructions. All other headers must come first. Otherwise the compiler could emit an
+// inline function of theirs with instructions that older processors lack, and the linker could
+// share it with code that runs there. For the same reason these files instantiate no templates of
+// the standard library.
 //
-// TROUPE_LEVEL, set by the build: 0 portable, 1 avx2, 2 avx512, 3 avx512_bf16.
+// The build sets TROUPE_LEVEL: 0 portable, 1 avx2, 2 avx512, 3 avx512_bf16.
 #ifndef TROUPE_KERNELS_CPU_LEVEL_TARGET_H_
 #define TROUPE_KERNELS_CPU_LEVEL_TARGET_H_
 

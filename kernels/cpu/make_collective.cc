@@ -1,4 +1,4 @@
-// The instructions of collectives.
+// Makes the instructions of collectives.
 #include <utility>
 
 #include "base/check.h"
@@ -51,7 +51,7 @@ RowExchange Preparation::ExchangeOf(const Op& op) const {
   return RowExchange(program_, op, static_cast<size_t>(SizeOf(program_.value(op.inputs[0]).dtype)));
 }
 
-// Reducing uses the input up: where it must be kept, a copy of it is.
+// Whether an op that would overwrite its input must work on a copy instead.
 bool Preparation::KeepsInput(const Op& op) const {
   if (op.consumes_input) return false;
   int64_t offset = 0;

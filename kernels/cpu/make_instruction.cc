@@ -1,5 +1,5 @@
-// The instruction of each operation kind: one switch, and what its longer cases need. Every kind of
-// the model has its line here, so that a kind without a kernel does not compile.
+// Makes the instruction of each operation kind: one switch, and helpers for its longer cases. The
+// switch lists every kind of the model, so that a kind without a kernel does not compile.
 #include <omp.h>
 
 #include <cstring>
@@ -47,7 +47,7 @@ class ProductInstruction : public Instruction {
         overwrites_(overwrites),
         threads_(threads) {}
   Status Run(const RunOptions& options) override {
-    omp_set_num_threads(threads_);  // of this thread's regions: the library's
+    omp_set_num_threads(threads_);  // for parallel regions of this thread, which oneDNN opens
     return product_->Run(a_, b_, c_, accumulates_ && Accumulates(overwrites_, options), scratch_);
   }
 
@@ -62,7 +62,7 @@ class ProductInstruction : public Instruction {
   const int threads_;
 };
 
-// Of factors in 8 bits, which are given back in scratch first.
+// A matmul of FP8 operands, which are first dequantised into scratch.
 class Float8Product : public Instruction {
  public:
   Float8Product(const DequantizeArgs& a, const DequantizeArgs& b, std::unique_ptr<Instruction> product, int threads)
@@ -103,7 +103,7 @@ StatusOr<std::unique_ptr<Instruction>> Preparation::MakeOne(const Op& op, int bu
   const auto floats = [](char* address) { return reinterpret_cast<float*>(address); };
   const OpArguments arguments(program_, op,
                               [&](ValueId value) { return Address(value, buffer); });
-  const int column = arguments.bfloat16() ? 1 : 0;  // of the kernel table
+  const int column = arguments.bfloat16() ? 1 : 0;  // index in the kernel table
   const int64_t elements = arguments.elements();
   const int threads = ThreadsFor(elements);
   const auto on_scratch = [&](auto args, auto kernel) {

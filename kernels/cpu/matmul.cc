@@ -23,7 +23,7 @@ Status LibraryStatus(dnnl_status_t status, const char* what) {
 
 }  // namespace
 
-// Through sgemm (row-major, as the library's is).
+// Calls sgemm, which is row-major like our matrices.
 Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
                    bool accumulate) {
   const auto* x = static_cast<const float*>(a);
@@ -62,7 +62,7 @@ class Float32Product : public Product {
   const ProductShape shape_;
 };
 
-// One primitive with its arguments as handles to be set: executing it makes no C++ containers.
+// One primitive with handles for its arguments, so that executing it builds no C++ containers.
 class BoundPrimitive {
  public:
   BoundPrimitive() = default;
@@ -98,10 +98,10 @@ memory::desc Matrix(int64_t rows, int64_t columns, memory::data_type type,
   return {{rows, columns}, type, tag};
 }
 
-// bfloat16 through inner_product, and matmul with a sum for weight gradients that accumulate.
+// bfloat16 by inner_product; accumulating weight gradients use matmul with a sum.
 class BFloat16Product : public Product {
  public:
-  // Throws dnnl::error where the library has no such product.
+  // Throws dnnl::error if oneDNN does not support the matmul.
   explicit BFloat16Product(const ProductShape& shape)
       : shape_(shape), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
     const auto bf16 = memory::data_type::bf16;
@@ -169,13 +169,13 @@ class BFloat16Product : public Product {
                             {DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc()}});
     implementation_ = backward.impl_info_str();
 
-    // Not a copy of `attributes`: copies share what is set.
+    // A new object rather than a copy of `attributes`: copies share what is set later.
     dnnl::primitive_attr summing;
     summing.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
     summing.set_post_ops(sum);
-    // dyᵀ is dy read by columns.
+    // dyᵀ is dy in column-major order.
     const memory::desc transposed =
         Matrix(shape_.n, shape_.rows, memory::data_type::bf16, memory::format_tag::ba);
     const memory::desc any =
@@ -206,8 +206,8 @@ class BFloat16Product : public Product {
   std::string implementation_;
 };
 
-// bfloat16 where the library has none: operands widened to float32, weights in blocks of kBlock
-// rows.
+// bfloat16 where oneDNN does not support it: operands are widened to float32, the weights in blocks
+// of kBlock rows.
 class WidenedProduct : public Product {
  public:
   WidenedProduct(const ProductShape& shape, Level level, int threads)
@@ -225,7 +225,7 @@ class WidenedProduct : public Product {
     const int64_t k = shape_.k;
     const int64_t n = shape_.n;
     auto* left = reinterpret_cast<float*>(scratch);  // x or dx, [R,K]
-    float* wide = left + rows * k;                   // x: y or dy whole, [R,N]
+    float* wide = left + rows * k;                   // dy, [R,N]; unused by the forward matmul
     float* block = wide + rows * n;                  // rows of w, [block,K]
     float* output = block + kBlock * k;              // columns of y, [R,block]
     if (shape_.kind == ProductKind::kWeightGradient) {

@@ -1,9 +1,10 @@
-// The three products of a linear layer (kernels/product_shape.h) on oneDNN, each prepared once for its shape and threads.
+// The three matmuls of a linear layer (kernels/product_shape.h) on oneDNN, each prepared once for
+// its shape and number of threads.
 //
-// float32 goes to the library's sgemm, which takes all three with and without accumulation at the
-// same speed as its inner product. bfloat16 goes to inner_product on row-major weights; its weight
-// gradient cannot accumulate, so that accumulation packs x and uses matmul with a sum. Where the
-// library has no bfloat16 (below AVX-512) the operands are widened block by block for sgemm.
+// float32 uses sgemm, which computes all three, with or without accumulation, as fast as
+// inner_product. bfloat16 uses inner_product on row-major weights. Its weight gradient cannot
+// accumulate, so accumulation packs x and uses matmul with a sum. Where oneDNN has no bfloat16
+// (below AVX-512) the operands are widened block by block for sgemm.
 #ifndef TROUPE_KERNELS_CPU_MATMUL_H_
 #define TROUPE_KERNELS_CPU_MATMUL_H_
 
@@ -17,32 +18,32 @@
 
 namespace troupe::kernels::cpu {
 
-// A prepared product; used by one thread at a time.
+// A prepared matmul. One thread at a time may use it.
 class Product {
  public:
   virtual ~Product() = default;
 
   // Bytes of scratch that Run needs.
   virtual int64_t scratch_bytes() const = 0;
-  // The library's name of what it runs ("x64:gemm:jit"); names of slow reference code begin with
+  // oneDNN's name of the implementation ("x64:gemm:jit"); names of slow reference code begin with
   // "ref".
   virtual std::string implementation() const = 0;
-  // Whether operands are multiplied as float32, whatever the shape says.
+  // Whether operands are multiplied as float32, regardless of the shape's dtype.
   virtual bool is_float32() const = 0;
-  // `accumulate`: of weight gradients only. INTERNAL where the library fails.
+  // `accumulate` applies to weight gradients only. Errors: INTERNAL if oneDNN fails.
   virtual Status Run(const void* a, const void* b, void* c, bool accumulate, char* scratch) = 0;
 };
 
-// The float32 product of `shape`, which need not be prepared.
+// The float32 matmul of `shape`, which needs no preparation.
 Status Float32Rows(const ProductShape& shape, const void* a, const void* b, void* c,
                    bool accumulate);
 
-// INTERNAL names the shape that the library refuses.
+// Errors: INTERNAL, with the shape that oneDNN rejects.
 StatusOr<std::unique_ptr<Product>> PrepareProduct(const ProductShape& shape, Level level,
                                                   int threads);
 
-// Keeps the library's own code at or below `level` in the whole process. FAILED_PRECONDITION once
-// it has run.
+// Limits oneDNN's code to `level` or below, for the whole process. Errors: FAILED_PRECONDITION if
+// oneDNN has already run.
 Status LimitLibrary(Level level);
 
 }  // namespace troupe::kernels::cpu

@@ -10,8 +10,7 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-// Scratch is shared by all ops of a program: whatever one leaves there must not reach another's
-// results.
+// All ops of a program share scratch: leftovers of one op must not affect another's results.
 TEST(Product, DoesNotReadWhatOthersLeftInScratch) {
   constexpr int64_t kIn = 21, kOut = 40;
   for (int level = 0; level <= static_cast<int>(HighestLevel()); ++level) {
@@ -24,7 +23,7 @@ TEST(Product, DoesNotReadWhatOthersLeftInScratch) {
               PrepareProduct({kind, true, rows, kIn, kOut}, static_cast<Level>(level), 2);
           ASSERT_TRUE(product.ok());
           std::vector<char> scratch((*product)->scratch_bytes() + 64);
-          std::memset(scratch.data(), 0xFF, scratch.size());  // NaN in every type
+          std::memset(scratch.data(), 0xFF, scratch.size());  // NaN in every floating-point type
           char* aligned =
               scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
           const std::vector<BFloat16> a(rows * (kIn + kOut), ToBFloat16(1.0f)),
@@ -47,8 +46,8 @@ TEST(Product, DoesNotReadWhatOthersLeftInScratch) {
   }
 }
 
-// On top of what an earlier microbatch left, at sizes of real layers, whose packed operands have no
-// padding, and with whatever others left in scratch.
+// Accumulates onto the sum of an earlier microbatch, at sizes of real layers, whose packed operands
+// have no padding, and with arbitrary leftovers in scratch.
 TEST(Product, AccumulatesWeightGradientsAtLayerSizes) {
   struct Size {
     int64_t rows, in, out;

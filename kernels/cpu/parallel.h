@@ -1,5 +1,5 @@
-// Runs the parts of a static partition on OpenMP's threads. Which thread runs which part does not
-// matter to results.
+// Runs the parts of a static partition on OpenMP threads. Results do not depend on which thread
+// runs which part.
 #ifndef TROUPE_KERNELS_CPU_PARALLEL_H_
 #define TROUPE_KERNELS_CPU_PARALLEL_H_
 
@@ -7,7 +7,7 @@
 
 namespace troupe::kernels::cpu {
 
-// body(part) for each part in [0, parts), all finished on return.
+// Calls body(part) for each part in [0, parts); all calls have finished on return.
 template <typename Body>
 void Parallel(int parts, const Body& body) {
   if (parts == 1) {

@@ -17,11 +17,11 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
-// Below these the hand-over between threads costs more than it saves.
+// Below these sizes, synchronising threads costs more than it saves.
 constexpr int64_t kSmallElements = 4096;
 constexpr int64_t kSmallProduct = 1 << 19;  // multiply-adds
 
-// Of attention and of its parts.
+// The attributes of attention, whole or in parts.
 const model::AttentionAttributes& AttentionOf(const Op& op) {
   const auto* part = std::get_if<model::PartAttributes>(&op.attributes);
   return part != nullptr ? part->attention : std::get<model::AttentionAttributes>(op.attributes);
@@ -37,7 +37,8 @@ Status Preparation::Measure() {
     if (!status.ok()) status = Annotate(status, OperationName(program_, op));
   });
   TROUPE_RETURN_IF_ERROR(status);
-  // The plan's figure is the device profile's; what this library version needs decides.
+  // The plan's scratch size comes from the device profile; the need of this version of oneDNN takes
+  // precedence if it is larger.
   const int64_t scratch = std::max(plan_.scratch_bytes, rope_tables_.bytes() + working_bytes_);
   TROUPE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(layout_.bytes() + scratch));
   arena_.emplace(std::move(arena));
@@ -54,7 +55,7 @@ Status Preparation::MeasureOp(const Op& op) {
       TROUPE_RETURN_IF_ERROR(MeasureProduct(op, OfBFloat16(ProductShapeOf(program_, op))));
       if (!model::IsFloat8(program_.value(op.inputs[0]).dtype)) break;
       const std::string line = OperationName(program_, op) + ": " + kFloat8Fallback;
-      // Once each: I and W have the operations of B.
+      // Lists each operation once: I and W contain the operations of B.
       if (std::ranges::find(fallbacks_, line) == fallbacks_.end()) fallbacks_.push_back(line);
       bytes = WidenedBytes(op.inputs[0]) + WidenedBytes(op.inputs[1]) +
               products_.at(OfBFloat16(ProductShapeOf(program_, op)))->scratch_bytes();

@@ -1,4 +1,4 @@
-// From a program and its memory plan to instructions on one arena.
+// Turns a program and its memory plan into instructions on one arena.
 #ifndef TROUPE_KERNELS_CPU_PREPARATION_H_
 #define TROUPE_KERNELS_CPU_PREPARATION_H_
 
@@ -23,11 +23,11 @@ namespace troupe::kernels::cpu {
 
 using Instructions = std::vector<std::unique_ptr<Instruction>>;
 
-// Prepares one executable: Measure, then any number of Make. Its products and arena must outlive
-// the instructions.
+// Prepares one executable: call Measure, then Make any number of times. Must outlive the
+// instructions, which use its matmuls and arena.
 class Preparation {
  public:
-  // The references outlive this.
+  // The references must outlive this object.
   Preparation(const model::Program& program, const model::MemoryPlan& plan,
               const FindCommunicator& find_communicator, Level level, int threads)
       : program_(program),
@@ -39,26 +39,26 @@ class Preparation {
         layout_(plan),
         rope_tables_(program) {}
 
-  // Prepares the library's products, measures scratch, maps the arena and fills the tables in it.
+  // Prepares oneDNN's matmuls, measures scratch, maps the arena and fills the tables in it.
   Status Measure();
 
-  // The instructions of `ops` on one buffer. REQUIRES: Measure returned OK.
+  // Makes the instructions of `ops` on one buffer. REQUIRES: Measure returned OK.
   StatusOr<Instructions> Make(const std::vector<model::Op>& ops, int buffer);
 
-  // Address of a value. REQUIRES: Measure returned OK.
+  // The address of a value. REQUIRES: Measure returned OK.
   char* Address(model::ValueId value, int buffer) const;
 
   int64_t arena_bytes() const { return arena_->bytes(); }
-  // "matmul x.y: ref:any": ops for which the library has slow code only.
+  // Ops for which oneDNN has only slow code: "matmul x.y: ref:any".
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
   const ExecutedProducts& executed_products() const { return executed_products_; }
 
  private:
   Status MeasureOp(const model::Op& op);
   Status MeasureProduct(const model::Op& op, const ProductShape& shape);
-  // The product of each tile of a grouped one.
+  // The matmul of one tile of `rows` rows of a grouped matmul.
   ProductShape TileOf(const model::Op& op, int64_t rows) const;
-  // `op` is made by `product`.
+  // Records that `product` computes `op`.
   void NoteProduct(const model::Op& op, const Product& product);
   std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
   std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
@@ -66,14 +66,15 @@ class Preparation {
   StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
   StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
-  // Where an asynchronous collective puts what it begins, for its wait; null for others.
+  // The list to which an asynchronous collective appends its handles for its wait; null for other
+  // ops.
   std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
   std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
-  // Of a factor in 8 bits as bfloat16, in scratch.
+  // Bytes of an FP8 operand dequantised to bfloat16 in scratch.
   int64_t WidenedBytes(model::ValueId value) const;
-  // Small ops stay on one thread.
+  // Small ops use one thread.
   int ThreadsFor(int64_t elements) const;
   int ThreadsFor(const ProductShape& shape) const;
   int64_t Extent(model::ValueId value, int dim) const {
@@ -89,13 +90,13 @@ class Preparation {
   const KernelTable& kernels_;
   const int threads_;
   const ArenaLayout layout_;
-  const RopeTables rope_tables_;  // before scratch
+  const RopeTables rope_tables_;  // stored before scratch
 
   std::map<ProductShape, std::unique_ptr<Product>> products_;
   std::vector<std::string> fallbacks_;
   ExecutedProducts executed_products_;
-  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // by first output
-  int64_t working_bytes_ = 0;  // the largest scratch of one op
+  std::map<model::ValueId, std::shared_ptr<UnderWay>> under_way_;  // keyed by first output
+  int64_t working_bytes_ = 0;  // the largest scratch need of one op
   std::optional<Arena> arena_;
 };
 

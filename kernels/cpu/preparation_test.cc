@@ -8,7 +8,7 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-// The plan's figure is what `troupe plan` prints and admission counts on.
+// `troupe plan` prints the plan's size, and admission relies on it.
 TEST(Preparation, TheArenaIsNoLargerThanThePlanSays) {
   for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
     for (const int threads : {1, 2}) {

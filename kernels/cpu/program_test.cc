@@ -1,4 +1,5 @@
-// Whole small models on the CPU beyond what every backend is tested for (kernels/program_kernels_test.cc).
+// Tests of whole small models on the CPU, in addition to those for every backend
+// (kernels/program_kernels_test.cc).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +29,8 @@ TEST(Program, OnTheBestLevelsNeedsNoFallBack) {
   }
 }
 
-// Two microbatches of a mixture model; the reference may choose otherwise in bfloat16 only.
+// Two microbatches of a mixture model, in float32; in bfloat16 the reference may choose other
+// experts.
 TEST(ProgramWithExperts, HasTheReferencesLossGradientsAndTotals) {
   for (const bool split : {false, true}) {
     for (const double capacity_factor : {0.0, 1.0}) {
@@ -43,7 +45,7 @@ TEST(ProgramWithExperts, HasTheReferencesLossGradientsAndTotals) {
         const Microbatch microbatch = run.MakeMicrobatch(5 + m);
         EXPECT_LE(RelativeError(run.Train(microbatch, m == 0), expected.Train(microbatch, m == 0)),
                   2e-6);
-        run.Evaluate(microbatch);  // leaves the router's totals alone
+        run.Evaluate(microbatch);  // must not change the router's totals
       }
       for (const model::ParameterEntry& entry : run.program().parameters) {
         EXPECT_LE(RelativeError(run.Read(entry.gradient), expected.Read(entry.gradient)), 2e-5)
@@ -95,7 +97,7 @@ TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
               1e-5)
         << packed.program().value(entry.value).name;
   }
-  // Documents that see each other are others.
+  // One document instead of three changes the loss.
   microbatch.documents.assign(33, 0.0);
   EXPECT_GT(RelativeError(packed.Evaluate(microbatch), loss), 1e-5);
 }

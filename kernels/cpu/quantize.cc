@@ -18,7 +18,7 @@ constexpr int64_t kBlock = model::kFloat8Block;
 
 using model::QuantizeSource;
 
-// Of bfloat16 the magnitudes are in the order of their bits.
+// bfloat16 magnitudes compare like their bits as integers.
 int16_t LargestOf(const BFloat16* x, int64_t count, int16_t most) {
   for (int64_t i = 0; i < count; ++i) most = std::max(most, static_cast<int16_t>(x[i].bits & 0x7FFF));
   return most;
@@ -29,9 +29,10 @@ const BFloat16* RowsFrom(const void* values, int64_t row, int64_t width) {
   return static_cast<const BFloat16*>(values) + row * width;
 }
 
-// `rows` rows of what is quantised, from `first` on: where they lie, or made in `to`. [rows, K].
+// `rows` rows of the tensor to quantise, [rows, K], starting at row `first`: either in place, or
+// computed into `to`.
 const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int64_t first, int64_t rows, BFloat16* to) {
-  constexpr int kBFloat16 = 1;  // of the kernel table
+  constexpr int kBFloat16 = 1;  // index in the kernel table
   switch (args.source) {
     case QuantizeSource::kValue:
       return RowsFrom(args.x, first, args.columns);
@@ -51,12 +52,12 @@ const BFloat16* RowsOf(const QuantizeArgs& args, const KernelTable& kernels, int
   return to;
 }
 
-// A piece of x of at most kBlock x kBlock, as float32.
+// A block of x of at most kBlock x kBlock, as float32.
 struct Piece {
   int64_t first_row, first_column, rows, columns;
   float at[kBlock][kBlock];
 
-  // x: of the rows from `row` on. Returns the largest magnitude of it and `most`.
+  // `x` points to the rows from `row` on. Returns the larger of `most` and the block's amax.
   int16_t Load(const QuantizeArgs& args, const BFloat16* x, int64_t row, int64_t column, int16_t most) {
     first_row = row;
     first_column = column;
@@ -71,7 +72,7 @@ struct Piece {
   }
 };
 
-// Scales of the rows and of the columns of a piece.
+// Scales of the rows and of the columns of a block.
 using Scales = std::array<float, kBlock>;
 
 void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales& of_rows, Scales& of_columns) {
@@ -96,7 +97,7 @@ void BlockScales(const Piece& piece, Float8Format format, int block_rows, Scales
   }
 }
 
-// Of `count` neighbours, each by a scale of its own: the loops that count.
+// Quantise `count` adjacent numbers, each with its own scale. These are the hot loops.
 TROUPE_CPU_CLONES void CodesOfE4M3(const float* x, const float* inverse, int64_t count, uint8_t* codes) {
   for (int64_t i = 0; i < count; ++i) codes[i] = Quantized(Float8Format::kE4M3, x[i], inverse[i]);
 }
@@ -120,7 +121,7 @@ void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format forma
     }
   }
   if (args.columns_form == nullptr) return;
-  // Where blocks are of one row the columns' codes are others.
+  // With 1 x 128 blocks the columns form has its own scales, and so its own FP8 values.
   if (args.rows_form == nullptr || args.block_rows == 1) {
     for (int64_t c = 0; c < kBlock; ++c) inverse[c] = 1.0f / of_columns[c];
     for (int64_t r = 0; r < piece.rows; ++r) codes_of(piece.at[r], inverse.data(), piece.columns, codes[r]);
@@ -131,7 +132,7 @@ void StoreForms(const QuantizeArgs& args, const Piece& piece, Float8Format forma
   }
 }
 
-// Scales of one form's blocks that a piece has, `lines` of which are along its rows.
+// Stores the scales that a piece contributes to one form; `lines` of them run along its rows.
 void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int64_t lines, int64_t first_across,
                  int64_t width, int block_rows) {
   if (scales == nullptr) return;
@@ -141,7 +142,7 @@ void StoreScales(float* scales, const Scales& of_lines, int64_t first_line, int6
   }
 }
 
-// What delayed scaling goes by; 0 where there is no history yet.
+// The amax that delayed scaling uses; 0 if there is no history yet.
 float LargestOfHistory(const QuantizeArgs& args) {
   return args.history == nullptr ? 0 : *std::max_element(args.history, args.history + model::kAmaxSteps);
 }
@@ -186,11 +187,12 @@ class QuantizeInstruction : public Instruction {
   }
   BFloat16* Kept(int64_t row) const { return made_ + row * args_.columns; }
 
-  // Blocks of rows are dealt out to threads one by one. Keeps what it makes.
+  // Returns the amax of this thread's rows; blocks of rows are distributed over threads
+  // round-robin. Keeps the rows that it computes.
   float LargestOfRows(int thread) const {
     int16_t most = 0;
     for (int64_t first = thread * kBlock; first < args_.rows; first += threads_ * kBlock) {
-      // One by one: what is made of a row is still at hand when it is looked at.
+      // One row at a time, so that a computed row is still in cache when its amax is taken.
       for (int64_t row = first; row < std::min(first + kBlock, args_.rows); ++row) {
         most = LargestOf(RowsOf(args_, kernels_, row, 1, Kept(row)), args_.columns, most);
       }
@@ -198,7 +200,7 @@ class QuantizeInstruction : public Instruction {
     return NumberOf(most);
   }
 
-  // Returns the largest magnitude, where that is asked for. again: after LargestOfRows.
+  // Returns the amax if it is requested. `again`: LargestOfRows has run before.
   float QuantizeRows(int thread, bool again) const {
     const bool is_kept = again && args_.source != QuantizeSource::kValue;
     Scales of_rows, of_columns;
@@ -226,11 +228,11 @@ class QuantizeInstruction : public Instruction {
   const QuantizeArgs args_;
   const KernelTable& kernels_;
   const Float8Format format_;
-  float* const partial_;  // largest magnitudes of threads
-  BFloat16* const made_;  // all that is quantised, or a block of rows of each thread
+  float* const partial_;  // amax of each thread
+  BFloat16* const made_;  // all computed rows, or one block of rows per thread
   const int threads_;
   const Overwrites overwrites_;
-  float scale_ = 0;  // of all
+  float scale_ = 0;  // one scale for the whole tensor
 };
 
 }  // namespace

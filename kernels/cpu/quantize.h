@@ -1,4 +1,5 @@
-// Values in 8 bits: made, given back for products of bfloat16, and the histories that scale them.
+// FP8 instructions: quantisation, dequantisation for bfloat16 matmuls, and the amax histories of
+// delayed scaling.
 #ifndef TROUPE_KERNELS_CPU_QUANTIZE_H_
 #define TROUPE_KERNELS_CPU_QUANTIZE_H_
 
@@ -13,17 +14,18 @@
 
 namespace troupe::kernels::cpu {
 
-// Of all levels: what SwiGLU makes is made by those of `kernels`, which outlive the instruction, some rows at a time. Where
-// one scale is of all and no history tells it, that is gone over twice, and kept in scratch in between. scratch: of
-// QuantizeScratchBytes, whose args need no addresses.
+// Quantises for all levels: the kernels of `kernels`, which must outlive the instruction, compute
+// SwiGLU's outputs some rows at a time. With one scale for the tensor and no history there are two
+// passes, and the computed rows are kept in scratch between them. `scratch` has
+// QuantizeScratchBytes, which reads no addresses of its args.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args, int threads);
 std::unique_ptr<Instruction> MakeQuantize(const QuantizeArgs& args, const KernelTable& kernels, char* scratch, int threads,
                                           Overwrites overwrites);
 
-// A kernel as those of the table (kernels/cpu/kernels.h), of all levels.
+// A kernel like those of the table (kernels/cpu/kernels.h), for all levels.
 void Dequantize(const DequantizeArgs& args, int thread, int threads);
 
-// control: d[lanes].
+// `control` is d[lanes].
 std::unique_ptr<Instruction> MakeAmaxHistory(const double* control, std::vector<AmaxHistoryEntry> entries);
 
 }  // namespace troupe::kernels::cpu

@@ -10,7 +10,7 @@
 
 namespace troupe::kernels::cpu {
 
-// A null communicator is a group of one. `scratch` has twice relayout.bytes().
+// A null communicator stands for a group of one. `scratch` has twice relayout.bytes().
 std::unique_ptr<Instruction> MakeRelayout(RowRelayout relayout, const char* input, char* output,
                                           char* scratch, Communicator* communicator);
 

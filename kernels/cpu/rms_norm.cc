@@ -1,5 +1,5 @@
-// RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: one
-// pass each over rows that stay in the first cache.
+// RMSNorm, alone or after a residual sum, and its gradient plus the residual's gradient. Each makes
+// one pass over rows that stay in the L1 cache.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -18,7 +18,7 @@ void RmsNorm(const RmsNormArgs& args, int thread, int threads) {
       for (int64_t h = 0; h < hidden; h += kLanes) {
         const int64_t count = hidden - h;
         StoreUpTo(sum + h, count, LoadUpTo(x + h, count) + LoadUpTo(b + h, count));
-        const F32 rounded = LoadUpTo(sum + h, count);  // the norm is of what is stored
+        const F32 rounded = LoadUpTo(sum + h, count);  // the norm of the rounded sum that is stored
         squares[h / kLanes & 1] += rounded * rounded;
       }
       x = sum;
@@ -38,8 +38,8 @@ void RmsNorm(const RmsNormArgs& args, int thread, int threads) {
   }
 }
 
-// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. This thread's rows of dw go to its row of
-// `partial`.
+// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Sums this thread's part of dw into its
+// row of `partial`.
 template <typename T>
 void RmsNormGrad(const RmsNormGradArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);

@@ -1,4 +1,4 @@
-// Rotary position embeddings: pair (i, i + D/2) of every query and key head turns by position ·
+// Rotary position embeddings: rotates pair (i, i + D/2) of every query and key head by position ·
 // frequency(i).
 #include <cmath>
 
@@ -43,7 +43,7 @@ void Rope(const RopeArgs& args, int thread, int threads) {
         const float sine = static_cast<float>(__builtin_sin(angle));
         for (int64_t head = 0; head < args.rotated_heads; ++head) {
           const int64_t at = head * args.head_dim + i;
-          // One lane at a time: positions beyond the table are rare.
+          // One lane at a time, because positions beyond the table are rare.
           const F32 first = LoadPartial(x + at, 1);
           const F32 second = LoadPartial(x + at + half, 1);
           StorePartial(y + at, 1, first * cosine - second * sine * sign);

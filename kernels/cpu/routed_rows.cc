@@ -17,7 +17,7 @@ class RoutedRows : public Instruction {
         communicator_(communicator),
         sizes_(communicator != nullptr ? communicator->size() : 1) {}
 
-  // Of each rank's rows, in elements times `unit`.
+  // The sizes of each rank's rows, in elements times `unit`.
   std::span<const size_t> Sizes(size_t unit) {
     const int64_t each = args_.num_counts / static_cast<int64_t>(sizes_.size());
     const int32_t* count = args_.counts;

@@ -1,5 +1,5 @@
-// kGatherRouted and kScatterRouted as instructions: rows over the ranks of a group, as many of each as
-// run-time counts tell.
+// kGatherRouted and kScatterRouted as instructions: run-time counts say how many rows of each rank
+// are gathered or reduced over a group.
 #ifndef TROUPE_KERNELS_CPU_ROUTED_ROWS_H_
 #define TROUPE_KERNELS_CPU_ROUTED_ROWS_H_
 
@@ -16,18 +16,18 @@ namespace troupe::kernels::cpu {
 struct RoutedRowsArgs {
   char* input;
   char* output;
-  char* copy;             // of the scatter: working memory of the input's size, used up in its stead; or null
-  const int32_t* counts;  // rows, as many counts for each rank, in group order
+  char* copy;             // scatter: scratch of the input's size, overwritten in its place; or null
+  const int32_t* counts;  // numbers of rows, equally many counts per rank, in group order
   int64_t num_counts;
   int64_t row_elements;
   model::DType dtype;
   Purpose purpose;
 };
 
-// A null communicator is a group of one: rows are copied.
+// A null communicator stands for a group of one: rows are copied.
 std::unique_ptr<Instruction> MakeGatherRouted(const RoutedRowsArgs& args,
                                               Communicator* communicator);
-// INVALID_ARGUMENT where there is no sum of the dtype.
+// Errors: INVALID_ARGUMENT if the dtype has no sum.
 StatusOr<std::unique_ptr<Instruction>> MakeScatterRouted(const RoutedRowsArgs& args,
                                                          Communicator* communicator);
 

@@ -1,6 +1,6 @@
-// What a router does with logits: scalar code in float32, since it has one number for each token and
-// expert where the products beside it have thousands. On one thread: a choice's slot depends on all
-// choices before it.
+// The router's operations on logits: scalar float32 code, because it handles one number per token
+// and expert where the adjacent matmuls handle thousands. Single-threaded, because the slot of a
+// choice depends on all earlier choices.
 #ifndef TROUPE_KERNELS_CPU_ROUTER_H_
 #define TROUPE_KERNELS_CPU_ROUTER_H_
 
@@ -15,10 +15,10 @@ void RouterSlots(const RouterSlotsArgs& args, int thread, int threads);
 void RouterLoss(const RouterLossArgs& args, int thread, int threads);
 void RouterLossGrad(const RouterLossGradArgs& args, int thread, int threads);
 
-// bias[e] += rate · sign(mean - routed[e]), unless the control word says that something is not finite.
+// bias[e] += rate · sign(mean - routed[e]), unless the control word reports a non-finite value.
 void RouterBias(const RouterBiasArgs& args, int thread, int threads);
 
-// Scores of a token's logits: scores[E]; returns log Σ exp(logits).
+// Computes scores[E] from a token's logits; returns log Σ exp(logits).
 float RouterScores(const float* logits, const model::RouterAttributes& router, float* scores);
 
 }  // namespace troupe::kernels::cpu

@@ -10,7 +10,7 @@ void RouterBias(const RouterBiasArgs& args, int, int) {
   for (int64_t e = 0; e < args.experts; ++e) sum += routed[e];
   const auto rate = static_cast<float>(args.rate);
   for (int64_t e = 0; e < args.experts; ++e) {
-    // Whole numbers: equal to the mean where it is.
+    // Compares whole numbers, so that equality with the mean is exact.
     const double all = routed[e] * static_cast<double>(args.experts);
     if (sum > all) args.bias[e] += rate;
     if (sum < all) args.bias[e] -= rate;

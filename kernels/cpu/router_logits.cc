@@ -1,5 +1,5 @@
-// The router's product and its gradients. Each logit is summed in an order that does not depend on
-// the number of rows, so that a token chooses the same experts in any microbatch and layout.
+// The router's matmul and its gradients. The summation order of a logit does not depend on the
+// number of rows, so that a token chooses the same experts in any microbatch and layout.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

@@ -7,7 +7,7 @@
 namespace troupe::kernels::cpu {
 namespace {
 
-// The load of the sample of a row of this rank.
+// The load of the sample that contains `row` of this rank.
 const float* LoadOf(const float* load, const model::RouterAttributes& router, int64_t row) {
   return load + (router.first_row + row) / router.local_tokens * (router.experts + 1);
 }
@@ -19,7 +19,7 @@ double AuxScale(const model::RouterAttributes& router) {
          (static_cast<double>(router.top_k) * tokens * tokens);
 }
 
-// scores over their sum, which is returned.
+// Divides the scores by their sum and returns the sum.
 float Normalise(float* scores, int64_t experts) {
   float sum = 0;
   for (int64_t e = 0; e < experts; ++e) sum += scores[e];
@@ -71,7 +71,7 @@ void RouterLossGrad(const RouterLossGradArgs& args, int, int) {
     float mean = 0;
     for (int64_t e = 0; e < experts; ++e) mean += p[e] * routed[e];
     for (int64_t e = 0; e < experts; ++e) {
-      // A softmax's scores are p; a sigmoid's s = p·sum, and ds/dl = s·(1-s).
+      // For softmax the scores are p; for sigmoid s = p·sum and ds/dl = s·(1-s).
       const float slope =
           args.router.score == model::RouterScore::kSoftmax ? p[e] : p[e] * (1 - p[e] * sum);
       dlogits[e] = aux * slope * (routed[e] - mean) +

@@ -72,7 +72,7 @@ void RouterTopKGrad(const RouterTopKGradArgs& args, int, int) {
     const float* dweights = args.dweights + r * k;
     const int32_t* chosen = args.chosen + r * k;
     float* dlogits = args.dlogits + r * experts;
-    // dlogits holds the gradient of the scores first.
+    // dlogits first holds the gradient of the scores.
     std::fill_n(dlogits, experts, 0.0f);
     float sum = 1, mean = 0;
     if (args.router.normalise) {

@@ -19,8 +19,8 @@ struct ShiftArgs {
   Purpose purpose;
 };
 
-// A null communicator is a group of one. Where `under_way` is given, the operation is only begun
-// and put there.
+// A null communicator stands for a group of one. If `under_way` is given, the instruction only
+// starts the collective and appends its handle to it.
 std::unique_ptr<Instruction> MakeShift(const ShiftArgs& args, Communicator* communicator,
                                        std::shared_ptr<UnderWay> under_way);
 

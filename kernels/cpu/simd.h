@@ -1,5 +1,5 @@
-// Vectors of kLanes float32 at the level being compiled, on GCC's vector extension: + - * / and
-// comparisons work as they are. Included by level_target.h only.
+// Vectors of kLanes float32 at the level being compiled, as GCC vector extensions: + - * / and
+// comparisons work directly. Included by level_target.h only.
 #ifndef TROUPE_KERNELS_CPU_SIMD_H_
 #define TROUPE_KERNELS_CPU_SIMD_H_
 
@@ -20,7 +20,7 @@ typedef uint16_t U16 __attribute__((vector_size(kLanes * 2), may_alias));
 typedef float F32Unaligned __attribute__((vector_size(kLanes * 4), may_alias, aligned(4)));
 typedef uint32_t U32Unaligned __attribute__((vector_size(kLanes * 4), may_alias, aligned(4)));
 typedef uint16_t U16Unaligned __attribute__((vector_size(kLanes * 2), may_alias, aligned(2)));
-typedef double F64 __attribute__((vector_size(kLanes * 4), may_alias));  // kLanes / 2 of them
+typedef double F64 __attribute__((vector_size(kLanes * 4), may_alias));  // kLanes / 2 lanes
 
 #define TROUPE_INLINE inline __attribute__((always_inline))
 
@@ -34,7 +34,7 @@ TROUPE_INLINE F32 Load(const BFloat16* p) {
   return reinterpret_cast<F32>(__builtin_convertvector(bits, U32) << 16);
 }
 
-// Rounds to nearest even into the low 16 bits of each lane.
+// Rounds each lane to nearest even; the result is in the lane's low 16 bits.
 TROUPE_INLINE U32 RoundToBFloat16(F32 v) {
   const U32 bits = reinterpret_cast<U32>(v);
   const U32 rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
@@ -59,7 +59,7 @@ TROUPE_INLINE void Store(BFloat16* p, F32 v) {
 #endif
 }
 
-// The first `count` < kLanes elements; the other lanes are `fill`.
+// Loads the first `count` < kLanes elements; the other lanes are `fill`.
 template <typename T>
 TROUPE_INLINE F32 LoadPartial(const T* p, int64_t count, T fill = {}) {
   T buffer[kLanes];
@@ -73,7 +73,7 @@ TROUPE_INLINE void StorePartial(T* p, int64_t count, F32 v) {
   for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
 }
 
-// The first min(count, kLanes) elements.
+// Loads the first min(count, kLanes) elements.
 template <typename T>
 TROUPE_INLINE F32 LoadUpTo(const T* p, int64_t count) {
   return count >= kLanes ? Load(p) : LoadPartial(p, count);
@@ -89,7 +89,7 @@ TROUPE_INLINE void StoreUpTo(T* p, int64_t count, F32 v) {
 
 TROUPE_INLINE F32 Max(F32 a, F32 b) { return a > b ? a : b; }
 
-// Sum and maximum of all lanes, always by halves.
+// Reduce all lanes, always by halves.
 TROUPE_INLINE float ReduceAdd(F32 v) {
 #if TROUPE_LEVEL >= 2
   return _mm512_reduce_add_ps((__m512)v);
@@ -129,15 +129,15 @@ TROUPE_INLINE I32 Iota() {
   return lanes;
 }
 
-// e^x within 2 units in the last place. 0 below -87.3 (no denormals), saturates above 88.3, NaN
-// stays NaN. Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes' expf).
+// e^x within 2 units in the last place: 0 below -87.3 (no denormals), saturated above 88.3, NaN for
+// NaN. Range reduction by ln 2 in two parts and a polynomial of degree 6 (Cephes' expf).
 TROUPE_INLINE F32 Exp(F32 x) {
   const F32 lowest = Set(-87.33654f);
   const F32 highest = Set(88.3f);
   const F32 magic = Set(12582912.0f);  // 1.5 · 2^23: adding it rounds to an integer in the low bits
   const F32 clamped = x > highest ? highest : x;
   const F32 shifted = clamped * 1.44269504088896341f + magic;
-  // Unsigned: far below `lowest`, where the result is not taken, it wraps.
+  // Unsigned, because it wraps far below `lowest`, where the result is discarded.
   const U32 exponent = reinterpret_cast<U32>(shifted) - reinterpret_cast<U32>(magic);
   const F32 n = shifted - magic;
   F32 r = clamped - n * 0.693359375f;
@@ -153,7 +153,7 @@ TROUPE_INLINE F32 Exp(F32 x) {
   return x != x ? x : flushed;
 }
 
-// [begin, end) of part `thread` of `threads` of `count` items in units of `unit` items.
+// The items [begin, end) of part `thread` of `threads`, out of `count` items in units of `unit`.
 struct Part {
   int64_t begin, end;
 };

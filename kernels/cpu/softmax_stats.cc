@@ -1,6 +1,7 @@
-// Statistics of a slice of the vocabulary and their gradient, apart and together. All are bound by memory: the
-// statistics go over a row in blocks that stay in cache, with the running maximum and the running
-// sum rescaled to it (one read of the logits); the gradient reads and writes each logit once.
+// Statistics of a slice of the vocabulary and their gradient, separate and fused. All are
+// memory-bound. The statistics process a row in blocks that stay in cache and rescale the running
+// sum to the running maximum, so that each logit is read once; the gradient reads and writes each
+// logit once.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
@@ -62,12 +63,12 @@ TROUPE_INLINE RowStats StatsOf(const T* logits, int64_t vocabulary, int64_t targ
   return {max, total, here ? LoadPartial(logits + target, 1)[0] : 0.0f};
 }
 
-// gradient = factor · exp(l - max) + summand·[target]. In place too.
+// gradient = factor · exp(l - max) + summand·[target]. May be in place.
 template <typename T>
 TROUPE_INLINE void GradientOf(const T* logits, T* gradient, int64_t vocabulary, int64_t target, float max, float factor,
                               float summand) {
   const bool here = target >= 0 && target < vocabulary;
-  // Before the row is overwritten, which may be where the logits are.
+  // Read before the row is overwritten, because gradient may alias logits.
   const F32 at_target = here ? LoadPartial(logits + target, 1) : F32{};
   for (int64_t v = 0; v < vocabulary; v += kLanes) {
     const int64_t count = vocabulary - v;
@@ -99,7 +100,7 @@ void SoftmaxStatsGrad(const SoftmaxStatsGradArgs& args, int thread, int threads)
   }
 }
 
-// The second time that a row is read it is in the cache of the core.
+// The second pass reads the row from the core's cache.
 template <typename T>
 void SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads);
@@ -119,8 +120,8 @@ void SoftmaxStatsAndGrad(const SoftmaxStatsAndGradArgs& args, int thread, int th
   }
 }
 
-// y = {sums0 · exp(max - global_max), sums1}; linear in sums, so that its gradient is the same map
-// of dsums.
+// y = {sums0 · exp(max - global_max), sums1}. It is linear in sums, so its gradient applies the
+// same map to dsums.
 void SoftmaxRescale(const SoftmaxRescaleArgs& args, int thread, int threads) {
   const Part part = PartOf(args.rows, thread, threads, kLanes);
   for (int64_t r = part.begin; r < part.end; r += kLanes) {

@@ -1,4 +1,4 @@
-// q, k and v of a row against q apart from k and v: rows of bytes.
+// Splits rows of q | k | v into rows of q and rows of k | v, or joins them; rows are bytes.
 #include "kernels/cpu/level_target.h"
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {

@@ -5,7 +5,7 @@ namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
 namespace {
 
-// Rows that are computed: all, or as many as the counts sum to.
+// The number of rows to compute: all, or the sum of the counts.
 template <typename Args>
 TROUPE_INLINE int64_t RowsOf(const Args& args) {
   if (args.counts == nullptr) return args.rows;

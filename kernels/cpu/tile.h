@@ -1,15 +1,15 @@
-// Register-blocked products of small packed matrices for attention: C[M,N] (+)= A[M,K] B[K,N],
-// float32 sums.
+// Register-blocked matmuls of small packed matrices for attention: C[M,N] (+)= A[M,K] B[K,N],
+// accumulated in float32.
 //
 // Operands are 32-bit words: a float32, or at the avx512_bf16 level a pair of bfloat16 of two
-// neighbouring k, so that one instruction adds both products. A word of A is broadcast, a row of B
-// is read as vectors; C stays in registers. Included after level_target.h.
+// adjacent k, so that one instruction adds both terms. A word of A is broadcast, a row of B is read
+// as vectors, and C stays in registers. Included after level_target.h.
 #ifndef TROUPE_KERNELS_CPU_TILE_H_
 #define TROUPE_KERNELS_CPU_TILE_H_
 
 namespace troupe::kernels::cpu::TROUPE_LEVEL_NAMESPACE {
 
-// Rows × vectors of C held in registers.
+// Size of the tile of C in registers, in rows and vectors.
 constexpr int kTileRows = 6;
 constexpr int kTileVectors = TROUPE_LEVEL >= 2 ? 4 : 2;
 
@@ -93,7 +93,7 @@ TROUPE_INLINE void ProductRows(Product p, int64_t rows, bool accumulate) {
   }
 }
 
-// `columns` is a multiple of kLanes.
+// `columns` must be a multiple of kLanes.
 template <bool kPairs>
 TROUPE_INLINE void Multiply(Product p, int64_t rows, int64_t columns, bool accumulate) {
   int64_t vectors = columns / kLanes;

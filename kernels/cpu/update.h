@@ -1,4 +1,4 @@
-// The rank's instructions of an update: totals, norm, control word, optimizer.
+// The instructions of a rank's update: totals, norm, control word, optimizer.
 #ifndef TROUPE_KERNELS_CPU_UPDATE_H_
 #define TROUPE_KERNELS_CPU_UPDATE_H_
 
@@ -12,10 +12,10 @@
 
 namespace troupe::kernels::cpu {
 
-// control: d[kControlLanes]; totals: d[2].
+// Adds `totals`, d[2], to `control`, d[kControlLanes].
 std::unique_ptr<Instruction> MakeControlTotals(int rank, const double* totals, double* control);
 
-// What a router has counted.
+// The counts of one router.
 struct RouterTotals {
   const double* lanes;  // d[kRouterLanes + experts]
   int64_t experts;
@@ -26,22 +26,22 @@ struct FloatRange {
   const float* data;
   int64_t count;
 };
-// partial: d[threads] of scratch.
+// `partial` is scratch of d[threads].
 std::unique_ptr<Instruction> MakeSumOfSquares(int rank, std::vector<FloatRange> gradients,
                                               double* partial, double* control,
                                               const KernelTable& kernels, int threads);
 
 std::unique_ptr<Instruction> MakeControlReduce(Communicator* communicator, double* control);
-// halted: d[1].
+// `halted` is d[1].
 std::unique_ptr<Instruction> MakeControlHalt(double* control, double* halted);
 
-// Rows of one parameter that decay alike; `args` holds their pointers and count, the numbers of the
-// step are filled in by Run.
+// Rows of one parameter with the same weight decay. `args` holds their pointers and count; Run
+// fills in the numbers of the step.
 struct AdamWEntry {
   AdamWArgs args;
   bool weight_decay;
 };
-// learning_rate: f[1]. applied_steps: f[1], which a step that is applied adds 1 to.
+// `learning_rate` is f[1]. `applied_steps` is f[1]; each applied step adds 1 to it.
 std::unique_ptr<Instruction> MakeAdamW(const model::AdamWAttributes& attributes,
                                        const double* control, const float* learning_rate,
                                        float* applied_steps, std::vector<AdamWEntry> entries,

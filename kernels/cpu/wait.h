@@ -1,4 +1,4 @@
-// kWait as an instruction: the end of a collective that another instruction begins.
+// kWait as an instruction: completes a collective that another instruction started.
 #ifndef TROUPE_KERNELS_CPU_WAIT_H_
 #define TROUPE_KERNELS_CPU_WAIT_H_
 
@@ -12,7 +12,7 @@
 
 namespace troupe::kernels::cpu {
 
-// The operations of one collective that are on their way, in the order of issue.
+// The handles of one collective's operations in flight, in order of issue.
 using UnderWay = std::vector<CollectiveHandle>;
 
 class Wait : public Instruction {

@@ -1,4 +1,4 @@
-// Sums and conversions, element by element: bound by memory.
+// Element-wise sums and conversions; memory-bound.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"

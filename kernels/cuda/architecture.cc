@@ -8,7 +8,7 @@ bool Runs(std::string_view architecture, int major, int minor) {
   while (digits < architecture.size() && architecture[digits] >= '0' && architecture[digits] <= '9') {
     number = 10 * number + (architecture[digits++] - '0');
   }
-  const bool alone = digits < architecture.size();  // a letter follows
+  const bool alone = digits < architecture.size();  // a letter follows the digits
   const int of_major = number / 10, of_minor = number % 10;
   return major == of_major && (alone ? minor == of_minor : minor >= of_minor);
 }

@@ -1,4 +1,4 @@
-// What the CUDA kernels of a build are compiled for, and which GPUs run that.
+// The architecture that a build's CUDA kernels are compiled for, and the GPUs that can run them.
 #ifndef TROUPE_KERNELS_CUDA_ARCHITECTURE_H_
 #define TROUPE_KERNELS_CUDA_ARCHITECTURE_H_
 
@@ -6,8 +6,9 @@
 
 namespace troupe::kernels::cuda {
 
-// Whether a GPU of compute capability `major`.`minor` runs machine code of sm_`architecture`. "90a": of that capability
-// alone; "80": of that one and later ones of the same major number.
+// Whether a GPU of compute capability `major`.`minor` can run machine code for sm_`architecture`.
+// With a letter ("90a"), only a GPU of that exact capability can; without ("80"), also those of
+// later minor versions of the same major version.
 // https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
 bool Runs(std::string_view architecture, int major, int minor);
 

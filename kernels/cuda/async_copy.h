@@ -1,6 +1,7 @@
-// Copies from the device's memory to shared memory that go on while their threads compute. What a thread began since its
-// last EndCopyGroup is a group; a group that the thread has waited for is there for it, and after the next barrier for its
-// block.
+// Asynchronous copies from device memory to shared memory, which overlap with the computation of
+// the threads that start them. All copies that a thread starts between two calls of EndCopyGroup
+// form a group. A group is visible to the thread once it has waited for it, and to the whole block
+// after the next barrier.
 #ifndef TROUPE_KERNELS_CUDA_ASYNC_COPY_H_
 #define TROUPE_KERNELS_CUDA_ASYNC_COPY_H_
 
@@ -10,8 +11,8 @@ namespace troupe::kernels::cuda {
 
 inline constexpr int kCopyBytes = 16;
 
-// Sixteen bytes to `shared`: the first `bytes` of them from `global`, zeros behind them. `global` is not read where bytes
-// is 0. REQUIRES: both addresses are multiples of 16.
+// Starts a copy of sixteen bytes to `shared`: the first `bytes` of them come from `global`, the
+// rest are zeros. `global` is not read if bytes is 0. REQUIRES: both addresses are multiples of 16.
 TROUPE_DEVICE void BeginCopy(void* shared, const void* global, int bytes) {
 #ifdef __CUDA_ARCH__
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(
@@ -32,7 +33,7 @@ TROUPE_DEVICE void EndCopyGroup() {
 #endif
 }
 
-// Until at most the latest kGroups of the thread's groups are under way.
+// Waits until at most the latest kGroups groups of this thread are in flight.
 template <int kGroups>
 TROUPE_DEVICE void WaitForCopies() {
 #ifdef __CUDA_ARCH__

@@ -1,7 +1,9 @@
-// Attention without the T·T matrix (FlashAttention-2, Dao 2023): a block of threads has a block of queries of a head, each
-// warp some of them, and goes over the keys that any of them sees. A query keeps the largest score so far and the sum of
-// exponentials beside its output, all of which a larger score rescales. Exponentials are powers of 2: scores are multiplied
-// by log2(e) / sqrt(D). The weights of a block of keys stay in the registers of the warp that made them.
+// Attention without the T·T matrix (FlashAttention-2, Dao 2023). A block of threads computes a
+// block of queries of one head, each warp some of them, and iterates over the keys that any of them
+// attends to. For each query it keeps the largest score so far, the sum of exponentials and the
+// output; a larger score rescales them. Exponentials are powers of 2: scores are multiplied by
+// log2(e) / sqrt(D). The weights of a block of keys stay in the registers of the warp that computed
+// them.
 #include "kernels/cuda/attention_keys.h"
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/attention_shape.h"
@@ -12,14 +14,15 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Of the two rows that a lane has of each sixteen; sums are of the lane's own columns until the end.
+// The state of the two rows that a lane holds of each tile of sixteen. Until the end, sums cover
+// only the lane's own columns.
 template <int kRowTiles>
 struct SoftmaxState {
   float max[kRowTiles][2];  // in base 2; -inf: no key so far
   float sum[kRowTiles][2];
 };
 
-// Scores become weights; what was summed up before is rescaled.
+// Turns scores into weights and rescales the accumulated sums and outputs.
 template <typename T, int kRowTiles, int kKeyColumns, int kColumns>
 TROUPE_DEVICE void TakeScores(FragmentC (&scores)[kRowTiles][kKeyColumns], float scale,
                               SoftmaxState<kRowTiles>& state, FragmentC (&output)[kRowTiles][kColumns]) {
@@ -80,7 +83,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   const Rows<T> v = {static_cast<const T*>(args.v) + kv_at, args.kv_stride, width, launch.packed};
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
   const Tile keys = queries.Behind(kQueries), values = keys.Behind(2 * kKeys);
-  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // of each query
+  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
 
   const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
   const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
@@ -107,9 +110,10 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
   TROUPE_NO_UNROLL
   for (int key = begin; key < end; key += kKeys, turn ^= 1) {
     WaitForCopies<0>();
-    SyncBlock();  // all have what came, and are done with what the next keys replace
+    SyncBlock();  // the copies are visible to all threads; the buffers of the next keys are free
     if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
-    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];  // of the warp's queries
+    // The keys that this warp's queries attend to.
+    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];
     if (!AnySees(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[kRowTiles][kKeys / 8] = {};
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
@@ -117,7 +121,7 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
     TakeScores<T>(scores, launch.scale * kLog2E, state, output);
     MultiplyProduct(output, scores, values.Behind(turn * kKeys), 0);
   }
-  WaitForCopies<0>();  // where there was no key
+  WaitForCopies<0>();  // needed if there was no key
 
   TROUPE_UNROLL
   for (int m = 0; m < kRowTiles; ++m) {
@@ -129,8 +133,9 @@ TROUPE_KERNEL void AttentionKernel(AttentionLaunch<AttentionArgs> launch) {
       const int row = place.first + own + 16 * m + 8 * half + g;
       if (row > last) continue;
       const int64_t at = (place.sample * rows.queries.rows + row) * rows.query_heads + place.head;
-      float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;  // of the output, of what is merged
-      if (args.merged_lse != nullptr) {  // as if the merged keys were one whose value is their output
+      // Weights of the output and of the merged output.
+      float lse = max * kLn2 + logf(sum), share = 1, merged_share = 0;
+      if (args.merged_lse != nullptr) {  // as one key whose value is the merged output
         const float merged_lse = args.merged_lse[at], merged_max = merged_lse * kLog2E;
         const float largest = fmaxf(max, merged_max);
         share = Exp2<T>(max - largest);

@@ -1,7 +1,8 @@
-// The gradient of attention, with the weights p recomputed from lse: delta = do · o, ds = p (do vᵀ - delta) / sqrt(D),
-// dq = ds k, dk = dsᵀ q, dv = pᵀ do. Three kernels, each of which adds up in one order, without atomics: delta; dq, by
-// blocks of queries that go over their keys; dk and dv, by blocks of keys that go over the queries of every head of their
-// group. That scores and do vᵀ are computed in both of the last costs 7 products of matrices where one kernel would have 5.
+// The gradient of attention, with the weights p recomputed from lse: delta = do · o, ds = p (do vᵀ
+// - delta) / sqrt(D), dq = ds k, dk = dsᵀ q, dv = pᵀ do. There are three kernels, each with a fixed
+// summation order and no atomics: delta; dq, by blocks of queries that iterate over their keys; dk
+// and dv, by blocks of keys that iterate over the queries of every head of their group. The last
+// two both compute the scores and do vᵀ, so there are 7 matmuls where a single kernel would need 5.
 #include "kernels/cuda/attention_keys.h"
 #include "kernels/cuda/attention_launch.h"
 #include "kernels/cuda/attention_shape.h"
@@ -12,9 +13,9 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int kDeltaWarps = 8;  // of a block
+constexpr int kDeltaWarps = 8;  // per block
 
-// A warp for each query of each head.
+// One warp per query of each head.
 template <typename T, int N>
 TROUPE_KERNEL void DeltaKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const AttentionGradArgs& args = launch.args;
@@ -32,11 +33,11 @@ TROUPE_KERNEL void DeltaKernel(AttentionLaunch<AttentionGradArgs> launch) {
   if (Lane() == 0) launch.delta[at] = sum;
 }
 
-// Rows of a head, of each kind.
+// Rows of one head: queries, output gradients, keys and values.
 template <typename T>
 struct HeadRows {
   Rows<T> q, d_output, k, v;
-  int64_t lse_at, lse_stride;  // of the first query, and from one to the next
+  int64_t lse_at, lse_stride;  // offset of the first query; stride between queries
 };
 template <typename T>
 TROUPE_DEVICE HeadRows<T> RowsOfHead(const AttentionLaunch<AttentionGradArgs>& launch, int64_t sample, int64_t head) {
@@ -55,7 +56,8 @@ TROUPE_DEVICE HeadRows<T> RowsOfHead(const AttentionLaunch<AttentionGradArgs>& l
           lse_at, rows.query_heads};
 }
 
-// A warp's rows of a result, `scale` times, to rows of `to` from `row` on that come before `end`.
+// Stores a warp's rows of a result, multiplied by `scale`, to the rows of `to` from `row` on that
+// precede `end`.
 template <typename T, int kColumns>
 TROUPE_DEVICE void StoreGradient(const FragmentC (&gradient)[1][kColumns], float scale, T* to, int64_t stride,
                                  int row, int end, int column, int width, bool packed) {
@@ -87,13 +89,13 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const Tile queries{reinterpret_cast<T*>(DynamicShared())};
   const Tile d_outputs = queries.Behind(kQueries), keys = d_outputs.Behind(kQueries);
   const Tile values = keys.Behind(2 * kKeys);
-  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // of each query
+  auto* const seen = reinterpret_cast<KeyRange*>(values.Behind(2 * kKeys).base);  // one per query
 
   const int last = (place.first + kQueries < all_queries ? place.first + kQueries : all_queries) - 1;
   const KeyRange seen_first = SeenBy(rows, documents, place.first), seen_last = SeenBy(rows, documents, last);
   FindSeen<kQueries, 16 * kTile.row_tiles>(rows, documents, place.first, last, seen);
   const int own = Warp() * 16;
-  float lse[2], delta[2];  // of a lane's two rows; lse in base 2
+  float lse[2], delta[2];  // for a lane's two rows; lse in base 2
   TROUPE_UNROLL
   for (int half = 0; half < 2; ++half) {
     const int row = place.first + own + 8 * half + Lane() / 4;
@@ -117,9 +119,10 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   TROUPE_NO_UNROLL
   for (int key = begin; key < end; key += kKeys, turn ^= 1) {
     WaitForCopies<0>();
-    SyncBlock();  // all have what came, and are done with what the next keys replace
+    SyncBlock();  // the copies are visible to all threads; the buffers of the next keys are free
     if (key + kKeys < end) begin_keys(key + kKeys, turn ^ 1);
-    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];  // of the warp's queries
+    // The keys that this warp's queries attend to.
+    const KeyRange first_own = seen[own], last_own = seen[own + 16 * kTile.row_tiles - 1];
     if (!AnySees(first_own, last_own, key, kKeys)) continue;
     FragmentC scores[1][kKeys / 8] = {}, d_weights[1][kKeys / 8] = {};
     MultiplyRows(scores, queries, own, keys.Behind(turn * kKeys));
@@ -135,13 +138,14 @@ TROUPE_KERNEL void QueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     }
     MultiplyProduct(gradient, scores, keys.Behind(turn * kKeys), 0);
   }
-  WaitForCopies<0>();  // where there was no key
+  WaitForCopies<0>();  // needed if there was no key
   StoreGradient(gradient, launch.scale,
                 static_cast<T*>(args.dq) + (of.q.first - static_cast<const T*>(args.q)), args.q_stride,
                 place.first + own, last + 1, 0, of.q.width, launch.packed);
 }
 
-// Rows of scores are keys here, and columns queries. Block y makes kTile.columns columns of dk and dv.
+// Here the rows of scores are keys and the columns queries. Block y computes kTile.columns columns
+// of dk and dv.
 template <typename T, int kWidth>
 TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   constexpr AttentionTile kTile = TileOf(AttentionPass::kKeyGradient, kWidth, sizeof(T) == 2);
@@ -160,11 +164,11 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   const Tile d_outputs = queries.Behind(2 * kQueries);
   auto* const states = reinterpret_cast<QueryState*>(d_outputs.Behind(2 * kQueries).base);  // [2][kQueries]
 
-  // Blocks of queries of one head after the other.
+  // Iterates over the blocks of queries of one head after another.
   const QueryRange seeing = QueriesThatSee(rows, documents, place.first,
                                            place.first + kKeys < all_keys ? place.first + kKeys : all_keys);
   const int of_head = seeing.begin < seeing.end ? (seeing.end - seeing.begin + kQueries - 1) / kQueries : 0;
-  int head = 0, query = seeing.begin;  // of the next block
+  int head = 0, query = seeing.begin;  // next block to load
   const auto begin_queries = [&](int turn) {
     const Rows<T> q = {of.q.first + head * rows.head_dim, of.q.stride, of.q.width, of.q.packed};
     const Rows<T> d_output = {of.d_output.first + head * rows.head_dim, of.d_output.stride, of.d_output.width,
@@ -173,8 +177,8 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     BeginRows<kQueries, kThreads>(d_outputs.Behind(turn * kQueries), d_output, query, all_queries);
     EndCopyGroup();
   };
-  // One thread's of the next block, whose loads go on until it is stored. Behind the last query are zeros, which add
-  // nothing.
+  // Loads one query's state of the next block; the load is in flight until the state is stored.
+  // Queries beyond the last have zeros, which contribute nothing.
   const auto load_state = [&] {
     const int row = query + static_cast<int>(ThreadIndex());
     if (ThreadIndex() >= kQueries) return QueryState{};
@@ -202,7 +206,7 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
   TROUPE_NO_UNROLL
   for (int left = of_head * group; left > 0; --left, turn ^= 1) {
     WaitForCopies<0>();
-    SyncBlock();  // all have what came, and are done with what the next queries replace
+    SyncBlock();  // the copies are visible to all threads; the buffers of the next queries are free
     query += kQueries;
     if (query >= seeing.end) {
       query = seeing.begin;
@@ -239,7 +243,7 @@ TROUPE_KERNEL void KeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
     }
     if (left > 1) store_state(next, turn ^ 1);
   }
-  WaitForCopies<0>();  // where no query sees the keys
+  WaitForCopies<0>();  // needed if no query attends to the keys
   const int64_t kv_at = of.k.first - static_cast<const T*>(args.k);
   StoreGradient(d_keys, launch.scale, static_cast<T*>(args.dk) + kv_at, args.kv_stride, place.first + own, all_keys,
                 column, of.k.width, launch.packed);

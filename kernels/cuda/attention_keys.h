@@ -1,5 +1,6 @@
-// Which keys a query sees (as kernels/cpu/key_range.h): those of positions from its document's first to its own, which are a
-// range of the keys that are here. Both ends of the range rise from query to query.
+// The keys that a query attends to (as in kernels/cpu/key_range.h): those at positions from the
+// start of its document to its own position, which are one range of the local keys. Both ends of
+// the range increase from query to query.
 #ifndef TROUPE_KERNELS_CUDA_ATTENTION_KEYS_H_
 #define TROUPE_KERNELS_CUDA_ATTENTION_KEYS_H_
 
@@ -14,7 +15,7 @@ namespace troupe::kernels::cuda {
 
 TROUPE_DEVICE int64_t Clamp(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
 
-// As ContextRows::CountBefore and ContextRows::Position, on the device.
+// Same as ContextRows::CountBefore and ContextRows::Position, for the device.
 TROUPE_DEVICE int64_t CountBefore(const model::ContextRows& rows, int64_t position) {
   return Clamp(position - rows.head, rows.chunk) + Clamp(position - rows.tail, rows.rows - rows.chunk);
 }
@@ -26,14 +27,14 @@ TROUPE_DEVICE const int32_t* DocumentsOf(const AttentionRows& rows, int64_t samp
   return rows.documents == nullptr ? nullptr : rows.documents + sample * rows.tokens;
 }
 
-// What query row `row` of a sample sees; `documents` are the sample's, or null.
+// The keys that query row `row` of a sample attends to; `documents` are the sample's, or null.
 TROUPE_DEVICE KeyRange SeenBy(const AttentionRows& rows, const int32_t* documents, int64_t row) {
   const int64_t position = PositionOf(rows.queries, row);
   const int64_t begin = documents == nullptr ? 0 : CountBefore(rows.keys, documents[position]);
   return {static_cast<int32_t>(begin), static_cast<int32_t>(CountBefore(rows.keys, position + 1))};
 }
 
-// Query rows [begin, end) outside which no query sees any of the keys [first, last).
+// Query rows [begin, end) that contain all queries that attend to any of the keys [first, last).
 struct QueryRange {
   int begin, end;
 };
@@ -41,7 +42,7 @@ TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t
   const auto begin = static_cast<int>(CountBefore(rows.queries, PositionOf(rows.keys, first)));
   const auto all = static_cast<int>(rows.queries.rows);
   if (documents == nullptr) return {begin, all};
-  int low = begin, high = all;  // the first query of a document behind the keys is in [low, high]
+  int low = begin, high = all;  // the first query of a document after the keys is in [low, high]
   while (low < high) {
     const int middle = low + (high - low) / 2;
     if (SeenBy(rows, documents, middle).begin < last) {
@@ -53,8 +54,9 @@ TROUPE_DEVICE QueryRange QueriesThatSee(const AttentionRows& rows, const int32_t
   return {begin, low};
 }
 
-// What the queries from row `first` on see, each of a block's kRows in `seen`, by all threads of the block. Rows behind the
-// last, `last`, see what it sees; where all of a warp's kOwn rows are behind it, nothing.
+// Writes the key ranges of the block's kRows queries, starting at row `first`, to `seen`. All
+// threads of the block must call it. Rows after `last` get the range of `last`; if all kOwn rows of
+// a warp are after it, they get empty ranges.
 template <int kRows, int kOwn>
 TROUPE_DEVICE void FindSeen(const AttentionRows& rows, const int32_t* documents, int first, int last,
                             KeyRange* seen) {
@@ -64,7 +66,8 @@ TROUPE_DEVICE void FindSeen(const AttentionRows& rows, const int32_t* documents,
   }
 }
 
-// Of queries in a row, given what the first and the last of them see, and the keys [key, key + count).
+// Whether any, or all, of a range of queries attend to the keys [key, key + count), given the
+// ranges of the first and the last query.
 TROUPE_DEVICE bool AnySees(const KeyRange& first, const KeyRange& last, int key, int count) {
   return first.begin < key + count && last.end > key;
 }
@@ -72,7 +75,8 @@ TROUPE_DEVICE bool AllSee(const KeyRange& first, const KeyRange& last, int key, 
   return last.begin <= key && first.end >= key + count;
 }
 
-// Scores of keys outside what their query sees become -inf. Rows are queries, the first of which sees seen[0].
+// Sets the scores of keys that the query does not attend to to -inf. Rows are queries; the first
+// one's range is seen[0].
 template <int kRowTiles, int kColumns>
 TROUPE_DEVICE void HideKeys(FragmentC (&scores)[kRowTiles][kColumns], const KeyRange* seen, int first_key) {
   const int g = Lane() / 4, own = first_key + Lane() % 4 * 2;

@@ -1,4 +1,4 @@
-// What attention's kernels are launched with beside their operation's arguments.
+// Launch parameters of attention kernels in addition to the operation's arguments.
 #ifndef TROUPE_KERNELS_CUDA_ATTENTION_LAUNCH_H_
 #define TROUPE_KERNELS_CUDA_ATTENTION_LAUNCH_H_
 
@@ -16,8 +16,8 @@ template <typename Args>
 struct AttentionLaunch {
   Args args;
   float scale;   // 1 / sqrt(D)
-  bool packed;   // every head's row begins at a multiple of sixteen bytes and has as many
-  float* delta;  // f[R,Q], of a gradient
+  bool packed;   // start and width of a head's rows are multiples of sixteen bytes
+  float* delta;  // f[R,Q], for a gradient
 };
 
 template <typename T, typename Args>

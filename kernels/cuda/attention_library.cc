@@ -6,9 +6,9 @@ namespace {
 void Advance(const void** address, int64_t bytes) { *address = static_cast<const char*>(*address) + bytes; }
 void Advance(void** address, int64_t bytes) { *address = static_cast<char*>(*address) + bytes; }
 
-// Of rows before sample `first`.
+// Sizes of the rows before sample `first`.
 struct Before {
-  int64_t qkv_bytes, output_bytes, lse;  // lse: numbers
+  int64_t qkv_bytes, output_bytes, lse;  // lse: number of elements
 
   Before(int64_t first, const LibraryAttentionShape& shape)
       : qkv_bytes(first * shape.tokens * shape.qkv_width() * (shape.bfloat16 ? 2 : 4)),

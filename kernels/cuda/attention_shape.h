@@ -1,5 +1,5 @@
-// How attention is cut into blocks of threads: tiles as pure functions of the padded head dim, and the launches that follow
-// from them. On the host; what is constexpr is for kernels too.
+// The partition of attention into thread blocks: tiles as pure functions of the padded head dim,
+// and the launches that result from them. Host code; constexpr functions are also for kernels.
 #ifndef TROUPE_KERNELS_CUDA_ATTENTION_SHAPE_H_
 #define TROUPE_KERNELS_CUDA_ATTENTION_SHAPE_H_
 
@@ -11,24 +11,26 @@
 
 namespace troupe::kernels::cuda {
 
-// Head dims that kernels are compiled for: one is padded with zeros to the next. 0: wider than any of them.
+// The head dims that kernels are compiled for; a head dim is padded with zeros to the next of them.
+// 0: wider than all of them.
 constexpr int PaddedHeadDim(int64_t head_dim) {
   return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : head_dim <= 256 ? 256 : 0;
 }
 
-// What a block computes with: its own rows (queries, or keys of kKeyGradient), 16 · row_tiles for each of its warps,
-// against `others` rows at a time. All are multiples of 16.
+// The tile of a block: the block's own rows (queries, or keys for kKeyGradient), 16 · row_tiles per
+// warp, against `others` rows at a time. All are multiples of 16.
 struct AttentionTile {
   int warps, row_tiles, others;
-  int columns;  // of the head dim, of which a block makes the result
+  int columns;  // columns of the head dim that a block computes
   constexpr int rows() const { return 16 * row_tiles * warps; }
   constexpr int threads() const { return 32 * warps; }
 };
 
 enum class AttentionPass : uint8_t { kForward, kQueryGradient, kKeyGradient };
 
-// As many registers as a thread has (255) are the limit: of a warp's own rows 4 · row_tiles · columns / 8 for each result,
-// one or two of them, and 4 · row_tiles · others / 8 for the scores and again for their gradient.
+// Limited by the 255 registers of a thread. A warp's own rows need 4 · row_tiles · columns / 8
+// registers for each of the one or two results, and 4 · row_tiles · others / 8 for the scores and
+// again for their gradient.
 constexpr AttentionTile TileOf(AttentionPass pass, int padded_head_dim, bool bfloat16) {
   const bool of_keys = pass == AttentionPass::kKeyGradient;
   if (!bfloat16) {
@@ -50,31 +52,35 @@ constexpr AttentionTile TileOf(AttentionPass pass, int padded_head_dim, bool bfl
   return {.warps = 8, .row_tiles = 1, .others = padded_head_dim == 64 ? 64 : 32, .columns = padded_head_dim};
 }
 
-// Keys [begin, end) of those of a sample that are here.
+// The local keys [begin, end) of a sample.
 struct KeyRange {
   int32_t begin, end;
 };
-// Of a query, where keys are a block's own rows: lse in base 2, delta, and which keys it sees.
+// The state of a query where a block's own rows are keys: lse in base 2, delta, and the range of
+// keys that it attends to.
 struct QueryState {
   float lse, delta;
   KeyRange seen;
 };
 
-// Own rows once (of both factors in a gradient), rows of both others twice: the next come while these are used. Behind them
-// what is known of each query.
+// Bytes of shared memory: the block's own rows once (of both operands for a gradient), rows of both
+// other operands twice, because the next ones are loaded while these are in use. The state of each
+// query follows.
 constexpr size_t AttentionSharedBytes(AttentionPass pass, int padded_head_dim, bool bfloat16) {
   const AttentionTile tile = TileOf(pass, padded_head_dim, bfloat16);
   const int own = pass == AttentionPass::kForward ? tile.rows() : 2 * tile.rows();
-  const size_t row = static_cast<size_t>(padded_head_dim) * (bfloat16 ? 2 : 4) + 16;  // of a SharedTile
+  // Bytes of one row of a SharedTile.
+  const size_t row = static_cast<size_t>(padded_head_dim) * (bfloat16 ? 2 : 4) + 16;
   const size_t queries = pass == AttentionPass::kKeyGradient
                              ? static_cast<size_t>(2 * tile.others) * sizeof(QueryState)
                              : static_cast<size_t>(tile.rows()) * sizeof(KeyRange);
   return static_cast<size_t>(own + 4 * tile.others) * row + queries;
 }
 
-// What block x of a launch works on: rows [first, first + tile.rows()) of a head of a sample. Heads of samples follow each
-// other; those rows go first that have most to do, which are the last queries, or the first keys. REQUIRES: rows of a
-// sample, heads of all samples and blocks are fewer than 2^31 each.
+// The work of block x of a launch: rows [first, first + tile.rows()) of one head of a sample. Heads
+// of all samples vary fastest. The rows with the most work come first: the last queries, or the
+// first keys. REQUIRES: rows of a sample, heads of all samples, and blocks are each fewer than
+// 2^31.
 struct AttentionPlace {
   int sample, head, first;
 };
@@ -88,7 +94,7 @@ constexpr AttentionPlace PlaceOf(AttentionPass pass, const AttentionRows& rows, 
   return {unit / static_cast<int>(heads), unit % static_cast<int>(heads), of_rows * tile_rows};
 }
 
-// REQUIRES: PaddedHeadDim is not 0; fewer than 2^31 blocks.
+// REQUIRES: PaddedHeadDim is not 0; there are fewer than 2^31 blocks.
 inline LaunchShape AttentionShape(AttentionPass pass, const AttentionRows& rows, bool bfloat16) {
   const int padded = PaddedHeadDim(rows.head_dim);
   const AttentionTile tile = TileOf(pass, padded, bfloat16);

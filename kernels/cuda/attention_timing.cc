@@ -14,11 +14,12 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr double kRoundSeconds = 5e-3;  // of what is put onto the stream in a row, so that the device's clock counts
+// The duration of consecutively enqueued work, long enough to be device-bound.
+constexpr double kRoundSeconds = 5e-3;
 constexpr int kRounds = 3;
 
-// The operands of attention, as they lie in a program. q, k and v and the gradient of the output are random; o and lse are
-// those of our own kernel.
+// The operands of attention, in the layout of a program. q, k, v and the output gradient are
+// random; o and lse come from our own kernel.
 struct Operands {
   DeviceMemory qkv, o, lse, lse_by_heads, output_gradient, qkv_gradient, scratch, workspace;
   AttentionArgs forward{};
@@ -77,9 +78,9 @@ StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device, const Libra
   return made;
 }
 
-// The least of some rounds, of one `enqueue` of many in a row.
+// The minimum of several rounds; in each, `enqueue` is called many times in a row.
 StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& enqueue) {
-  TROUPE_RETURN_IF_ERROR(timer.Seconds(enqueue).status());  // brings kernels onto the device
+  TROUPE_RETURN_IF_ERROR(timer.Seconds(enqueue).status());  // loads the kernels onto the device
   TROUPE_ASSIGN_OR_RETURN(const double once, timer.Seconds(enqueue));
   const int count = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / std::max(once, 1e-6)), 2.0, 100.0));
   double least = std::numeric_limits<double>::infinity();

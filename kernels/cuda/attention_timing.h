@@ -1,4 +1,4 @@
-// Times a library's attention against our own kernels on a device, on operands of random numbers (noise.h).
+// Times a library's attention against our own kernels on a device, with random operands (noise.h).
 #ifndef TROUPE_KERNELS_CUDA_ATTENTION_TIMING_H_
 #define TROUPE_KERNELS_CUDA_ATTENTION_TIMING_H_
 
@@ -10,11 +10,12 @@ namespace troupe::kernels::cuda {
 
 class DeviceAttentionTiming : public AttentionTiming {
  public:
-  // `device` outlives this.
+  // `device` must outlive this object.
   explicit DeviceAttentionTiming(CudaDevice& device) : device_(device) {}
 
   StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttention& library) override;
-  // With what a program does beside the library's gradient: lse by heads.
+  // Includes the additional work that the library's gradient needs in a program: ordering lse by
+  // heads.
   StatusOr<AttentionSeconds> Time(const LibraryAttentionShape& shape, LibraryAttentionGrad& library) override;
 
  private:

@@ -7,7 +7,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Rows of the head of each sample, one after the other.
+// Indexes the rows of each head of each sample.
 struct RowPlace {
   int64_t sample, row, head;
 };
@@ -15,7 +15,7 @@ TROUPE_DEVICE RowPlace RowPlaceOf(int64_t index, int64_t rows, int64_t heads) {
   return {index / heads / rows, index / heads % rows, index % heads};
 }
 
-// On every lane.
+// Every lane gets the result.
 template <typename T>
 TROUPE_DEVICE float Dot(const T* a, const T* b, int64_t width) {
   float sum = 0;
@@ -25,7 +25,8 @@ TROUPE_DEVICE float Dot(const T* a, const T* b, int64_t width) {
 
 template <typename T>
 TROUPE_KERNEL void WideAttentionKernel(AttentionLaunch<AttentionArgs> launch) {
-  auto* const output = reinterpret_cast<float*>(DynamicShared());  // [D], a lane's own columns
+  // [D], each lane owns some columns
+  auto* const output = reinterpret_cast<float*>(DynamicShared());
   const AttentionArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const auto [sample, row, head] = RowPlaceOf(BlockIndex().x, rows.queries.rows, rows.query_heads);
@@ -62,7 +63,8 @@ TROUPE_KERNEL void WideAttentionKernel(AttentionLaunch<AttentionArgs> launch) {
 
 template <typename T>
 TROUPE_KERNEL void WideQueryGradKernel(AttentionLaunch<AttentionGradArgs> launch) {
-  auto* const gradient = reinterpret_cast<float*>(DynamicShared());  // [D], a lane's own columns
+  // [D], each lane owns some columns
+  auto* const gradient = reinterpret_cast<float*>(DynamicShared());
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const auto [sample, row, head] = RowPlaceOf(BlockIndex().x, rows.queries.rows, rows.query_heads);
@@ -91,7 +93,8 @@ TROUPE_KERNEL void WideKeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) 
   const AttentionGradArgs& args = launch.args;
   const AttentionRows& rows = args.rows;
   const int64_t width = rows.head_dim, group = rows.query_heads / rows.key_value_heads;
-  auto* const d_key = reinterpret_cast<float*>(DynamicShared());  // [D], a lane's own columns
+  // [D], each lane owns some columns
+  auto* const d_key = reinterpret_cast<float*>(DynamicShared());
   float* const d_value = d_key + width;
   const auto [sample, key, head] = RowPlaceOf(BlockIndex().x, rows.keys.rows, rows.key_value_heads);
   const int32_t* const documents = DocumentsOf(rows, sample);
@@ -119,7 +122,8 @@ TROUPE_KERNEL void WideKeyGradKernel(AttentionLaunch<AttentionGradArgs> launch) 
   }
 }
 
-// A block of one warp for each row of each head, with `vectors` [D] of float32 in shared memory.
+// One block of one warp per row of each head, with `vectors` arrays of float32 [D] in shared
+// memory.
 LaunchShape WarpsFor(int64_t rows, int64_t heads, int64_t vectors, int64_t head_dim) {
   return {.blocks_x = static_cast<unsigned>(rows * heads),
           .threads = kWarp,

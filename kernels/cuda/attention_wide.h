@@ -1,5 +1,6 @@
-// Attention with heads wider than the blocks' tiles: a warp for each query, or each key of a gradient, of every head, in
-// plain float32. Correct for every head dim; nothing is shared between queries, so it is slow.
+// Attention for heads wider than the blocks' tiles: one warp per query (or per key of a gradient)
+// of every head, in plain float32. Correct for every head dim, but slow because queries share no
+// data.
 #ifndef TROUPE_KERNELS_CUDA_ATTENTION_WIDE_H_
 #define TROUPE_KERNELS_CUDA_ATTENTION_WIDE_H_
 
@@ -9,7 +10,8 @@
 
 namespace troupe::kernels::cuda {
 
-// T: float or BFloat16. REQUIRES: head_dim at most 29,056, of which two rows of float32 fit into shared memory.
+// T: float or BFloat16. REQUIRES: head_dim is at most 29,056, so that two float32 rows fit into
+// shared memory.
 template <typename T>
 KernelLaunch WideAttention(const AttentionLaunch<AttentionArgs>& launch);
 template <typename T>

@@ -1,4 +1,4 @@
-// Sums over the values before each, by a block.
+// Prefix sums by a block or a warp.
 #ifndef TROUPE_KERNELS_CUDA_BLOCK_SCAN_H_
 #define TROUPE_KERNELS_CUDA_BLOCK_SCAN_H_
 
@@ -8,8 +8,9 @@
 
 namespace troupe::kernels::cuda {
 
-// In the place of each of the values the sum of those before it, by a block of kThreads threads that have equal parts of
-// them. All of them have it on return; before, all of them see the values. `shared`: i[kThreads] of the block.
+// Replaces each value by the sum of the values before it. Called by all threads of a block of
+// kThreads, each of which handles an equal part. The values must be visible to all threads before
+// the call; the results are visible to all on return. `shared`: i[kThreads] of the block.
 template <int kThreads>
 TROUPE_DEVICE void ExclusiveScan(int32_t* values, int64_t count, int32_t* shared) {
   const int own = static_cast<int>(ThreadIndex());
@@ -34,7 +35,7 @@ TROUPE_DEVICE void ExclusiveScan(int32_t* values, int64_t count, int32_t* shared
   SyncBlock();
 }
 
-// The sum of the values of this and of all lower lanes of a warp.
+// The sum of the values of this lane and all lower lanes of the warp.
 TROUPE_DEVICE int32_t InclusiveWarpScan(int32_t value) {
   for (int distance = 1; distance < kWarp; distance *= 2) {
     const int32_t before = ShuffleFrom(value, Lane() >= distance ? Lane() - distance : Lane());

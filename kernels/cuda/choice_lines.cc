@@ -33,7 +33,7 @@ StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& own
     if (!text.starts_with(TitleOf(kind))) return InvalidArgument("line 1 is not \"{}\"", TitleOf(kind));
     return FailedPrecondition("it is of another device or library than {} with {}", owner.device, owner.library);
   }
-  // A line that was cut short could still read as a choice.
+  // Rejected because a truncated line could still be read as a choice.
   if (!text.ends_with('\n')) return InvalidArgument("the last line has no end");
   text.remove_prefix(header.size());
   ChoiceLines lines;
@@ -77,7 +77,7 @@ void ChoiceLinesFile::Read() {
     LogWarning("cuda", "{} is not used and will be written anew: {}", path, ToString(read.status()));
     return;
   }
-  // What this process has found by itself goes on to hold for it.
+  // Choices found by this process take precedence within it.
   lines_.merge(*read);
 }
 
@@ -90,7 +90,7 @@ std::optional<std::string> ChoiceLinesFile::Find(const std::string& key) const {
 void ChoiceLinesFile::Add(const std::string& key, const std::string& choice) {
   lines_[key] = choice;
   if (folder_.empty()) return;
-  Read();  // what others have added
+  Read();  // merges choices that other processes have added
   if (const Status written = Write(); !written.ok()) {
     LogWarning("cuda", "a choice of {}s is not kept: {}", kind_.name, ToString(written));
   }
@@ -99,7 +99,7 @@ void ChoiceLinesFile::Add(const std::string& key, const std::string& choice) {
 Status ChoiceLinesFile::Write() {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files_, folder_));
   const std::string path = JoinPath(folder_, ChoicesFileName(kind_, owner_));
-  // Another process, of another host perhaps, may be writing its own.
+  // Another process, possibly on another host, may write the file at the same time.
   const std::string written = fmt::format("{}.{}-{}", path, getpid(),
                                           std::chrono::steady_clock::now().time_since_epoch().count());
   TROUPE_ASSIGN_OR_RETURN(const auto file, files_.Create(written, CreateMode::kExclusive));

@@ -1,11 +1,13 @@
-// Choices that were found by timing, on disk: text, one file for a device model and a version of a library, a line a choice:
+// The tuning cache on disk: choices found by timing, as text, one file per device model and library
+// version, one line per choice:
 //
 //   troupe product choices 1
 //   device NVIDIA H200
 //   library 130100
 //   KEY: CHOICE
 //
-// What keys and choices are is for who keeps them (product_choices.h, attention_choices.h). Pure but ChoiceLinesFile.
+// The users of this file define keys and choices (product_choices.h, chosen_attention.h). Pure
+// except for ChoiceLinesFile.
 #ifndef TROUPE_KERNELS_CUDA_CHOICE_LINES_H_
 #define TROUPE_KERNELS_CUDA_CHOICE_LINES_H_
 
@@ -21,13 +23,13 @@
 
 namespace troupe::kernels::cuda {
 
-// What choices hold for.
+// The device and library that choices are valid for.
 struct ChoicesOwner {
-  std::string device;   // one line
-  int64_t library = 0;  // its version
+  std::string device;   // a single line
+  int64_t library = 0;  // library version
 };
 
-// By key; neither has an end of line, the key no ": ".
+// Choices by key. Neither contains a line break, and the key does not contain ": ".
 using ChoiceLines = std::map<std::string, std::string>;
 
 struct ChoiceKind {
@@ -36,24 +38,27 @@ struct ChoiceKind {
 };
 
 std::string FormatLines(const ChoiceKind& kind, const ChoicesOwner& owner, const ChoiceLines& lines);
-// FAILED_PRECONDITION where the choices are another's, INVALID_ARGUMENT naming the line where the text is damaged.
+// Errors: FAILED_PRECONDITION if the choices belong to another owner, INVALID_ARGUMENT with the
+// line if the text is damaged.
 StatusOr<ChoiceLines> ParseLines(const ChoiceKind& kind, const ChoicesOwner& owner, std::string_view text);
 // "product-choices-nvidia-h200-130100.txt".
 std::string ChoicesFileName(const ChoiceKind& kind, const ChoicesOwner& owner);
 
-// The choices of one owner in a folder, which several processes may use at once: none sees half a file, and the later of
-// two that add to it at the same moment may undo what the earlier added, to be found again by timing.
+// The choices of one owner in a folder that several processes may use at once. No process reads an
+// incomplete file. If two processes add a choice at the same moment, the later may overwrite the
+// earlier one's, which is then found again by timing.
 class ChoiceLinesFile {
  public:
-  // `files` outlives this. An empty `folder`: nothing is kept.
+  // `files` must outlive this object. With an empty `folder` nothing is stored.
   ChoiceLinesFile(FileSystem& files, std::string folder, ChoiceKind kind, ChoicesOwner owner);
 
   std::optional<std::string> Find(const std::string& key) const;
-  // Where the disk refuses it, the choice holds for this process alone; that is logged. REQUIRES: it is one of the kind.
+  // If the disk write fails, the choice is valid in this process only, and the failure is logged.
+  // REQUIRES: the choice is of this kind.
   void Add(const std::string& key, const std::string& choice);
 
  private:
-  // A file that is another's or damaged counts as empty, which is logged.
+  // Treats a file of another owner, or a damaged one, as empty, and logs that.
   void Read();
   Status Write();
 

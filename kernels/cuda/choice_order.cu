@@ -8,19 +8,19 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 8, kThreads = kWarps * kWarp;
-constexpr int64_t kRun = 512;             // choices of a warp
-constexpr int64_t kPart = kWarps * kRun;  // of a block
+constexpr int64_t kRun = 512;             // choices per warp
+constexpr int64_t kPart = kWarps * kRun;  // choices per block
 
 int64_t PartsOf(int64_t choices) { return (choices + kPart - 1) / kPart; }
 
-// The expert of choice i among those that have rows, or -1.
+// The expert of choice i, relative to first_expert; -1 if the choice gets no row.
 TROUPE_DEVICE int32_t ExpertOf(const ChoiceOrderArgs& args, int64_t i) {
   if (i >= args.choices || (args.kept != nullptr && args.kept[i] < 0)) return -1;
   const int64_t expert = args.chosen[i] - args.first_expert;
   return expert >= 0 && expert < args.experts ? static_cast<int32_t>(expert) : -1;
 }
 
-// before[e, p] = choices of e in part p.
+// before[e, p] = number of choices of e in part p.
 TROUPE_KERNEL void CountChoicesKernel(ChoiceOrderArgs args) {
   TROUPE_SHARED int32_t counts[model::kMaxExperts];
   for (int64_t e = ThreadIndex(); e < args.experts; e += kThreads) counts[e] = 0;
@@ -40,7 +40,8 @@ struct SumChoicesArgs {
   int64_t parts;
 };
 
-// before[e, p] = choices of e in the parts before p; counts[e] = those that have a row. A warp an expert.
+// before[e, p] = number of choices of e in the parts before p; counts[e] = number of them that get
+// a row. One warp per expert.
 TROUPE_KERNEL void SumChoicesKernel(SumChoicesArgs args) {
   const int64_t e = int64_t{BlockIndex().x} * kWarps + Warp();
   if (e >= args.order.experts) return;
@@ -60,7 +61,7 @@ TROUPE_KERNEL void SumChoicesKernel(SumChoicesArgs args) {
 }
 
 TROUPE_KERNEL void PlaceChoicesKernel(ChoiceOrderArgs args) {
-  TROUPE_SHARED int32_t next[kWarps][model::kMaxExperts];  // of each warp's run: choices of the expert before
+  TROUPE_SHARED int32_t next[kWarps][model::kMaxExperts];  // choices before each warp's run
   TROUPE_SHARED int32_t begins[model::kMaxExperts];        // first row of each expert
   TROUPE_SHARED int32_t scanned[kThreads];
   TROUPE_SHARED int32_t experts[kWarps][kWarp];
@@ -84,7 +85,7 @@ TROUPE_KERNEL void PlaceChoicesKernel(ChoiceOrderArgs args) {
     }
   }
   SyncBlock();
-  // Each goes behind those of its expert among the lanes before, which every lane counts.
+  // Each choice follows those of its expert in lower lanes; every lane counts them.
   for (int64_t i = first + lane; i - lane < first + kRun && i - lane < args.choices; i += kWarp) {
     const int32_t e = ExpertOf(args, i);
     experts[warp][lane] = e;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kLibrary = "library", kOwn = "own";
 
-// Takes "NAME=COUNT" from the front of `text`.
+// Parses "NAME=COUNT" at the front of `text` and removes it.
 bool TakeExtent(std::string_view name, std::string_view* text) {
   if (!text->starts_with(name)) return false;
   text->remove_prefix(name.size());

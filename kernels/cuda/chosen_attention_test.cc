@@ -23,7 +23,7 @@ class NoAttention : public LibraryAttentionOf<Args> {
   Status Enqueue(const Args&, void*, Stream) override { return Internal("it is called"); }
 };
 
-// Has bfloat16 alone.
+// Supports bfloat16 only.
 class BfloatLibrary : public AttentionLibrary {
  public:
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {
@@ -36,7 +36,7 @@ class BfloatLibrary : public AttentionLibrary {
   }
 };
 
-// Returns what the test says, and counts.
+// Returns the seconds that the test sets, and counts the calls.
 class StatedTiming : public AttentionTiming {
  public:
   StatusOr<AttentionSeconds> Time(const LibraryAttentionShape&, LibraryAttention&) override {

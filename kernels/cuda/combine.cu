@@ -1,4 +1,5 @@
-// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients, a block a row; choices without a slot add nothing.
+// y[r] = Σ_j weights[r,j]·x[slots[r,j]] and its gradients, one block per row; choices without a
+// slot contribute nothing.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"

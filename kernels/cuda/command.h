@@ -1,4 +1,5 @@
-// What an operation is to a device: launches, copies and calls of libraries, in order, with all addresses in them.
+// The device commands of an operation: kernel launches, copies and library calls, in order, with
+// all addresses resolved.
 #ifndef TROUPE_KERNELS_CUDA_COMMAND_H_
 #define TROUPE_KERNELS_CUDA_COMMAND_H_
 
@@ -18,10 +19,10 @@ struct CopyCommand {
   const void* from;
   int64_t bytes;
 };
-// Put onto its stream by a library: a product, a collective.
+// Work that a library enqueues on its stream, such as a matmul or a collective.
 struct LibraryCommand {
   std::function<Status(Stream)> enqueue;
-  // It reads what the device has computed, so it cannot be captured.
+  // The call reads results of the device on the host, so it cannot be captured.
   bool host_waits = false;
 };
 struct RecordCommand {
@@ -40,7 +41,7 @@ struct Command {
 };
 using Commands = std::vector<Command>;
 
-// Puts `command` onto its stream of `device`.
+// Enqueues `command` on its stream of `device`.
 Status Enqueue(const Command& command, Device& device);
 
 }  // namespace troupe::kernels::cuda

@@ -1,4 +1,4 @@
-// A thread a lane.
+// One thread per lane.
 #include "kernels/cuda/control_word.h"
 
 #include "kernels/cuda/simt.h"

@@ -1,4 +1,5 @@
-// The control word (model/program/control_word.h) reduced on a device, once the words of all ranks are there.
+// Reduction of the control word (model/program/control_word.h) on a device, after the words of all
+// ranks have arrived.
 #ifndef TROUPE_KERNELS_CUDA_CONTROL_WORD_H_
 #define TROUPE_KERNELS_CUDA_CONTROL_WORD_H_
 
@@ -6,8 +7,8 @@
 
 namespace troupe::kernels::cuda {
 
-// control = the words of all ranks, each lane reduced in its own way, in the order of ranks: every rank has the same bits.
-// words: d[ranks][kControlLanes]; control: d[kControlLanes].
+// Reduces the words of all ranks into `control`, each lane with its own operator, in rank order, so
+// that every rank gets the same bits. words: d[ranks][kControlLanes]; control: d[kControlLanes].
 KernelLaunch CombineControlWords(const double* words, int ranks, double* control);
 
 }  // namespace troupe::kernels::cuda

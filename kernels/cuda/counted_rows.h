@@ -1,4 +1,4 @@
-// Rows that lie one count after the other, as many as counts in the device's memory tell.
+// Consecutive groups of rows whose sizes are counts in device memory.
 #ifndef TROUPE_KERNELS_CUDA_COUNTED_ROWS_H_
 #define TROUPE_KERNELS_CUDA_COUNTED_ROWS_H_
 
@@ -16,14 +16,14 @@ TROUPE_DEVICE int64_t RowsOfCounts(const int32_t* counts, int64_t begin, int64_t
   return rows;
 }
 
-// One of the tiles of at most `tile_rows` rows that each count's rows are cut into.
+// One tile of at most `tile_rows` rows; the rows of each count are cut into such tiles.
 struct RowTile {
-  int64_t count = -1;  // number of the count; -1: there is no such tile
-  int32_t begin = 0;   // rows [begin, end) of all
+  int64_t count = -1;  // index of the count; -1: no such tile
+  int32_t begin = 0;   // rows [begin, end) among all rows
   int32_t end = 0;
 };
 
-// Tile `tile` of them in order. All lanes of a warp together; all have it.
+// The `tile`-th tile, in order. All lanes of a warp must call it together; all get the result.
 TROUPE_DEVICE RowTile RowTileOf(const int32_t* counts, int64_t num_counts, int tile_rows, int tile) {
   int32_t tiles_before = 0, rows_before = 0;
   for (int64_t first = 0; first < num_counts; first += kWarp) {
@@ -31,7 +31,7 @@ TROUPE_DEVICE RowTile RowTileOf(const int32_t* counts, int64_t num_counts, int t
     const int32_t tiles = (count + tile_rows - 1) / tile_rows;
     const int32_t tiles_through = tiles_before + InclusiveWarpScan(tiles);
     const int32_t rows_through = rows_before + InclusiveWarpScan(count);
-    // The first lane whose tiles go beyond this one.
+    // Finds the first lane whose tiles extend beyond this one.
     int lane = tiles_through > tile ? Lane() : kWarp;
     for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
       const int other = ShuffleXor(lane, lanes);

@@ -1,4 +1,5 @@
-// Σ weight·nll in float64, by one block in a fixed order, and the gradient of the statistics, a thread a row.
+// Σ weight·nll in float64, by one block in a fixed order, and the gradient of the statistics, one
+// thread per row.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"

@@ -93,7 +93,7 @@ std::string CublasLtVersion() { return VersionText(Loaded().get_version()); }
 
 using troupe::kernels::cuda::Loaded;
 
-// Hidden, so that no other library of the process finds them in place of cuBLASLt's own.
+// Hidden, so that no other library of the process binds to them instead of to cuBLASLt.
 #pragma GCC visibility push(hidden)
 extern "C" {
 

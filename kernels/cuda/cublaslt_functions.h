@@ -1,8 +1,10 @@
-// cuBLASLt, loaded when it is first asked for and never linked: the functions of <cublasLt.h> that we call are defined here and go
-// on to those of the loaded library. As if it were linked, there is one a process, and it stays.
+// Loads cuBLASLt at first use instead of linking it: the functions of <cublasLt.h> that we call are
+// defined here and forward to the loaded library. As with linking, there is one copy per process,
+// and it is never unloaded.
 //
-// Linked, it would be part of every program that can use a GPU, and with it 92 KiB of variables on the stack of each of their
-// threads: more than a library that gives its threads little leaves for them (civetweb's 100 KiB: no thread starts).
+// Linking would add cuBLASLt to every program that can use a GPU, and with it 92 KiB of
+// thread-local variables to the stack of each thread. Libraries that create threads with small
+// stacks could then not start them (civetweb: 100 KiB).
 #ifndef TROUPE_KERNELS_CUDA_CUBLASLT_FUNCTIONS_H_
 #define TROUPE_KERNELS_CUDA_CUBLASLT_FUNCTIONS_H_
 
@@ -12,8 +14,9 @@
 
 namespace troupe::kernels::cuda {
 
-// Loads it, unless that is done. Thread-safe. NOT_FOUND where it is not there, FAILED_PRECONDITION where it is older than
-// what it was compiled for or of another major version, UNIMPLEMENTED where it lacks a function.
+// Loads cuBLASLt if that has not been done yet. Thread-safe. Errors: NOT_FOUND if it is not
+// installed, FAILED_PRECONDITION if it is older than the headers or of another major version,
+// UNIMPLEMENTED if a function is missing.
 Status LoadCublasLt();
 Status LoadCublasLt(const std::string& name);
 

@@ -1,4 +1,4 @@
-// The installed cuBLASLt is found and has what we call; no GPU is needed for that.
+// Tests that the installed cuBLASLt is found and has the functions that we call; this needs no GPU.
 #include "kernels/cuda/cublaslt_functions.h"
 
 #include <cublasLt.h>
@@ -10,7 +10,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// First of all, while nothing is loaded.
+// Must be the first test, while nothing is loaded.
 TEST(CublasLtFunctions, SayWhyTheyCannotBeLoaded) {
   EXPECT_EQ(LoadCublasLt("libcublasLt_of_nobody.so").code(), StatusCode::kNotFound);
   const Status other = LoadCublasLt("libm.so.6");

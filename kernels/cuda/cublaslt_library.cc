@@ -41,7 +41,8 @@ class LtProduct : public LibraryProduct {
   const std::string implementation_;
 };
 
-// Its kernels of factors in 8 bits take extents that are multiples of sixteen; those of blocks whole blocks.
+// cuBLASLt's FP8 kernels need extents that are multiples of sixteen; with block scales they need
+// multiples of the block size.
 bool SuitsFloat8(const ProductShape& shape) {
   const ProductLayout layout = LayoutOf(shape);
   if (layout.m % 16 != 0 || layout.n % 16 != 0 || layout.k % 16 != 0) return false;
@@ -50,7 +51,7 @@ bool SuitsFloat8(const ProductShape& shape) {
   return layout.k % 128 == 0 && (!has_squares || layout.m % 128 == 0);
 }
 
-// The one that timing finds best.
+// Returns the fastest proposal, by timing.
 StatusOr<LtAlgorithm> Tune(CudaDevice& device, const LtMatmul& matmul, const std::vector<LtAlgorithm>& proposals) {
   int64_t workspace_bytes = 0;
   for (const LtAlgorithm& proposal : proposals) {

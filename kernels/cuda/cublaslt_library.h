@@ -1,10 +1,11 @@
-// Products by cuBLASLt: bfloat16 or float32, sums in float32 and never in less (no TF32; forward products of factors
-// in 8 bits alone keep theirs in the tensor cores, docs/float8.md). Deterministic: of the ways to
-// split the sum over k only those are allowed that add the parts in float32, in a fixed order.
+// Matmuls by cuBLASLt with bfloat16 or float32 operands. They accumulate in float32 (no TF32); only
+// forward FP8 matmuls use the tensor cores' own accumulation (docs/float8.md). Deterministic:
+// split-k is allowed only if it adds the parts in float32 in a fixed order.
 //
-// The first time that a shape is prepared, the algorithms that cuBLASLt proposes are timed on random numbers and the best
-// is kept on disk (product_choices.h). Without timing, or where memory does not suffice for it, cuBLASLt's first proposal
-// is taken, and not kept. Thread-safety: that of the device.
+// When a shape is prepared for the first time, the algorithms that cuBLASLt proposes are timed on
+// random numbers and the fastest is stored on disk (product_choices.h). Without timing, or if
+// memory does not suffice for it, cuBLASLt's first proposal is used and not stored. Thread-safety:
+// that of the device.
 #ifndef TROUPE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 #define TROUPE_KERNELS_CUDA_CUBLASLT_LIBRARY_H_
 
@@ -25,25 +26,28 @@ struct cublasLtContext;
 namespace troupe::kernels::cuda {
 
 struct CublasLtOptions {
-  int64_t workspace_limit = model::kProductWorkspaceBytesMax;  // bytes of working memory that a product may have
-  bool tune = true;                                            // time the proposals
-  std::string choices_folder;                                  // of what was found best; empty: not kept
+  // The maximum workspace of a matmul, in bytes.
+  int64_t workspace_limit = model::kProductWorkspaceBytesMax;
+  bool tune = true;  // whether to time the proposals
+  // The folder of the tuning cache; if empty, nothing is stored.
+  std::string choices_folder;
 };
 
 class CublasLtLibrary : public ProductLibrary {
  public:
-  // `device` and `files` outlive this, and this its products. UNAVAILABLE where cuBLASLt cannot begin on the
-  // device; else the errors of LoadCublasLt.
+  // `device` and `files` must outlive this object, and this object its matmuls. Errors: UNAVAILABLE
+  // if cuBLASLt cannot be initialised on the device; otherwise those of LoadCublasLt.
   static StatusOr<std::unique_ptr<CublasLtLibrary>> Make(CudaDevice& device, FileSystem& files,
                                                          CublasLtOptions options);
   ~CublasLtLibrary() override;
   CublasLtLibrary(const CublasLtLibrary&) = delete;
   CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
 
-  // The addresses of its Enqueue are aligned to 16. RESOURCE_EXHAUSTED and INTERNAL come from cuBLASLt and the device.
+  // The addresses passed to Enqueue must be aligned to 16. Errors: RESOURCE_EXHAUSTED and INTERNAL
+  // from cuBLASLt and the device.
   StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) override;
 
-  // How often an algorithm came from the choices' file.
+  // Number of algorithms that came from the tuning cache.
   int64_t choices_found() const { return choices_found_; }
 
   // "cuBLASLt 13.1.0".

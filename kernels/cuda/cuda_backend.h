@@ -1,7 +1,8 @@
-// Stage programs on a GPU: kernels of kernels/cuda, products and attention of libraries, one arena, three streams and one
-// for each edge of a pipeline. A part of a step is one graph, captured when it is first run.
+// Runs stage programs on a GPU: the kernels of kernels/cuda, matmuls and attention of libraries,
+// one arena, three streams plus one per pipeline link. A part of a step is one graph, captured the
+// first time it runs.
 //
-// An executable is used by one thread at a time, CurrentOperation by any.
+// One thread at a time may use an executable; CurrentOperation may be called from any thread.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
 #define TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
 
@@ -18,19 +19,21 @@
 
 namespace troupe::kernels {
 
-// The device's twin of a group that the host has; not connected yet.
+// Makes the device communicator for a host group; it is not connected yet.
 using MakeDeviceCommunicator =
     std::function<StatusOr<std::unique_ptr<DeviceCommunicator>>(Communicator&)>;
 
 class CudaBackend : public Backend {
  public:
-  // `device` and `libraries` outlive this, and this its executables. Without `make_communicator` programs have one rank.
+  // `device` and `libraries` must outlive this object, and this object its executables. Without
+  // `make_communicator`, programs must have one rank.
   CudaBackend(cuda::Device& device, const cuda::DeviceLibraries& libraries,
               MakeDeviceCommunicator make_communicator)
       : device_(device), libraries_(libraries), make_communicator_(std::move(make_communicator)) {}
 
   std::string kernel_level() const override { return "cuda " + device_.description(); }
-  // UNIMPLEMENTED names an operation that is not there, INVALID_ARGUMENT one that cannot be.
+  // Errors: UNIMPLEMENTED with the name of an operation that the backend does not support,
+  // INVALID_ARGUMENT for a malformed one.
   StatusOr<std::unique_ptr<Executable>> Prepare(const model::Program& program,
                                                 const model::MemoryPlan& plan,
                                                 const FindCommunicator& find_communicator) override;

@@ -14,7 +14,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// A wait asks without pause for so long, for most are short; then it sleeps between two questions.
+// A wait first polls without pause for kAsking, because most waits are short; then it sleeps
+// between polls.
 constexpr auto kAsking = std::chrono::microseconds(500);
 constexpr auto kPause = std::chrono::microseconds(20);
 
@@ -42,7 +43,7 @@ StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(int ordinal, CudaDeviceOp
 StatusOr<CudaDeviceFacts> CudaDevice::FactsOf(int ordinal) {
   CudaDeviceFacts facts;
   TROUPE_RETURN_IF_ERROR(CheckCuda(cudaRuntimeGetVersion(&facts.runtime_version), "CUDA runtime"));
-  // 0 where there is no driver.
+  // The version is 0 if there is no driver.
   TROUPE_RETURN_IF_ERROR(CheckCuda(cudaDriverGetVersion(&facts.driver_version), "CUDA driver"));
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
@@ -133,7 +134,7 @@ StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
   const OutsideOfCapture outside;
   void* memory = nullptr;
-  // The runtime has nothing to give for 0 bytes, and callers want an address of their own.
+  // For 0 bytes the runtime returns null, but callers need a distinct address.
   TROUPE_RETURN_IF_ERROR(Check(cudaMalloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
                                fmt::format("{} bytes of {}", bytes, facts_.name)));
   return DeviceMemory(static_cast<char*>(memory), [this](char* address) {
@@ -143,7 +144,7 @@ StatusOr<DeviceMemory> CudaDevice::Allocate(int64_t bytes) {
 
 StatusOr<DeviceMemory> CudaDevice::AllocatePinned(int64_t bytes) {
   TROUPE_RETURN_IF_ERROR(Enter());
-  const OutsideOfCapture outside;  // a mark of a collective is made when it is first put onto a stream
+  const OutsideOfCapture outside;  // a collective's mark is allocated when it is first enqueued
   void* memory = nullptr;
   TROUPE_RETURN_IF_ERROR(Check(cudaMallocHost(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
                                fmt::format("{} bytes of pinned memory", bytes)));
@@ -247,7 +248,7 @@ StatusOr<Graph> CudaDevice::EndCapture() {
   const Status made = Check(cudaGraphInstantiate(&graph, captured, 0), "graph");
   cudaGraphDestroy(captured);
   TROUPE_RETURN_IF_ERROR(made);
-  // Else the first launch would do it.
+  // Otherwise the first launch would upload it.
   if (Status uploaded = Check(cudaGraphUpload(graph, native_stream(Stream::kCompute)), "graph"); !uploaded.ok()) {
     if (!gone_) cudaGraphExecDestroy(graph);
     return uploaded;
@@ -263,7 +264,7 @@ Status CudaDevice::LaunchGraph(Graph graph) {
 
 void CudaDevice::Release(Graph graph) {
   CUgraphExec_st* const released = std::exchange(graphs_[static_cast<size_t>(graph)], nullptr);
-  // The runtime does not wait for one that is under way.
+  // The runtime does not wait for a launch in flight.
   if (!gone_ && Enter().ok()) cudaGraphExecDestroy(released);
 }
 
@@ -273,7 +274,7 @@ Status CudaDevice::Await(const std::function<int()>& ask, const std::function<St
     const int state = ask();
     if (state != cudaErrorNotReady) {
       TROUPE_RETURN_IF_ERROR(Check(state, "work of the device"));
-      // Collectives that were aborted are over too.
+      // Aborted collectives also count as over.
       return interruption ? interruption() : OkStatus();
     }
     const auto waited = std::chrono::steady_clock::now() - begin;

@@ -1,8 +1,10 @@
-// A GPU by the CUDA runtime. Its compute and copy streams have the lowest priority, the communication stream the highest:
-// a collective that is ready goes ahead of the blocks of kernels that have not begun.
+// A GPU, by the CUDA runtime. Its compute and copy streams have the lowest priority and the
+// communication stream the highest, so that a ready collective runs before thread blocks that have
+// not started.
 //
-// Thread-safety: one thread at a time, any thread; CopyNow beside it. Where the device is lost (device_loss.h), or what it does never ends, its
-// memory is not given back, for that would wait for ever: the process is to be replaced.
+// Thread-safety: one thread at a time, any thread; CopyNow may run concurrently. If the device is
+// lost (device_loss.h) or its work never ends, its memory is not freed, because freeing would block
+// forever; the process must be replaced.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_DEVICE_H_
 #define TROUPE_KERNELS_CUDA_CUDA_DEVICE_H_
 
@@ -22,7 +24,7 @@
 #include "base/clock.h"
 #include "kernels/cuda/device.h"
 
-// What the CUDA runtime calls cudaStream_t and so on, for files that do not read its headers.
+// The CUDA runtime's cudaStream_t and so on, for files that do not include its headers.
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
@@ -30,36 +32,38 @@ struct CUgraphExec_st;
 namespace troupe::kernels::cuda {
 
 struct CudaDeviceOptions {
-  Duration wait_limit = std::chrono::minutes(1);  // of one Finish
-  // Asked now and then while the host waits, and when the wait is over: what it returns other than OK is what became of
-  // it. An abort of collectives must be told before they end of it. Null: nothing is.
+  Duration wait_limit = std::chrono::minutes(1);  // limit of one Finish
+  // Called periodically while the host waits, and when the wait is over; a status other than OK
+  // becomes the result of the wait. An abort of collectives must be reported here before the
+  // collectives end because of it. Null: no interruption.
   std::function<Status()> interruption;
 };
 
 struct CudaDeviceFacts {
   std::string name;        // "NVIDIA H200"
-  std::string uuid;        // "GPU-8f6e…", as NVML has it
+  std::string uuid;        // "GPU-8f6e…", as reported by NVML
   std::string pci_bus_id;  // "0000:1B:00.0"
   int64_t memory_bytes = 0;
   int multiprocessors = 0;
   int capability_major = 0, capability_minor = 0;
-  int driver_version = 0;   // of CUDA, that the driver supports: 13000 is 13.0
+  int driver_version = 0;  // highest CUDA version that the driver supports: 13000 is 13.0
   int runtime_version = 0;
 };
 
-// "13.0" of 13000.
+// "13.0" for 13000.
 std::string CudaVersion(int version);
 // "GPU-00112233-4455-6677-8899-aabbccddeeff".
 std::string UuidText(const std::array<unsigned char, 16>& bytes);
 
 class CudaDevice : public Device {
  public:
-  // GPU `ordinal` of those that CUDA_VISIBLE_DEVICES leaves. UNAVAILABLE with the driver's reason where no GPU can be
-  // used, INVALID_ARGUMENT where there are fewer, FAILED_PRECONDITION where this build's kernels do not run on it.
+  // Opens GPU `ordinal` among those in CUDA_VISIBLE_DEVICES. Errors: UNAVAILABLE with the driver's
+  // reason if no GPU can be used, INVALID_ARGUMENT if there are fewer GPUs, FAILED_PRECONDITION if
+  // this build's kernels do not run on it.
   static StatusOr<std::unique_ptr<CudaDevice>> Make(int ordinal, CudaDeviceOptions options);
-  // What GPU `ordinal` is; takes no memory of it. Errors of Make.
+  // The facts of GPU `ordinal`; allocates none of its memory. Errors: as for Make.
   static StatusOr<CudaDeviceFacts> FactsOf(int ordinal);
-  // Waits for nothing.
+  // Does not wait for work in flight.
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -88,29 +92,31 @@ class CudaDevice : public Device {
   CUstream_st* native_stream(Stream stream) const { return streams_[static_cast<size_t>(stream)]; }
   // Makes this the device of the calling thread, for libraries that ask the runtime for it.
   Status Enter() const;
-  // Whether memory, and what libraries hold of the device, can be given back: the runtime would wait for all that is under
-  // way. Waits for it itself, up to the limit of one wait.
+  // Whether memory and the device resources of libraries can be freed; the runtime would wait for
+  // all work in flight. Itself waits for that work, up to the limit of one wait.
   bool CanFree();
-  // Whether something could not be given back, or will not be: the process is to be replaced.
+  // Whether something was not or will not be freed, so that the process must be replaced.
   bool is_gone() const { return gone_.load(); }
 
  private:
   CudaDevice(int ordinal, CudaDeviceOptions options)
       : options_(std::move(options)), ordinal_(ordinal) {}
   Status Open();
-  // `first`: its work goes ahead of the compute stream's.
+  // `first`: the stream has priority over the compute stream.
   Status AddStream(bool first, std::string_view name);
-  // Of a call of the runtime: remembers that the device is lost. `error`: a cudaError_t.
+  // Converts the result of a runtime call, and records a loss of the device. `error` is a
+  // cudaError_t.
   Status Check(int error, std::string_view what);
-  // Asks until the answer, a cudaError_t, is other than "not ready"; `interruption` may end it.
+  // Polls until the answer, a cudaError_t, is other than "not ready"; `interruption` may end the
+  // wait.
   Status Await(const std::function<int()>& ask, const std::function<Status()>& interruption);
   const CudaDeviceOptions options_;
   const int ordinal_;
   CudaDeviceFacts facts_;
-  std::vector<CUstream_st*> streams_;  // those with a name first
+  std::vector<CUstream_st*> streams_;  // named streams first
   std::vector<CUevent_st*> events_;
   std::vector<CUgraphExec_st*> graphs_;  // null: released
-  // By kernel: the bytes of dynamic shared memory that it may be launched with.
+  // For each kernel: the bytes of dynamic shared memory that it may be launched with.
   std::unordered_map<const void*, size_t> loaded_;
   bool capturing_ = false;
   std::atomic<bool> gone_ = false;  // lost, or it did not finish in time

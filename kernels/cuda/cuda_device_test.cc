@@ -1,4 +1,5 @@
-// What CudaDevice asks of the CUDA runtime, which a GPU would do: the calls, their order, and what errors become.
+// Tests CudaDevice against a recorded CUDA runtime, without a GPU: the calls, their order, and the
+// handling of errors.
 #include "kernels/cuda/cuda_device.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +31,7 @@ class CudaDeviceTest : public testing::Test {
     EXPECT_TRUE(device.ok()) << device.status();
     return std::move(*device);
   }
-  // As the runtime writes it.
+  // The stream as the recorded runtime prints it.
   static int64_t NumberOf(const CudaDevice& device, Stream stream) {
     return reinterpret_cast<int64_t>(device.native_stream(stream));
   }
@@ -84,7 +85,7 @@ TEST_F(CudaDeviceTest, LaunchesWithTheStructAsTheOnlyArgument) {
       fmt::format("cudaLaunchKernel 3x2 of 64 shared=0 stream={} argument=17", NumberOf(*device, Stream::kCopy));
   EXPECT_THAT(Runtime().Take(), ElementsAre("cudaFuncGetAttributes relaxed=true", line));
   ASSERT_TRUE(device->Launch(launch, Stream::kCopy).ok());
-  EXPECT_THAT(Runtime().Take(), ElementsAre(line));  // it is there already
+  EXPECT_THAT(Runtime().Take(), ElementsAre(line));  // already loaded
 }
 
 TEST_F(CudaDeviceTest, AsksOnceForMoreSharedMemoryThanAKernelHasUnasked) {
@@ -197,7 +198,7 @@ TEST_F(CudaDeviceTest, FinishEndsWithTheInterruption) {
   interruption = Unavailable("rank 3 is gone");
   Runtime().not_ready = -1;
   EXPECT_EQ(device->Finish(event), interruption);
-  // What was under way came to its end: all is given back.
+  // The work in flight has ended, so everything is freed.
   Runtime().not_ready = 0;
   device->Allocate(100).value() = nullptr;
   EXPECT_THAT(Runtime().Take(), Contains("cudaFree"));
@@ -250,7 +251,8 @@ TEST_F(CudaDeviceTest, SaysHowMuchMemoryCouldNotBeHad) {
   EXPECT_EQ(lacking.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(DeviceLossOf(lacking), "");
   EXPECT_THAT(std::string(Message(lacking)), HasSubstr("123456 bytes of Recorded GPU"));
-  EXPECT_THAT(Runtime().Take(), Contains("cudaGetLastError"));  // the next call is not blamed
+  // The error is cleared, so that the next call does not report it.
+  EXPECT_THAT(Runtime().Take(), Contains("cudaGetLastError"));
 }
 
 TEST_F(CudaDeviceTest, CopiesAndClearsOnTheStreamThatIsNamed) {

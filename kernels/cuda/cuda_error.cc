@@ -25,8 +25,8 @@ StatusCode CodeOf(cudaError_t error) {
 
 }  // namespace
 
-// Those of which driver_types.h says that "the process must be terminated and relaunched", and memory and links that
-// cannot be corrected.
+// The errors of which driver_types.h says that "the process must be terminated and relaunched", and
+// uncorrectable errors of memory and links.
 bool LosesDevice(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime as Status.
+// Converts errors of the CUDA runtime to Status.
 #ifndef TROUPE_KERNELS_CUDA_CUDA_ERROR_H_
 #define TROUPE_KERNELS_CUDA_CUDA_ERROR_H_
 
@@ -10,15 +10,15 @@
 
 namespace troupe::kernels::cuda {
 
-// "`what`: cudaErrorX: its text". RESOURCE_EXHAUSTED where memory is lacking, UNAVAILABLE where no GPU can be used (none
-// there, driver missing or too old), else INTERNAL, with the device's loss (device_loss.h) where the runtime says that the
-// process must end. OK for cudaSuccess.
+// "`what`: cudaErrorX: its text". RESOURCE_EXHAUSTED if memory is lacking, UNAVAILABLE if no GPU
+// can be used (none installed, driver missing or too old), otherwise INTERNAL; with the device's
+// loss attached (device_loss.h) if the runtime says that the process must end. OK for cudaSuccess.
 Status FromCuda(cudaError_t error, std::string_view what);
 
-// The same, and forgets the error that the runtime keeps for this thread.
+// Same as FromCuda, and clears the error that the runtime stores for this thread.
 Status CheckCuda(cudaError_t error, std::string_view what);
 
-// Whether every further call of this process fails likewise.
+// Whether all further calls of this process fail with this error.
 bool LosesDevice(cudaError_t error);
 
 }  // namespace troupe::kernels::cuda

@@ -47,7 +47,7 @@ CudaExecutable::CudaExecutable(const model::Program& program, const model::Memor
       graph_captures_(*graph_captures) {}
 
 CudaExecutable::~CudaExecutable() {
-  open_ = nullptr;  // after an error within a part of a step
+  open_ = nullptr;  // may be set after an error within a part of a step
   Finish().IgnoreError();
   for (const Part& part : parts_) {
     if (part.graph) device_.Release(*part.graph);
@@ -120,7 +120,8 @@ StatusOr<CudaExecutable::Instructions> CudaExecutable::Make(const std::vector<mo
 }
 
 Status CudaExecutable::Connect() {
-  // Each connection waits for its other ranks: by names, which all ranks order alike, none waits in a circle.
+  // Each connection waits for the other ranks of its group. All ranks connect in the order of
+  // names, so that they cannot deadlock.
   std::map<std::string_view, DeviceCommunicator*> by_name;
   for (const auto& [host, communicator] : communicators_) by_name.emplace(host->name(), communicator.get());
   for (const auto& [name, communicator] : by_name) {
@@ -348,7 +349,7 @@ Status CudaExecutable::Allocate(Part* part) {
 }
 
 Status CudaExecutable::EnqueueCalls(const Part& part) {
-  edges_.Restart();  // a capture that failed may have ended anywhere
+  edges_.Restart();  // a failed capture may have stopped anywhere
   for (const StepCall& call : part.calls.calls()) {
     switch (call.kind) {
       case StepCall::Kind::kRun:

@@ -24,13 +24,15 @@ namespace troupe::kernels::cuda {
 
 class CudaExecutable : public Executable {
  public:
-  // All outlive this. `fallbacks` is told what runs on other than the best there is, by Prepare and in the first run
-  // of each part of a step; `graph_captures` counts the graphs that are made of them.
+  // All arguments must outlive this object. Prepare and the first run of each part of a step append
+  // to `fallbacks` the operations that do not run on the best implementation; `graph_captures`
+  // counts the captured graphs.
   CudaExecutable(const model::Program& program, const model::MemoryPlan& plan, Device& device,
                  const DeviceLibraries& libraries, const FindCommunicator& find_communicator,
                  const MakeDeviceCommunicator& make_communicator,
                  std::vector<std::string>* fallbacks, int64_t* graph_captures);
-  // Waits for what is under way, and then ends the graphs, the communicators whose work they hold, and the memory of both.
+  // Waits for work in flight, then destroys the graphs, the communicators that the graphs use, and
+  // their memory, in this order.
   ~CudaExecutable() override;
 
   Status Prepare();
@@ -73,39 +75,40 @@ class CudaExecutable : public Executable {
     std::string name;
     bool gradient_in_forward = false;
     bool last_microbatch = false;
-    bool host_waits = false;  // for what the device computes, before it can go on
+    bool host_waits = false;  // the host must wait for device results to continue
     Overwrites overwrites = Overwrites::kNever;
-    std::array<Commands, 2> commands;  // by whether it accumulates; those that never come are empty
+    std::array<Commands, 2> commands;  // indexed by accumulate; variants that never run are empty
   };
   using Instructions = std::vector<Instruction>;
 
-  // A part of a step that was run before.
+  // A recorded part of a step.
   struct Part {
     StepCalls calls;
-    DeviceMemory staged;                  // the bytes of its writes, on the device
-    std::array<DeviceMemory, 2> pinned;   // and on their way to it, by turns
+    DeviceMemory staged;                 // device memory for the bytes of its writes
+    std::array<DeviceMemory, 2> pinned;  // host buffers for them, used alternately
     std::array<Event, 2> uploaded{};
-    int64_t runs = 0;                     // that are over
-    std::vector<std::byte> first_bytes;   // of the first run
-    std::optional<Graph> graph;           // absent: the device could not capture it
+    int64_t runs = 0;                    // completed runs
+    std::vector<std::byte> first_bytes;  // the bytes of the first run
+    std::optional<Graph> graph;          // absent: the device could not capture it
   };
 
-  // The device's twin of `host`, of a group or an edge. What wants it is named `user`.
+  // Makes the device communicator of `host`, a group or a pipeline link. `user` names the operation
+  // that needs it.
   Status MakeCommunicator(Communicator& host, const std::string& user);
   StatusOr<Instructions> Make(const std::vector<model::Op>& ops, int buffer);
   Status EnqueueAll(const Instructions& instructions, const std::vector<model::Op>& ops, int buffer,
                     const RunOptions& options);
-  // Puts the bytes of a write where the run at hand has them.
+  // Copies the bytes of a write into the buffer of the current run.
   void Stage(Part* part, int64_t offset, std::span<const std::byte> bytes);
   Status Allocate(Part* part);
-  // Hands over what `part` holds. Its bytes lie in `staged`.
+  // Enqueues the calls of `part`, whose bytes are already in `staged`.
   Status EnqueueCalls(const Part& part);
   Status Capture(Part* part);
-  // UNIMPLEMENTED names an operation of `part` that cannot be captured.
+  // Errors: UNIMPLEMENTED with the name of an operation of `part` that cannot be captured.
   Status CheckCaptures(const Part& part) const;
   Status CheckSize(model::ValueId value, size_t bytes) const;
   PipelineEdges::Boundary BoundaryOf(model::ValueId value, int buffer) const;
-  // Between memory of the host and of the device, at once.
+  // Copies host memory to the device and waits for the copy.
   Status Upload(void* to, std::span<const std::byte> bytes);
 
   const model::Program& program_;
@@ -113,7 +116,8 @@ class CudaExecutable : public Executable {
   Device& device_;
   const FindCommunicator find_communicator_;
   const MakeDeviceCommunicator make_communicator_;
-  // The same order on every rank, in which groups are connected: no ranks wait for each other in a circle.
+  // Orders groups identically on every rank; they are connected in this order, so that ranks cannot
+  // deadlock.
   struct ByName {
     bool operator()(const Communicator* a, const Communicator* b) const { return a->name() < b->name(); }
   };
@@ -124,11 +128,11 @@ class CudaExecutable : public Executable {
   std::vector<std::vector<std::vector<Instructions>>> pieces_;  // [chunk][piece][buffer]
   Instructions update_;
   Instructions initialize_;
-  DeviceMemory bounce_;  // pinned: what Write and Read move
+  DeviceMemory bounce_;  // pinned buffer for Write and Read
   Event finished_ = 0;
   int64_t host_waits_ = 0, graph_launches_ = 0;
   std::array<Part, kStepParts> parts_;
-  Part* open_ = nullptr;  // whose calls are kept, not done
+  Part* open_ = nullptr;  // the part being recorded, whose calls are not executed yet
   std::vector<std::string>& fallbacks_;
   int64_t& graph_captures_;
   std::atomic<const char*> current_ = "";

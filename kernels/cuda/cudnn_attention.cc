@@ -27,12 +27,13 @@ Status FromCudnn(cudnnStatus_t status, std::string_view what) {
 template <typename Args>
 class CudnnCall : public LibraryAttentionOf<Args> {
  public:
-  // `graph`: of what `call` has of `shape`.
+  // `graph` computes the part of `shape` that `call` covers.
   CudnnCall(CudaDevice& device, cudnnHandle_t handle, const LibraryAttentionShape& shape, const GradientCall& call,
             std::unique_ptr<CudnnAttentionGraph> graph)
       : device_(device), handle_(handle), shape_(shape), call_(call), graph_(std::move(graph)) {}
   ~CudnnCall() override {
-    if (!device_.CanFree()) static_cast<void>(graph_.release());  // it would wait for the device
+    // Destroying the graph would wait for the device.
+    if (!device_.CanFree()) static_cast<void>(graph_.release());
   }
 
   int64_t workspace_bytes() const override { return graph_->workspace_bytes(); }
@@ -47,7 +48,7 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   }
   Status Enqueue(const Args& args, void* workspace, Stream stream) override {
     TROUPE_RETURN_IF_ERROR(device_.Enter());
-    const OutsideOfCapture outside;  // its kernels come onto the device, and its own streams are made, when first used
+    const OutsideOfCapture outside;  // at first use it loads kernels and makes its own streams
     TROUPE_RETURN_IF_ERROR(FromCudnn(cudnnSetStream(handle_, device_.native_stream(stream)), "cuDNN's stream"));
     for (int64_t first = 0; first < shape_.samples; first += call_.samples) {
       TROUPE_RETURN_IF_ERROR(EnqueueHeads(SamplesFrom(first, shape_, args), workspace));
@@ -56,7 +57,7 @@ class CudnnCall : public LibraryAttentionOf<Args> {
   }
 
  private:
-  // Of as many samples as a call has.
+  // Enqueues the heads of as many samples as a call covers.
   Status EnqueueHeads(const AttentionArgs& args, void* workspace) { return graph_->Enqueue(handle_, args, workspace); }
   Status EnqueueHeads(const AttentionGradArgs& args, void* workspace) {
     for (int64_t first = 0; first < shape_.key_value_heads; first += call_.key_value_heads) {
@@ -106,7 +107,8 @@ class CudnnAttentionLibrary : public AttentionLibrary {
   template <typename Args, typename MakeGraph>
   StatusOr<std::unique_ptr<LibraryAttentionOf<Args>>> PrepareCall(const char* pass, const LibraryAttentionShape& shape,
                                                                   const GradientCall& call, const MakeGraph& make) {
-    if (!shape.bfloat16 || shape.rows() == 0) return nullptr;  // float32 is not to be computed in TF32
+    // float32 must not be computed in TF32.
+    if (!shape.bfloat16 || shape.rows() == 0) return nullptr;
     TROUPE_RETURN_IF_ERROR(device_.Enter());
     StatusOr<std::unique_ptr<CudnnAttentionGraph>> graph = make();
     if (graph.ok() && (*graph)->workspace_bytes() > options_.workspace_limit) {

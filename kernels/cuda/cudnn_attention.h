@@ -1,8 +1,10 @@
-// Attention by cuDNN: bfloat16, forward and gradient, wherever cuDNN 9.16 or later has a plan of the shape on the device.
+// Attention by cuDNN in bfloat16, forward and gradient, wherever cuDNN 9.16 or later has a plan for
+// the shape on the device.
 //
-// The gradient is made some samples at a time, or some heads of one, as many as working memory allows: cuDNN's deterministic
-// algorithm keeps the gradients of all their scores, 2·Q·T² bytes a sample. Where one head of keys with its queries needs too
-// much there is none.
+// The gradient is computed for as many samples, or heads of one sample, at a time as the workspace
+// limit allows, because cuDNN's deterministic algorithm stores the gradients of all their scores,
+// 2·Q·T² bytes per sample. The gradient is not available if a single key head with its query heads
+// exceeds the limit.
 #ifndef TROUPE_KERNELS_CUDA_CUDNN_ATTENTION_H_
 #define TROUPE_KERNELS_CUDA_CUDNN_ATTENTION_H_
 
@@ -18,7 +20,8 @@
 namespace troupe::kernels::cuda {
 
 struct CudnnAttentionOptions {
-  int64_t workspace_limit = model::kAttentionWorkspaceBytesMax;  // bytes of working memory that one attention may have
+  // The maximum workspace of one attention, in bytes.
+  int64_t workspace_limit = model::kAttentionWorkspaceBytesMax;
 };
 
 struct CudnnAttention {
@@ -26,11 +29,12 @@ struct CudnnAttention {
   int64_t version = 0;  // 91900
 };
 
-// `device` outlives it, and it what it prepares. Where a shape has no plan it says so in the log, and prepares nothing. Errors
-// of LoadCudnn; UNIMPLEMENTED where this build was made without cuDNN's front end; UNAVAILABLE where cuDNN cannot begin.
+// `device` must outlive the library, and the library the operations it prepares. If a shape has no
+// plan, the library logs that and prepares nothing. Errors: those of LoadCudnn; UNIMPLEMENTED if
+// this build lacks cuDNN's front end; UNAVAILABLE if cuDNN cannot be initialised.
 StatusOr<CudnnAttention> MakeCudnnAttention(CudaDevice& device, const CudnnAttentionOptions& options);
 
-// "cuDNN 9.19.0", or "no cuDNN" where MakeCudnnAttention would not find it.
+// "cuDNN 9.19.0", or "no cuDNN" if MakeCudnnAttention would not find it.
 std::string CudnnInUse();
 
 }  // namespace troupe::kernels::cuda

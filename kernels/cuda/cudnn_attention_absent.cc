@@ -1,4 +1,4 @@
-// Of a build without cuDNN's headers or its front end.
+// Used in builds without cuDNN's headers or its front end.
 #include "kernels/cuda/cudnn_attention.h"
 
 namespace troupe::kernels::cuda {

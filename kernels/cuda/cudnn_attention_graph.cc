@@ -1,9 +1,10 @@
-// The only file that reads cuDNN's front end, which takes long to compile.
+// The only file that includes cuDNN's front end, which is slow to compile.
 #include "kernels/cuda/cudnn_attention_graph.h"
 
 #include <nvrtc.h>
 
-// Of engines of the front end's own, which no graph here asks for: nothing that has them is linked.
+// Used only by the front end's own engines, which no graph here requests; nothing that defines them
+// is linked.
 #pragma weak nvrtcCreateProgram
 #pragma weak nvrtcCompileProgram
 #pragma weak nvrtcDestroyProgram
@@ -15,7 +16,7 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
-// Of convolutions.
+// Used only by convolutions.
 #pragma weak cudnnCreateFilterDescriptor
 #pragma weak cudnnDestroyFilterDescriptor
 #pragma weak cudnnReorderFilterAndBias
@@ -39,12 +40,12 @@ using Tensor = std::shared_ptr<Tensor_attributes>;
 
 enum Name : int64_t { kQ = 1, kK, kV, kO, kLse, kOutputGradient, kDq, kDk, kDv };
 
-// Extents and strides, in elements, of [samples, heads, tokens, width].
+// Extents and strides of [samples, heads, tokens, width], in elements.
 struct Layout {
   std::vector<int64_t> extents, strides;
 };
 
-// Of `samples` and `heads` of the shape, in its rows.
+// The layout of `samples` and `heads` of the shape within its rows.
 Layout RowsOfQkv(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
   return {{samples, heads, shape.tokens, shape.head_dim},
           {shape.tokens * shape.qkv_width(), shape.head_dim, shape.qkv_width(), 1}};
@@ -60,7 +61,7 @@ Layout LseByRows(const LibraryAttentionShape& shape) {
           {shape.query_heads * shape.tokens, 1, shape.query_heads, 1}};
 }
 
-// Which lie one after the other: heads of one sample, or all of several.
+// The layout of contiguous heads: heads of one sample, or all heads of several.
 Layout LseByHeads(const LibraryAttentionShape& shape, int64_t samples, int64_t heads) {
   return {{samples, heads, shape.tokens, 1}, {heads * shape.tokens, shape.tokens, 1, 1}};
 }
@@ -81,7 +82,7 @@ void Output(const Tensor& tensor, Name name, const Layout& layout, bool float32 
   Describe(tensor, name, layout, float32);
 }
 
-// A query sees the keys up to its own place.
+// Each query attends to the keys up to its own position.
 template <typename Attributes>
 Attributes Causal(const LibraryAttentionShape& shape) {
   Attributes attributes;
@@ -104,7 +105,7 @@ GradientCall GradientCallOf(const LibraryAttentionShape& shape, int64_t workspac
                                      .key_value_heads = shape.key_value_heads,
                                      .head_dim = shape.head_dim,
                                      .tokens = shape.tokens}), 1);
-  // The largest divisor of `all` that is no more than `most`.
+  // The largest divisor of `all` that is at most `most`.
   const auto part = [](int64_t all, int64_t most) {
     int64_t count = std::clamp<int64_t>(most, 1, std::max<int64_t>(all, 1));
     while (all % count != 0) --count;
@@ -120,7 +121,7 @@ struct CudnnAttentionGraph::Graph {
   int64_t workspace_bytes = 0;
   std::string plan;
 
-  // Nodes take from here what they are added with.
+  // Sets the data types that nodes added later inherit.
   Graph(const LibraryAttentionShape& shape, const CudnnTarget& target) {
     graph.set_sm_version(target.capability).set_sm_count(target.multiprocessors);
     graph.set_io_data_type(shape.bfloat16 ? frontend::DataType_t::BFLOAT16 : frontend::DataType_t::FLOAT)
@@ -128,7 +129,7 @@ struct CudnnAttentionGraph::Graph {
         .set_compute_data_type(frontend::DataType_t::FLOAT);
   }
 
-  // Takes the first plan that cuDNN's heuristic proposes and can build.
+  // Builds the first plan that cuDNN's heuristic proposes and that can be built.
   Status Build(const CudnnTarget& target) {
     const auto check = [](const frontend::error_object& error) { return FromFrontend(error, StatusCode::kUnimplemented); };
     if (target.handle == nullptr) {
@@ -196,7 +197,8 @@ int64_t CudnnAttentionGraph::workspace_bytes() const { return graph_->workspace_
 std::string CudnnAttentionGraph::plan() const { return graph_->plan; }
 
 Status CudnnAttentionGraph::Enqueue(cudnnContext* handle, const AttentionArgs& args, void* workspace) const {
-  const auto read = [](const void* address) { return const_cast<void*>(address); };  // as cuDNN takes them
+  // cuDNN takes pointers to non-const data.
+  const auto read = [](const void* address) { return const_cast<void*>(address); };
   return graph_->Enqueue(
       handle, {{kQ, read(args.q)}, {kK, read(args.k)}, {kV, read(args.v)}, {kO, args.o}, {kLse, args.lse}}, workspace);
 }

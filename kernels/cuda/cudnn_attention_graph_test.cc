@@ -1,5 +1,6 @@
-// The graphs of attention as the installed cuDNN takes them, for an H100 that need not be there: cuDNN is told what the device
-// is, finds engines, compiles their kernels, and says how much working memory they need. Skipped where there is no cuDNN.
+// Tests attention graphs with the installed cuDNN for an H100 that need not be present: given a
+// description of the device, cuDNN finds engines, compiles their kernels, and reports their
+// workspace. Skipped if cuDNN is not installed.
 #include "kernels/cuda/cudnn_attention_graph.h"
 
 #include <dlfcn.h>
@@ -23,7 +24,7 @@ CudnnTarget H100() {
     "driverVer": 13000, "deviceName": "NVIDIA H100 80GB HBM3"})"};
 }
 
-// First of all, while nothing is loaded.
+// Must be the first test, while nothing is loaded.
 TEST(CudnnLibrary, SaysWhyItCannotBeLoaded) {
   EXPECT_EQ(LoadCudnn("libcudnn_of_nobody.so").code(), StatusCode::kNotFound);
   const Status other = LoadCudnn("libm.so.6");
@@ -34,7 +35,7 @@ TEST(CudnnLibrary, SaysWhyItCannotBeLoaded) {
 class CudnnAttentionGraphTest : public testing::Test {
  protected:
   void SetUp() override {
-    // Before cuDNN looks for the driver.
+    // Must precede cuDNN's search for the driver.
     ASSERT_NE(dlopen(TROUPE_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL), nullptr) << dlerror();
     const Status loaded = LoadCudnn();
     if (loaded.code() == StatusCode::kNotFound) {
@@ -47,8 +48,8 @@ class CudnnAttentionGraphTest : public testing::Test {
 };
 
 const std::vector<LibraryAttentionShape> kShapes = {
-    {true, 8, 1024, 12, 12, 64},  // of llama-124m
-    {true, 1, 2048, 32, 8, 64},   // of llama-1b
+    {true, 8, 1024, 12, 12, 64},  // llama-124m
+    {true, 1, 2048, 32, 8, 64},   // llama-1b
     {true, 1, 2048, 32, 8, 128},
     {true, 2, 1024, 16, 16, 128},
     {true, 3, 129, 6, 2, 8},
@@ -67,7 +68,8 @@ TEST_F(CudnnAttentionGraphTest, HasAPlanOfTheForwardForAnH100) {
   }
 }
 
-// Which keeps the gradients of all scores, in bfloat16: were it another algorithm, its working memory would not grow with T².
+// The deterministic algorithm stores the gradients of all scores in bfloat16; the workspace of any
+// other algorithm would not grow with T².
 TEST_F(CudnnAttentionGraphTest, HasADeterministicPlanOfTheGradientForAnH100) {
   for (const LibraryAttentionShape& shape : kShapes) {
     const auto graph = CudnnAttentionGraph::MakeGradient(shape, Whole(shape), target_);
@@ -84,7 +86,8 @@ TEST_F(CudnnAttentionGraphTest, OfAGradientStaysWithinTheLimitSomeSamplesOrHeads
   EXPECT_EQ(GradientCallOf({true, 7, 1024, 12, 12, 64}, limit), (GradientCall{7, 12}));
   EXPECT_EQ(GradientCallOf({true, 5, 4096, 32, 8, 128}, limit), (GradientCall{1, 2}));
   EXPECT_EQ(GradientCallOf({true, 5, 4096, 12, 12, 64}, limit), (GradientCall{1, 6}));
-  EXPECT_EQ(GradientCallOf({true, 5, 8192, 32, 8, 128}, limit), (GradientCall{1, 1}));  // beyond it
+  // This one exceeds the limit.
+  EXPECT_EQ(GradientCallOf({true, 5, 8192, 32, 8, 128}, limit), (GradientCall{1, 1}));
   EXPECT_EQ(GradientCallOf({true, 0, 1024, 12, 12, 64}, limit), (GradientCall{1, 12}));
   for (const LibraryAttentionShape& shape : std::vector<LibraryAttentionShape>{{true, 64, 1024, 12, 12, 64},
                                                                                {true, 8, 2048, 32, 8, 128},

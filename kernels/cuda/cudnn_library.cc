@@ -84,7 +84,7 @@ std::string CudnnVersionText() { return VersionText(CudnnVersion()); }
 
 using troupe::kernels::cuda::Loaded;
 
-// Hidden, so that no other library of the process finds them in place of cuDNN's own.
+// Hidden, so that no other library of the process binds to them instead of to cuDNN.
 #pragma GCC visibility push(hidden)
 extern "C" {
 

@@ -1,5 +1,6 @@
-// cuDNN 9, loaded when it is first asked for and never linked: the functions of <cudnn.h> that we and its front end call are
-// defined here and go on to those of the loaded library. As if it were linked, there is one a process, and it stays.
+// Loads cuDNN 9 at first use instead of linking it: the functions of <cudnn.h> that we and cuDNN's
+// front end call are defined here and forward to the loaded library. As with linking, there is one
+// copy per process, and it is never unloaded.
 #ifndef TROUPE_KERNELS_CUDA_CUDNN_LIBRARY_H_
 #define TROUPE_KERNELS_CUDA_CUDNN_LIBRARY_H_
 
@@ -10,11 +11,13 @@
 
 namespace troupe::kernels::cuda {
 
-// 9.16: since then attention of any number of tokens needs no copies from the host, and lse is written as it is described.
+// 9.16: since this version, attention of any number of tokens needs no copies from the host, and
+// lse is written in the described layout.
 inline constexpr int64_t kCudnnVersionMin = 91600;
 
-// Loads it, unless that is done. Thread-safe. NOT_FOUND where it is not there, FAILED_PRECONDITION where it is older than
-// kCudnnVersionMin or a later major version, UNIMPLEMENTED where it lacks a function.
+// Loads cuDNN if that has not been done yet. Thread-safe. Errors: NOT_FOUND if it is not installed,
+// FAILED_PRECONDITION if it is older than kCudnnVersionMin or of a later major version,
+// UNIMPLEMENTED if a function is missing.
 Status LoadCudnn(const std::string& name = "libcudnn.so.9");
 
 // 91900 and "9.19.0". REQUIRES: LoadCudnn succeeded.

@@ -1,4 +1,5 @@
-// Values of a device's memory, copied to pinned memory behind all that was put onto the compute stream.
+// Copies values from device memory to pinned memory, after all work enqueued so far on the compute
+// stream.
 #ifndef TROUPE_KERNELS_CUDA_DELAYED_READ_H_
 #define TROUPE_KERNELS_CUDA_DELAYED_READ_H_
 
@@ -21,11 +22,11 @@ class CudaDelayedRead : public DelayedRead {
     const char* address;
     int64_t bytes;
   };
-  // Both outlive this.
+  // `device` and `stalls` must outlive the result.
   static StatusOr<std::unique_ptr<DelayedRead>> Make(Device& device, const Stalls& stalls,
                                                      std::vector<Source> sources);
 
-  // Waits for what is under way.
+  // Waits for the copies in flight.
   ~CudaDelayedRead() override { Finish().IgnoreError(); }
 
   Status Start() override;
@@ -39,8 +40,8 @@ class CudaDelayedRead : public DelayedRead {
   CudaDelayedRead(Device& device, std::vector<Source> sources);
 
   Device& device_;
-  const std::vector<Source> sources_;  // the last is that of stalls
-  std::vector<int64_t> offsets_;  // in pinned_, and at the end its bytes
+  const std::vector<Source> sources_;  // the last one is the stalls
+  std::vector<int64_t> offsets_;       // into pinned_; the last is its size in bytes
   DeviceMemory pinned_;
   Event arrived_ = 0;
 };

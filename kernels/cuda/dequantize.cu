@@ -1,4 +1,5 @@
-// Values in 8 bits given back as bfloat16, their scales brought into a library's form, and the histories of delayed scaling.
+// Dequantisation of FP8 tensors to bfloat16, conversion of their scales to a library's layout, and
+// the amax histories of delayed scaling.
 #include <cstdint>
 
 #include "kernels/bfloat16.h"
@@ -17,7 +18,7 @@ constexpr int kThreads = 256;
 
 TROUPE_DEVICE Float8Format FormatOf(bool e5m2) { return e5m2 ? Float8Format::kE5M2 : Float8Format::kE4M3; }
 
-// A tile of a factor: its numbers as bfloat16, turned round where asked for.
+// Dequantises one tile of an operand to bfloat16, transposed if requested.
 constexpr int kTurned = 64;
 
 TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
@@ -31,7 +32,7 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
     const int64_t row = first_row + i / kTurned, column = first_column + i % kTurned;
     if (row >= args.rows || column >= args.columns) continue;
     const float scale = args.scale[args.block_rows == 0 ? 0 : row / args.block_rows * scales_across + column / kBlock];
-    // Exact: a number of 8 bits times a power of two.
+    // Exact: an FP8 number times a power of two.
     const auto number = Narrow<BFloat16>(FromFloat8(FormatOf(args.e5m2), args.q[row * args.columns + column]) * scale);
     if (args.transpose) {
       tile[i / kTurned * (kTurned + 2) + i % kTurned] = number;
@@ -52,7 +53,7 @@ TROUPE_KERNEL_OF(kThreads, 4) void DequantizeKernel(DequantizeArgs args) {
 struct LibraryScalesArgs {
   const float* from;  // f[lines, across]
   float* to;
-  int64_t lines, across, padded;  // padded: of a line of what is made, which stays in lines; 0: it is turned round
+  int64_t lines, across, padded;  // padded: width of an output line; 0: transposed output
 };
 
 TROUPE_KERNEL void LibraryScalesKernel(LibraryScalesArgs args) {

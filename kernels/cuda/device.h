@@ -1,8 +1,8 @@
-// A GPU as our CUDA backend sees it: memory, streams, events, kernels, graphs. The seam between what is to be done, which
-// is computed anywhere, and the driver.
+// A GPU as our CUDA backend sees it: memory, streams, events, kernels, graphs. The interface
+// between the backend's logic, which runs on any machine, and the driver.
 //
-// What a function puts onto a stream is done in the order of that stream; streams know of each other by events alone.
-// Thread-safety: one thread at a time.
+// Work on a stream runs in the order in which it was enqueued; streams synchronise only through
+// events. Thread-safety: one thread at a time.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_H_
 #define TROUPE_KERNELS_CUDA_DEVICE_H_
 
@@ -16,69 +16,76 @@
 
 namespace troupe::kernels::cuda {
 
-// Those with a name are there from the beginning, more are made by Device::MakeStream and count on from them.
+// The named streams always exist; Device::MakeStream makes further ones, with the numbers that
+// follow.
 enum class Stream : uint8_t { kCompute, kCommunication, kCopy };
 inline constexpr int kNamedStreams = 3;
 std::string Name(Stream stream);  // "compute", "3"
 
-// Given back to the device when destroyed, which must outlive it.
+// Device memory that its destructor frees; the device must outlive it.
 using DeviceMemory = std::unique_ptr<char, std::function<void(char*)>>;
 
-// A mark on a stream; made by Device::MakeEvent.
+// A point in a stream; made by Device::MakeEvent.
 using Event = int;
-// Work that was captured; made by Device::EndCapture.
+// Captured work; made by Device::EndCapture.
 using Graph = int;
 
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Model, driver and libraries, part of a frozen plan.
+  // Model, driver and libraries; recorded in a frozen plan.
   virtual std::string description() const = 0;
 
-  // Of any contents, aligned to 256. RESOURCE_EXHAUSTED names the bytes that could not be had.
+  // Allocates uninitialised memory, aligned to 256. Errors: RESOURCE_EXHAUSTED, with the number of
+  // bytes that could not be allocated.
   virtual StatusOr<DeviceMemory> Allocate(int64_t bytes) = 0;
-  // Of the host, where copies need not wait for each other.
+  // Allocates pinned host memory, with which copies can be asynchronous.
   virtual StatusOr<DeviceMemory> AllocatePinned(int64_t bytes) = 0;
 
-  // Makes memory of the host pinned as long as the result lives, which the memory and this device outlive.
+  // Pins host memory as long as the result lives; the memory and this device must outlive the
+  // result.
   virtual StatusOr<std::shared_ptr<void>> Pin(void* memory, int64_t bytes) = 0;
 
-  // Brings its kernel onto the device. Else the first launch does, which may wait for all that is under way there: for
-  // ever, where that waits for another rank, and that for what this host is yet to hand over.
+  // Loads the kernel onto the device. Otherwise the first launch does, which may wait for all work
+  // in flight; that can deadlock if this work waits for another rank, which itself waits for work
+  // that this host has not submitted yet.
   virtual Status Load(const KernelLaunch& launch) = 0;
   virtual Status Launch(const KernelLaunch& launch, Stream stream) = 0;
-  // Between any two of device memory and pinned memory, which do not overlap.
+  // Copies between any two ranges of device or pinned memory, which must not overlap.
   virtual Status Copy(void* to, const void* from, int64_t bytes, Stream stream) = 0;
 
-  // The same at once, between device memory and any memory of the host: returns when it is done. May be called by another
-  // thread than the one that uses the device, of memory that nothing under way writes.
+  // Copies between device memory and any host memory, and returns when the copy is done. Another
+  // thread than the device's may call it, for memory that no work in flight writes.
   virtual Status CopyNow(void* to, const void* from, int64_t bytes) = 0;
-  // Fills device memory with 0.
+  // Fills device memory with zeros.
   virtual Status Clear(void* to, int64_t bytes, Stream stream) = 0;
 
-  // A stream whose work goes ahead of the compute stream's, as the communication stream's does. RESOURCE_EXHAUSTED beyond
-  // the 256th.
+  // Makes a stream with the priority of the communication stream, above that of the compute stream.
+  // Errors: RESOURCE_EXHAUSTED beyond the 256th.
   virtual StatusOr<Stream> MakeStream() = 0;
 
   virtual StatusOr<Event> MakeEvent() = 0;
-  // `event` is what has been put onto `stream` so far.
+  // Sets `event` to all work enqueued on `stream` so far.
   virtual Status Record(Event event, Stream stream) = 0;
-  // What is put onto `stream` from now on waits for what `event` is now; nothing where it was never recorded.
+  // Later work on `stream` waits for the current state of `event`; does nothing if the event was
+  // never recorded.
   virtual Status WaitFor(Event event, Stream stream) = 0;
 
-  // From here to EndCapture what is put onto the compute stream, and onto streams that wait for what it holds, is not done
-  // but kept. REQUIRES: at the end the compute stream waits for all that was kept.
+  // From now until EndCapture, work enqueued on the compute stream, and on streams that wait for
+  // captured work, is captured instead of executed. REQUIRES: at the end the compute stream waits
+  // for all captured work.
   virtual Status BeginCapture() = 0;
   virtual StatusOr<Graph> EndCapture() = 0;
-  // Onto the compute stream, as one.
+  // Enqueues the graph on the compute stream as one unit.
   virtual Status LaunchGraph(Graph graph) = 0;
-  // It is launched no more, and destroyed once it is over. Libraries of which it holds work do not end before.
+  // The graph must not be launched again; it is destroyed after its last launch completes.
+  // Libraries whose work it contains must not be destroyed before.
   virtual void Release(Graph graph) = 0;
 
-  // Returns when what `event` is now is over, or with the device's error. UNAVAILABLE after an abort of its collectives,
-  // even where the event is over: what aborted collectives leave is not what was asked for. DEADLINE_EXCEEDED at the
-  // device's limit for one wait.
+  // Waits until the recorded work of `event` completes, or returns the device's error. Errors:
+  // UNAVAILABLE after an abort of its collectives, even if the work is over, because aborted
+  // collectives leave undefined results; DEADLINE_EXCEEDED at the device's limit for one wait.
   virtual Status Finish(Event event) = 0;
 };
 

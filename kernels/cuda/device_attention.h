@@ -1,4 +1,5 @@
-// The attention of a GPU beside our own kernels: cuDNN's where it is there, and where it is quicker.
+// A GPU's library attention, in addition to our own kernels: cuDNN if it is installed, where it is
+// faster.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_ATTENTION_H_
 #define TROUPE_KERNELS_CUDA_DEVICE_ATTENTION_H_
 
@@ -15,18 +16,18 @@
 namespace troupe::kernels::cuda {
 
 struct DeviceAttentionOptions {
-  bool tune = true;            // time both; else cuDNN makes all that it can
-  std::string choices_folder;  // of what was found quicker; empty: not kept
+  bool tune = true;            // time both; otherwise cuDNN computes all that it can
+  std::string choices_folder;  // folder of the tuning cache; empty: nothing is stored
 };
 
 class DeviceAttention : public AttentionLibrary {
  public:
-  // `device` and `files` outlive this, and this what it prepares. The error is why there is no cuDNN: our own kernels
-  // make all attention then.
+  // `device` and `files` must outlive this object, and this object the operations it prepares. An
+  // error states why cuDNN is not available; our own kernels then compute all attention.
   static StatusOr<std::unique_ptr<DeviceAttention>> Make(CudaDevice& device, FileSystem& files,
                                                const DeviceAttentionOptions& options);
 
-  // Times that were found in the choices' file.
+  // Number of choices that came from the tuning cache.
   int64_t choices_found() const { return chosen_.choices_found(); }
 
   StatusOr<std::unique_ptr<LibraryAttention>> Prepare(const LibraryAttentionShape& shape) override {

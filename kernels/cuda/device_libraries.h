@@ -1,4 +1,4 @@
-// The libraries that a device computes with beside our own kernels.
+// The libraries that a device uses in addition to our own kernels.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_LIBRARIES_H_
 #define TROUPE_KERNELS_CUDA_DEVICE_LIBRARIES_H_
 
@@ -9,11 +9,12 @@
 
 namespace troupe::kernels::cuda {
 
-// Null: our own kernels make them all.
+// Null: our own kernels compute all operations of this kind.
 struct DeviceLibraries {
   ProductLibrary* products = nullptr;
   AttentionLibrary* attention = nullptr;
-  // Why the library of attention that is meant to be there is not: its operations are fall-backs then.
+  // Why the attention library is not available although it is expected; its operations then count
+  // as fall-backs.
   std::string attention_absence;
 };
 

@@ -1,6 +1,6 @@
-// A device of which this process can have nothing more: after an illegal address, an uncorrectable memory error and their
-// like every call of the driver fails, until another process begins anew. That travels with the status, so that whoever
-// owns the process replaces it.
+// Marks a status with the loss of a device: after an illegal address, an uncorrectable memory error
+// and similar, every driver call of this process fails until a new process starts. The mark travels
+// with the status, so that the owner of the process can replace it.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_LOSS_H_
 #define TROUPE_KERNELS_CUDA_DEVICE_LOSS_H_
 
@@ -11,10 +11,11 @@
 
 namespace troupe::kernels::cuda {
 
-// `status` as the loss of the device by `error`, such as "cudaErrorIllegalAddress"; OK stays OK. Annotate keeps it.
+// Marks `status` with the loss of the device by `error`, such as "cudaErrorIllegalAddress"; OK
+// stays OK. Annotate preserves the mark.
 Status WithDeviceLoss(Status status, std::string_view error);
 
-// The error that WithDeviceLoss attached; empty where the process may go on with its device.
+// The error that WithDeviceLoss attached; empty if the process can continue to use its device.
 std::string DeviceLossOf(const Status& status);
 
 }  // namespace troupe::kernels::cuda

@@ -1,4 +1,5 @@
-// The marks of a device's operations (kernels/cuda/mark.h), by number: what a watch and statistics of collectives read.
+// The progress marks of a device's operations (kernels/cuda/mark.h), by number; read by the
+// watchdog and by the statistics of collectives.
 //
 // Thread-safety: Read from any thread, the rest from one.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_MARKS_H_
@@ -16,17 +17,18 @@ namespace troupe::kernels::cuda {
 
 class DeviceMarks {
  public:
-  // `device` outlives this, and this what is on its streams.
+  // `device` must outlive this object, and this object the work on the device's streams.
   explicit DeviceMarks(Device& device) : device_(device) {}
 
-  // Its number; at zero. Errors of the device's memory.
+  // Makes a mark whose counters are zero and returns its number. Returns errors of the device's
+  // memory.
   StatusOr<int> Make();
   Status Begin(int mark, Stream stream) { return device_.Launch(BeginMark(Words(mark)), stream); }
   Status End(int mark, Stream stream) { return device_.Launch(EndMark(Words(mark)), stream); }
 
   struct Progress {
     uint64_t begun = 0, over = 0;  // over <= begun
-    double seconds = 0;            // of those that are over
+    double seconds = 0;            // total of the completed ones
   };
   // Does not wait for the device.
   Progress Read(int mark) const;
@@ -36,7 +38,7 @@ class DeviceMarks {
 
   Device& device_;
   mutable std::mutex mutex_;
-  std::vector<DeviceMemory> blocks_;  // of kMarksPerBlock each, pinned
+  std::vector<DeviceMemory> blocks_;  // pinned, kMarksPerBlock each
   int made_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Seconds by a GPU's own clock between two places of its compute stream.
+// Measures seconds by a GPU's own clock between two points of its compute stream.
 #ifndef TROUPE_KERNELS_CUDA_DEVICE_TIMER_H_
 #define TROUPE_KERNELS_CUDA_DEVICE_TIMER_H_
 
@@ -12,13 +12,14 @@ namespace troupe::kernels::cuda {
 
 class DeviceTimer {
  public:
-  // `device` outlives this.
+  // `device` must outlive this object.
   static StatusOr<std::unique_ptr<DeviceTimer>> Make(CudaDevice& device);
   ~DeviceTimer();
   DeviceTimer(const DeviceTimer&) = delete;
   DeviceTimer& operator=(const DeviceTimer&) = delete;
 
-  // What the compute stream takes for what `enqueue` puts onto it, which is over on return.
+  // The seconds that the compute stream takes for the work that `enqueue` enqueues; the work has
+  // completed on return.
   StatusOr<double> Seconds(const std::function<Status()>& enqueue);
 
  private:

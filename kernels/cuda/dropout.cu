@@ -1,4 +1,5 @@
-// Dropout with the draws of kernels/dropout_draw.h: a thread a counter, whose four words belong to four channels 16 apart.
+// Dropout with the draws of kernels/dropout_draw.h: one thread per counter, whose four words belong
+// to four channels 16 apart.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -31,7 +32,7 @@ TROUPE_KERNEL void DropoutKernel(DropoutArgs args) {
   const int32_t* sample = args.samples + whole_row / args.held.rows * 2;
   const T* x = static_cast<const T*>(args.x) + row * hidden;
   T* y = static_cast<T*>(args.y) + row * hidden;
-  const bool draws = sample[0] != 0;  // not in an evaluation
+  const bool draws = sample[0] != 0;  // false in an evaluation
   const auto position = static_cast<uint32_t>(args.held.Position(whole_row % args.held.rows));
   // Group 16·b + i draws for the channels 64·b + 16·word + i.
   const int64_t groups = (hidden + 63) / 64 * 16;

@@ -1,7 +1,7 @@
-// Rows of the table, a block each; and the sum of gradients into them, each in the order of its tokens: the rows of every
-// id are listed in that order, then a block for each id adds them up. The list is a counting sort: rows are cut into parts,
-// one block each, which count their rows of every id; from sums over earlier parts and lower ids each part knows where its
-// rows go.
+// Embedding lookup, one block per row, and the deterministic accumulation of its gradients in token
+// order: the rows of every id are listed in token order, then one block per id adds them up. The
+// list is a counting sort: the rows are cut into parts, one block each, which count their rows of
+// every id; sums over earlier parts and lower ids give each part the places of its rows.
 #include "kernels/cuda/block_scan.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
@@ -11,8 +11,8 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kListThreads = 1024;
-constexpr int64_t kPartsMax = 64;  // of the rows: each part has a count of every id
-constexpr int kAhead = 8;  // rows, or counts, whose loads are under way at once
+constexpr int64_t kPartsMax = 64;  // maximum number of parts, each with a count per id
+constexpr int kAhead = 8;          // rows, or counts, whose loads are in flight at once
 
 int64_t PartsOf(int64_t rows) {
   return std::clamp<int64_t>((rows + kListThreads - 1) / kListThreads, 1, kPartsMax);
@@ -41,7 +41,7 @@ struct ListedEmbeddingGradArgs {
   int64_t parts;
 };
 
-// The rows of a part, and what id each is of: -1 for none of this slice.
+// The rows of a part, and the id of each row: -1 if it is outside this vocabulary slice.
 struct RowPart {
   int64_t begin, end;
 };
@@ -65,7 +65,8 @@ TROUPE_KERNEL_OF(kListThreads, 1) void CountRowsKernel(ListedEmbeddingGradArgs l
   }
 }
 
-// A thread an id: in the place of each part's count the sum of those before it, and the sum of all in `starts`.
+// One thread per id: replaces each part's count by the sum of the counts of earlier parts, and
+// writes the total to `starts`.
 TROUPE_KERNEL void SumPartsKernel(ListedEmbeddingGradArgs listed) {
   const int64_t id = int64_t{BlockIndex().x} * BlockThreads() + ThreadIndex(), vocabulary = listed.args.vocabulary;
   if (id > vocabulary) return;
@@ -95,8 +96,10 @@ TROUPE_KERNEL_OF(kListThreads, 1) void PlaceRowsKernel(ListedEmbeddingGradArgs l
   const EmbeddingGradArgs& args = listed.args;
   const int own = static_cast<int>(ThreadIndex());
   const RowPart part = PartOf(listed, BlockIndex().x);
-  int32_t* const counts = listed.counts + BlockIndex().x * args.vocabulary;  // of rows that have their places
-  // A tile of rows after the other: each goes behind those of its id in earlier tiles and earlier in its own.
+  // Counts of the rows already placed.
+  int32_t* const counts = listed.counts + BlockIndex().x * args.vocabulary;
+  // Processes the rows tile by tile: each row is placed after those of its id in earlier tiles and
+  // earlier in its own tile.
   for (int64_t first = part.begin; first < part.end; first += kListThreads) {
     const int64_t row = first + own, id = row < part.end ? IdOf(args, row) : -1;
     shared[own] = static_cast<int32_t>(id);
@@ -158,7 +161,7 @@ KernelLaunch EmbeddingOf(const EmbeddingArgs& args) {
 
 template <typename T>
 KernelLaunch EmbeddingGradOf(const ListedEmbeddingGradArgs& listed) {
-  constexpr int kMany = 4;  // as many sums in registers as four loads of eight rows leave room for
+  constexpr int kMany = 4;  // sums that fit into registers next to four loads of eight rows
   const EmbeddingGradArgs& args = listed.args;
   return Packs(args.hidden, sizeof(T), {args.dy, args.gradient})
              ? MakeLaunch("embedding_grad", &EmbeddingGradKernel<T, kMany>,

@@ -1,5 +1,5 @@
-// Products in true float32, of factors that are widened to it: a block of 256 threads a tile of the result, four rows and
-// four columns of it a thread.
+// Matmuls in true float32, whose operands are widened to float32: a block of 256 threads computes
+// one tile of the result, each thread four rows by four columns of it.
 #ifndef TROUPE_KERNELS_CUDA_FMA_PRODUCT_H_
 #define TROUPE_KERNELS_CUDA_FMA_PRODUCT_H_
 
@@ -12,9 +12,9 @@
 namespace troupe::kernels::cuda {
 
 inline constexpr int kFmaThreads = 256;
-inline constexpr int kFmaDepth = 16;  // of what is summed over, in one step
+inline constexpr int kFmaDepth = 16;  // extent of the summed dimension in one step
 
-// A piece of a factor: kDepth deep, kExtent rows or columns of the result.
+// A tile of an operand: kFmaDepth deep, kExtent rows or columns of the result.
 template <typename T, bool kAlongLines, int kExtent>
 class FmaFactor {
  public:
@@ -22,9 +22,9 @@ class FmaFactor {
   static constexpr int kLines = kAlongLines ? kExtent : kFmaDepth;
   static constexpr int kWidth = kAlongLines ? kFmaDepth : kExtent;
   static constexpr int kChunks = kLines * kWidth / 4;
-  static constexpr int kOwn = (kChunks + kFmaThreads - 1) / kFmaThreads;  // chunks of a thread
+  static constexpr int kOwn = (kChunks + kFmaThreads - 1) / kFmaThreads;  // chunks per thread
 
-  // What is summed over lies along the lines of the matrix where kAlongLines, else across them.
+  // The summed dimension runs along the rows of the matrix if kAlongLines, else along its columns.
   TROUPE_DEVICE void Load(const T* matrix, int64_t stride, Span depth, Span extent, bool packs) {
     const Span lines = kAlongLines ? extent : depth, columns = kAlongLines ? depth : extent;
     TROUPE_UNROLL
@@ -46,7 +46,7 @@ class FmaFactor {
     }
   }
 
-  // To shared: f[kFmaDepth][kStride].
+  // Stores the tile to shared memory, f[kFmaDepth][kStride].
   TROUPE_DEVICE void Store(float* shared) const {
     TROUPE_UNROLL
     for (int own = 0; own < kOwn; ++own) {
@@ -64,7 +64,7 @@ class FmaFactor {
   Pack<T, 4> values_[kOwn];
 };
 
-// kRows · kColumns is sixteen results for each thread.
+// Each thread computes sixteen results.
 template <typename TA, typename TB, typename TC, ProductKind kKind, bool kCounted, int kRows, int kColumns>
 TROUPE_KERNEL_OF(kFmaThreads, 2) void FmaProductKernel(ProductLaunchArgs args) {
   static_assert(kRows * kColumns == 16 * kFmaThreads);
@@ -99,7 +99,7 @@ TROUPE_KERNEL_OF(kFmaThreads, 2) void FmaProductKernel(ProductLaunchArgs args) {
   bool more = load_next();
   const bool none = !more;
   while (more) {
-    SyncBlock();  // all are done with the step before
+    SyncBlock();  // all threads are done with the previous step
     a_next.Store(a_shared);
     b_next.Store(b_shared);
     SyncBlock();
@@ -155,7 +155,7 @@ KernelLaunch FmaProductOf(const char* name, const ProductArgs& args) {
                                       packs(args.k, args.b), packs(c_width, args.c)});
 }
 
-// Of float32 alone.
+// For float32 only.
 template <bool kCounted>
 KernelLaunch FmaProduct(const char* name, const ProductArgs& args) {
   switch (args.kind) {

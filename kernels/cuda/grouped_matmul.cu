@@ -1,4 +1,5 @@
-// The three products of a bank of experts over the rows of each, as many as counts in the device's memory tell.
+// The three matmuls of several experts, each over the expert's rows, whose numbers are counts in
+// device memory.
 #include "kernels/cuda/fma_product.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mma_product.h"

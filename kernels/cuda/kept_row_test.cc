@@ -19,9 +19,9 @@ TEST(KeptRow, IsOfWholePacksAndNeverMoreThanABlockHas) {
 }
 
 TEST(KeptRow, LetsTwoBlocksBeOnAMultiprocessorWhereTheyFit) {
-  EXPECT_EQ(KeptRowShape(7, 6288, 2 * 50'304).threads, 512u);  // of 50,304 numbers in bfloat16
+  EXPECT_EQ(KeptRowShape(7, 6288, 2 * 50'304).threads, 512u);  // 50,304 numbers in bfloat16
   EXPECT_EQ(KeptRowShape(7, 6288, 2 * 50'304).blocks_x, 7u);
-  EXPECT_EQ(KeptRowShape(7, 16'032, 160 << 10).threads, 1024u);  // of 128,256
+  EXPECT_EQ(KeptRowShape(7, 16'032, 160 << 10).threads, 1024u);  // 128,256 numbers in bfloat16
   EXPECT_EQ(KeptRowShape(1, 3, 48).threads, 32u);
   EXPECT_LE(2 * (kMostBytesOfTwo + 1024), 227 << 10);
 }

@@ -1,6 +1,7 @@
-// Our CUDA kernels: from what an operation's kernel takes (kernels/arguments.h) to what a device launches. One file an
-// operation, of its name. Of arguments whose element is the compute dtype, `bfloat16` says which it is. Every kernel gives
-// the same bits in every run. REQUIRES of all: addresses that the device reads; arguments without rows are not launched.
+// Our CUDA kernels: each function turns the arguments of an operation (kernels/arguments.h) into a
+// launch for a device. There is one file per operation, with its name. Where elements have the
+// compute dtype, `bfloat16` says which one it is. Every kernel gives the same bits in every run.
+// REQUIRES of all: the device can access the addresses; arguments without rows are not launched.
 #ifndef TROUPE_KERNELS_CUDA_KERNELS_H_
 #define TROUPE_KERNELS_CUDA_KERNELS_H_
 
@@ -17,14 +18,15 @@ KernelLaunch Accumulate(const AccumulateArgs& args);
 KernelLaunch Cast(const CastArgs& args);
 
 KernelLaunch Embedding(const EmbeddingArgs& args, bool bfloat16);
-// The first four, one after the other, list the rows of every id in `scratch`, the last adds them up. REQUIRES: fewer than
-// 2^31 rows.
+// The first four launches, in order, list the rows of every id in `scratch`; the last adds them up.
+// REQUIRES: fewer than 2^31 rows.
 int64_t EmbeddingGradScratchBytes(int64_t rows, int64_t vocabulary);
 std::array<KernelLaunch, 4> ListEmbeddingRows(const EmbeddingGradArgs& args, void* scratch);
 KernelLaunch EmbeddingGrad(const EmbeddingGradArgs& args, void* scratch, bool bfloat16);
 
 KernelLaunch RmsNorm(const RmsNormArgs& args, bool bfloat16);
-// The first leaves sums of dw in `partial`, f[RmsNormGradBlocks(rows, H), H]; the second adds them up.
+// The first writes partial sums of dw to `partial`, f[RmsNormGradBlocks(rows, H), H]; the second
+// adds them up.
 int64_t RmsNormGradBlocks(int64_t rows, int64_t hidden);
 KernelLaunch RmsNormGrad(const RmsNormGradArgs& args, bool bfloat16);
 KernelLaunch RmsNormGradFinish(const RmsNormGradArgs& args);
@@ -33,14 +35,15 @@ KernelLaunch Rope(const RopeArgs& args, bool bfloat16);
 KernelLaunch Dropout(const DropoutArgs& args, bool bfloat16);
 KernelLaunch SplitHeads(const SplitHeadsArgs& args);
 
-// The scratch that the arguments have room for is not used. REQUIRES: head_dim is at most 29,056.
+// Ignores the scratch in the arguments. REQUIRES: head_dim is at most 29,056.
 KernelLaunch Attention(const AttentionArgs& args, bool bfloat16);
-// The first leaves do · o of every query and head in `scratch`; with it the second makes dq, the third dk and dv.
+// The first writes do · o of every query and head to `scratch`; from it the second computes dq, the
+// third dk and dv.
 int64_t AttentionGradScratchBytes(const AttentionRows& rows);
 KernelLaunch AttentionDelta(const AttentionGradArgs& args, void* scratch, bool bfloat16);
 KernelLaunch AttentionQueryGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
 KernelLaunch AttentionKeyGrad(const AttentionGradArgs& args, void* scratch, bool bfloat16);
-// lse of whole samples, f[R,Q], to `by_heads`, f[samples,Q,T].
+// Transposes lse of whole samples, f[R,Q], to `by_heads`, f[samples,Q,T].
 KernelLaunch LseByHeads(const AttentionRows& rows, const float* lse, float* by_heads);
 
 KernelLaunch SwiGlu(const SwiGluArgs& args, bool bfloat16);
@@ -53,13 +56,14 @@ KernelLaunch SoftmaxRescale(const SoftmaxRescaleArgs& args);
 KernelLaunch CrossEntropy(const CrossEntropyArgs& args);
 KernelLaunch CrossEntropyGrad(const CrossEntropyGradArgs& args);
 
-// Products of our own; the second reads its counts on the device. REQUIRES: fewer than 2^31 rows.
+// Our own matmuls; the second reads its counts on the device. REQUIRES: fewer than 2^31 rows.
 KernelLaunch Matmul(const ProductArgs& args, bool bfloat16);
 KernelLaunch GroupedMatmul(const ProductArgs& args, bool bfloat16);
 
 KernelLaunch RouterLogits(const RouterLogitsArgs& args, bool bfloat16);
 KernelLaunch RouterLogitsGradInput(const RouterLogitsGradInputArgs& args, bool bfloat16);
-// Several launches, here and below: one after the other. Scratch is of as many bytes as the function of its name says.
+// Where several launches are returned, here and below, they run in order. The size of the scratch
+// is given by the function of the corresponding name.
 int64_t RouterLogitsGradWeightScratchBytes(const RouterLogitsGradWeightArgs& args);
 std::array<KernelLaunch, 2> RouterLogitsGradWeight(const RouterLogitsGradWeightArgs& args, void* scratch, bool bfloat16);
 

@@ -6,11 +6,11 @@ namespace troupe::kernels::cuda {
 namespace {
 
 struct KnownGpu {
-  std::string_view name;  // a part of the driver's
+  std::string_view name;  // part of the name that the driver reports
   GpuPeak peak;
 };
 
-// The first that fits: what is more special comes first.
+// The first match counts, so more specific names come first.
 constexpr std::array kKnownGpus = {
     KnownGpu{"H200", {67e12, 989.4e12}},
     KnownGpu{"H100 PCIe", {51.2e12, 756.4e12}},

@@ -1,4 +1,5 @@
-// Peaks of GPUs that are known by name, dense, from their makers' data sheets: an unknown device has no peak, and so no MFU.
+// Peak rates of known GPUs, dense, from their vendors' data sheets. An unknown GPU has no peak and
+// therefore no MFU.
 #ifndef TROUPE_KERNELS_CUDA_KNOWN_GPUS_H_
 #define TROUPE_KERNELS_CUDA_KNOWN_GPUS_H_
 
@@ -6,13 +7,13 @@
 
 namespace troupe::kernels::cuda {
 
-// Floating-point operations per second; 0 where unknown.
+// Floating-point operations per second; 0 if unknown.
 struct GpuPeak {
-  double float32 = 0;  // without tensor cores, as our float32 is
+  double float32 = 0;  // without tensor cores, like our float32
   double bfloat16 = 0;
 };
 
-// Of the driver's name for it, such as "NVIDIA H100 80GB HBM3".
+// Looks up a GPU by the driver's name for it, such as "NVIDIA H100 80GB HBM3".
 GpuPeak KnownGpuPeak(std::string_view name);
 
 }  // namespace troupe::kernels::cuda

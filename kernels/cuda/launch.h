@@ -1,4 +1,4 @@
-// A kernel with all that it needs to run: what a device is handed, as data.
+// A kernel launch as data: everything a device needs to run a kernel.
 #ifndef TROUPE_KERNELS_CUDA_LAUNCH_H_
 #define TROUPE_KERNELS_CUDA_LAUNCH_H_
 
@@ -11,9 +11,9 @@
 namespace troupe::kernels::cuda {
 
 struct LaunchShape {
-  unsigned blocks_x = 1, blocks_y = 1;  // below 2^31; at most 65,535
-  unsigned threads = 1;  // of a block, at most 1,024
-  size_t shared_bytes = 0;  // beyond what the kernel declares
+  unsigned blocks_x = 1, blocks_y = 1;  // x below 2^31; y at most 65,535
+  unsigned threads = 1;                 // per block, at most 1,024
+  size_t shared_bytes = 0;              // in addition to what the kernel declares
 };
 
 inline constexpr size_t kArgumentBytes = 256;
@@ -21,7 +21,7 @@ inline constexpr size_t kArgumentBytes = 256;
 struct KernelLaunch {
   const char* name = "";  // for reports
   LaunchShape shape;
-  const void* kernel = nullptr;  // what the CUDA runtime launches; a plain function where it is emulated
+  const void* kernel = nullptr;  // handle for the CUDA runtime; under emulation a plain function
   // Runs one thread of `kernel` on the host.
   void (*run_thread)(const void* kernel, const void* arguments) = nullptr;
   alignas(16) std::array<std::byte, kArgumentBytes> arguments{};

@@ -1,5 +1,5 @@
-// f[samples·T,Q] to f[samples,Q,T]: a thread has one row and goes over its heads, so that writes lie beside each other and
-// reads find their line in the cache.
+// Transposes f[samples·T,Q] to f[samples,Q,T]: each thread has one row and iterates over its heads,
+// so that writes are coalesced and reads hit the cache.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/shapes.h"
 #include "kernels/cuda/simt.h"

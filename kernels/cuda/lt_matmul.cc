@@ -21,7 +21,7 @@ StatusCode CodeOf(cublasStatus_t status) {
   }
 }
 
-// Whether a search says that the library, or the device, does not make such a product.
+// Whether a search reports that the library, or the device, does not support the matmul.
 bool HasNone(cublasStatus_t searched) {
   return searched == CUBLAS_STATUS_NOT_SUPPORTED || searched == CUBLAS_STATUS_ARCH_MISMATCH;
 }
@@ -83,13 +83,15 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
   TROUPE_RETURN_IF_ERROR(place(&made.a_, float8 ? CUDA_R_8F_E4M3 : wide, layout.a));
   TROUPE_RETURN_IF_ERROR(place(&made.b_, float8 ? gradients : wide, layout.b));
   if (float8) {
-    // Partial sums of tensor cores have fewer digits than float32: those of gradients, and of blocks, whose scales differ, are
-    // added up outside of them. Forward ones stay there, as in Transformer Engine: that is quicker, and they end as bfloat16.
+    // Partial sums in tensor cores have less precision than float32. Gradients, and block-scaled
+    // matmuls, whose scales differ, are therefore accumulated outside of them. Forward matmuls
+    // accumulate inside, as in Transformer Engine: this is faster, and the result is rounded to
+    // bfloat16 anyway.
     const int8_t fast = shape.kind == ProductKind::kForward && shape.float8 == Float8Scaling::kWhole ? 1 : 0;
     TROUPE_RETURN_IF_ERROR(FromLt(
         cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast), "product"));
     if (shape.float8 == Float8Scaling::kBlocks) {
-      // The library's a is the product's b: of a weight by squares.
+      // The library's a is our operand b: weights have 128x128 scales.
       const int32_t lines = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
       const int32_t of_a = shape.kind == ProductKind::kWeightGradient ? lines : CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
       TROUPE_RETURN_IF_ERROR(FromLt(
@@ -97,7 +99,7 @@ StatusOr<LtMatmul> LtMatmul::Make(cublasLtHandle_t handle, const ProductShape& s
       TROUPE_RETURN_IF_ERROR(FromLt(
           cublasLtMatmulDescSetAttribute(descriptor, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &lines, sizeof lines), "scales"));
     }
-    // The search takes it that there are scales; calls bring theirs.
+    // The search expects scale pointers to be set; each call sets its own.
     TROUPE_RETURN_IF_ERROR(made.SetScales({reinterpret_cast<const float*>(uintptr_t{kOperandAlignment}),
                                            reinterpret_cast<const float*>(uintptr_t{kOperandAlignment})}));
   }
@@ -116,8 +118,9 @@ StatusOr<std::vector<LtAlgorithm>> LtMatmul::Propose(int64_t workspace_limit, in
                     "search for a product");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace_limit));
-  // Parts of a sum are kept in float32 and added by a step of their own, in one order. Adding them in place goes through
-  // the output's dtype, as does OUTPUT_TYPE: bfloat16 would round each part. Sums that are not split need no leave.
+  // Requires split-k parts to be stored in float32 and added by a separate step in a fixed order.
+  // In-place addition and OUTPUT_TYPE would store parts in the output's dtype, so that bfloat16
+  // would round each part. Without split-k the mask has no effect.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -157,7 +160,7 @@ std::optional<LtAlgorithm> LtMatmul::Restore(const Algorithm& numbers, int64_t w
 }
 
 Status LtMatmul::SetScales(const ProductScales& scales) const {
-  // The library's a is the product's b.
+  // The library's a is our operand b.
   for (const auto& [which, scale] : {std::pair(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scales.b),
                                      std::pair(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scales.a)}) {
     TROUPE_RETURN_IF_ERROR(
@@ -174,7 +177,7 @@ Status LtMatmul::Enqueue(const LtAlgorithm& algorithm, const void* a, const void
   }
   if (shape_.float8 != Float8Scaling::kNone) TROUPE_RETURN_IF_ERROR(SetScales(scales));
   const float alpha = 1, beta = accumulate ? 1 : 0;  // read before the call returns
-  const OutsideOfCapture outside;                    // its kernels come onto the device when first used
+  const OutsideOfCapture outside;                    // kernels are loaded at first use
   return FromLt(cublasLtMatmul(handle_, descriptor_.get(), &alpha, b, a_.get(), a, b_.get(), &beta, c, d_.get(), c,
                                d_.get(), &algorithm.algorithm, workspace,
                                static_cast<size_t>(algorithm.workspace_bytes), stream),

@@ -1,4 +1,5 @@
-// One product as cuBLASLt has it: descriptors, the algorithms that it proposes, and calls of them.
+// One matmul in cuBLASLt: its descriptors, the algorithms that cuBLASLt proposes, and calls of
+// them.
 #ifndef TROUPE_KERNELS_CUDA_LT_MATMUL_H_
 #define TROUPE_KERNELS_CUDA_LT_MATMUL_H_
 
@@ -17,11 +18,11 @@
 
 namespace troupe::kernels::cuda {
 
-// "`what`: CUBLAS_STATUS_X: its text": RESOURCE_EXHAUSTED where memory is lacking, UNAVAILABLE where the library could not
-// begin, else INTERNAL.
+// "`what`: CUBLAS_STATUS_X: its text". RESOURCE_EXHAUSTED if memory is lacking, UNAVAILABLE if the
+// library could not be initialised, otherwise INTERNAL.
 Status FromLt(cublasStatus_t status, std::string_view what);
 
-// What addresses of operands are multiples of, in bytes: as much as any of its kernels asks for.
+// The alignment of operand addresses in bytes, enough for all of cuBLASLt's kernels.
 inline constexpr uint32_t kOperandAlignment = 16;
 
 struct LtAlgorithm {
@@ -29,24 +30,25 @@ struct LtAlgorithm {
   int64_t workspace_bytes = 0;
 };
 
-// An algorithm as it is kept on disk.
+// The form in which an algorithm is stored on disk.
 Algorithm ToNumbers(const cublasLtMatmulAlgo_t& algorithm);
 // "algorithm 66 tile 20 stages 35 split 1", in the library's own numbers.
 std::string Describe(const cublasLtMatmulAlgo_t& algorithm);
 
-// Used by one thread at a time: what a call multiplies by is part of the library's description of it.
+// One thread at a time may use it, because the scales of a call are part of cuBLASLt's descriptor.
 class LtMatmul {
  public:
   static StatusOr<LtMatmul> Make(cublasLtHandle_t handle, const ProductShape& shape);
 
   const ProductShape& shape() const { return shape_; }
-  // The best first as the library guesses, at most `count`; none where it has none. They need no more working memory than
-  // `workspace_limit` bytes, sum as cublaslt_library.h says, and give the same bits in every run.
+  // Returns at most `count` algorithms, best first by the library's heuristic; empty if it supports
+  // none. They need at most `workspace_limit` bytes of workspace, accumulate as described in
+  // cublaslt_library.h, and give the same bits in every run.
   StatusOr<std::vector<LtAlgorithm>> Propose(int64_t workspace_limit, int count) const;
-  // What was kept, where this device can run it within the limit.
+  // Restores a stored algorithm if this device can run it within the limit.
   std::optional<LtAlgorithm> Restore(const Algorithm& numbers, int64_t workspace_limit) const;
-  // a, b, c: of the product. REQUIRES: aligned to kOperandAlignment, the workspace to 256.
-  // `scales`: of factors in 8 bits, on the device.
+  // a, b, c: operands and result of the matmul. REQUIRES: they are aligned to kOperandAlignment,
+  // the workspace to 256. `scales`: of FP8 operands, in device memory.
   Status Enqueue(const LtAlgorithm& algorithm, const void* a, const void* b, void* c, bool accumulate,
                  void* workspace, cudaStream_t stream, const ProductScales& scales) const;
 
@@ -69,7 +71,7 @@ class LtMatmul {
   cublasLtHandle_t handle_;
   ProductShape shape_;
   Descriptor descriptor_;
-  Layout a_, b_, d_;  // the library's a is the product's b
+  Layout a_, b_, d_;  // the library's a is our operand b
 };
 
 }  // namespace troupe::kernels::cuda

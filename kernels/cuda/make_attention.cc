@@ -1,4 +1,5 @@
-// Commands of attention: by a library where one is to make it, else by our own kernels.
+// Makes the commands of attention: by a library if one is chosen for the shape, else by our own
+// kernels.
 #include <algorithm>
 #include <initializer_list>
 #include <utility>
@@ -20,7 +21,7 @@ LibraryAttentionShape ShapeOf(const AttentionRows& rows, bool bfloat16) {
   return {bfloat16, rows.samples, rows.tokens, rows.query_heads, rows.key_value_heads, rows.head_dim};
 }
 
-// What `prepare` makes of the shape, once; null where our own kernels are to make it.
+// Calls `prepare` once per shape and returns its result; null if our own kernels are to be used.
 template <typename Prepared, typename Prepare>
 StatusOr<Prepared*> PreparedOf(const LibraryAttentionShape& shape,
                                std::map<LibraryAttentionShape, std::unique_ptr<Prepared>>* prepared,

@@ -1,4 +1,4 @@
-// The commands of collectives. In a group of one rank they are copies.
+// Makes the commands of collectives. In a group of one rank they are copies.
 #include <utility>
 
 #include "kernels/cuda/control_word.h"
@@ -15,7 +15,7 @@ namespace {
 using model::Op;
 using model::OpKind;
 
-// `call(stream)` puts a collective onto the communication stream.
+// `call(stream)` enqueues a collective on the communication stream.
 template <typename Call>
 Command Collective(Call call) {
   return {Stream::kCommunication, LibraryCommand{[call = std::move(call)](Stream stream) {
@@ -23,7 +23,7 @@ Command Collective(Call call) {
           }}};
 }
 
-// kControlReduce may come without the attributes of a collective.
+// kControlReduce may lack the attributes of a collective.
 Purpose PurposeOfOp(const Op& op) {
   const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
   return attributes == nullptr ? Purpose::kControl : PurposeOf(attributes->purpose);
@@ -156,7 +156,8 @@ Status Preparation::AddCollectiveOfOne(Commands* commands, const Op& op, int buf
       AddCopy(commands, Address(op.inputs[0], buffer), Address(op.outputs[0], buffer),
               program_.value(op.inputs[0]).bytes());
   }
-  return op.asynchronous ? AddCommunication(commands, op, {}) : OkStatus();  // for its kWait
+  // The kWait of an asynchronous collective needs its events.
+  return op.asynchronous ? AddCommunication(commands, op, {}) : OkStatus();
 }
 
 Status Preparation::AddControlReduce(Commands* commands, const Op& op) {

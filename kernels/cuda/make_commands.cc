@@ -1,5 +1,5 @@
-// The commands of each operation kind: one switch, and what its longer cases need. Every kind of the model has its line
-// here, so that a kind without a kernel does not compile.
+// Makes the commands of each operation kind: one switch, and helpers for its longer cases. The
+// switch lists every kind of the model, so that a kind without a kernel does not compile.
 #include <algorithm>
 #include <array>
 #include <span>

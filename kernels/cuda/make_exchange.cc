@@ -1,4 +1,5 @@
-// The commands of collectives that pack rows, and of those whose lengths are counts that kernels make.
+// Makes the commands of collectives that pack rows, and of those whose lengths are counts computed
+// by kernels.
 #include <cstdint>
 #include <utility>
 
@@ -58,13 +59,14 @@ Status Preparation::AddRoutedExchange(Commands* commands, const Op& op, int buff
   const char* const input = Address(op.inputs[0], buffer);
   char* const output = Address(op.outputs[0], buffer);
   const int64_t count = Extent(op.inputs[1], 0);
-  const int64_t arrays = static_cast<int64_t>(op.inputs.size()) - 1;  // sent and received, or those of all ranks
+  // Sent and received counts, or those of all ranks.
+  const int64_t arrays = static_cast<int64_t>(op.inputs.size()) - 1;
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
   TROUPE_ASSIGN_OR_RETURN(HostCounts* const counts, HostCountsOf(op, arrays * count));
   std::vector<const char*> from;
   for (int64_t i = 1; i <= arrays; ++i) from.push_back(Address(op.inputs[static_cast<size_t>(i)], buffer));
 
-  // By rank: elements of the rows that the counts of array `i` sum to, times `unit`.
+  // For each rank: the elements in the rows that the counts of array `i` sum to, times `unit`.
   const auto sizes = [=, elements = x.row_elements()](int64_t i, size_t unit) {
     std::vector<size_t> of_ranks;
     const int64_t each = count / group->size();

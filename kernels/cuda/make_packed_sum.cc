@@ -1,5 +1,5 @@
-// The commands of sums that travel as bfloat16 (CollectiveAttributes::wire): each rank's terms go to the rank that sums
-// their block.
+// Makes the commands of reductions whose terms are sent as bfloat16 (CollectiveAttributes::wire):
+// each rank sends the terms of a block to the rank that sums this block.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -18,14 +18,14 @@ using model::OpKind;
 
 constexpr int64_t kWireBytes = 2;
 
-// Working memory of one sum.
+// Working memory of one reduction.
 struct Buffers {
-  char* packed;  // what others sum
-  char* others;  // what they send to be summed here
+  char* packed;  // terms that other ranks sum
+  char* others;  // terms of other ranks that this rank sums
 };
 
-// Brings the terms of this rank's block of `counts` elements from all ranks and sums them to `sum`, or rounded to
-// `rounded`.
+// Receives the terms of this rank's block from all ranks and writes their sum to `sum`, or the
+// rounded sum to `rounded`. `counts` are the elements of each rank's block.
 void AddSum(Commands* commands, DeviceCommunicator* group, const float* input,
             const std::vector<size_t>& counts, const Buffers& buffers, Purpose purpose, float* sum,
             void* rounded) {
@@ -64,8 +64,9 @@ void AddSum(Commands* commands, DeviceCommunicator* group, const float* input,
                                     .rank = group->rank()}));
 }
 
-// The blocks of a sum over all ranks: of whole units where there are many, as the host cuts them (collective/algorithm/
-// choice.h). The host cuts what is longer than its segments once more, so there other ranks may sum an element.
+// The blocks of a reduction over all ranks: multiples of kUnit if there are many elements, as on
+// the host (collective/algorithm/choice.h). The host also splits arrays longer than its segments,
+// so there an element may be summed by another rank than here.
 constexpr int64_t kUnit = 16;
 std::vector<size_t> BalancedCounts(int64_t elements, int ranks) {
   const int64_t unit = elements >= kUnit * ranks * kUnit ? kUnit : 1;
@@ -106,7 +107,7 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
       program_, op, [&](model::ValueId value) { return Address(value, buffer); });
   int64_t most = 0;
   for (const ReducedRange& range : ranges) most = std::max(most, range.bytes / int64_t{sizeof(float)});
-  // Ranges are summed one after the other, in the same memory.
+  // Ranges are reduced one after another in the same working memory.
   const int64_t block = (most + ranks - 1) / ranks + kUnit;
   const Buffers buffers = {TakeBytesOfCommunication(most * kWireBytes),
                            TakeBytesOfCommunication((ranks - 1) * block * kWireBytes)};

@@ -1,4 +1,4 @@
-// What is measured is written before the count that says so.
+// The measurement is written before the count that announces it.
 #include "kernels/cuda/mark.h"
 
 #include "kernels/cuda/simt.h"

@@ -1,5 +1,6 @@
-// Marks on streams: how often they have come to the beginning and the end of an operation, and how long it took, in graphs
-// too, where events of the host tell nothing. Kept in memory that host and device both see.
+// Marks on streams: they count how often an operation has started and ended, and measure its time.
+// They also work in graphs, where host events give no information. Stored in memory that both host
+// and device can access.
 #ifndef TROUPE_KERNELS_CUDA_MARK_H_
 #define TROUPE_KERNELS_CUDA_MARK_H_
 
@@ -11,11 +12,11 @@ namespace troupe::kernels::cuda {
 
 struct MarkWords {
   uint64_t begun = 0, over = 0;
-  uint64_t began_nanoseconds = 0;  // of the run under way, by the device's clock
-  uint64_t nanoseconds = 0;        // of all that are over
+  uint64_t began_nanoseconds = 0;  // start of the current run, by the device's clock
+  uint64_t nanoseconds = 0;        // total of all completed runs
 };
 
-// One thread each. Beginning and end of one mark come by turns, in the order of one stream.
+// One thread each. Begin and end of a mark alternate, in the order of one stream.
 KernelLaunch BeginMark(MarkWords* words);
 KernelLaunch EndMark(MarkWords* words);
 

@@ -1,4 +1,4 @@
-// The three products of a linear layer.
+// The three matmuls of a linear layer.
 #include "kernels/cuda/fma_product.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mma_product.h"

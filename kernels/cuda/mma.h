@@ -1,16 +1,18 @@
-// The matrix product of a warp on tensor cores: C[16,8] += A[16,16] · B[16,8], A and B of bfloat16, C of float32 (PTX ISA,
-// "Matrix Fragments for mma.m16n8k16"). Every lane holds a piece of each matrix, a fragment. With g = lane / 4 and
-// t = lane % 4:
+// The matrix multiply-accumulate of a warp on tensor cores: C[16,8] += A[16,16] · B[16,8], A and B
+// in bfloat16, C in float32 (PTX ISA, "Matrix Fragments for mma.m16n8k16"). Every lane holds a part
+// of each matrix, a fragment. With g = lane / 4 and t = lane % 4:
 //
 //   A  register 0: A[g][2t], A[g][2t+1]       register 1: A[g+8][2t], A[g+8][2t+1]
 //      register 2: A[g][2t+8], A[g][2t+9]     register 3: A[g+8][2t+8], A[g+8][2t+9]
 //   B  register 0: B[2t][g], B[2t+1][g]       register 1: B[2t+8][g], B[2t+9][g]
-//   C  register 0: C[g][2t]   register 1: C[g][2t+1]   register 2: C[g+8][2t]   register 3: C[g+8][2t+1]
+//   C  register 0: C[g][2t]                   register 1: C[g][2t+1]
+//      register 2: C[g+8][2t]                 register 3: C[g+8][2t+1]
 //
-// A register of A or B has the first of its two elements in its low half. So two C's of neighbouring columns, rounded, are
-// an A (FragmentOf): a product can be a factor of the next without leaving its lanes.
+// A register of A or B has the first of its two elements in its low half. Two C's of adjacent
+// columns, rounded, therefore form an A (FragmentOf): a result can be an operand of the next matmul
+// without moving between lanes.
 //
-// All lanes of a warp call each function together.
+// All lanes of a warp must call each function together.
 #ifndef TROUPE_KERNELS_CUDA_MMA_H_
 #define TROUPE_KERNELS_CUDA_MMA_H_
 
@@ -30,7 +32,7 @@ struct FragmentC {
   float of[4];
 };
 
-// Rounded to nearest even.
+// Rounds to nearest even.
 TROUPE_DEVICE uint32_t PairOf(float low, float high) {
 #ifdef __CUDA_ARCH__
   uint32_t pair;
@@ -41,7 +43,7 @@ TROUPE_DEVICE uint32_t PairOf(float low, float high) {
 #endif
 }
 
-// A[16,16] of the columns 0 to 7, `left`, and 8 to 15, `right`.
+// Forms A[16,16] from `left`, columns 0 to 7, and `right`, columns 8 to 15.
 TROUPE_DEVICE FragmentA FragmentOf(const FragmentC& left, const FragmentC& right) {
   return {{PairOf(left.of[0], left.of[1]), PairOf(left.of[2], left.of[3]),
            PairOf(right.of[0], right.of[1]), PairOf(right.of[2], right.of[3])}};
@@ -57,8 +59,8 @@ struct EightNumbers {
   BFloat16 of[8];
 };
 
-// ldmatrix: register r of lane l is two neighbours of row l / 4 of matrix r, or of a column where `transposed`; lane
-// 8 r + i knows where row i of matrix r is.
+// ldmatrix: register r of lane l gets two adjacent elements of row l / 4 of matrix r, or of a
+// column if `transposed`. Lane 8 r + i provides the address of row i of matrix r.
 inline void LoadMatrices(const BFloat16* row, bool transposed, uint32_t (&to)[4]) {
   EightNumbers own;
   RequireAligned(row, sizeof(own));
@@ -83,7 +85,8 @@ inline void MultiplyAdd(FragmentC& c, const FragmentA& a, const FragmentB& b) {
   const WarpValues<Factors> lanes({a, b});
   const unsigned lane = ThreadIndex() % 32, g = lane / 4, t = lane % 4;
   for (unsigned k = 0; k < 4; ++k) {
-    // Rows g and g + 8 of A are with the four lanes of g, columns 2t and 2t + 1 of B with those of each.
+    // Rows g and g + 8 of A are in the four lanes of g; columns 2t and 2t + 1 of B are in the four
+    // lanes of 2t and of 2t + 1.
     const FragmentA left = lanes[4 * g + k].a;
     const FragmentB columns[] = {lanes[4 * (2 * t) + k].b, lanes[4 * (2 * t + 1) + k].b};
     for (unsigned half = 0; half < 2; ++half) {
@@ -110,8 +113,9 @@ TROUPE_DEVICE void MultiplyAdd(FragmentC& c, const FragmentA& a, const FragmentB
 #endif
 }
 
-// Four 8·8 matrices from shared memory, a register each. `row`: eight neighbours, of which the address is a multiple of 16;
-// lane 8 r + i gives row i of matrix r. Without kTransposed a lane gets M[g][2t], M[g][2t+1], else M[2t][g], M[2t+1][g].
+// Loads four 8·8 matrices from shared memory, one register each. `row` points to eight adjacent
+// elements at a multiple of 16 bytes; lane 8 r + i passes row i of matrix r. Without kTransposed a
+// lane gets M[g][2t], M[g][2t+1], otherwise M[2t][g], M[2t+1][g].
 template <bool kTransposed>
 TROUPE_DEVICE void LoadMatrices(const BFloat16* row, uint32_t (&to)[4]) {
 #ifdef __CUDA_ARCH__
@@ -132,8 +136,9 @@ TROUPE_DEVICE void LoadMatrices(const BFloat16* row, uint32_t (&to)[4]) {
 #endif
 }
 
-// Fragments from a tile in shared memory: anything whose At(row, column) is the address of eight neighbours of a row,
-// column a multiple of 8. Rows and columns are multiples of 8.
+// Load fragments from a tile in shared memory: any type whose At(row, column) is the address of
+// eight adjacent elements of a row, with column a multiple of 8. Rows and columns are multiples of
+// 8.
 
 // A[i][k] = tile[row + i][column + k].
 template <typename Tile>
@@ -152,7 +157,7 @@ TROUPE_DEVICE FragmentA LoadATransposed(const Tile& tile, int row, int column) {
   return a;
 }
 
-// Two B's of neighbouring columns: [16,16] = [first, second].
+// Two B's of adjacent columns: [16,16] = [first, second].
 struct FragmentB2 {
   FragmentB first, second;
 };

@@ -1,5 +1,5 @@
-// Products of bfloat16 on tensor cores: a block a tile of the result, eight warps a part of it each. Copies to shared memory
-// run three steps ahead of the products.
+// bfloat16 matmuls on tensor cores: a block computes one tile of the result, each of its eight
+// warps a part of it. Copies to shared memory run three steps ahead of the computation.
 #ifndef TROUPE_KERNELS_CUDA_MMA_PRODUCT_H_
 #define TROUPE_KERNELS_CUDA_MMA_PRODUCT_H_
 
@@ -18,8 +18,9 @@ namespace troupe::kernels::cuda {
 inline constexpr int kProductWarpsDown = 2, kProductWarpsAcross = 4;
 inline constexpr int kProductThreads = kProductWarpsDown * kProductWarpsAcross * kWarp;
 
-// A piece of a factor as it lies in memory: kLines rows of it, kWidth elements of each. Sixteen bytes of a line are placed so
-// that the same ones of eight neighbouring lines are in different banks, where ldmatrix reads them at once.
+// A tile of an operand in its memory layout: kLines rows of kWidth elements. Chunks of sixteen
+// bytes are permuted so that equal columns of eight adjacent rows are in different banks, where
+// ldmatrix reads them at once.
 template <int kLines, int kWidth>
 struct FactorTile {
   static constexpr int kLineCount = kLines, kLineWidth = kWidth, kElements = kLines * kWidth;
@@ -32,15 +33,16 @@ struct FactorTile {
   }
 };
 
-// Copies pieces of a matrix, the same places of each piece by the same thread.
+// Copies tiles of a matrix; each thread always copies the same elements of a tile.
 template <int kLines, int kWidth>
 class FactorCopy {
  public:
-  // `packs`: rows of the matrix, `stride` elements apart, are multiples of sixteen bytes.
+  // `packs`: the rows of the matrix, which are `stride` elements apart, are multiples of sixteen
+  // bytes.
   TROUPE_DEVICE FactorCopy(const BFloat16* matrix, int64_t stride, bool packs)
       : matrix_(matrix), stride_(stride), packs_(packs) {}
 
-  // Begins to copy these lines and columns, or copies them: zeros beyond them.
+  // Copies these rows and columns, asynchronously if `packs`; elements beyond them become zeros.
   TROUPE_DEVICE void Begin(const FactorTile<kLines, kWidth>& tile, Span lines, Span columns) const {
     const int line = static_cast<int>(ThreadIndex()) / kChunks;
     const int column = static_cast<int>(ThreadIndex()) % kChunks * 8;
@@ -69,7 +71,8 @@ class FactorCopy {
   const bool packs_;
 };
 
-// Blocks that share an SM. Before sm_90 ptxas finds no registers for two of the counted forward product's large tiles.
+// Blocks per multiprocessor. Before sm_90, ptxas does not find enough registers for two blocks with
+// large tiles of the counted forward matmul.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 template <ProductKind kKind, bool kCounted, int kRows>
 inline constexpr int kProductBlocks = kKind == ProductKind::kForward && kCounted && kRows > 64 ? 1 : 2;
@@ -82,7 +85,7 @@ template <ProductKind kKind, bool kCounted, int kRows, int kColumns>
 TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void MmaProductKernel(ProductLaunchArgs args) {
   constexpr bool kForward = kKind == ProductKind::kForward;
   constexpr bool kWeight = kKind == ProductKind::kWeightGradient;
-  // What is summed over lies along the lines of a factor, or across them.
+  // The summed dimension runs along the rows of an operand, or across them.
   using A = FactorTile<kWeight ? kProductDepth : kRows, kWeight ? kRows : kProductDepth>;
   using B = FactorTile<kForward ? kColumns : kProductDepth, kForward ? kProductDepth : kColumns>;
   constexpr int kWarpRows = kRows / kProductWarpsDown, kWarpColumns = kColumns / kProductWarpsAcross;
@@ -103,7 +106,7 @@ TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void
   const auto b_of = [&](int step) { return B{a_of(step).base + A::kElements}; };
 
   ProductSteps<kKind, kCounted, kProductDepth> steps(product, part.expert);
-  int begun = 0, slot = 0;  // steps begun, and groups of copies
+  int begun = 0, slot = 0;  // started steps, and groups of copies
   const auto begin_step = [&] {
     const Span step = steps.Next();
     if (step.begin < step.end) {
@@ -121,7 +124,7 @@ TROUPE_KERNEL_OF(kProductThreads, (kProductBlocks<kKind, kCounted, kRows>)) void
   FragmentC sums[kDown][kAcross] = {};
   for (int step = 0; step < begun; ++step) {
     WaitForCopies<kProductSteps - 2>();
-    SyncBlock();  // this step is there for all, and all are done with the one whose place the next takes
+    SyncBlock();  // this step is visible to all, and the next buffer is free
     begin_step();
     const A a_tile = a_of(step);
     const B b_tile = b_of(step);

@@ -1,4 +1,5 @@
-// Blocks of a row share one move, in units of as many bytes as all addresses and lengths are multiples of.
+// Blocks with the same x share one move. Units are as large as the alignment of all addresses and
+// lengths allows.
 #include "kernels/cuda/move_rows.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr int64_t kUnitsPerThread = 8;
-constexpr int64_t kBlocksMax = 1024;  // of one move
+constexpr int64_t kBlocksMax = 1024;  // per move
 
 struct MoveRowsArgs {
   const RowMove* moves;

@@ -1,4 +1,4 @@
-// Copies of rows that lie apart, all in one launch.
+// Strided copies of rows, all in one launch.
 #ifndef TROUPE_KERNELS_CUDA_MOVE_ROWS_H_
 #define TROUPE_KERNELS_CUDA_MOVE_ROWS_H_
 
@@ -9,8 +9,9 @@
 
 namespace troupe::kernels::cuda {
 
-// Does `moves`, which the device has at `table`, from `from` to `to`; what they write does not overlap. REQUIRES: there is
-// a move; every number of them is even, and none has 2^31 or more times two bytes.
+// Executes `moves`, whose copy on the device is `table`, from `from` to `to`. REQUIRES: there is at
+// least one move; destinations do not overlap; all numbers of a move are even; no move has 2^31 or
+// more units of two bytes.
 KernelLaunch MoveRows(std::span<const RowMove> moves, const RowMove* table, const void* from, void* to);
 
 }  // namespace troupe::kernels::cuda

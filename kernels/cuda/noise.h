@@ -1,4 +1,5 @@
-// Random numbers for what is timed: zeros, or numbers with few bits, would let a GPU clock higher than it does in training.
+// Random numbers for benchmarks: with zeros, or numbers of few significant bits, a GPU could clock
+// higher than in training.
 #ifndef TROUPE_KERNELS_CUDA_NOISE_H_
 #define TROUPE_KERNELS_CUDA_NOISE_H_
 
@@ -9,7 +10,8 @@
 
 namespace troupe::kernels::cuda {
 
-// Fills device memory with numbers from [-1, 1), bfloat16 or float32, that repeat after 4 MiB. Over on return.
+// Fills device memory with bfloat16 or float32 numbers from [-1, 1), which repeat after 4 MiB. The
+// copies are complete on return.
 Status FillWithNoise(Device& device, char* memory, int64_t bytes, bool bfloat16);
 
 }  // namespace troupe::kernels::cuda

@@ -15,7 +15,7 @@ namespace {
 TEST(Noise, FillsMemoryWithNumbersOfItsDtypeAndNoMore) {
   emulator::EmulatedDevice device;
   for (const bool bfloat16 : {false, true}) {
-    constexpr int64_t kBytes = (4 << 20) + 1024;  // more than is made at once
+    constexpr int64_t kBytes = (4 << 20) + 1024;  // larger than the repeated buffer
     const DeviceMemory memory = device.Allocate(kBytes + 4).value();
     std::memset(memory.get(), 0x55, kBytes + 4);
     ASSERT_TRUE(FillWithNoise(device, memory.get(), kBytes, bfloat16).ok());

@@ -1,4 +1,5 @@
-// Elements of the compute dtype in kernels: float32 registers, bfloat16 or float32 in memory, sixteen bytes at a time.
+// Elements of the compute dtype in kernels: float32 in registers, bfloat16 or float32 in memory,
+// accessed sixteen bytes at a time.
 #ifndef TROUPE_KERNELS_CUDA_NUMBERS_H_
 #define TROUPE_KERNELS_CUDA_NUMBERS_H_
 
@@ -34,7 +35,8 @@ TROUPE_DEVICE BFloat16 Narrow<BFloat16>(float value) {
 #endif
 }
 
-// 2^x: of float32 to the last place or two, of what becomes bfloat16 as the hardware has it.
+// 2^x: accurate to one or two units in the last place for float32; for results that become
+// bfloat16, the hardware's approximation.
 template <typename T>
 TROUPE_DEVICE float Exp2(float x) {
 #ifdef __CUDA_ARCH__
@@ -49,7 +51,7 @@ TROUPE_DEVICE float Exp2(float x) {
 
 inline constexpr float kLog2E = 1.44269504088896340736f, kLn2 = 0.69314718055994530942f;
 
-// e^x and 1 / x, likewise.
+// e^x and 1 / x, with the same accuracies.
 template <typename T>
 TROUPE_DEVICE float Exp(float x) {
   if constexpr (sizeof(T) == 2) return Exp2<T>(x * kLog2E);
@@ -67,7 +69,8 @@ TROUPE_DEVICE float Reciprocal(float x) {
   return 1.0f / x;
 }
 
-// N neighbours, one access of memory. N > 1 REQUIRES: the address is a multiple of their size.
+// N adjacent elements, in one memory access. If N > 1, REQUIRES: the address is a multiple of their
+// size.
 template <typename T, int N>
 struct alignas(N * sizeof(T)) Pack {
   T values[N];
@@ -84,11 +87,11 @@ struct alignas(N * sizeof(T)) Pack {
   TROUPE_DEVICE void Set(int i, float value) { values[i] = Narrow<T>(value); }
 };
 
-// Elements of a sixteen-byte access.
+// Number of elements in a sixteen-byte access.
 template <typename T>
 inline constexpr int kPack = 16 / sizeof(T);
 
-// Of float or double, on every lane.
+// The sum over a warp, for float or double; every lane gets the result.
 template <typename T>
 TROUPE_DEVICE T WarpSum(T value) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value += ShuffleXor(value, lanes);
@@ -101,8 +104,8 @@ TROUPE_DEVICE float WarpMax(float value) {
   return value;
 }
 
-// Of all threads of a block of whole warps, on each of them; the same bits in every run. `shared`: f[33] that nobody else
-// uses until the block's next barrier but one.
+// The sum over all threads of a block of whole warps; every thread gets the result, with the same
+// bits in every run. `shared`: f[33], not otherwise used until the block's second barrier from now.
 TROUPE_DEVICE float BlockSum(float value, float* shared) {
   value = WarpSum(value);
   if (Lane() == 0) shared[Warp()] = value;

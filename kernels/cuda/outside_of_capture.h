@@ -1,4 +1,5 @@
-// Calls that the runtime forbids a thread during a capture by default, since they are not part of what is captured.
+// By default the runtime forbids a thread certain calls during a capture, because they are not
+// captured.
 #ifndef TROUPE_KERNELS_CUDA_OUTSIDE_OF_CAPTURE_H_
 #define TROUPE_KERNELS_CUDA_OUTSIDE_OF_CAPTURE_H_
 
@@ -6,8 +7,8 @@
 
 namespace troupe::kernels::cuda {
 
-// While it lives, this thread may make them: kernels are brought onto the device when they are first used, which may be
-// in a capture. What goes onto the captured stream is captured as ever.
+// While it exists, this thread may make such calls: kernels are loaded onto the device at first
+// use, which may be during a capture. Work enqueued on the captured stream is still captured.
 class OutsideOfCapture {
  public:
   OutsideOfCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -16,7 +17,8 @@ class OutsideOfCapture {
   OutsideOfCapture& operator=(const OutsideOfCapture&) = delete;
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // after the first exchange: the thread's own
+  // After construction, this is the thread's previous mode.
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
 }  // namespace troupe::kernels::cuda

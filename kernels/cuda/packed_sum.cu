@@ -1,4 +1,4 @@
-// Bound by memory: a thread some neighbours, each term read once.
+// Memory-bound: each thread sums a few adjacent elements and reads each term once.
 #include "kernels/cuda/packed_sum.h"
 
 #include "kernels/cuda/numbers.h"

@@ -1,4 +1,4 @@
-// y[slots[r,j]] = x[r]: a block a row of x.
+// y[slots[r,j]] = x[r]: one block per row of x.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"

@@ -1,9 +1,10 @@
-// The directed edges by which a rank's device sends boundary values to the devices of neighbouring stages and receives
-// theirs.
+// The directed pipeline links over which a rank's device sends boundary values to, and receives
+// them from, the devices of adjacent stages.
 //
-// An edge has a stream of its own, since one may stand until the other rank's comes to the same transfer: what stands
-// holds up that edge alone. Events put transfers in order with the compute stream, which waits where WaitSend and Receive
-// say; the host waits nowhere. Thread-safety: that of the device.
+// Each link has its own stream, because a transfer blocks its stream until the other rank reaches
+// the same transfer; it thus blocks that link only. Events order transfers with the compute stream,
+// which waits where WaitSend and Receive say; the host never waits. Thread-safety: that of the
+// device.
 #ifndef TROUPE_KERNELS_CUDA_PIPELINE_EDGES_H_
 #define TROUPE_KERNELS_CUDA_PIPELINE_EDGES_H_
 
@@ -23,7 +24,7 @@ namespace troupe::kernels::cuda {
 
 class PipelineEdges {
  public:
-  // A value in one of its buffers, and where that is.
+  // A value in one of its buffers, and its address.
   struct Boundary {
     model::ValueId value;
     int buffer;
@@ -31,23 +32,25 @@ class PipelineEdges {
     size_t bytes;
   };
 
-  // Both outlive this.
+  // Both must outlive this object.
   PipelineEdges(Device& device, const Stalls& stalls) : device_(device), stalls_(stalls) {}
 
-  // Makes the events of all boundary values, so that transfers make nothing.
+  // Makes the events of all boundary values in advance, so that transfers allocate nothing.
   Status Prepare(const model::Program& program, const model::MemoryPlan& plan);
-  // `communicator`, the device's twin of `edge`, outlives what is put onto streams.
+  // `communicator`, the device communicator of `edge`, must outlive the enqueued work.
   Status Add(Communicator& edge, DeviceCommunicator& communicator);
 
-  // Makes a first transfer along each edge; every rank calls it, once communicators are connected. The first transfer
-  // between two ranks may hold up the host until the other's comes to it: here in an order that all ranks share, while
-  // within a step ranks might wait for each other in a circle.
+  // Makes a first transfer along each link. Collective; call after communicators are connected. The
+  // first transfer between two ranks may block the host until the other rank reaches it. Here all
+  // ranks follow the same order; within a step they could deadlock.
   Status Connect();
 
-  // Nothing is under way: what is put onto the compute stream next is not that which was put there last.
+  // Resets the record of transfers in flight: work enqueued next does not continue the work
+  // enqueued last.
   void Restart();
 
-  // As of Executable. INTERNAL where a value is sent or posted that is under way, or by an edge that was not added.
+  // As in Executable. Errors: INTERNAL if the value's last transfer is still in flight, or if the
+  // link was not added.
   Status Send(const Boundary& boundary, Communicator& edge);
   Status WaitSend(model::ValueId value, int buffer);
   Status PostReceive(const Boundary& boundary, Communicator& edge);
@@ -57,24 +60,24 @@ class PipelineEdges {
   struct Edge {
     DeviceCommunicator* communicator;
     Stream stream;
-    Event ready;  // the compute stream's work that a transfer comes after
+    Event ready;  // the compute stream's work that precedes a transfer
   };
   struct Transfer {
     Event over;
     bool under_way = false;  // the compute stream has not waited for it
   };
 
-  // Puts what `move` does onto the edge's stream, after what is on the compute stream so far.
+  // Enqueues `move` on the link's stream, after all work enqueued on the compute stream so far.
   template <typename Move>
   Status Begin(const Boundary& boundary, Communicator& edge, const Move& move);
-  // Makes the compute stream wait for it; `kind`: of Stalls.
+  // Makes the compute stream wait for the transfer; `kind` is one of Stalls.
   Status End(Transfer* transfer, int kind);
 
   Device& device_;
   const Stalls& stalls_;
   std::map<Communicator*, Edge> edges_;
-  DeviceMemory greetings_;  // of the first transfers
-  std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // of a value in a buffer
+  DeviceMemory greetings_;                                        // buffers of the first transfers
+  std::map<std::pair<model::ValueId, int>, Transfer> transfers_;  // by value and buffer
 };
 
 }  // namespace troupe::kernels::cuda

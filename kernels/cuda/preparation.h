@@ -1,5 +1,6 @@
-// From the operations of a program to commands of a device, on one arena: values where the memory plan has them, then
-// tables that kernels read, then working memory that operations have one after the other, of each stream that computes.
+// Turns the operations of a program into device commands on one arena. The arena holds the values
+// at the places of the memory plan, then tables that kernels read, then the working memory of each
+// computing stream, which its operations reuse one after another.
 #ifndef TROUPE_KERNELS_CUDA_PREPARATION_H_
 #define TROUPE_KERNELS_CUDA_PREPARATION_H_
 
@@ -28,28 +29,30 @@
 
 namespace troupe::kernels::cuda {
 
-// Null where the group has one rank.
+// Returns null if the group has one rank.
 using FindDeviceCommunicator = std::function<DeviceCommunicator*(const model::CollectiveGroup&)>;
 
-// INVALID_ARGUMENT where nothing of the dtype is reduced.
+// Errors: INVALID_ARGUMENT if the dtype has no reduction.
 StatusOr<ElementType> ElementTypeOf(model::DType dtype);
 
-// Allocate, then any number of Make, then Finish.
+// Usage: Allocate, then Make any number of times, then Finish.
 class Preparation {
  public:
-  // The references and libraries outlive this.
+  // The references and libraries must outlive this object.
   Preparation(const model::Program& program, const model::MemoryPlan& plan, Device& device,
               const DeviceLibraries& libraries, const Stalls& stalls,
               FindDeviceCommunicator find_communicator);
 
-  // Measures tables and working memory and allocates the arena. RESOURCE_EXHAUSTED names the bytes that cannot be had,
-  // UNIMPLEMENTED an operation that the backend does not have.
+  // Measures tables and working memory and allocates the arena. Errors: RESOURCE_EXHAUSTED with the
+  // number of bytes that cannot be allocated, UNIMPLEMENTED with the name of an operation that the
+  // backend does not support.
   Status Allocate();
 
-  // The commands of `op` on one buffer. `accumulate`: of operations that do, whether onto what is there.
+  // Makes the commands of `op` on one buffer. `accumulate`: for accumulating operations, whether
+  // they add to the existing contents.
   StatusOr<Commands> Make(const model::Op& op, int buffer, bool accumulate);
 
-  // Brings tables to the device, and returns when they are there.
+  // Copies the tables to the device; the copies are complete on return.
   Status Finish();
 
   char* Address(model::ValueId value, int buffer) const {
@@ -58,34 +61,35 @@ class Preparation {
   int64_t arena_bytes() const {
     return layout_.bytes() + tables_bytes_ + working_.bytes + of_communication_.bytes;
   }
-  // "matmul x.y: own kernel": operations that the library does not make.
+  // Operations that run on our own kernels because the library does not support them: "matmul x.y:
+  // own kernel".
   const std::vector<std::string>& fallbacks() const { return fallbacks_; }
   const ExecutedProducts& executed_products() const { return executed_products_; }
-  // "attention: own kernels": of operations that a library or our own kernels can make, by what was chosen.
+  // The chosen implementations of operations that have several: "attention: own kernels".
   const std::set<std::string>& implementations() const { return implementations_; }
 
  private:
   // Working memory of the kernels of one stream.
   struct Working {
-    int64_t bytes = 0;  // the most that an operation takes
-    int64_t taken = 0;  // by the operation at hand
+    int64_t bytes = 0;  // maximum over all operations
+    int64_t taken = 0;  // allocated by the current operation
 
-    int64_t Take(int64_t count);  // returns where it begins
+    int64_t Take(int64_t count);  // returns the offset of the allocation
   };
 
-  // Hands out `count` elements of working memory that the operation at hand has to itself on the compute stream.
+  // Allocates `count` elements of working memory for the current operation on the compute stream.
   template <typename T>
   T* Take(int64_t count) {
     return reinterpret_cast<T*>(TakeBytes(count * static_cast<int64_t>(sizeof(T))));
   }
   char* TakeBytes(int64_t bytes);
-  // And on the communication stream.
+  // The same for the communication stream.
   template <typename T>
   T* TakeOfCommunication(int64_t count) {
     return reinterpret_cast<T*>(TakeBytesOfCommunication(count * static_cast<int64_t>(sizeof(T))));
   }
   char* TakeBytesOfCommunication(int64_t bytes);
-  // The table of the operation at hand with these contents, on the device.
+  // The device address of a table of the current operation with these contents.
   template <typename T>
   const T* Table(const std::vector<T>& contents) {
     return reinterpret_cast<const T*>(TableBytes(std::as_bytes(std::span(contents))));
@@ -96,35 +100,38 @@ class Preparation {
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
   Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
                     bool accumulate);
-  // Of factors in 8 bits: by the library, or given back as bfloat16 first, which is a fall-back.
+  // A matmul of FP8 operands: by the library, or else on operands dequantised to bfloat16, which is
+  // a fall-back.
   Status AddFloat8Product(Commands* commands, const model::Op& op, const OpArguments& arguments, ProductArgs args,
                           const ProductShape& shape);
-  // Of float32 or bfloat16.
+  // A matmul of float32 or bfloat16 operands.
   Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args, const ProductShape& shape);
-  // Whether its matrices are aligned as a library's must be.
+  // Whether the matrices have the alignment that a library needs.
   static bool SuitsLibrary(const ProductArgs& args);
-  // Null where our own kernel makes it.
+  // Returns null if our own kernel is to be used.
   StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
   Status AddAttention(Commands* commands, const AttentionArgs& args, bool bfloat16);
   Status AddAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
-  // Our own kernels make the attention at hand; a fall-back where the library is missing that would.
+  // Records that our own kernels compute the current attention; a fall-back if the library that
+  // should do so is missing.
   void NoteOwnAttention(const AttentionRows& rows, bool bfloat16);
   void AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
-  // Once each.
+  // Records each text once.
   void NoteFallback(const std::string& text);
   Status AddCollective(Commands* commands, const model::Op& op, int buffer);
-  // Sums whose terms travel as bfloat16.
+  // Reductions whose terms are sent as bfloat16.
   Status AddPackedSum(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
-  // Packs rows, exchanges them and puts them where they belong.
+  // Packs rows, exchanges them, and copies them to their places.
   Status AddRowExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
-  // Of rows as many as counts say that are known on the device alone: the host waits for them before it can put the
-  // exchange onto its stream, in every run.
+  // Exchanges rows whose counts only the device knows: in every run the host waits for the counts
+  // before it can enqueue the exchange.
   Status AddRoutedExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
   Status AddCollectiveOfOne(Commands* commands, const model::Op& op, int buffer);
-  // Makes `communication`, on its stream, follow what is on the compute stream. The compute stream goes on without it
-  // where the operation is asynchronous, until its kWait.
+  // Makes `communication`, on its stream, follow the work enqueued on the compute stream. The
+  // compute stream waits for its end; if the operation is asynchronous, it does so only at the
+  // kWait.
   Status AddCommunication(Commands* commands, const model::Op& op, Commands communication);
-  // Counts that the host reads, and when they are there.
+  // Counts that the host reads, and the event of their arrival.
   struct HostCounts {
     DeviceMemory memory;
     Event there = 0;
@@ -146,24 +153,25 @@ class Preparation {
   const ArenaLayout layout_;
   const RopeTables rope_tables_;
 
-  // Of the arena. While it is being measured addresses are no memory's, but aligned and apart as they will be.
+  // Address of an offset in the arena. While the arena is being measured, addresses are not backed
+  // by memory, but have the same alignment and distances as later.
   char* At(int64_t offset) const {
     return reinterpret_cast<char*>(base_ + static_cast<uintptr_t>(offset));
   }
 
   DeviceMemory arena_;  // null while it is being measured
   uintptr_t base_ = uintptr_t{1} << 20;
-  std::vector<std::byte> tables_;  // their contents
+  std::vector<std::byte> tables_;  // contents of the tables
   int64_t tables_bytes_ = 0;
   Working working_, of_communication_;
-  const model::Op* op_ = nullptr;  // at hand
+  const model::Op* op_ = nullptr;  // the current operation
   int tables_of_op_ = 0;
   std::map<std::pair<const model::Op*, int>, int64_t> table_offsets_;
   std::map<ProductShape, std::unique_ptr<LibraryProduct>> library_products_;
-  // Null: our own kernels make them.
+  // Null: our own kernels are used.
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttention>> library_attention_;
   std::map<LibraryAttentionShape, std::unique_ptr<LibraryAttentionGrad>> library_attention_grad_;
-  // By the first output of a collective.
+  // Collectives in flight, by first output.
   struct UnderWay {
     Event begun = 0, over = 0;
     Purpose purpose = Purpose::kControl;

@@ -19,7 +19,7 @@ const char* NameOf(ProductKind kind) {
   return "unknown";
 }
 
-// Of the factors.
+// The dtype of the operands, as text.
 const char* FormatOf(const ProductShape& shape) {
   switch (shape.float8) {
     case Float8Scaling::kNone:
@@ -57,7 +57,7 @@ bool ParseNumber(std::string_view text, int base, Integer* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "name=5".
+// Parses "name=5".
 bool ParseExtent(std::string_view text, std::string_view name, int64_t* extent) {
   return text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=' &&
          ParseNumber(text.substr(name.size() + 1), 10, extent) && *extent > 0;

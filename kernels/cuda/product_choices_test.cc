@@ -35,7 +35,7 @@ TEST(ProductChoices, EveryCutAndEveryStrangeLineIsRefused) {
   const std::string text = FormatChoices(kOwner, {{kForward, kFirst}, {kGradient, kSecond}});
   const size_t header = FormatChoices(kOwner, {}).size(), one = FormatChoices(kOwner, {{kForward, kFirst}}).size();
   for (size_t length = 0; length < text.size(); ++length) {
-    if (length == header || length == one) continue;  // whole files of fewer choices
+    if (length == header || length == one) continue;  // complete files with fewer choices
     EXPECT_FALSE(ParseChoices(text.substr(0, length), kOwner).ok()) << length;
   }
   const std::string known = FormatChoices(kOwner, {});
@@ -49,7 +49,7 @@ TEST(ProductChoices, EveryCutAndEveryStrangeLineIsRefused) {
                            "forward float32 rows=1 k=1 n=1 limit=1: 1 2 3 4 5 6 7 g\n", "\n"}) {
     EXPECT_EQ(ParseChoices(known + line, kOwner).status().code(), StatusCode::kInvalidArgument) << line;
   }
-  EXPECT_FALSE(ParseChoices(text + text.substr(header), kOwner).ok());  // chosen twice
+  EXPECT_FALSE(ParseChoices(text + text.substr(header), kOwner).ok());  // a choice appears twice
 }
 
 TEST(ProductChoices, AreKeptByDeviceAndLibrary) {

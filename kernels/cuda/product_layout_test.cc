@@ -9,7 +9,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// What a column-major library computes from `layout`, by its definition.
+// The result that a column-major library computes from `layout`, by its definition.
 std::vector<double> Product(const ProductLayout& layout, const std::vector<double>& a,
                             const std::vector<double>& b) {
   const auto at = [](const std::vector<double>& matrix, const ColumnMajor& lies, int64_t i, int64_t j) {
@@ -32,7 +32,7 @@ std::vector<double> Product(const ProductLayout& layout, const std::vector<doubl
   return d;
 }
 
-// The product by product_shape.h, row-major.
+// The matmul as defined in product_shape.h, row-major.
 std::vector<double> Expected(const ProductShape& shape, const std::vector<double>& a,
                              const std::vector<double>& b) {
   const int64_t rows = shape.rows, k = shape.k, n = shape.n;
@@ -73,7 +73,7 @@ TEST(ProductLayout, GivesTheRowMajorProduct) {
   }
 }
 
-// A matrix [rows, columns], row-major, as its transpose.
+// The transpose of a row-major matrix [rows, columns].
 std::vector<double> Transposed(const std::vector<double>& matrix, int64_t rows, int64_t columns) {
   std::vector<double> transposed(matrix.size());
   for (int64_t i = 0; i < rows; ++i) {
@@ -90,7 +90,8 @@ TEST(ProductLayout, OfFactorsInEightBitsGivesTheSameProductInOneForm) {
       const ProductExtents extents = ExtentsOf(shape);
       const std::vector<double> a = random.Normals(extents.a), b = random.Normals(extents.b);
       const std::vector<double> expected = Expected(shape, a, b);
-      // Along what is summed over, as the operations of model/program/op.h take them.
+      // Operands are stored along the summed dimension, as the operations of model/program/op.h
+      // take them.
       const bool weight = kind == ProductKind::kWeightGradient;
       const std::vector<double> first = weight ? Transposed(a, rows, n) : a;
       const std::vector<double> second = weight                              ? Transposed(b, rows, k)

@@ -1,5 +1,5 @@
-// Matrix products by a library of the device (cuBLASLt), each prepared once for its shape. Where a library has none for a
-// shape, our own kernel makes it, which a plan counts as a fall-back.
+// Matmuls by a device library (cuBLASLt), each prepared once per shape. If a library does not
+// support a shape, our own kernel is used, which counts as a fall-back.
 #ifndef TROUPE_KERNELS_CUDA_PRODUCT_LIBRARY_H_
 #define TROUPE_KERNELS_CUDA_PRODUCT_LIBRARY_H_
 
@@ -13,24 +13,27 @@
 
 namespace troupe::kernels::cuda {
 
-// Of the matrices of a LibraryProduct, bytes.
+// Alignment of the matrices of a LibraryProduct, in bytes.
 inline constexpr uintptr_t kLibraryAlignment = 16;
 
-// Of factors in 8 bits [lines, D], on the device, aligned as the matrices: one each, or by blocks as cuBLASLt has them
-// (LibraryScales, kernels/cuda/quantize.h, brings them into that form): [⌈D/128⌉, lines] of 1 x 128 elements;
-// [⌈lines/128⌉, ⌈D/128⌉ rounded up to a multiple of 4] of 128 x 128, which b of a forward product and of an input gradient has.
+// Scales of FP8 operands [lines, D], in device memory, aligned like the matrices: one per operand,
+// or per block in cuBLASLt's layout (LibraryScales in kernels/cuda/quantize.h converts to it).
+// Blocks of 1 x 128 elements: [⌈D/128⌉, lines]. Blocks of 128 x 128, for operand b of forward and
+// of input gradient: [⌈lines/128⌉, ⌈D/128⌉ rounded up to a multiple of 4].
 struct ProductScales {
   const float *a = nullptr, *b = nullptr;
 };
 
-// A prepared product of kernels/product_shape.h: float32 accumulation; used by one thread at a time.
+// A prepared matmul of kernels/product_shape.h with float32 accumulation. One thread at a time may
+// use it.
 class LibraryProduct {
  public:
   virtual ~LibraryProduct() = default;
   virtual int64_t workspace_bytes() const = 0;
   // The algorithm, for receipts.
   virtual std::string implementation() const = 0;
-  // REQUIRES: a, b and c are aligned to kLibraryAlignment. `accumulate`: of weight gradients only. `workspace`: aligned to 256.
+  // REQUIRES: a, b and c are aligned to kLibraryAlignment, and `workspace` to 256. `accumulate`
+  // applies to weight gradients only.
   virtual Status Enqueue(const void* a, const void* b, void* c, bool accumulate, void* workspace,
                          Stream stream, const ProductScales& scales) = 0;
 };
@@ -38,7 +41,7 @@ class LibraryProduct {
 class ProductLibrary {
  public:
   virtual ~ProductLibrary() = default;
-  // Null where the library has no algorithm of `shape`.
+  // Returns null if the library has no algorithm for `shape`.
   virtual StatusOr<std::unique_ptr<LibraryProduct>> Prepare(const ProductShape& shape) = 0;
 };
 

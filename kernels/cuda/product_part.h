@@ -1,4 +1,4 @@
-// What a block of a product works on: its tile of the result, and what that tile's sums go over.
+// The work of one block of a matmul: its tile of the result, and the range of the summed dimension.
 #ifndef TROUPE_KERNELS_CUDA_PRODUCT_PART_H_
 #define TROUPE_KERNELS_CUDA_PRODUCT_PART_H_
 
@@ -13,8 +13,8 @@ namespace troupe::kernels::cuda {
 
 struct ProductLaunchArgs {
   ProductArgs product;
-  int64_t row_tiles, column_tiles;  // of ProductShape
-  bool a_packs, b_packs, c_packs;   // rows may be read and written several elements at a time
+  int64_t row_tiles, column_tiles;  // as in ProductShape
+  bool a_packs, b_packs, c_packs;   // rows allow vector loads and stores
 };
 
 // [begin, end).
@@ -24,11 +24,11 @@ struct Span {
 
 struct ProductPart {
   bool works = false;  // false: there is no such tile
-  Span rows, columns;  // of the result's tile; of a weight gradient rows of one expert's matrix
+  Span rows, columns;  // the result's tile; a weight gradient's is in one expert's matrix
   int64_t expert = 0;
 };
 
-// Of the block. All lanes of a warp together.
+// The part of the calling block. All lanes of a warp must call it together.
 template <ProductKind kKind, bool kCounted, int kRows, int kColumns>
 TROUPE_DEVICE ProductPart PartOfBlock(const ProductLaunchArgs& args) {
   const ProductArgs& product = args.product;
@@ -54,8 +54,8 @@ TROUPE_DEVICE ProductPart PartOfBlock(const ProductLaunchArgs& args) {
   return part;
 }
 
-// Steps of at most kDepth over what is summed over: features, or of a weight gradient the rows of its expert, count after
-// count.
+// Iterates over the summed dimension in steps of at most kDepth. It consists of features or, for a
+// weight gradient, of the expert's rows, count by count.
 template <ProductKind kKind, bool kCounted, int kDepth>
 class ProductSteps {
  public:
@@ -75,7 +75,7 @@ class ProductSteps {
     }
   }
 
-  // Empty behind the last.
+  // Returns an empty span after the last step.
   TROUPE_DEVICE Span Next() {
     if constexpr (kKind == ProductKind::kWeightGradient && kCounted) {
       while (left_.begin >= left_.end && next_count_ < num_counts_) {
@@ -94,8 +94,8 @@ class ProductSteps {
  private:
   const int32_t* const counts_;
   const int32_t num_counts_, experts_;
-  Span left_;                              // of the features, or of the rows of a count
-  int32_t next_count_ = 0;                 // whose rows come when those left are done
+  Span left_;                              // remaining features, or remaining rows of a count
+  int32_t next_count_ = 0;                 // the count that follows the remaining rows
   int32_t counted_ = 0, rows_before_ = 0;  // rows before count `counted_`
 };
 

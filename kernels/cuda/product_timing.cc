@@ -10,9 +10,10 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr double kRoundSeconds = 2e-3;  // of launches in a row, so that the device's clock counts and not the host's
+// The duration of consecutive launches, long enough to be device-bound.
+constexpr double kRoundSeconds = 2e-3;
 constexpr int kRounds = 3;
-// Algorithms that took this much longer than the best in their first round are not asked again.
+// Algorithms slower than the best by this factor in their first round are not timed again.
 constexpr double kHopeless = 1.25;
 
 }  // namespace
@@ -31,9 +32,9 @@ StatusOr<std::unique_ptr<ProductTiming>> ProductTiming::Make(CudaDevice& device,
   TROUPE_ASSIGN_OR_RETURN(timing->workspace_, device.Allocate(workspace_bytes));
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->a_.get(), a_bytes, shape.bfloat16));
   TROUPE_RETURN_IF_ERROR(FillWithNoise(device, timing->b_.get(), b_bytes, shape.bfloat16));
-  // Codes that are bytes of noise are numbers of the usual sizes, with some that are none: neither is slower than another.
+  // Bytes of noise are FP8 numbers of typical magnitudes and some NaNs, which are not slower.
   if (float8) {
-    // As many as any factor has, of blocks too.
+    // Large enough for the scales of any operand, also of blocks.
     const ProductLayout layout = LayoutOf(shape);
     const int64_t bytes = std::max(layout.m, layout.n) * (layout.k / 128 + 4) * static_cast<int64_t>(sizeof(float));
     TROUPE_ASSIGN_OR_RETURN(timing->scale_, device.Allocate(bytes));
@@ -64,7 +65,8 @@ StatusOr<size_t> ProductTiming::Fastest(const std::vector<LtAlgorithm>& algorith
   double best = kNever;
   Status refused = Internal("no algorithm of {}", ShapeText(matmul_.shape()));
   for (size_t i = 0; i < algorithms.size(); ++i) {
-    // The first launch brings the kernel onto the device. What the library proposes and then refuses is left out.
+    // The first launch loads the kernel onto the device. An algorithm that the library proposes and
+    // then fails to run is left out.
     const StatusOr<double> first = Seconds(algorithms[i], 1);
     const StatusOr<double> warm = first.ok() ? Seconds(algorithms[i], 1) : first;
     if (!warm.ok()) {

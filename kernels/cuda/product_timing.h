@@ -1,4 +1,4 @@
-// Times the algorithms of a product against each other on a device, on operands of random numbers (noise.h).
+// Times the algorithms of a matmul against each other on a device, with random operands (noise.h).
 #ifndef TROUPE_KERNELS_CUDA_PRODUCT_TIMING_H_
 #define TROUPE_KERNELS_CUDA_PRODUCT_TIMING_H_
 
@@ -15,26 +15,26 @@ namespace troupe::kernels::cuda {
 
 class ProductTiming {
  public:
-  // `device` and `matmul` outlive this. RESOURCE_EXHAUSTED where operands and working memory do not fit beside what the
-  // device holds.
+  // `device` and `matmul` must outlive this object. Errors: RESOURCE_EXHAUSTED if operands and
+  // workspace do not fit into the free device memory.
   static StatusOr<std::unique_ptr<ProductTiming>> Make(CudaDevice& device, const LtMatmul& matmul,
                                                        int64_t workspace_bytes);
   ProductTiming(const ProductTiming&) = delete;
   ProductTiming& operator=(const ProductTiming&) = delete;
 
-  // The place of the one that takes least time, of those that run; the first of several alike. INTERNAL where none does;
-  // the device's errors.
+  // The index of the fastest algorithm among those that run, or the first of several equally fast.
+  // Errors: INTERNAL if none runs; the device's errors.
   StatusOr<size_t> Fastest(const std::vector<LtAlgorithm>& algorithms);
 
  private:
   ProductTiming(CudaDevice& device, const LtMatmul& matmul) : device_(device), matmul_(matmul) {}
-  // Of one of `launches` in a row.
+  // Seconds per launch, over `launches` in a row.
   StatusOr<double> Seconds(const LtAlgorithm& algorithm, int launches);
 
   CudaDevice& device_;
   const LtMatmul& matmul_;
   DeviceMemory a_, b_, c_, workspace_;
-  DeviceMemory scale_;  // of factors in 8 bits
+  DeviceMemory scale_;  // scales of FP8 operands
   std::unique_ptr<DeviceTimer> timer_;
 };
 

@@ -1,6 +1,8 @@
-// Values in 8 bits, in tiles of kTile x kTile by a block each: read, or made of what is read, once, into registers, for both
-// forms; only codes of the transposed one go through shared memory. Largest magnitudes are maxima of bits, the same in any
-// order. Where nothing tells a scale yet, a launch before takes the largest magnitude of a value that is read or made for it.
+// FP8 quantisation in tiles of kTile x kTile, one block per tile. The elements are read, or
+// computed from what is read, once into registers, for both forms; only the FP8 values of the
+// transposed form pass through shared memory. amax is a maximum of integers (the bits of
+// magnitudes), so that it does not depend on the order. Without a history or block scales, a
+// preceding launch computes the amax, from the stored tensor or by computing it from its source.
 #include "kernels/cuda/quantize.h"
 
 #include <algorithm>
@@ -27,18 +29,19 @@ namespace {
 using model::QuantizeSource;
 
 constexpr int kThreads = kQuantizeThreads;
-constexpr int kMostAmaxBlocks = kThreads;  // a thread each of those that read what they leave
+constexpr int kMostAmaxBlocks = kThreads;  // each thread reads one block's result
 
 struct QuantizeLaunchArgs {
   QuantizeArgs quantize;
   int32_t amax_blocks;
-  int32_t tiles_across, tiles;  // of a half of what the source makes
+  int32_t tiles_across, tiles;  // tiles in one half of the source's output
   int32_t tiles_of_all;
-  bool source_packs, rows_pack, columns_pack;  // rows are read and written sixteen bytes at a time
+  bool source_packs, rows_pack, columns_pack;  // rows may be accessed sixteen bytes at a time
 };
 
-// Codes of two values as of Quantized, the first in the low bits; where the device converts by itself, it does, to the same
-// but for which NaN. REQUIRES: no value is infinite.
+// The FP8 values of two numbers, as by Quantized, the first in the low bits. Uses the device's
+// conversion where it exists; results are identical except for the bits of a NaN. REQUIRES: no
+// value is infinite.
 template <Float8Format kFormat>
 TROUPE_DEVICE uint32_t TwoCodes(float a, float b, float inverse_scale) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -49,7 +52,8 @@ TROUPE_DEVICE uint32_t TwoCodes(float a, float b, float inverse_scale) {
 #endif
 }
 
-// Four of the eight bytes of a (the first four) and b, the i-th by the i-th four bits of `which`.
+// Selects four of the eight bytes of a (the first four) and b; the i-th four bits of `which` select
+// byte i.
 TROUPE_DEVICE uint32_t BytesOf(uint32_t a, uint32_t b, uint32_t which) {
 #ifdef __CUDA_ARCH__
   return __byte_perm(a, b, which);
@@ -63,10 +67,11 @@ TROUPE_DEVICE uint32_t BytesOf(uint32_t a, uint32_t b, uint32_t which) {
 #endif
 }
 
-// Of a scale, which is a power of two.
+// The inverse of a scale, which is a power of two.
 TROUPE_DEVICE float InverseOf(float scale) { return std::bit_cast<float>(0x7F000000u - std::bit_cast<uint32_t>(scale)); }
 
-// Of all threads of the block, on each. `shared`: f[33], as of BlockSum.
+// The amax over all threads of the block; every thread gets the result. `shared`: f[33], as for
+// BlockSum.
 TROUPE_DEVICE float BlockLargest(float value, float* shared) {
   for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) value = LargerMagnitude(value, ShuffleXor(value, lanes));
   if (Lane() == 0) shared[Warp()] = value;
@@ -80,7 +85,7 @@ TROUPE_DEVICE float BlockLargest(float value, float* shared) {
   return shared[kWarp];
 }
 
-// 0 where there is no history yet.
+// The amax of a history; 0 if there is no history yet.
 TROUPE_DEVICE float LargestOf(const float* history) {
   float largest = 0;
   if (history == nullptr) return largest;
@@ -88,7 +93,7 @@ TROUPE_DEVICE float LargestOf(const float* history) {
   return largest;
 }
 
-// Of a value that is there, as it lies.
+// The amax of a stored tensor.
 TROUPE_KERNEL_OF(kThreads, 4) void ValueAmaxKernel(QuantizeLaunchArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
   if (LargestOf(args.quantize.history) > 0) return;
@@ -98,7 +103,7 @@ TROUPE_KERNEL_OF(kThreads, 4) void ValueAmaxKernel(QuantizeLaunchArgs args) {
   int64_t i = (int64_t{BlockIndex().x} * kThreads + ThreadIndex()) * kAcross;
   uint32_t most = 0;
   if (args.source_packs) {
-    constexpr int kAtOnce = 4;  // so that enough reads are under way
+    constexpr int kAtOnce = 4;  // so that enough loads are in flight
     for (; i + (kAtOnce - 1) * stride < count; i += kAtOnce * stride) {
       Neighbours packs[kAtOnce];
       TROUPE_UNROLL
@@ -125,7 +130,7 @@ TROUPE_DEVICE TilePlace PlaceOf(const QuantizeLaunchArgs& args, int tile) {
           static_cast<int>(columns < kTile ? columns : kTile)};
 }
 
-// Of a value that is made: made here, and again where it is quantised.
+// The amax of a tensor that SwiGLU or its gradient computes; QuantizeKernel computes it again.
 template <typename Source>
 TROUPE_KERNEL_OF(kThreads, 4) void SourceAmaxKernel(QuantizeLaunchArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
@@ -141,12 +146,13 @@ TROUPE_KERNEL_OF(kThreads, 4) void SourceAmaxKernel(QuantizeLaunchArgs args) {
   if (ThreadIndex() == 0) args.quantize.partial[BlockIndex().x] = amax;
 }
 
-// Where the codes of column `column` of a tile lie turned round, those of four rows in a word: a line of its own, in whose
-// words groups of columns differ, so that neither who writes nor who reads meets a bank twice.
+// The place in shared memory of the transposed FP8 values of column `column`, four rows per word.
+// Each column has its own line; the words of a line are permuted by groups of columns, so that
+// neither writes nor reads have bank conflicts.
 constexpr int kWordsOfLine = kTile / 4;
 TROUPE_DEVICE int TurnedWord(int column, int word) { return column * kWordsOfLine + (word ^ column / kAcross * 2); }
 
-// The first `count` of N codes, of which words have four each.
+// Stores the first `count` of N FP8 values, four per word.
 template <int N>
 TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const uint32_t (&words)[N / 4]) {
   if (packs && count >= N) {
@@ -162,17 +168,21 @@ TROUPE_DEVICE void StoreCodes(uint8_t* to, int count, bool packs, const uint32_t
   }
 }
 
-// `kLines`: scales of 1 x 128 elements, so that the two forms have codes of their own; else one in the tile, or in all.
+// `kLines`: 1 x 128 scales, so that each form has its own FP8 values; otherwise one scale for the
+// tile or the tensor.
 template <bool kLines>
 struct TileShared {
   static constexpr int kWarps = kThreads / kWarp;
   Pack<uint32_t, 4> turned[kTile * kWordsOfLine / 4];
-  uint32_t most_of_lines[kLines ? (1 + kWarps) * kTile : 1];  // of rows, and of columns in each warp's rows
-  float of_lines[kLines ? 2 * kTile : 1];                    // inverse scales of rows, and of columns
+  // Maxima of rows, and of columns per warp.
+  uint32_t most_of_lines[kLines ? (1 + kWarps) * kTile : 1];
+  // Inverse scales of rows, then of columns.
+  float of_lines[kLines ? 2 * kTile : 1];
   float largest[kWarp + 1];
 };
 
-// Of all of the value; what delayed scaling goes by where there is a history, alike in all threads.
+// The scale of the whole tensor, from the history if there is one (delayed scaling), else from its
+// amax. Every thread gets the same result.
 template <Float8Format kFormat>
 TROUPE_DEVICE float WholeScale(const QuantizeLaunchArgs& args, float* shared) {
   if (const float of_steps = LargestOf(args.quantize.history); of_steps > 0) return DelayedScaleOf(kFormat, of_steps);
@@ -180,8 +190,8 @@ TROUPE_DEVICE float WholeScale(const QuantizeLaunchArgs& args, float* shared) {
   return ScaleOf(kFormat, BlockLargest(thread < args.amax_blocks ? args.quantize.partial[thread] : 0.0f, shared));
 }
 
-// One tile, of which the thread has x. inverse: of the scale of all, where there is one; partial: the place of its largest
-// magnitude, where that is asked for.
+// Quantises one tile, of which this thread holds x. inverse: the inverse of the tensor's scale, if
+// it has a single one; partial: the index at which to store the tile's amax, if it is requested.
 template <Float8Format kFormat, bool kLines>
 TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace& place, float inverse, int partial,
                                 Neighbours (&x)[kRowsOfThread], TileShared<kLines>& shared) {
@@ -207,7 +217,7 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
   if constexpr (kLines) {
     TROUPE_UNROLL
     for (int i = 0; i < kRowsOfThread; ++i) {
-      // Threads of one row are half a warp.
+      // Half a warp holds one row.
       for (int lanes = kThreadsAcross / 2; lanes > 0; lanes /= 2) {
         most_of_rows[i] = Larger(most_of_rows[i], ShuffleXor(most_of_rows[i], lanes));
       }
@@ -225,7 +235,7 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
       if (Lane() < kThreadsAcross) shared.most_of_lines[(1 + Warp()) * kTile + column + k] = most_of_column;
     }
     SyncBlock();
-    // A thread for each row, and for each column.
+    // One thread for each row, and one for each column.
     const bool is_row = thread < kTile;
     const int line = thread % kTile;
     uint32_t most_of_line = is_row ? shared.most_of_lines[line] : 0;
@@ -257,7 +267,7 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
 
   TROUPE_UNROLL
   for (int part = 0; part < kParts; ++part) {
-    uint32_t codes[kDown][kAcross / 4];  // of rows
+    uint32_t codes[kDown][kAcross / 4];  // FP8 values of rows, four per word
     TROUPE_UNROLL
     for (int i = 0; i < kDown; ++i) {
       const int at = part * kDown + i;
@@ -312,7 +322,8 @@ TROUPE_DEVICE void QuantizeTile(const QuantizeLaunchArgs& args, const TilePlace&
   }
 }
 
-// What is made waits in DynamicShared() for its turn: Neighbours [kHalves, kRowsOfThread, kThreads], each thread's its own.
+// Shared memory for computed halves that wait to be quantised: Neighbours [kHalves, kRowsOfThread,
+// kThreads]; each thread uses only its own.
 template <typename Source>
 constexpr size_t kMadeBytes =
     std::is_same_v<Source, ValueSource> ? 0 : sizeof(Neighbours) * Source::kHalves * kRowsOfThread * kThreads;
@@ -344,7 +355,7 @@ TROUPE_KERNEL_OF(kThreads, kLines ? 2 : Source::kBlocks) void QuantizeKernel(Qua
   TROUPE_UNROLL
   for (int half = 0; half < Source::kHalves; ++half) {
     if constexpr (kMakes) {
-      if (half > 0) SyncBlock();  // else its codes meet those of the one before
+      if (half > 0) SyncBlock();  // wait until the FP8 values of the previous half are read
       TROUPE_UNROLL
       for (int i = 0; i < kRowsOfThread; ++i) x[i] = made_rows[(half * kRowsOfThread + i) * kThreads];
     }
@@ -366,13 +377,13 @@ TROUPE_KERNEL_OF(kThreads, 1) void QuantizeFinishKernel(QuantizeLaunchArgs args)
 
 int64_t Tiles(int64_t extent) { return (extent + kTile - 1) / kTile; }
 
-// Whether a block has a tile in each half of what SwiGLU's gradient makes: with scales of blocks only where those tiles are
-// blocks of the whole.
+// Whether a block handles one tile in each half of the output of SwiGLU's gradient. With block
+// scales this requires that these tiles are scale blocks of the whole tensor.
 bool TilesHalves(const QuantizeArgs& args) {
   return args.source == QuantizeSource::kSwiGluGrad && (args.block_rows == 0 || args.columns / 2 % kTile == 0);
 }
 
-// Of so many halves of the value, each cut into tiles by itself.
+// The number of parts of the tensor that are tiled separately.
 int HalvesOf(const QuantizeArgs& args) { return TilesHalves(args) ? SwiGluGradSource::kHalves : 1; }
 int64_t TilesOfHalf(const QuantizeArgs& args) { return Tiles(args.rows) * Tiles(args.columns / HalvesOf(args)); }
 
@@ -394,11 +405,11 @@ bool SourcePacks(const QuantizeArgs& args) {
   return false;
 }
 
-// What is launched of what a source makes.
+// The kernels to launch for a source.
 struct Kernels {
-  void (*amax)(QuantizeLaunchArgs);  // where one scale is of all
+  void (*amax)(QuantizeLaunchArgs);  // used with a single scale
   void (*quantize)(QuantizeLaunchArgs);
-  size_t shared_bytes;  // of the latter
+  size_t shared_bytes;  // dynamic shared memory of `quantize`
 };
 template <Float8Format kFormat, typename Source>
 Kernels KernelsOf(const QuantizeArgs& args, void (*amax)(QuantizeLaunchArgs)) {

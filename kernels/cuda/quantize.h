@@ -1,5 +1,5 @@
-// Kernels of values in 8 bits (kernels/float8.h): made, given back for products of bfloat16, and the histories that scale
-// them. As the others (kernels/cuda/kernels.h).
+// FP8 kernels (kernels/float8.h): quantisation, dequantisation for bfloat16 matmuls, and the amax
+// histories of delayed scaling. The conventions are those of kernels/cuda/kernels.h.
 #ifndef TROUPE_KERNELS_CUDA_QUANTIZE_H_
 #define TROUPE_KERNELS_CUDA_QUANTIZE_H_
 
@@ -11,12 +11,13 @@
 
 namespace troupe::kernels::cuda {
 
-// One after the other. What is quantised is read, or what it is made of, once where a history or blocks scale it, else twice.
-// `partial`: of so many bytes.
+// The launches, in order. The source is read once with a history or block scales, otherwise twice.
+// `partial` in the arguments has QuantizeScratchBytes.
 int64_t QuantizeScratchBytes(const QuantizeArgs& args);
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args);
 KernelLaunch Dequantize(const DequantizeArgs& args);
-// Scales of blocks of a factor from the form of model/program/op.h to that of ProductScales, f[LibraryScaleCount].
+// Converts the block scales of an operand from the layout of model/program/op.h to that of
+// ProductScales, f[LibraryScaleCount].
 int64_t LibraryScaleCount(const DequantizeArgs& factor);
 KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to);
 // entries: AmaxHistoryEntry[count] on the device; control: d[lanes].

@@ -1,10 +1,11 @@
-// What the quantising kernels (kernels/cuda/quantize.cu) quantise, by where it comes from: a tile of a value that is there, or
-// one that is made of what is read, rounded to bfloat16 as if it had been written and read again.
+// The sources of the quantisation kernels (kernels/cuda/quantize.cu): a tile of a stored tensor, or
+// one computed from other tensors and rounded to bfloat16 as if it had been stored and read again.
 //
-// A source has kHalves: how many tiles of its value a block has of one reading, each q.columns / kHalves columns behind the
-// one before; and kBlocks: how many blocks of tiles with one scale are to fit on a multiprocessor. One that makes its value
-// has Row: the first `count` of kAcross neighbours in `row`, from `column` on, in each half, with zeros behind them. kAtOnce:
-// as of PairsAt; kPacks: whether that is of use.
+// A source has kHalves, the number of tiles that a block computes from one read, q.columns /
+// kHalves columns apart; and kBlocks, the number of blocks with tiles of one scale that should fit
+// on a multiprocessor. A computing source also has Row: it computes kAcross adjacent elements of
+// `row`, from `column` on, in each half; those from `count` on are zeros. kAtOnce: as in PairsAt;
+// kPacks: whether kAtOnce is useful.
 #ifndef TROUPE_KERNELS_CUDA_QUANTIZE_SOURCE_H_
 #define TROUPE_KERNELS_CUDA_QUANTIZE_SOURCE_H_
 
@@ -38,7 +39,7 @@ struct SwiGluSource {
   }
 };
 
-// dgu of the same columns in both of its halves: gate's and up's.
+// dgu for the same columns of both of its halves: gate and up.
 struct SwiGluGradSource {
   static constexpr int kHalves = 2, kBlocks = 2;
   static constexpr bool kPacks = true;
@@ -60,7 +61,8 @@ struct SwiGluGradSource {
   }
 };
 
-// dgu where tiles of both halves would be no tiles of the whole: an element at a time, by the half that it lies in.
+// dgu where tiles of the halves would not be tiles of the whole: computes one element at a time,
+// for the half that contains it.
 struct SwiGluGradElements {
   static constexpr int kHalves = 1, kBlocks = 2;
   static constexpr bool kPacks = false;
@@ -83,12 +85,13 @@ struct SwiGluGradElements {
   }
 };
 
-// A tile of a half of the value: its first element, and how much of it there is.
+// A tile within a half of the tensor: its first element and its size.
 struct TilePlace {
   int first_row, first_column, rows, columns;
 };
 
-// The thread's part of the tile at `place` of a value that is there; zeros behind the tile's ends. Threads of a warp meet.
+// Loads this thread's part of the tile at `place` of a stored tensor; elements beyond the tile's
+// ends are zeros. Contains warp barriers.
 TROUPE_DEVICE void LoadTile(const QuantizeArgs& q, const TilePlace& place, bool packs, Neighbours (&x)[kRowsOfThread]) {
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
   const auto from_row = [&](int i) {
@@ -108,12 +111,12 @@ TROUPE_DEVICE void LoadTile(const QuantizeArgs& q, const TilePlace& place, bool 
     const PairsAt<false> pairs(from_row(i), RowOfThread(thread, i) < place.rows ? place.columns - column : 0);
     TROUPE_UNROLL
     for (int p = 0; p < kPairs; ++p) x[i].values[p] = pairs[p];
-    SyncWarp();  // else elements of all rows are read before they are paired, into more registers than there are
+    SyncWarp();  // limits register use: otherwise all rows are loaded before pairing
   }
 }
 
-// Hands `keep` the thread's part of the tile at `place` row by row, i of kRowsOfThread, in each half of what the source
-// makes; zeros behind the tile's ends.
+// Computes this thread's part of the tile at `place` and passes it to `keep` row by row, i of
+// kRowsOfThread, for each half of the source. Elements beyond the tile's ends are zeros.
 template <typename Source, typename Keep>
 TROUPE_DEVICE void MakeTile(const QuantizeArgs& q, const TilePlace& place, bool packs, const Keep& keep) {
   const int thread = static_cast<int>(ThreadIndex()), column = ColumnOfThread(thread);
@@ -124,7 +127,7 @@ TROUPE_DEVICE void MakeTile(const QuantizeArgs& q, const TilePlace& place, bool 
                                         row < place.rows ? place.columns - column : 0, made);
     keep(i, made);
   };
-  // As many rows at a time as a thread has registers for what it reads.
+  // Processes as many rows at a time as fit into a thread's registers.
   if (Source::kPacks && packs) {
     constexpr int kRows = 2;
     TROUPE_NO_UNROLL

@@ -1,5 +1,5 @@
-// What a block of the quantising kernels (kernels/cuda/quantize.cu) has before it: tiles of kTile x kTile elements of
-// bfloat16, which its threads hold in registers, two neighbours in a word.
+// The tiles of the quantisation kernels (kernels/cuda/quantize.cu): kTile x kTile elements of
+// bfloat16, which a block's threads hold in registers, two adjacent elements per word.
 #ifndef TROUPE_KERNELS_CUDA_QUANTIZE_TILE_H_
 #define TROUPE_KERNELS_CUDA_QUANTIZE_TILE_H_
 
@@ -15,34 +15,36 @@ namespace troupe::kernels::cuda {
 inline constexpr int kTile = static_cast<int>(model::kFloat8Block);
 inline constexpr int kQuantizeThreads = 256;
 
-// Of a tile a thread has kAcross neighbours of each of kRowsOfThread rows, in kParts parts of kDown neighbours.
+// A thread holds kAcross adjacent elements in each of kRowsOfThread rows of a tile: kParts groups
+// of kDown adjacent rows.
 inline constexpr int kAcross = 8, kDown = 4, kParts = 2;
 inline constexpr int kPairs = kAcross / 2;
 inline constexpr int kRowsOfThread = kDown * kParts;
 inline constexpr int kThreadsAcross = kTile / kAcross;
 static_assert(kQuantizeThreads / kThreadsAcross * kRowsOfThread == kTile);
 
-// Places in a tile: of the thread's row i, and of its first column.
+// Indices within a tile: the thread's row i, and its first column.
 TROUPE_DEVICE int RowOfThread(int thread, int i) {
   return i / kDown * (kTile / kParts) + thread / kThreadsAcross * kDown + i % kDown;
 }
 TROUPE_DEVICE int ColumnOfThread(int thread) { return thread % kThreadsAcross * kAcross; }
 
-// Two neighbours of bfloat16 in a word, the first in its low half.
+// Two adjacent bfloat16 elements in a word, the first in the low half.
 using Pair = uint32_t;
 TROUPE_DEVICE float First(Pair pair) { return std::bit_cast<float>(pair << 16); }
 TROUPE_DEVICE float Second(Pair pair) { return std::bit_cast<float>(pair & 0xFFFF0000u); }
 TROUPE_DEVICE Pair PairOf(BFloat16 first, BFloat16 second) { return first.bits | uint32_t{second.bits} << 16; }
 
-using Neighbours = Pack<Pair, kPairs>;  // kAcross of a row
+using Neighbours = Pack<Pair, kPairs>;  // kAcross elements of a row
 
-// REQUIRES: an address that is a multiple of their size.
+// REQUIRES: the address is a multiple of their size.
 TROUPE_DEVICE Neighbours NeighboursAt(const BFloat16* from) {
   return std::bit_cast<Neighbours>(Pack<BFloat16, kAcross>::Load(from));
 }
 
-// The first `count` of kAcross neighbours, pair by pair, zeros behind them. kAtOnce: they are read together, when this is
-// made, which REQUIRES count >= kAcross or <= 0, and what NeighboursAt does; else each when it is asked for.
+// The first `count` of kAcross adjacent elements, as pairs; the others are zeros. kAtOnce: all are
+// loaded at construction, which REQUIRES count >= kAcross or <= 0, and the alignment of
+// NeighboursAt; otherwise each is loaded on access.
 template <bool kAtOnce>
 class PairsAt {
  public:
@@ -62,7 +64,7 @@ class PairsAt {
   Neighbours all_ = {};
 };
 
-// Magnitudes of bfloat16 as whole numbers, which are in their order.
+// Magnitudes of bfloat16 as integers, which have the same order.
 inline constexpr uint32_t kInfinite = 0x7F80;
 TROUPE_DEVICE uint32_t Larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 TROUPE_DEVICE uint32_t FirstMagnitude(Pair pair) { return pair & 0x7FFFu; }
@@ -74,7 +76,7 @@ TROUPE_DEVICE uint32_t LargestOf(const Neighbours& pairs) {
   return largest;
 }
 TROUPE_DEVICE float NumberOf(uint32_t magnitude) { return std::bit_cast<float>(magnitude << 16); }
-// Infinities become NaN.
+// Replaces infinities by NaN.
 TROUPE_DEVICE Pair WithoutInfinities(Pair pair) {
   return pair | (FirstMagnitude(pair) >= kInfinite ? 0x40u : 0u) | (SecondMagnitude(pair) >= kInfinite ? 0x400000u : 0u);
 }

@@ -11,7 +11,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-int64_t made = 0;  // streams, events and graphs: each has a number for its address
+int64_t made = 0;  // number of streams, events and graphs; numbers serve as addresses
 cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
 
 template <typename Handle>

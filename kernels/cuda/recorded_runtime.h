@@ -1,5 +1,6 @@
-// The functions of the CUDA runtime that CudaDevice calls, for tests on machines without a GPU: linked in the runtime's
-// place, each writes down what it was asked and returns what the test wants. Nothing is computed.
+// Replaces the CUDA runtime functions that CudaDevice calls, for tests on machines without a GPU.
+// Linked in place of the runtime, each function records its call and returns what the test
+// specifies. Nothing is computed.
 #ifndef TROUPE_KERNELS_CUDA_RECORDED_RUNTIME_H_
 #define TROUPE_KERNELS_CUDA_RECORDED_RUNTIME_H_
 
@@ -16,17 +17,17 @@ struct RecordedRuntime {
   cudaError_t count_error = cudaSuccess;
   int devices = 2;
   int capability_major = 9, capability_minor = 0;
-  int dynamic_shared_bytes = 48 << 10;  // that a kernel may have unasked
-  std::map<std::string, cudaError_t> fails;  // by function, until it is taken out
-  int not_ready = 0;                         // so many questions find an event or a stream not ready; -1: all do
-  // "cudaMalloc 100": of calls that change something, with what matters of their arguments.
+  int dynamic_shared_bytes = 48 << 10;       // that a kernel may use without asking
+  std::map<std::string, cudaError_t> fails;  // results by function, until removed
+  int not_ready = 0;                         // number of polls that return "not ready"; -1: all
+  // "cudaMalloc 100": calls that change state, with their relevant arguments.
   std::vector<std::string> calls;
 
-  // The calls since the last Take.
+  // Returns the calls since the last Take.
   std::vector<std::string> Take();
 };
 
-// Of this process; a test begins with a fresh one.
+// The instance of this process; each test starts with a fresh one.
 RecordedRuntime& Runtime();
 
 }  // namespace troupe::kernels::cuda

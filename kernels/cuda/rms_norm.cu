@@ -1,7 +1,8 @@
-// RMSNorm, alone or after a residual sum, and its gradient with the residual's gradient added: a block a row forward; in
-// the gradient a fixed number of blocks goes over the rows, each with its sums of dw, which a second kernel adds up in
-// order. Bound by memory: where a block's threads can hold a row, each one pack of it, every element is read once, and the
-// gradient reads a row while it computes the one before.
+// RMSNorm, alone or after a residual sum, and its gradient plus the residual's gradient. Forward
+// uses one block per row. In the gradient a fixed number of blocks iterates over the rows, each
+// with its own partial sums of dw, which a second kernel adds up in order. Memory-bound: if a
+// block's threads can hold a row, one pack each, every element is read once, and the gradient loads
+// the next row while it computes the current one.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -9,22 +10,24 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int kHeldThreads = 1024, kHeldGradThreads = 512;  // at most, of a block that holds a row
-// Of the gradient's, a multiprocessor has room for two at least; compiled for Blackwell it would spill registers then.
+constexpr int kHeldThreads = 1024, kHeldGradThreads = 512;  // maximum for a block that holds a row
+// Two blocks of the gradient fit on a multiprocessor; compiled for Blackwell they would spill
+// registers, so there one must suffice.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int kHeldGradBlocks = 1;
 #else
 constexpr int kHeldGradBlocks = 2;
 #endif
-constexpr int kFinishRows = 32;  // warps of a block of the second kernel, each with one in so many partial sums
+constexpr int kFinishRows = 32;  // warps per block of the second kernel
 
-// Of the gradient: for each of 132 multiprocessors as many as have 1,024 threads of eight elements.
+// Number of blocks of the gradient: for each of 132 multiprocessors as many as together have 1,024
+// threads of eight elements.
 constexpr int64_t GradBlocks(int64_t rows, int64_t hidden) {
   const int64_t blocks = 132 * (hidden > 4096 ? 2 : hidden < 512 ? 16 : 8192 / hidden);
   return rows < blocks ? rows : blocks;
 }
 
-// Of a row that the threads of its block hold.
+// For rows that fit into the registers of a block's threads.
 template <typename T, int N>
 TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
   TROUPE_SHARED float shared[kWarp + 1];
@@ -39,7 +42,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormHeldKernel(RmsNormArgs args) {
     w = Pack<float, N>::Load(args.w + h);
     if (args.b != nullptr) {
       const auto b = Pack<T, N>::Load(static_cast<const T*>(args.b) + at);
-      for (int k = 0; k < N; ++k) x.Set(k, x[k] + b[k]);  // the norm is of what is stored
+      for (int k = 0; k < N; ++k) x.Set(k, x[k] + b[k]);  // the norm of the rounded sum
       x.Store(static_cast<T*>(args.sum) + at);
     }
     for (int k = 0; k < N; ++k) squares += x[k] * x[k];
@@ -69,7 +72,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
       Pack<T, N> stored;
       for (int k = 0; k < N; ++k) {
         stored.Set(k, left[k] + right[k]);
-        squares += stored[k] * stored[k];  // the norm is of what is stored
+        squares += stored[k] * stored[k];  // the norm of the rounded sum
       }
       stored.Store(sum + h);
     }
@@ -84,7 +87,7 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
   const float rstd = 1.0f / sqrtf(mean + args.eps);
   if (ThreadIndex() == 0) args.rstd[row] = rstd;
   for (int64_t h = first; h < hidden; h += step) {
-    const auto v = Pack<T, N>::Load(x + h);  // this thread's own: from the first cache
+    const auto v = Pack<T, N>::Load(x + h);  // written by this thread: in the L1 cache
     const auto w = Pack<float, N>::Load(args.w + h);
     Pack<T, N> y;
     for (int k = 0; k < N; ++k) y.Set(k, v[k] * rstd * w[k]);
@@ -92,11 +95,11 @@ TROUPE_KERNEL_OF(kHeldThreads, 1) void RmsNormKernel(RmsNormArgs args) {
   }
 }
 
-// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Each thread has the same columns of every row, whose dw it adds
-// up in dynamic shared memory, f[H].
+// dx = rstd·(g - x·rstd²·mean(g·x)) + dres with g = dy·w. Each thread handles the same columns of
+// every row and accumulates their dw in dynamic shared memory, f[H].
 template <typename T, int N>
 TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs args) {
-  TROUPE_SHARED float shared[2][kWarp + 1];  // by turns: a row's sum is read while the next one's is made
+  TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately by successive rows
   auto* const dw = reinterpret_cast<float*>(DynamicShared());
   const int64_t hidden = args.hidden;
   const int64_t first = int64_t{ThreadIndex()} * N, step = int64_t{BlockThreads()} * N;
@@ -142,10 +145,10 @@ TROUPE_KERNEL_OF(kHeldGradThreads, 2) void RmsNormGradKernel(RmsNormGradArgs arg
   }
 }
 
-// The same, of rows that the threads of a block hold.
+// The same for rows that fit into the registers of a block's threads.
 template <typename T, int N>
 TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(RmsNormGradArgs args) {
-  TROUPE_SHARED float shared[2][kWarp + 1];  // by turns, as above
+  TROUPE_SHARED float shared[2][kWarp + 1];  // used alternately, as above
   struct Row {
     Pack<T, N> dy{}, x{}, dres{};
     float rstd = 0;
@@ -189,7 +192,7 @@ TROUPE_KERNEL_OF(kHeldGradThreads, kHeldGradBlocks) void RmsNormGradHeldKernel(R
   if (holds) dw.Store(args.partial + BlockIndex().x * hidden + h);
 }
 
-// A lane a column; the warps' sums are added in their order.
+// One lane per column; the warps' sums are added in order.
 TROUPE_KERNEL_OF(kFinishRows * kWarp, 1) void RmsNormGradFinishKernel(RmsNormGradArgs args) {
   TROUPE_SHARED float sums[kFinishRows][kWarp];
   const int64_t h = int64_t{BlockIndex().x} * kWarp + Lane();

@@ -1,5 +1,6 @@
-// Rotary position embeddings: pair (i, i + D/2) of every query and key head turns by position · frequency(i). A block a
-// row, sixteen bytes of pairs a thread where heads allow it; values are copied where y is not x.
+// Rotary position embeddings: rotates pair (i, i + D/2) of every query and key head by position ·
+// frequency(i). One block per row, sixteen bytes of pairs per thread if the head dim allows it.
+// Values are copied unless y is x.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -7,7 +8,8 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Multiples of pi need no local memory for the reduction of large angles; 2^-53 of the angle is lost.
+// Computes in multiples of pi, which needs no local memory for the reduction of large angles; the
+// relative error of the angle is 2^-53.
 TROUPE_DEVICE void SinCos(double angle, float* sine, float* cosine) {
 #ifdef __CUDA_ARCH__
   double s, c;
@@ -19,7 +21,7 @@ TROUPE_DEVICE void SinCos(double angle, float* sine, float* cosine) {
   *cosine = static_cast<float>(c);
 }
 
-// N pairs beside each other at a time, whose cosines and sines lie beside each other in the table too.
+// Processes N adjacent pairs at a time; their cosines and sines are adjacent in the table too.
 template <typename T, int N>
 TROUPE_KERNEL void RopeKernel(RopeArgs args) {
   const int64_t row = BlockIndex().x, half = args.head_dim / 2;
@@ -28,7 +30,7 @@ TROUPE_KERNEL void RopeKernel(RopeArgs args) {
   T* y = static_cast<T*>(args.y) + row * stride;
   const int64_t position = args.positions[row];
   const float sign = args.inverse ? -1.0f : 1.0f;
-  // Pairs of a row, and so their places, are few: a division of 32 bits is much quicker than one of 64.
+  // A row has few pairs, so 32-bit division suffices; it is much faster than 64-bit division.
   const auto pairs = static_cast<unsigned>(args.rotated_heads * half), of_head = static_cast<unsigned>(half);
   if (position >= 0 && position < args.table_rows) {
     const float* const cosines = args.table + position * args.head_dim;

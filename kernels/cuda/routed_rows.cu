@@ -1,4 +1,5 @@
-// Rows up to the sum of counts, which only the device knows: they lie one after the other, and are copied as one range.
+// Copies the number of rows that the counts sum to, which only the device knows. The rows are
+// contiguous and copied as one range.
 #include <algorithm>
 
 #include "kernels/cuda/counted_rows.h"

@@ -14,7 +14,7 @@ TROUPE_KERNEL void RouterBiasKernel(RouterBiasArgs args) {
   sum = WarpSum(sum);
   const auto rate = static_cast<float>(args.rate);
   for (int64_t e = Lane(); e < args.experts; e += kWarp) {
-    // Whole numbers: equal to the mean where it is.
+    // Compares whole numbers, so that equality with the mean is exact.
     const double all = routed[e] * static_cast<double>(args.experts);
     if (sum > all) args.bias[e] += rate;
     if (sum < all) args.bias[e] -= rate;

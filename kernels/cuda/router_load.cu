@@ -1,5 +1,5 @@
-// How often the rows of each sample chose each expert, and the sum of their weights: blocks have parts of a sample's rows;
-// a second kernel adds the parts up in order.
+// Counts how often the rows of each sample chose each expert, and sums their weights: each block
+// handles a part of a sample's rows; a second kernel adds up the parts in order.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"
@@ -8,11 +8,12 @@ namespace troupe::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kPart = 1024;  // rows of a block
+constexpr int64_t kPart = 1024;  // rows per block
 
 int64_t PartsOf(const RouterLoadArgs& args) { return (args.router.local_tokens + kPart - 1) / kPart; }
 
-// partial[sample, part] is as a row of the load; counts are whole numbers, which float32 has up to 2^24.
+// partial[sample, part] has the layout of a row of the load. Counts are whole numbers, which are
+// exact in float32 up to 2^24.
 struct PartialLoadArgs {
   RouterLoadArgs args;
   float* partial;  // f[B, parts, E+1]
@@ -27,7 +28,7 @@ TROUPE_KERNEL void RouterLoadKernel(PartialLoadArgs of_parts) {
   const int64_t part = BlockIndex().x, sample = BlockIndex().y;
   for (int64_t e = ThreadIndex(); e < experts; e += kThreads) counts[e] = 0;
   SyncBlock();
-  // Rows of the tensor ranks together; those of this rank are counted.
+  // Row indices are global over the tensor ranks; only this rank's rows are counted.
   const int64_t of_sample = sample * args.router.local_tokens, first_row = args.router.first_row;
   const auto clamped = [&](int64_t row) {
     const int64_t below = row < of_sample + args.router.local_tokens
@@ -45,7 +46,7 @@ TROUPE_KERNEL void RouterLoadKernel(PartialLoadArgs of_parts) {
   for (int64_t r = begin + ThreadIndex(); r < end; r += kThreads) {
     weight += args.weights[first_row + r];
   }
-  weight = BlockSum(weight, shared);  // with its barriers the counts are there
+  weight = BlockSum(weight, shared);  // its barriers also complete the counts
   float* const load = of_parts.partial + (sample * of_parts.parts + part) * (experts + 1);
   for (int64_t e = ThreadIndex(); e < experts; e += kThreads) load[e] = static_cast<float>(counts[e]);
   if (ThreadIndex() == 0) load[experts] = weight;

@@ -1,15 +1,15 @@
-// The router's product and its gradients, in float32. Each logit is summed in an order that does not depend on the number of
-// rows. The gradient of the weights is small and its sums are long: blocks have parts of the rows, whose sums a second
-// kernel adds up in order.
+// The router's matmul and its gradients, in float32. The summation order of a logit does not depend
+// on the number of rows. The weight gradient is small and its sums are long: each block handles a
+// part of the rows, and a second kernel adds up the parts in order.
 #include "kernels/cuda/fma_product.h"
 #include "kernels/cuda/kernels.h"
 
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int64_t kFewExperts = 16;      // take tiles as narrow
-constexpr int64_t kGradBlocks = 264;     // that the gradient of the weights is to have at least, if
-constexpr int64_t kGradRowsMin = 256;    // each has so many rows
+constexpr int64_t kFewExperts = 16;    // at most this many use narrow tiles
+constexpr int64_t kGradBlocks = 264;   // target number of blocks of the weight gradient,
+constexpr int64_t kGradRowsMin = 256;  // with at least this many rows each
 
 int64_t PartsOf(const RouterLogitsGradWeightArgs& args) {
   const int64_t tiles = (args.hidden + 63) / 64 * ((args.experts + 63) / 64);
@@ -49,7 +49,7 @@ KernelLaunch RouterLogitsGradInputOf(const RouterLogitsGradInputArgs& args) {
                                    args.experts, nullptr, 1, 1, false});
 }
 
-// Every part of the rows as the rows of an expert.
+// Treats every part of the rows as the rows of one expert.
 template <typename T>
 KernelLaunch RouterLogitsGradWeightOf(const RouterLogitsGradWeightArgs& args, void* partial) {
   constexpr auto kKind = ProductKind::kWeightGradient;

@@ -1,5 +1,6 @@
-// The auxiliary and z losses of each sample row (formulas: model/ops/router_loss.cc), a warp a row. A fixed number of
-// blocks goes over the rows, each with its sums in float64, which a second kernel adds up in order.
+// The auxiliary and z losses of each sample row (formulas: model/ops/router_loss.cc), one warp per
+// row. A fixed number of blocks iterates over the rows, each with its own sums in float64, which a
+// second kernel adds up in order.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/router_scores.h"
 #include "kernels/cuda/shapes.h"
@@ -11,7 +12,7 @@ constexpr unsigned kThreads = kRouterWarps * kWarp;
 constexpr int64_t kLossBlocks = 264;
 constexpr int kFinishThreads = 256;
 
-// The load of the sample of a row of this rank.
+// The load of the sample that contains `row` of this rank.
 TROUPE_DEVICE const float* LoadOf(const float* load, const model::RouterAttributes& router,
                                   int64_t row) {
   return load + (router.first_row + row) / router.local_tokens * (router.experts + 1);
@@ -66,7 +67,7 @@ TROUPE_KERNEL void RouterLossFinishKernel(PartialLossArgs of_blocks) {
   const RouterLossArgs& args = of_blocks.args;
   const int64_t experts = args.router.experts;
   const int own = static_cast<int>(ThreadIndex());
-  double dropped = 0;  // whole numbers: exact in any order
+  double dropped = 0;  // sums of whole numbers: exact in any order
   for (int64_t e = own; e < experts; e += kFinishThreads) {
     double routed = 0;
     for (int64_t b = 0; b < args.samples; ++b) routed += args.own_load[b * (experts + 1) + e];
@@ -107,7 +108,7 @@ TROUPE_KERNEL void RouterLossGradKernel(RouterLossGradArgs args) {
   for (int64_t e = Lane(); e < experts; e += kWarp) mean += scores.Of(e) / sum * routed[e];
   mean = WarpSum(mean);
   for (int64_t e = Lane(); e < experts; e += kWarp) {
-    // A softmax's scores are p; a sigmoid's s = p·sum, and ds/dl = s·(1-s).
+    // For softmax the scores are p; for sigmoid s = p·sum and ds/dl = s·(1-s).
     const float score = scores.Of(e), p = score / sum;
     const float slope = scores.softmax() ? p : p * (1.0f - score);
     dlogits[e] = aux * slope * (routed[e] - mean) + z_scale * log_sum * expf(logits[e] - log_sum);

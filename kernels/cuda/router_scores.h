@@ -1,4 +1,4 @@
-// Scores of a token's logits, by a warp.
+// The scores of a token's logits, computed by a warp.
 #ifndef TROUPE_KERNELS_CUDA_ROUTER_SCORES_H_
 #define TROUPE_KERNELS_CUDA_ROUTER_SCORES_H_
 
@@ -10,12 +10,12 @@
 
 namespace troupe::kernels::cuda {
 
-// Warps of a block, each with a token.
+// Warps per block; each handles one token.
 inline constexpr int kRouterWarps = 8;
 
 class RouterScores {
  public:
-  // All lanes of a warp together. logits: f[E].
+  // All lanes of a warp must call it together. logits: f[E].
   TROUPE_DEVICE RouterScores(const float* logits, const model::RouterAttributes& router)
       : logits_(logits), softmax_(router.score == model::RouterScore::kSoftmax) {
     float largest = -INFINITY;
@@ -29,7 +29,7 @@ class RouterScores {
   TROUPE_DEVICE float Of(int64_t expert) const {
     return softmax_ ? expf(logits_[expert] - largest_) / sum_ : 1.0f / (1.0f + expf(-logits_[expert]));
   }
-  // Σ of all. All lanes of the warp together.
+  // The sum of all scores. All lanes of the warp must call it together.
   TROUPE_DEVICE float Sum(int64_t experts) const {
     float sum = 0;
     for (int64_t e = Lane(); e < experts; e += kWarp) sum += Of(e);

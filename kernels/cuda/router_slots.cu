@@ -1,4 +1,4 @@
-// The choices of this rank's experts among those of all ranks of the group.
+// Selects the choices of this rank's experts among those of all ranks of the group.
 #include "kernels/cuda/choice_order.h"
 #include "kernels/cuda/kernels.h"
 

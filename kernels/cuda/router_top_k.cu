@@ -1,5 +1,5 @@
-// The k best experts of each token, a warp a token, then the row of each choice (choice_order.h); and the gradient of their
-// weights.
+// The k best experts of each token, one warp per token, then the row of each choice
+// (choice_order.h); and the gradient of the weights.
 #include <bit>
 
 #include "kernels/cuda/choice_order.h"
@@ -13,9 +13,10 @@ namespace {
 constexpr unsigned kThreads = kRouterWarps * kWarp;
 static_assert(model::kMaxExperts <= 32 * kWarp, "a lane marks its experts in the bits of a word");
 
-// Greater for a greater key, of equal keys for the lower expert; never 0. NaNs, too, are in an order.
+// A rank that is greater for a greater key and, for equal keys, for the lower expert; never 0. NaNs
+// are ordered too.
 TROUPE_DEVICE uint64_t RankOf(float key, int64_t expert) {
-  const auto bits = std::bit_cast<uint32_t>(key + 0.0f);  // one zero
+  const auto bits = std::bit_cast<uint32_t>(key + 0.0f);  // maps -0 to +0
   const uint32_t ordered = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
   return uint64_t{ordered} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(expert));
 }
@@ -27,7 +28,7 @@ TROUPE_KERNEL void RouterTopKKernel(RouterTopKArgs args) {
   const int64_t experts = args.router.experts, k = args.router.top_k;
   const int64_t row = int64_t{BlockIndex().x} * kRouterWarps + Warp();
   if (row >= args.rows) return;
-  // A lane reads no other lane's scores.
+  // Each lane reads only its own scores.
   float* const scores = reinterpret_cast<float*>(DynamicShared()) + Warp() * experts;
   const RouterScores of_row(args.logits + row * experts, args.router);
   for (int64_t e = Lane(); e < experts; e += kWarp) scores[e] = of_row.Of(e);
@@ -60,7 +61,7 @@ TROUPE_KERNEL void RouterTopKKernel(RouterTopKArgs args) {
   for (int64_t j = Lane(); j < k; j += kWarp) weights[j] /= sum;
 }
 
-// A warp a token.
+// One warp per token.
 TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
   const int64_t experts = args.router.experts, k = args.router.top_k;
   const int64_t row = int64_t{BlockIndex().x} * kRouterWarps + Warp();
@@ -85,7 +86,7 @@ TROUPE_KERNEL void RouterTopKGradKernel(RouterTopKGradArgs args) {
     along += scores.Of(chosen[j]) * ((dweights[j] - mean) / sum);
   }
   along = WarpSum(along);
-  // As if none were chosen, then those that are.
+  // Writes the gradient as if no expert were chosen, then that of the chosen ones.
   for (int64_t e = Lane(); e < experts; e += kWarp) {
     dlogits[e] = scores.softmax() ? -scores.Of(e) * along : 0.0f;
   }

@@ -1,5 +1,6 @@
-// Rows of a matrix in shared memory, and products of a warp with them: on tensor cores of bfloat16, by multiplications and
-// additions in float32 of float32. A lane's places in a result are those of FragmentC in both.
+// Rows of a matrix in shared memory, and a warp's matmuls on them: bfloat16 on tensor cores,
+// float32 by float32 multiply-adds. In both cases a lane's elements of the result are those of
+// FragmentC.
 #ifndef TROUPE_KERNELS_CUDA_SHARED_TILE_H_
 #define TROUPE_KERNELS_CUDA_SHARED_TILE_H_
 
@@ -12,8 +13,9 @@
 
 namespace troupe::kernels::cuda {
 
-// Rows are sixteen bytes longer than they need be: eight lanes that read the same columns of eight rows, sixteen bytes each,
-// so meet eight different groups of banks, and all that a lane reads lies at constant distances.
+// Rows are padded by sixteen bytes: eight lanes that read the same columns of eight rows, sixteen
+// bytes each, use eight different groups of banks, and all elements that a lane reads are at
+// constant offsets.
 template <typename T, int kWidth>
 struct SharedTile {
   static_assert(kWidth % 64 == 0);
@@ -24,7 +26,7 @@ struct SharedTile {
   TROUPE_DEVICE SharedTile Behind(int rows) const { return {base + rows * kStride}; }
 };
 
-// Rows in the device's memory, `stride` elements apart, of which the first `width` elements count.
+// Rows in device memory, `stride` elements apart, each with `width` valid elements.
 template <typename T>
 struct Rows {
   const T* first;
@@ -33,18 +35,20 @@ struct Rows {
   bool packed;  // all rows and the width are multiples of sixteen bytes
 };
 
-// Rows [begin, begin + kRows) to `tile`, zeros for those from `end` on and behind the width. Where they are packed they come
-// asynchronously: they belong to the thread's open group.
+// Copies rows [begin, begin + kRows) to `tile`; rows from `end` on and columns beyond the width
+// become zeros. If the rows are packed, the copies are asynchronous and belong to the thread's open
+// group.
 template <int kRows, int kThreads, typename T, int kWidth>
 TROUPE_DEVICE void BeginRows(const SharedTile<T, kWidth>& tile, const Rows<T>& rows, int begin, int end) {
   const int thread = static_cast<int>(ThreadIndex());
   const int count = end - begin;
   const T* const first = rows.first + begin * rows.stride;
   if (rows.packed) {
-    constexpr int kAcross = kWidth / kPack<T>, kStep = kThreads / kAcross;  // threads of a row, rows at once
+    // Threads per row, rows at once.
+    constexpr int kAcross = kWidth / kPack<T>, kStep = kThreads / kAcross;
     static_assert(kThreads % kAcross == 0 && kRows % kStep == 0);
     const int column = thread % kAcross * kPack<T>;
-    TROUPE_NO_UNROLL  // or the addresses of all take the registers of products
+    TROUPE_NO_UNROLL  // otherwise the addresses take the registers that the matmuls need
     for (int row = thread / kAcross; row < kRows; row += kStep) {
       const bool here = row < count && column < rows.width;
       BeginCopy(tile.At(row, column), here ? first + row * rows.stride + column : rows.first,
@@ -108,8 +112,8 @@ TROUPE_DEVICE void MultiplyRows(FragmentC (&product)[kRowTiles][kColumns], const
   }
 }
 
-// product[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth: `left` is a product of the same warp, rounded to
-// the tile's elements.
+// product[i][j] += Σ_k left[i][k] · right[k][column + j], k < 8 · kDepth. `left` is a result of the
+// same warp, rounded to the tile's element type.
 template <int kRowTiles, int kDepth, int kColumns, int kWidth>
 TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
                                    const FragmentC (&left)[kRowTiles][kDepth],
@@ -140,7 +144,7 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
     TROUPE_UNROLL
     for (int k = 0; k < 8 * kDepth; ++k) {
       const FragmentC& from = left[m][k / 8];
-      const int lane = 4 * g + k % 8 / 2;  // that holds rows g and g + 8 of column k
+      const int lane = 4 * g + k % 8 / 2;  // the lane with rows g and g + 8 of column k
       const float upper = ShuffleFrom(from.of[k % 2], lane), lower = ShuffleFrom(from.of[2 + k % 2], lane);
       TROUPE_UNROLL
       for (int n = 0; n < kColumns; ++n) {
@@ -155,7 +159,8 @@ TROUPE_DEVICE void MultiplyProduct(FragmentC (&product)[kRowTiles][kColumns],
   }
 }
 
-// Two neighbours of a row of `width` elements, at columns `column` and column + 1. `packed` as of Rows.
+// Stores two adjacent elements of a row of `width` elements, at columns `column` and column + 1.
+// `packed`: as in Rows.
 template <typename T>
 TROUPE_DEVICE void StorePair(T* row, int column, int width, bool packed, float first, float second) {
   if (packed) {

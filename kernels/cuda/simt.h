@@ -1,10 +1,11 @@
-// What our CUDA kernels are written in. nvcc reads it as CUDA C++. Any other compiler reads the same kernels as plain
-// functions, whose threads the emulator (kernels/cuda/emulated/emulator.h) runs one after the other on the host: that is how every
-// kernel's arithmetic is tested where there is no GPU.
+// The language of our CUDA kernels. nvcc reads it as CUDA C++. Any other compiler reads the same
+// kernels as plain functions, whose threads the emulator (kernels/cuda/emulated/emulator.h) runs
+// one at a time on the host; this tests every kernel's arithmetic without a GPU.
 //
-// A kernel takes one struct by value, its arguments. In it: `thread` and `block` are its places, SyncBlock and SyncWarp its
-// barriers, Shuffle… what lanes of a warp exchange, SHARED declares memory of a block. All threads of a block, or of a
-// warp, must meet the same barriers; the emulator ends the process where they do not.
+// A kernel takes one struct by value, its arguments. Within it, ThreadIndex and BlockIndex are its
+// indices, SyncBlock and SyncWarp its barriers, Shuffle… exchanges values between lanes of a warp,
+// and TROUPE_SHARED declares memory of a block. All threads of a block, or of a warp, must reach
+// the same barriers; the emulator aborts the process if they do not.
 #ifndef TROUPE_KERNELS_CUDA_SIMT_H_
 #define TROUPE_KERNELS_CUDA_SIMT_H_
 
@@ -17,7 +18,8 @@
 #include <cuda_runtime.h>
 
 #define TROUPE_KERNEL __global__
-// Of blocks of so many threads, so many of which are to fit on a multiprocessor at once.
+// A kernel whose blocks have at most this many threads, and of which this many blocks should fit on
+// a multiprocessor at once.
 #define TROUPE_KERNEL_OF(threads, blocks) __global__ __launch_bounds__(threads, blocks)
 #define TROUPE_DEVICE __device__ __forceinline__
 #define TROUPE_SHARED __shared__
@@ -36,7 +38,7 @@ TROUPE_DEVICE BlockPlace Blocks() { return {gridDim.x, gridDim.y}; }
 
 TROUPE_DEVICE void SyncBlock() { __syncthreads(); }
 TROUPE_DEVICE void SyncWarp() { __syncwarp(); }
-// Of whole warps.
+// Only for whole warps.
 template <typename T>
 TROUPE_DEVICE T ShuffleXor(T value, int lanes) {
   return __shfl_xor_sync(0xFFFFFFFFu, value, lanes);
@@ -48,19 +50,19 @@ TROUPE_DEVICE T ShuffleFrom(T value, int lane) {
 
 TROUPE_DEVICE int32_t AtomicAdd(int32_t* to, int32_t value) { return atomicAdd(to, value); }
 
-// By a clock that all of the device shares.
+// The time of a clock that the whole device shares.
 TROUPE_DEVICE uint64_t DeviceNanoseconds() {
   uint64_t now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
   return now;
 }
-// What this thread has written before is seen by the host before what it writes after.
+// Makes this thread's earlier writes visible to the host before its later ones.
 TROUPE_DEVICE void SyncWithHost() { __threadfence_system(); }
 
-// A device ends the kernel by itself at an access of an address that is no multiple of the access's size.
+// A device itself aborts the kernel at a misaligned access.
 TROUPE_DEVICE void RequireAligned(const void* /*address*/, size_t /*bytes*/) {}
 
-// What a launch asks for beyond SHARED.
+// The shared memory that a launch requests in addition to TROUPE_SHARED.
 TROUPE_DEVICE char* DynamicShared() {
   extern __shared__ __align__(128) char memory[];
   return memory;
@@ -75,7 +77,7 @@ TROUPE_DEVICE char* DynamicShared() {
 #define TROUPE_KERNEL
 #define TROUPE_KERNEL_OF(threads, blocks)
 #define TROUPE_DEVICE inline
-// Of the block that this host thread runs.
+// They refer to the block that this host thread runs.
 #define TROUPE_SHARED static thread_local
 #define TROUPE_UNROLL
 #define TROUPE_NO_UNROLL

@@ -1,6 +1,7 @@
-// Statistics of a slice of the vocabulary and their gradient, apart and together. Bound by memory: the statistics read each
-// logit once, with the running maximum and the running sum rescaled to it in every thread; the gradient reads and writes
-// each once. Together they read each once, since a block keeps its row (kernels/cuda/kept_row.h).
+// Statistics of a slice of the vocabulary and their gradient, separate and fused. Memory-bound: the
+// statistics read each logit once, and every thread rescales its running sum to its running
+// maximum; the gradient reads and writes each logit once. Fused, they read each logit once, because
+// a block caches its row in shared memory (kernels/cuda/kept_row.h).
 #include "kernels/cuda/kept_row.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
@@ -9,7 +10,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-// Σ exp(l - max) of some logits.
+// The maximum of some logits and their Σ exp(l - max).
 struct Stats {
   float max = -INFINITY;
   float sum = 0;
@@ -18,7 +19,7 @@ struct Stats {
 template <typename T>
 TROUPE_DEVICE Stats Merge(Stats a, Stats b) {
   const float max = fmaxf(a.max, b.max);
-  if (max == -INFINITY) return {max, 0.0f};  // of no logits, or of none above -inf
+  if (max == -INFINITY) return {max, 0.0f};  // for no logits, or only -inf
   return {max, a.sum * Exp<T>(a.max - max) + b.sum * Exp<T>(b.max - max)};
 }
 
@@ -30,7 +31,7 @@ TROUPE_DEVICE Stats MergeWarp(Stats stats) {
   return stats;
 }
 
-// Of N neighbours, added to those of others.
+// Adds N adjacent logits to the statistics.
 template <typename T, int N>
 TROUPE_DEVICE Stats With(Stats stats, const Pack<T, N>& l) {
   Stats some{l[0], 0.0f};
@@ -39,7 +40,8 @@ TROUPE_DEVICE Stats With(Stats stats, const Pack<T, N>& l) {
   return Merge<T>(stats, some);
 }
 
-// Of all threads of the block, on the lanes of warp 0. `shared`: of kWarp.
+// Merges the statistics of all threads of the block; the lanes of warp 0 get the result. `shared`
+// has kWarp elements.
 template <typename T>
 TROUPE_DEVICE Stats MergeBlock(Stats stats, Stats* shared) {
   stats = MergeWarp<T>(stats);
@@ -90,15 +92,15 @@ TROUPE_KERNEL void SoftmaxStatsGradKernel(SoftmaxStatsGradArgs args) {
 
 struct KeptRowArgs {
   SoftmaxStatsAndGradArgs all;
-  int64_t kept;  // elements of a row that a block keeps, whole packs
+  int64_t kept;  // elements of a row that a block caches, in whole packs
 };
 
-// A thread writes the gradient where it has read logits, so that both may be in one place.
+// Each thread writes the gradient where it has read logits, so that the two may share memory.
 template <typename T, int N>
 TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArgs args) {
   TROUPE_SHARED Stats shared[kWarp];
   TROUPE_SHARED float max_and_factor[2];
-  constexpr int kAtOnce = 4;  // so that enough reads are under way
+  constexpr int kAtOnce = 4;  // so that enough loads are in flight
   const SoftmaxStatsAndGradArgs& all = args.all;
   const int64_t row = BlockIndex().x, target = all.targets[row];
   const T* logits = static_cast<const T*>(all.logits) + row * all.vocabulary;
@@ -106,7 +108,7 @@ TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArg
   T* const kept = reinterpret_cast<T*>(DynamicShared());
   const int64_t first = int64_t{ThreadIndex()} * N, stride = int64_t{BlockThreads()} * N;
   const float weight = all.weights[row];
-  if (ThreadIndex() == 0) {  // before it is overwritten
+  if (ThreadIndex() == 0) {  // before the logit is overwritten
     all.sums[all.rows + row] = target >= 0 && target < all.vocabulary ? Widen(logits[target]) : 0.0f;
   }
   Stats own;
@@ -150,7 +152,8 @@ TROUPE_KERNEL_OF(kMostThreadsOfRow, 1) void SoftmaxStatsAndGradKernel(KeptRowArg
   }
 }
 
-// y = {sums0 · exp(max - global_max), sums1}; linear in sums, so that its gradient is the same map of dsums.
+// y = {sums0 · exp(max - global_max), sums1}. It is linear in sums, so its gradient applies the
+// same map to dsums.
 TROUPE_KERNEL void SoftmaxRescaleKernel(SoftmaxRescaleArgs args) {
   const int64_t row = int64_t{BlockIndex().x} * BlockThreads() + ThreadIndex();
   if (row >= args.rows) return;

@@ -1,4 +1,5 @@
-// Rows of qkv to rows of q and of kv, or back: copies, sixteen bytes at a time where rows allow it.
+// Splits rows of qkv into rows of q and of kv, or joins them, by copies of sixteen bytes if rows
+// allow it.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/shapes.h"

@@ -1,6 +1,6 @@
-// For how long the compute stream waits for transfers, by what they are for: a mark before and one
-// after each wait (kernels/cuda/mark.h), in graphs too. A wait for what is over already counts some
-// microseconds, the time between the two marks' launches.
+// Measures how long the compute stream waits for transfers, by purpose: a mark before and one after
+// each wait (kernels/cuda/mark.h), also in graphs. A wait for a completed transfer still counts as
+// some microseconds, the time between the launches of the two marks.
 //
 // Thread-safety: that of the device.
 #ifndef TROUPE_KERNELS_CUDA_STALLS_H_
@@ -20,22 +20,22 @@ namespace troupe::kernels::cuda {
 
 class Stalls {
  public:
-  // The kind of a wait: that of a purpose, or kReceives for what a neighbouring stage sends.
+  // The kind of a wait: that of a purpose, or kReceives for data from an adjacent stage.
   static int Of(Purpose purpose) { return static_cast<int>(purpose); }
   static constexpr int kReceives = kPurposes;
 
-  // `device` outlives this, and this what is on its streams.
+  // `device` must outlive this object, and this object the work on the device's streams.
   explicit Stalls(Device& device) : device_(device) {}
 
-  // Before the others.
+  // Must be called before all other functions.
   Status Prepare();
 
-  // The commands of a wait of the compute stream for `event`.
+  // Appends the commands by which the compute stream waits for `event`.
   void AddWait(Commands* commands, int kind, Event event) const;
-  // The same wait, enqueued.
+  // Enqueues the same wait.
   Status Wait(int kind, Event event) const;
 
-  // Device memory with the counts; DecodeStalls reads a copy of it.
+  // Device memory with the measurements; DecodeStalls reads a copy of it.
   const char* address() const { return words_.get(); }
   static constexpr int64_t kBytes = (kPurposes + 1) * int64_t{sizeof(MarkWords)};
 
@@ -46,7 +46,7 @@ class Stalls {
   DeviceMemory words_;
 };
 
-// REQUIRES: Stalls::kBytes of them.
+// REQUIRES: `bytes` has Stalls::kBytes.
 DeviceStalls DecodeStalls(std::span<const std::byte> bytes);
 
 }  // namespace troupe::kernels::cuda

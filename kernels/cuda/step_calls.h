@@ -1,5 +1,5 @@
-// What one part of a step (kernels/backend.h, StepPart) asks of an executable: the calls as they came the first time, and
-// room for the bytes that they write, which differ from step to step.
+// The calls of one part of a step (kernels/backend.h, StepPart) to an executable, as recorded the
+// first time, and offsets for the bytes that they write, which differ from step to step.
 #ifndef TROUPE_KERNELS_CUDA_STEP_CALLS_H_
 #define TROUPE_KERNELS_CUDA_STEP_CALLS_H_
 
@@ -18,11 +18,11 @@ struct StepCall {
   model::Piece piece = model::Piece::kForward;
   int buffer = 0;
   RunOptions options;
-  model::ValueId value = model::kNoValue;  // that is written, copied to, sent or received
-  model::ValueId from = model::kNoValue;   // of a copy
+  model::ValueId value = model::kNoValue;  // written, copied to, sent or received
+  model::ValueId from = model::kNoValue;   // source of a copy
   int from_buffer = 0;
-  Communicator* edge = nullptr;            // of what is sent or received
-  int64_t offset = 0;                      // in the part's bytes
+  Communicator* edge = nullptr;  // link of a send or receive
+  int64_t offset = 0;            // within the part's bytes
   int64_t bytes = 0;
 
   bool operator==(const StepCall& other) const;
@@ -30,17 +30,17 @@ struct StepCall {
 
 class StepCalls {
  public:
-  // The calls come once more, from the first one on.
+  // Starts a repetition of the calls, from the first one on.
   void Restart() { next_ = 0; }
-  // Takes the next call, of a write with its bytes. Returns where they go among the part's bytes. INTERNAL where it
-  // is not the call that came in this place before.
+  // Records the next call, or checks that it repeats the recorded one. Returns the offset of its
+  // bytes within the part's bytes. Errors: INTERNAL if the call differs from the recorded one.
   StatusOr<int64_t> Take(StepCall call);
-  // INTERNAL where calls are missing. From now on calls must repeat.
+  // Ends the recording; from now on calls must repeat. Errors: INTERNAL if calls are missing.
   Status Close();
 
   bool is_closed() const { return is_closed_; }
   const std::vector<StepCall>& calls() const { return calls_; }
-  // Of all writes, each at a multiple of 64.
+  // Total bytes of all writes, each at a multiple of 64.
   int64_t bytes() const { return bytes_; }
 
  private:

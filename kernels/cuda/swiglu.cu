@@ -1,5 +1,6 @@
-// y = silu(gate)·up and its gradient; a row of gu is gate[F] | up[F]. A block has a row where all are computed; else blocks
-// go over as many as the counts sum to, which only the device knows.
+// y = silu(gate)·up and its gradient; a row of gu is gate[F] | up[F]. If all rows are computed,
+// there is one block per row; otherwise blocks iterate over as many rows as the counts sum to,
+// which only the device knows.
 #include "kernels/cuda/counted_rows.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/numbers.h"

@@ -1,4 +1,5 @@
-// SwiGLU's arithmetic, an element at a time in float32, for every kernel that makes it: the same bits from each.
+// SwiGLU's arithmetic, one element at a time in float32, shared by all kernels that compute it, so
+// that they give the same bits.
 #ifndef TROUPE_KERNELS_CUDA_SWIGLU_H_
 #define TROUPE_KERNELS_CUDA_SWIGLU_H_
 
@@ -6,7 +7,7 @@
 
 namespace troupe::kernels::cuda {
 
-// T: what is read and made, which says how exact it need be.
+// T: the element type of inputs and outputs, which determines the accuracy needed.
 template <typename T>
 TROUPE_DEVICE float Sigmoid(float x) {
   return Reciprocal<T>(1.0f + Exp<T>(-x));
@@ -21,7 +22,7 @@ TROUPE_DEVICE float GatedOf(float gate, float up) {
 struct GatedGradient {
   float gate, up;
 };
-// Of gate and up where silu(gate)·up has gradient dy.
+// The gradients of gate and up, where dy is the gradient of silu(gate)·up.
 template <typename T>
 TROUPE_DEVICE GatedGradient GatedGradientOf(float dy, float gate, float up) {
   const float sigmoid = Sigmoid<T>(gate);

@@ -1,5 +1,5 @@
-// Totals, sum of squares and AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected root, as in PyTorch):
-// bound by memory, each element read once.
+// Totals, sum of squares and AdamW (Loshchilov and Hutter 2019; eps is added to the bias-corrected
+// root, as in PyTorch). Memory-bound; each element is read once.
 #include "kernels/cuda/update.h"
 
 #include "kernels/cuda/numbers.h"
@@ -28,7 +28,8 @@ struct HaltArgs {
 
 TROUPE_KERNEL void ControlHaltKernel(HaltArgs args) { Halt(args.control, args.halted); }
 
-// Of a block of kThreads threads, on the first of them. The same order in every run.
+// The sum over a block of kThreads threads; thread 0 gets the result. The order is the same in
+// every run.
 TROUPE_DEVICE double BlockSum64(double value, double* shared) {
   const unsigned own = ThreadIndex();
   shared[own] = value;
@@ -39,7 +40,8 @@ TROUPE_DEVICE double BlockSum64(double value, double* shared) {
   return own == 0 ? shared[0] : 0.0;
 }
 
-// Whether elements from `address` on may be read and written four at a time. A shard of a tensor begins at any of its rows.
+// Whether elements from `address` on may be accessed four at a time. A shard of a tensor may start
+// at any of its rows.
 template <typename T>
 TROUPE_DEVICE bool TakesFour(const T* address) {
   return reinterpret_cast<uintptr_t>(address) % (4 * sizeof(T)) == 0;
@@ -98,7 +100,7 @@ TROUPE_KERNEL void SumOfSquaresFinishKernel(SumOfSquaresTensors args) {
   if (ThreadIndex() == 0) AddSumOfSquares(args.rank, sum, args.control);
 }
 
-// What all elements of a step share.
+// Parameters that all elements of a step share.
 struct Step {
   float gradient_scale, beta1, beta2, eps, decay, step_size, inverse_correction;
 };

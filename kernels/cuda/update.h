@@ -1,5 +1,6 @@
-// A rank's kernels of an update, over all of its tensors in one launch each. Blocks have equal parts of tensors, by tables
-// that lie beside the tensors in the device's memory.
+// A rank's update kernels, each of which handles all of the rank's tensors in one launch. Blocks
+// handle equal parts of tensors, by tables that are stored next to the list of tensors in device
+// memory.
 #ifndef TROUPE_KERNELS_CUDA_UPDATE_H_
 #define TROUPE_KERNELS_CUDA_UPDATE_H_
 
@@ -11,14 +12,14 @@
 
 namespace troupe::kernels::cuda {
 
-// What one block works on: at most kUpdateElements elements of one tensor.
+// The work of one block: at most kUpdateElements elements of one tensor.
 struct UpdatePart {
   int32_t tensor;
-  int32_t part;  // its first element is part · kUpdateElements
+  int32_t part;  // it starts at element part · kUpdateElements
 };
 inline constexpr int64_t kUpdateElements = 16384;
 
-// Of tensors of so many elements, in order. Pure.
+// The parts of tensors with these numbers of elements, in order. Pure.
 std::vector<UpdatePart> UpdateParts(std::span<const int64_t> counts);
 
 struct GradientTensor {
@@ -35,31 +36,32 @@ struct AdamWTensor {
   bool weight_decay;
 };
 
-// control: d[kControlLanes]; totals: d[2].
+// Adds `totals`, d[2], to `control`, d[kControlLanes].
 KernelLaunch ControlTotals(int rank, const double* totals, double* control);
 
-// What a router has counted.
+// The counts of one router.
 struct RouterTotals {
   const double* lanes;  // d[kRouterLanes + experts]
   int64_t experts;
 };
-// totals: RouterTotals[count] on the device. Counts are whole numbers: the order of sums does not matter.
+// totals: RouterTotals[count] on the device. Counts are whole numbers, so the order of summation
+// does not matter.
 KernelLaunch ControlRouted(const RouterTotals* totals, int64_t count, double* control);
 
-// All pointers are the device's.
+// All pointers are device pointers.
 struct SumOfSquaresTensors {
   const GradientTensor* tensors;
   const UpdatePart* parts;
   int64_t num_parts;
-  double* partial;  // d[num_parts] of scratch
+  double* partial;  // scratch, d[num_parts]
   double* control;
   int rank;
 };
-// Sums of parts, in float64 and a fixed order; the second launch adds them to the control word.
+// Sums the parts in float64 in a fixed order; the second launch adds them to the control word.
 KernelLaunch SumOfSquares(const SumOfSquaresTensors& args);
 KernelLaunch SumOfSquaresFinish(const SumOfSquaresTensors& args);
 
-// After the control word is reduced. halted: d[1].
+// Launch after the control word is reduced. halted: d[1].
 KernelLaunch ControlHalt(double* control, double* halted);
 
 struct AdamWTensors {
@@ -71,10 +73,10 @@ struct AdamWTensors {
   float* applied_steps;        // f[1]
   double beta1, beta2, eps, weight_decay, max_norm;
 };
-// Nothing changes where the control word says that something is not finite or the job has halted.
-// `applied_steps` stays as it is: launch CountAppliedStep next. REQUIRES: num_parts > 0.
+// Changes nothing if the control word reports a non-finite value or a halted job. Leaves
+// `applied_steps` unchanged: launch CountAppliedStep next. REQUIRES: num_parts > 0.
 KernelLaunch AdamW(const AdamWTensors& args);
-// Adds 1 to `applied_steps` where the step of this control word is applied.
+// Adds 1 to `applied_steps` if the step of this control word is applied.
 KernelLaunch CountAppliedStep(const double* control, float* applied_steps);
 
 }  // namespace troupe::kernels::cuda

@@ -1,4 +1,4 @@
-// bfloat16 to float32, element by element.
+// Converts bfloat16 to float32, element by element.
 #ifndef TROUPE_KERNELS_CUDA_WIDEN_H_
 #define TROUPE_KERNELS_CUDA_WIDEN_H_
 
@@ -13,7 +13,7 @@ struct WidenArgs {
   float* y;
   int64_t count;
 };
-// REQUIRES: addresses that the device reads and writes; count > 0.
+// REQUIRES: the device can access the addresses; count > 0.
 KernelLaunch Widen(const WidenArgs& args);
 
 }  // namespace troupe::kernels::cuda

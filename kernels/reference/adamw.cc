@@ -1,4 +1,4 @@
-// AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; as in PyTorch, eps
+// AdamW: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019. As in PyTorch, eps
 // is added to the bias-corrected root.
 #include <cmath>
 

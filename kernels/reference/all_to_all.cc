@@ -1,4 +1,5 @@
-// Rows to each rank of the group, as many as its counts sum to; counts alone in equal blocks.
+// Sends rows to each rank of the group, as many as its counts sum to. Without counts, the input is
+// split into equal blocks.
 #include <algorithm>
 
 #include "kernels/op_sequence.h"

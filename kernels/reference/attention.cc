@@ -1,5 +1,5 @@
-// Causal grouped-query attention of samples of T rows, or of their documents: o = softmax(q kᵀ /
-// sqrt(D)) v, one query row at a time.
+// Causal grouped-query attention over samples of T rows, or over their documents: o = softmax(q kᵀ
+// / sqrt(D)) v, one query row at a time.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -33,7 +33,8 @@ Layout LayoutOf(const Operation& operation, int qkv) {
           attributes.tokens, operation.Extent(qkv, 0)};
 }
 
-// The first row that `row` sees; `documents`: the number of the input of that name, if any.
+// The first row that `row` attends to. `documents` is the index of the documents input, which may
+// be absent.
 int64_t FirstSeen(const Operation& operation, const Layout& layout, int64_t row, size_t documents) {
   const int64_t sample = row / layout.tokens * layout.tokens;
   if (operation.inputs.size() <= documents) return sample;
@@ -76,8 +77,8 @@ void Attention(const Operation& operation) {
   }
 }
 
-// With p the probabilities and delta = do · o: dv += p do, ds = p (do · v - delta), dq += ds k, dk
-// += ds q.
+// With probabilities p and delta = do · o: dv += p do, ds = p (do · v - delta), dq += ds k, dk +=
+// ds q.
 void AttentionGrad(const Operation& operation) {
   const Layout layout = LayoutOf(operation, 1);
   const double* qkv = operation.inputs[1];

@@ -1,4 +1,5 @@
-// Attention to the keys of one rank of the context axis, merged with that to the ranks before it.
+// Attention to the keys of one rank of the context axis, merged with the result for the previous
+// ranks' keys.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,9 +15,9 @@ using model::ContextRows;
 
 struct Part {
   const model::PartAttributes& attributes;
-  ContextRows queries, keys;  // rows of a sample
+  ContextRows queries, keys;  // rows held of each sample
   int64_t samples = 0;
-  const double* documents;  // of whole samples, or null
+  const double* documents;  // for whole samples, or null
 
   Part(const Operation& operation, int q, int documents_index)
       : attributes(operation.attributes<model::PartAttributes>()) {
@@ -35,8 +36,8 @@ struct Part {
   int64_t head_dim() const { return attributes.attention.head_dim; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim())); }
 
-  // Calls body(query row, head, key row, offset of key, offset of value) for all that see each other,
-  // keys of one query and head one after the other.
+  // Calls body(query row, head, key row, offset of key, offset of value) for every query and key it
+  // attends to; the keys of a query and head are consecutive.
   template <typename Begin, typename Body, typename End>
   void Each(const Begin& begin, const Body& body, const End& end) const {
     const auto& a = attributes.attention;
@@ -72,7 +73,7 @@ double Dot(const double* a, const double* b, int64_t count) {
 
 }  // namespace
 
-// In one pass over keys: a new largest score rescales what is there.
+// One pass over the keys: a new largest score rescales the accumulated output.
 void AttentionPart(const Operation& operation) {
   const Part part(operation, 0, 2);
   const int64_t head_dim = part.head_dim();
@@ -108,7 +109,7 @@ void AttentionPart(const Operation& operation) {
       });
 }
 
-// As AttentionGrad: the probabilities are of the whole softmax.
+// Like AttentionGrad: the probabilities are those of the whole softmax.
 void AttentionPartGrad(const Operation& operation) {
   const Part part(operation, 1, 5);
   const int64_t head_dim = part.head_dim();

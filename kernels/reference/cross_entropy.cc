@@ -1,5 +1,5 @@
-// nll = log(sums0) + global_max - sums1; totals += {Σ weight·nll, Σ weight}. The gradient is that of
-// nll + z·lse², lse = log(sums0) + global_max.
+// nll = log(sums0) + global_max - sums1; totals += {Σ weight·nll, Σ weight}. The gradient is that
+// of nll + z·lse² with lse = log(sums0) + global_max.
 #include <cmath>
 
 #include "kernels/reference/operation.h"

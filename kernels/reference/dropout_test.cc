@@ -1,4 +1,4 @@
-// What kDropout drops: shares, coordinates, derivative; by the reference.
+// Tests of kDropout on the reference: dropped fraction, dependence on coordinates, derivative.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,14 +22,14 @@ using model::OpKind;
 
 using Numbers = std::vector<double>;
 
-// Some rows of samples, all channels of them.
+// Some rows of samples, with all their channels.
 struct Rows {
   double probability = 0.25;
   uint64_t key = 17;
-  int64_t tokens = 12;       // of a whole sample
+  int64_t tokens = 12;  // in a whole sample
   ContextRows held = ContextRows::Of(12, 1, 0);
   model::TensorRows own;
-  Numbers samples = {3, 0, 3, 1, 3, 2};  // {step, slot} of each
+  Numbers samples = {3, 0, 3, 1, 3, 2};  // {step, slot} of each sample
   int64_t rows = 36, hidden = 70;
 };
 
@@ -63,7 +63,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
     rows.hidden = 2000;
     const Numbers dropped = Drop(rows, Ones(rows));
     const double count = static_cast<double>(dropped.size());
-    // Five standard deviations of so many independent draws.
+    // Five standard deviations for this number of independent draws.
     const double slack = 5 * std::sqrt(probability * (1 - probability) / count);
     EXPECT_NEAR(ShareOfZeros(dropped), probability, slack);
     for (const double y : dropped) ASSERT_TRUE(y == 0 || y == 1 / (1 - probability)) << y;
@@ -71,7 +71,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
 }
 
 TEST(Dropout, DrawsOfNeighboursAndOfStepsAreIndependent) {
-  // Of each pair both are dropped as often as independent draws would be.
+  // Both elements of a pair must be dropped as often as if the draws were independent.
   Rows rows;
   rows.probability = 0.5;
   rows.hidden = 640;
@@ -107,8 +107,8 @@ TEST(Dropout, IsAFunctionOfGlobalCoordinatesWhateverThisRankHas) {
   const auto row_of = [&](const Numbers& numbers, int64_t row) {
     return Numbers(numbers.begin() + row * whole.hidden, numbers.begin() + (row + 1) * whole.hidden);
   };
-  // One sample alone; rows as two tensor ranks have them; chunks as three context ranks have them, and
-  // of those the rows of two tensor ranks.
+  // Partitions: a sample alone; rows split over two tensor ranks; chunks over three context ranks;
+  // and the latter's rows over two tensor ranks.
   for (const int ranks : {1, 3}) {
     for (int rank = 0; rank < ranks; ++rank) {
       for (const int64_t first_sample : {0, 1, 2}) {

@@ -1,5 +1,6 @@
-// Block E over the expert axis on the float64 reference, ranks as threads over loopback: tokens travel
-// to their experts and back, and every number is that of one rank with all samples.
+// Block E over the expert axis on the float64 reference, with ranks as threads over loopback:
+// tokens travel to their experts and back, and every result equals that of one rank with all
+// samples.
 #include <gtest/gtest.h>
 
 #include <vector>

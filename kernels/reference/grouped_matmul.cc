@@ -1,4 +1,4 @@
-// One product for each count's rows: the expert of count c is c mod L.
+// One matmul for the rows of each count; count c belongs to expert c mod L.
 #include <algorithm>
 
 #include "kernels/reference/operation.h"
@@ -6,7 +6,7 @@
 namespace troupe::kernels::reference {
 namespace {
 
-// body(expert, first row, row count) of each count.
+// Calls body(expert, first row, number of rows) for each count.
 template <typename Body>
 void EachGroup(const Operation& operation, const Body& body) {
   const int64_t experts = operation.attributes<model::GroupedAttributes>().local_experts;

@@ -5,7 +5,7 @@
 namespace troupe::kernels::reference {
 namespace {
 
-// Element [row, column] of a factor in 8 bits, input `index`, its scale applied.
+// Element [row, column] of FP8 operand `index`, multiplied by its scale.
 double Scaled(const Operation& operation, int index, int64_t row, int64_t column) {
   const model::Value& scale = operation.Input(index + 2);
   const int64_t rows = operation.Extent(index, 0), columns = operation.Extent(index, 1);
@@ -15,7 +15,7 @@ double Scaled(const Operation& operation, int index, int64_t row, int64_t column
   return number * operation.inputs[index + 2][row / block_rows * scale.dims[1].local + column / model::kFloat8Block];
 }
 
-// c[M,N] (+)= a[M,D] b[N,D]ᵀ of factors in 8 bits.
+// c[M,N] (+)= a[M,D] b[N,D]ᵀ with FP8 operands.
 void Float8Product(const Operation& operation, bool accumulate) {
   const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0), depth = operation.Extent(0, 1);
   for (int64_t m = 0; m < rows; ++m) {

@@ -1,6 +1,6 @@
-// One operation of the reference backend: every value is an array of float64, whatever its dtype,
-// so that the results are the mathematical ones and finite differences of them make sense. Written
-// to be read, not to be quick.
+// One operation of the reference backend. Every value is an array of float64, whatever its dtype,
+// so that results are mathematically exact up to float64 rounding and finite differences are
+// meaningful. The code favours readability over speed.
 //
 // Each file of this folder implements the kinds of model/program/op.h named in it; the letters of
 // the shapes are those of op.h.
@@ -24,14 +24,14 @@ struct Operation {
   std::vector<double*> inputs;
   std::vector<double*> outputs;
   bool accumulate = false;               // adds to an accumulated output instead of overwriting it
-  Communicator* communicator = nullptr;  // of a collective; null: a group of one
-  const std::function<double*(model::ValueId)>& address;  // of any value: the optimizer's
+  Communicator* communicator = nullptr;  // for collectives; null: a group of one
+  const std::function<double*(model::ValueId)>& address;  // address of any value, for the optimizer
 
   const model::Value& Input(int index) const { return program.value(op.inputs[index]); }
   const model::Value& Output(int index) const { return program.value(op.outputs[index]); }
-  // Extent of dim `dim` of input `index`.
+  // Extent of dimension `dim` of input `index`.
   int64_t Extent(int index, int dim) const { return Input(index).dims[dim].local; }
-  // Counts (int32 held as numbers) of input `index`, and their sum.
+  // Count i of input `index` (int32 values stored as float64), and the sum of all its counts.
   int64_t Count(int index, int64_t i) const { return static_cast<int64_t>(inputs[index][i]); }
   int64_t SumOfCounts(int index) const {
     int64_t sum = 0;

@@ -1,4 +1,4 @@
-// y[slots[r,j]] = x[r], and the sum of the gradients back.
+// y[slots[r,j]] = x[r]; the gradient sums the rows back.
 #include <algorithm>
 
 #include "kernels/reference/operation.h"

@@ -16,7 +16,7 @@ struct Format {
 constexpr Format kE4M3 = {448, -6, 3};
 constexpr Format kE5M2 = {57344, -14, 2};
 
-// The nearest number of the format, by its definition.
+// Rounds to the nearest number of the format, by its definition; NaN and infinity become NaN.
 double Rounded(const Format& format, double x) {
   if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
   int exponent = 0;
@@ -25,13 +25,14 @@ double Rounded(const Format& format, double x) {
   return std::clamp(std::nearbyint(x / step) * step, -format.largest, format.largest);
 }
 
-// The least power of two, from 2^-100 on, that brings `amax` to the format's largest number or below.
+// The smallest power of two, at least 2^-100, that scales `amax` to at most the format's largest
+// number.
 double Scale(const Format& format, double amax) {
   if (amax == 0 || !std::isfinite(amax)) return 1;
   return std::exp2(std::max(std::ceil(std::log2(amax / format.largest)), -100.0));
 }
 
-// Not a number is larger than any.
+// The larger number; NaN counts as larger than any number.
 double Larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 struct Matrix {
@@ -62,7 +63,7 @@ void QuantizeForm(const Matrix& x, const Format& format, int64_t block_rows, dou
   }
 }
 
-// What the source makes of the operation's first inputs, [rows, columns].
+// The tensor to quantise, computed by `source` from the operation's first inputs: [rows, columns].
 std::vector<double> Made(const Operation& operation, model::QuantizeSource source, int64_t rows, int64_t columns) {
   const size_t inputs = model::InputsOf(source);
   if (source == model::QuantizeSource::kValue) {
@@ -94,7 +95,7 @@ void Quantize(const Operation& operation) {
     const double* const history = operation.inputs[inputs];
     scaled_by = *std::max_element(history, history + model::kAmaxSteps);
   }
-  // Twice what the steps gone have had fits.
+  // Delayed scaling leaves room for twice the amax of earlier steps.
   const double scale = scaled_by > 0 ? 2 * Scale(format, scaled_by) : Scale(format, amax);
   size_t form = 0;
   for (const bool transposed : {false, true}) {

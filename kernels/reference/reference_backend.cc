@@ -112,7 +112,7 @@ Status RunOperation(const reference::Operation& operation) {
     case OpKind::kExchangeHeads:
       return r::ExchangeHeads(operation);
     case OpKind::kWait:
-      // Collectives are over where they are begun.
+      // Collectives have completed where they were started.
       return OkStatus();
     case OpKind::kAccumulate:
       r::Accumulate(operation);

@@ -1,5 +1,5 @@
-// The reference's derivatives against finite differences of its forward operations, in float64 on
-// fresh random inputs.
+// Compares the reference's derivatives with finite differences of its forward operations, in
+// float64 on fresh random inputs.
 #include "kernels/reference/reference_backend.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using model::OpKind;
 constexpr double kStep = 1e-5;
 constexpr double kTolerance = 1e-7;
 
-// float64 values keep what is written to them, so that a difference of 1e-5 survives.
+// float64 values are stored unrounded, so that a difference of 1e-5 is preserved.
 TestValue Doubles(std::vector<int64_t> extents, std::vector<double> numbers) {
   return {DType::kFloat64, std::move(extents), std::move(numbers)};
 }
@@ -98,8 +98,8 @@ TEST_F(ReferenceGradient, OfRmsNorm) {
                     {Doubles({rows, hidden}, dy), x, w, rstd},
                     {Empty({rows, hidden}), Empty({hidden})}};
     const TestResult plain = Run(gradient);
-    // With one element the norm is sign(x): its gradient is nearly 0 and differences drown, so
-    // compare absolutely.
+    // With one element the norm is sign(x): its gradient is nearly 0 and lost in the differences'
+    // error, so compare absolutely.
     const std::vector<double> dx = OfInput(op, 0, dy);
     for (size_t i = 0; i < dx.size(); ++i)
       EXPECT_NEAR(plain.outputs[0][i], dx[i], 1e-5 * (1 + std::abs(dx[i])));
@@ -208,7 +208,7 @@ TEST_F(ReferenceGradient, OfAttentionWithinDocuments) {
                     {qkv, documents},
                     {Empty({rows, q * d}), Empty({rows, q})}};
     const TestResult forward = Run(op);
-    // Each document by itself, as a sample of its own.
+    // Each document alone, as its own sample.
     for (int64_t begin = 0; begin < rows;) {
       int64_t end = begin + 1;
       while (end < rows && end % tokens != 0 &&
@@ -249,8 +249,8 @@ TEST_F(ReferenceGradient, OfSwiGlu) {
   }
 }
 
-// The loss over a vocabulary in two slices, as two tensor ranks make it, and its derivative through
-// the whole chain.
+// The loss over a vocabulary split over two tensor ranks, and its derivative through the whole
+// chain.
 TEST_F(ReferenceGradient, OfTheLossOverAShardedVocabulary) {
   constexpr int64_t kRows = 4, kSlice = 5;
   const TestValue targets{DType::kInt32, {kRows}, random_.Integers(kRows, 0, 2 * kSlice - 1)};
@@ -366,7 +366,7 @@ model::RouterAttributes Router(int64_t experts, int64_t top_k, int64_t tokens) {
   return router;
 }
 
-// Every kind of router.
+// All combinations of router attributes.
 std::vector<model::RouterAttributes> Routers() {
   std::vector<model::RouterAttributes> routers;
   for (const auto score : {model::RouterScore::kSoftmax, model::RouterScore::kSigmoid}) {
@@ -431,7 +431,7 @@ TEST_F(ReferenceGradient, OfRouterLoss) {
     dy[0] = dy[1] = 1;
     const TestResult gradient = Run(
         {OpKind::kRouterLossGrad, router, {logits, whole}, {Empty({kTokens, router.experts})}});
-    // Where every expert is chosen the auxiliary loss is constant.
+    // If every expert is chosen, the auxiliary loss is constant.
     const std::vector<double> differences = OfInput(op, 0, dy);
     for (size_t i = 0; i < differences.size(); ++i)
       EXPECT_NEAR(gradient.outputs[0][i], differences[i], 1e-8);
@@ -459,8 +459,8 @@ TEST(RouterLoss, IsTheFormulaOfEachRowTimesItsWeight) {
   EXPECT_EQ(result.outputs[0][4], 0);
 }
 
-// Rows of two samples on three ranks, as sequence parallelism cuts them: what each makes of the load
-// of whole samples adds up to what one rank makes.
+// Two samples whose rows are split over three ranks, as in sequence parallelism. Given the load of
+// whole samples, the losses of the ranks must add up to that of a single rank.
 TEST(RouterLoss, OfPartsOfSamplesAddsUpToThatOfTheWhole) {
   ReferenceBackend backend;
   TestRandom random;
@@ -534,7 +534,7 @@ TEST(RouterBias, MovesByTheRateTowardsTheMeanUnlessTheStepIsNotFinite) {
   ReferenceBackend backend;
   std::vector<double> control(model::kControlLanes, 0.0);
   control[model::kLaneWeight] = 1;
-  // Lanes of losses and drops first; then 2, 5, 8 choices with a mean of 5.
+  // First the lanes of losses and drops, then 2, 5 and 8 choices with a mean of 5.
   TestOp op{OpKind::kRouterBias,
             model::RouterBiasAttributes{0.25},
             {Doubles({model::kControlLanes}, control), Doubles({6}, {100, 200, 300, 2, 5, 8}),
@@ -578,8 +578,8 @@ TEST_F(ReferenceGradient, OfPermuteAndCombineWithDroppedChoices) {
 }
 
 TEST_F(ReferenceGradient, OfGroupedMatmulWithExpertsWithoutRows) {
-  // Two senders, three experts: one without any row, one with rows of one sender alone; the last
-  // row of the buffer is not used.
+  // Two senders and three experts: one expert has no rows, one has rows of one sender only; the
+  // last row of the buffer is unused.
   const model::GroupedAttributes grouped{6, 3, 7, false};
   const TestValue counts{DType::kInt32, {6}, {2, 0, 3, 1, 0, 0}};
   const int64_t rows = 7, k = 4, n = 3;
@@ -603,7 +603,8 @@ TEST_F(ReferenceGradient, OfGroupedMatmulWithExpertsWithoutRows) {
   for (int64_t i = n * k; i < 2 * n * k; ++i) EXPECT_EQ(dw.outputs[0][i], 0);
 }
 
-// Where the choices of tokens went, and which fell to a capacity: the objective is smooth while they stay.
+// The chosen experts and the slots of all tokens. The objective is smooth as long as they do not
+// change.
 std::vector<std::vector<double>> ChoicesOf(ProgramRun& run) {
   std::vector<std::vector<double>> choices;
   for (const model::Op& op : run.program().Ops(0, model::Piece::kForward)) {
@@ -623,7 +624,7 @@ TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
       config.experts.capacity_factor = capacity_factor;
       const uint64_t seed = static_cast<uint64_t>(random_.Integer(1, 1 << 30));
       ProgramRun run(backend_, model::StageOptions(config, {}, 2, 7), seed);
-      // Losses and auxiliary losses, and the choices that were dropped.
+      // Returns the sum of loss and auxiliary losses, and the number of dropped choices.
       const auto train = [&](const Microbatch& microbatch) {
         double sum = run.Train(microbatch, true)[0], dropped = 0;
         for (const model::ValueId totals : run.program().router_totals) {
@@ -635,7 +636,8 @@ TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
         }
         return std::pair(sum, dropped);
       };
-      // With a capacity, one of which some choice is dropped: most are, and a balanced one shows less.
+      // With a capacity, uses a microbatch in which a choice is dropped; most are of this kind, and
+      // a balanced one would test less.
       Microbatch microbatch = run.MakeMicrobatch(seed);
       for (uint64_t draw = 1; capacity_factor > 0 && train(microbatch).second == 0; ++draw) {
         ASSERT_LT(draw, 100) << "no choice is ever dropped";
@@ -663,7 +665,8 @@ TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
           };
           const double above = objective(before + 1e-6), below = objective(before - 1e-6);
           parameter[i] = before;
-          // Between two experts, or on the brink of a capacity, there is no derivative.
+          // There is no derivative where a token changes its expert or a choice reaches the
+          // capacity.
           ++(stay ? compared : moved);
           if (!stay) continue;
           EXPECT_NEAR((above - below) / 2e-6, expected, 1e-5 * (1 + std::abs(expected)))
@@ -675,8 +678,8 @@ TEST_F(ReferenceGradient, OfAProgramWithExpertsIsThatOfItsObjective) {
   }
 }
 
-// Every parameter of a small model, tied and not: a few random elements each, moved in float64
-// behind the executable.
+// Perturbs a few random elements of every parameter of a small model, with and without tied
+// embeddings, directly in the executable's float64 memory.
 TEST_F(ReferenceGradient, OfAWholeProgramIsThatOfItsLoss) {
   for (const bool tied : {false, true}) {
     model::ModelConfig config = model::SmallModel("ADAD");

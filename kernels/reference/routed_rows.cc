@@ -1,4 +1,5 @@
-// Routed rows of all ranks of the group on each, and this rank's rows of their sum.
+// Gathers the routed rows of all ranks of the group to each rank, and reduce-scatters their sum
+// back to the ranks.
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +9,7 @@
 namespace troupe::kernels::reference {
 namespace {
 
-// Numbers of each rank's rows, by the counts of input 1.
+// Elements of each rank's rows, by the counts of input 1.
 std::vector<size_t> NumbersByRank(const Operation& operation) {
   const int ranks = operation.communicator == nullptr ? 1 : operation.communicator->size();
   const int64_t counts = operation.Input(1).elements();

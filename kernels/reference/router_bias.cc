@@ -12,7 +12,7 @@ void RouterBias(const Operation& operation) {
   double sum = 0;
   for (int64_t e = 0; e < experts; ++e) sum += routed[e];
   for (int64_t e = 0; e < experts; ++e) {
-    // Whole numbers: equal to the mean where it is.
+    // Compares whole numbers, so that equality with the mean is exact.
     const double all = routed[e] * static_cast<double>(experts);
     operation.inputs[2][e] += rate * static_cast<double>((sum > all) - (sum < all));
   }

@@ -1,4 +1,5 @@
-// load[b,e] = choices of e by this rank's rows of sample b; load[b,E] = Σ of their weights.
+// load[b,e] = number of times this rank's rows of sample b choose e; load[b,E] = Σ of their
+// weights.
 #include <algorithm>
 
 #include "kernels/reference/operation.h"

@@ -1,4 +1,4 @@
-// logits = x wᵀ and its gradients: matmul's, with the router's own kinds.
+// logits = x wᵀ and its gradients: same as matmul, with the router's own kinds.
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {

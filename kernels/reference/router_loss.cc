@@ -8,12 +8,12 @@
 namespace troupe::kernels::reference {
 namespace {
 
-// The sample of a row of this rank.
+// The index of the sample that contains `row` of this rank.
 int64_t SampleOf(const model::RouterAttributes& router, int64_t row) {
   return (router.first_row + row) / router.local_tokens;
 }
 
-// Probabilities over all experts: scores, of sigmoid routers over their sum.
+// Probabilities over all experts: scores divided by their sum, which is 1 for softmax.
 std::vector<double> Normalised(std::vector<double> scores) {
   const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
   for (double& score : scores) score /= sum;
@@ -64,7 +64,7 @@ void RouterLossGrad(const Operation& operation) {
     const double* logits = operation.inputs[0] + r * experts;
     const std::vector<double> scores = Scores(logits, experts, router.score);
     const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
-    // Through p = score / sum, then through the scores.
+    // The gradient through p = score / sum, then through the scores.
     double mean = 0;
     for (int64_t e = 0; e < experts; ++e) mean += scores[e] / sum * routed[e];
     std::vector<double> gradient(experts);

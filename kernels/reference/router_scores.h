@@ -1,4 +1,4 @@
-// Scores of a token's logits.
+// The scores of a token's logits.
 #ifndef TROUPE_KERNELS_REFERENCE_ROUTER_SCORES_H_
 #define TROUPE_KERNELS_REFERENCE_ROUTER_SCORES_H_
 
@@ -26,7 +26,7 @@ inline std::vector<double> Scores(const double* logits, int64_t experts, model::
   return scores;
 }
 
-// The gradient of logits from that of their scores.
+// The gradient with respect to the logits, given that with respect to their scores.
 inline std::vector<double> ScoresGrad(const std::vector<double>& scores,
                                       const std::vector<double>& gradient,
                                       model::RouterScore score) {

@@ -1,4 +1,5 @@
-// The choices of this rank's experts among all ranks', each with a row sorted by expert, then token.
+// Selects the choices of this rank's experts among those of all ranks; each gets a row, sorted by
+// expert, then token.
 #include <algorithm>
 
 #include "kernels/reference/operation.h"

@@ -1,4 +1,4 @@
-// Round the ring of a group's ranks.
+// Sends a value around the ring of a group's ranks.
 #include <algorithm>
 
 #include "kernels/op_sequence.h"

@@ -1,4 +1,4 @@
-// Local statistics of a slice of the vocabulary: maximum, Σ exp(l - max), the target's logit; and
+// Local statistics of a slice of the vocabulary (maximum, Σ exp(l - max), the target's logit) and
 // their gradient.
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ void SoftmaxRescale(const Operation& operation) {
   }
 }
 
-// The same map: it is linear in its first input.
+// The gradient is the same map, because the map is linear in its first input.
 void SoftmaxRescaleGrad(const Operation& operation) { SoftmaxRescale(operation); }
 
 void SoftmaxStatsGrad(const Operation& operation) {

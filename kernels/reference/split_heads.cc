@@ -1,4 +1,4 @@
-// q, k and v of a row against q apart from k and v.
+// Splits rows of q | k | v into rows of q and rows of k | v, or joins them.
 #include <algorithm>
 
 #include "kernels/reference/operation.h"

@@ -1,4 +1,4 @@
-// The z-loss of the head: in the gradients, not in the totals.
+// The head's z-loss affects the gradients but not the totals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using model::OpKind;
 
 using Numbers = std::vector<double>;
 
-// The objective that a z-loss makes: its value from the statistics that the head leaves behind.
+// The objective with z-loss, computed from the statistics that the head stores.
 TEST(ZLoss, TheGradientOfAProgramIsThatOfItsObjectiveAndTheTotalsAreOfTheLossAlone) {
   TestRandom random;
   ReferenceBackend backend;
@@ -35,7 +35,7 @@ TEST(ZLoss, TheGradientOfAProgramIsThatOfItsObjectiveAndTheTotalsAreOfTheLossAlo
   ASSERT_NE(loss, nullptr);
   const auto objective = [&] {
     double sum = run.Evaluate(microbatch)[0];
-    // In float64, as the reference holds them.
+    // The reference stores them in float64.
     const auto* max = static_cast<const double*>(run.executable().Address(loss->inputs[0], 0));
     const auto* sums = static_cast<const double*>(run.executable().Address(loss->inputs[1], 0));
     for (size_t r = 0; r < microbatch.weights.size(); ++r) {

@@ -1,4 +1,4 @@
-// The arena of a program on a GPU beside what a plan says of it.
+// Compares the arena of a program on a GPU with the size in its plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using cuda::Stream;
 using cuda::emulator::EmulatedDevice;
 using cuda::emulator::HostCollectives;
 
-// Calls that are not made, and want all the working memory that they may have.
+// A matmul that never runs and requests the maximum workspace.
 class HungryProduct : public cuda::LibraryProduct {
  public:
   int64_t workspace_bytes() const override { return model::kProductWorkspaceBytesMax; }
@@ -54,7 +54,7 @@ class HungryGradient : public cuda::LibraryAttentionGrad {
   const int64_t bytes_;
 };
 
-// As cuDNN: of bfloat16, and of a gradient as many heads at once as there is room for.
+// Like cuDNN: supports bfloat16 only, and in a gradient handles as many heads at once as fit.
 class HungryAttention : public cuda::AttentionLibrary {
  public:
   StatusOr<std::unique_ptr<cuda::LibraryAttention>> Prepare(const cuda::LibraryAttentionShape&) override { return nullptr; }
@@ -70,7 +70,7 @@ class HungryAttention : public cuda::AttentionLibrary {
   }
 };
 
-// One layer of a model whose tables of kernels and rounding are small beside working memory.
+// One layer of a model in which kernel tables and alignment are small compared with working memory.
 model::BuildOptions Options(const model::MeshView& mesh) {
   model::ModelConfig config = model::SmallModel("AD");
   config.hidden_size = 256;
@@ -113,7 +113,7 @@ TEST(CudaArena, IsNoLargerThanThePlanSays) {
   }
 }
 
-// The plan does not know whether the device takes factors in 8 bits as they are.
+// The plan does not know whether the device supports FP8 operands.
 TEST(CudaArena, HasRoomForFactorsInFloat8ThatAreGivenBack) {
   using enum model::Float8Recipe;
   for (const model::Float8Recipe recipe : {kCurrent, kDelayed, kBlockwise}) {
@@ -127,7 +127,7 @@ TEST(CudaArena, HasRoomForFactorsInFloat8ThatAreGivenBack) {
   }
 }
 
-// Gradients that travel as bfloat16, summed whole and by blocks; heads that are exchanged for rows.
+// Gradients sent as bfloat16, reduced whole and by blocks; heads exchanged for rows.
 TEST(CudaArena, HasTheBuffersOfCollectivesThatPack) {
   const auto run = [](model::Axis axis, const std::function<void(model::BuildOptions*)>& change) {
     RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); }, [&](int rank, Backend&, const FindCommunicator& groups) {

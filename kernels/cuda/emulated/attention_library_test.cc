@@ -1,5 +1,6 @@
-// Attention by a library beside our own kernels: which operations it is asked for, and that forward and gradient, made by
-// either, go together. The library of these tests computes on the host, in float64, in its turn of the stream.
+// Tests attention by a library next to our own kernels: which operations are requested from the
+// library, and that forward and gradient of either implementation can be combined. The library of
+// these tests computes on the host in float64, as work on a stream.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ void Set(void* memory, int64_t at, bool bfloat16, double number) {
   }
 }
 
-// One head of a sample; offsets of what its row `token` has, in elements.
+// One query head of a sample; its functions return offsets of the head's elements in row `token`.
 struct HeadOfSample {
   const LibraryAttentionShape& shape;
   int64_t sample, head;
@@ -48,7 +49,7 @@ struct HeadOfSample {
   int64_t Q(int64_t token) const {
     return (sample * shape.tokens + token) * shape.qkv_width() + head * shape.head_dim;
   }
-  int64_t K(int64_t token) const {  // from where k begins, as v from where v does
+  int64_t K(int64_t token) const {  // relative to the start of k; also for v
     return (sample * shape.tokens + token) * shape.qkv_width() +
            head / (shape.query_heads / shape.key_value_heads) * shape.head_dim;
   }
@@ -88,7 +89,8 @@ void Forward(const HeadOfSample& of, const AttentionArgs& args) {
   }
 }
 
-// Adds to dk and dv of its keys, which heads of a group share: `dk` and `dv` are float64, as k and v lie.
+// Adds to dk and dv of the head's keys, which the heads of a group share. `dk` and `dv` are float64
+// in the layout of k and v.
 void Gradient(const HeadOfSample& of, const AttentionGradArgs& args, double* dk, double* dv) {
   const LibraryAttentionShape& shape = of.shape;
   for (int64_t token = 0; token < shape.tokens; ++token) {
@@ -126,7 +128,7 @@ void Compute(const LibraryAttentionShape& shape, const AttentionArgs& args) {
 void Compute(const LibraryAttentionShape& shape, const AttentionGradArgs& args) {
   const auto elements = static_cast<size_t>(shape.rows() * shape.qkv_width());
   std::vector<double> dk(elements), dv(elements);
-  // One head of keys after the other, as a library does that has working memory for no more.
+  // Handles one key head at a time, like a library whose workspace allows no more.
   for (int64_t group = 0; group < shape.key_value_heads; ++group) {
     const AttentionGradArgs of_group = HeadsFrom(group, shape, args);
     std::ranges::fill(dk, 0.0);
@@ -159,8 +161,8 @@ class HostAttention : public cuda::LibraryAttentionOf<Args> {
         "attention of the library",
         [this, args, workspace] {
           ++runs_;
-          std::memset(workspace, 0xFF, kWorkspaceBytes);  // NaN: its own, and nobody else's
-          // One sample after the other, as a library does that has working memory for no more.
+          std::memset(workspace, 0xFF, kWorkspaceBytes);  // NaN: no other work uses it
+          // Handles one sample at a time, like a library whose workspace allows no more.
           LibraryAttentionShape one = shape_;
           one.samples = 1;
           for (int64_t sample = 0; sample < shape_.samples; ++sample) Compute(one, SamplesFrom(sample, shape_, args));
@@ -228,7 +230,7 @@ TEST(LibraryAttention, GoesWithOurOwnKernelsEitherWay) {
       }
       EXPECT_EQ(library.forward_runs, forward ? 2 : 0);
       EXPECT_EQ(library.gradient_runs, gradient ? 2 : 0);
-      EXPECT_TRUE(backend.fallbacks().empty());  // our own kernels are a choice
+      EXPECT_TRUE(backend.fallbacks().empty());  // using our own kernels is a choice
       EXPECT_THAT(backend.implementations(),
                   testing::UnorderedElementsAre(forward ? "attention: host" : "attention: own kernels",
                                                 gradient ? "attention_grad: host" : "attention_grad: own kernels"));

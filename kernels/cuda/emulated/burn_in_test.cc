@@ -1,4 +1,4 @@
-// What burn-in says of a device that is not sound.
+// Tests burn-in on a faulty device.
 #include "kernels/burn_in.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Once, after the `nth` copy of so many bytes, a bit of its byte `at` is another.
+// A single fault: flips a bit of byte `at` after the `nth` copy of `bytes` bytes.
 struct Fault {
   int64_t bytes;
   int nth;
@@ -40,15 +40,15 @@ class FlippingDevice : public cuda::emulator::EmulatedDevice {
   int copies_ = 0;
 };
 
-// 20 rows of 20: bfloat16 as they are written, float32 as they are read.
+// 20 rows of 20: bfloat16 as written, float32 as read.
 constexpr int64_t kFactorBytes = 800, kProductBytes = 1600, kArray = 100;
 
 TEST(BurnIn, NamesTheElementThatIsWrong) {
   for (const auto& [fault, said] : std::vector<std::pair<Fault, const char*>>{
            {{kProductBytes, 1, 4 * (3 * 20 + 7) + 3}, "round 1: element [3, 7] of a product of 20 rows is "},
-           // Row 3, column 7 of a factor: row 7 of the product is wrong.
+           // Row 3, column 7 of an operand: row 7 of the result is wrong.
            {{kFactorBytes, 1, 2 * (3 * 20 + 7) + 1}, "round 1: element [7, "},
-           // And column 7, of the other.
+           // The same element of the other operand: column 7 is wrong.
            {{kFactorBytes, 2, 2 * (3 * 20 + 7) + 1}, ", 7] of a product of 20 rows is "},
            {{4 * kArray, 1, 4 * 90 + 3}, "round 1: element 90 of a copied array is "}}) {
     FlippingDevice device(fault);

@@ -1,4 +1,4 @@
-// Ranks as threads, each with an emulated device, whose collectives are the host's.
+// Ranks as threads, each with an emulated device; the host executes the collectives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Emulated, CollectiveTest,
 
 constexpr DeviceStream kCommunication = static_cast<DeviceStream>(cuda::Stream::kCommunication);
 
-// Calls body(device, collectives, group) in a thread of each of two ranks.
+// Calls body(device, collectives, group) in one thread per rank, for two ranks.
 void RunPair(const std::function<void(EmulatedDevice&, HostCollectives&, Communicator&)>& body) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
@@ -70,7 +70,7 @@ TEST(HostCollectives, ActivationsTravelAlongAnEdgeWhenTheStreamComesToThem) {
   });
 }
 
-// The first rank's streams come to its receive first, the other's send comes after its own receive.
+// The first rank's streams reach its receive first; the other rank sends after its own receive.
 TEST(HostCollectives, AStreamThatStandsForAnotherRankHoldsUpNoOther) {
   LoopbackCluster cluster(2);
   cluster.Run([&](int rank) {
@@ -122,7 +122,7 @@ TEST(HostCollectives, AReductionThatIsNotThereIsRefusedBeforeTheStream) {
   });
 }
 
-// A part of a step with a sum that goes on beside the kernels is one graph from its second run on.
+// A part of a step with a reduction that overlaps kernels is one graph from its second run on.
 TEST(HostCollectives, AGraphHoldsTheCollectivesOfAStep) {
   RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); },
            [](int rank, Backend& backend, const FindCommunicator& groups) {
@@ -162,7 +162,8 @@ TEST(HostCollectives, AGraphHoldsTheCollectivesOfAStep) {
            });
 }
 
-// Rows whose number the device alone knows: the host waits for the counts, so there is no graph, and that is listed.
+// Only the device knows the number of rows: the host waits for the counts, so there is no graph,
+// which is listed as a fall-back.
 TEST(HostCollectives, APartThatExchangesRowsByCountsIsNoGraph) {
   RunRanks(2, [] { return std::make_unique<EmulatedBackend>(); },
            [](int, Backend& backend, const FindCommunicator& groups) {
@@ -203,7 +204,7 @@ TEST(HostCollectives, APartThatExchangesRowsByCountsIsNoGraph) {
            });
 }
 
-// Sums whose terms travel as bfloat16 are those of the host, bit for bit.
+// Sums whose terms are sent as bfloat16 must equal those of the host bit by bit.
 TEST(HostCollectives, PackedSumsHaveTheBitsOfTheHosts) {
   constexpr int kThree = 3;
   constexpr int64_t kCount = 1000;

@@ -1,4 +1,4 @@
-// The CUDA backend on an emulated device that it owns, with the host's collectives.
+// The CUDA backend on an emulated device that it owns; the host executes its collectives.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATED_BACKEND_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATED_BACKEND_H_
 

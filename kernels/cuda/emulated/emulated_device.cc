@@ -14,7 +14,8 @@ namespace troupe::kernels::cuda::emulator {
 namespace {
 
 constexpr size_t kAlignment = 256;
-// A wait for other ranks where nothing else is left to do: short, for it is a wait for one operation of several.
+// Duration of a wait for other ranks when there is no other work; short, because it waits for one
+// of several operations.
 constexpr auto kNap = std::chrono::microseconds(200);
 
 }  // namespace
@@ -185,7 +186,7 @@ Status EmulatedDevice::RunUntil(Event event, Queues* queues) {
       return any.status();
     }
     if (*any) continue;
-    // Nothing to do before an operation ends; which of them will is not known.
+    // There is nothing to do until an operation ends; it is unknown which one will be first.
     const auto under_way = std::ranges::find_if(*queues, [](const Queue& q) { return q.under_way.has_value(); });
     if (under_way != queues->end()) {
       under_way->under_way->Wait(SystemClock().Now() + kNap).IgnoreError();

@@ -1,9 +1,10 @@
-// A device of the host's memory, on which the emulator runs kernels: what tests run the CUDA backend on.
+// A device in host memory on which the emulator runs kernels, for tests of the CUDA backend.
 //
-// Nothing is done before the host waits, and nothing after what it waits for is over. Streams take turns as `order` says,
-// however events let them, so that a missing wait shows: with kComputeFirst the compute stream runs as far ahead as it may,
-// with kComputeLast it lags. What waits for other ranks holds up its own stream alone. Memory is full of what is not a
-// number until something is written there. Counts what was asked of it.
+// It runs no work before the host waits, and none beyond what the host waits for. Streams run as
+// `order` says, as far as events permit, so that a missing wait shows: with kComputeFirst the
+// compute stream runs ahead as far as possible, with kComputeLast it lags. Work that waits for
+// other ranks blocks only its own stream. Memory is filled with NaNs until it is written. The
+// device counts the calls it gets.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATED_DEVICE_H_
 
@@ -46,29 +47,29 @@ class EmulatedDevice : public Device {
   void Release(Graph) override { --graphs_held_; }
   Status Finish(Event event) override;
 
-  // What no kernel does.
+  // Enqueues work that is not a kernel.
   Status Enqueue(std::string name, std::function<Status()> what, Stream stream);
-  // The same of an operation of the host's communicators, begun when the stream comes to it. Other streams go on while it
-  // is under way, from `patience` on.
+  // Enqueues an operation of the host's communicators, which starts when the stream reaches it.
+  // Other streams continue while it is in flight, after `patience`.
   using BeginOperation = std::function<StatusOr<CollectiveHandle>()>;
   Status EnqueueOperation(std::string name, BeginOperation begin, Duration patience, Stream stream);
 
-  // Launches outside of graphs.
+  // Number of launches outside of graphs.
   int64_t launches() const { return launches_; }
   int64_t graph_launches() const { return graph_launches_; }
-  // Graphs that were captured and not released.
+  // Number of graphs captured and not released.
   int64_t graphs_held() const { return graphs_held_; }
-  // Launches, outside of graphs and in them, of kernels that were not loaded before.
+  // Number of launches, outside of graphs and in them, of kernels that were not loaded before.
   int64_t late_loads() const { return late_loads_; }
-  // Those that no wait of the host has needed yet.
+  // Number of launched graphs that no wait of the host has required yet.
   int64_t graphs_under_way() const { return graph_launches_ - graphs_done_; }
-  // Finish of what was not over.
+  // Number of calls of Finish for events that were not over.
   int64_t host_waits() const { return host_waits_; }
-  // The bytes of device memory and pinned memory that are held.
+  // Bytes of device memory and pinned memory in use.
   int64_t allocated_bytes() const { return allocated_bytes_; }
-  // Of the host's, made pinned and still so.
+  // Bytes of host memory currently pinned.
   int64_t pinned_bytes() const { return pinned_bytes_; }
-  // A line for everything that a graph holds, in the order in which it was captured.
+  // One line for each piece of work in a graph, in the order of capture.
   std::string ToText(Graph graph) const;
 
  private:
@@ -76,31 +77,32 @@ class EmulatedDevice : public Device {
   struct Work {
     Stream stream;
     std::string name;
-    std::function<Status()> run;  // null: of an event, or an operation
+    std::function<Status()> run;  // null: for an event, or an operation
     BeginOperation begin;
     Duration patience{};
     Event event = kNoEvent;
-    int64_t version = 0;  // of the event that is recorded or waited for
+    int64_t version = 0;  // version of the recorded or awaited event
     bool waits = false;
   };
   using Works = std::vector<Work>;
   struct Queue {
     std::deque<Work> works;
-    std::optional<CollectiveHandle> under_way;  // of the first one
+    std::optional<CollectiveHandle> under_way;  // handle of the first work, once started
   };
-  using Queues = std::vector<Queue>;  // by stream
+  using Queues = std::vector<Queue>;  // indexed by stream
 
   Status Add(Work work);
   static void Append(Work work, Queues* queues);
-  // Runs what is queued, each stream in order, until `event` is over or nothing is left; kNoEvent: the latter.
-  // INTERNAL where streams wait for each other for ever.
+  // Runs queued work, each stream in order, until `event` is over or no work is left; with kNoEvent
+  // until no work is left. Errors: INTERNAL if streams deadlock.
   Status RunUntil(Event event, Queues* queues);
-  // Takes one step in the first stream that can; false: none can.
+  // Runs one step in the first stream that can run; false if none can.
   StatusOr<bool> StepAny(Queues* queues);
-  // Takes one step in `queue`; false: it is empty, or waits.
+  // Runs one step in `queue`; false if it is empty or blocked.
   StatusOr<bool> Step(Queue* queue);
-  // INTERNAL where what was captured cannot be a graph: a stream that does not wait for the compute stream, or that the
-  // compute stream does not wait for at the end, or a wait for what was recorded before.
+  // Errors: INTERNAL if the captured work cannot form a graph: a stream that does not wait for the
+  // compute stream, or that the compute stream does not wait for at the end, or a wait for an event
+  // recorded before the capture.
   Status CheckCapture(const Works& works) const;
 
   const StreamOrder order_;
@@ -111,11 +113,11 @@ class EmulatedDevice : public Device {
   std::vector<Works> graphs_;
   std::set<const void*> loaded_;  // kernels
   struct EventState {
-    int64_t recorded = 0;  // versions put onto a stream
+    int64_t recorded = 0;  // versions enqueued on a stream
     int64_t over = 0;
   };
   std::vector<EventState> events_;
-  // Operations that were under way when another work failed: they end with the network.
+  // Operations that were in flight when other work failed; they end with the network.
   std::vector<CollectiveHandle> left_;
   int64_t launches_ = 0, graph_launches_ = 0, graphs_done_ = 0, graphs_held_ = 0, late_loads_ = 0, host_waits_ = 0, allocated_bytes_ = 0, pinned_bytes_ = 0;
 };

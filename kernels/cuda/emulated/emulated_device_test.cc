@@ -11,7 +11,7 @@ namespace {
 
 class EmulatedDeviceTest : public testing::Test {
  protected:
-  // Something that `stream` does.
+  // Enqueues work on `stream` that appends `letter`.
   void Put(char letter, Stream stream) {
     TROUPE_CHECK_OK(device_.Enqueue(std::string(1, letter), [this, letter] {
       done_ += letter;

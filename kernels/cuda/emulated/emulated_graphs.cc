@@ -1,4 +1,4 @@
-// Graphs of the emulated device, which demand of a capture what CUDA does.
+// Graphs of the emulated device, with CUDA's requirements on a capture.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -31,9 +31,11 @@ StatusOr<Graph> EmulatedDevice::EndCapture() {
 Status EmulatedDevice::CheckCapture(const Works& works) const {
   const auto compute = static_cast<size_t>(Stream::kCompute);
   const auto streams = static_cast<size_t>(streams_);
-  // How many works of each stream are known to come before what a stream, or an event, is at.
+  // For each stream, the number of its works that are known to precede a point in a stream, or an
+  // event.
   using Clock = std::vector<int>;
-  std::vector<std::optional<Clock>> at(streams);  // absent: the stream does not wait for the compute stream yet
+  // Absent: the stream does not wait for the compute stream yet.
+  std::vector<std::optional<Clock>> at(streams);
   std::map<Event, Clock> recorded;
   Clock counts(streams);
   at[compute] = Clock(streams);
@@ -70,7 +72,7 @@ Status EmulatedDevice::LaunchGraph(Graph graph) {
   return Enqueue(fmt::format("graph {}", graph),
                  [this, graph] {
                    ++graphs_done_;
-                   // Events within a graph are its own: none is over when it begins.
+                   // The events of a graph belong to it: none is over when the graph starts.
                    Queues queues;
                    for (const Work& work : graphs_[static_cast<size_t>(graph)]) {
                      if (work.event >= 0) events_[static_cast<size_t>(work.event)].over = 0;

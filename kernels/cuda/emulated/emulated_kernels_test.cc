@@ -1,4 +1,5 @@
-// The CUDA backend on the emulated device, beside the float64 reference: what its kernels compute, not how soon.
+// Compares the CUDA backend on the emulated device with the float64 reference; tests results, not
+// speed.
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/emulated/emulated_backend.h"

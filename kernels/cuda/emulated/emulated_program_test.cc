@@ -1,4 +1,5 @@
-// Whole small models on the CUDA backend over an emulated device, beside the float64 reference.
+// Compares whole small models on the CUDA backend, on an emulated device, with the float64
+// reference.
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/emulated/emulated_backend.h"
@@ -38,7 +39,7 @@ TEST_P(EmulatedProgram, HasTheReferencesLossGradientsAndUpdate) {
     ReferenceBackend reference_backend;
     ProgramRun run(backend, Options(), seed, split);
     ProgramRun expected(reference_backend, Options(), seed, split);
-    // Two microbatches: the second accumulates on what the first wrote.
+    // The second of two microbatches accumulates onto the results of the first.
     for (int m = 0; m < 2; ++m) {
       const Microbatch microbatch = run.MakeMicrobatch(seed + static_cast<uint64_t>(m));
       const std::vector<double> loss = expected.Train(microbatch, m == 0);
@@ -60,7 +61,8 @@ TEST_P(EmulatedProgram, HasTheReferencesLossGradientsAndUpdate) {
   }
 }
 
-// bfloat16 alone may choose other experts than the reference.
+// Experts are tested with float32 only: in bfloat16 the backend may choose other experts than the
+// reference.
 INSTANTIATE_TEST_SUITE_P(Small, EmulatedProgram,
                          testing::Values(Case{model::DType::kFloat32, false},
                                          Case{model::DType::kBFloat16, false},

@@ -34,24 +34,24 @@ struct Copy {
 };
 
 struct Fiber {
-  ucontext_t context;  // where it begins; where it goes on, if races are looked for
+  ucontext_t context;  // where it starts; where it continues, with race detection
   bool begun = false;
-  jmp_buf place;  // where it goes on
+  jmp_buf place;  // where it continues
   char* stack = nullptr;
   State state = State::kDone;
-  unsigned turn = 0;  // of its warp's slots
-  std::deque<std::vector<Copy>> copies;  // groups, the last one open
+  unsigned turn = 0;                     // which of its warp's two slots is next
+  std::deque<std::vector<Copy>> copies;  // groups; the last one is open
 };
 
-// What the lanes of a warp show each other, by turns: who writes into one has passed the barrier at which all were done
-// with it.
+// Values that the lanes of a warp exchange. The two slots are used alternately: a lane that writes
+// to one has passed the barrier at which all lanes were done with it.
 struct WarpSlots {
   char of[2][kWarpThreads][kExchangedBytes];
 };
 
 #if defined(TROUPE_FIND_RACES)
-// To ThreadSanitizer each thread of a block is a thread: what two of them do is ordered by barriers alone, not by whose turn
-// it is. The host's own thread comes before all of a block and after them.
+// Presents each thread of a block to ThreadSanitizer as a thread: only barriers order two of them,
+// not the scheduler's order. The host's own thread precedes and follows all threads of a block.
 class Races {
  public:
   void Begin(size_t threads) {
@@ -65,7 +65,7 @@ class Races {
   void SwitchTo(size_t thread) { __tsan_switch_to_fiber(threads_[thread], __tsan_switch_to_fiber_no_sync); }
   void SwitchToHost() { __tsan_switch_to_fiber(host_, __tsan_switch_to_fiber_no_sync); }
 
-  // By the thread itself.
+  // Called by the thread itself.
   void ThreadBegins() { __tsan_acquire(&begins_); }
   void ThreadEnds() { __tsan_release(&ends_); }
   void ComesTo(State barrier, size_t thread) { __tsan_release(PlaceOf(barrier, thread)); }
@@ -80,8 +80,8 @@ class Races {
 
  private:
   static constexpr size_t kMostThreads = 1024;
-  // What ThreadSanitizer knows a barrier by. Barriers take turns: a thread that has come to the next one has nothing to do
-  // with those that are yet to leave this one.
+  // The address that represents a barrier to ThreadSanitizer. Two addresses alternate: a thread at
+  // the next barrier is independent of those that have not left this one yet.
   char* PlaceOf(State barrier, size_t thread) {
     const bool of_warp = barrier == State::kAtWarpBarrier;
     const int turn = turns_[of_warp][thread];
@@ -90,7 +90,7 @@ class Races {
 
   void* host_ = nullptr;
   std::vector<void*> threads_;
-  int turns_[2][kMostThreads] = {};  // of each thread's barriers of the block, and of its warp
+  int turns_[2][kMostThreads] = {};  // for each thread's block barriers and warp barriers
   char begins_ = 0, ends_ = 0, of_block_[2] = {}, of_warps_[2][kMostThreads / kWarpThreads] = {};
 };
 #else
@@ -134,7 +134,7 @@ class Block {
   Fiber& fiber(size_t index) { return *fibers_[index]; }
   WarpSlots& warp_slots() { return slots_[current_ / kWarpThreads]; }
 
-  // Back to the scheduler until the barrier opens.
+  // Returns to the scheduler until the barrier opens.
   void WaitAt(State barrier) {
     races_.ComesTo(barrier, current_);
     fibers_[current_]->state = barrier;
@@ -168,7 +168,8 @@ class Block {
   }
 
 #if !defined(TROUPE_FIND_RACES)
-  // Jumps, because swapcontext makes a system call. (ThreadSanitizer knows of no jumps from one stack to another.)
+  // Uses jumps, because swapcontext makes a system call. (ThreadSanitizer does not support jumps
+  // between stacks.)
   __attribute__((noinline)) static void Jump(Fiber& fiber, jmp_buf& from) {
     if (_setjmp(from) != 0) return;
     if (fiber.begun) _longjmp(fiber.place, 1);
@@ -187,7 +188,7 @@ class Block {
     races_.End();
   }
 
-  // Whether a thread is left that has not ended.
+  // Runs all runnable threads; returns whether any thread has not ended.
   bool RunRunnable() {
     bool left = false;
     for (current_ = 0; current_ < grid_.threads; ++current_) {
@@ -197,7 +198,7 @@ class Block {
     return left;
   }
 
-  // Every thread waits at a barrier or has ended.
+  // Called when every thread waits at a barrier or has ended.
   void OpenBarriers() {
     const auto all_are = [this](size_t begin, size_t end, State state) {
       return std::all_of(fibers_.begin() + static_cast<std::ptrdiff_t>(begin),

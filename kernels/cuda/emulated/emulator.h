@@ -1,8 +1,9 @@
-// Runs kernels on the host: the threads of a block are fibers of one host thread, which take turns at barriers and in a
-// fixed order, so that a run is deterministic. For tests: thousands of times slower than a device. Races between barriers it
-// shows where it is built with ThreadSanitizer (the preset tsan), to which the threads of a block are threads.
+// Runs kernels on the host: the threads of a block are fibers of one host thread, which switch at
+// barriers and in a fixed order, so that a run is deterministic. For tests: thousands of times
+// slower than a device. Built with ThreadSanitizer (the preset tsan), which sees the threads of a
+// block as threads, it detects races between barriers.
 //
-// REQUIRES of all but RunBlocks: called from what it runs.
+// REQUIRES for all functions but RunBlocks: the caller runs within RunBlocks.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_EMULATOR_H_
 
@@ -20,25 +21,25 @@ struct BlockPlace {
 };
 struct Grid {
   BlockPlace blocks;
-  unsigned threads = 1;  // of a block
+  unsigned threads = 1;  // per block
   size_t shared_bytes = 0;
 };
 
-// Runs `thread` once for each thread of each block, block after block. Ends the process where the threads of a block, or
-// of a warp, do not meet at the same barrier.
+// Runs `thread` once for each thread of each block, one block at a time. Aborts the process if the
+// threads of a block, or of a warp, do not reach the same barrier.
 void RunBlocks(const Grid& grid, const std::function<void()>& thread);
 
 unsigned ThreadIndex();
 unsigned BlockThreads();
 BlockPlace BlockIndex();
 BlockPlace Blocks();
-// Grid::shared_bytes, the same for every thread of a block, not cleared.
+// Memory of Grid::shared_bytes that all threads of a block share; uninitialised.
 char* DynamicShared();
 
 void SyncBlock();
 void SyncWarp();
 
-// Returns what was there.
+// Returns the previous value.
 inline int32_t AtomicAdd(int32_t* to, int32_t value) {
   return std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed);
 }
@@ -48,17 +49,17 @@ inline uint64_t DeviceNanoseconds() {
 }
 inline void SyncWithHost() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
-// Ends the process where `address` is no multiple of `bytes`, as a device would.
+// Aborts the process if `address` is not a multiple of `bytes`, as a device would.
 void RequireAligned(const void* address, size_t bytes);
 
-// What a value that lanes exchange may have at most.
+// The maximum size of a value that lanes exchange.
 inline constexpr size_t kExchangedBytes = 32;
 
-// Every lane of the caller's warp calls it with its own `value`. Those of all lanes, kExchangedBytes apart, until the
-// caller's exchange after the next.
+// Every lane of the caller's warp must call it with its own `value`. Returns the values of all
+// lanes, kExchangedBytes apart, which are valid until the caller's second exchange from now.
 const char* Exchange(const void* value, size_t bytes);
 
-// The values of a warp's lanes.
+// The values of all lanes of a warp.
 template <typename T>
 class WarpValues {
  public:
@@ -84,14 +85,14 @@ T ShuffleXor(T value, int lanes) {
   return ShuffleFrom(value, static_cast<int>(ThreadIndex() % 32) ^ lanes);
 }
 
-// Begins to copy `bytes` to `to` and clears the `zeros` bytes behind them. Done when the caller waits for it; until then
-// what is there is neither the old nor what will come, but all ones (as bfloat16 or float32: a NaN). REQUIRES: both addresses
-// are multiples of bytes + zeros.
+// Starts to copy `bytes` to `to` and to clear the `zeros` bytes after them. Completes when the
+// caller waits for it; until then the destination is all ones (NaN as bfloat16 or float32).
+// REQUIRES: both addresses are multiples of bytes + zeros.
 void BeginCopy(void* to, const void* from, size_t bytes, size_t zeros);
-// Those that the caller began since its last group are a group.
+// Forms a group of the copies that the caller started since its last group.
 void EndCopyGroup();
-// Until no more than `groups` of the caller's groups are under way, and they are its latest. It ends the process to leave
-// the kernel with copies that were never waited for.
+// Waits until at most the latest `groups` of the caller's groups are in flight. The process is
+// aborted if a thread leaves the kernel with copies in flight.
 void WaitForCopies(int groups);
 
 }  // namespace troupe::kernels::cuda::emulator

@@ -84,8 +84,9 @@ TEST(EmulatorDeathTest, AnAddressThatIsNoMultipleOfWhatIsReadEndsTheProcess) {
 
 #if defined(__SANITIZE_THREAD__)
 TEST(EmulatorDeathTest, ThreadSanitizerSeesThatABarrierIsMissing) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // after a mere fork ThreadSanitizer sees nothing
-  // Whether there is a barrier of the block, or of warps alone, before what a thread reads of the others, and after it.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // ThreadSanitizer needs more than a fork
+  // `before`, `after`: whether a barrier of the block, rather than of warps, precedes and follows
+  // the reads of other threads' values.
   const auto exchange = [](bool before, bool after, unsigned threads) {
     std::vector<unsigned> read(threads);
     RunBlocks({.blocks = {2, 1}, .threads = threads, .shared_bytes = threads * sizeof(unsigned)}, [&] {
@@ -99,7 +100,7 @@ TEST(EmulatorDeathTest, ThreadSanitizerSeesThatABarrierIsMissing) {
     });
     std::exit(read[0] == threads + 1 ? 0 : 1);
   };
-  constexpr int kRace = 66;  // what ThreadSanitizer ends a process with
+  constexpr int kRace = 66;  // ThreadSanitizer's exit code
   EXPECT_EXIT(exchange(true, true, 64), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(exchange(false, false, 32), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(exchange(false, true, 64), testing::ExitedWithCode(kRace), "data race");

@@ -1,4 +1,4 @@
-// What the CUDA backend says of products that a library does not make.
+// Tests the fall-backs that the CUDA backend reports for matmuls that a library does not support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using cuda::LibraryProduct;
 using cuda::Stream;
 using cuda::emulator::EmulatedDevice;
 
-// Makes products by our own kernel, and counts them.
+// Runs matmuls on our own kernel, and counts them.
 class CountedProduct : public LibraryProduct {
  public:
   CountedProduct(EmulatedDevice& device, const ProductShape& shape, int* runs)
@@ -63,7 +63,8 @@ class OneKindLibrary : public cuda::ProductLibrary {
   const ProductKind missing_;
 };
 
-// Products of factors in 8 bits by their definition, on the host: codes and scales are what a library is handed.
+// Computes FP8 matmuls on the host by their definition, from the FP8 values and scales that a
+// library gets.
 class Float8Product : public LibraryProduct {
  public:
   Float8Product(EmulatedDevice& device, const ProductShape& shape, int* runs)
@@ -101,7 +102,7 @@ class Float8Product : public LibraryProduct {
   }
 
  private:
-  // Of element [line, at] of a factor of so many lines.
+  // The scale of element [line, at] of an operand with `lines` rows.
   float ScaleAt(const float* scales, bool squares, int64_t lines, int64_t line, int64_t at) const {
     if (shape_.float8 == Float8Scaling::kWhole) return *scales;
     const int64_t blocks = (layout_.k + 127) / 128;
@@ -130,7 +131,8 @@ class Float8Library : public cuda::ProductLibrary {
   EmulatedDevice& device_;
 };
 
-// Scales of blocks reach a library as it has them, with more and fewer than a multiple of 4 along what is summed over.
+// Block scales must arrive in the library's layout, for numbers of blocks along the summed
+// dimension that are and are not multiples of 4.
 TEST(Fallbacks, ScalesOfBlocksComeInTheFormOfTheLibrary) {
   TestRandom random;
   ReferenceBackend reference;
@@ -187,7 +189,7 @@ TEST(Fallbacks, ProductsOfFactorsInEightBitsAreTheLibrarysOrMultipliedAsBfloat16
       EXPECT_TRUE(backend.fallbacks().empty());
     } else {
       EXPECT_EQ(library.runs, 0);
-      EXPECT_EQ(backend.fallbacks().size(), 12u);  // three products of each of four layers
+      EXPECT_EQ(backend.fallbacks().size(), 12u);  // three matmuls in each of four layers
       EXPECT_THAT(backend.fallbacks(), testing::Each(testing::EndsWith(kFloat8Fallback)));
     }
   }

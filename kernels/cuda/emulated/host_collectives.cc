@@ -70,7 +70,8 @@ Status HostCollectives::ReduceScatter(const void* input, void* output,
   const size_t bytes = Total(counts) * SizeOf(type);
   return Enqueue(
       "reduce_scatter", bytes, kPatience,
-      // The host's uses its data up, and has them until it is over.
+      // The host's reduce-scatter overwrites its data, which must live until it completes; `counts`
+      // too.
       [=, this, counts = Copy(counts), data = std::make_shared<std::vector<std::byte>>()] {
         const auto* const begin = static_cast<const std::byte*>(input);
         data->assign(begin, begin + bytes);

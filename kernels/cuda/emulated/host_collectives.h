@@ -1,4 +1,5 @@
-// Collectives of emulated devices: put onto a stream, and carried out by the host's Communicator when their turn comes.
+// Collectives of emulated devices: enqueued on a stream and executed by the host's Communicator
+// when the stream reaches them.
 #ifndef TROUPE_KERNELS_CUDA_EMULATED_HOST_COLLECTIVES_H_
 #define TROUPE_KERNELS_CUDA_EMULATED_HOST_COLLECTIVES_H_
 
@@ -12,12 +13,13 @@
 
 namespace troupe::kernels::cuda::emulator {
 
-// An operation begins when whoever waits for the device comes to it, and other streams go on beside it: at once beside a
-// send or receive, after a while beside what all ranks of a group join in, so that the order of streams is seldom a matter
-// of chance. An operation that is under way ends with the host's network, not with Abort.
+// An operation starts when the thread that waits for the device reaches it. Other streams then
+// continue: at once for a send or receive, after some time for a collective of all ranks of a
+// group, so that the order of streams is rarely random. An operation in flight ends with the host's
+// network, not with Abort.
 class HostCollectives : public DeviceCommunicator {
  public:
-  // Both outlive this, and this what is on the device's streams.
+  // Both must outlive this object, and this object the work on the device's streams.
   HostCollectives(EmulatedDevice& device, Communicator& host) : device_(device), host_(host) {}
 
   int rank() const override { return host_.rank(); }

@@ -7,7 +7,7 @@
 
 namespace troupe::kernels::cuda::emulator {
 
-// All of it is over on return.
+// Runs the whole launch before it returns.
 inline void Launch(const KernelLaunch& launch) {
   RunBlocks({.blocks = {launch.shape.blocks_x, launch.shape.blocks_y},
              .threads = launch.shape.threads,

@@ -1,4 +1,4 @@
-// The product of a warp and copies to shared memory, on the emulator.
+// Tests the matmul of a warp, and copies to shared memory, on the emulator.
 #include "kernels/cuda/mma.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ Product Plain(const Element& element) {
   return product;
 }
 
-// What a warp makes of fragments, with C[i][j] = i - j before.
+// The result of a warp's multiply-add of fragments, with C[i][j] = i - j before.
 template <typename Load>
 Product OfWarp(const Load& load) {
   Product product(16 * 8, NAN);
@@ -70,7 +70,7 @@ TEST(Mma, FragmentsFromEveryLoadMakeThePlainProduct) {
   const Tile left(random), right(random);
   for (const int row : {0, 8, 16}) {
     for (const int column : {0, 16, 24, 32}) {
-      for (const int half : {0, 8}) {  // the first or the second of two B's
+      for (const int half : {0, 8}) {  // selects the first or the second of two B's
         const auto of = [half](const FragmentB2& two) { return half == 0 ? two.first : two.second; };
         EXPECT_EQ(OfWarp([&] {
                     return Factors{LoadA(left, row, column), of(LoadB(right, row, column))};

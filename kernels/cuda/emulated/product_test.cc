@@ -1,4 +1,5 @@
-// Products in tiles of every size, beside float64. What lies beyond rows and results is neither read nor written.
+// Compares tiled matmuls of all sizes with float64. Elements outside of the rows and results must
+// be neither read nor written.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,9 +16,9 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr size_t kGuard = 64;  // elements before and behind a matrix
+constexpr size_t kGuard = 64;  // elements before and after a matrix
 
-// Elements of a matrix between guards that are not numbers, at an address as of an arena, or beside one.
+// The elements of a matrix between guards of NaN, at an address aligned as in an arena or not.
 template <typename T>
 class Matrix {
  public:
@@ -44,12 +45,12 @@ class Matrix {
 
 struct Case {
   ProductKind kind;
-  std::vector<int32_t> counts;  // none: not counted
+  std::vector<int32_t> counts;  // empty: not counted
   int64_t rows, k, n, experts;
   bool aligned, accumulate;
 };
 
-// On the emulator and in float64. Rows beyond the counts are not numbers.
+// Compares the emulator with float64. Rows beyond the counts are NaN.
 template <typename T, typename Launcher>
 void ExpectProduct(const Case& c, const Launcher& launcher) {
   TestRandom random;
@@ -75,7 +76,7 @@ void ExpectProduct(const Case& c, const Launcher& launcher) {
   const std::vector<int32_t> counts = c.counts.empty() ? std::vector<int32_t>{static_cast<int32_t>(c.rows)} : c.counts;
   std::vector<double> expected = before;
   if (weight && !c.accumulate) std::fill(expected.begin(), expected.end(), 0.0);
-  // The sum of the terms' magnitudes: rounding errors grow with it, also where the terms cancel out.
+  // The sum of the terms' magnitudes, with which rounding errors grow, also where the terms cancel.
   std::vector<double> magnitude(expected.size());
   for (size_t i = 0; i < expected.size(); ++i) magnitude[i] = std::abs(expected[i]);
   const auto add = [&](int64_t i, double term) {
@@ -127,7 +128,7 @@ std::vector<Case> Cases(bool counted) {
         cases.push_back({kind, {5, 0, 150, 0, 1, 40}, 201, 72, 136, 2, true, accumulate});
         cases.push_back({kind, {5, 0, 150, 0, 1, 0}, 159, 33, 131, 3, false, accumulate});
         cases.push_back({kind, {0, 0, 129}, 129, 8, 8, 3, true, accumulate});
-        std::vector<int32_t> many(70, 0);  // more than a warp has lanes
+        std::vector<int32_t> many(70, 0);  // more counts than a warp has lanes
         many[3] = 2;
         many[40] = 70;
         many[69] = 1;

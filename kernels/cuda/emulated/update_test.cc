@@ -1,4 +1,4 @@
-// The kernels of an update on the emulator, beside float64.
+// Compares the update kernels, on the emulator, with float64.
 #include "kernels/cuda/update.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(UpdateParts, CutTensorsIntoEqualPartsAndNoneOfAnEmptyOne) {
 }
 
 struct Tensor {
-  // As tensors of an arena are.
+  // Aligned like tensors of an arena.
   struct alignas(16) Pack {
     float of[4];
     bool operator==(const Pack&) const = default;
@@ -69,7 +69,7 @@ class CudaUpdate : public testing::Test {
     Launch(SumOfSquaresFinish(args));
   }
 
-  // The second tensor decays; the first has no copy. The step kStep, if it is applied.
+  // Runs step kStep, if it is applied. The second tensor has weight decay; the first has no copy.
   void UpdateAll() {
     applied_steps_ = kStep - 1;
     std::vector<AdamWTensor> tensors;
@@ -89,7 +89,7 @@ class CudaUpdate : public testing::Test {
   float applied_steps_ = 0;
 
   TestRandom random_;
-  // A part of one element, one that is no multiple of a pack, several parts.
+  // A part of one element, a size that is not a multiple of a pack, and several parts.
   const std::vector<int64_t> counts_ = {1, 1003, 2 * kUpdateElements + 6};
   const std::vector<UpdatePart> parts_ = UpdateParts(counts_);
   std::vector<Tensor> parameters_, means_, squares_, gradients_;
@@ -171,7 +171,7 @@ TEST_F(CudaUpdate, AJobThatHasHaltedIsChangedByNoLaterStep) {
   const std::vector<double> finite = control_;
   Launch(ControlHalt(control_.data(), &halted));
   EXPECT_EQ(control_, finite);
-  // Each alone ends a job; the next step, which is finite, is not applied.
+  // Each of these alone halts a job; the next step, although finite, is not applied.
   for (const auto& [lane, number] : std::vector<std::pair<int, double>>{
            {model::kLaneNonfinite, 2}, {model::kLaneSumOfSquares, INFINITY}, {model::kLaneWeight, 0}}) {
     halted = 0;

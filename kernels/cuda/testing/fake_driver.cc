@@ -1,5 +1,6 @@
-// What tests load as libcuda.so.1, so that cuDNN builds plans on a machine without a GPU: the driver's functions that it looks
-// for. A kernel that is brought onto the device is taken as it is; all else says that there is no device.
+// Tests load it as libcuda.so.1, so that cuDNN builds plans on a machine without a GPU. It has the
+// driver functions that cuDNN looks for: loading a kernel onto the device succeeds; all other
+// functions report that there is no device.
 #include <cstddef>
 
 namespace {
