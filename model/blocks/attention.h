@@ -22,7 +22,7 @@ struct AttentionInputs {
   ValueId documents;  // i[R] of whole samples (see Mask), or kNoValue: a sample is one document
   int64_t samples;    // per microbatch
   int64_t tokens;     // per sample, over all context ranks
-  DropoutPolicy dropout;  // of the block's output before the residual
+  DropoutPolicy dropout;  // applied to the block's output before the residual
   // Over context: keys and values travel round a ring; otherwise rows are exchanged against heads.
   bool ring = false;
   DType buffer = DType::kFloat32;  // dtype of RopeAttributes

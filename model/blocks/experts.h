@@ -41,7 +41,7 @@ struct ExpertInputs {
   int64_t tokens;      // per whole sample
   bool spread_over_tensor;  // experts over expert × tensor; needs sequence parallelism
   bool gather_dispatch;     // use all_gather, not all_to_all
-  DropoutPolicy dropout;    // of the block's output before the residual
+  DropoutPolicy dropout;    // applied to the block's output before the residual
 };
 
 // Returns y c[R,H] and appends the router's totals to program().router_totals. REQUIRES: the number
