@@ -75,7 +75,7 @@ ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const 
 // The weights of the q, k and v projections.
 struct Projections {
   ValueId q_or_all = kNoValue;
-  // the separate kv weights, if several tensor ranks share key and value heads
+  // The separate kv weights, if several tensor ranks share key and value heads.
   ValueId kv = kNoValue;
 };
 

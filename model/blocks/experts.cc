@@ -10,7 +10,7 @@ namespace {
 
 // The distribution of experts over the mesh.
 struct Spread {
-  // the ranks over which whole experts are spread; tokens are dispatched within it
+  // The ranks over which whole experts are spread; tokens are dispatched within this group.
   CollectiveGroup group;
   bool over_tensor = false;   // `group` is expert × tensor
   int ranks = 1;              // in the group
