@@ -1,7 +1,8 @@
 // Conversions between whole and sharded rows (dim 0). kReduceScatter Partial(sum) → Shard and
 // kAllGather Shard → Copied are each other's derivative; kAllGather Shard → Replicated is for
-// values without a gradient. Blocks are balanced: sizes differ by at most one and may be 0.
-// kGatherRouted and kScatterRouted do the same for routed rows, whose numbers are run-time counts.
+// values without a gradient. By default blocks are balanced: sizes differ by at most one and may be
+// 0; RowCut selects larger units or a single owner. kGatherRouted and kScatterRouted do the same
+// for routed rows, whose numbers are run-time counts.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

@@ -1,9 +1,9 @@
 // kRouterLoss, kRouterLossGrad: losses that keep a router balanced and its logits small, computed
 // per sample so that neither depends on the layout. For a sample of T tokens with weight sum W:
 //
-//   auxiliary = coef · E/(k·T²) · Σ_e (Σ_t p_te) · n_e     p: softmax over all experts (of sigmoid
+//   auxiliary = coef · E/(k·T²) · Σ_e (Σ_t p_te) · n_e     p: softmax over all experts (for sigmoid
 //                                                          routers the normalised scores); n_e: the
-//                                                          row's choices of e, without gradient
+//                                                          sample's choices of e, without gradient
 //   z         = coef · mean_t logsumexp(logits_t)²
 //
 // (Megatron-LM moe_utils.py, with the sums over one sample.) n_e and W cover whole samples; p and
