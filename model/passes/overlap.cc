@@ -54,7 +54,7 @@ class ListOverlap {
       const auto layer = layers_.find(at->inputs[0]);
       gathers.emplace_back(layer == layers_.end() ? -1 : layer->second, at);
     }
-    // the first waits of the previous group and of this one
+    // The first waits of the previous group and of this one.
     At before = ops_.end(), first_wait = ops_.end();
     for (size_t g = 0; g < gathers.size(); ++g) {
       const auto [layer, gather] = gathers[g];

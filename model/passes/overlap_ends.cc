@@ -129,7 +129,7 @@ class ChunkEnds {
   void OverlapReduce() {
     Insertions insertions;
     std::vector<Op> reduce;
-    // accessed by operations in `reduce`, by root
+    // Accessed by operations in `reduce`, by root.
     std::vector<bool> worked_on(storage_.roots.size());
     std::map<size_t, Op> waits;                          // in the order of their begins
     std::map<size_t, size_t> wait_for;                   // by root of values in flight
