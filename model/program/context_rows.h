@@ -38,7 +38,7 @@ struct ContextRows {
 // each of several equal parts of the rows.
 struct TensorRows {
   int64_t first = 0;
-  // rows per block, and distance between blocks; 0: there is one block
+  // Rows per block, and distance between blocks; 0: there is one block.
   int64_t block = 0, stride = 0;
   bool operator==(const TensorRows&) const = default;
 

@@ -9,7 +9,6 @@
 //              quantised once per step, always use current scaling.
 //   blockwise  of 1 x kFloat8Block elements of activations and gradients along the dim that a
 //              matmul sums over; of kFloat8Block x kFloat8Block elements of weights
-//              sums over; of kFloat8Block x kFloat8Block elements of weights
 #ifndef TROUPE_MODEL_PROGRAM_FLOAT8_H_
 #define TROUPE_MODEL_PROGRAM_FLOAT8_H_
 
@@ -44,7 +43,7 @@ struct QuantizeAttributes {
   // Rows of a block with its own scale, 1 or kFloat8Block; 0: one scale for the whole value.
   int32_t block_rows = 0;
   bool folds = false;                  // also compute the amax
-  // kSwiGlu only with E4M3, kSwiGluGrad only with E5M2
+  // kSwiGlu only with E4M3, kSwiGluGrad only with E5M2.
   QuantizeSource source = QuantizeSource::kValue;
 };
 

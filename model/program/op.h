@@ -1,5 +1,5 @@
 // Operations of a stage program: few, semantic kinds. One file in model/ops/ per kind (or pair of a
-// kind and its gradient) holds the shape rule, placement rule, derivative rule, cost and text form;
+// kind and its gradient) holds the shape rule, placement rule, derivative rule and cost;
 // kernels/<backend>/ has a file of the same name.
 //
 // Legend (all extents are local):
@@ -80,8 +80,8 @@
 // kAllReduce: x… (Partial) → y… (Replicated), one for each x. With several inputs (a bucket of
 //     gradients), those that are consecutive in memory form one range, including padding (0), and
 //     are reduced at once. In place if y is a view of x; else x is unchanged.
-// kReduceScatter: x (Partial) → y (Shard of dim 0): this rank's block of the sum; blocks are
-//     balanced (BalancedRange). If y is a view of x (its own block) or the operation is
+// kReduceScatter: x (Partial) → y (Shard of dim 0): this rank's block of the sum; `cut` defines the
+//     blocks (balanced by default). If y is a view of x (its own block) or the operation is
 //     `consumes_input`, x is unspecified afterwards; else it is unchanged.
 // kAllGather: x (Shard of dim 0) → y (Copied, or Replicated if `replicated`): all blocks in group
 //     order. x may be a view of y, its own block.
@@ -155,9 +155,10 @@
 // kCombineGrad: dy c[R,H], x, slots, weights → dx c[S,H], dweights f[R,k] (0 for dropped choices).
 //
 // Storage: an output may be a view of an input (Value::view_of) for kRope, kDropout, kAdd (of a),
-// kSwiGluGrad (of gu), kSoftmaxStatsGrad and kSoftmaxStatsAndGrad (of logits), kAllReduce, kCopy,
-// and kAllToAll in a group of one rank. Kernels of these kinds must allow it; for all other kinds
-// outputs never overlap inputs.
+// kSwiGluGrad (of gu), kSoftmaxStatsGrad and kSoftmaxStatsAndGrad (of logits), kAllReduce,
+// kReduceScatter (its own block), kCopy, kAllToAll in a group of one rank, and the operations that
+// return the control word. For kAllGather the input may be a view of the output. Kernels of these
+// kinds must allow it; for all other kinds outputs never overlap inputs.
 #ifndef TROUPE_MODEL_PROGRAM_OP_H_
 #define TROUPE_MODEL_PROGRAM_OP_H_
 

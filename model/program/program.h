@@ -40,8 +40,8 @@ struct ParameterPart {
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
   ValueId compute_copy = kNoValue;  // the gathered value; == value if that is the master itself
-  // If the parameter is sharded: all blocks of the compute copy. With runs, whose ranks each hold
-  // one block of the whole: this rank's block. None if F and B gather the whole parameter.
+  // If the parameter is sharded: all blocks of the compute copy. With runs, each rank of a run
+  // holds one block of the whole: this rank's block. None if F and B gather the whole parameter.
   ValueId gathered = kNoValue;
   // The whole gathered copy in the compute dtype, if it is gathered in another dtype and converted
   // once per step.
