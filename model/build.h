@@ -64,7 +64,8 @@ struct BuildOptions {
   // For the linear layers of blocks; needs compute_dtype bfloat16.
   Float8Recipe float8 = Float8Recipe::kNone;
   double z_loss_coef = 0;  // for the head's logits (LossAttributes)
-  int64_t head_rows = 1024;  // minimum of rows whose logits exist at once, if there are as many
+  // Minimum of rows whose logits exist at once; fewer only if a microbatch has fewer rows.
+  int64_t head_rows = 1024;
   uint64_t seed = 0;       // for dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
   std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h

@@ -172,7 +172,7 @@ TEST(Float8Programs, OnlyTheForwardPassCountsAMicrobatchForItsLargestMagnitudes)
     }
   });
   EXPECT_GT(again, 0);
-  // an input and a gradient for each of eight matmuls
+  // An input and a gradient for each of eight matmuls.
   ASSERT_EQ(program.amax_histories.size(), 16u);
   for (const AmaxHistory& entry : program.amax_histories) EXPECT_EQ(folds[entry.amax], 1);
 }

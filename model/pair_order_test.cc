@@ -104,8 +104,8 @@ TEST(PairOrderTest, DispatchAndCombineAreInFlightWhileTheOtherSideComputes) {
   for (const auto& [forward, backward] : {std::pair(0, 1), std::pair(1, 0)}) {
     // The exchanges of counts, rows and results; in the backward the gradients of the last two.
     const std::vector<int> work = WorkUnderDispatch(OpsOf(program, forward, backward, kSplit));
-    // The exchange of counts hides the backward's work before its first exchange, which is almost
-    // nothing for a chunk that ends with a mixture.
+    // Only the backward's work before its first exchange hides the exchange of counts, which is
+    // almost nothing for a chunk that ends with a mixture.
     EXPECT_THAT(work, ElementsAre(Ge(0), Ge(1), Ge(1), Ge(1), Ge(1)));
     // Shared experts hide only the dispatch of rows, not the exchange of counts or the return of
     // results.
