@@ -1,16 +1,16 @@
-// An actor owns its state and handles one message at a time. It never touches wall clock, threads,
-// randomness, sockets or files itself: it gets them from its Context, or through seams (Store, a
-// stream) that whoever builds it passes in. So the same actor runs on the thread pool
-// (actor/system.h) and, bit for bit repeatable, on virtual time (actor/sim/system.h).
+// An actor owns its state and handles one message at a time. It never accesses the wall clock,
+// threads, randomness, sockets or files directly: it gets them from its Context, or through
+// interfaces (Store, a stream) that its creator passes in. The same actor can therefore run on the
+// thread pool (actor/system.h) and, bit-for-bit reproducibly, on virtual time (actor/sim/system.h).
 //
-// The habit of this codebase: decisions are a pure `Step(State&, Event) → Effects` beside the
-// actor; the actor is the shell that turns messages into events and performs the effects in their
-// stated order, durable before sent.
+// Convention of this codebase: decisions are a pure `Step(State&, Event) → Effects` in a separate
+// module. The actor is the shell that turns messages into events and performs the effects in their
+// stated order; effects become durable before messages about them are sent.
 //
-// Supervision: who spawns an actor owns it and learns of its end with a cause. When an actor ends,
-// its children are stopped first, and its end is reported after theirs. A failed child that its
-// owner does not handle ends the owner with the same cause, and so on up to a root, whose end is
-// reported to the system's options.
+// Supervision: an actor that spawns another owns it and is notified of its end with a cause. When
+// an actor ends, its children are stopped first, and its end is reported after theirs. A failed
+// child that its owner does not handle ends the owner with the same cause, and so on up to a root
+// actor, for which ActorSystemOptions::on_root_end is called.
 #ifndef TROUPE_ACTOR_ACTOR_H_
 #define TROUPE_ACTOR_ACTOR_H_
 
@@ -28,7 +28,7 @@ namespace troupe {
 
 class Actor;
 
-// Names one life of one actor; never reused within a process. Zero names none.
+// Identifies one life of one actor; never reused within a process. Zero is no address.
 struct Address {
   uint64_t value = 0;
 
@@ -37,7 +37,7 @@ struct Address {
   friend auto operator<=>(Address, Address) = default;
 };
 
-// Names one setting of a timer, unique within its actor's life. Zero names none.
+// Identifies one setting of a timer; unique within the life of its actor. Zero is no timer.
 struct TimerId {
   uint64_t value = 0;
 
@@ -47,53 +47,53 @@ struct TimerId {
 };
 
 struct SpawnOptions {
-  // Messages that may wait. Timers, ends of children and stop requests are not counted: each is
-  // bounded by what the actor itself has set or spawned.
+  // The maximum number of waiting messages. Notices of timers, ended children and stop requests do
+  // not count: the actor's own timers and children bound them.
   size_t mailbox_capacity = 1024;
 };
 
-// What an actor may ask of the world while it handles a message. Valid only during the call it is
-// passed to.
+// Everything an actor may request while it handles a message. Valid only during the call that
+// receives it.
 class Context {
  public:
   virtual ~Context() = default;
 
   virtual Address self() const = 0;
-  // Who spawned this actor; zero for a root.
+  // The actor that spawned this one; zero for a root actor.
   virtual Address owner() const = 0;
   virtual std::string_view name() const = 0;
 
   virtual MonotonicTime Now() const = 0;
   // For records only, never for decisions.
   virtual int64_t WallNanoseconds() const = 0;
-  // 64 uniform bits of this actor's own stream.
+  // 64 uniformly distributed bits from this actor's own random stream.
   virtual uint64_t RandomBits() = 0;
 
-  // Puts `message` into the mailbox of `to`. Messages of one sender to one receiver arrive in the
-  // order sent. Never blocks: RESOURCE_EXHAUSTED when that mailbox is full, NOT_FOUND when that
-  // actor has ended; the message is then gone and the sender decides what it means.
+  // Puts `message` into the mailbox of `to`. Messages from one sender to one receiver arrive in the
+  // order sent. Never blocks: RESOURCE_EXHAUSTED when the mailbox is full, NOT_FOUND when the actor
+  // has ended. On an error the message is lost and the sender decides how to react.
   virtual Status Send(Address to, AnyMessage message) = 0;
 
-  // Hands `message` to this actor's Handle once `delay` has passed (at once where it is not
-  // positive).
+  // Passes `message` to this actor's Handle after `delay`, or as soon as possible if `delay` is not
+  // positive.
   virtual TimerId SetTimer(Duration delay, AnyMessage message) = 0;
-  // After this call the timer's message will not be handled. Unknown, spent and zero ids are
-  // ignored.
+  // After this call the timer's message will not be handled. Ignores zero ids and ids of unknown or
+  // expired timers.
   virtual void CancelTimer(TimerId timer) = 0;
 
-  // Makes a child of this actor; its Start runs later. RESOURCE_EXHAUSTED when the system has no
-  // room.
+  // Creates a child of this actor; its Start runs later. RESOURCE_EXHAUSTED when the system has
+  // reached its limit of actors.
   virtual StatusOr<Address> Spawn(std::string name, std::unique_ptr<Actor> actor,
                                   SpawnOptions options = {}) = 0;
-  // Asks `child` to end with `cause` after what it handles now; its end is reported as any other.
-  // NOT_FOUND when it is not a living child of this actor.
+  // Asks `child` to end with `cause` after the message that it is handling now; its end is reported
+  // like any other. NOT_FOUND when it is not a living child of this actor.
   virtual Status StopChild(Address child, Status cause) = 0;
-  // Ends this actor with `cause` (OK: it is done) after the present call; what still waits in its
-  // mailbox is dropped.
+  // Ends this actor with `cause` (OK: it is done) after the current call. Messages that still wait
+  // in its mailbox are dropped.
   virtual void Stop(Status cause = OkStatus()) = 0;
 };
 
-// Calls never overlap; they may come from different threads one after the other. Each returns OK,
+// Calls never overlap, but successive calls may come from different threads. Each call returns OK,
 // or the cause that ends the actor.
 class Actor {
  public:
@@ -104,7 +104,7 @@ class Actor {
 
   virtual Status Handle(AnyMessage message, Context& context) = 0;
 
-  // `child` ended with `cause`. By default a failure is passed on, so that nothing fails unseen.
+  // `child` ended with `cause`. The default returns the cause, so that no failure goes unnoticed.
   virtual Status HandleEnd(Address child, const Status& cause, Context& context) { return cause; }
 };
 

@@ -1,11 +1,11 @@
-// What waits for one actor, oldest first. Messages of others are bounded by `capacity`; the
-// runtime's own notices (a timer is due, a child ended, stop) always find room, since each answers
-// something the actor itself began.
+// The queue of one actor, oldest entry first. `capacity` bounds messages from other actors. Notices
+// of the runtime (a timer is due, a child ended, stop) always fit, since each answers something the
+// actor itself began.
 //
-// The reader takes all that waits at once, so at most twice `capacity` messages exist for one
+// The reader takes all waiting entries at once, so at most twice `capacity` messages exist for one
 // actor.
 //
-// Not thread-safe: the system guards it.
+// Not thread-safe: the actor system guards it.
 #ifndef TROUPE_ACTOR_MAILBOX_H_
 #define TROUPE_ACTOR_MAILBOX_H_
 
@@ -38,14 +38,15 @@ class Mailbox {
   explicit Mailbox(size_t capacity = 0) : capacity_(capacity) {}
 
   bool empty() const { return waiting_.empty(); }
-  // Messages that wait; notices are not counted.
+  // The number of waiting messages, without notices.
   size_t messages() const { return messages_; }
 
-  // RESOURCE_EXHAUSTED when `capacity` messages wait already.
+  // RESOURCE_EXHAUSTED when `capacity` messages are waiting already.
   Status Push(AnyMessage message);
   void PushNotice(Envelope notice);
 
-  // Moves all that waits into `taken`, which REQUIRES: is empty; keeps both vectors' memory in use.
+  // Moves all waiting entries into `taken` and keeps the memory of both vectors. REQUIRES: `taken`
+  // is empty.
   void TakeAll(std::vector<Envelope>& taken);
 
  private:

@@ -1,12 +1,12 @@
-// What one actor tells another: a value of any movable type that has a name for traces.
+// A message between actors: a value of any movable type that has a name for traces.
 //
 //   struct Tick { static constexpr std::string_view kMessageName = "tick"; int64_t count = 0; };
 //   context.Send(to, AnyMessage(Tick{3}));
 //   …
 //   if (const Tick* tick = message.As<Tick>()) …
 //
-// Move-only: a message has one reader. Not thread-safe by itself; the runtime hands it from thread
-// to thread.
+// Move-only, because a message has one reader. Not thread-safe by itself; the runtime passes it
+// between threads.
 #ifndef TROUPE_ACTOR_MESSAGE_H_
 #define TROUPE_ACTOR_MESSAGE_H_
 
@@ -36,7 +36,7 @@ class AnyMessage {
   bool empty() const { return body_ == nullptr; }
   std::string_view name() const { return body_ ? body_->name() : "empty"; }
 
-  // The body where it is a T, else null. The caller may move from it.
+  // The body if it is a T, else null. The caller may move from it.
   template <MessageBody T>
   T* As() {
     return body_ && body_->type == TypeOf<T>() ? &static_cast<BodyOf<T>*>(body_.get())->value
@@ -62,7 +62,8 @@ class AnyMessage {
     T value;
   };
 
-  // One address per type stands for the type: cheaper than RTTI and enough for an exact match.
+  // The address of a static per type identifies the type: cheaper than RTTI and sufficient for an
+  // exact match.
   template <typename T>
   static const void* TypeOf() {
     static constexpr char kTag = 0;

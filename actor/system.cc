@@ -9,19 +9,19 @@
 
 namespace troupe {
 
-// A place for one actor at a time. `generation` tells its lives apart: an address is (generation,
-// index).
+// A slot that holds one actor at a time. `generation` distinguishes successive actors of a slot: an
+// address is (generation, index).
 struct ActorSystem::Cell {
   uint32_t index = 0;
 
-  std::mutex mutex;  // guards the next four
+  std::mutex mutex;  // guards the next four members
   uint32_t generation = 1;
   bool live = false;
-  bool scheduled = false;  // in ready_ or being run: at most one thread runs a cell
+  bool scheduled = false;  // in ready_ or running: at most one thread runs a cell
   Mailbox mailbox;
 
-  // Written by Spawn before the first activation, then touched only by the thread that runs the
-  // cell.
+  // Spawn writes the following members before the first activation; after that only the thread that
+  // runs the cell accesses them.
   Address self;
   Address owner;
   std::string name;
@@ -75,7 +75,7 @@ class ActorSystem::Activation final : public Context {
       std::lock_guard lock(system_.mutex_);
       id = {system_.next_timer_++};
       system_.timers_.emplace(std::pair(due, id), cell_.self);
-      // A sleeping thread waits for what was the earliest timer.
+      // An idle thread sleeps until the previously earliest timer; wake it for the new one.
       if (system_.idle_threads_ > 0 && system_.timers_.begin()->first.second == id) {
         system_.work_.notify_one();
       }
@@ -253,7 +253,7 @@ void ActorSystem::FireTimers(std::unique_lock<std::mutex>& lock) {
     const auto [key, address] = *timers_.begin();
     timers_.erase(timers_.begin());
     lock.unlock();
-    // NOT_FOUND: the actor ended meanwhile and its timers with it.
+    // NOT_FOUND means that the actor, and its timers with it, has ended meanwhile.
     Notify(address, TimerNotice{key.second}).IgnoreError();
     lock.lock();
   }
@@ -268,7 +268,7 @@ void ActorSystem::RunCell(Cell& cell) {
   for (Envelope& envelope : cell.batch) {
     Status status;
     if (auto* end = std::get_if<EndNotice>(&envelope)) {
-      // Known even while ending: the end is reported after the children's.
+      // Handled even while ending: this actor's end is reported after its children's.
       cell.children.erase(end->child);
       if (!cell.ending) status = cell.actor->HandleEnd(end->child, end->cause, context);
     } else if (cell.ending) {
@@ -276,7 +276,7 @@ void ActorSystem::RunCell(Cell& cell) {
     } else if (auto* message = std::get_if<AnyMessage>(&envelope)) {
       status = cell.actor->Handle(std::move(*message), context);
     } else if (auto* due = std::get_if<TimerNotice>(&envelope)) {
-      // A timer cancelled after it fired is no longer there.
+      // The timer may have been cancelled after it fired.
       const auto timer = cell.timers.find(due->timer.value);
       if (timer == cell.timers.end()) continue;
       AnyMessage timed = std::move(timer->second.message);
@@ -313,7 +313,7 @@ void ActorSystem::BeginEnd(Cell& cell) {
   }
   cell.timers.clear();
   for (const Address child : cell.children) {
-    // NOT_FOUND: its end is on the way already.
+    // NOT_FOUND means that the child's end is already in its owner's mailbox.
     Stop(child, Cancelled("its owner {} ended", cell.name)).IgnoreError();
   }
 }
@@ -337,7 +337,7 @@ void ActorSystem::Release(Cell& cell) {
     free_.push_back(cell.index);
   }
   if (owner) {
-    // NOT_FOUND cannot be: an owner ends after its children.
+    // NOT_FOUND cannot happen: an owner ends after its children.
     TROUPE_CHECK_OK(Notify(owner, EndNotice{self, std::move(cause)}));
   } else if (options_.on_root_end) {
     options_.on_root_end(name, cause);

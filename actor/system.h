@@ -1,7 +1,7 @@
 // Runs actors on a small fixed pool of threads.
 //
-// Thread-safe. The number of actors, each mailbox and the pool are bounded at the start; nothing
-// grows with load. Handlers must not block for long: a pool of N threads has N of them at once.
+// Thread-safe. The numbers of actors, mailbox entries and threads are bounded at the start and do
+// not grow with load. Handlers must not block for long: N threads run at most N handlers at once.
 #ifndef TROUPE_ACTOR_SYSTEM_H_
 #define TROUPE_ACTOR_SYSTEM_H_
 
@@ -26,9 +26,9 @@ namespace troupe {
 struct ActorSystemOptions {
   int threads = 2;
   size_t max_actors = 4096;
-  // Of the actors' random bits.
+  // Seeds the actors' random bits.
   uint64_t seed = 0;
-  // Called on a pool thread; must not call back into the destructor. May be empty.
+  // Called on a pool thread; must not destroy the system. May be empty.
   RootEnded on_root_end;
 };
 
@@ -36,17 +36,17 @@ class ActorSystem {
  public:
   // REQUIRES: threads >= 1, 1 <= max_actors <= 2^20; `clock` outlives the system.
   ActorSystem(const Clock& clock, ActorSystemOptions options);
-  // Lets the handlers that run now finish, handles nothing more, destroys all actors.
+  // Lets running handlers finish, handles nothing more, and destroys all actors.
   ~ActorSystem();
 
   ActorSystem(const ActorSystem&) = delete;
   ActorSystem& operator=(const ActorSystem&) = delete;
 
-  // Makes a root actor. RESOURCE_EXHAUSTED when max_actors live.
+  // Creates a root actor. RESOURCE_EXHAUSTED when max_actors actors are alive.
   StatusOr<Address> Spawn(std::string name, std::unique_ptr<Actor> actor,
                           SpawnOptions options = {});
 
-  // As Context::Send, from any thread.
+  // Like Context::Send, from any thread.
   Status Send(Address to, AnyMessage message);
 
   // Asks the actor to end with `cause`. NOT_FOUND when it has ended.
@@ -59,24 +59,25 @@ class ActorSystem {
   StatusOr<Address> SpawnOwned(std::string name, std::unique_ptr<Actor> actor, SpawnOptions options,
                                Address owner);
   Status Notify(Address to, Envelope notice);
-  // Null where `address` names no cell of this system.
+  // Null if `address` names no cell of this system.
   Cell* CellOf(Address address);
   void MakeReady(Cell* cell);
 
   void RunThread();
-  // Fires the timers that are due. REQUIRES: `lock` holds mutex_; it is released meanwhile.
+  // Fires the timers that are due. REQUIRES: `lock` holds mutex_; it is released while notices are
+  // sent.
   void FireTimers(std::unique_lock<std::mutex>& lock);
   void RunCell(Cell& cell);
   // Destroys the actor and its timers and stops its children.
   void BeginEnd(Cell& cell);
-  // Gives the cell back and tells the owner. REQUIRES: no children left.
+  // Frees the cell and notifies the owner. REQUIRES: no children are left.
   void Release(Cell& cell);
 
   const Clock& clock_;
   const ActorSystemOptions options_;
   const std::unique_ptr<Cell[]> cells_;
 
-  // Guards what follows. Never held together with a cell's mutex.
+  // Guards the following members. Never held together with a cell's mutex.
   std::mutex mutex_;
   std::condition_variable work_;
   bool stopping_ = false;

@@ -24,7 +24,7 @@ struct Go {
   static constexpr std::string_view kMessageName = "go";
 };
 
-// What the test's thread sees of the actors: lines of text, waited for with a limit.
+// Collects lines of text from the actors; the test's thread waits for them with a time limit.
 class Board {
  public:
   void Write(std::string line) {
@@ -44,7 +44,7 @@ class Board {
   std::vector<std::string> lines_;
 };
 
-// An actor written in place.
+// The functions of an actor that a test defines in place.
 struct Script {
   std::function<Status(Context&)> start;
   std::function<Status(AnyMessage, Context&)> handle;
@@ -189,9 +189,8 @@ TEST_F(ActorSystemTest, DoesNotHandleATimerCancelledAfterItFired) {
       "timed", Make({.start =
                          [timer](Context& context) {
                            *timer = context.SetTimer(Duration(0), AnyMessage(Number{9}));
-                           // Until the timer's notice waits in the mailbox, which only time can
-                           // tell: the due time has passed and the other thread of the pool has had
-                           // work to do.
+                           // Waits until the timer's notice is in the mailbox. Only time can tell:
+                           // the due time has passed and the other pool thread has had time to run.
                            const MonotonicTime until = context.Now() + milliseconds(5);
                            while (context.Now() < until) {
                            }
@@ -316,8 +315,8 @@ TEST_F(ActorSystemTest, RunsAnActorOnOneThreadAtATimeUnderManySenders) {
   ActorSystem system(clock_, Options());
   constexpr int kSenders = 8;
   constexpr int kEach = 2000;
-  // Plain int: a second thread inside would be a race that the thread sanitizer sees and a wrong
-  // sum.
+  // A plain int: a second thread inside the handler would cause a wrong sum and a race that the
+  // thread sanitizer reports.
   int handled = 0;
   const auto counter = system.Spawn("counter",
                                     Make({.handle =

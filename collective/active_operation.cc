@@ -72,7 +72,7 @@ Status ActiveOperation::Describe(Group* of_group, const Request& request) {
       SetOffsets(request.counts, request.count, element_bytes, ranks, &send_offsets_);
       bytes = OnWire(send_offsets_.back());
       list_ = &Steps(ChooseAlgorithm(operation, bytes, ranks, reduction_.wire_bytes > 0), kNobody);
-      // The sum is made inside the data, in the input.
+      // The sums accumulate in place, in the input data.
       receive_base_ = const_cast<std::byte*>(send_base_);
       copy_from_ = receive_base_ + send_offsets_[own];
       copy_to_ = request.output;
@@ -139,9 +139,9 @@ void ActiveOperation::SetOffsets(std::span<const size_t> counts, size_t count, s
 }
 
 uint64_t ActiveOperation::Tag(int sender) const {
-  // Group, sender, and the low bits of the sequence number: fewer operations are under way than
-  // would wrap them. The steps need no number: within an operation both ends go through their
-  // common messages in one order.
+  // Group, sender, and the low bits of the sequence number, which cannot wrap among the operations
+  // in flight. Steps need no number: within an operation both ranks exchange their messages in the
+  // same order.
   return (uint64_t{group->tag_prefix} << 32) | (static_cast<uint64_t>(sender) << 16) |
          (sequence & 0xFFFF);
 }
@@ -209,7 +209,7 @@ void ActiveOperation::PostSend(const Step& step, Transport& transport) {
     const size_t elements = size / reduction_.element_bytes;
     std::byte* const message = packed_.data() + sends_posted_ % kWindow * OnWire(message_bytes_);
     reduction_.pack(data, message, elements);
-    // All ranks end with the same bits.
+    // The sender also uses the rounded value, so that all ranks end with the same bits.
     if (sends_own_sum_) {
       reduction_.unpack(message, receive_base_ + (data - send_base_), elements);
     }

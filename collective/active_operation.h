@@ -1,5 +1,5 @@
-// One operation under way: runs a step list over a transport. Knows nothing of threads; the engine
-// drives it.
+// One operation in flight: runs a step list over a transport. It has no threads of its own; the
+// engine drives it.
 #ifndef TROUPE_COLLECTIVE_ACTIVE_OPERATION_H_
 #define TROUPE_COLLECTIVE_ACTIVE_OPERATION_H_
 
@@ -25,15 +25,15 @@ class EventDescriptor;
 
 namespace troupe::collective_internal {
 
-// What the caller asked for. Spans and pointers are read before Start returns, except the data
-// themselves.
+// The caller's arguments. Spans and pointers are read before Start returns; the data themselves are
+// accessed until the operation ends.
 struct Request {
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   Purpose purpose = Purpose::kControl;
-  const void* input = nullptr;  // equal to output for operations in place
+  const void* input = nullptr;  // equal to output for in-place operations
   void* output = nullptr;
   const Reduction* reduction = nullptr;
-  size_t count = 0;  // elements (bytes without a reduction) of a block; ignored if counts given
+  size_t count = 0;  // elements (bytes without a reduction) of a block; ignored if counts are given
   bool has_counts = false;
   std::span<const size_t> counts;          // by rank
   std::span<const size_t> receive_counts;  // all_to_all with counts
@@ -42,17 +42,18 @@ struct Request {
 };
 
 struct ActiveOperation {
-  // Takes a request; nothing is sent yet. INVALID_ARGUMENT for arguments that do not fit the group.
+  // Prepares the operation for `request`; sends nothing yet. INVALID_ARGUMENT for arguments that do
+  // not fit the group.
   Status Describe(Group* of_group, const Request& request);
 
-  // Posts what may be posted and takes what has arrived. Sets `finished`; `status` says how. True
-  // if finished.
+  // Posts the messages that may be posted and processes those that arrived. Returns true once
+  // finished; then `status` holds the result.
   bool Advance(Transport& transport);
 
-  // Ends all transfers and finishes with `with`.
+  // Cancels all transfers and finishes with status `with`.
   void Fail(Transport& transport, const Status& with);
 
-  // Ranks of the group whose part is awaited.
+  // Ranks of the group for which the operation still waits.
   std::vector<int> AwaitedRanks() const;
 
   Group* group = nullptr;
@@ -61,18 +62,20 @@ struct ActiveOperation {
   uint64_t sequence = 0;
   size_t bytes = 0;
   MonotonicTime issued;
-  uint64_t record = 0;  // in the flight recorder
-  // The caller stands in it: all of its time is exposed. An asynchronous one only until it is issued.
+  uint64_t record = 0;  // number in the flight recorder
+  // The caller is blocked in the operation, so all of its time is exposed. False for an
+  // asynchronous operation once it is issued.
   bool held_by_caller = true;
-  // A thread stands in it: at once, or since it waits for an asynchronous one.
+  // A thread waits for the operation: always for a synchronous one, for an asynchronous one during
+  // Wait.
   bool waited_for = true;
   bool finished = false;
   Status status;
-  // Of the thread that is blocked until this finishes; null if none is.
+  // The event of the thread that is blocked until this finishes; null if there is none.
   const EventDescriptor* sleeper = nullptr;
 
  private:
-  // More messages than this are never under way each way, and scratch is this many messages long.
+  // The limit of messages in flight in each direction; the scratch buffer holds this many messages.
   static constexpr size_t kWindow = 4;
 
   const StepList& Steps(Algorithm algorithm, int peer);
@@ -83,13 +86,13 @@ struct ActiveOperation {
   bool AdvanceStep(Transport& transport);
   void Finish();
   uint64_t Tag(int sender) const;
-  // Bytes that travel for so many bytes of elements.
+  // Bytes on the wire for `element_bytes` bytes of elements.
   size_t OnWire(size_t element_bytes) const;
-  // Posts the message after those that are under way.
+  // Posts the next message to send.
   void PostSend(const Step& step, Transport& transport);
-  // Puts what message `index` brought where it belongs.
+  // Reduces or unpacks the received message `index`; one that arrived in place needs nothing.
   void TakeMessage(size_t index);
-  // Bytes of message `index` of `total` bytes.
+  // The size of message `index` if all messages of the step have `total` bytes.
   size_t BytesOf(size_t index, size_t total) const;
   std::byte* ScratchOf(size_t index);
 
@@ -100,20 +103,20 @@ struct ActiveOperation {
   std::vector<size_t> send_offsets_;
   std::vector<size_t> own_receive_offsets_;
   const std::vector<size_t>* receive_offsets_ = nullptr;
-  bool empty_messages_ = false;  // a barrier's: sent although they have no bytes
+  bool empty_messages_ = false;  // true for a barrier: messages are sent although they are empty
   size_t message_bytes_ = 1;
-  // What is copied on finishing (reduce_scatter's own block to the output).
+  // Copied at the end: reduce_scatter copies its own block to the output.
   const void* copy_from_ = nullptr;
   void* copy_to_ = nullptr;
   size_t copy_bytes_ = 0;
 
-  // A large all_reduce runs its whole step list on one segment of the data after the other.
-  size_t elements_left_ = 0;  // after the segment at hand
+  // A large all_reduce runs its whole step list on one segment of the data after another.
+  size_t elements_left_ = 0;  // elements after the current segment
   size_t segment_elements_ = 0;
 
   size_t step_index_ = 0;
   bool step_open_ = false;
-  // The open step.
+  // State of the open step.
   const std::byte* send_data_ = nullptr;
   std::byte* receive_data_ = nullptr;
   size_t send_total_ = 0;
@@ -125,15 +128,17 @@ struct ActiveOperation {
   size_t receives_posted_ = 0;
   size_t receives_done_ = 0;
   bool reduce_ = false;
-  // What is received is reduced into the very blocks that are being sent: only once the send is
-  // over.
+  // The step receives into the same blocks that it sends, so received data are reduced only once
+  // the send is complete.
   bool reduce_last_ = false;
-  // What is sent is the sum of this rank's block, not yet what its packed form means.
+  // The step sends this rank's finished sum; PostSend replaces the sum by its rounded (packed)
+  // value.
   bool sends_own_sum_ = false;
   std::array<Transfer, kWindow> send_transfers_;
   std::array<Transfer, kWindow> receive_transfers_;
   std::vector<std::byte> scratch_;
-  std::vector<std::byte> packed_;  // messages on their way out, where elements travel in another form
+  // Packed messages to send, if the reduction has a wire format of its own.
+  std::vector<std::byte> packed_;
 };
 
 }  // namespace troupe::collective_internal

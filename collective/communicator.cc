@@ -28,7 +28,8 @@ CollectiveHandle& CollectiveHandle::operator=(CollectiveHandle&& other) noexcept
   return *this;
 }
 
-// Nobody is left to hear how it ended: the network's abort tells every later operation.
+// The result may be ignored: if the operation failed, the network's abort fails every later
+// operation too.
 CollectiveHandle::~CollectiveHandle() { Wait().IgnoreError(); }
 
 bool CollectiveHandle::Test() { return operation_ == nullptr || engine_->Test(operation_); }

@@ -12,7 +12,8 @@ uint64_t AddText(uint64_t value, std::string_view text) {
   return (value ^ text.size()) * kPrime;
 }
 
-// The whole word at once, then its high bits folded down, which a multiplication alone never does.
+// Multiplies by the whole word, then folds the high bits down, because a multiplication alone never
+// moves them down.
 uint64_t AddWord(uint64_t value, uint64_t word) {
   value = (value ^ word) * 0x9E3779B97F4A7C15u;
   return value ^ (value >> 29);

@@ -15,15 +15,15 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// How long a wait yields where it does not spin, before it sleeps.
+// The time for which a wait without spinning yields before it sleeps.
 constexpr Duration kYieldLimit = microseconds(50);
-// The longest sleep between two looks at abort flag and limits; events end it sooner.
+// The longest sleep between two checks of the abort flag and limits; events end it sooner.
 constexpr Duration kSleepLimit = milliseconds(20);
-// While somebody waits, he makes the progress; this often the progress thread looks whether that is
-// still so.
+// While another thread waits, that thread makes the progress; the progress thread checks at this
+// interval whether it still does.
 constexpr Duration kStandbyLimit = milliseconds(1);
 constexpr Duration kIdleLimit = std::chrono::seconds(1);
-// Far fewer than the sequence numbers that a tag can tell apart.
+// Far below the number of sequence numbers that a tag distinguishes.
 constexpr int kPendingMax = 512;
 
 MonotonicTime Now() { return std::chrono::steady_clock::now(); }
@@ -248,7 +248,7 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
       ::sched_yield();
       lock.lock();
     }
-    // The clock costs as much as a turn; look at it now and then.
+    // Reading the clock costs as much as a turn, so read it only every 16 turns.
     if (timed && turn % 16 != 0 && spin_limit > Duration::zero()) continue;
     const MonotonicTime now = Now();
     if (!timed) {
@@ -266,8 +266,8 @@ void Engine::WaitUntil(Lock& lock, const std::function<bool()>& done,
     }
     if (aborted()) continue;
     if (!transport_->Arm()) {
-      // Something is under way that no event will tell of: whoever shares this core may be the one
-      // to finish it.
+      // The transport has work for which no event will be signalled; another rank on this core may
+      // be the one to finish it.
       if (spin_limit == Duration::zero()) {
         lock.unlock();
         ::sched_yield();
@@ -319,7 +319,8 @@ Status Engine::Wait(ActiveOperation* operation, std::optional<MonotonicTime> dea
   }
   Status status = std::move(operation->status);
   operation->status = OkStatus();
-  // An operation that failed may still have transfers that the transport could not take back.
+  // A failed operation may still have transfers that the transport could not cancel, so it is not
+  // reused.
   if (status.ok()) free_.push_back(operation);
   return status;
 }
@@ -395,7 +396,7 @@ Status Engine::Close(Duration limit) {
   Abort(Cancelled("the network is closed"));
   Lock lock = TakeMutex();
   closed_ = true;
-  // Other threads have been told; they still need the mutex to leave.
+  // Waiting threads have been notified of the abort; they still need the mutex to leave.
   while (waiting_ > 0) {
     if (Now() > deadline) return DeadlineExceeded("{} threads still wait for operations", waiting_);
     lock.unlock();

@@ -1,12 +1,12 @@
-// What drives the operations of one network: threads, waiting, abort, limits.
+// Drives the operations of one network: threads, waiting, abort and limits.
 //
-// One mutex guards the transport and every operation. Whoever waits makes progress for all: spins
-// while the host has a core for each rank, else yields for a moment; then sleeps on the transport's
-// event descriptor. The progress thread, made at the first asynchronous operation, stands in while
-// nobody waits.
+// One mutex guards the transport and every operation. A waiting thread makes progress for all: it
+// spins while the host has a core for each rank, else it yields briefly; then it sleeps on the
+// transport's event descriptor. The progress thread, created at the first asynchronous operation,
+// takes over while no thread waits.
 //
-// Abort takes no part in that mutex: it sets a flag that every wait polls and an event that every
-// sleeper polls.
+// Abort does not need that mutex: it sets a flag that every wait polls and signals an event that
+// every sleeper polls.
 #ifndef TROUPE_COLLECTIVE_ENGINE_H_
 #define TROUPE_COLLECTIVE_ENGINE_H_
 
@@ -30,34 +30,34 @@
 
 namespace troupe::collective_internal {
 
-// Thread-safe but for Close and the destructor.
+// Thread-safe except for Close and the destructor.
 class Engine {
  public:
   Engine(const NetworkOptions& options, std::unique_ptr<Transport> transport);
   ~Engine();
 
-  // Issues an operation; on OK it belongs to the caller until Release (or until Wait returns it
-  // released).
+  // Issues an operation. On OK the operation belongs to the caller until Wait returns with
+  // *finished true.
   Status Start(Group* group, const Request& request, ActiveOperation** operation);
 
-  // Start and wait in the caller's thread.
+  // Calls Start and waits in the caller's thread.
   Status Run(Group* group, const Request& request);
 
   // True once finished. Makes progress.
   bool Test(ActiveOperation* operation);
 
-  // Until finished; or until `deadline`, if given: then DEADLINE_EXCEEDED with *finished false.
-  // Releases a finished operation.
+  // Waits until the operation finished, or until `deadline`, if given; then returns
+  // DEADLINE_EXCEEDED with *finished false. Releases a finished operation.
   Status Wait(ActiveOperation* operation, std::optional<MonotonicTime> deadline, bool* finished);
 
-  // Runs `advance` under the mutex, with progress between calls, until it returns true or an error,
-  // the network is aborted, or `deadline` passes (DEADLINE_EXCEEDED).
+  // Calls `advance` under the mutex, with progress between calls, until it returns true or an
+  // error, the network is aborted, or `deadline` passes (DEADLINE_EXCEEDED).
   Status Drive(const std::function<StatusOr<bool>(Transport&)>& advance, MonotonicTime deadline);
 
-  // Allows operations of groups of more than one rank.
+  // Allows operations of groups with more than one rank.
   void Open();
 
-  // Whether waits begin by spinning.
+  // Sets whether waits begin by spinning.
   void SetSpinning(bool spins) {
     spin_limit_.store(spins ? kSpinLimit : Duration::zero(), std::memory_order_relaxed);
   }
@@ -71,7 +71,7 @@ class Engine {
   const std::string& address() const { return address_; }
   uint64_t Digest(const Group& group) const;
   std::string FlightRecorderJson(std::string_view device) const;
-  // Adds the totals of `group`.
+  // Adds the totals of `group` to `statistics`.
   void AddStatistics(const Group& group, std::vector<CollectiveStatistics>* statistics) const;
   std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
   std::vector<RecordedOperation> RecordedOperations(bool* complete) const;
@@ -80,23 +80,23 @@ class Engine {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // How long a wait spins where this rank has a core of its own, before it sleeps: waking costs
-  // some 10 us, a core that spins costs whoever else wants it.
+  // The time for which a wait spins before it sleeps, if this rank has a core of its own. Waking
+  // costs about 10 us; a spinning core is lost to other threads.
   static constexpr Duration kSpinLimit = std::chrono::milliseconds(1);
 
-  // Takes the mutex, telling a spinning holder to let go.
+  // Locks the mutex and asks a spinning holder to release it.
   Lock TakeMutex() const;
   void AdvanceAll();
   void Complete(ActiveOperation* operation, std::vector<int> awaited = {});
   void AddExposed(const ActiveOperation& operation, Duration time);
   static std::vector<int> AwaitedGlobalRanks(const ActiveOperation& operation);
   void FailAll();
-  // Likewise, of an operation that a thread waits for. REQUIRES: the mutex is held.
+  // Returns the flight of an operation that a thread waits for. REQUIRES: the mutex is held.
   static CollectiveFlight FlightIn(const ActiveOperation& operation, MonotonicTime now);
-  // Aborts the network if its oldest operation is past the hang limit.
+  // Aborts the network if its oldest operation exceeds the hang limit.
   void CheckHang(MonotonicTime now);
   std::string DescribeHang(const ActiveOperation& operation, MonotonicTime now) const;
-  // The one waiting loop. Returns when `done` (called under the lock) is true, on abort, or past
+  // The only wait loop. Returns when `done` (called under the lock) is true, on abort, or after
   // `deadline`.
   void WaitUntil(Lock& lock, const std::function<bool()>& done,
                  std::optional<MonotonicTime> deadline, const EventDescriptor** sleeper);
@@ -113,7 +113,7 @@ class Engine {
   std::unique_ptr<Transport> transport_;
   std::vector<std::unique_ptr<ActiveOperation>> operations_;
   std::vector<ActiveOperation*> free_;
-  std::vector<ActiveOperation*> active_;  // in the order of issue
+  std::vector<ActiveOperation*> active_;  // in issue order
   FlightRecorder recorder_;
   std::array<Duration, kPurposes> total_by_purpose_{};
   std::array<Duration, kPurposes> exposed_by_purpose_{};
@@ -129,7 +129,7 @@ class Engine {
   mutable std::mutex abort_mutex_;
   Status abort_status_;
   std::atomic<bool> aborted_ = false;
-  EventDescriptor abort_event_;  // stays readable once aborted
+  EventDescriptor abort_event_;  // stays readable after an abort
 };
 
 }  // namespace troupe::collective_internal

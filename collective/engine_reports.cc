@@ -1,4 +1,4 @@
-// The reports of an engine on its operations: statistics, records, and how far it is in each group.
+// Reports of an engine on its operations: statistics, records, and the progress in each group.
 #include <algorithm>
 
 #include "collective/engine.h"

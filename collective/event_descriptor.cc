@@ -19,7 +19,7 @@ EventDescriptor::~EventDescriptor() { ::close(descriptor_); }
 
 void EventDescriptor::Signal() const {
   const uint64_t one = 1;
-  // EAGAIN means that the counter is full, and so that the descriptor is readable already.
+  // EAGAIN means that the counter is at its maximum, so the descriptor is readable already.
   while (::write(descriptor_, &one, sizeof(one)) < 0 && errno == EINTR) {
   }
 }

@@ -6,7 +6,8 @@ namespace troupe {
 
 class EventDescriptor {
  public:
-  // Dies if the process has no descriptors left: without it no wait could be ended from outside.
+  // Terminates the process if no file descriptor is left: without the event nothing could end a
+  // wait from outside.
   EventDescriptor();
   EventDescriptor(const EventDescriptor&) = delete;
   EventDescriptor& operator=(const EventDescriptor&) = delete;

@@ -9,7 +9,7 @@
 namespace troupe::collective_internal {
 namespace {
 
-// As many as tell how it came to the failure; the rest is for traces.
+// Enough operations to explain a failure; older ones serve traces only.
 constexpr uint64_t kWrittenOperations = 1024;
 
 std::string_view Name(RecordState state) {

@@ -1,5 +1,5 @@
-// The last operations of a network, for the question "what was everyone doing" after an epoch
-// failed. Bounded: the oldest record is overwritten. Not thread-safe.
+// The last operations of a network, to show after a failure what each rank was doing. Bounded: a
+// new record overwrites the oldest one. Not thread-safe.
 #ifndef TROUPE_COLLECTIVE_FLIGHT_RECORDER_H_
 #define TROUPE_COLLECTIVE_FLIGHT_RECORDER_H_
 
@@ -19,16 +19,16 @@ namespace troupe::collective_internal {
 enum class RecordState : uint8_t { kPending, kFinished, kFailed };
 
 struct Record {
-  const Group* group = nullptr;  // outlives the recorder
+  const Group* group = nullptr;  // must outlive the recorder
   uint64_t sequence = 0;
   size_t bytes = 0;
   MonotonicTime issued;
-  MonotonicTime finished;  // meaningful unless pending
+  MonotonicTime finished;  // valid unless pending
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   Purpose purpose = Purpose::kControl;
   RecordState state = RecordState::kPending;
   std::vector<int> awaited;  // global ranks that a failed operation waited for
-  Duration exposed{};        // for which the caller stood in it
+  Duration exposed{};        // time for which the caller was blocked in it
 };
 
 class FlightRecorder {
@@ -36,13 +36,13 @@ class FlightRecorder {
   // REQUIRES: capacity >= 1.
   explicit FlightRecorder(size_t capacity) : records_(capacity) {}
 
-  // Returns the record's number, for Finish.
+  // Returns the number of the record, for Finish.
   uint64_t Issue(const Record& record) {
     records_[next_ % records_.size()] = record;
     return next_++;
   }
 
-  // Without effect if the record was overwritten meanwhile.
+  // No effect if the record has been overwritten.
   void Finish(uint64_t number, MonotonicTime now, RecordState state,
               std::vector<int> awaited = {}) {
     if (next_ - number > records_.size()) return;
@@ -52,18 +52,18 @@ class FlightRecorder {
     record.awaited = std::move(awaited);
   }
 
-  // Likewise.
+  // Adds to the exposed time of a record. No effect if the record has been overwritten.
   void AddExposed(uint64_t number, Duration time) {
     if (next_ - number <= records_.size()) records_[number % records_.size()].exposed += time;
   }
 
   // Calls `visit` with the kept records, oldest first.
   void ForEach(const std::function<void(const Record&)>& visit) const;
-  // Whether older records than those kept were overwritten.
+  // Whether records have been overwritten.
   bool has_forgotten() const { return next_ > records_.size(); }
 
-  // The newest of "operations" of CollectiveNetwork::FlightRecorderJson: a JSON array, oldest first. `awaited`
-  // gives the global ranks that a pending record waits for.
+  // The newest records as the value of "operations" in CollectiveNetwork::FlightRecorderJson: a
+  // JSON array, oldest first. `awaited` returns the global ranks that a pending record waits for.
   std::string ToJson(MonotonicTime start,
                      const std::function<std::vector<int>(uint64_t number)>& awaited) const;
 
@@ -72,7 +72,7 @@ class FlightRecorder {
   uint64_t next_ = 0;
 };
 
-// `text` as a JSON string, with quotes.
+// `text` as a JSON string with quotes.
 std::string JsonString(std::string_view text);
 
 }  // namespace troupe::collective_internal

@@ -1,4 +1,4 @@
-// Which collectives a rank stands in, as text for its failure.
+// Describes the collectives in which a rank is blocked, for its failure report.
 #ifndef TROUPE_COLLECTIVE_FLIGHT_TEXT_H_
 #define TROUPE_COLLECTIVE_FLIGHT_TEXT_H_
 
@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-// "all_gather of axis data_shard, purpose unshard, group data_shard/0, 64 bytes, the group's
-// operation 12, for 3.2 s", one for each group with an operation that the rank stands in, separated
-// by "; ". Empty where there is none.
+// Returns "all_gather of axis data_shard, purpose unshard, group data_shard/0, 64 bytes, the
+// group's operation 12, for 3.2 s" for each group in whose operation the rank is blocked, separated
+// by "; ". Empty if there is none.
 std::string DescribeInFlight(const std::vector<CollectiveFlight>& flights);
 
 }  // namespace troupe

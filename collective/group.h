@@ -1,4 +1,5 @@
-// What the engine keeps of one communicator. Guarded by the engine's mutex but for the constants.
+// The engine's state of one communicator. All members but the constants are guarded by the engine's
+// mutex.
 #ifndef TROUPE_COLLECTIVE_GROUP_H_
 #define TROUPE_COLLECTIVE_GROUP_H_
 
@@ -40,14 +41,14 @@ struct Group {
   const std::string name;
   const Purpose purpose;
   const std::vector<int> global_ranks;
-  const int rank;  // own, in the group
+  const int rank;  // own rank in the group
 
-  uint32_t tag_prefix = 0;  // differs between any two groups of a rank; never 0
+  uint32_t tag_prefix = 0;  // unique among the groups of a rank; never 0
   uint64_t next_sequence = 0;
-  int pending = 0;  // operations issued and not yet finished
+  int pending = 0;  // operations issued but not finished
   OperationDigest digest;
 
-  // Step lists in use, made once. Few, so a search beats a map.
+  // Cached step lists. There are few, so a linear search is faster than a map.
   struct CachedSteps {
     Algorithm algorithm;
     CollectiveOperation operation;
@@ -58,7 +59,7 @@ struct Group {
 
   std::array<std::array<Totals, kPurposes>, kCollectiveOperations> totals{};
 
-  // Kept by an abort: the oldest operation in which a thread stood then.
+  // Set by an abort: the oldest operation that a thread was waiting for at that time.
   std::optional<CollectiveFlight> aborted_flight;
 };
 

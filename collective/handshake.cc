@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<char, 8> kMagic = {'T', 'R', 'P', 'H', 'E', 'L', 'O', '1'};
 constexpr std::string_view kContext = "troupe group epoch proof 1";
 
-// Tags with group prefix 0, which no group has.
+// Tags with group prefix 0, which no group uses.
 uint64_t HelloTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 1; }
 uint64_t ProofTag(int sender) { return (static_cast<uint64_t>(sender) << 16) | 2; }
 

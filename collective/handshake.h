@@ -1,9 +1,9 @@
-// How two ranks prove to each other, over a fresh channel, that they belong to the same group epoch
-// and know its key.
+// The handshake by which two ranks prove to each other, over a new channel, that they belong to the
+// same group epoch and know its key.
 //
-// Each sends a hello with a nonce; each answers the other's nonce with a proof, an HMAC-SHA256
-// under the key. A proof names both ranks, their roles and the epoch, so it is of no use in another
-// direction, pair or epoch.
+// Each rank sends a hello with a nonce and answers the other's nonce with a proof, an HMAC-SHA256
+// under the key. A proof names both ranks, their roles and the epoch, so it cannot be replayed in
+// another direction, pair or epoch.
 #ifndef TROUPE_COLLECTIVE_HANDSHAKE_H_
 #define TROUPE_COLLECTIVE_HANDSHAKE_H_
 
@@ -23,7 +23,7 @@ namespace troupe::collective_internal {
 using Nonce = std::array<uint8_t, 32>;
 using Proof = std::array<uint8_t, 32>;
 
-// Fixed layout, little-endian, on the wire as it is.
+// Sent on the wire as stored: fixed layout, little-endian.
 struct Hello {
   std::array<char, 8> magic{};
   uint64_t group_epoch = 0;
@@ -33,21 +33,22 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 56);
 
-// That `prover` knows the key, for the one who sent `challenge`.
+// The proof that `prover` knows the key, in answer to `challenge`.
 Proof MakeProof(const std::array<uint8_t, 32>& key, const Hello& prover, const Hello& challenge);
 
-// OK if `peer`'s hello fits ours. FAILED_PRECONDITION for another group epoch or number of ranks,
-// INVALID_ARGUMENT for what is no hello of `expected_rank`.
+// OK if the hello of `peer` matches `own`. FAILED_PRECONDITION for another group epoch or number of
+// ranks, INVALID_ARGUMENT if it is not a hello of `expected_rank`.
 Status CheckHello(const Hello& own, const Hello& peer, int expected_rank);
 
-// The handshake with a set of peers at once. Lives until the transport is closed, for its messages
-// may be under way.
+// The handshake with a set of peers at once. Must live until the transport is closed, since its
+// messages may be in flight.
 class Handshake {
  public:
   Handshake(const NetworkOptions& options, std::vector<int> peers);
 
-  // Sends and takes what it can. True once all peers have proved themselves. PERMISSION_DENIED for
-  // a wrong proof, else the status of CheckHello or of the transport, naming the rank.
+  // Sends and receives what is possible now. True once all peers have proved themselves.
+  // PERMISSION_DENIED for a wrong proof, else the status of CheckHello or of the transport; the
+  // status names the rank.
   StatusOr<bool> Advance(Transport& transport);
 
   // Peers that have not proved themselves yet.

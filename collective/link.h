@@ -1,4 +1,4 @@
-// By what messages travel from one rank to another. Pure.
+// The kind of link between two ranks. Pure.
 #ifndef TROUPE_COLLECTIVE_LINK_H_
 #define TROUPE_COLLECTIVE_LINK_H_
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int kRanksMax = 1 << 16;  // a tag has 16 bits for the sender
 constexpr Duration kDestructionLimit = std::chrono::seconds(2);
 
-// FNV-1a over what every member knows of the group.
+// FNV-1a over the properties of the group that all members know.
 uint32_t TagPrefix(const collective_internal::Group& group) {
   uint32_t value = 0x811c9dc5u;
   const auto add = [&value](std::string_view text) {
@@ -92,7 +92,7 @@ StatusOr<Communicator*> CollectiveNetwork::MakeCommunicator(const std::string& a
   group->tag_prefix = TagPrefix(*group);
   for (const auto& [prefix, other] : tag_prefixes_) {
     if (other == name) return InvalidArgument("group {}: the name is in use", name);
-    // Members of both groups see both, and so all fail alike.
+    // Members of both groups detect the collision, so all of them fail identically.
     if (prefix == group->tag_prefix)
       return InvalidArgument("group {}: choose another name: its tag is {}'s", name, other);
   }

@@ -1,15 +1,14 @@
-// One rank's part in one group epoch: the transport to the other ranks, and the communicators made
-// over it.
+// One rank's part in one group epoch: the transport to the other ranks, and the communicators over
+// it.
 //
-// Life: Make, MakeCommunicator for each group of this rank, exchange address() with all ranks (the
-// caller's work), Connect, operations, Close. Connect reaches every rank that shares a group with
-// this one and proves to each, and has it prove, knowledge of the epoch's key
-// (collective/handshake.h).
+// Lifecycle: Make, MakeCommunicator for each group of this rank, exchange address() with all ranks
+// (by the caller), Connect, operations, Close. Connect reaches every rank that shares a group with
+// this one; both ranks prove to each other that they know the epoch's key (collective/handshake.h).
 //
 // Thread-safety: Abort, aborted, status, SetSpinning, FlightRecorderJson, SecondsByPurpose and
-// RecordedOperations may be called from any thread at any time between Make and destruction,
-// Statistics and Flights once the communicators are made. The rest belongs to one thread.
-// Communicators: see there.
+// RecordedOperations may be called from any thread between Make and destruction; Statistics and
+// Flights once the communicators are created. All other functions belong to one thread. For
+// communicators, see communicator.h.
 #ifndef TROUPE_COLLECTIVE_NETWORK_H_
 #define TROUPE_COLLECTIVE_NETWORK_H_
 
@@ -37,52 +36,52 @@ class Handshake;
 }  // namespace collective_internal
 
 struct NetworkOptions {
-  int rank = 0;  // of this process among all ranks of the job
+  int rank = 0;  // rank of this process in the job
   int ranks = 1;
   uint64_t group_epoch = 0;
   std::array<uint8_t, 32> group_key{};
-  // An operation that is not finished this long after its issue has hung.
+  // An operation that has not finished this long after its issue hangs.
   Duration hang_limit = std::chrono::seconds(60);
   // Waiting threads spin only if ranks_on_host <= cores_on_host.
   int ranks_on_host = 1;
   int cores_on_host = 1;
-  // Operations that the flight recorder remembers.
+  // The number of operations that the flight recorder keeps.
   int recorded_operations = 1024;
 };
 
 class CollectiveNetwork {
  public:
-  // INVALID_ARGUMENT naming the option that is out of range.
+  // INVALID_ARGUMENT names the option that is out of range.
   static StatusOr<std::unique_ptr<CollectiveNetwork>> Make(const NetworkOptions& options,
                                                            std::unique_ptr<Transport> transport);
   CollectiveNetwork(const CollectiveNetwork&) = delete;
   CollectiveNetwork& operator=(const CollectiveNetwork&) = delete;
-  // Aborts and closes what is still open.
+  // Aborts and closes a network that is still open.
   ~CollectiveNetwork();
 
-  // Where other ranks reach this one; opaque bytes for their Connect.
+  // The address at which other ranks reach this one; opaque bytes for their Connect.
   const std::string& address() const;
 
-  // A group of `global_ranks` in group order, this rank among them. `name` is unique in the network
-  // and with axis and ranks equal on all members. The communicator belongs to the network.
-  // INVALID_ARGUMENT for ranks that are doubled, out of range or without this one, and for a name
-  // in use. Normally made before Connect; later only among ranks already connected, else
-  // FAILED_PRECONDITION.
+  // Creates a group of `global_ranks` in group order; they include this rank. `name` is unique in
+  // the network; name, axis and ranks are identical on all members. The network owns the
+  // communicator. INVALID_ARGUMENT for ranks that are duplicated, out of range or do not include
+  // this rank, and for a name in use. After Connect only ranks that are already connected are
+  // allowed, else FAILED_PRECONDITION.
   StatusOr<Communicator*> MakeCommunicator(const std::string& axis, Purpose purpose,
                                            const std::vector<int>& global_ranks,
                                            const std::string& name);
 
-  // Connects and authenticates. addresses: of all ranks, in order of rank; only those of ranks that
+  // Connects and authenticates. addresses: of all ranks, in rank order; only those of ranks that
   // share a group with this one are used. PERMISSION_DENIED if a peer does not know the key,
   // FAILED_PRECONDITION if it belongs to another group epoch, DEADLINE_EXCEEDED naming the ranks
   // that did not answer within `limit`. Any failure aborts.
   Status Connect(const std::vector<std::string>& addresses, Duration limit);
 
-  // Whether waiting threads spin from now on: only while this rank shares its cores with no other.
-  // Initially as the options say. From any thread.
+  // Sets whether waiting threads spin from now on; spin only while this rank shares its cores with
+  // no other rank. The initial value follows from the options. From any thread.
   void SetSpinning(bool spins);
 
-  // By what messages to each rank that Connect reached travel, by rank.
+  // The link to each rank that Connect reached, by rank.
   const std::map<int, Link>& links() const { return links_; }
 
   // Makes every pending and future operation of this rank return `status` (the first one given),
@@ -92,38 +91,38 @@ class CollectiveNetwork {
   // The status of the abort; OK until then.
   Status status() const;
 
-  // Frees the transport; pending operations are aborted (CANCELLED). No buffer is touched after OK.
-  // DEADLINE_EXCEEDED if it cannot be done within `limit`: the process must then be ended, for its
-  // memory may still be read or written.
+  // Frees the transport; pending operations are aborted (CANCELLED). After OK no buffer is
+  // accessed. DEADLINE_EXCEEDED if this takes longer than `limit`: the process must then be ended,
+  // since its memory may still be read or written.
   Status Close(Duration limit);
 
   // The last operations, oldest first, as JSON text: {"rank", "group_epoch", "status",
   // "operations": [{"sequence", "operation", "group", "axis", "purpose", "bytes", "issued_seconds",
   // "finished_seconds", "state", "waiting_for_ranks"}]}; times are seconds since Make. `device`:
-  // JSON text of what the rank's device knows of its own collectives, which becomes "device";
-  // empty: it has none.
+  // JSON text of the device's own collectives, inserted as "device"; empty if there is none.
   std::string FlightRecorderJson(std::string_view device = "") const;
 
-  // One entry for each (operation, axis, purpose) that was used.
+  // One entry for each (operation, axis, purpose) in use.
   std::vector<CollectiveStatistics> Statistics() const;
 
-  // How far this rank is in each group of more than one rank. After an abort: how far it was then.
+  // The progress of this rank in each group of more than one rank. After an abort: the progress at
+  // that time.
   std::vector<CollectiveFlight> Flights() const;
 
-  // By purpose, of all finished operations; exposed time of pending ones too.
+  // Seconds by purpose over all finished operations; exposed time includes pending ones.
   std::array<PurposeSeconds, kPurposes> SecondsByPurpose() const;
 
-  // The last finished operations in the order of issue. `complete`: none was forgotten.
+  // The last finished operations in issue order. `complete`: no operation has been overwritten.
   std::vector<RecordedOperation> RecordedOperations(bool* complete) const;
 
  private:
   explicit CollectiveNetwork(const NetworkOptions& options);
 
   const NetworkOptions options_;
-  // In the order of their needs: the engine outlives nothing that it uses.
+  // Declared in order of use: the engine is destroyed before the objects that it uses.
   std::unique_ptr<collective_internal::Handshake> handshake_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
-  std::vector<const collective_internal::Group*> groups_;  // of communicators_
+  std::vector<const collective_internal::Group*> groups_;  // groups of communicators_
   std::vector<std::pair<uint32_t, std::string>> tag_prefixes_;
   std::vector<bool> connected_;  // by global rank
   std::map<int, Link> links_;    // by global rank

@@ -37,7 +37,7 @@ Communicator* MakeGroup(LoopbackCluster& cluster, int rank, const std::string& n
   return *group;
 }
 
-// Connects all ranks; the groups in group order of rank.
+// Connects all ranks and returns their communicators, by rank.
 std::vector<Communicator*> Connected(LoopbackCluster& cluster) {
   std::vector<Communicator*> groups(static_cast<size_t>(cluster.ranks()));
   cluster.Run([&](int rank) {
@@ -61,7 +61,7 @@ TEST(NetworkTest, AbortFromAnotherThreadEndsWaitingAndFutureOperationsWithin100M
       ended = Now();
       EXPECT_EQ(Text(pending.Wait()), "rank 1 was lost");
     });
-    // The abort comes once the operation is surely under way.
+    // Abort only once the operation is in flight.
     const MonotonicTime limit = Now() + kLimit;
     while (cluster.network(0).FlightRecorderJson().find("\"sequence\": 1") == std::string::npos &&
            Now() < limit) {
@@ -88,7 +88,7 @@ TEST(NetworkTest, AHangNamesOperationAxisPurposeGroupSequenceAndTheMissingRank) 
     const size_t own = static_cast<size_t>(rank);
     std::vector<float> data(100, 1.0f);
     ASSERT_TRUE(groups[own]->AllReduce(data.data(), data.size(), SumFloat32()).ok());
-    // Rank 2 stays away. Of three, rank 2 gives its part to rank 0 before all else.
+    // Rank 2 does not join. With three ranks, rank 2 first sends its part to rank 0.
     if (rank != 2)
       statuses[own] =
           groups[own]->AllReduce(data.data(), data.size(), SumFloat32(), Purpose::kControl);
@@ -130,7 +130,7 @@ TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbo
     const size_t own = static_cast<size_t>(rank);
     ASSERT_TRUE(groups[own]->AllReduce(&data[own], 1, SumFloat32()).ok());
   });
-  // Nobody stands in what is asynchronous.
+  // No thread is blocked in an asynchronous operation.
   CollectiveHandle pending = groups[0]->StartAllReduce(&data[2], 2, SumFloat32());
   CollectiveFlight flight = cluster.network(0).Flights().at(0);
   EXPECT_EQ(flight.group, "data/0");
@@ -138,7 +138,7 @@ TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbo
   EXPECT_EQ(flight.entered, 2u);
   EXPECT_EQ(flight.stands_in, 0u);
   EXPECT_EQ(cluster.network(1).Flights().at(0).entered, 1u);
-  // It hangs while it is waited for.
+  // The operation hangs while a thread waits for it.
   EXPECT_EQ(pending.Wait().code(), StatusCode::kDeadlineExceeded);
   flight = cluster.network(0).Flights().at(0);
   EXPECT_EQ(flight.entered, 2u);
@@ -179,7 +179,7 @@ TEST(NetworkTest, TheProgressThreadFinishesOperationsWhileNobodyWaits) {
   std::vector<std::vector<float>> data(2, std::vector<float>(300000, 1.0f));
   CollectiveHandle first = groups[0]->StartAllReduce(data[0].data(), data[0].size(), SumFloat32());
   CollectiveHandle second = groups[1]->StartAllReduce(data[1].data(), data[1].size(), SumFloat32());
-  // Neither handle is touched: only the record tells.
+  // The test touches neither handle; only the flight recorder shows the progress.
   const MonotonicTime limit = Now() + kLimit;
   for (int rank = 0; rank < 2; ++rank) {
     while (cluster.network(rank).FlightRecorderJson().find("finished\"") == std::string::npos) {
@@ -308,7 +308,7 @@ TEST(NetworkTest, StatisticsAddUpByOperationAxisAndPurpose) {
   EXPECT_EQ(statistics[1].bytes, 8u);
 }
 
-// Two networks of one fabric whose options differ; the statuses of Connect.
+// Connects two networks of one fabric with different options; returns the statuses of Connect.
 std::vector<Status> ConnectPair(const NetworkOptions& first, const NetworkOptions& second) {
   LoopbackFabric fabric(2);
   std::vector<NetworkOptions> options = {first, second};
@@ -370,7 +370,7 @@ TEST(NetworkTest, BadGroupsAndArgumentsAreRefusedByNameAndValue) {
   ASSERT_TRUE(both.ok());
   EXPECT_EQ(Text((*both)->Barrier()), "group both: the network is not connected yet");
 
-  // A group of one works without a connection.
+  // A group of one rank works without a connection.
   float data[2] = {1, 2};
   EXPECT_TRUE((*own)->AllReduce(data, 2, SumFloat32()).ok());
   const std::vector<size_t> counts = {1, 1};

@@ -1,5 +1,5 @@
-// The kinds of collective operation and what each is for: the words that metrics, watchdog and
-// recorder print.
+// The kinds and purposes of collective operations, and their names in metrics, watchdog and flight
+// recorder.
 #ifndef TROUPE_COLLECTIVE_OPERATION_H_
 #define TROUPE_COLLECTIVE_OPERATION_H_
 
@@ -20,14 +20,14 @@ enum class CollectiveOperation : uint8_t {
 };
 inline constexpr int kCollectiveOperations = 8;
 
-// Why a collective exists. Every operation carries one.
+// The purpose of a collective. Every operation carries one.
 enum class Purpose : uint8_t {
-  kTensor,    // partial sums of tensor-parallel products
+  kTensor,    // partial sums of tensor-parallel matmuls
   kSequence,  // activations sharded along the sequence between tensor-parallel regions
-  kContext,   // a sequence spread over ranks
+  kContext,   // a sequence split over ranks
   kDispatch,  // tokens to experts and back
   kUnshard,   // parameters gathered before use
-  kGradient,  // gradients reduced
+  kGradient,  // gradient reduction
   kPipe,      // activations and their gradients between stages
   kControl,   // the step's global reduction: norm, loss, control word
   kStart,     // checks before the first step

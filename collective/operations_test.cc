@@ -12,10 +12,10 @@ namespace troupe {
 namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(20);
-// None, one, odd, several times the ring's threshold, more than a message a rank.
+// None, one, odd, several times the ring's threshold, more than one message per rank.
 constexpr size_t kCounts[] = {0, 1, 37, 5000, 150001};
 
-// Ranks of one group over loopback; body gets the communicator.
+// Runs the ranks of one group over loopback; `body` receives the communicator.
 void RunGroup(int ranks, const std::function<void(Communicator&)>& body) {
   LoopbackCluster cluster(ranks);
   std::vector<int> all(static_cast<size_t>(ranks));
@@ -30,7 +30,7 @@ void RunGroup(int ranks, const std::function<void(Communicator&)>& body) {
   });
 }
 
-// In [-1, 1), with all 24 bits in use, so that sums round.
+// A value in [-1, 1) that uses all 24 bits of precision, so that sums round.
 float Value(int rank, size_t index) {
   uint64_t bits = (static_cast<uint64_t>(rank + 1) << 40 | index) * 0x9E3779B97F4A7C15u;
   bits = (bits ^ (bits >> 32)) * 0xD6E8FEB86659FD93u;
@@ -49,7 +49,7 @@ double Sum(int ranks, size_t index) {
   return sum;
 }
 
-// Of a sum of `ranks` numbers below 1, each partial sum rounded.
+// The error bound of a sum of `ranks` numbers below 1, with each partial sum rounded.
 double Tolerance(int ranks) { return ranks * ranks * 6e-8; }
 
 class OperationsTest : public testing::TestWithParam<int> {
@@ -104,7 +104,7 @@ TEST_P(OperationsTest, ReduceScatterGivesEachRankItsBlockOfTheSum) {
 TEST_P(OperationsTest, UnevenBlocksReduceScatterAndGatherBackToTheAllReduce) {
   for (const size_t count : kCounts) {
     RunGroup(ranks(), [&](Communicator& group) {
-      // Blocks of count, 0, 2 count, 0, 4 count …
+      // Blocks of count, 0, 3 count, 0, 5 count …
       std::vector<size_t> counts;
       std::vector<size_t> bytes;
       std::vector<size_t> offsets = {0};
@@ -125,7 +125,7 @@ TEST_P(OperationsTest, UnevenBlocksReduceScatterAndGatherBackToTheAllReduce) {
   }
 }
 
-// What arrives of a float that travels as bfloat16.
+// The value of a float after transfer as bfloat16.
 float Packed(float value) {
   const Reduction reduction = SumFloat32AsBfloat16();
   uint16_t wire = 0;
@@ -165,7 +165,7 @@ TEST_P(OperationsTest, AllReduceAsBfloat16GivesTheSameBitsOnAllRanksInHalfTheByt
     for (int rank = 0; rank < ranks(); ++rank)
       ASSERT_EQ(results[static_cast<size_t>(rank)], results[0]) << "rank " << rank;
     for (size_t i = 0; i < count; ++i) {
-      // Numbers below 1, each off by at most 2^-9, and a sum rounded once.
+      // Inputs are below 1, each off by at most 2^-9; the sum is rounded once.
       const double sum = Sum(ranks(), i);
       ASSERT_NEAR(results[0][i], sum, ranks() * 0x1p-9 + std::abs(sum) * 0x1p-8) << i;
       if (ranks() > 1) {

@@ -16,8 +16,8 @@ void Sum(const void*, void* accumulator, const void* other, size_t count) {
 
 inline float ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
-// Round to nearest even; a NaN keeps its sign and becomes quiet (the plain rounding could carry it
-// into infinity).
+// Rounds to nearest even. A NaN keeps its sign and becomes quiet; plain rounding could carry it
+// into infinity.
 inline uint16_t ToBfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
@@ -57,7 +57,7 @@ void MaxFloat32Values(const void*, void* accumulator, const void* other, size_t 
   for (size_t i = 0; i < count; ++i) {
     const uint32_t x = a[i];
     const uint32_t y = b[i];
-    // In this map the order of unsigned integers is the order of floats, with -0 just below +0.
+    // This map makes the order of unsigned integers that of floats, with -0 just below +0.
     const uint32_t x_order = x ^ ((x >> 31) ? 0xFFFFFFFFu : 0x80000000u);
     const uint32_t y_order = y ^ ((y >> 31) ? 0xFFFFFFFFu : 0x80000000u);
     const uint32_t larger = x_order > y_order ? x : y;

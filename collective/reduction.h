@@ -1,9 +1,9 @@
-// How two values become one in all_reduce and reduce_scatter: collectives take the reduction as a
-// function and know nothing of kernels.
+// How all_reduce and reduce_scatter combine two values. Collectives take the reduction as a
+// function and do not depend on kernels.
 //
-// A reduction must be commutative bit for bit (a with b gives the bits of b with a), so that every
-// rank ends with the same bits; it need not be associative, because each algorithm fixes the order.
-// The built-in ones are commutative for everything but the payload of a NaN.
+// A reduction must be bitwise commutative, so that every rank ends with the same bits. It need not
+// be associative, because each algorithm fixes the order. The built-in reductions are commutative
+// except for the payload of a NaN.
 #ifndef TROUPE_COLLECTIVE_REDUCTION_H_
 #define TROUPE_COLLECTIVE_REDUCTION_H_
 
@@ -13,20 +13,21 @@
 namespace troupe {
 
 struct Reduction {
-  // accumulator[i] = accumulator[i] combined with other[i] for i < count. The two never overlap.
-  // Called from the thread that waits or from the network's progress thread, one call at a time for
-  // one operation.
+  // accumulator[i] = accumulator[i] combined with other[i], for i < count. The two arrays never
+  // overlap. Called from the waiting thread or from the network's progress thread; one call at a
+  // time per operation.
   using Combine = void (*)(const void* state, void* accumulator, const void* other, size_t count);
 
   Combine combine = nullptr;
-  const void* state = nullptr;  // handed to combine; outlives the operation
+  const void* state = nullptr;  // passed to combine; must outlive the operation
   size_t element_bytes = 0;
   std::string_view name;  // static text, part of the digest of operations
 
-  // Where it is not 0: the bytes of an element as it travels. `pack` makes that form of elements,
-  // `unpack` elements of it, and `other` of combine has it. Each rank's elements then go to the rank
-  // that sums their block, which alone knows the sum before it is packed; what all_reduce gives is
-  // packed and unpacked on every rank. unpack(pack(unpack(x))) is unpack(x), bit for bit.
+  // If not 0, the size in bytes of an element on the wire. `pack` converts elements to this wire
+  // format, `unpack` converts back; `other` of combine is in the wire format. Each rank then sends
+  // its elements to the rank that sums their block, so only that rank has the unpacked sum; the
+  // result of all_reduce is packed and unpacked on every rank. unpack(pack(unpack(x))) equals
+  // unpack(x) bit for bit.
   using Convert = void (*)(const void* from, void* to, size_t count);
   size_t wire_bytes = 0;
   Convert pack = nullptr;
@@ -35,11 +36,12 @@ struct Reduction {
 
 Reduction SumFloat32();
 Reduction SumFloat64();
-// Each pairwise sum is made in float32 and rounded to nearest even.
+// Each pairwise sum is computed in float32 and rounded to nearest even.
 Reduction SumBfloat16();
-// Of float32, which travel as bfloat16, rounded to nearest even: sums are made in float32.
+// Sums float32 values that are sent as bfloat16, rounded to nearest even; sums are computed in
+// float32.
 Reduction SumFloat32AsBfloat16();
-// NaN wins over every number; +0 wins over -0.
+// A NaN takes precedence over every number; +0 over -0.
 Reduction MaxFloat32();
 
 }  // namespace troupe

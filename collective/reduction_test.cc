@@ -17,7 +17,7 @@ TEST(ReductionTest, Bfloat16SumsRoundToNearestEven) {
   std::vector<uint16_t> a(4099);
   std::vector<uint16_t> b(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    // Finite values of moderate exponents.
+    // Finite values with moderate exponents.
     a[i] = static_cast<uint16_t>((random() & 0x807F) | ((120 + random() % 12) << 7));
     b[i] = static_cast<uint16_t>((random() & 0x807F) | ((120 + random() % 12) << 7));
   }
@@ -50,7 +50,7 @@ TEST(ReductionTest, Bfloat16SumKeepsInfinityAndNan) {
 
 TEST(ReductionTest, FloatsTravelAsTheNearestBfloat16) {
   const Reduction sum = SumFloat32AsBfloat16();
-  // Halfway between two of them, the even one is taken.
+  // A value halfway between two bfloat16 numbers is rounded to the even one.
   const float values[] = {1.0f, 1.0f + 0x1p-8f, 1.0f + 0x3p-8f, -3.14159274f,
                           std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()};

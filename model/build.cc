@@ -33,7 +33,7 @@ class StageBuilder {
                                 .no_weight_decay = options.no_weight_decay}) {
     const int64_t rows = options.micro_batch_size * options.sequence_length /
                          options.mesh.degrees[Axis::kContext];
-    int64_t data_ranks = 1;  // and context ranks
+    int64_t data_ranks = 1;  // including context ranks
     for (const Axis axis : kDataAxes) data_ranks *= options.mesh.degrees[axis];
     rows_ = {"rows", rows * data_ranks, rows};
     builder_.set_bucket(options.bucket_layout);
@@ -152,8 +152,9 @@ class StageBuilder {
          options_.z_loss_coef, options_.head_rows});
   }
 
-  // The value of a channel that the present chunk reads, in the schema's form; made when it is first
-  // asked for. Equal on tensor ranks, and, where it is not of the rank's own tokens, on context ranks.
+  // The value of a channel that the current chunk reads, in the schema's form; created at the first
+  // request. Identical on all tensor ranks; identical on all context ranks unless it holds the
+  // rank's own tokens.
   ValueId ReadChannel(std::string_view name) {
     ChunkInterface& chunk = builder_.chunk();
     if (const ValueId there = chunk.Input(name); there != kNoValue) return there;
@@ -178,7 +179,7 @@ class StageBuilder {
     return value;
   }
 
-  // The view of a gradient after a reduction.
+  // The view of a gradient after an all-reduce.
   ValueId ReducedView(ValueId gradient, const char* suffix,
                       const CollectiveAttributes& attributes) {
     Program& program = builder_.program();
@@ -193,7 +194,8 @@ class StageBuilder {
     return view;
   }
 
-  // This rank's block of a gradient after its sum was scattered, where it lies in the whole.
+  // The view of this rank's block of a gradient after its reduce-scatter, at its place in the whole
+  // gradient.
   StatusOr<ValueId> ScatteredView(const ParameterEntry& entry,
                                   const CollectiveAttributes& attributes) {
     Program& program = builder_.program();
@@ -217,10 +219,10 @@ class StageBuilder {
     return attributes;
   }
 
-  // Buckets from the chunk's last parameter to its first, as backward finishes them: where the optimizer
-  // is sharded, each rank is left with its block of the sum (from ZeRO-2 on since each microbatch),
-  // and blocks are summed over replicas.
-  // Then tied gradients over owners.
+  // Reduces buckets from the chunk's last parameter to its first, the order in which backward
+  // finishes them. If the optimizer is sharded, each rank keeps its block of the sum (from ZeRO-2
+  // on after each microbatch), and blocks are summed over replicas. Tied gradients are then summed
+  // over their owners.
   Status BuildReduce(int chunk_index) {
     Program& program = builder_.program();
     std::vector<Op>& reduce = program.ops[chunk_index][static_cast<int>(Piece::kReduce)];
@@ -229,7 +231,7 @@ class StageBuilder {
       if (program.value(entry.value).chunk == chunk_index) parameters.push_back(&entry);
     }
     for (auto end = parameters.end(); end != parameters.begin();) {
-      // Parameters whose gradients are summed over the same ranks.
+      // Groups parameters whose gradients are summed over the same ranks.
       const auto group = [&](const ParameterEntry* entry) {
         return options_.zero_stage > 0 ? ReplicateGroup()
                                        : SharingGroup(program.value(entry->gradient).placement);
@@ -258,8 +260,8 @@ class StageBuilder {
         op.inputs.push_back(sum);
         op.outputs.push_back((*entry)->reduced_gradient);
       }
-      // Scattered views are inside of gradients: there is no padding behind them. Nor is there where
-      // one rank sums alone.
+      // Scattered views are inside of gradients and have no padding after them. The sum of a single
+      // rank has none either.
       if (options_.zero_stage != 1 && GroupSize(program.mesh, attributes.group) > 1) {
         std::get<CollectiveAttributes>(op.attributes).of_bucket = true;
         (*begin)->begins_bucket = true;
@@ -268,7 +270,7 @@ class StageBuilder {
       reduce.push_back(std::move(op));
       end = begin;
     }
-    // Each tensor rank has used these for its own rows.
+    // Each tensor rank has used these parameters for its own rows only.
     for (ParameterEntry* entry : parameters) {
       if (program.value(entry->reduced_gradient).placement[Axis::kTensor] != PartialSum()) continue;
       const CollectiveAttributes tensor = {GroupOf(Axis::kTensor), CollectivePurpose::kSequence};
@@ -293,7 +295,8 @@ class StageBuilder {
     return OkStatus();
   }
 
-  // Each rank of a run of tensor has used the heads that they hold alike for its own queries.
+  // Sums gradients of shared heads: each rank of a run of tensor has used them for its own queries
+  // only.
   Status SumSharedHeads(const std::vector<ParameterEntry*>& parameters, std::vector<Op>* reduce) {
     Program& program = builder_.program();
     for (ParameterEntry* entry : parameters) {
@@ -333,7 +336,7 @@ class StageBuilder {
     program.values[reduced].view_of = program.control_word;
     const ControlAttributes rank = {RankNumber(program.mesh)};
     const PerAxis& at = program.mesh.coordinates;
-    // Equal on all tensor ranks: one of them counts.
+    // The totals are identical on all tensor ranks, so only rank 0 of tensor counts them.
     if (program.loss_totals != kNoValue && at[Axis::kTensor] == 0) {
       program.update.push_back({.kind = OpKind::kControlTotals,
                                 .attributes = rank,
@@ -344,7 +347,7 @@ class StageBuilder {
                  .inputs = {program.control_word},
                  .outputs = {program.control_word}};
     for (const ValueId totals : program.router_totals) {
-      // As above, where tensor ranks have the same rows.
+      // As above: count only once if all tensor ranks have the same rows.
       const bool counted_once = program.value(totals).placement[Axis::kTensor] == Replicated();
       if (!counted_once || at[Axis::kTensor] == 0) routed.inputs.push_back(totals);
     }
@@ -378,12 +381,12 @@ class StageBuilder {
     return OkStatus();
   }
 
-  // Totals of routers over all ranks that share them, and the biases that follow from them.
+  // Reduces the routers' totals over all ranks that share them, and updates the biases from them.
   void BuildRouterUpdate(ValueId control) {
     Program& program = builder_.program();
     if (program.router_totals.empty()) return;
     CollectiveAttributes attributes = {DataGroup(), CollectivePurpose::kControl};
-    // Where each tensor rank has routed its own rows.
+    // Include the tensor axis if each tensor rank has routed its own rows.
     if (options_.sequence_parallel) attributes.group.axes |= GroupOf(Axis::kTensor).axes;
     Op reduce = {.kind = OpKind::kAllReduce, .attributes = attributes};
     for (const ValueId totals : program.router_totals) {
@@ -402,7 +405,8 @@ class StageBuilder {
     }
   }
 
-  // The largest magnitudes of the step over all ranks of the stage, which so scale alike in the next.
+  // Reduces the step's amax values over all ranks of the stage, so that all use the same scales in
+  // the next step.
   void BuildAmaxUpdate(ValueId control) {
     Program& program = builder_.program();
     if (program.amax_histories.empty()) return;
@@ -428,7 +432,7 @@ class StageBuilder {
   ProgramBuilder builder_;
   Dim rows_;
   bool has_embedding_ = false, has_head_ = false;
-  int table_ = -1;  // the embedding's parameter
+  int table_ = -1;  // parameter index of the embedding
 };
 
 }  // namespace

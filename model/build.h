@@ -1,6 +1,6 @@
-// From a model's numbers and a rank's place to its stage program.
+// Builds the stage program of one rank from a model's configuration and the rank's coordinates.
 //
-// Pure; 12 layers take a few milliseconds.
+// Pure; building 12 layers takes a few milliseconds.
 #ifndef TROUPE_MODEL_BUILD_H_
 #define TROUPE_MODEL_BUILD_H_
 
@@ -16,7 +16,7 @@
 
 namespace troupe::model {
 
-// One of this rank's chunks.
+// One chunk of this rank.
 struct ChunkSpec {
   int chunk = 0;  // global number, in model order
   int first_block = 0;
@@ -31,73 +31,81 @@ struct BuildOptions {
   std::vector<ChunkSpec> chunks;  // ascending chunk numbers
   int64_t micro_batch_size = 1;   // samples
   int64_t sequence_length = 0;    // tokens
-  // Between products the rows of activations are sharded over tensor, whose sums are then scattered
-  // and gathered instead of reduced whole: the same traffic, norms and residuals by parts.
+  // Shards the rows of activations over tensor between matmuls: partial sums are reduce-scattered
+  // and all-gathered instead of all-reduced. The traffic is the same, and norms and residuals
+  // process only a slice.
   bool sequence_parallel = false;
-  // Equal parts of a microbatch's rows of which one travels between tensor ranks while a product computes another;
-  // 1: a product's rows travel whole. Of models without experts.
+  // The number of equal parts of a microbatch's rows: one part is in flight between tensor ranks
+  // while a matmul computes another. 1: all rows of a matmul travel at once. Only for models
+  // without experts.
   int tensor_parts = 1;
-  // Experts are spread over expert × tensor, nothing of them is split; else the weights of each are split
-  // over tensor. Needs sequence_parallel.
+  // Spreads whole experts over expert × tensor; otherwise the weights of each expert are split over
+  // tensor. Needs sequence_parallel.
   bool spread_experts_over_tensor = false;
-  // All rows of the ranks over which experts are spread are gathered on each, which works on its own experts'
-  // choices and scatters the sums; else only what is routed travels, by all_to_all.
+  // All-gathers the rows of the ranks over which experts are spread; each rank processes the
+  // choices of its own experts, and the sums are reduce-scattered. Otherwise all_to_all sends only
+  // routed rows.
   bool gather_dispatch = false;
-  // Over context attention sends keys and values round a ring; else rows are exchanged against heads.
+  // Attention over context sends keys and values round a ring; otherwise rows are exchanged against
+  // heads.
   bool ring_attention = false;
-  // Documents packed into a sample do not see each other: chunks have the input `documents`.
+  // Attention is masked between documents packed into one sample: chunks have the input
+  // `documents`.
   bool document_mask = false;
   DType compute_dtype = DType::kFloat32;
-  // In which matrices are gathered over data_shard and expert and, rounded to it, computed with; absent: compute_dtype. In
-  // float32 beside compute_dtype bf16 it changes only what is gathered.
+  // The dtype in which matrices are gathered over data_shard and expert; matmuls use values rounded
+  // to it. Absent: compute_dtype. float32 with compute_dtype bf16 changes only the dtype of the
+  // gather.
   std::optional<DType> param_dtype;
-  DType buffer_dtype = DType::kFloat32;  // to which sines and cosines of positions are rounded
-  // In which gradients travel between data, context and expert ranks and between owners; they are added up,
-  // over microbatches and ranks, in float32.
+  DType buffer_dtype = DType::kFloat32;  // to which the sines and cosines of positions are rounded
+  // The dtype in which gradients are sent between data, context and expert ranks and between owners
+  // of tied parameters. They are accumulated in float32 over microbatches and ranks.
   DType reduce_dtype = DType::kFloat32;
-  // Of the linear layers of blocks; needs compute_dtype bfloat16.
+  // For the linear layers of blocks; needs compute_dtype bfloat16.
   Float8Recipe float8 = Float8Recipe::kNone;
-  double z_loss_coef = 0;  // of the head's logits (LossAttributes)
-  int64_t head_rows = 1024;  // of which logits are there at once, at least, where there are as many
-  uint64_t seed = 0;       // of dropout
+  double z_loss_coef = 0;  // for the head's logits (LossAttributes)
+  // Minimum of rows whose logits exist at once; fewer only if a microbatch has fewer rows.
+  int64_t head_rows = 1024;
+  uint64_t seed = 0;       // for dropout
   AdamWAttributes optimizer = {0.9, 0.95, 1e-8, 0.1, 1.0};
   std::vector<std::string> no_weight_decay;  // model/program/weight_decay.h
-  // Elements of a bucket of gradients that are reduced at once; at least one parameter each.
+  // Elements of a bucket of gradients that are reduced together; a bucket has at least one
+  // parameter.
   int64_t bucket_elements = 40'000'000;
-  // Where gradients are in memory, and where the blocks of a sharded parameter begin.
+  // The positions of gradients in memory, and the first rows of the blocks of sharded parameters.
   BucketLayout bucket_layout;
   Recomputation recomputation;
-  // What of dense parameters is sharded over the ranks of data_shard × expert, by rows: 0 nothing,
-  // 1 the optimizer and its float32 masters, 2 gradients too, 3 parameters too.
+  // Dense parameters are sharded by rows over the ranks of data_shard × expert: 0 nothing, 1 the
+  // optimizer state and its float32 masters, 2 gradients too, 3 parameters too.
   int zero_stage = 0;
-  // Of stage 3: data_shard is cut into runs of so many neighbours (0: it is not). Rows are cut by place in a run (×
-  // expert) first and over the runs inside that: once a step a rank gathers what the runs have of its place and holds
-  // it, F and B gather within the run alone, and gradients are scattered within it before they are across.
+  // For stage 3: divides data_shard into runs of this many neighbours (0: not divided). Rows are
+  // divided by position in a run (× expert) first, and each such slice then over the runs. Once per
+  // step a rank gathers its position's slice from all runs and keeps it; F and B gather within the
+  // run only. Gradients are reduce-scattered within the run first, then across runs.
   int shard_run = 0;
-  // Matrices (vocabulary tables apart) are not cut between the ranks that shard them: each is whole, within its tensor
-  // slice, on one of them, as optimizers of matrices need it at Update; a bank's experts lie whole on several. Of
-  // stages 1 to 3.
+  // Matrices (except vocabulary tables) are not split among the ranks that shard them: each matrix,
+  // within its tensor slice, is stored whole on one rank, as matrix optimizers need it in Update.
+  // The experts of a bank are stored whole on several ranks. For stages 1 to 3.
   bool whole_matrices = false;
-  // After a step that is not finite no later one is applied either: for a host that learns of a step once the next is
-  // on its way.
+  // After a step that is not finite, later steps are not applied either: for a host that learns the
+  // result of a step only after it has submitted the next one.
   bool halts = false;
-  // The schedule has overlapped pairs, of which F runs interleaved with the backward of another
+  // The schedule has overlapped pairs: the F of one chunk interleaves with the backward of another
   // chunk of the rank.
   bool interleaves_pairs = false;
-  // Off in tests and benchmarks only: every collective is waited for where it is begun.
+  // Off only in tests and benchmarks: then every collective is waited for immediately.
   bool overlap = true;
-  // Off in tests only: the unfused program is the reference of the fused one.
+  // Off only in tests: the unfused program is the reference for the fused one.
   bool fuse = true;
 };
 
-// The verified program of one rank. A non-finite loss or gradient anywhere makes Update change
-// nothing (control lane nonfinite); whether the job then fails or goes on is the executor's
-// decision.
+// Builds the verified program of one rank. If any loss or gradient is not finite, Update changes
+// nothing (control lane nonfinite); the executor decides whether the job fails or continues.
 //
-// INVALID_ARGUMENT names the number and the relation that fails: heads not divisible by the tensor degree, key-value heads
-// neither divisible by it nor a divisor, intermediate_size or vocab_size (with sequence parallelism the rows of
-// a microbatch) below it, an odd head_dim, chunks
-// that are not consecutive, axes that this builder does not spread over.
+// INVALID_ARGUMENT names the value and the relation that fails: heads not divisible by the tensor
+// degree; key-value heads neither divisible by it nor a divisor of it; intermediate_size,
+// vocab_size or (with sequence parallelism) the rows of a microbatch below it; an odd head_dim;
+// chunks that are not consecutive; axes that this builder does not support.
 StatusOr<Program> BuildProgram(const BuildOptions& options);
 
 }  // namespace troupe::model

@@ -55,7 +55,7 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfEveryLayout) {
 
 TEST(BuildProgramTest, BuildsAndVerifiesEveryStageOfZero) {
   for (const int zero_stage : {1, 2, 3}) {
-    for (const int shards : {2, 3, 40}) {  // 40: more than any dim has rows
+    for (const int shards : {2, 3, 40}) {  // 40: more than the rows of any dim
       for (const int rank : {0, 1, shards - 1}) {
         for (const int pipe : {1, 2}) {
           for (const bool fuse : {false, true}) {
@@ -105,7 +105,7 @@ TEST(BuildProgramTest, GradientsTravelAsTheReduceDtypeAndNothingElseDoes) {
   EXPECT_FALSE(BuildProgram(options).ok());
 }
 
-// Elements that the ranks of a shard group hold of each tensor are those of the tensor.
+// The slices that the ranks of a shard group hold of each tensor add up to the whole tensor.
 TEST(BuildProgramTest, ShardsOfAParameterAreAllOfItOnce) {
   constexpr int kShards = 3;
   std::map<std::string, int64_t> held, whole;
@@ -144,15 +144,15 @@ TEST(BuildProgramTest, ZeroThreeKeepsNeitherGradientsNorParametersWhole) {
     persistent[zero_stage] = plan.persistent_bytes;
     temporary[zero_stage] = plan.temporary_bytes;
   }
-  // Of 16 bytes a parameter: 8 + 8/4, 4 + 12/4, 16/4; the rest is alignment.
+  // Bytes per parameter, of 16: 8 + 8/4, 4 + 12/4, 16/4; the difference is alignment.
   EXPECT_NEAR(static_cast<double>(persistent[1]) / persistent[0], 10.0 / 16, 0.05);
   EXPECT_NEAR(static_cast<double>(persistent[2]) / persistent[0], 7.0 / 16, 0.05);
   EXPECT_NEAR(static_cast<double>(persistent[3]) / persistent[0], 4.0 / 16, 0.05);
-  // What is gathered and made of one microbatch dies at once.
+  // Values gathered and computed for one microbatch are freed at once.
   EXPECT_LT(temporary[3] - temporary[0], (persistent[0] - persistent[3]) / 3);
 }
 
-// Fewer heads of keys and values than tensor ranks.
+// Fewer key and value heads than tensor ranks.
 BuildOptions WithSharedHeads(int heads, int rank, int zero_stage) {
   BuildOptions options = Small(1, 4, 1);
   options.model.num_key_value_heads = heads;
@@ -204,7 +204,7 @@ TEST(BuildProgramTest, OneRankOfARunCountsTheHeadsThatItShares) {
   }
 }
 
-// The sum over the ranks that share a head is what the verifier sees missing.
+// The verifier reports the missing sum over the ranks that share a head.
 TEST(BuildProgramTest, AHeadsGradientThatIsNotSummedIsRefused) {
   Program program = BuildProgram(WithSharedHeads(2, 1, 0)).value();
   std::vector<Op>& reduce = program.ops[0][static_cast<int>(Piece::kReduce)];
@@ -308,7 +308,8 @@ TEST(BuildProgramTest, BuildsAndVerifiesEveryRankOfExperts) {
                                  program->value(entry.value).name.find("shared") ==
                                      std::string::npos;
             if (!is_bank) continue;
-            // 4 experts of gate|up [2·10, 16] over expert 2 × tensor 2, and ZeRO over data_shard 2.
+            // 4 experts with gate|up [2·10, 16] over expert 2 × tensor 2, and ZeRO over data_shard
+            // 2.
             const Value& master = program->value(entry.value);
             EXPECT_EQ(master.elements(), 4 * 2 * 10 * 16 / 4 / (zero_stage > 0 ? 2 : 1));
           }
@@ -370,10 +371,10 @@ TEST(BuildProgramTest, LogitsOfALargeBatchNeverExistAtOnce) {
   }
   int hoisted = 0;
   for (const Op& op : program.Ops(0, Piece::kForward)) hoisted += op.gradient_in_forward;
-  EXPECT_EQ(hoisted, 3 * 2);  // products of x and of the table
+  EXPECT_EQ(hoisted, 3 * 2);  // the gradients of x and of the table, per chunk
   for (const Op& op : program.Ops(0, Piece::kBackward))
     EXPECT_NE(op.kind, OpKind::kSoftmaxStatsGrad);
-  // I starts from the gradient that F left.
+  // I begins with the gradient that F saved.
   EXPECT_EQ(program.Ops(0, Piece::kInputGradient)[0].kind, OpKind::kAllReduce);
   EXPECT_EQ(program.value(program.Ops(0, Piece::kInputGradient)[0].inputs[0]).role, Role::kSaved);
 }
@@ -396,7 +397,7 @@ TEST(BuildProgramTest, RecomputationSavesLessTheMoreItMakesAgain) {
     options.recomputation.layers = 1;
     const int64_t first_layer = SavedBytes(options, split_backward)[0];
     EXPECT_LT(first_layer, none);
-    if (split_backward) continue;  // what W reads of a layer made again lives until W
+    if (split_backward) continue;  // recomputed values that W reads stay alive until W
     EXPECT_LT(full, selective);
     EXPECT_LT(full, first_layer);
   }
@@ -417,7 +418,7 @@ TEST(BuildProgramTest, FullRecomputationSavesWhatEntersEachLayerAlone) {
   }
   const PartFlops flops = ModelFlops(program, 0);
   EXPECT_GT(flops.recomputed, 0);
-  // The last product of each layer is made for the next alone.
+  // The last matmul of each layer serves only the next layer, so it is not recomputed.
   EXPECT_LT(flops.recomputed, forward);
   EXPECT_DOUBLE_EQ(flops.total(), ModelFlops(BuildProgram(Small(1, 1, 2, 1)).value(), 0).total());
 }

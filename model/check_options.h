@@ -1,4 +1,4 @@
-// Whether a stage program can be built of some numbers. Pure.
+// Checks whether a stage program can be built from given options. Pure.
 #ifndef TROUPE_MODEL_CHECK_OPTIONS_H_
 #define TROUPE_MODEL_CHECK_OPTIONS_H_
 
@@ -7,7 +7,7 @@
 
 namespace troupe::model {
 
-// INVALID_ARGUMENT as BuildProgram has it.
+// Returns the INVALID_ARGUMENT errors of BuildProgram.
 Status CheckOptions(const BuildOptions& options);
 
 }  // namespace troupe::model

@@ -11,7 +11,7 @@ constexpr size_t kMaxBlocks = 4096;
 constexpr int kMaxNesting = 16;
 constexpr std::string_view kLetters = "ADMER";
 
-// Recursive descent over the grammar of config.h; a position is counted from 1.
+// A recursive-descent parser for the grammar in config.h; error positions count from 1.
 class PatternParser {
  public:
   explicit PatternParser(std::string_view text) : text_(text) {}
@@ -31,7 +31,7 @@ class PatternParser {
                            next_ + 1, kLetters);
   }
 
-  // One or more items, up to ")" or the end.
+  // Parses one or more items, up to ")" or the end.
   StatusOr<std::string> Items(int depth) {
     std::string blocks;
     do {

@@ -1,7 +1,8 @@
-// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP, "E" experts; later M, R).
+// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP, "E" experts; later M,
+// R).
 //
-// A value: made by MakeModelConfig-like callers (plan/stage_inputs), validated there. Thread-safe
-// (immutable use).
+// A plain value; the code that creates it (plan/stage_inputs) validates it. Thread-safe if not
+// modified.
 #ifndef TROUPE_MODEL_CONFIG_H_
 #define TROUPE_MODEL_CONFIG_H_
 
@@ -14,7 +15,7 @@
 
 namespace troupe::model {
 
-// RoPE frequency scaling of Llama 3 (facts: formats, "llama3 scaling"); factor 1 means none.
+// RoPE frequency scaling of Llama 3; factor 1 means none.
 struct RopeScaling {
   double factor = 1.0;
   double low_freq_factor = 1.0;
@@ -22,12 +23,12 @@ struct RopeScaling {
   int64_t original_max_position_embeddings = 8192;
 };
 
-// Block E.
+// Configuration of block E.
 struct ExpertConfig {
   int64_t num_experts = 0;
   int64_t num_experts_per_tok = 0;
   int64_t moe_intermediate_size = 0;
-  int64_t num_shared_experts = 0;  // every token passes them; together one MLP of their summed size
+  int64_t num_shared_experts = 0;  // used by every token; together one MLP of their summed size
   RouterScore score = RouterScore::kSoftmax;
   bool norm_topk_prob = true;
   double aux_loss_coef = 0;
@@ -37,7 +38,7 @@ struct ExpertConfig {
 };
 
 struct ModelConfig {
-  std::string blocks;  // expanded pattern, one letter a block: "ADADADAD"
+  std::string blocks;  // expanded pattern, one letter per block: "ADADADAD"
   int64_t hidden_size = 0;
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
@@ -49,19 +50,20 @@ struct ModelConfig {
   RopeScaling rope_scaling;
   double norm_eps = 1e-5;
   ExpertConfig experts;
-  double hidden_dropout = 0;  // of every block's output and of the embedding's: share of zeros, below 1
+  // Dropout probability, below 1, of every block's output and of the embedding.
+  double hidden_dropout = 0;
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };
 
-// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; item may be
-// followed by "x" COUNT. INVALID_ARGUMENT names the position of the first wrong character, an
-// unknown letter, or more than 4096 blocks.
+// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; "x" COUNT may
+// follow an item. INVALID_ARGUMENT names the position of the first wrong character, an unknown
+// letter, or more than 4096 blocks.
 StatusOr<std::string> ExpandPattern(std::string_view pattern);
 
-// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" whose layer
-// has one already, so that an attention block and the MLP that follows it share a layer ("ADAD": 0
-// 0 1 1; "ADD": 0 0 1) and no two blocks share a tensor name.
+// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" if its
+// layer has a "D" already. An attention block and the MLP after it thus share a layer ("ADAD": 0 0
+// 1 1; "ADD": 0 0 1), and no two blocks share a tensor name.
 int LayerOfBlock(std::string_view blocks, int block);
 int NumLayers(std::string_view blocks);
 

@@ -7,8 +7,8 @@
 namespace troupe::model {
 namespace {
 
-// The bytes that a collective reduces, scatters or gathers: several inputs are one range of memory
-// with 64-byte aligned members.
+// The bytes that a collective reduces, scatters or gathers. Several inputs form one range of memory
+// with 64-byte-aligned members.
 int64_t PayloadBytes(const Op& op, const Program& program) {
   if (op.kind == OpKind::kAllGather) return program.value(op.outputs[0]).bytes();
   int64_t bytes = 0;
@@ -22,12 +22,12 @@ int64_t PayloadBytes(const Op& op, const Program& program) {
   return bytes;
 }
 
-// Whose rows are as many as run-time counts tell.
+// Whether run-time counts determine the number of rows.
 bool IsRouted(const Op& op) {
   return op.kind == OpKind::kGatherRouted || op.kind == OpKind::kScatterRouted;
 }
 
-// One of the two halves of an all-reduce.
+// Whether the operation sends half as many bytes as an all-reduce.
 bool HalvesTraffic(const Op& op) {
   return op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllGather ||
          op.kind == OpKind::kExchangeHeads || IsRouted(op);
@@ -39,7 +39,7 @@ bool Communicates(const Op& op) {
          HalvesTraffic(op);
 }
 
-// Of this rank's two chunks of each sample the share that goes to other ranks.
+// The share of this rank's two chunks of each sample that is sent to other ranks.
 double MovedShare(const RelayoutAttributes& relayout, const MeshView& mesh) {
   const int ranks = mesh.degrees[Axis::kContext], rank = mesh.coordinates[Axis::kContext];
   double moved = 0;
@@ -89,7 +89,8 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
     const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
     const int ranks = GroupSize(program.mesh, attributes.group);
     if (ranks == 1) continue;
-    // What routing is expected to send: the lesser of the two buffers holds it all.
+    // The traffic that routing is expected to cause: the smaller of the two buffers can hold all of
+    // it.
     const bool exchange = op.kind == OpKind::kAllToAll;
     const int64_t bytes = exchange ? std::min(program.value(op.inputs[0]).bytes(),
                                               program.value(op.outputs[0]).bytes())
@@ -97,7 +98,8 @@ std::vector<CollectiveCost> Collectives(const Program& program, const std::vecto
                               ? attributes.expected_rows * program.value(op.inputs[0]).row_elements() *
                                     SizeOf(program.value(op.inputs[0]).dtype)
                               : PayloadBytes(op, program);
-    // Whole to a neighbour; the chunks that move; all but the own part; or that twice.
+    // The fraction sent: all of it to a neighbour; the chunks that move; all but the own part; or
+    // twice the latter.
     const double times = op.kind == OpKind::kShift      ? 1.0
                          : op.kind == OpKind::kRelayout ? MovedShare(attributes.relayout, program.mesh)
                          : HalvesTraffic(op) || exchange ? (ranks - 1.0) / ranks

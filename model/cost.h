@@ -1,9 +1,9 @@
-// What a stage program costs: model FLOPs and bytes of collectives, read off its operations.
+// The cost of a stage program, derived from its operations: model FLOPs and bytes of collectives.
 //
-// Convention of model FLOPs, version 1 (facts: Megatron-LM's, causal attention halved): a product
-// of [m,k] by [k,n] counts 2mnk; attention counts T²/2 query-key pairs a sample; only matrix
-// products and attention count, each backward twice its forward; extents are real ones, never
-// padded. One rank's program holds one rank's share.
+// Convention for model FLOPs, version 1 (that of Megatron-LM, with causal attention halved): a
+// matmul of [m,k] by [k,n] counts 2mnk; attention counts T²/2 query-key pairs per sample. Only
+// matmuls and attention count, and backward counts twice forward. Extents are actual, never padded.
+// A rank's program contains only the rank's share.
 #ifndef TROUPE_MODEL_COST_H_
 #define TROUPE_MODEL_COST_H_
 
@@ -16,33 +16,34 @@ namespace troupe::model {
 
 double ModelFlops(const Op& op, const Program& program);
 
-// Whole or of a part of the keys, forward or backward: its FLOPs go at a rate of their own.
+// Attention over all keys or a part of them, forward or backward; its FLOPs run at a rate of their
+// own.
 bool IsAttention(OpKind kind);
 
 struct PartFlops {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
   double recomputed =
-      0;  // forward operations made again in the backward pass; no part of the total
+      0;  // forward operations run again in the backward pass; not part of the total
   double total() const { return forward + input_gradient + weight_gradient; }
 };
-// Of one microbatch of a chunk; gradients made within F count by their part.
+// FLOPs per microbatch of a chunk. Gradients computed within F count as gradients.
 PartFlops ModelFlops(const Program& program, int chunk_index);
-// Of one run of a piece, recomputation included.
+// FLOPs of one run of a piece, including recomputation.
 double ModelFlops(const Program& program, int chunk_index, Piece piece);
 
-// A collective that sends something: groups of one rank and copies are left out.
+// The cost of a collective that sends data; groups of one rank and copies are excluded.
 struct CollectiveCost {
   OpKind kind;
   CollectiveGroup group;
   CollectivePurpose purpose;
-  int64_t payload_bytes = 0;  // reduced, scattered or gathered: the whole on each rank
-  // Sent by one rank with the ring algorithm: (n-1)/n of the payload, twice in an all-reduce; of an
-  // all_to_all that much of what is expected to be routed.
+  int64_t payload_bytes = 0;  // reduced, scattered or gathered: the whole size on each rank
+  // Bytes that one rank sends with the ring algorithm: (n-1)/n of the payload, twice that for an
+  // all-reduce; for an all_to_all (n-1)/n of the expected routed bytes.
   double sent_bytes = 0;
 };
 std::vector<CollectiveCost> Collectives(const Program& program, const std::vector<Op>& ops);
 
-// Bytes that the optimizer and kernels move in one run of `ops`, each operation reading and writing
+// Bytes that the optimizer and kernels move in one run of `ops` if each operation reads and writes
 // main memory.
 int64_t BytesMoved(const Program& program, const std::vector<Op>& ops);
 

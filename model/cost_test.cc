@@ -7,7 +7,7 @@
 namespace troupe::model {
 namespace {
 
-// facts' formulas for a dense Llama, forward and backward.
+// Closed formulas of the FLOPs of a dense Llama, forward and backward.
 double FormulaFlops(const ModelConfig& m, double tokens, double squared_lengths) {
   const double h = static_cast<double>(m.hidden_size),
                q = static_cast<double>(m.head_dim * m.num_attention_heads);
@@ -63,7 +63,7 @@ TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
   mesh.degrees[Axis::kTensor] = 2;
   const Program program = BuildProgram(StageOptions(SmallModel("AD"), mesh, 2, 8)).value();
   const auto forward = Collectives(program, program.Ops(0, Piece::kForward));
-  // Embedding, attention, MLP: rows × hidden; then max and sums of the rows.
+  // Embedding, attention, MLP: rows × hidden; then the max and the sums of the rows.
   ASSERT_EQ(forward.size(), 5u);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(forward[i].payload_bytes, 16 * 16 * 4);
   EXPECT_EQ(forward[3].payload_bytes, 16 * 4);
@@ -73,7 +73,7 @@ TEST(CollectivesTest, ListWhatIsSentAndLeaveOutGroupsOfOne) {
   EXPECT_TRUE(Collectives(program, program.Ops(0, Piece::kReduce)).empty());
 }
 
-// Bytes that one rank sends in F and B, by purpose.
+// Bytes that one rank sends in F and B for a purpose.
 double SentBytes(const Program& program, CollectivePurpose purpose) {
   double bytes = 0;
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
@@ -105,7 +105,7 @@ TEST(CollectivesTest, SequenceParallelismSendsTheSameBytesAndShrinksWhatCrossesS
   EXPECT_EQ(stage.value(stage.chunks[0].output).dims[0].global, 16);
 }
 
-// Of every rank of `mesh` over the axes of a block E.
+// The FLOPs summed over the ranks of `mesh` along the axes of a block E.
 double FlopsOfAllRanks(BuildOptions options) {
   const PerAxis degrees = options.mesh.degrees;
   double sum = 0;
@@ -122,7 +122,7 @@ double FlopsOfAllRanks(BuildOptions options) {
 TEST(ModelFlopsTest, OfExpertsAreThoseOfTheActiveOnesOverEveryAxis) {
   ModelConfig model = SmallMixture("E");
   const Program one = BuildProgram(StageOptions(model, {}, 2, 8)).value();
-  // 16 tokens through 2 + 1 experts of gate, up and down [10, 16], and the head [37, 16].
+  // 16 tokens through 2 + 1 experts with gate, up and down [10, 16], and the head [37, 16].
   const double forward = 16 * 2.0 * ((2 + 1) * 3 * 10 * 16 + 37 * 16);
   EXPECT_DOUBLE_EQ(ModelFlops(one, 0).total(), 3 * forward);
   for (const bool gathers : {false, true}) {
@@ -154,7 +154,7 @@ TEST(CollectivesTest, OfExpertsCountWhatRoutingIsExpectedToSend) {
     routed += static_cast<double>(cost.payload_bytes);
     EXPECT_DOUBLE_EQ(cost.sent_bytes, 0.5 * static_cast<double>(cost.payload_bytes));
   }
-  // 2 · 8 tokens with 2 choices of 16 floats, whatever the buffers hold.
+  // 2 · 8 tokens with 2 choices of 16 floats, independent of the buffers' sizes.
   EXPECT_DOUBLE_EQ(routed, 2 * 8 * 2 * 16 * 4);
 }
 
@@ -168,7 +168,7 @@ TEST(ModelFlopsTest, OfContextRanksAddUpToTheWhole) {
     mesh.coordinates[Axis::kContext] = rank;
     const Program program = BuildProgram(StageOptions(model, mesh, 2, 8)).value();
     sum += ModelFlops(program, 0).total();
-    // qkv [8, (4+2·2)·4] and o [8, 16] there and back, half of it sent; two blocks.
+    // qkv [8, (4+2·2)·4] and o [8, 16] are sent in both directions, half of each; two blocks.
     EXPECT_DOUBLE_EQ(SentBytes(program, CollectivePurpose::kContext),
                      2 * 2 * 0.5 * 4 * (8 * 32 + 8 * 16));
   }

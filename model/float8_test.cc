@@ -1,5 +1,5 @@
-// Programs whose linear layers multiply in float8: what is quantised, where, and how often; what is saved; what a collective
-// may meet.
+// Programs with float8 linear layers: which values are quantised, where and how often; which are
+// saved; and which dtypes collectives accept.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ bool IsProduct(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
 }
 
-// Hands `body` each operation of chunk 0 and its piece, B whole.
+// Calls `body` with each operation of chunk 0 and its piece; B is not split into I and W.
 template <typename Body>
 void ForEachOp(const Program& program, const Body& body) {
   for (const Piece piece : {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce}) {
@@ -144,7 +144,8 @@ TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
     model.intermediate_size = 512;
     return PlanMemory(BuildProgram(Options(recipe, {}, model)).value(), {1}, false, 1).saved_bytes[0];
   };
-  // Of a block D: its norm's output, of 2 bytes an element, and the input of its second product.
+  // The saved values of a block D: its norm's output, 2 bytes per element, and the input of its
+  // second matmul.
   const int64_t rows = 16, elements = 2 * rows * (256 + 512);
   for (const Float8Recipe recipe : kRecipes) {
     const int64_t scales = recipe == Float8Recipe::kBlockwise ? 2 * 4 * (256 + 512) : 0;
@@ -171,7 +172,8 @@ TEST(Float8Programs, OnlyTheForwardPassCountsAMicrobatchForItsLargestMagnitudes)
     }
   });
   EXPECT_GT(again, 0);
-  ASSERT_EQ(program.amax_histories.size(), 16u);  // an input and a gradient of each of eight products
+  // An input and a gradient for each of eight matmuls.
+  ASSERT_EQ(program.amax_histories.size(), 16u);
   for (const AmaxHistory& entry : program.amax_histories) EXPECT_EQ(folds[entry.amax], 1);
 }
 
@@ -208,7 +210,7 @@ TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
         EXPECT_EQ(op.inputs.size() - InputsOf(quantize->source), recipe == Float8Recipe::kDelayed ? 1u : 0u);
       });
       EXPECT_EQ(forward, 2);
-      // What down's weights are multiplied by is then made again, of a gate_up that is.
+      // The operand of down's weights is then recomputed, from a recomputed gate_up.
       std::map<QuantizeSource, int> sources;
       for (const QuantizeSource source : SourcesOf(program)) ++sources[source];
       EXPECT_EQ(sources[QuantizeSource::kSwiGlu], mode == Recomputation::Mode::kFull ? 4 : 2);
@@ -227,7 +229,7 @@ TEST(Float8Programs, ExpertsOfTheirOwnWriteWhatSwiGluMakesAndSharedOnesDoNot) {
   EXPECT_EQ(SourcesOf(program), (std::vector<QuantizeSource>{QuantizeSource::kSwiGlu, QuantizeSource::kSwiGluGrad}));
 }
 
-// A chunk that makes %1 of %0 by SwiGLU, quantises it to %2, %3 and has `others` besides.
+// A chunk that computes %1 from %0 by SwiGLU, quantises it to %2 and %3, and contains `others`.
 Program OfOneSwiGlu(std::vector<ValueId> counts, std::vector<Op> others) {
   Program program;
   for (ValueId id = 0; id < 6; ++id) program.values.push_back({.id = id, .name = fmt::format("value{}", id)});
@@ -315,7 +317,7 @@ TEST(Float8Programs, AreRefusedBesideFloat32) {
               testing::HasSubstr("float8 current beside compute_dtype f32"));
 }
 
-// Every collective of a program, each with a value in 8 bits in place of what it takes.
+// Replaces the input of every collective of a program by an FP8 value.
 TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMust) {
   BuildOptions options = Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
   options.model.num_key_value_heads = 4;
@@ -364,7 +366,7 @@ TEST(CollectiveTypes, SumsOfWholeNumbersAndMaximaOfBfloat16AreRefused) {
   }
 }
 
-// --- The rules of what is quantised and of its products.
+// --- The rules of quantisation and of float8 matmuls.
 
 Value MakeValue(const char* name, DType dtype, std::vector<Dim> dims, AxisPlacement tensor) {
   Value value;

@@ -11,11 +11,11 @@
 namespace troupe::model {
 namespace {
 
-// Normals made at once: four from each of kLanes counters.
+// Normals computed at once: four from each of kLanes counters.
 constexpr int kLanes = 32;
 constexpr int kBlock = 4 * kLanes;
 
-// sin(2πt) for |t| <= 1/4; error below 1e-7.
+// sin(2πt) for |t| <= 1/4; the error is below 1e-7.
 inline float SinTurns(float t) {
   const float x = t * 6.283185307179586f, y = x * x;
   float p = -2.5052108e-8f;
@@ -29,7 +29,7 @@ inline float SinTurns(float t) {
 // -2·ln(u) for u in (0, 1].
 inline float MinusTwoLog(float u) {
   const uint32_t bits = std::bit_cast<uint32_t>(u);
-  // Mantissa in [sqrt(1/2), sqrt(2)).
+  // Normalises the mantissa to [sqrt(1/2), sqrt(2)).
   const uint32_t shifted = bits - 0x3F3504F3u;
   const float exponent = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
   const float m = std::bit_cast<float>((shifted & 0x007FFFFFu) + 0x3F3504F3u);
@@ -42,7 +42,7 @@ inline float MinusTwoLog(float u) {
   return -2.0f * (exponent * 0.6931471805599453f + 2.0f * s * p);
 }
 
-// Box-Muller: two normals from two words.
+// Box-Muller: two normals from two random words.
 inline void NormalPair(uint32_t a, uint32_t b, float std, float* first, float* second) {
   const float u = std::max((static_cast<float>(a >> 8) + 0.5f) * 0x1.0p-24f, 0x1.0p-25f);
   const float radius = std * std::sqrt(std::max(MinusTwoLog(u), 0.0f));
@@ -53,14 +53,14 @@ inline void NormalPair(uint32_t a, uint32_t b, float std, float* first, float* s
   *second = radius * SinTurns(std::copysign(folded, t));  // sine
 }
 
-// Normals 4c … 4c + kBlock - 1 of `key`: Philox4x32-10 (base/random.h) on kLanes counters side by
-// side.
+// Normals 4c … 4c + kBlock - 1 for `key`: Philox4x32-10 (base/random.h) on kLanes consecutive
+// counters.
 TROUPE_CPU_CLONES void NormalBlock(uint64_t key, uint64_t counter, float std, float* out) {
   uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (int i = 0; i < kLanes; ++i) {
     c0[i] = static_cast<uint32_t>(counter + i);
     c1[i] = static_cast<uint32_t>((counter + i) >> 32);
-    c2[i] = 2;  // apart from the counters of base/random.h
+    c2[i] = 2;  // differs from the counters of base/random.h
     c3[i] = 0;
   }
   uint32_t key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
@@ -122,8 +122,8 @@ void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart
   const int64_t columns = part.local_shape[dims - 1], global_columns = part.global_shape[dims - 1];
   const int64_t row_offset = dims == 2 ? part.global_offset[0] : 0;
   const int64_t column_offset = part.global_offset[dims - 1];
-  // Runs of elements that follow each other in the global tensor: a row, or everything where rows
-  // are whole.
+  // Processes runs of elements that are consecutive in the global tensor: one row, or all of them
+  // if the rows are whole.
   const bool whole_rows = columns == global_columns;
   int64_t local = first_element;
   size_t done = 0;

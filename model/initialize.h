@@ -1,8 +1,8 @@
-// Initial weights: each element a pure function of (seed, tensor name, global index), equal under
-// every layout and, bit for bit, on every machine (no library functions, no contraction of products
-// and sums).
+// Initial weights: each element is a pure function of (seed, tensor name, global index), identical
+// under every layout and, bit for bit, on every machine (no library functions, no fused
+// multiply-add).
 //
-// Pure; callers may fill different ranges from different threads.
+// Pure; different threads may fill different ranges.
 #ifndef TROUPE_MODEL_INITIALIZE_H_
 #define TROUPE_MODEL_INITIALIZE_H_
 
@@ -14,12 +14,12 @@
 
 namespace troupe::model {
 
-// out[i] = std · z(first_index + i), z standard normal under the key of (seed, "init/" + name).
+// out[i] = std · z(first_index + i), with z standard normal under the key (seed, "init/" + name).
 void FillNormal(uint64_t seed, std::string_view name, int64_t first_index, double std,
                 std::span<float> out);
 
-// The initial values of local elements [first_element, first_element + out.size()) of one part
-// (row-major in part.local_shape). REQUIRES: the range is inside the part.
+// Writes the initial values of local elements [first_element, first_element + out.size()) of one
+// part (row-major in part.local_shape). REQUIRES: the range is inside the part.
 void FillInitial(uint64_t seed, const ParameterEntry& entry, const ParameterPart& part,
                  int64_t first_element, std::span<float> out);
 

@@ -42,7 +42,7 @@ TEST(FillNormalTest, HasTheMomentsAndTailsOfANormal) {
     if (i > 0) neighbours += x * z[i - 1];
     beyond_two += std::fabs(x) > 2;
   }
-  // Five standard errors of each.
+  // The tolerance is five standard errors.
   const double root = std::sqrt(kCount);
   EXPECT_NEAR(m1 / kCount, 0, 5 / root);
   EXPECT_NEAR(m2 / kCount, 1, 5 * std::sqrt(2.0) / root);
@@ -60,7 +60,7 @@ TEST(FillNormalTest, KeepsItsBits) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(z[i], kGolden[i]) << fmt::format("{:a}", z[i]);
 }
 
-// Every rank's slices of a parameter agree with the whole tensor.
+// The slices of a parameter on every rank agree with the whole tensor.
 TEST(FillInitialTest, IsTheSameUnderEveryLayout) {
   for (const int tensor : {1, 2}) {
     for (int coordinate = 0; coordinate < tensor; ++coordinate) {

@@ -12,7 +12,7 @@
 namespace troupe::model {
 namespace {
 
-// One side of a pair: its pieces' operations one after the other, and how far they have run.
+// One side of a pair: the operations of its pieces in sequence, and the position of the next one.
 class Side {
  public:
   Side(const Program& program, int chunk_index, const std::vector<Piece>& pieces, int first_piece) {
@@ -32,7 +32,7 @@ class Side {
   bool next_waits() const { return waits_[next_]; }
   bool next_computes() const { return Computes(*ops_[next_]); }
 
-  // Runs the next operation, which becomes part of `order`.
+  // Appends the next operation to `order`.
   void Advance(std::vector<PieceRun>* order) {
     waits_left_ -= next_waits() ? 1 : 0;
     work_left_ -= next_computes() ? 1 : 0;
@@ -46,8 +46,8 @@ class Side {
 
  private:
   void Add(const PieceRun& run, const Op& op) {
-    // What the last microbatch begins is waited for in Reduce, and what F finds begun was so by
-    // Unshard.
+    // Reduce waits for collectives that the last microbatch begins, and Unshard has begun those
+    // that F only waits for.
     if (op.asynchronous && !op.last_microbatch) begun_.insert(op.outputs[0]);
     const bool waits = op.kind == OpKind::kWait && begun_.contains(op.inputs[0]);
     ops_.push_back(&op);
@@ -58,14 +58,14 @@ class Side {
   }
 
   std::vector<const Op*> ops_;
-  std::vector<PieceRun> runs_;  // of one operation each
-  std::vector<bool> waits_;     // for a collective of this side
+  std::vector<PieceRun> runs_;  // one operation each
+  std::vector<bool> waits_;     // the operation waits for a collective of this side
   std::set<ValueId> begun_;
   size_t next_ = 0;
   int waits_left_ = 0, work_left_ = 0;
 };
 
-// Calls `body(root, writes)` for the persistent storage that `op` touches.
+// Calls `body(root, writes)` for each persistent storage root that `op` accesses.
 template <typename Body>
 void ForEachPersistent(const Program& program, const std::vector<ValueId>& roots, const Op& op,
                        const Body& body) {
@@ -74,7 +74,7 @@ void ForEachPersistent(const Program& program, const std::vector<ValueId>& roots
     const ValueId root = roots[static_cast<size_t>(id)];
     if (IsPersistent(program.value(root))) body(root, writes);
   };
-  // A wait ends what was writing.
+  // A wait completes a write.
   const bool all_written = op.outputs.empty() || op.kind == OpKind::kWait;
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     visit(op.inputs[i], all_written || (i == 0 && op.consumes_input));
@@ -82,13 +82,13 @@ void ForEachPersistent(const Program& program, const std::vector<ValueId>& roots
   for (const ValueId id : op.outputs) visit(id, true);
 }
 
-// By operation of `backward`: how many of `forward` come before it in any order, since both touch
-// persistent storage that one of them writes.
+// For each operation of `backward`, the number of operations of `forward` that must precede it
+// because both access persistent storage that one of them writes.
 std::vector<size_t> ForwardNeeded(const Program& program, const Side& forward,
                                   const Side& backward) {
   const std::vector<ValueId> roots = StorageRoots(program);
   std::map<ValueId, size_t> touched,
-      written;  // by root: one more than the last operation of F that did
+      written;  // by root: one more than the index of the last operation of F that did so
   for (size_t i = 0; i < forward.size(); ++i) {
     ForEachPersistent(program, roots, forward.op(i), [&](ValueId root, bool writes) {
       touched[root] = i + 1;
@@ -106,15 +106,16 @@ std::vector<size_t> ForwardNeeded(const Program& program, const Side& forward,
   return needed;
 }
 
-// What `side` computes in one turn while `other` has collectives in flight or to come.
+// The number of operations that `side` computes in one turn while `other` has collectives in flight
+// or to come.
 int ShareOf(const Side& side, const Side& other) {
   if (other.waits_left() == 0) return std::numeric_limits<int>::max();
   const int turns = other.waits_left() + 1;
   return std::max(1, (side.work_left() + turns - 1) / turns);
 }
 
-// One turn of `side`: from a wait, or wherever it paused, to its next wait or the end of its share.
-// `may_run(index)`: whether its operation may come yet.
+// Runs one turn of `side`: from its current position to its next wait or the end of its share.
+// `may_run(index)` tells whether the operation at that index may run yet.
 template <typename MayRun>
 void TakeTurn(Side* side, const Side& other, const MayRun& may_run, std::vector<PieceRun>* order) {
   const int share = ShareOf(*side, other);

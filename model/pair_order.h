@@ -1,14 +1,13 @@
-// In which order the operations of an overlapped pair run: F of one chunk with the backward of
-// another chunk of the rank, so that a collective of the one is in flight while the other computes.
+// The order of the operations of an overlapped pair: F of one chunk interleaved with the backward
+// of another chunk of the rank, so that a collective of one is in flight while the other computes.
 //
 // Each side keeps the order of its own operations. A side runs until it would wait for a collective
-// that it has begun; then the other side runs. Where the other side has waits left to hide, a side
-// also pauses once it has done its share of its remaining work, so that there is something to
-// compute for each of them. What writes persistent storage that both sides touch (the gradient of a
-// tied table) keeps the order of F before the backward: sums have the bits of a pair that runs one
-// side after the other.
+// that it has begun; then the other side runs. If the other side has waits left to hide, a side
+// also pauses after its share of its remaining work, so that there is work left for each of them.
+// Operations that write persistent storage of both sides (the gradient of a tied table) keep F
+// before the backward, so sums have the same bits as when one side runs after the other.
 //
-// Pure. The order depends on the structure of the program alone: it is the same on all ranks of a
+// Pure. The order depends only on the program's structure, so it is identical on all ranks of a
 // group.
 #ifndef TROUPE_MODEL_PAIR_ORDER_H_
 #define TROUPE_MODEL_PAIR_ORDER_H_
@@ -19,16 +18,16 @@
 
 namespace troupe::model {
 
-// Operations [begin, end) of one piece of a pair, in their order.
+// Operations [begin, end) of one piece of a pair, in sequence.
 struct PieceRun {
-  int piece = 0;  // 0: F; 1 and on: the backward pieces in their order
+  int piece = 0;  // 0: F; from 1 on: the backward pieces in order
   int begin = 0, end = 0;
   bool operator==(const PieceRun&) const = default;
 };
 
-// `backward`: kBackward, or kInputGradient and kWeightGradient. Every operation comes once; a piece
-// without operations has one empty run. Without a collective to hide, F comes whole before the
-// backward.
+// `backward`: kBackward, or kInputGradient and kWeightGradient. Every operation occurs once; a
+// piece without operations has one empty run. If there is no collective to hide, all of F runs
+// before the backward.
 std::vector<PieceRun> InterleavePair(const Program& program, int forward_chunk_index,
                                      int backward_chunk_index, const std::vector<Piece>& backward);
 

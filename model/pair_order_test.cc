@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 const std::vector<Piece> kSplit = {Piece::kInputGradient, Piece::kWeightGradient};
 
-// Both chunks of a rank of one stage, of one attention and one mixture each.
+// Both chunks of the only stage, each with one attention and one mixture block.
 BuildOptions TwoChunks(int experts_ranks, bool interleaves) {
   MeshView mesh;
   mesh.degrees[Axis::kExpert] = experts_ranks;
@@ -34,7 +34,7 @@ BuildOptions TwoChunks(int experts_ranks, bool interleaves) {
 }
 
 struct PairOp {
-  int piece;  // as of PieceRun
+  int piece;  // as in PieceRun
   Op op;
 };
 
@@ -51,7 +51,7 @@ std::vector<PairOp> OpsOf(const Program& program, int forward, int backward,
   return ops;
 }
 
-// The same where one action comes after the other.
+// The operations in order if F runs before the backward.
 std::vector<PairOp> OpsOfApart(const Program& program, int forward, int backward) {
   std::vector<PairOp> ops;
   for (const Op& op : program.Ops(forward, Piece::kForward)) ops.push_back({0, op});
@@ -62,7 +62,7 @@ std::vector<PairOp> OpsOfApart(const Program& program, int forward, int backward
   return ops;
 }
 
-// Operations that compute between the collectives of purpose dispatch and their waits.
+// The numbers of computing operations between the collectives of purpose dispatch and their waits.
 std::vector<int> WorkUnderDispatch(const std::vector<PairOp>& ops) {
   std::vector<int> work;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -102,13 +102,13 @@ TEST(PairOrderTest, DispatchAndCombineAreInFlightWhileTheOtherSideComputes) {
   const Program apart = BuildProgram(TwoChunks(2, false)).value();
   const Program program = BuildProgram(TwoChunks(2, true)).value();
   for (const auto& [forward, backward] : {std::pair(0, 1), std::pair(1, 0)}) {
-    // Counts, rows and what comes back; of the backward the gradients of the last two.
+    // The exchanges of counts, rows and results; in the backward the gradients of the last two.
     const std::vector<int> work = WorkUnderDispatch(OpsOf(program, forward, backward, kSplit));
-    // Under the counts goes what the backward does before its first exchange: of a chunk that ends
-    // with a mixture next to nothing.
+    // Only the backward's work before its first exchange hides the exchange of counts, which is
+    // almost nothing for a chunk that ends with a mixture.
     EXPECT_THAT(work, ElementsAre(Ge(0), Ge(1), Ge(1), Ge(1), Ge(1)));
-    // Shared experts hide what they can: the way of the rows, and not their counts and what comes
-    // back.
+    // Shared experts hide only the dispatch of rows, not the exchange of counts or the return of
+    // results.
     EXPECT_THAT(WorkUnderDispatch(OpsOfApart(apart, forward, backward)), SizeIs(2));
   }
 }
@@ -127,7 +127,7 @@ TEST(PairOrderTest, WithNothingToHideTheForwardComesFirst) {
 TEST(PairOrderTest, GradientsOfATiedTableAreAddedUpAsIfOneActionCameAfterTheOther) {
   BuildOptions options = TwoChunks(2, true);
   options.model.tie_word_embeddings = true;
-  options.head_rows = 4;  // so that the head makes its gradients in its forward
+  options.head_rows = 4;  // so that the head computes its gradients in its forward
   const Program program = BuildProgram(options).value();
   const std::vector<ValueId> roots = StorageRoots(program);
   ValueId table = kNoValue;
@@ -136,7 +136,7 @@ TEST(PairOrderTest, GradientsOfATiedTableAreAddedUpAsIfOneActionCameAfterTheOthe
       table = roots[static_cast<size_t>(entry.gradient)];
   }
   ASSERT_NE(table, kNoValue);
-  // The head's forward makes gradients of the table, and so does the backward of the embedding.
+  // The head's forward and the backward of the embedding both compute gradients of the table.
   std::string writers;
   for (const PairOp& op : OpsOf(program, 1, 0, kSplit)) {
     for (const ValueId output : op.op.outputs) {
@@ -148,7 +148,7 @@ TEST(PairOrderTest, GradientsOfATiedTableAreAddedUpAsIfOneActionCameAfterTheOthe
   EXPECT_LT(writers.rfind('F'), writers.find('B')) << writers;
 }
 
-// To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and read the difference.
+// To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and review the diff.
 TEST(PairOrderTest, OfAMixtureOverTwoExpertRanks) {
   const Program program = BuildProgram(TwoChunks(2, true)).value();
   std::string text;

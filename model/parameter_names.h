@@ -10,8 +10,8 @@
 
 namespace troupe::model {
 
-// In the order of the model's blocks, each once. Errors of BuildProgram, of the model as one rank
-// has it.
+// The names in the order of the model's blocks, without duplicates. Returns the errors of
+// BuildProgram for the model on one rank.
 StatusOr<std::vector<std::string>> ParameterNames(const ModelConfig& model);
 
 }  // namespace troupe::model

@@ -1,4 +1,4 @@
-// The slices of global tensors that a rank holds: what checkpoints write and read.
+// The slices of global tensors that a rank holds, for writing and reading checkpoints.
 #ifndef TROUPE_MODEL_PARAMETER_SLICES_H_
 #define TROUPE_MODEL_PARAMETER_SLICES_H_
 
@@ -10,26 +10,27 @@
 
 namespace troupe::model {
 
-// Elements [element_offset, element_offset + Π local_shape) of `value`, row-major, are the slice at
-// `offset` of the global float32 tensor `name`.
+// The slice at `offset` of the global float32 tensor `name`. Elements [element_offset,
+// element_offset + Π local_shape) of `value`, row-major, hold it.
 struct ParameterSlice {
-  std::string name;  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…", "float8_amax.…"
+  // "model.norm.weight", "exp_avg.model.norm.weight", "exp_avg_sq.…", "float8_amax.…"
+  std::string name;
   std::vector<int64_t> global_shape;
   std::vector<int64_t> offset;
   std::vector<int64_t> local_shape;
   ValueId value = kNoValue;
   int64_t element_offset = 0;
-  // Ranks that differ only in these coordinates (bit a set: Axis a) hold the same slice.
+  // Ranks that differ only in these coordinates (bit a is set: Axis a) hold the same slice.
   uint8_t replicated_axes = 0;
-  // Held by the first and the last stage both.
+  // Both the first and the last stage hold the slice.
   bool tied = false;
 };
 
-// The tensor of Program::applied_steps.
+// The tensor name of Program::applied_steps.
 inline constexpr char kAppliedStepsTensor[] = "optimizer.applied_steps";
 
-// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, then the biases
-// of routers, the histories of delayed scaling and the number of applied steps.
+// Weights, then exp_avg, then exp_avg_sq, each in the order of Program::parameters, followed by the
+// router biases, the amax histories of delayed scaling and the number of applied steps.
 std::vector<ParameterSlice> ParameterSlices(const Program& program);
 
 }  // namespace troupe::model

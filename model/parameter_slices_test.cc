@@ -9,8 +9,8 @@
 namespace troupe::model {
 namespace {
 
-// Over all ranks every element of every tensor is held by exactly as many ranks as its replicated
-// axes say.
+// Over all ranks, the number of ranks that hold an element equals the number of replicas given by
+// its replicated axes.
 TEST(ParameterSlicesTest, CoverEveryGlobalTensorOnceForEachReplica) {
   MeshView mesh;
   mesh.degrees[Axis::kPipe] = 2;
@@ -45,7 +45,7 @@ TEST(ParameterSlicesTest, CoverEveryGlobalTensorOnceForEachReplica) {
       }
     }
   }
-  // 9 tensors a layer, embedding and final norm, three of each; and the number of applied steps.
+  // 9 tensors per layer, embedding and final norm, three of each; and the number of applied steps.
   EXPECT_EQ(held.size(), 3u * (2 * 9 + 2) + 1);
   for (const auto& [name, elements] : held) {
     for (const double count : elements) ASSERT_DOUBLE_EQ(count, 1) << name;

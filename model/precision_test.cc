@@ -1,4 +1,5 @@
-// In which dtypes parameters are gathered, computed with and reduced: each by itself.
+// The dtypes in which parameters are gathered, used by matmuls and reduced are independent of each
+// other.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -27,7 +28,7 @@ BuildOptions Options(const Dtypes& dtypes, int zero_stage, int shard_run = 0) {
   return options;
 }
 
-// Norms and routers are read as they are.
+// Norms and routers are read in their stored dtype.
 bool IsMatrix(const Program& program, const ParameterEntry& entry) {
   const Value& value = program.value(entry.value);
   return value.dims.size() >= 2 && value.name.find("router") == std::string::npos;
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, Precision,
                                           testing::Values(DType::kFloat32, DType::kBFloat16)),
                          [](const auto& info) { return NameOf(info.param); });
 
-// Sent by the collectives of Unshard in a step.
+// Bytes sent per step by the collectives of Unshard.
 double GatheredBytes(const Program& program) {
   double bytes = 0;
   for (const auto& cost : Collectives(program, program.Ops(0, Piece::kUnshard)))
@@ -109,7 +110,7 @@ TEST(PrecisionCost, GatheringInFloat32SendsTwiceTheBytesOfBfloat16) {
   const double half = bytes(DType::kBFloat16, DType::kBFloat16);
   EXPECT_EQ(bytes(DType::kFloat32, DType::kBFloat16), half);
   EXPECT_EQ(bytes(DType::kBFloat16, DType::kFloat32), bytes(DType::kFloat32, DType::kFloat32));
-  // Norms are float32 either way.
+  // Norms are float32 in both cases.
   EXPECT_GT(bytes(DType::kFloat32, DType::kFloat32), 1.9 * half);
   EXPECT_LT(bytes(DType::kFloat32, DType::kFloat32), 2 * half);
 }

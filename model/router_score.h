@@ -1,4 +1,4 @@
-// How a router makes scores of its logits.
+// How a router computes scores from its logits.
 #ifndef TROUPE_MODEL_ROUTER_SCORE_H_
 #define TROUPE_MODEL_ROUTER_SCORE_H_
 

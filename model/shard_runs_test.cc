@@ -1,4 +1,4 @@
-// Parameters sharded over data_shard where that axis is cut into runs of neighbours.
+// Parameters sharded over data_shard when that axis is divided into runs of neighbours.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using Part = CollectiveGroup::Part;
 
 constexpr int kShards = 6, kRun = 3, kExperts = 2;
 
-// data_shard 6 × expert 2 × tensor 2.
+// A rank of data_shard 6 × expert 2 × tensor 2.
 MeshView At(int shard, int expert, int tensor = 0) {
   MeshView mesh;
   mesh.degrees[Axis::kDataShard] = kShards;
@@ -67,8 +67,8 @@ TEST(ShardRuns, MembersOfAGroupAreNumberedInTheOrderOfTheirRanks) {
   EXPECT_NE(AcrossRuns(ShardGroup(), kRun), kWithin);
 }
 
-// Each rank on its part of one tensor whose rows are numbered: of what a rule says that a rank has,
-// it is every row once over the ranks that do not have copies of each other.
+// Applies the rules on each rank to one tensor with numbered rows: over the ranks that are not
+// copies of each other, the rows that they hold are every row once.
 TEST(ShardRuns, ScatteredWithinAndThenAcrossIsCutByPlaceInTheRunFirst) {
   for (const int64_t rows : {1, 5, 12, 37}) {
     std::vector<int> owners(static_cast<size_t>(rows));
@@ -158,7 +158,7 @@ TEST(ShardRuns, NoOtherOperationTakesABlockOfARunOrAPartOfAnAxis) {
   EXPECT_TRUE(reduce(whole));
   EXPECT_FALSE(reduce(WithinRun(whole, kRun)));
   EXPECT_FALSE(reduce(AcrossRuns(whole, kRun)));
-  // Runs that the axis is not cut into.
+  // Runs that do not divide the axis.
   const auto scatter = [&](const CollectiveGroup& group) {
     return RulesOf(OpKind::kReduceScatter)
         .infer(mesh, CollectiveAttributes{group, CollectivePurpose::kGradient}, one)
@@ -181,7 +181,7 @@ BuildOptions Options(int shards, int run, int rank) {
 
 TEST(ShardRuns, BuildsAndVerifiesEveryRank) {
   for (const auto& [shards, run] : {std::pair(4, 2), std::pair(6, 2), std::pair(6, 3),
-                                    std::pair(80, 40)}) {  // 80: more than any dim has rows
+                                    std::pair(80, 40)}) {  // 80: more than the rows of any dim
     for (const int rank : {0, 1, run, shards - 1}) {
       for (const int pipe : {1, 2}) {
         for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
@@ -269,8 +269,8 @@ TEST(ShardRuns, HoldsAShareOfTheParametersBesideWhatZeroThreeKeeps) {
       return static_cast<double>(
           PlanMemory(BuildProgram(options).value(), {2}, false, 1).persistent_bytes);
     };
-    // Of 16 bytes (18 with copies) a parameter an eighth; and a run's share instead of the eighth
-    // of copies.
+    // An eighth of 16 bytes per parameter (18 with copies); and a run's share of the copies instead
+    // of an eighth.
     const double blocks = dtype == DType::kFloat32 ? 16.0 / 8 : 18.0 / 8;
     const double copy = dtype == DType::kFloat32 ? 4 : 2;
     for (const int run : {2, 4}) {
@@ -280,8 +280,8 @@ TEST(ShardRuns, HoldsAShareOfTheParametersBesideWhatZeroThreeKeeps) {
   }
 }
 
-// All ranks begin and end the same collectives in the same order, however many rows of a tensor
-// each has.
+// All ranks begin and complete the same collectives in the same order, regardless of how many rows
+// of a tensor each has.
 TEST(ShardRuns, TheOrderOfCollectivesIsThatOfEveryRank) {
   std::vector<std::string> orders;
   for (const int rank : {0, 39, 40, 79}) {
@@ -300,7 +300,7 @@ TEST(ShardRuns, TheOrderOfCollectivesIsThatOfEveryRank) {
   EXPECT_THAT(orders, testing::Each(orders[0]));
 }
 
-// Collectives that are begun before they are waited for, by group, and products computed meanwhile.
+// Counts asynchronous collectives by group, and those that hide matmuls.
 TEST(ShardRuns, OverlapsGathersAndBothScattersWithComputation) {
   BuildOptions options = Options(4, 2, 0);
   options.bucket_elements = 1;
@@ -324,10 +324,10 @@ TEST(ShardRuns, OverlapsGathersAndBothScattersWithComputation) {
        {"all_gather data_shard_within_2+expert", "reduce_scatter data_shard_within_2+expert",
         "reduce_scatter data_shard_across_2"}) {
     EXPECT_GT(all[text], 10) << text;
-    // Of the last bucket nothing is hidden, nor of one that the next follows at once.
+    // The last bucket is not hidden, nor is a bucket that the next one follows immediately.
     EXPECT_GE(hidden[text], all[text] / 2) << text;
   }
-  // Unshard begins, and F waits right before it gathers within.
+  // Unshard begins them, and F waits just before it gathers within the run.
   for (const Op& op : program.Ops(0, Piece::kUnshard)) EXPECT_TRUE(op.asynchronous);
 }
 

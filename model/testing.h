@@ -1,4 +1,4 @@
-// Small programs for tests of this folder and of those that run programs.
+// Small programs for tests of this folder and of folders that run programs.
 #ifndef TROUPE_MODEL_TESTING_H_
 #define TROUPE_MODEL_TESTING_H_
 
@@ -9,15 +9,15 @@
 
 namespace troupe::model {
 
-// Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2 cuts
-// unevenly.
+// Hidden 16, 4 heads of 4 with 2 key-value heads, ffn 21, vocabulary 37: extents that tensor 2
+// divides unevenly.
 ModelConfig SmallModel(std::string blocks);
-// The same with 4 experts of ffn 10 a block E, 2 a token, one shared, auxiliary and z losses.
+// SmallModel with 4 experts of ffn 10 per block E, 2 per token, one shared, auxiliary and z losses.
 ModelConfig SmallMixture(std::string blocks);
-// The published numbers of the preset llama-124m.
+// The published configuration of the preset llama-124m.
 ModelConfig Llama124m();
 
-// Options of one rank where stage `mesh.coordinates[pipe]` of `stages` holds an equal share of the
+// Options of one rank if stage `mesh.coordinates[pipe]` of `stages` holds an equal share of the
 // blocks.
 BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_t micro_batch_size,
                           int64_t sequence_length);

@@ -37,11 +37,12 @@ BuildOptions Options(const std::string& pattern, int shard, int expert, int zero
 bool IsTable(const std::string& name) { return name.find("table") != std::string::npos; }
 
 struct Held {
-  int ranks = 0;         // that have rows of it
-  int64_t elements = 0;  // on all ranks together
+  int ranks = 0;         // ranks that have rows of it
+  int64_t elements = 0;  // sum over all ranks
 };
 
-// Of every tensor of `pattern`'s model what ranks hold, and the elements of matrices by rank.
+// Computes what the ranks hold of every tensor of `pattern`'s model, and the elements of matrices
+// by rank.
 void Hold(const std::string& pattern, int zero_stage, int run, std::map<std::string, Held>* tensors,
           std::vector<int64_t>* load) {
   const int experts = pattern.find('E') != std::string::npos ? kExperts : 1;
@@ -59,7 +60,7 @@ void Hold(const std::string& pattern, int zero_stage, int run, std::map<std::str
           ++held.ranks;
           held.elements += elements;
           load->back() += elements;
-          // Whole: its gradient is too.
+          // The matrix is whole, so its gradient is too.
           EXPECT_EQ(part.local_shape, part.global_shape) << part.name;
           EXPECT_EQ(program.value(entry.reduced_gradient).dims, program.value(entry.value).dims);
         }

@@ -38,7 +38,7 @@ void FaultInjector::DrawNext() {
 }
 
 Duration FaultInjector::Length() {
-  // Short ones are as likely as long ones: uniform in the logarithm.
+  // Log-uniform, so that short faults are as likely as long ones.
   const double low = std::log(ToSeconds(options_.min_length));
   const double high = std::log(ToSeconds(options_.max_length));
   const double uniform = static_cast<double>(random_.Below(1'000'001)) / 1'000'000;

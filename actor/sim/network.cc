@@ -17,7 +17,7 @@ SimulatedNetwork::SimulatedNetwork(SimulatedSystem& system, NetworkOptions optio
     : system_(system), options_(options) {}
 
 void SimulatedNetwork::Listen(NodeId node, Address acceptor) {
-  // A handler that goes on after its node crashed under it listens to nothing.
+  // A handler that continues after its node crashed must not listen.
   if (system_.IsUp(node)) listeners_[node] = acceptor;
 }
 
@@ -60,7 +60,7 @@ void SimulatedNetwork::Establish(StreamId id) {
       listener == listeners_.end()) {
     const Address dialer = stream.end[0];
     streams_.erase(found);
-    // The dialer may have ended meanwhile; then nobody is left to tell.
+    // If the dialer has ended meanwhile, there is nobody to notify.
     system_.Deliver(dialer, AnyMessage(StreamClosed{id, Unavailable("connection refused")}))
         .IgnoreError();
     return;
@@ -70,7 +70,8 @@ void SimulatedNetwork::Establish(StreamId id) {
   stream.established = true;
   const Address dialer = stream.end[0];
   const NodeId nodes[2] = {stream.node[0], stream.node[1]};
-  // Through mailboxes, not Deliver: a handler may close or write while this stream is being made.
+  // Use mailboxes, not Deliver: a handler may close or write while this stream is being
+  // established.
   if (!system_.Send(stream.end[1], AnyMessage(StreamOpened{id, nodes[0]})).ok()) {
     stream.open[1] = false;
     Break(id, stream, ResourceExhausted("the acceptor's mailbox is full"));
@@ -126,7 +127,7 @@ void SimulatedNetwork::Pump(StreamId id, int direction) {
       break;
     }
     if (flying.front().last) {
-      // Closed before the message is handled: whatever the reader writes now goes nowhere.
+      // The reader's end closes before it handles the message, so its later writes are discarded.
       stream.open[reader] = false;
       const Status sent = system_.Send(to, AnyMessage(StreamClosed{id, flying.front().cause}));
       if (sent.code() == StatusCode::kResourceExhausted) {
@@ -138,8 +139,8 @@ void SimulatedNetwork::Pump(StreamId id, int direction) {
       break;
     }
     system_.trace().Fold(HashBytes(flying.front().bytes));
-    // Kept until the mailbox has taken it: the reader pushes back and the stream waits. Moved out
-    // first, since the reader may write, close or crash while it handles it.
+    // If the mailbox is full, the packet stays in the queue and the stream waits (backpressure).
+    // Moved out first, since the reader may write, close or crash while it handles the packet.
     Packet packet = std::move(flying.front());
     flying.pop_front();
     Status sent = system_.Deliver(to, AnyMessage(StreamData{id, packet.bytes}));
@@ -229,7 +230,7 @@ void SimulatedNetwork::NodeCrashed(NodeId node, CrashKind kind) {
         over.push_back(id);
         continue;
       }
-      // What the dead process had written may still arrive, or a reset overtakes it.
+      // Bytes that the dead process had written may still arrive, or a reset overtakes them.
       if (kind == CrashKind::kHost || system_.random().Chance(0.5)) stream.flying[end].clear();
       const Duration delay =
           kind == CrashKind::kProcess

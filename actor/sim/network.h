@@ -1,13 +1,13 @@
-// Streams between simulated nodes, as a gRPC stream over TCP behaves: bytes arrive whole and in
-// order or not at all; a break is seen by each end on its own, late, or only when that end gives
-// up.
+// Streams between simulated nodes, with the behaviour of a gRPC stream over TCP: bytes arrive whole
+// and in order, or not at all. Each end detects a break independently: possibly late, or only when
+// that end gives up.
 //
-// What can go wrong, by the seed: delay of each message, a break at any message (all after it is
-// lost), a message doubled (as a sender does that repeats what it has no answer for), directions of
-// links that carry nothing for a while and then deliver late what they held.
+// The seed decides the faults: the delay of each message, a break at any message (all later ones
+// are lost), a duplicated message (as from a sender that retries without an answer), and link
+// directions that carry nothing for a while and then deliver the held messages late.
 //
-// The actors at the ends get StreamOpened, StreamData and StreamClosed. StreamClosed is the last of
-// a stream.
+// The actors at the ends receive StreamOpened, StreamData and StreamClosed. StreamClosed is the
+// last message of a stream.
 #ifndef TROUPE_ACTOR_SIM_NETWORK_H_
 #define TROUPE_ACTOR_SIM_NETWORK_H_
 
@@ -53,9 +53,9 @@ struct StreamClosed {
 struct NetworkOptions {
   Duration min_delay = std::chrono::microseconds(50);
   Duration max_delay = std::chrono::milliseconds(2);
-  // How long a dial into a silent link takes to fail.
+  // The time after which a dial into a silent link fails.
   Duration dial_limit = std::chrono::seconds(1);
-  // The longest time after which a peer learns of a lost host.
+  // The longest time after which a peer notices a lost host.
   Duration silent_break_limit = std::chrono::seconds(20);
 };
 
@@ -63,29 +63,29 @@ class SimulatedNetwork {
  public:
   SimulatedNetwork(SimulatedSystem& system, NetworkOptions options);
 
-  // Streams dialled to `node` are offered to `acceptor` until the node crashes.
+  // Offers streams dialled to `node` to `acceptor` until the node crashes.
   void Listen(NodeId node, Address acceptor);
-  // Opens a stream from `dialer` on `from` to whoever listens on `to`. The dialer gets
+  // Opens a stream from `dialer` on `from` to the listener on `to`. The dialer receives
   // StreamOpened, or StreamClosed with UNAVAILABLE.
   StreamId Dial(NodeId from, Address dialer, NodeId to);
   // Sends `bytes` from the end that `from` holds. UNAVAILABLE once that end is closed.
   Status Write(StreamId stream, Address from, std::string bytes);
-  // Closes the end that `from` holds: it gets nothing more; the other end gets what was sent
-  // before, then StreamClosed.
+  // Closes the end that `from` holds: it receives nothing more. The other end receives the bytes
+  // sent before, then StreamClosed.
   void Close(StreamId stream, Address from, Status cause);
 
-  // Chance for each message that its stream breaks there; that it is doubled.
+  // The probabilities per message that its stream breaks there (loss), or that it is duplicated.
   void SetLoss(double probability) { loss_ = probability; }
   void SetDuplication(double probability) { duplication_ = probability; }
-  // Extra delay of each message from or to `node`, uniform up to `limit`; zero ends it.
+  // Adds a delay to each message from or to `node`, uniform in [0, `limit`]; zero removes it.
   void SetSlowness(NodeId node, Duration limit);
-  // From now on `from` → `to` carries nothing; calls nest, each Unblock undoes one.
+  // Stops delivery from `from` to `to`. Calls nest: each Unblock undoes one Block.
   void Block(NodeId from, NodeId to);
   void Unblock(NodeId from, NodeId to);
-  // Breaks an open stream between the nodes, if there is one; both ends learn of it.
+  // Breaks an open stream between the nodes, if there is one; both ends are notified.
   void BreakBetween(NodeId a, NodeId b);
 
-  // For the system: the node died.
+  // Called by the system when the node has died.
   void NodeCrashed(NodeId node, CrashKind kind);
 
  private:
@@ -95,7 +95,7 @@ class SimulatedNetwork {
     std::string bytes;
     Status cause;
   };
-  // End 0 dialled, end 1 accepted. Direction d carries from end d to end 1-d.
+  // End 0 is the dialer, end 1 the acceptor. Direction d carries bytes from end d to end 1-d.
   struct Stream {
     NodeId node[2];
     Address end[2];
@@ -106,7 +106,7 @@ class SimulatedNetwork {
 
   void Establish(StreamId id);
   void Push(StreamId id, Stream& stream, int direction, Packet packet, Duration delay);
-  // Delivers what is due in that direction, unless the link is blocked.
+  // Delivers the packets that are due in that direction, unless the link is blocked.
   void Pump(StreamId id, int direction);
   void Break(StreamId id, Stream& stream, const Status& cause);
   void ForgetIfOver(StreamId id);

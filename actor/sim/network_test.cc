@@ -24,7 +24,7 @@ struct Beat {
   static constexpr std::string_view kMessageName = "beat";
 };
 
-// Listens and keeps what it gets.
+// Listens and records what it receives.
 class Hub final : public Actor {
  public:
   Hub(SimulatedNetwork& network, NodeId node, std::vector<std::string>& got)
@@ -45,7 +45,7 @@ class Hub final : public Actor {
   std::vector<std::string>& got_;
 };
 
-// Dials, sends a number each 10 ms, dials again a second after a close.
+// Dials, sends a number each 10 ms, and dials again one second after a close.
 class Leaf final : public Actor {
  public:
   Leaf(SimulatedNetwork& network, NodeId node, NodeId hub, std::vector<std::string>& closes)
@@ -99,7 +99,7 @@ struct Star {
   SimulatedSystem system;
   NodeId hub;
   std::vector<NodeId> leaves;
-  std::vector<std::string> got;     // by the hub
+  std::vector<std::string> got;     // received by the hub
   std::vector<std::string> closes;  // seen by the leaves
 };
 
@@ -179,7 +179,7 @@ struct Outcome {
   uint64_t hash = 0;
   uint64_t events = 0;
   std::vector<std::string> faults;
-  bool quiet_at_end = false;  // every leaf speaks to the hub again
+  bool quiet_at_end = false;  // every leaf exchanges messages with the hub again
 };
 
 Outcome RunWithFaults(uint64_t seed) {

@@ -1,5 +1,5 @@
-// The words of simulated nodes: what names one, how one dies, what one's processes are given when
-// they start.
+// Types of simulated nodes: a node's id, the kinds of crash, and the context passed to its
+// processes at the start.
 #ifndef TROUPE_ACTOR_SIM_NODE_H_
 #define TROUPE_ACTOR_SIM_NODE_H_
 
@@ -21,17 +21,17 @@ struct NodeId {
 };
 
 enum class CrashKind {
-  kProcess,  // killed: the kernel closes its connections, peers learn soon
-  kHost,     // power lost: peers learn nothing until they give up, or the host is back
+  kProcess,  // killed: the kernel closes its connections, peers notice soon
+  kHost,     // power loss: peers notice only when they give up or the host is back
 };
 
 enum class WriteCrash {
-  kBefore,   // nothing of the batch is there
-  kDurable,  // all of it is, and nobody was told
+  kBefore,   // nothing of the batch is stored
+  kDurable,  // all of the batch is stored, but nobody was notified
 };
 
-// What a node's boot has at hand: valid during the boot; store() and its actors until the node's
-// next crash.
+// The environment of a node's boot. Valid during the boot; store() and the spawned actors stay
+// valid until the node's next crash.
 class NodeContext {
  public:
   virtual ~NodeContext() = default;

@@ -1,5 +1,4 @@
-// The stream of choices of one simulation: everything that is left open is decided here, by one
-// seed.
+// The random stream of one simulation: one seed decides every choice that is otherwise left open.
 #ifndef TROUPE_ACTOR_SIM_RANDOM_H_
 #define TROUPE_ACTOR_SIM_RANDOM_H_
 
@@ -16,8 +15,8 @@ class SeededRandom {
   SeededRandom(uint64_t seed, std::string_view purpose) : key_(RandomKey(seed, purpose)) {}
 
   uint64_t Bits() { return UniformBits(key_, index_++); }
-  // Uniform in [0, bound). REQUIRES: bound > 0. The bias of the remainder is below 2^-32 for the
-  // bounds in use.
+  // Uniform in [0, bound). REQUIRES: bound > 0. The modulo bias is below 2^-32 for the bounds in
+  // use.
   uint64_t Below(uint64_t bound) { return Bits() % bound; }
   // Uniform in [low, high]. REQUIRES: low <= high.
   Duration Between(Duration low, Duration high) {

@@ -11,9 +11,9 @@
 namespace troupe {
 namespace {
 
-// Among ready actors of one instant the order is drawn by delays up to here.
+// The order of actors that become ready at the same instant is drawn by random delays up to this.
 constexpr Duration kMaxSchedulingDelay = std::chrono::microseconds(20);
-// 2026-01-01, for records.
+// 2026-01-01. Wall time is for records only.
 constexpr int64_t kWallStartSeconds = 1'767'225'600;
 
 }  // namespace
@@ -25,7 +25,7 @@ struct SimulatedSystem::Cell {
   std::string name;
   std::unique_ptr<Actor> actor;
   Mailbox mailbox;
-  std::deque<Envelope> taken;  // out of the mailbox, handled one by one
+  std::deque<Envelope> taken;  // moved out of the mailbox, handled one by one
   std::vector<Envelope> batch;
   std::set<Address> children;
   struct Timer {
@@ -39,7 +39,7 @@ struct SimulatedSystem::Cell {
   bool scheduled = false;
   bool running = false;
   bool ending = false;
-  bool dead = false;  // its node crashed: nothing it does takes effect
+  bool dead = false;  // its node crashed: none of its actions takes effect
   Status cause;
 };
 
@@ -58,7 +58,7 @@ struct SimulatedSystem::Node {
   Duration wall_shift{};
 };
 
-// The store as a node's process sees it: dead once the process is.
+// The store as seen by a process of the node; unusable after that process has died.
 class SimulatedSystem::NodeStore final : public Store {
  public:
   NodeStore(SimulatedSystem& system, Node& node)
@@ -134,8 +134,8 @@ class SimulatedSystem::Activation final : public Context {
   TimerId SetTimer(Duration delay, AnyMessage message) override {
     const TimerId id{cell_.next_timer++};
     if (cell_.dead) return id;
-    // By the node's clock; rounded up, so that the node's Now() is not before the time it asked
-    // for.
+    // Converts from the node's clock rate; rounded up, so that the node's Now() at expiry is never
+    // before the requested time.
     const Duration wait =
         delay > Duration(0)
             ? Duration(static_cast<int64_t>(static_cast<double>(delay.count()) / node_.clock_rate) +

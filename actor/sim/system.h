@@ -1,16 +1,16 @@
-// A cluster in one thread on virtual time: nodes that crash and restart, actors on them, streams
-// between them.
+// A cluster on virtual time in one thread: nodes that crash and restart, actors on them, and
+// streams between them.
 //
-// The actors are those of the product (actor/actor.h); what differs is who runs them. One seed
-// decides everything that the product leaves open: which of several ready actors runs first, how
-// long a message travels, what is lost or doubled, where a crash cuts. A seed therefore replays its
-// run exactly, which trace().hash() shows.
+// Runs the product's actors (actor/actor.h) unchanged. One seed decides everything that the product
+// leaves open: which of several ready actors runs first, how long a message travels, which messages
+// are lost or duplicated, and when a crash happens. A seed therefore replays its run exactly;
+// trace().hash() proves it.
 //
-// A node has a volatile half, its actors, and a durable half, its store; a crash ends the first and
-// takes from the second what was not synced. Each node's monotonic clock has its own origin and
-// runs up to 0.1% too quick or slow; its wall clock is right until it is shifted.
+// A node consists of volatile actors and a durable store; a crash destroys the actors and discards
+// unsynced writes of the store. Each node's monotonic clock has its own origin and runs up to 0.1%
+// fast or slow; its wall clock is exact until it is shifted.
 //
-// Not thread-safe, and in need of no threads.
+// Not thread-safe; it uses no threads.
 #ifndef TROUPE_ACTOR_SIM_SYSTEM_H_
 #define TROUPE_ACTOR_SIM_SYSTEM_H_
 
@@ -37,7 +37,7 @@ namespace troupe {
 struct SimulationOptions {
   uint64_t seed = 0;
   NetworkOptions network;
-  // How many of the last events Trace::Text shows.
+  // The number of last events that Trace::Text shows.
   size_t kept_events = 2000;
 };
 
@@ -49,47 +49,47 @@ class SimulatedSystem {
   SimulatedSystem(const SimulatedSystem&) = delete;
   SimulatedSystem& operator=(const SimulatedSystem&) = delete;
 
-  // Virtual time; no node sees it.
+  // Virtual time; nodes never see it.
   MonotonicTime Now() const { return now_; }
   Trace& trace() { return trace_; }
   SeededRandom& random() { return random_; }
   SimulatedNetwork& network() { return *network_; }
 
-  // Calls `what` after `delay`; calls due at the same time come in the order in which they were
+  // Calls `what` after `delay`. Calls due at the same time run in the order in which they were
   // scheduled.
   void Schedule(Duration delay, std::function<void()> what);
 
-  // Runs the next thing that is due; false when nothing is left.
+  // Runs the next scheduled call; false when nothing is left.
   bool RunNext();
-  // Runs all that is due within `time` from now, at most `max_events` events. False if it stopped
-  // at that limit.
+  // Runs all calls due within `time` from now, but at most `max_events`. False if it stopped at
+  // that limit.
   bool RunFor(Duration time, uint64_t max_events = UINT64_MAX);
 
-  // A node that is down until Start. `boot` spawns its first actors at each start.
+  // Adds a node that is down until Start. `boot` spawns its first actors at each start.
   NodeId AddNode(std::string name, NodeBoot boot);
   size_t nodes() const { return nodes_.size(); }
   bool IsUp(NodeId node) const;
   const std::string& NodeName(NodeId node) const;
-  // How often it has been started.
+  // The number of times that the node has been started.
   uint64_t Boots(NodeId node) const;
-  // The node's disk, also while it is down.
+  // The node's disk; valid also while the node is down.
   MemoryStore& Disk(NodeId node);
 
-  // Without effect on a node that is up.
+  // No effect on a node that is up.
   void Start(NodeId node);
-  // The process (or the whole host, silently for its peers) dies now, in the middle of a handler
-  // too: of what that handler still does nothing takes effect. Without effect on a node that is
+  // The process dies now (or the whole host, silently for its peers), even in the middle of a
+  // handler: nothing that the handler does afterwards takes effect. No effect on a node that is
   // down.
   void Crash(NodeId node, CrashKind kind);
-  // The node crashes at its next write to the store that changes a key with this prefix: before it,
-  // or right after it became durable.
+  // The node crashes at its next write to the store that changes a key with this prefix: before the
+  // write, or right after it became durable.
   void CrashAtNextWrite(NodeId node, WriteCrash where, std::string key_prefix = "");
   void CancelCrashAtWrite(NodeId node);
-  // Sets the node's wall clock forward by `shift`, or back where that is negative. Its monotonic
-  // clock goes on as before.
+  // Shifts the node's wall clock by `shift`, which may be negative. Its monotonic clock is
+  // unaffected.
   void ShiftWallClock(NodeId node, Duration shift);
 
-  // Called when a root actor ended by itself (not by a crash of its node).
+  // Called when a root actor ended by itself, not by a crash of its node.
   void OnRootEnd(
       std::function<void(NodeId node, std::string_view name, const Status& cause)> call) {
     on_root_end_ = std::move(call);
@@ -99,18 +99,18 @@ class SimulatedSystem {
   void OnCrash(std::function<void(NodeId node, CrashKind kind)> call) {
     on_crash_ = std::move(call);
   }
-  // Called when a batch is on a node's disk and nobody has been told yet.
+  // Called when a batch is durable on a node's disk, before anybody is notified.
   void OnWrite(std::function<void(NodeId node, const WriteBatch& batch)> call) {
     on_write_ = std::move(call);
   }
 
-  // Makes a root actor on `node`. UNAVAILABLE when the node is down.
+  // Creates a root actor on `node`. UNAVAILABLE when the node is down.
   StatusOr<Address> Spawn(NodeId node, std::string name, std::unique_ptr<Actor> actor,
                           SpawnOptions options = {});
-  // As Context::Send.
+  // See Context::Send.
   Status Send(Address to, AnyMessage message);
-  // As Send, but the actor handles it now if nothing else waits for it: for the network, whose
-  // delays have decided the order already.
+  // Like Send, but the actor handles the message now if nothing else waits for it. For the network,
+  // which has already decided the order by its delays.
   Status Deliver(Address to, AnyMessage message);
 
  private:
@@ -132,11 +132,11 @@ class SimulatedSystem {
 
   StatusOr<Address> SpawnOwned(NodeId node, std::string name, std::unique_ptr<Actor> actor,
                                SpawnOptions options, Address owner);
-  // Null when it has ended.
+  // Null when the actor has ended.
   std::shared_ptr<Cell> Find(Address address) const;
   void Notify(Address to, Envelope notice);
   void MakeReady(const std::shared_ptr<Cell>& cell);
-  // Handles the oldest envelope of the cell.
+  // Handles the oldest envelope of `cell`.
   void RunCell(const std::shared_ptr<Cell>& cell);
   void HandleOne(Cell& cell, Envelope envelope);
   void BeginEnd(Cell& cell);

@@ -53,7 +53,7 @@ WriteBatch Put(std::string key, std::string value) {
   return batch;
 }
 
-// The order in which ten actors, all made ready at once, got their turn.
+// The order in which ten actors ran that became ready at the same time.
 std::vector<int> OrderOfTurns(uint64_t seed) {
   SimulatedSystem system({.seed = seed});
   std::vector<int> order;

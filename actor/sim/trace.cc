@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// The finalizer of splitmix64: every bit of the sum moves every bit of the result.
+// The finalizer of splitmix64: every bit of the sum affects every bit of the result.
 uint64_t Mix(uint64_t hash, uint64_t value) {
   uint64_t z = hash + value + 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -20,7 +20,7 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 
 uint64_t HashBytes(std::string_view bytes) {
   uint64_t hash = 0xCBF29CE484222325;
-  // Eight bytes at a time: the payloads of a whole cluster pass through here.
+  // Eight bytes at a time, since the payloads of the whole cluster are hashed here.
   while (bytes.size() >= 8) {
     uint64_t word;
     std::memcpy(&word, bytes.data(), 8);

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-// The steps of all ranks, for comparison with what was checked by hand.
+// The steps of all ranks as text, for comparison with hand-checked ones.
 std::string Text(Algorithm algorithm, CollectiveOperation operation, int ranks,
                  int peer = kNobody) {
   std::string text;

@@ -12,10 +12,10 @@
 namespace troupe {
 namespace {
 
-// Up to here the number of steps costs more than the bytes.
+// Up to this size the number of steps costs more time than the bytes.
 constexpr size_t kSmallBytes = 16 * 1024;
 constexpr size_t kMessageBytes = 256 * 1024;
-// Two messages a step: half the meetings of ranks that one would need, at the same speed.
+// Two messages per step halve the number of synchronisations between ranks, at the same throughput.
 constexpr size_t kSegmentBlockBytes = 2 * kMessageBytes;
 constexpr size_t kCacheLineBytes = 64;
 

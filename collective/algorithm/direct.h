@@ -1,4 +1,4 @@
-// Algorithms in which data goes straight from its owner to its reader.
+// Algorithms that send data directly from the owner to the reader.
 #ifndef TROUPE_COLLECTIVE_ALGORITHM_DIRECT_H_
 #define TROUPE_COLLECTIVE_ALGORITHM_DIRECT_H_
 
@@ -6,17 +6,18 @@
 
 namespace troupe {
 
-// Step k sends block (rank + k) of the input to rank + k and receives from rank - k its block of
-// the output.
+// Step k sends block (rank + k) of the input to rank + k and receives this rank's block from rank -
+// k.
 StepList PairwiseAllToAll(int rank, int ranks);
 
-// Step k sends block (rank + k) to rank + k, and reduces into this rank's block what rank - k has of
-// it: one rank makes each block's sum, of numbers that nobody has added to. The bytes are a ring's.
+// Step k sends block (rank + k) to rank + k and reduces the block received from rank - k into this
+// rank's block. Each block is summed by one rank from unsummed inputs. Moves as many bytes as a
+// ring.
 StepList PairwiseReduceScatter(int rank, int ranks);
-// That, and blocks gathered round a ring.
+// PairwiseReduceScatter, followed by a ring all-gather.
 StepList PairwiseAllReduce(int rank, int ranks);
 
-// One block to, or from, `peer`.
+// One block to or from `peer`.
 StepList SendTo(int peer);
 StepList ReceiveFrom(int peer);
 

@@ -1,5 +1,5 @@
-// Recursive doubling: in step k ranks at distance 2^k exchange what they have. Fewest steps,
-// log2(n); each carries all data, so it is for small messages.
+// Recursive doubling: in step k, ranks at distance 2^k exchange all their data. It takes the fewest
+// steps, log2(n), but each step carries all data, so it suits small messages.
 #ifndef TROUPE_COLLECTIVE_ALGORITHM_RECURSIVE_DOUBLING_H_
 #define TROUPE_COLLECTIVE_ALGORITHM_RECURSIVE_DOUBLING_H_
 
@@ -7,11 +7,11 @@
 
 namespace troupe {
 
-// One block. With p the largest power of two not above `ranks`, rank r >= p first gives its data to
-// rank r - p and gets the result from it at the end. For two ranks this is the direct exchange.
+// One block. With p the largest power of two not above `ranks`, rank r >= p first sends its data to
+// rank r - p and receives the result from it at the end. For two ranks this is the direct exchange.
 StepList RecursiveDoublingAllReduce(int rank, int ranks);
 
-// `ranks` blocks, block r belonging to rank r. REQUIRES: ranks is a power of two.
+// `ranks` blocks; block r belongs to rank r. REQUIRES: ranks is a power of two.
 StepList RecursiveDoublingAllGather(int rank, int ranks);
 
 }  // namespace troupe

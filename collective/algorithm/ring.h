@@ -1,6 +1,6 @@
-// The ring: every rank sends to the next and receives from the one before. Moves the fewest bytes:
-// (n-1)/n of the data each way for a scatter or a gather. Any number of ranks n; data in n blocks,
-// block r belonging to rank r.
+// Ring algorithms: every rank sends to the next rank and receives from the previous one. They move
+// the fewest bytes: (n-1)/n of the data in each direction for a scatter or a gather. n is any
+// number of ranks; the data have n blocks, and block r belongs to rank r.
 //
 // Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 #ifndef TROUPE_COLLECTIVE_ALGORITHM_RING_H_
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// Block b starts at rank b+1 and gathers the ranks' parts in ring order until it ends, whole, at
+// Block b starts at rank b+1 and accumulates the ranks' parts in ring order until it is complete at
 // rank b.
 StepList RingReduceScatter(int rank, int ranks);
 

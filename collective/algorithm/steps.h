@@ -1,8 +1,9 @@
-// A collective algorithm as data: what one rank sends, receives and reduces, step by step. Pure.
+// A collective algorithm as data: what one rank sends, receives and reduces in each step. Pure.
 //
-// An operation's data is cut into blocks; a step names blocks, and the caller maps blocks to bytes.
-// A step's send and receive run together; the next step begins when both are done and what was
-// received is reduced into place, so the order of every reduction is fixed by the list.
+// The data of an operation are split into blocks; a step names blocks, and the caller maps blocks
+// to bytes. The send and the receive of a step run concurrently. The next step begins when both are
+// complete and the received data are reduced into place, so the list fixes the order of every
+// reduction.
 #ifndef TROUPE_COLLECTIVE_ALGORITHM_STEPS_H_
 #define TROUPE_COLLECTIVE_ALGORITHM_STEPS_H_
 
@@ -26,16 +27,16 @@ struct Step {
   BlockRange send;
   int receive_from = kNobody;
   BlockRange receive;
-  bool reduce = false;  // combine what is received into the blocks rather than overwrite them
+  bool reduce = false;  // combine received data into the blocks instead of overwriting them
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct StepList {
-  int blocks = 1;  // the data's
+  int blocks = 1;  // blocks of the data
   std::vector<Step> steps;
 };
 
-// One line a step: "0: send 1 [0,1) receive 3 [2,3) reduce".
+// One line per step: "0: send 1 [0,1) receive 3 [2,3) reduce".
 std::string ToString(const StepList& list);
 
 }  // namespace troupe

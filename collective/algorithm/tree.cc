@@ -4,7 +4,7 @@ namespace troupe {
 
 StepList TreeBroadcast(int rank, int ranks, int root) {
   constexpr BlockRange kAll{0, 1};
-  const int place = (rank + ranks - root) % ranks;  // the root's is 0
+  const int place = (rank + ranks - root) % ranks;  // 0 for the root
   StepList list{.blocks = 1, .steps = {}};
   for (int distance = 1; distance < ranks; distance *= 2) {
     if (place < distance && place + distance < ranks) {

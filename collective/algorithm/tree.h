@@ -1,5 +1,5 @@
-// Algorithms of log2(n) steps in which the set of ranks that know doubles with each step. Any
-// number of ranks.
+// Algorithms of log2(n) steps in which the set of informed ranks doubles with each step. Any number
+// of ranks.
 #ifndef TROUPE_COLLECTIVE_ALGORITHM_TREE_H_
 #define TROUPE_COLLECTIVE_ALGORITHM_TREE_H_
 
@@ -10,7 +10,7 @@ namespace troupe {
 // Binomial tree; one block.
 StepList TreeBroadcast(int rank, int ranks, int root);
 
-// Dissemination: step k tells rank + 2^k and hears from rank - 2^k. One (empty) block.
+// Dissemination: step k sends to rank + 2^k and receives from rank - 2^k. One (empty) block.
 StepList DisseminationBarrier(int rank, int ranks);
 
 }  // namespace troupe

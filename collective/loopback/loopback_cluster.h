@@ -1,5 +1,5 @@
-// Ranks as threads of one process, each with its network over loopback: for tests of whatever uses
-// communicators.
+// Ranks as threads of one process, each with its own network over loopback, for tests of code that
+// uses communicators.
 #ifndef TROUPE_COLLECTIVE_LOOPBACK_LOOPBACK_CLUSTER_H_
 #define TROUPE_COLLECTIVE_LOOPBACK_LOOPBACK_CLUSTER_H_
 
@@ -14,8 +14,8 @@ namespace troupe {
 
 class LoopbackCluster {
  public:
-  // `options`: rank and ranks are set for each rank; the rest holds for all. `message_delay`: as of
-  // LoopbackFabric.
+  // `options`: rank and ranks are set for each rank; the other fields apply to all.
+  // `message_delay`: see LoopbackFabric.
   explicit LoopbackCluster(int ranks, const NetworkOptions& options = {},
                            Duration message_delay = Duration::zero());
   // Closes the networks.
@@ -25,8 +25,8 @@ class LoopbackCluster {
   CollectiveNetwork& network(int rank) { return *networks_[static_cast<size_t>(rank)]; }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // Runs body(rank) for all ranks, each in a thread of its own, and waits for all. A body makes its
-  // rank's communicators, calls network(rank).Connect(addresses(), limit), and goes on.
+  // Runs body(rank) for all ranks, each in its own thread, and waits for all. A body creates its
+  // rank's communicators, calls network(rank).Connect(addresses(), limit), and continues.
   void Run(const std::function<void(int rank)>& body);
 
  private:

@@ -14,7 +14,7 @@
 namespace troupe {
 namespace collective_internal {
 
-// Longer messages stay with the sender until they are received.
+// Longer messages stay in the sender's buffer until they are received.
 constexpr size_t kEagerBytes = 8 * 1024;
 
 struct Message {
@@ -22,11 +22,11 @@ struct Message {
   uint64_t tag = 0;
   const void* data = nullptr;
   size_t bytes = 0;
-  std::vector<std::byte> copy;   // of an eager message; data points here
-  Transfer* transfer = nullptr;  // the sender's; null for an eager message
+  std::vector<std::byte> copy;   // an eager message's own bytes; `data` points here
+  Transfer* transfer = nullptr;  // the sender's transfer; null for an eager message
   int to = 0;
   std::atomic<bool> delivered = false;
-  MonotonicTime due;  // of one under way in a delayed fabric
+  MonotonicTime due;  // delivery time in a fabric with delay
 };
 
 struct PostedReceive {
@@ -38,18 +38,18 @@ struct PostedReceive {
   Status status;
 };
 
-// What one rank has been sent and waits for.
+// Messages sent to one rank and the receives that it has posted.
 struct Mailbox {
   std::mutex mutex;
-  std::list<std::shared_ptr<Message>> under_way;  // of a delayed fabric, by due time
+  std::list<std::shared_ptr<Message>> under_way;  // in a fabric with delay, by due time
   std::list<std::shared_ptr<Message>> unexpected;
   std::list<PostedReceive> posted;
-  std::vector<PostedReceive> completed;  // by senders; the owner's Progress collects them
+  std::vector<PostedReceive> completed;  // filled by senders; the owner's Progress completes them
   bool armed = false;
   bool closed = false;
   EventDescriptor event;
 
-  // REQUIRES: mutex held.
+  // Signals the event if armed. REQUIRES: `mutex` is held.
   void Notify() {
     if (armed) event.Signal();
     armed = false;
@@ -120,7 +120,7 @@ class LoopbackTransport final : public Transport {
       transfer->done = false;
       sending_.push_back(message);
     }
-    // A closed peer is a dead one: nobody will say so, as over shared memory.
+    // A closed peer behaves like a dead one: the sender is not notified, as over shared memory.
     if (!box.closed) box.unexpected.push_back(std::move(message));
   }
 
@@ -192,7 +192,7 @@ class LoopbackTransport final : public Transport {
 
   bool Arm() override {
     std::lock_guard lock(own_.mutex);
-    // No event tells that a message is due.
+    // No event is signalled when a delayed message becomes due, so the owner must poll.
     if (!own_.completed.empty() || !own_.under_way.empty()) return false;
     for (const auto& message : sending_) {
       if (message->delivered.load(std::memory_order_acquire)) return false;
@@ -208,7 +208,7 @@ class LoopbackTransport final : public Transport {
   }
 
  private:
-  // The bytes leave at once, as those of a message that a link has taken.
+  // The sender's buffer is free at once, as if a link had taken the message.
   void SendDelayed(Mailbox& box, int peer, uint64_t tag, std::span<const std::byte> bytes) {
     auto message = std::make_shared<Message>();
     message->from = rank_;
@@ -224,7 +224,7 @@ class LoopbackTransport final : public Transport {
     box.Notify();
   }
 
-  // Messages to this rank that are due by now. REQUIRES: own_.mutex is held.
+  // Delivers the messages to this rank that are due. REQUIRES: own_.mutex is held.
   void DeliverDue() {
     const MonotonicTime now = std::chrono::steady_clock::now();
     while (!own_.under_way.empty() && own_.under_way.front()->due <= now) {
@@ -244,7 +244,7 @@ class LoopbackTransport final : public Transport {
     }
   }
 
-  // After this nobody reads the message's data: a delivery holds the same mutex while it copies.
+  // Afterwards nobody reads the message's data: a delivery holds the same mutex while it copies.
   void Withdraw(const std::shared_ptr<Message>& message) {
     Mailbox& box = *mailboxes_[static_cast<size_t>(message->to)];
     std::lock_guard lock(box.mutex);
@@ -267,7 +267,7 @@ class LoopbackTransport final : public Transport {
   const std::string address_;
   const std::vector<std::shared_ptr<Mailbox>> mailboxes_;
   Mailbox& own_;
-  std::vector<std::shared_ptr<Message>> sending_;  // not yet delivered
+  std::vector<std::shared_ptr<Message>> sending_;  // not delivered yet
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// The few functions and values of NVIDIA's NCCL that this folder calls, declared here because a machine that builds Troupe
-// need not have nccl.h. Names, values and layouts are those of the NCCL API reference (docs.nvidia.com/deeplearning/nccl);
-// nccl_header_test.cc compares them with the header where there is one.
+// The functions and values of NVIDIA's NCCL that this folder uses, declared here because a machine
+// that builds Troupe need not have nccl.h. Names, values and layouts are those of the NCCL API
+// reference (docs.nvidia.com/deeplearning/nccl); nccl_header_test.cc compares them with the header
+// if it is installed.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_API_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_API_H_
 
@@ -20,7 +21,7 @@ inline constexpr Result kInvalidUsage = 5;
 inline constexpr Result kRemoteError = 6;
 inline constexpr Result kInProgress = 7;
 
-// ncclComm_t, and CUDA's stream: pointers to what only the libraries know.
+// ncclComm_t and cudaStream_t: opaque pointers.
 using Comm = void*;
 using CudaStream = void*;
 
@@ -40,12 +41,12 @@ struct UniqueId {
   char internal[128];
 };
 
-// The first fields of ncclConfig_t, as of 2.27. The library takes what is beyond `size` to be unset.
+// The first fields of ncclConfig_t, as of 2.27. NCCL treats fields beyond `size` as unset.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
   unsigned version = 22700;
-  int blocking = INT_MIN;  // INT_MIN and null: unset
+  int blocking = INT_MIN;  // INT_MIN and null mean unset
   int cga_cluster_size = INT_MIN;
   int min_ctas = INT_MIN;
   int max_ctas = INT_MIN;

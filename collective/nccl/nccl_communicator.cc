@@ -36,15 +36,16 @@ std::byte* At(void* data, size_t offset) { return static_cast<std::byte*>(data) 
 
 MonotonicTime Now() { return SystemClock().Now(); }
 
-// Whether a call within a group went well: the group's end tells how far it is.
+// Whether a call within a NCCL group was accepted; GroupEnd reports its completion.
 bool IsTaken(nccl::Result result) { return result == nccl::kSuccess || result == nccl::kInProgress; }
 
-// What a transfer between stages may take of a device while it stands until the other rank comes to it. A block of NCCL
-// has a multiprocessor nearly to itself, and NCCL would take up to 32: a few edges whose transfers stand would leave none
-// to what the other ranks wait for. Equal on both ranks of an edge, as NCCL demands.
+// The limit of thread blocks for a pipeline link. A blocked NCCL transfer occupies nearly one
+// multiprocessor per block, and NCCL would use up to 32 blocks: a few blocked links would leave no
+// multiprocessors for the work that other ranks wait for. Identical on both ranks of a link, as
+// NCCL requires.
 constexpr int kEdgeBlocks = 4;
 
-// What the first rank tells the others: the group's id, or that it has none.
+// The first rank's message to the others: the unique id of the group, or that it has none.
 struct Invitation {
   nccl::UniqueId id;
   bool is_there;
@@ -62,7 +63,7 @@ NcclCommunicator::NcclCommunicator(NcclNetwork& network, Communicator& group)
 NcclCommunicator::~NcclCommunicator() {
   network_.Remove(this);
   if (!Close().ok()) Abort();
-  // Nobody else can come to this any more.
+  // No other thread can use this object any more.
   if (!ended_.valid()) return;
   const Duration limit = network_.leaves_behind() ? Duration::zero() : network_.options_.close_limit;
   if (ended_.wait_for(limit) != std::future_status::ready) network_.LeaveBehind();
@@ -285,9 +286,10 @@ void NcclCommunicator::Abort() {
   aborted_ = true;
   if (comm_ == nullptr) return;
   std::packaged_task<void()> end([&device = device_, abort = library_.comm_abort, comm = std::exchange(comm_, nullptr)] {
-    // Else NCCL would make the thread's device, the first one, this process's too.
+    // Without this, NCCL would create a context of the thread's default device, device 0, in this
+    // process.
     device.Use().IgnoreError();
-    // Whatever it answers: nothing may be called on it any more.
+    // The result is ignored: nothing may be called on the communicator any more.
     abort(comm);
   });
   ended_ = end.get_future();
@@ -299,7 +301,7 @@ Status NcclCommunicator::Close() {
     const std::lock_guard lock(mutex_);
     if (comm_ == nullptr) return OkStatus();
   }
-  // Where one rank aborts all do.
+  // If one rank aborts, all ranks abort.
   TROUPE_RETURN_IF_ERROR(network_.status());
   if (network_.leaves_behind()) return Unavailable("NCCL did not end another group");
   TROUPE_RETURN_IF_ERROR(Complete([this](nccl::Comm comm) { return library_.comm_finalize(comm); },

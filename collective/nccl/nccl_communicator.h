@@ -1,12 +1,14 @@
-// A group's communicator of NCCL, non-blocking: no call stands in the library, every wait ends at a limit or by an abort.
-// Made by an NcclNetwork.
+// A group's NCCL communicator in non-blocking mode: no call blocks in the library, and every wait
+// ends at a limit or by an abort. Created by an NcclNetwork.
 //
-// The first rank makes the group's unique id, and the host's communicator of the same group, which is connected through
-// addresses that the coordinator exchanges, brings it to the others. What is called on NCCL's communicator is called under
-// one mutex, since NCCL admits no call beside an abort.
+// The first rank creates the unique id of the group; the host's communicator of the same group,
+// which is connected through addresses that the coordinator exchanges, sends it to the others. One
+// mutex guards all calls on NCCL's communicator, since NCCL allows no call concurrent with an
+// abort.
 //
-// NCCL ends a communicator, by an abort too, only when every graph is destroyed that holds operations of it: whoever
-// captured some destroys the graphs first. So an abort, which any thread may ask for, stands in a thread of its own.
+// NCCL ends a communicator, even by an abort, only after every graph that holds its operations is
+// destroyed; the owner of captured graphs must destroy them first. Any thread may request an abort,
+// so the blocking abort runs in a thread of its own.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_COMMUNICATOR_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_COMMUNICATOR_H_
 
@@ -30,9 +32,10 @@ namespace troupe {
 
 class NcclCommunicator : public DeviceCommunicator {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   NcclCommunicator(NcclNetwork& network, Communicator& group);
-  // Closes what is open, within the network's limit for it; what NCCL does not end by then is left behind.
+  // Closes the communicator within the network's close limit. If NCCL has not ended it by then, it
+  // is left behind.
   ~NcclCommunicator() override;
 
   int rank() const override { return group_.rank(); }
@@ -55,20 +58,22 @@ class NcclCommunicator : public DeviceCommunicator {
   // Returns at once.
   void Abort() override;
 
-  // UNAVAILABLE or INTERNAL with NCCL's error, DEADLINE_EXCEEDED naming an operation that has hung. From any thread.
+  // UNAVAILABLE or INTERNAL with NCCL's error; DEADLINE_EXCEEDED names an operation that hangs.
+  // From any thread.
   Status Check();
   const OperationLedger& ledger() const { return ledger_; }
 
  private:
-  // Calls of the library for one operation, given its communicator and the native stream.
+  // The library calls of one operation, given the communicator and the native stream.
   using Call = std::function<nccl::Result(nccl::Comm, nccl::CudaStream)>;
-  // Puts what `call` does onto `stream`. Failures abort the network.
+  // Enqueues the operation of `call` on `stream`. Failures abort the network.
   Status Issue(CollectiveOperation operation, size_t bytes, Purpose purpose, DeviceStream stream,
                const Call& call);
   Status TryIssue(int mark, DeviceStream stream, const Call& call);
-  // `calls` as one: between GroupStart and GroupEnd.
+  // Runs `calls` as one, between GroupStart and GroupEnd.
   nccl::Result Grouped(const std::function<nccl::Result()>& calls) const;
-  // Runs `call` on the communicator, and until what it began is done. After an abort the network's status.
+  // Runs `call` on the communicator and waits until it is complete, for at most `limit`. After an
+  // abort returns the network's status.
   Status Complete(const std::function<nccl::Result(nccl::Comm)>& call, Duration limit);
   Status TryConnect();
   Status Close();
@@ -79,10 +84,10 @@ class NcclCommunicator : public DeviceCommunicator {
   Communicator& group_;
   OperationLedger ledger_;
 
-  std::mutex mutex_;  // of the calls on comm_
+  std::mutex mutex_;  // guards the calls on comm_
   nccl::Comm comm_ = nullptr;
   bool aborted_ = false;
-  std::future<void> ended_;  // once an abort of comm_ was begun: when NCCL is done with it
+  std::future<void> ended_;  // set by an abort of comm_: ready when NCCL has ended it
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// NCCL's communicators over a library that stands in for it (testing/fake_nccl.h), on ranks as threads over loopback.
+// NCCL communicators over a fake library (testing/fake_nccl.h); ranks are threads over loopback.
 #include "collective/nccl/nccl_communicator.h"
 
 #include <dlfcn.h>
@@ -60,7 +60,7 @@ class NcclCommunicatorTest : public testing::Test {
   }
   ~NcclCommunicatorTest() override { EXPECT_EQ(fake_->breaches, 0) << "calls that NCCL does not admit"; }
 
-  // Calls `body` in a thread of each rank, whose communicator is made and not connected.
+  // Calls `body` in a thread per rank; the rank's communicator is created but not connected.
   void Run(int ranks, const std::function<void(const Rank&)>& body) {
     LoopbackCluster cluster(ranks);
     cluster.Run([&](int rank) {
@@ -169,7 +169,7 @@ TEST_F(NcclCommunicatorTest, BlocksOfEqualAndUnequalSizesAreScatteredAndGathered
       const size_t own = counts[static_cast<size_t>(rank.rank)];
       const size_t first = std::accumulate(counts.begin(), counts.begin() + rank.rank, size_t{0});
       std::vector<float> data = Values(rank.rank, total);
-      // In place: the block of the input.
+      // In place: output is this rank's block of the input.
       TROUPE_CHECK_OK(rank.communicator.ReduceScatter(data.data(), data.data() + first, counts,
                                                       ElementType::kFloat32, Purpose::kGradient, kStream));
       const auto sum = [](size_t i) { return Value(0, i) + Value(1, i) + Value(2, i); };
@@ -230,7 +230,7 @@ TEST_F(NcclCommunicatorTest, StatisticsCountRunsBytesAndBusBytes) {
     EXPECT_EQ(statistics[0].purpose, Purpose::kGradient);
     EXPECT_EQ(statistics[0].count, 3u);
     EXPECT_EQ(statistics[0].bytes, 1200u);
-    EXPECT_EQ(statistics[0].bus_bytes, 1200.0);  // 2·(n-1)/n of them
+    EXPECT_EQ(statistics[0].bus_bytes, 1200.0);  // 2·(n-1)/n of `bytes`
     EXPECT_EQ(statistics[0].seconds, 1.5);
     EXPECT_EQ(rank.network.FlightRecorderJson(),
               R"({"status":"OK","groups":[{"group":"tensor/0","axis":"tensor","issued":3,"operations":[)"
@@ -267,7 +267,7 @@ TEST_F(NcclCommunicatorTest, AConnectionThatNobodyJoinsEndsAtItsLimit) {
       const Status status = rank.communicator.Connect();
       EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
     } else {
-      std::array<char, sizeof(nccl::UniqueId) + 1> invitation{};  // taken and not followed
+      std::array<char, sizeof(nccl::UniqueId) + 1> invitation{};  // received but not used
       TROUPE_CHECK_OK(rank.group.Broadcast(invitation.data(), invitation.size(), 0, Purpose::kStart));
     }
   });
@@ -300,7 +300,7 @@ TEST_F(NcclCommunicatorTest, AnAsynchronousErrorAbortsEveryRankWithNcclsWords) {
 TEST_F(NcclCommunicatorTest, ACallThatStandsEndsWhenTheHostsNetworkIsAborted) {
   RunConnected(2, [&](const Rank& rank) {
     if (rank.rank == 1) {
-      // Does not come to the sum. What tells the ranks of a failure aborts the hosts' networks.
+      // Rank 1 does not join the sum. A failure on one rank aborts the hosts' networks of all.
       rank.host.Abort(Cancelled("the epoch ends"));
       while (rank.network.status().ok()) std::this_thread::yield();
       return;
@@ -353,7 +353,7 @@ TEST_F(NcclCommunicatorTest, AnOperationThatHangsOnTheDeviceIsNamedByTheWatch) {
               std::string_view::npos)
         << status;
     while (fake_->aborts < 2) std::this_thread::yield();
-    // As it was when the watch found it, for the abort ends it.
+    // As it was when the watcher detected the hang: the abort ends the operation.
     rank.device.hangs = false;
     TROUPE_CHECK_OK(rank.device.End(1, kStream));
     ASSERT_EQ(rank.network.Flights().size(), 1u);
@@ -383,7 +383,7 @@ TEST_F(NcclCommunicatorTest, AnAbortDoesNotStandWhereGraphsHoldCalls) {
     EXPECT_EQ(fake_->aborts, 0) << "it ended before its graphs";
     ++told;
     while (told < 4) std::this_thread::yield();
-    --fake_->graphs;  // which the thread that captured them comes to, now that it is told
+    --fake_->graphs;  // by the thread that captured the graphs, once it is notified
   });
   EXPECT_EQ(fake_->aborts, 2);
 }
@@ -404,7 +404,7 @@ TEST_F(NcclCommunicatorTest, WhatDoesNotEndIsLeftBehindAndToldOf) {
     fake_->graphs = 1;
     communicator.reset();
     EXPECT_TRUE(network.leaves_behind());
-    // Its thread still uses the device.
+    // The abort's thread still uses the device.
     if (++left == 2) fake_->graphs = 0;
     while (fake_->aborts < 2) std::this_thread::yield();
   });

@@ -1,4 +1,4 @@
-// What NCCL's communicators need of the GPU that they are for.
+// The interface of the GPU that NCCL communicators need.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_DEVICE_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_DEVICE_H_
 
@@ -9,25 +9,26 @@
 
 namespace troupe {
 
-// Thread-safety: Use and Read from any thread, the rest from the one that puts work onto streams.
+// Thread-safety: Use and Read from any thread, the rest from the thread that enqueues work.
 class NcclDevice {
  public:
   virtual ~NcclDevice() = default;
 
-  // Makes this the calling thread's device.
+  // Makes this device current for the calling thread.
   virtual Status Use() = 0;
-  // CUDA's handle.
+  // The CUDA stream handle.
   virtual void* NativeStream(DeviceStream stream) = 0;
 
-  // A mark counts how often streams have come to the beginning and to the end of an operation, in graphs too.
+  // A mark counts how often streams have begun and ended an operation, including runs from graphs.
   virtual StatusOr<int> MakeMark() = 0;
   virtual Status Begin(int mark, DeviceStream stream) = 0;
   virtual Status End(int mark, DeviceStream stream) = 0;
   struct Progress {
-    uint64_t begun = 0, over = 0;  // the device may be between the two reads: over <= begun holds all the same
-    double seconds = 0;            // from beginning to end, of all that are over
+    // The device may advance between the two reads; over <= begun holds nevertheless.
+    uint64_t begun = 0, over = 0;
+    double seconds = 0;            // from begin to end, summed over all ended runs
   };
-  // Never waits for the device.
+  // Never blocks on the device.
   virtual Progress Read(int mark) const = 0;
 };
 

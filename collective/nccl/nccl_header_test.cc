@@ -1,4 +1,4 @@
-// Our declarations of NCCL beside its header, where there is one.
+// Compares our declarations of NCCL with its header, if it is installed.
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 #endif
@@ -45,7 +45,7 @@ TEST(NcclHeader, AnUnsetConfigIsTheHeadersOwn) {
   EXPECT_EQ(ours.comm_name, theirs.commName);
 }
 
-// Parameters one by one: enums of the header are ints here, its pointers void*.
+// Compares parameters one by one: the header's enums are ints here, its pointers void*.
 template <typename Ours, typename Theirs>
 constexpr bool kAlike = false;
 template <typename... Ours, typename... Theirs>

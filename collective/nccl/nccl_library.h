@@ -1,4 +1,4 @@
-// NCCL, loaded at run time. Immutable once loaded, thread-safe as far as NCCL is.
+// NCCL, loaded at run time. Immutable once loaded; as thread-safe as NCCL.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_LIBRARY_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_LIBRARY_H_
 
@@ -12,23 +12,25 @@
 namespace troupe {
 
 inline constexpr const char* kNcclLibraryName = "libnccl.so.2";
-inline constexpr int kNcclVersionMin = 22700;  // 2.27.0: what Config has
+inline constexpr int kNcclVersionMin = 22700;  // 2.27.0: has all fields of Config
 
 class NcclLibrary {
  public:
-  // `path`: a file, or a name that the dynamic linker finds. NOT_FOUND with the linker's reason, UNIMPLEMENTED for a
-  // function that is not there, FAILED_PRECONDITION for a version before kNcclVersionMin.
+  // `path`: a file, or a name that the dynamic linker finds. NOT_FOUND with the linker's reason,
+  // UNIMPLEMENTED for a missing function, FAILED_PRECONDITION for a version older than
+  // kNcclVersionMin.
   static StatusOr<std::unique_ptr<NcclLibrary>> Load(const std::string& path = kNcclLibraryName);
   NcclLibrary(const NcclLibrary&) = delete;
   NcclLibrary& operator=(const NcclLibrary&) = delete;
-  // Stays loaded: its threads and the device may still use it.
+  // The library stays loaded: its threads and the device may still use it.
   ~NcclLibrary() = default;
 
   int version() const { return version_; }  // 22809: 2.28.9
   std::string version_text() const;         // "2.28.9"
 
-  // OK of kSuccess; else UNAVAILABLE of what other ranks, the system or the device have done, INTERNAL of what we have,
-  // with the library's words for the result and for its last error. `comm` may be null. No call on it may be under way.
+  // OK for kSuccess; UNAVAILABLE for errors caused by other ranks, the system or the device;
+  // INTERNAL for errors of our calls. The text holds NCCL's description of the result and its last
+  // error. `comm` may be null. REQUIRES: no call on `comm` is in flight.
   Status ToStatus(nccl::Result result, nccl::Comm comm) const;
 
   nccl::GetUniqueId* get_unique_id = nullptr;
@@ -57,7 +59,7 @@ class NcclLibrary {
   int version_ = 0;
 };
 
-// "2.28.9"; empty where Load would fail, for reasons that the log says.
+// "2.28.9"; empty if Load fails; the log states the reason.
 std::string NcclInUse(const std::string& path = kNcclLibraryName);
 
 }  // namespace troupe

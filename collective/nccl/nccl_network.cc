@@ -62,7 +62,7 @@ Status NcclNetwork::Check() const {
 }
 
 void NcclNetwork::Watch() {
-  // Without its device an abort may fail, which its own status tells then.
+  // Ignored: without its device an abort may fail, and its own status reports that.
   device_.Use().IgnoreError();
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, options_.watch_period, [this] { return ends_; })) {

@@ -1,8 +1,9 @@
-// One rank's NCCL communicators of a group epoch, beside its CollectiveNetwork, with which they live and fail: an abort of
-// the host's network aborts them, and an error or a hang of theirs aborts the host's network, which is how the other ranks
-// come to abort theirs. A thread of its own watches.
+// The NCCL communicators of one rank in a group epoch. They live and fail together with the rank's
+// CollectiveNetwork: an abort of the host's network aborts them, and their error or hang aborts the
+// host's network, through which the other ranks abort theirs. A watcher thread detects errors and
+// hangs.
 //
-// Thread-safety: Make belongs to one thread, the rest to any.
+// Thread-safety: Make belongs to one thread; the other functions may be called from any thread.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 
@@ -30,16 +31,17 @@ namespace troupe {
 class NcclCommunicator;
 
 struct NcclOptions {
-  Duration connect_limit = std::chrono::seconds(120);  // of one group
-  // An operation that the device has begun and not ended for this long has hung; also the limit of one call.
+  Duration connect_limit = std::chrono::seconds(120);  // per group
+  // An operation hangs if the device has begun it and not ended it for this long; also the limit of
+  // one call.
   Duration hang_limit = std::chrono::seconds(60);
-  Duration close_limit = std::chrono::seconds(10);  // of one group; then it is aborted
+  Duration close_limit = std::chrono::seconds(10);  // per group; then it is aborted
   Duration watch_period = std::chrono::milliseconds(20);
 };
 
 class NcclNetwork {
  public:
-  // All outlive this.
+  // All arguments must outlive this object.
   NcclNetwork(const NcclLibrary& library, NcclDevice& device, CollectiveNetwork& host,
               const NcclOptions& options);
   NcclNetwork(const NcclNetwork&) = delete;
@@ -47,28 +49,30 @@ class NcclNetwork {
   // REQUIRES: its communicators are destroyed.
   ~NcclNetwork();
 
-  // The twin of a group of the host's network; not connected yet. Groups are connected in the order of their names on all
-  // ranks. This outlives it.
+  // Creates the device communicator of a group of the host's network; it is not connected yet.
+  // Connect groups in the order of their names on all ranks. This object must outlive the
+  // communicator.
   std::unique_ptr<DeviceCommunicator> Make(Communicator& group);
 
-  // Aborts all communicators and the host's network. The first status is what operations fail with from now on. REQUIRES:
-  // `status` is not OK.
+  // Aborts all communicators and the host's network. From now on operations fail with the first
+  // status given. REQUIRES: `status` is not OK.
   void Abort(const Status& status);
-  // OK until then.
+  // The status of the abort; OK until then.
   Status status() const;
 
-  // Whether NCCL did not end a communicator within the limit, which then still holds memory of the device: the process is
-  // to be replaced.
+  // Whether NCCL did not end a communicator within the limit. It then still holds device memory,
+  // and the process must be replaced.
   bool leaves_behind() const { return leaves_behind_.load(); }
 
-  // One entry for each (operation, axis, purpose) that the device has come to, of all communicators ever made.
+  // One entry for each (operation, axis, purpose) that the device has begun, over all communicators
+  // ever created.
   std::vector<DeviceCollectiveStatistics> Statistics() const;
-  // How far the device is with each group, since an abort how far it was at that time: an abort
-  // ends what hangs.
+  // The device's progress in each group. After an abort: the progress at that time, because an
+  // abort ends hanging operations.
   std::vector<CollectiveFlight> Flights() const;
-  // The operations that each group has enqueued and how far the device is (at an abort, as above), as JSON
-  // text: {"status", "groups": [{"group", "axis", "issued", "operations": [{"operation", "purpose",
-  // "bytes", "begun", "over"}]}]}.
+  // The enqueued operations of each group and the device's progress (after an abort: at that time)
+  // as JSON text: {"status", "groups": [{"group", "axis", "issued", "operations": [{"operation",
+  // "purpose", "bytes", "begun", "over"}]}]}.
   std::string FlightRecorderJson() const;
 
  private:
@@ -76,10 +80,10 @@ class NcclNetwork {
   void Remove(NcclCommunicator* communicator);
   void LeaveBehind() { leaves_behind_.store(true); }
   void Watch();
-  // As the public ones, at present. REQUIRES: mutex_ is held.
+  // The current values for the public functions. REQUIRES: mutex_ is held.
   std::vector<CollectiveFlight> FlightsNow() const;
   std::string GroupsNow() const;
-  // Errors of NCCL and hangs, of all communicators.
+  // Returns the first NCCL error or hang of any communicator.
   Status Check() const;
 
   const NcclLibrary& library_;
@@ -87,7 +91,8 @@ class NcclNetwork {
   CollectiveNetwork& host_;
   const NcclOptions options_;
 
-  // Held while a communicator is used from here, so that it is not destroyed meanwhile.
+  // Held while this object uses a communicator, so that the communicator is not destroyed
+  // meanwhile.
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<NcclCommunicator*> communicators_;
@@ -103,7 +108,7 @@ class NcclNetwork {
   mutable std::mutex status_mutex_;
   Status status_;
 
-  std::thread watcher_;  // last: it uses the rest
+  std::thread watcher_;  // last member: it uses the others
 };
 
 }  // namespace troupe

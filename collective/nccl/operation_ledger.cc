@@ -83,7 +83,7 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
     flight.waited = seen ? now - entry.since : Duration::zero();
     stands = true;
   }
-  // One after the other: the one in flight is the last that was begun.
+  // Operations run one after another, so the one in flight is the last begun.
   if (stands) flight.stands_in = flight.entered;
   return flight;
 }

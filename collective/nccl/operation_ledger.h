@@ -1,6 +1,6 @@
-// What a device's communicator has put onto streams, by kind, purpose and size, and how far the device is with it: for the
-// question what hangs, and for statistics. A captured operation is issued once and runs again and again, so runs are
-// counted by the device's marks.
+// Records the operations that a device communicator has enqueued, by kind, purpose and size, and
+// the device's progress, to find hanging operations and for statistics. A captured operation is
+// issued once and runs many times, so the device's marks count the runs.
 //
 // Thread-safe.
 #ifndef TROUPE_COLLECTIVE_NCCL_OPERATION_LEDGER_H_
@@ -26,14 +26,15 @@ namespace troupe {
 
 class OperationLedger {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   OperationLedger(NcclDevice& device, const Communicator& group) : device_(device), group_(group) {}
 
-  // The mark of operations like this one. Errors of the device, which makes one the first time.
+  // Returns the mark for operations of this kind, size and purpose. Returns the device's errors;
+  // the first call creates the mark.
   StatusOr<int> Issue(CollectiveOperation operation, size_t bytes, Purpose purpose);
 
-  // DEADLINE_EXCEEDED naming the operation that the device has begun, and not ended since a call of this at least `limit`
-  // ago.
+  // DEADLINE_EXCEEDED if an operation has begun and its progress has not changed since a call at
+  // least `limit` ago; the status names the operation.
   Status CheckHang(MonotonicTime now, Duration limit);
 
   // "all_gather of axis data_shard, purpose unshard, group data_shard/0", for errors.
@@ -41,19 +42,20 @@ class OperationLedger {
 
   // Adds to the entry of each (operation, axis, purpose).
   void AddTo(std::vector<DeviceCollectiveStatistics>* statistics) const;
-  // How far the device is: `entered` counts what it has begun, and the name of the group ends with
-  // " (NCCL)". An operation is known to be in flight since the first CheckHang that saw it so.
+  // The device's progress: `entered` counts the operations it has begun, and the group's name ends
+  // with " (NCCL)". The waiting time counts from the first CheckHang that saw the operation in
+  // flight.
   CollectiveFlight Flight(MonotonicTime now) const;
   // {"group", "axis", "issued", "operations": [{"operation", "purpose", "bytes", "begun", "over"}]}
   std::string ToJson() const;
 
  private:
-  using Key = std::tuple<CollectiveOperation, Purpose, size_t>;  // bytes
+  using Key = std::tuple<CollectiveOperation, Purpose, size_t>;  // the last element is bytes
   struct Entry {
     int mark = 0;
-    uint64_t last_issued = 0;   // number of the last one of the group
-    NcclDevice::Progress seen;  // by the last CheckHang
-    MonotonicTime since;        // when `seen` was seen first
+    uint64_t last_issued = 0;   // number of the last such operation in the group
+    NcclDevice::Progress seen;  // progress at the last CheckHang
+    MonotonicTime since;        // time at which `seen` was first observed
   };
 
   NcclDevice& device_;

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 class OperationLedgerTest : public testing::Test {
  protected:
-  // One run, from beginning to end if the device does not hang.
+  // Issues one run, which begins and ends unless the device hangs.
   void Run(CollectiveOperation operation, size_t bytes, Purpose purpose) {
     const StatusOr<int> mark = ledger_.Issue(operation, bytes, purpose);
     TROUPE_CHECK_OK(mark.status());
@@ -52,7 +52,7 @@ TEST_F(OperationLedgerTest, WhatIsBegunHangsAtTheLimitAfterItWasSeen) {
 }
 
 TEST_F(OperationLedgerTest, WhatRunsAgainAndAgainDoesNotHang) {
-  device_.hangs = true;  // always one is under way
+  device_.hangs = true;  // one is always in flight
   Run(CollectiveOperation::kAllReduce, 8, Purpose::kTensor);
   for (int second = 0; second < 100; second += 9) {
     EXPECT_FALSE(Hangs(second)) << second;

@@ -18,7 +18,7 @@ LinkKind KindOf(std::string_view transport) {
   return LinkKind::kOther;
 }
 
-// "  3:sysv/memory.0 md[2] …" after "lane[0]:".
+// Parses "  3:sysv/memory.0 md[2] …", the text after "lane[0]:".
 Link ParseLane(std::string_view text) {
   text.remove_prefix(std::min(text.size(), text.find_first_not_of(' ')));
   text = text.substr(0, text.find(' '));
@@ -26,7 +26,7 @@ Link ParseLane(std::string_view text) {
   const size_t slash = text.find('/');
   const std::string_view transport = text.substr(0, slash);
   std::string_view device = slash == std::string_view::npos ? "" : text.substr(slash + 1);
-  device = device.substr(0, device.rfind('.'));  // without the number of the path
+  device = device.substr(0, device.rfind('.'));  // without the path number
   const LinkKind kind = KindOf(transport);
   const bool named_by_device = kind == LinkKind::kTcp || kind == LinkKind::kRdma;
   return {kind, std::string(named_by_device ? device : transport)};

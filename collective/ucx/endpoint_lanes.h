@@ -1,4 +1,4 @@
-// Which way a UCX endpoint takes, from UCX's own description of it: the library has no call for it
+// Finds the link of a UCX endpoint in UCX's own description of it, because UCX has no call for it
 // before 1.14. Pure.
 #ifndef TROUPE_COLLECTIVE_UCX_ENDPOINT_LANES_H_
 #define TROUPE_COLLECTIVE_UCX_ENDPOINT_LANES_H_
@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-// Reads the text that ucp_ep_print_info writes, with lines such as
-// "#   lane[0]:  3:sysv/memory.0 md[2]  -> md[2]/sysv/sysdev[255] am am_bw#0", the lane that carries
-// eager messages ("am"). kOther with the transport's name where it is none that is known, and without
-// one where the text has no such line.
+// Parses the text that ucp_ep_print_info writes, with lines such as "#   lane[0]:  3:sysv/memory.0
+// md[2]  -> md[2]/sysv/sysdev[255] am am_bw#0", and returns the lane that carries eager messages
+// ("am"). kOther with the transport's name if the transport is unknown, and without a name if the
+// text has no such line.
 Link LinkOfLanes(std::string_view description);
 
 }  // namespace troupe

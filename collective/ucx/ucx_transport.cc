@@ -19,21 +19,21 @@
 namespace troupe {
 namespace {
 
-// An address is this text, the first bytes of the SHA-256 of the rest, and the rest, UCX's own. UCX
-// trusts the addresses that it is given, so damage must be found before it sees one.
+// An address consists of this text, the first bytes of the SHA-256 of UCX's address, and UCX's
+// address. UCX trusts the addresses that it receives, so damage must be detected first.
 constexpr std::string_view kAddressMagic = "troupe-ucx-1:";
 constexpr size_t kChecksumBytes = 16;
 
-// Never a rendezvous. Measured on virtual machines of two cores: cma, with which UCX fetches what
-// is announced, copies slower than UCX's shared queue does, and an announcement costs a round trip
-// more. An eager send also needs nothing of a receiver who computes. (Leaving cma out of the
-// transports instead makes UCX poll a TCP socket as well, 0.5 us a turn.) The engine bounds what is
-// under way: messages of 256 KiB, four at a time for an operation.
+// Disables the rendezvous protocol. Measured on virtual machines with two cores: cma, which UCX
+// uses for the rendezvous, copies slower than UCX's shared queue, and the announcement costs an
+// extra round trip. An eager send also needs no action of a receiver that computes. (Excluding cma
+// from the transports instead makes UCX poll a TCP socket as well, 0.5 us per turn.) The engine
+// bounds the messages in flight: four of 256 KiB per operation.
 constexpr const char* kRendezvousThreshold = "inf";
 
-// Slots of a rank's shared-memory queue, 8 KiB each, for all its senders on the host. UCX's 64 hold
-// half of what one operation has under way: a sender then has to poll for a receiver that may have
-// no core. These hold two operations.
+// Slots of 8 KiB in a rank's shared-memory queue, shared by all its senders on the host. UCX's
+// default of 64 holds half of one operation's messages in flight, so a sender would have to poll
+// for a receiver that may have no core. 256 slots hold two operations.
 constexpr const char* kQueueSlots = "256";
 
 std::string Checksum(std::string_view bytes) {
@@ -99,7 +99,7 @@ class UcxTransport final : public Transport {
  public:
   UcxTransport() = default;
 
-  // After a Close that ran out of time the worker is left to the process's end.
+  // If a Close timed out, the worker is leaked until the process ends.
   ~UcxTransport() override {
     if (!closed_) handles_.Free();
   }
@@ -196,7 +196,7 @@ class UcxTransport final : public Transport {
   }
 
   void Receive(int peer, uint64_t tag, void* data, size_t bytes, Transfer* transfer) override {
-    // Always by the callback: UCX 1.13 does not always fill in the length when it completes at
+    // Always complete by the callback: UCX 1.13 does not always set the length when it completes at
     // once.
     ucp_request_param_t params;
     params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -224,19 +224,18 @@ class UcxTransport final : public Transport {
 
   int event_descriptor() const override { return event_descriptor_; }
 
-  // On an error nothing may be slept on; the caller's limits end the wait.
+  // After an error no event may come, so do not sleep; the caller's limits end the wait.
   bool Arm() override { return ::ucp_worker_arm(handles_.worker) == UCS_OK; }
 
   Status Close(bool flush, Duration limit) override {
     const auto now = [] { return std::chrono::steady_clock::now(); };
     const MonotonicTime end = now() + limit;
     closed_ = true;
-    // A peer that is gone may keep the flush from ending; what is left after half the time is not
-    // worth the rest.
+    // A dead peer may block the flush forever, so flushing gets at most half of the time.
     if (flush) Flush(now() + limit / 2);
 
-    // Destroying the worker takes its endpoints down without asking their peers. It is UCX's code
-    // that runs here, so it gets a thread that can be left behind.
+    // Destroying the worker closes its endpoints without contacting their peers. UCX's code may
+    // block, so it runs in a thread that can be left behind.
     struct Shared {
       std::mutex mutex;
       std::condition_variable changed;
@@ -275,7 +274,7 @@ class UcxTransport final : public Transport {
   bool closed_ = false;
   int event_descriptor_ = -1;
   std::string address_;
-  std::vector<ucp_ep_h> endpoints_;  // by rank; null where there is none
+  std::vector<ucp_ep_h> endpoints_;  // by rank; null if there is none
 };
 
 }  // namespace

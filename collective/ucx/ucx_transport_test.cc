@@ -1,5 +1,5 @@
-// The chief behaviours again over UCX: ranks as threads of this process, each with a worker of its
-// own, and, where a peer dies, as processes.
+// Repeats the main tests over UCX: ranks are threads of this process, each with its own worker, or
+// processes where a peer dies.
 #include "collective/ucx/ucx_transport.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ std::unique_ptr<CollectiveNetwork> MakeNetwork(NetworkOptions options,
   return std::move(*network);
 }
 
-// Ranks of one group as threads; closes each network and checks that it could be closed.
+// Runs the ranks of one group as threads, then closes each network and checks that Close succeeded.
 void RunGroup(int ranks, const std::string& transports,
               const std::function<void(CollectiveNetwork&, Communicator&)>& body) {
   std::vector<int> all(static_cast<size_t>(ranks));
@@ -110,8 +110,8 @@ TEST_P(UcxTest, PipelineSendsArriveWhileTheSenderComputes) {
     if (group.rank() == 0) {
       CollectiveHandle sent =
           group.StartSend(activations.data(), activations.size() * sizeof(float), 1);
-      // Rank 0 never enters the network while rank 1 receives; it looks at the record that rank 1's
-      // message is out.
+      // Rank 0 never enters the network while rank 1 receives; the flight recorder shows that its
+      // message has been sent.
       const MonotonicTime limit = std::chrono::steady_clock::now() + kLimit;
       while (network.FlightRecorderJson().find("finished\"") == std::string::npos) {
         ASSERT_LT(std::chrono::steady_clock::now(), limit);
@@ -131,7 +131,7 @@ TEST_P(UcxTest, AbortEndsASleepingWaitWithin100Milliseconds) {
   RunGroup(2, GetParam(), [&](CollectiveNetwork& network, Communicator& group) {
     ASSERT_TRUE(group.Barrier().ok());
     if (group.rank() == 1) {
-      // Stays alive but away, as a rank that hangs in its own code.
+      // Stays alive but does not participate, like a rank that hangs in its own code.
       seen.get_future().wait_for(kLimit);
       return;
     }
@@ -186,8 +186,8 @@ std::string ReadText(int descriptor) {
                                                                                             : "";
 }
 
-// Rank 1's whole life, in a process of its own: connects, shares one operation, then goes on
-// receiving until killed.
+// Rank 1 in a process of its own: connects, runs one shared operation, then receives until it is
+// killed.
 int LiveAsRankOne(int descriptor, const std::string& transports) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto network = MakeNetwork({.rank = 1, .ranks = 2}, transports);
@@ -202,7 +202,7 @@ int LiveAsRankOne(int descriptor, const std::string& transports) {
   }
 }
 
-// The parent has no worker when it forks, and the child makes none of the parent's objects its own.
+// The parent has no worker when it forks, and the child uses none of the parent's objects.
 TEST_P(UcxTest, AKilledPeerLeavesANetworkThatAbortsAndCloses) {
   int pair[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -224,7 +224,7 @@ TEST_P(UcxTest, AKilledPeerLeavesANetworkThatAbortsAndCloses) {
     ASSERT_EQ(ReadText(pair[0]), "done");
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    // The rest of what the child sent may still carry an operation through; then nothing comes.
+    // Data that the child had sent may still complete one operation; later ones must fail.
     Status status;
     for (int i = 0; i < 10 && status.ok(); ++i)
       status = (*group)->AllReduce(data.data(), data.size(), SumFloat32());

@@ -7,7 +7,8 @@
 namespace troupe::model {
 namespace {
 
-// On one of `parts` ranks. Where they are more than the heads, several have the same one.
+// Key and value heads on one of `parts` ranks. With more ranks than heads, several ranks hold the
+// same head.
 int64_t KeyValueHeadsOf(const ModelConfig& config, int64_t parts) {
   return std::max<int64_t>(1, config.num_key_value_heads / parts);
 }
@@ -21,7 +22,8 @@ AttentionAttributes AttributesOf(const ModelConfig& config, const AttentionInput
   return attributes;
 }
 
-// Attention to whole samples: over context, rows are exchanged against heads before and after it.
+// Attention over whole samples: with context parallelism, rows are exchanged against heads before
+// and after it.
 ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
                        ValueId rotated, const AttentionInputs& inputs) {
   CollectiveAttributes exchange = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
@@ -40,8 +42,8 @@ ValueId LocalAttention(ProgramBuilder& builder, const ModelConfig& config, const
   return builder.Emit(OpKind::kExchangeHeads, exchange, {attention}, name + "output.rows");
 }
 
-// Ring attention: the next rank's keys and values are on their way while those that are here are
-// attended to.
+// Ring attention: attends to the current keys and values while those of the next rank are in
+// flight.
 ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
                       ValueId rotated, const AttentionInputs& inputs) {
   const std::vector<ValueId> split = builder.EmitAll(OpKind::kSplitHeads, NoAttributes(), {rotated},
@@ -50,7 +52,7 @@ ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const 
   CollectiveAttributes onward = {GroupOf(Axis::kContext), CollectivePurpose::kContext};
   onward.shift = 1;
   PartAttributes part = {AttributesOf(config, inputs, builder.tensor_degree())};
-  std::vector<ValueId> merged;  // o and lse of the parts so far
+  std::vector<ValueId> merged;  // o and lse merged over the parts so far
   ValueId keys_values = split[1];
   for (part.shift = 0; part.shift < ranks; ++part.shift) {
     part.last = part.shift + 1 == ranks;
@@ -70,10 +72,11 @@ ValueId RingAttention(ProgramBuilder& builder, const ModelConfig& config, const 
   return merged[0];
 }
 
-// What q, k and v are products of.
+// The weights of the q, k and v projections.
 struct Projections {
   ValueId q_or_all = kNoValue;
-  ValueId kv = kNoValue;  // where several tensor ranks share heads of keys and values: these apart
+  // The separate kv weights, if several tensor ranks share key and value heads.
+  ValueId kv = kNoValue;
 };
 
 Projections AddProjections(ProgramBuilder& builder, const ModelConfig& config,
@@ -90,7 +93,7 @@ Projections AddProjections(ProgramBuilder& builder, const ModelConfig& config,
   return {of_q, AddSharedColumns(builder, name + "kv_proj", "kv", hidden, keys, {k, v})};
 }
 
-// q, k and v of `x`, fused.
+// The fused q, k and v of `x`.
 ValueId Project(ProgramBuilder& builder, const std::string& name, const Projections& projections,
                 ValueId x) {
   const auto product = [&](ValueId weight, const char* made) {

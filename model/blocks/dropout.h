@@ -1,4 +1,4 @@
-// Dropout of what a block adds to the residual, and of the embedding.
+// Dropout of a block's output before the residual and of the embedding.
 #ifndef TROUPE_MODEL_BLOCKS_DROPOUT_H_
 #define TROUPE_MODEL_BLOCKS_DROPOUT_H_
 
@@ -12,13 +12,14 @@ namespace troupe::model {
 struct DropoutPolicy {
   double probability = 0;  // 0: none
   uint64_t seed = 0;
-  int64_t tokens = 0;  // of a whole sample
+  int64_t tokens = 0;  // per whole sample
 };
 
-// x c[R,H], as between products, with some elements 0 and the rest scaled; x itself without dropout.
-// `where` ("block3") names the value and, with the seed, the draws: values of one name have the same
-// elements dropped, so that two of them that are added up are dropped as their sum.
-// REQUIRES: the present chunk has `samples`, if anything is dropped.
+// Returns x c[R,H] (in the layout between matmuls) with some elements set to 0 and the others
+// scaled, or x itself without dropout. `where` ("block3") names the value and, with the seed,
+// determines the dropped elements. Values with the same `where` drop the same elements, so dropping
+// two of them and adding is the same as dropping their sum. REQUIRES: the current chunk has the
+// input `samples` if the probability is not 0.
 ValueId Drop(ProgramBuilder& builder, const DropoutPolicy& policy, const std::string& where,
              ValueId x);
 

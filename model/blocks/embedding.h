@@ -1,5 +1,5 @@
-// The token embedding, vocabulary-parallel over tensor: each rank's rows are Partial(sum), then
-// reduced.
+// The token embedding, vocabulary-parallel over tensor: the rows of each rank are Partial(sum) and
+// then reduced.
 #ifndef TROUPE_MODEL_BLOCKS_EMBEDDING_H_
 #define TROUPE_MODEL_BLOCKS_EMBEDDING_H_
 

@@ -8,12 +8,13 @@
 namespace troupe::model {
 namespace {
 
-// How experts lie on the mesh.
+// The distribution of experts over the mesh.
 struct Spread {
-  CollectiveGroup group;      // over which whole experts are spread, and tokens dispatched
+  // The ranks over which whole experts are spread; tokens are dispatched within this group.
+  CollectiveGroup group;
   bool over_tensor = false;   // `group` is expert × tensor
-  int ranks = 1;              // of the group
-  Range experts;              // of this rank
+  int ranks = 1;              // in the group
+  Range experts;              // on this rank
 };
 
 Spread SpreadOf(const ProgramBuilder& builder, int64_t experts, bool over_tensor) {
@@ -24,8 +25,8 @@ Spread SpreadOf(const ProgramBuilder& builder, int64_t experts, bool over_tensor
   return spread;
 }
 
-// The experts' matrices of this rank one below the other, the `tensors` of each one below the other
-// too: all of them [rows, columns], of which the rank has `row_range` × `column_range`.
+// The matrices of this rank's experts stored one below the other, and for each expert all its
+// `tensors`. Each whole matrix is [rows, columns]; the rank has `row_range` × `column_range` of it.
 struct BankShape {
   std::vector<std::string> tensors;  // "gate_proj"
   int64_t rows = 0, columns = 0;
@@ -74,17 +75,18 @@ ValueId AddRouter(ProgramBuilder& builder, const ModelConfig& config, const std:
   return builder.Unsharded(index);
 }
 
-// What a router made of this rank's rows.
+// The router's results for this rank's rows.
 struct Routed {
   ValueId normed, weights, chosen, slots, counts;
-  int64_t rows;   // of this rank
-  int64_t bound;  // of the rows that its experts may get
+  int64_t rows;   // on this rank
+  int64_t bound;  // maximum of rows that its experts may receive
 };
 
-// Rows of this rank's experts, and what brings back what they make.
+// The dispatched rows of this rank's experts, and the values needed to return their results.
 struct Dispatched {
   ValueId rows, counts;
-  ValueId slots = kNoValue, weights = kNoValue;  // of all ranks' rows, where these were gathered
+  // With gather_dispatch: slots and weights of the rows of all ranks.
+  ValueId slots = kNoValue, weights = kNoValue;
 };
 
 CollectiveAttributes ExchangeOf(const RouterAttributes& router, const Spread& spread,
@@ -155,7 +157,7 @@ ValueId ScatterCombine(ProgramBuilder& builder, const std::string& name,
                       name + "combined");
 }
 
-// What the experts that every token passes make of `normed`.
+// The output of the shared experts, through which every token passes, for `normed`.
 ValueId BuildSharedExperts(ProgramBuilder& builder, const ModelConfig& config,
                            const std::string& name, const std::string& layer, ValueId normed) {
   const int64_t hidden = config.hidden_size;
@@ -216,7 +218,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
 
   const bool by_rows = builder.shards_rows_over_tensor();
   const int64_t rows = builder.program().value(normed).dims[0].local;
-  // Of the tensor rank that has the most: buffers are equal on all.
+  // The rows of the tensor rank that has the most, since buffers have the same size on all ranks.
   const int64_t most_rows =
       by_rows ? BalancedRange(builder.sequence_rows(), static_cast<int>(builder.tensor_degree()), 0)
                     .size()
@@ -235,7 +237,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
       .aux_loss_coef = e.aux_loss_coef,
       .z_loss_coef = e.z_loss_coef,
       .compute = builder.compute_dtype()};
-  // A token's choices are distinct, so that at most this many of them go to one rank.
+  // A token's choices are distinct, so at most this many of them are sent to one rank.
   int64_t bound = spread.ranks * most_rows * std::min(e.num_experts_per_tok, local_experts);
   if (router.capacity > 0) {
     const int64_t most = ExpertCapacity(e, most_rows);
@@ -265,7 +267,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   const bool gathers = gather_dispatch && spread.ranks > 1;
   const Dispatched sent = gathers ? GatherDispatch(builder, name, router, spread, routed)
                                   : ExchangeDispatch(builder, name, router, spread, routed);
-  // Computed while routed rows are on their way.
+  // Computed while routed rows are in flight.
   const ValueId shared = e.num_shared_experts > 0
                              ? BuildSharedExperts(builder, config, name, layer, normed)
                              : kNoValue;
@@ -279,7 +281,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   gather_counts.replicated = true;
   CollectiveAttributes scatter = gather;
   std::swap(scatter.rows_in, scatter.rows_out);
-  // What this rank's experts, or its part of their weights, work on.
+  // The input rows of this rank's experts, or of its slices of their weights.
   ValueId owned = dispatched, owned_counts = received;
   if (splits && by_rows) {
     owned_counts = builder.Emit(OpKind::kAllGather, gather_counts, {received},

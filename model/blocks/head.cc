@@ -22,7 +22,7 @@ void BuildHead(ProgramBuilder& builder, const ModelConfig& config, const HeadInp
   for (int c = 0; c < chunks; ++c) {
     const Range range = BalancedRange(rows, chunks, c);
     const std::string name = chunks == 1 ? "head." : fmt::format("head.rows{}.", c);
-    // The whole value stays itself: a view of everything would be one more name for it.
+    // With one chunk use the whole value: a view of everything would only be a second name for it.
     const auto part = [&](ValueId whole, const char* what) {
       return chunks == 1 ? whole : builder.Rows(whole, range.begin, range.end, name + what);
     };

@@ -2,7 +2,7 @@
 //
 //   y = x + ReduceRows(down_proj(swiglu(gate_up_proj(CopyRows(norm(x))))))
 //
-// gate|up is column-parallel over tensor, each segment sharded by itself; down_proj is
+// gate|up is column-parallel over tensor, each segment sharded separately; down_proj is
 // row-parallel.
 #ifndef TROUPE_MODEL_BLOCKS_MLP_H_
 #define TROUPE_MODEL_BLOCKS_MLP_H_
@@ -13,7 +13,7 @@
 
 namespace troupe::model {
 
-// x: c[R,H]. Returns y c[R,H]; `dropout` is of what is added to x.
+// x: c[R,H]. Returns y c[R,H]. `dropout` applies to the block's output before the residual.
 ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x,
                  const DropoutPolicy& dropout);
 

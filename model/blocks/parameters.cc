@@ -8,7 +8,7 @@
 namespace troupe::model {
 namespace {
 
-// This rank's part of `extent`, cut in whole units.
+// This rank's slice of `extent`, in whole units.
 Range UnitRange(const ProgramBuilder& builder, int64_t extent, int64_t unit) {
   const Range units = builder.TensorRange(extent / unit);
   return {units.begin * unit, units.end * unit};
@@ -36,7 +36,7 @@ ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::s
 
 namespace {
 
-// `range_of`: this rank's rows of a part.
+// `range_of` returns this rank's rows of a part.
 template <typename RangeOf>
 ValueId AddColumns(ProgramBuilder& builder, const std::string& name, const std::string& dim_name,
                    int64_t hidden, const std::vector<FusedPart>& parts, AxisPlacement tensor,

@@ -1,4 +1,4 @@
-// Parameters that several blocks have.
+// Parameters that several kinds of block use.
 #ifndef TROUPE_MODEL_BLOCKS_PARAMETERS_H_
 #define TROUPE_MODEL_BLOCKS_PARAMETERS_H_
 
@@ -9,16 +9,16 @@
 
 namespace troupe::model {
 
-// Standard deviation of initial weights, unless they end in a residual.
+// Standard deviation of initial weights, except those of projections that end in a residual.
 inline constexpr double kInitStd = 0.02;
 
-// Weights of an RMSNorm over hidden: f[H], all 1 at first, Replicated on tensor. Returns what F
-// reads of it.
+// Adds the weight of an RMSNorm over hidden: f[H], initially 1, Replicated on tensor. Returns the
+// value that F reads.
 ValueId AddNorm(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
                 const std::string& tensor_name);
 
-// Several [rows, H] matrices fused along dim 0, each a segment sharded by itself over tensor in
-// units of `unit` rows. One alone has no segments.
+// Several [rows, H] matrices fused along dim 0; each is a segment that is sharded separately over
+// tensor in units of `unit` rows. A single matrix has no segments.
 struct FusedPart {
   std::string segment;      // "q"
   std::string tensor_name;  // "model.layers.0.self_attn.q_proj.weight"
@@ -29,22 +29,22 @@ ValueId AddFusedColumns(ProgramBuilder& builder, const std::string& name,
                         const std::string& dim_name, int64_t hidden,
                         const std::vector<FusedPart>& parts);
 
-// The same of matrices of `heads` units each, a divisor of the tensor degree: neighbours on that axis hold and use one
-// head alike (SharedHeads).
+// Like AddFusedColumns, for matrices of `heads` units each. REQUIRES: `heads` divides the tensor
+// degree; neighbours on that axis hold and use the same head (SharedHeads).
 ValueId AddSharedColumns(ProgramBuilder& builder, const std::string& name,
                          const std::string& dim_name, int64_t hidden, int64_t heads,
                          const std::vector<FusedPart>& parts);
 
-// A row-parallel [H, columns] matrix: columns sharded over tensor in units of `unit`.
+// A row-parallel [H, columns] matrix: columns are sharded over tensor in units of `unit`.
 ValueId AddRowParallel(ProgramBuilder& builder, const std::string& name,
                        const std::string& tensor_name, const std::string& dim_name, int64_t hidden,
                        int64_t columns, int64_t unit, double init_std);
 
-// Standard deviation at first of projections that end in a residual: 0.02 / sqrt(2·layers), as
-// GPT-2 and llm.c do.
+// Initial standard deviation of projections that end in a residual: 0.02 / sqrt(2·layers), as in
+// GPT-2 and llm.c.
 double ResidualInitStd(const ModelConfig& config);
 
-// A [V, H] table by vocabulary, sharded over tensor. Returns the index of the parameter.
+// Adds a [V, H] table sharded by vocabulary over tensor. Returns the index of the parameter.
 int AddVocabularyTable(ProgramBuilder& builder, const ModelConfig& config, const std::string& name,
                        const std::string& tensor_name, bool tied);
 VocabAttributes VocabularySlice(const ProgramBuilder& builder, const ModelConfig& config);

@@ -1,4 +1,4 @@
-// kAdd: y = a + b. Linear, hence also a sum of two values that are Partial(sum) alike.
+// kAdd: y = a + b. Linear, so it may also add two Partial(sum) values with equal placements.
 // kAccumulate: y += x, over the microbatches of a step.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"

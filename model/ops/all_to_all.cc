@@ -1,7 +1,7 @@
-// kAllToAll: rows between the ranks of `expert`, or of `expert` and `tensor` together where experts are
-// spread over both, Shard(0) by token ↔ Shard(0) by expert on each of these axes. Its
-// derivative is its inverse. With counts only what is routed travels; the counts themselves are
-// exchanged in equal blocks first.
+// kAllToAll: exchanges rows among the ranks of `expert`, or of `expert` and `tensor` together if
+// experts are spread over both, and converts Shard(0) by token ↔ Shard(0) by expert on each of
+// these axes. Its derivative is its inverse. With counts only routed rows are sent; the counts
+// themselves are exchanged in equal blocks first.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -11,7 +11,7 @@ namespace {
 
 const AxisPlacement kByToken = Shard(0), kByExpert = Shard(0, ShardHow::kExperts);
 
-// The placement on every axis of the group, which must be the same of all.
+// Checks that `value` has placement `due` on every axis of the group.
 Status ExpectOnGroup(const CollectiveGroup& group, const Value& value, AxisPlacement due) {
   for (const Axis axis : {Axis::kExpert, Axis::kTensor}) {
     if (!(group.axes & GroupOf(axis).axes) || value.placement[axis] == due) continue;

@@ -1,5 +1,5 @@
-// kAttention, kAttentionGrad: causal grouped-query attention within each sample, or within each
-// document of it. Heads may be sharded (q, k and v each by itself), rows only by whole samples.
+// kAttention, kAttentionGrad: causal grouped-query attention within each sample or each of its
+// documents. Heads may be sharded (q, k and v each separately), rows only by whole samples.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -24,7 +24,7 @@ Status CheckHeads(const AttentionAttributes& a, const Value& qkv) {
   return OkStatus();
 }
 
-// The documents of the mask, input number `index`, lie as the rows of `qkv`.
+// Checks that the mask's documents, input number `index`, have the placement of the rows of `qkv`.
 Status CheckDocuments(const AttentionAttributes& a, const Value& qkv, Inputs in, size_t index) {
   const size_t due = a.mask.kind == Mask::Kind::kDocument ? index + 1 : index;
   if (in.size() != due) return InvalidArgument("{} inputs where {} are due", in.size(), due);
@@ -87,8 +87,8 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kAttentionGrad, op.attributes, inputs, {qkv});
 }
 
-// Two products of 2·pairs·D a head; model FLOPs count T²/2 pairs a sample (of documents, whose
-// pairs only the data know, the same; a step's report counts the real ones).
+// Two matmuls of 2·pairs·D per head. Model FLOPs count T²/2 pairs per sample, also with documents,
+// whose pairs depend on the data; the report of a step counts the actual pairs.
 double ForwardFlops(const Op& op, const Program& program) {
   const auto& a = std::get<AttentionAttributes>(op.attributes);
   const Value& qkv = program.value(op.inputs[op.kind == OpKind::kAttention ? 0 : 1]);
@@ -99,8 +99,8 @@ double ForwardFlops(const Op& op, const Program& program) {
 
 double BackwardFlops(const Op& op, const Program& program) { return 2 * ForwardFlops(op, program); }
 
-// A tile of scores, of their gradient, and accumulators for q, k and v of one head, in float32, for
-// each thread.
+// Per thread: a tile of scores, of their gradient, and accumulators for q, k and v of one head, in
+// float32.
 int64_t Scratch(const Op& op, const Program& program, int threads) {
   const auto& a = std::get<AttentionAttributes>(op.attributes);
   constexpr int64_t kTile = 64;

@@ -1,14 +1,14 @@
-// kAttentionPart, kAttentionPartGrad: ring attention. Queries stay; keys and values go round the
-// context axis, and each part attends to those of one rank, merging its softmax with that of the
-// parts before it: with lse the logarithm of a query's sum of exponentials,
+// kAttentionPart, kAttentionPartGrad: ring attention. Queries stay; keys and values travel round
+// the context axis. Each part attends to the keys of one rank and merges its softmax with that of
+// the previous parts: with lse the logarithm of a query's sum of exponentials,
 //   lse = log(exp(lse') + exp(lse_part)), o = exp(lse' - lse)·o' + exp(lse_part - lse)·o_part
-// (Liu, Zaharia, Abbeel 2023; head and tail chunks: Brandon et al. 2023). A later rank's keys are
-// seen by no query of the head chunk, an earlier one's tail by none at all: each part costs the
-// same.
+// (Liu, Zaharia, Abbeel 2023; head and tail chunks: Brandon et al. 2023). No query of the head
+// chunk sees the keys of a later rank, and no query sees an earlier rank's tail chunk, so all parts
+// cost the same.
 //
-// All parts are one softmax: the gradient of each follows from the last part's o and lse alone.
-// The derivative passes the gradient of o on as it is, and sends keys and values round the ring
-// again, the other way, instead of saving them.
+// All parts form one softmax, so the gradient of each part depends only on o and lse of the last
+// part. The derivative passes the gradient of o on unchanged. It sends keys and values round the
+// ring again, in the reverse direction, instead of saving them.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -18,7 +18,7 @@
 namespace troupe::model {
 namespace {
 
-// Keys and values of part `shift`, as if they were where they come from.
+// The type of keys and values of part `shift` on the rank that they come from.
 StatusOr<Value> Unshifted(const PartAttributes& part, const Value& kv) {
   Value home = kv;
   AxisPlacement& placement = home.placement[Axis::kContext];
@@ -49,7 +49,7 @@ Status CheckExtents(const AttentionAttributes& a, const MeshView& mesh, const Va
   return ExpectSameExtent(q, 0, kv, 0);
 }
 
-// The documents are of whole samples.
+// Checks that the documents cover whole samples.
 Status CheckDocuments(const PartAttributes& part, const MeshView& mesh, const Value& q,
                       const Value& documents) {
   TROUPE_RETURN_IF_ERROR(ExpectType(documents, DType::kInt32, 1));
@@ -130,7 +130,8 @@ Status Differentiate(const Op& op, GradientContext& context) {
   const ValueId d_output = context.GradientOf(op.outputs[0]);
   ValueId keys_values = kv;
   if (part.shift > 0) {
-    // The last part's come from the rank behind the ring's end: one place back from where they began.
+    // Shifting this rank's own keys and values one step in the reverse direction gives those of the
+    // last part.
     ValueId from = kv;
     if (part.last) {
       for (int s = part.shift; s > 0; --s) from = context.MakerOf(from)->inputs[0];
@@ -148,8 +149,8 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kAttentionPartGrad, op.attributes, inputs, {q, kv});
 }
 
-// Of all query-key pairs of a sample, T²/2 by the convention of model FLOPs, each of n ranks has one
-// of n parts of an n-th.
+// By the convention of model FLOPs a sample has T²/2 query-key pairs; with n ranks, each of a
+// rank's n parts has 1/n² of them.
 double ForwardFlops(const Op& op, const Program& program) {
   const auto& a = std::get<PartAttributes>(op.attributes).attention;
   const Value& q = program.value(op.inputs[op.kind == OpKind::kAttentionPart ? 0 : 1]);
@@ -162,7 +163,7 @@ double ForwardFlops(const Op& op, const Program& program) {
 
 double BackwardFlops(const Op& op, const Program& program) { return 2 * ForwardFlops(op, program); }
 
-// As attention's, for the rows of a rank.
+// Like attention's scratch, for the rows of one rank.
 int64_t Scratch(const Op& op, const Program& program, int threads) {
   const auto& a = std::get<PartAttributes>(op.attributes).attention;
   constexpr int64_t kTile = 64;

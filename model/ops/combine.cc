@@ -1,6 +1,6 @@
-// kCombine, kCombineGrad: the weighted sum of what a token's experts made. Dropped choices add
-// nothing and their weights have no gradient. Where slots are of each rank's own experts
-// (kRouterSlots) the sum is a part of the whole, and weights are Copied.
+// kCombine, kCombineGrad: the weighted sum of the expert outputs of a token. Dropped choices add
+// nothing and their weights have no gradient. If slots cover each rank's own experts
+// (kRouterSlots), the result is a partial sum and the weights are Copied.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

@@ -1,5 +1,5 @@
 // Conversions between placements: kCopy Replicated → Copied (no traffic) and kAllReduce Partial →
-// Replicated are each other's derivative. kCast makes copies of parameters in another dtype.
+// Replicated are each other's derivative. kCast copies parameters into another dtype.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -8,7 +8,7 @@
 namespace troupe::model {
 namespace {
 
-// Changes the axes of `group` from `due` to `gives`.
+// Changes the placement on the axes of `group` from `due` to `gives`.
 StatusOr<ValueType> Convert(const CollectiveGroup& group, const Value& x, AxisPlacement due,
                             AxisPlacement gives) {
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
@@ -34,9 +34,9 @@ bool IsOfSharedHeads(const CollectiveGroup& group) {
   return group.axes == GroupOf(Axis::kTensor).axes && group.part == CollectiveGroup::Part::kWithin;
 }
 
-// Between heads that the ranks of each run of tensor hold alike and as many heads as ranks, each repeated for every rank
-// of its run. A slice is the same either way: only what the whole is differs. The sum over those repeated is what the
-// one has.
+// Converts between heads shared by the ranks of each run of tensor and as many heads as ranks, with
+// each head repeated for every rank of its run. The local slice does not change; only the global
+// shape differs. The gradient of a shared head is the sum over its repetitions.
 StatusOr<ValueType> ConvertSharedHeads(const MeshView& mesh, const CollectiveGroup& group,
                                        const Value& x, bool repeats) {
   const int ranks = mesh.degrees[Axis::kTensor];

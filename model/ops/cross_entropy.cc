@@ -1,6 +1,6 @@
-// kCrossEntropy, kCrossEntropyGrad: the loss from combined softmax statistics. The seed of the
-// derivative is 1 for Σ weight·(nll + z·lse²): gradients are sums, scaled once in Update. The totals
-// hold Σ weight·nll alone.
+// kCrossEntropy, kCrossEntropyGrad: the loss from combined softmax statistics. The derivative is
+// that of Σ weight·(nll + z·lse²) with seed 1: gradients are sums and are scaled once in Update.
+// The totals hold only Σ weight·nll.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -23,7 +23,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
 StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attributes& attributes,
                                            Inputs in) {
   const Value &sums = *in[0], &weights = *in[1];
-  // Only the z-loss reads the maximum that the sums are relative to.
+  // Only the z-loss reads the maximum to which the sums are relative.
   const Value& global_max = in.size() > 2 ? *in[2] : weights;
   TROUPE_RETURN_IF_ERROR(ExpectType(weights, DType::kFloat32, 1));
   TROUPE_ASSIGN_OR_RETURN(
@@ -39,11 +39,11 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
 }
 
 Status Differentiate(const Op& op, GradientContext& context) {
-  // That has made the gradient of the logits.
+  // kSoftmaxStatsAndGrad has already computed the gradient of the logits.
   const Op* statistics = context.MakerOf(op.inputs[1]);
   if (statistics != nullptr && statistics->kind == OpKind::kSoftmaxStatsAndGrad) return OkStatus();
-  // lse = log(sums0) + global_max does not depend on which max was subtracted: sums carry all of its
-  // gradient.
+  // lse = log(sums0) + global_max does not depend on the subtracted maximum, so the sums carry its
+  // whole gradient.
   std::vector<ValueId> read = {op.inputs[1], op.inputs[2]};
   if (std::get<LossAttributes>(op.attributes).z_loss_coef > 0) read.push_back(op.inputs[0]);
   return context.Emit(OpKind::kCrossEntropyGrad, op.attributes, read, {op.inputs[1]});

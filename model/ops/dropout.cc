@@ -1,6 +1,7 @@
-// kDropout: each element is kept and scaled by 1/(1-p), or 0. Which ones is a function of key, step and
-// GLOBAL coordinates (the sample's slot, the token's position in it, the channel), so that it is the
-// same under every layout; the derivative is the same operation on the gradient, and nothing is saved.
+// kDropout: each element is either scaled by 1/(1-p) or set to 0. The choice is a function of key,
+// step and GLOBAL coordinates (the sample's slot, the token's position in it, the channel), so it
+// is identical under every layout. The derivative is the same operation on the gradient, and
+// nothing is saved.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -10,7 +11,8 @@
 namespace troupe::model {
 namespace {
 
-// Samples are cut as rows are over data axes; context and tensor ranks share them.
+// Checks that `samples` is sharded like the rows of `x` over data axes and replicated on context
+// and tensor.
 Status CheckSamples(const Value& x, const Value& samples) {
   for (int a = 1; a < kNumAxes; ++a) {
     const Axis axis = static_cast<Axis>(a);
@@ -26,7 +28,7 @@ Status CheckSamples(const Value& x, const Value& samples) {
                          samples.name, samples.dims[1].local);
 }
 
-// The attributes say which rows of the samples the placement leaves on this rank.
+// Checks that the attributes name the rows that the placement leaves on this rank.
 Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const Value& x,
                  int64_t samples) {
   const AxisPlacement& context = x.placement[Axis::kContext];
@@ -45,7 +47,7 @@ Status CheckRows(const MeshView& mesh, const DropoutAttributes& dropout, const V
   Range rows = {0, all};
   TensorRows own;
   if (tensor.kind == PlacementKind::kShard && tensor.how == ShardHow::kParts) {
-    // As many parts as the operation says, if they are equal.
+    // The operation gives the number of parts, provided that they are equal.
     const int64_t parts = std::max<int64_t>(1, all / std::max<int64_t>(1, dropout.own.stride));
     if (all % (parts * ranks) == 0) own = TensorRows::OfParts(all, parts, ranks, rank);
     rows = {own.first, own.first + all / ranks};
@@ -69,7 +71,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const auto& dropout = std::get<DropoutAttributes>(attributes);
   const Value &x = *in[0], &samples = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(samples, DType::kInt32, 2));
-  // Also refuses a Partial x: a sum of parts that were dropped apart is no dropout of the sum.
+  // Also rejects a Partial x: dropout of partial sums is not dropout of the sum.
   TROUPE_ASSIGN_OR_RETURN(const ShardedLetters letters, ShardedLetters::Of({{&x, "rh"}}, "h"));
   TROUPE_RETURN_IF_ERROR(CheckSamples(x, samples));
   TROUPE_RETURN_IF_ERROR(CheckRows(mesh, dropout, x, samples.dims[0].local));

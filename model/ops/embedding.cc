@@ -1,5 +1,5 @@
-// kEmbedding, kEmbeddingGrad: rows of a table by token ids. A table sharded by vocabulary gives
-// Partial(sum): rows of ids that other ranks hold are 0.
+// kEmbedding, kEmbeddingGrad: rows of a table by token ids. A table sharded by vocabulary returns
+// Partial(sum): rows for ids of other ranks are 0.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -22,8 +22,8 @@ StatusOr<std::vector<ValueType>> InferGrad(const MeshView& mesh, const Attribute
   const Value &tokens = *in[0], &dy = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(tokens, DType::kInt32, 1));
   TROUPE_RETURN_IF_ERROR(ExpectSameExtent(tokens, 0, dy, 0));
-  // The table's vocabulary is no dim of an input: along an axis where dy is Copied each rank makes
-  // the rows of its own slice.
+  // The table's vocabulary is not a dim of any input: along an axis where dy is Copied, each rank
+  // computes the gradient of its own slice.
   Value rows_only = dy;
   for (AxisPlacement& axis : rows_only.placement.axes) {
     if (axis == Copied()) axis = Replicated();

@@ -1,6 +1,6 @@
-// kExchangeHeads: rows (dim 0) sharded over the context axis against columns (the last dim) by whole
-// heads, and back; the two directions are each other's derivative. Between them every rank has all
-// tokens of its heads.
+// kExchangeHeads: exchanges rows (dim 0) sharded over the context axis against columns (the last
+// dim) by whole heads, and back. The two directions are each other's derivative. In between every
+// rank has all tokens of its heads.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -8,7 +8,8 @@
 namespace troupe::model {
 namespace {
 
-// Cuts `extent` columns of `unit` each into one of `ranks` equal parts, or puts the parts together.
+// The extent after splitting `extent` columns, in heads of `unit`, into `ranks` equal parts, or
+// after joining the parts.
 StatusOr<int64_t> Exchanged(const std::string& name, int64_t extent, int64_t unit, int ranks,
                             bool to_rows) {
   if (unit <= 0 || extent % (to_rows ? unit : unit * ranks) != 0) {
@@ -39,7 +40,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const int ranks = mesh.degrees[Axis::kContext];
   ValueType type = {x.dtype, x.dims, x.placement, x.segments};
   type.placement[Axis::kContext] = exchange.to_rows ? rows : columns;
-  // Each sample gives or takes a head and a tail chunk.
+  // Each sample contributes a head chunk and a tail chunk.
   const int64_t unit = exchange.samples * 2 * (exchange.to_rows ? ranks : 1);
   if (exchange.samples <= 0 || x.dims[0].local % unit != 0) {
     return InvalidArgument("input {} has {} rows, no multiple of {} chunks of {} samples", x.name,

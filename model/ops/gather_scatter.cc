@@ -1,7 +1,8 @@
-// Conversions between whole and sharded rows (dim 0): kReduceScatter Partial(sum) → Shard and
-// kAllGather Shard → Copied are each other's derivative; kAllGather Shard → Replicated serves
-// values that carry no gradient. Blocks are balanced: sizes differ by at most one, and may be 0.
-// kGatherRouted and kScatterRouted are the same of routed rows, whose numbers run-time counts tell.
+// Conversions between whole and sharded rows (dim 0). kReduceScatter Partial(sum) → Shard and
+// kAllGather Shard → Copied are each other's derivative; kAllGather Shard → Replicated is for
+// values without a gradient. By default blocks are balanced: sizes differ by at most one and may be
+// 0; RowCut selects larger units or a single owner. kGatherRouted and kScatterRouted do the same
+// for routed rows, whose numbers are run-time counts.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -9,11 +10,13 @@
 namespace troupe::model {
 namespace {
 
-// What one side of a conversion, `whole` on a whole axis, is on one that the group has runs of.
+// The placement of one side of a conversion, given as `whole` for an undivided axis, if the group
+// is a part of an axis with runs.
 AxisPlacement OnRuns(const CollectiveGroup& group, AxisPlacement whole, AxisPlacement other_side) {
-  // The ranks of one place in their runs have a slice together: each a part of it, or each all.
+  // The ranks at the same position of their runs share a slice: each holds a part of it, or all
+  // hold the whole.
   if (group.part == CollectiveGroup::Part::kAcross) return ShardInRuns(0, group.run, whole.kind);
-  // Those of a run, which are alike.
+  // The group is one run; every run has the same placement.
   return whole == Shard(0) ? ShardInRuns(0, group.run, other_side.kind) : whole;
 }
 
@@ -46,7 +49,7 @@ StatusOr<Placement> Convert(const MeshView& mesh, const CollectiveGroup& group, 
   return placement;
 }
 
-// Parts are equal, and so are the blocks of each.
+// Checks that the parts, and the blocks of each part, are equal.
 Status CheckParts(const CollectiveAttributes& collective, const Value& x, int64_t rows, int ranks) {
   if (collective.row_parts == 1) return OkStatus();
   if (collective.row_parts > 1 && rows % (int64_t{collective.row_parts} * ranks) == 0) return OkStatus();

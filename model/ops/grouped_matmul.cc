@@ -1,7 +1,7 @@
-// kGroupedMatmul, kGroupedMatmulGradInput, kGroupedMatmulGradWeight: one product for each expert over
-// its rows. A bank is the experts' matrices one below the other, [L·N, K], Shard(0) over expert;
-// rows are Shard(0) by expert there. So are both over tensor where experts are spread over it too. On
-// every other axis the letters are those of kMatmul.
+// kGroupedMatmul, kGroupedMatmulGradInput, kGroupedMatmulGradWeight: one matmul per expert over its
+// rows. A bank stores the experts' matrices one below the other, [L·N, K], Shard(0) over expert;
+// rows are Shard(0) by expert on that axis. Both are sharded in the same way over tensor if experts
+// are spread over it too. On every other axis the letters are those of kMatmul.
 #include <algorithm>
 
 #include "model/ops/kinds.h"
@@ -13,7 +13,7 @@ namespace {
 
 const AxisPlacement kByExpert = Shard(0, ShardHow::kExperts);
 
-// The axes over which experts are spread, as rows tell.
+// The axes over which experts are spread, derived from the rows' placement.
 uint8_t ExpertAxes(const Value& rows) {
   CollectiveGroup group = GroupOf(Axis::kExpert);
   if (rows.placement[Axis::kTensor] == kByExpert) group.axes |= GroupOf(Axis::kTensor).axes;
@@ -97,7 +97,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kGroupedMatmulGradWeight, op.attributes, {dy, x, counts}, {w});
 }
 
-// 2·K·N for each row that is expected, whatever the buffers hold.
+// 2·K·N for each expected row, independent of the buffers' sizes.
 double Flops(const Op& op, const Program& program) {
   const auto& grouped = std::get<GroupedAttributes>(op.attributes);
   const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
@@ -109,7 +109,7 @@ double Flops(const Op& op, const Program& program) {
          static_cast<double>(other);
 }
 
-// Tiles of at most this many rows in bfloat16, each as kMatmulGradWeight's.
+// Tiles of at most this many rows in bfloat16, each as in kMatmulGradWeight.
 constexpr int64_t kTileRows = 256;
 
 int64_t Scratch(const Op& op, const Program& program, int threads) {

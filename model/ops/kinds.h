@@ -1,4 +1,4 @@
-// The rules of each kind, each defined in the file named for it (see rules.h).
+// The rules of each kind; each is defined in the file with its name (see rules.h).
 #ifndef TROUPE_MODEL_OPS_KINDS_H_
 #define TROUPE_MODEL_OPS_KINDS_H_
 

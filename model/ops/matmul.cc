@@ -1,5 +1,6 @@
-// kMatmul y = x wᵀ, kMatmulGradInput dx = dy w, kMatmulGradWeight dw += dyᵀ x. x [R,K], w [N,K], y
-// [R,N]. Of float8 all three are a bᵀ: both factors have what is summed over along their rows.
+// kMatmul y = x wᵀ, kMatmulGradInput dx = dy w, kMatmulGradWeight dw += dyᵀ x, with x [R,K], w
+// [N,K], y [R,N]. In float8 all three compute a bᵀ: both operands store the dimension that is
+// summed over along their rows.
 #include <string_view>
 
 #include "model/ops/kinds.h"
@@ -9,7 +10,7 @@
 namespace troupe::model {
 namespace {
 
-// INVALID_ARGUMENT unless `scale` is what a factor in 8 bits has.
+// INVALID_ARGUMENT unless `scale` has the type of the scales of an FP8 operand.
 Status ExpectScale(const MeshView& mesh, const Value& factor, const Value& scale) {
   if (scale.dtype == DType::kFloat32 && !scale.dims.empty() && scale.dims.size() <= 2) {
     const int block_rows = scale.dims.size() == 1                           ? 0
@@ -29,7 +30,7 @@ struct Letters {
   std::string_view a, b, result;
 };
 
-// The result of two factors in 8 bits, of `dtype` and with the segments of one of them.
+// The result type of two FP8 operands, with the given `dtype` and segments.
 StatusOr<std::vector<ValueType>> InferFloat8(const MeshView& mesh, Inputs in, DType due, const Letters& letters,
                                              DType dtype, const std::vector<Segment>& segments) {
   const Value &a = *in[0], &b = *in[1];
@@ -91,7 +92,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kMatmulGradWeight, NoAttributes(), {dy, x}, {w});
 }
 
-// 2·R·K·N, whichever two of the three extents each input brings.
+// 2·R·K·N for all three kinds.
 double Flops(const Op& op, const Program& program) {
   const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
   const bool by_rows = op.kind == OpKind::kMatmul || IsFloat8(b.dtype);
@@ -99,9 +100,9 @@ double Flops(const Op& op, const Program& program) {
   return 2.0 * static_cast<double>(a.elements()) * static_cast<double>(third);
 }
 
-// Working memory of the library's bfloat16 weight gradient: packed and transposed operands,
-// measured with oneDNN 2.6 on products from [1024, 768] to [1024, 50304] as 85% to 99% of twice
-// their bytes. Factors in 8 bits are bfloat16 there first.
+// Working memory of the library's bfloat16 weight gradient: packed and transposed operands. With
+// oneDNN 2.6 it measures 85% to 99% of twice their bytes for matmuls from [1024, 768] to [1024,
+// 50304]. FP8 operands are converted to bfloat16 first.
 int64_t Scratch(const Op& op, const Program& program, int threads) {
   const Value &a = program.value(op.inputs[0]), &b = program.value(op.inputs[1]);
   const int64_t bytes = (a.elements() + b.elements()) * SizeOf(DType::kBFloat16);

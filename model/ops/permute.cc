@@ -1,6 +1,6 @@
-// kPermute, kPermuteGrad: rows of tokens into a buffer sorted by expert, one for each choice that is
-// not dropped, and the sum of their gradients back. Where slots are of each rank's own experts
-// (kRouterSlots), rows are Copied and the sum is a part of the whole.
+// kPermute, kPermuteGrad: copies rows of tokens into a buffer sorted by expert, one for each choice
+// that is not dropped, and sums their gradients back. If slots cover each rank's own experts
+// (kRouterSlots), rows are Copied and the gradient is a partial sum.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

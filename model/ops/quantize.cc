@@ -1,5 +1,5 @@
-// kQuantize: a value in 8 bits with the scales that give it back, as it lies or transposed, and kAmaxHistory, which moves
-// the histories of delayed scaling on.
+// kQuantize: converts a value to FP8 with its scales, in row-major or transposed storage.
+// kAmaxHistory updates the histories of delayed scaling.
 #include <utility>
 
 #include "model/ops/kinds.h"
@@ -8,7 +8,7 @@
 namespace troupe::model {
 namespace {
 
-// A largest magnitude is one of this rank's part.
+// An amax covers only this rank's part.
 Placement AmaxPlacement() {
   Placement placement;
   for (int a = 1; a < kNumAxes; ++a) placement.axes[a] = PartialMax();
@@ -22,7 +22,8 @@ Placement Transposed(Placement placement) {
   return placement;
 }
 
-// What is quantised: the first input, or what the source makes of its inputs.
+// The type of the quantised value: the first input, or the result of the source's fused function of
+// its inputs.
 StatusOr<Value> ValueOf(const MeshView& mesh, const QuantizeAttributes& quantize, Inputs in) {
   const QuantizeSource source = quantize.source;
   if (source == QuantizeSource::kValue) return *in[0];

@@ -85,7 +85,7 @@ int64_t BytesMoved(const Op& op, const Program& program) {
   for (const ValueId id : op.outputs) bytes += program.value(id).bytes();
   if (op.kind == OpKind::kAdamW) {
     for (const ParameterEntry& entry : program.parameters) {
-      // Master and both moments are read and written; the copy is written.
+      // Reads and writes the master and both moments; writes the copy.
       bytes += 6 * program.value(entry.value).bytes();
       if (entry.compute_copy != entry.value) bytes += program.value(entry.compute_copy).bytes();
     }

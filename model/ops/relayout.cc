@@ -1,6 +1,6 @@
-// kRelayout: the rows of each sample that a rank of context holds, a head and a tail chunk or a
-// contiguous part, become the other; the two directions are each other's derivative. Between block
-// families of which one balances causal work and the other hands a state on along the sample.
+// kRelayout: converts the rows of each sample that a context rank holds from a head and a tail
+// chunk to a contiguous part, or back; the two directions are each other's derivative. Used between
+// block families when one balances causal work and the other passes a state along the sample.
 #include "model/ops/kinds.h"
 #include "model/program/derivative.h"
 
@@ -24,7 +24,7 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
     return InvalidArgument("input {} is {} on axis context where {} is due", x.name,
                            ToText(x.placement[Axis::kContext]), ToText(due));
   }
-  // Which rows of which chunk they are would depend on the tensor rank.
+  // Otherwise the rows to send would depend on the tensor rank.
   const AxisPlacement& tensor = x.placement[Axis::kTensor];
   if (tensor.kind == PlacementKind::kShard && tensor.dim == 0) {
     return InvalidArgument("input {} is {} on axis tensor, but all rows of a context rank must be here",

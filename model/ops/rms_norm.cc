@@ -1,5 +1,5 @@
 // kRmsNorm, kAddRmsNorm (fused residual), kRmsNormGrad: y = x·rstd·w, rstd = 1/sqrt(mean(x²) + eps)
-// by row. The hidden dim must be whole: a norm of a slice would not be the norm.
+// per row. The hidden dim must be whole: the norm of a slice is not the norm of the row.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -63,7 +63,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
 }  // namespace
 
 OpRules RmsNormRules() { return {.infer = Infer, .differentiate = Differentiate}; }
-// Made by the fuse pass after differentiation, hence without a derivative of its own.
+// The fuse pass creates it after differentiation, so it has no derivative.
 OpRules AddRmsNormRules() { return {.infer = InferFused}; }
 OpRules RmsNormGradRules() { return {.infer = InferGrad, .accumulated_output = 1}; }
 

@@ -1,5 +1,6 @@
-// kRouterBias: balancing without a loss. The optimizer's side of a router: experts that got less than
-// the mean of a step are chosen a little sooner in the next, and the weights know nothing of it.
+// kRouterBias: load balancing without a loss, run in Update. The bias of experts that received
+// fewer choices than the mean of a step increases, so they are chosen more often in the next step;
+// the bias does not affect the weights.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 

@@ -1,6 +1,6 @@
-// kRouterLoad: what this rank's rows add to each sample's choices of every expert, and to its weight
-// sum. Where tokens of a sample are on several ranks (context, sequence parallelism) these are parts
-// of a sum; auxiliary losses need the whole.
+// kRouterLoad: the contribution of this rank's rows to each sample's choices of every expert and to
+// its sum of weights. If tokens of a sample are on several ranks (context, sequence parallelism),
+// these are partial sums; auxiliary losses need the full sums.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 
@@ -13,7 +13,8 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
   const Value &choices = *in[0], &weights = *in[1];
   TROUPE_RETURN_IF_ERROR(ExpectType(choices, DType::kInt32, 2));
   TROUPE_RETURN_IF_ERROR(ExpectType(weights, DType::kFloat32, 1));
-  // Weights are those of all rows of the tensor ranks, which may each have their part of the rows.
+  // The weights cover all rows of the tensor ranks, while each rank may have only its slice of the
+  // rows.
   Value own = weights;
   own.placement[Axis::kTensor] = choices.placement[Axis::kTensor];
   TROUPE_RETURN_IF_ERROR(
@@ -40,7 +41,7 @@ Placement LoadPlacement(const Placement& rows) {
   Placement placement;
   for (int a = 1; a < kNumAxes; ++a) {
     if (rows.axes[a].kind != PlacementKind::kShard) continue;
-    // These cut samples, the others lie between them.
+    // These axes split samples; the others have whole samples.
     const bool cuts = a == static_cast<int>(Axis::kContext) || a == static_cast<int>(Axis::kTensor);
     placement.axes[a] = cuts ? PartialSum() : Shard(0);
   }

@@ -1,6 +1,7 @@
 // kRouterLogits logits = x wᵀ, kRouterLogitsGradInput, kRouterLogitsGradWeight: the router's
-// product, in float32 whatever the compute dtype, since a rounded logit sends a token to another
-// expert. Its FLOPs are not among the model's (facts' formulas count experts alone).
+// matmul. It is in float32 for every compute dtype, because rounding a logit may send a token to
+// another expert. Its FLOPs do not count as model FLOPs, which by convention count only the
+// experts.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

@@ -1,14 +1,14 @@
-// kRouterLoss, kRouterLossGrad: what keeps a router balanced and its logits small, for each sample
-// row by itself, so that neither depends on the layout. Of a row of T tokens with weight sum W:
+// kRouterLoss, kRouterLossGrad: losses that keep a router balanced and its logits small, computed
+// per sample so that neither depends on the layout. For a sample of T tokens with weight sum W:
 //
-//   auxiliary = coef · E/(k·T²) · Σ_e (Σ_t p_te) · n_e     p: softmax over all experts (of sigmoid
+//   auxiliary = coef · E/(k·T²) · Σ_e (Σ_t p_te) · n_e     p: softmax over all experts (for sigmoid
 //                                                          routers the normalised scores); n_e: the
-//                                                          row's choices of e, without gradient
+//                                                          sample's choices of e, without gradient
 //   z         = coef · mean_t logsumexp(logits_t)²
 //
-// (Megatron-LM moe_utils.py, with the sums over one row.) n_e and W are those of whole samples; p and
-// logits those of this rank's rows, so that totals are parts of a sum. The objective is Σ weight·nll +
-// Σ_rows W·(auxiliary + z): gradients are sums, scaled once in Update.
+// (Megatron-LM moe_utils.py, with the sums over one sample.) n_e and W cover whole samples; p and
+// logits cover this rank's rows, so the totals are partial sums. The objective is Σ weight·nll +
+// Σ_samples W·(auxiliary + z): gradients are sums and are scaled once in Update.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -16,7 +16,7 @@
 namespace troupe::model {
 namespace {
 
-// Of logits and the load of whole samples.
+// The letters of the logits and of the load of whole samples.
 StatusOr<ShardedLetters> Letters(const RouterAttributes& router, const Value& logits,
                                  const Value& load) {
   TROUPE_RETURN_IF_ERROR(ExpectType(logits, DType::kFloat32, 2));

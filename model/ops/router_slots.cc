@@ -1,5 +1,6 @@
-// kRouterSlots: of the choices of all ranks of a group those that fall on this rank's experts, with a row
-// of its buffer for each. Where all-gather dispatches, every rank has every row and works on these alone.
+// kRouterSlots: selects, from the choices of all ranks of a group, those of this rank's experts and
+// assigns each a row of its buffer. Used when an all-gather dispatches: every rank has every row
+// and works on its own choices only.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 

@@ -1,10 +1,11 @@
 // kRouterTopK, kRouterTopKGrad: scores of the logits, the k best experts of each token with their
 // weights, and the row of each choice in a buffer sorted by expert.
 //
-//   score   softmax over all experts, or a sigmoid each
-//   weight  the score, or (normalise) over the sum of the token's k scores
+//   score   softmax over all experts, or a sigmoid of each logit
+//   weight  the score, or (normalise) the score divided by the sum of the token's k scores
 //
-// The gradient of the weights passes through the scores; which experts were chosen is constant.
+// The gradient of the weights passes through the scores; the choice of experts is treated as
+// constant.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

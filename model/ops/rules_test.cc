@@ -1,6 +1,6 @@
-// Placement rules against brute force: every combination of placements of the inputs over two ranks
-// is tried on small dense tensors. Where a rule accepts, the local results, put together as the
-// output's placement says, must be the dense result.
+// Compares placement rules with brute force: tries every combination of input placements over two
+// ranks on small dense tensors. If a rule accepts a combination, the local results, combined
+// according to the output's placement, must equal the dense result.
 #include "model/ops/rules.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Tensor Numbers(int64_t rows, int64_t columns, int seed) {
   return tensor;
 }
 
-// The slice of `tensor` that rank `rank` holds.
+// The slice of `tensor` on rank `rank`.
 Tensor Local(const Tensor& tensor, const AxisPlacement& placement, int rank) {
   if (placement.kind != PlacementKind::kShard) return tensor;
   const Range range =
@@ -56,9 +56,9 @@ struct Case {
   std::vector<Tensor> inputs;
   std::vector<DType> dtypes;
   std::vector<int> dims;
-  // rank: -1 dense.
+  // Computes the local result of `rank`; -1 computes the dense result.
   std::function<Tensor(const std::vector<Tensor>&, int rank)> compute;
-  // The accepted combinations and what they give, as text.
+  // The accepted combinations and their output placements, as text.
   std::set<std::string> accepted;
 };
 
@@ -92,7 +92,7 @@ void Check(const Case& test) {
       text += ToText(choices[i][choice[i]]) + " ";
       for (int rank = 0; rank < kRanks; ++rank) {
         Tensor local = Local(test.inputs[i], choices[i][choice[i]], rank);
-        // The summands of a Partial value are different and add up to it.
+        // The summands of a Partial value differ and add up to it.
         if (choices[i][choice[i]] == PartialSum()) {
           for (double& x : local.data) x = rank == 0 ? x + 3 : -3;
         }
@@ -213,7 +213,7 @@ TEST(PlacementRuleTest, OfEmbeddingMatchesBruteForce) {
          .dims = {1, 2},
          .compute =
              [](const std::vector<Tensor>& in, int rank) {
-               // A table of fewer rows is this rank's slice.
+               // A table with fewer rows is this rank's slice.
                const int64_t offset = in[1].rows < 7 ? BalancedRange(7, kRanks, rank).begin : 0;
                Tensor y = Zeros(in[0].rows, in[1].columns);
                for (int64_t r = 0; r < y.rows; ++r) {
@@ -238,7 +238,7 @@ TEST(PlacementRuleTest, OfSwiGluKeepsColumnsAndRefusesPartial) {
   ASSERT_TRUE(types.ok());
   EXPECT_EQ((*types)[0].placement[Axis::kTensor], Shard(1));
   EXPECT_EQ((*types)[0].dims[1].local, 5);
-  gu.placement[Axis::kTensor] = Shard(1);  // gate of one rank beside up of another
+  gu.placement[Axis::kTensor] = Shard(1);  // gate of one rank next to up of another
   EXPECT_FALSE(RulesOf(OpKind::kSwiGlu).infer(mesh, NoAttributes(), inputs).ok());
   gu.placement[Axis::kTensor] = PartialSum();
   EXPECT_FALSE(RulesOf(OpKind::kSwiGlu).infer(mesh, NoAttributes(), inputs).ok());
@@ -317,7 +317,7 @@ TEST(PlacementRuleTest, OfSoftmaxStatisticsDemandsTheirCombination) {
   const auto rescaled = RulesOf(OpKind::kSoftmaxRescale).infer(mesh, NoAttributes(), rescale);
   ASSERT_TRUE(rescaled.ok()) << rescaled.status();
   EXPECT_EQ((*rescaled)[0].placement[Axis::kTensor], PartialSum());
-  // Summing the statistics before they are rescaled would add numbers of different scales.
+  // Sums relative to different maxima must not be added before they are rescaled.
   const std::vector<const Value*> unscaled = {&sums};
   EXPECT_FALSE(RulesOf(OpKind::kAllReduce)
                    .infer(mesh,
@@ -373,8 +373,8 @@ TEST(PlacementRuleTest, OfGatherAndScatterCutsRowsIntoBalancedBlocks) {
   }
 }
 
-// Rows against columns over two ranks, by index: what each holds before and after is its slice of
-// the same tensor.
+// Exchanges rows against columns over two ranks and checks by index: each rank holds its slice of
+// the same tensor before and after.
 TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   MeshView mesh;
   mesh.degrees[Axis::kContext] = 2;
@@ -393,10 +393,10 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   EXPECT_EQ((*columns)[0].dims[1].local, 16);
   EXPECT_EQ((*columns)[0].segments[2].local, 4);
   EXPECT_EQ((*columns)[0].placement[Axis::kContext], Shard(1, ShardHow::kSegments));
-  // Half a head of k.
+  // The segment of k would be split within a head.
   attributes.exchange.head_dim = 8;
   EXPECT_FALSE(infer().ok());
-  attributes.exchange = {5, 4, false};  // 12 rows are no samples of two chunks each
+  attributes.exchange = {5, 4, false};  // 12 rows are not a multiple of two chunks per sample
   EXPECT_FALSE(infer().ok());
   for (const AxisPlacement& placement :
        {Replicated(), Copied(), PartialSum(), Shard(0), Shard(1, ShardHow::kSegments)}) {
@@ -418,7 +418,7 @@ TEST(PlacementRuleTest, OfAllToAllTurnsRowsIntoColumnsAndBack) {
   EXPECT_EQ((*rows)[0].segments, x.segments);
 }
 
-// Keys and values that went round are refused where others are due.
+// Shifted keys and values are rejected where those of another shift are required.
 TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
   MeshView mesh;
   mesh.degrees[Axis::kContext] = 3;
@@ -454,10 +454,10 @@ TEST(PlacementRuleTest, OfAttentionPartsTakesOnlyTheShiftThatItSays) {
           << part;
     }
   }
-  // No other operation takes another rank's rows for its own.
+  // No other operation accepts another rank's rows in place of its own.
   const std::vector<const Value*> sum = {&once, &kv};
   EXPECT_FALSE(RulesOf(OpKind::kAdd).infer(mesh, NoAttributes(), sum).ok());
-  // A ring goes round what is sharded.
+  // Only a sharded value can be shifted along a ring.
   Value whole = kv;
   whole.placement[Axis::kContext] = Replicated();
   const std::vector<const Value*> inputs = {&whole};
@@ -496,7 +496,8 @@ TEST(PlacementRuleTest, OfDropoutKnowsWhichRowsOfWhichSamplesAreHere) {
   mesh.coordinates[Axis::kContext] = 1;
   mesh.degrees[Axis::kTensor] = 2;
   mesh.coordinates[Axis::kTensor] = 1;
-  // 3 samples of 12 tokens, 6 of each here; of 18 rows this tensor rank has the last 9.
+  // 3 samples of 12 tokens, 6 of each on this context rank; of the 18 rows this tensor rank has the
+  // last 9.
   Value x, samples;
   x.dims = {{"rows", 72, 9}, {"hidden", 8, 8}};
   x.placement[Axis::kDataShard] = Shard(0);

@@ -1,5 +1,5 @@
-// kShift: what is sharded over an axis moves along the ring of its ranks: Shard → Shard whose owner
-// is `shift` places back. The derivative moves back.
+// kShift: moves the slices of a value that is sharded over an axis along the ring of the axis:
+// Shard → Shard owned by the rank `shift` places before. The derivative shifts back.
 #include "model/ops/kinds.h"
 #include "model/program/derivative.h"
 

@@ -1,13 +1,12 @@
-// The local statistics of a softmax over a vocabulary that may be sharded, and their combination:
+// The local statistics of a softmax over a possibly sharded vocabulary, and their combination:
 //   softmax_stats     each rank's max, Σ exp(l - max) and target logit of its slice
 //   all_reduce(max)   the global max (an operation of its own)
 //   softmax_rescale   the sums as if made with the global max: now Partial(sum)
-// Along the axis that shards the vocabulary, max is Partial(max), and sums, which are relative to
-// each rank's own max and so no Partial(sum) yet, are Shard(0): one slice of two rows for each
-// rank.
+// Along the axis that shards the vocabulary, max is Partial(max). Sums are relative to each rank's
+// own max and thus not Partial(sum) yet; they are Shard(0): one slice of two rows per rank.
 //
-// Where the vocabulary is whole nothing has to be combined, and softmax_stats_and_grad makes the
-// statistics and the gradient of the loss while a row of logits is at hand.
+// If the vocabulary is whole, nothing has to be combined; softmax_stats_and_grad then computes the
+// statistics and the gradient of the loss while a row of logits is in cache.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"
@@ -44,8 +43,9 @@ StatusOr<std::vector<ValueType>> Infer(const MeshView& mesh, const Attributes& a
       {DType::kFloat32, {{"stats", 2 * Slices(mesh, max), 2}, logits.dims[0]}, sums, {}}};
 }
 
-// Along an axis where `max` is Partial(max): `sums` must be `due`, `global_max` Replicated, and the
-// result is `gives`. Elsewhere rows are sharded alike or nothing is.
+// The placement of a combination of statistics. Along an axis where `max` is Partial(max), `sums`
+// must be `due`, `global_max` must be Replicated, and the result is `gives`. On other axes all
+// three have the same sharding of rows.
 StatusOr<Placement> Combine(const Value& sums, const Value& max, const Value& global_max,
                             AxisPlacement due, AxisPlacement gives) {
   Value by_rows[3] = {sums, max, global_max};
@@ -141,7 +141,7 @@ Status Differentiate(const Op& op, GradientContext& context) {
       {op.inputs[0]});
 }
 
-// The combined loss does not depend on which max was subtracted: max and global_max carry no
+// The combined loss does not depend on the subtracted maximum, so max and global_max have no
 // gradient.
 Status DifferentiateRescale(const Op& op, GradientContext& context) {
   return context.Emit(OpKind::kSoftmaxRescaleGrad, NoAttributes(),

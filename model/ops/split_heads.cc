@@ -1,5 +1,6 @@
-// kSplitHeads, kJoinHeads: the fused q, k and v of rows against q apart from k and v, each other's
-// derivative. Keys and values that travel lie together.
+// kSplitHeads, kJoinHeads: convert between the fused q, k and v of rows and q separate from k and
+// v; each is the other's derivative. Keys and values are stored together, since they are sent
+// together.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

@@ -1,5 +1,5 @@
-// kSwiGlu, kSwiGluGrad: y = silu(gate)·up of gu = gate|up, each segment sharded by itself. With
-// counts (of experts' rows) as a last input only the rows up to their sum are computed.
+// kSwiGlu, kSwiGluGrad: y = silu(gate)·up with gu = gate|up, each segment sharded separately. If
+// the last input is counts (of experts' rows), only as many rows as their sum are computed.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/derivative.h"

@@ -1,6 +1,6 @@
-// The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce, kControlHalt,
-// kAdamW. The control word is Partial on every axis until control_reduce; what comes after it demands
-// the reduced word, and AdamW gradients that are Partial nowhere.
+// The operations of Update: kControlTotals, kControlRouted, kSumOfSquares, kControlReduce,
+// kControlHalt, kAdamW. The control word is Partial on every axis until control_reduce; later
+// operations require the reduced word, and AdamW requires gradients that are Partial on no axis.
 #include "model/ops/kinds.h"
 #include "model/ops/placement_rule.h"
 #include "model/program/shared_heads.h"

@@ -1,4 +1,4 @@
-// kWait: the end of a collective that was begun earlier in the list. It is put in after
+// kWait: completes a collective that was begun earlier in the list. It is inserted after
 // differentiation (model/passes/overlap.cc), so it has no derivative.
 #include "model/ops/kinds.h"
 

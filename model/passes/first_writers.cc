@@ -11,7 +11,7 @@ void MarkFirstWriters(Program& program) {
         const int accumulated = RulesOf(op.kind).accumulated_output;
         if (accumulated < 0) continue;
         const ValueId gradient = op.outputs[accumulated];
-        // The loss totals are no gradient: the executor zeroes them.
+        // The loss totals are not a gradient: the executor zeroes them.
         const Role role = program.value(gradient).role;
         if (role != Role::kGradient && role != Role::kMicrobatchGradient) continue;
         op.first_writer = !written[gradient];

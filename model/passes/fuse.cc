@@ -9,8 +9,8 @@ bool Reads(const Op& op, ValueId value) {
   return std::find(op.inputs.begin(), op.inputs.end(), value) != op.inputs.end();
 }
 
-// %s = add(a, b) … (y, rstd) = rms_norm(s, w) becomes (s, y, rstd) = add_rms_norm(a, b, w) in the
-// add's place.
+// Replaces %s = add(a, b) … (y, rstd) = rms_norm(s, w) by (s, y, rstd) = add_rms_norm(a, b, w) at
+// the position of the add.
 void FuseAddNorm(std::vector<Op>& ops) {
   for (size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].kind != OpKind::kAdd) continue;
@@ -28,8 +28,8 @@ void FuseAddNorm(std::vector<Op>& ops) {
   }
 }
 
-// (dx, dw) = rms_norm_grad(…) … %d = add(g, dx), dx used nowhere else, becomes (d, dw) =
-// rms_norm_grad(…, dres = g) in the add's place.
+// Replaces (dx, dw) = rms_norm_grad(…) … %d = add(g, dx), with dx used nowhere else, by (d, dw) =
+// rms_norm_grad(…, dres = g) at the position of the add.
 void FuseNormGradAdd(std::vector<Op>& ops) {
   for (size_t i = 0; i < ops.size(); ++i) {
     if (ops[i].kind != OpKind::kRmsNormGrad || ops[i].inputs.size() != 4) continue;

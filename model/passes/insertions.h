@@ -1,4 +1,4 @@
-// Operations put into a list of operations.
+// Inserts operations into a list of operations.
 #ifndef TROUPE_MODEL_PASSES_INSERTIONS_H_
 #define TROUPE_MODEL_PASSES_INSERTIONS_H_
 
@@ -11,7 +11,8 @@
 
 namespace troupe::model {
 
-// By the index of the operation that they come before; of equal ones in the order in which they were put in.
+// Keyed by the index of the operation before which they are inserted; equal keys keep the order of
+// insertion.
 using Insertions = std::multimap<size_t, Op>;
 
 inline void Insert(std::vector<Op>& ops, Insertions insertions) {

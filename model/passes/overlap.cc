@@ -13,8 +13,8 @@ namespace {
 using Ops = std::list<Op>;
 using At = Ops::iterator;
 
-// Operations that compute while a collective is under way before its result is due, where its input was
-// there long before.
+// The number of computing operations to run between the begin of a collective and its wait, if its
+// input is available that early.
 constexpr int kWorkAhead = 2;
 
 bool IsUnshard(const Op& op) {
@@ -27,10 +27,10 @@ bool IsGradientScatter(const Program& program, const Op& op) {
          program.value(op.inputs[0]).role == Role::kMicrobatchGradient;
 }
 
-// One list of operations: begins collectives early and waits for them late.
+// Moves the begin of collectives in one list of operations earlier and their waits later.
 class ListOverlap {
  public:
-  // `layers`: of each gathered block of parameters the layer that reads it first in F.
+  // `layers`: for each gathered block of parameters, the layer that reads it first in F.
   ListOverlap(const Program& program, const std::vector<StorageRange>& ranges,
               std::vector<Op>& ops, const std::map<ValueId, int>& layers)
       : program_(program), ranges_(ranges), layers_(layers), source_(ops) {
@@ -45,8 +45,8 @@ class ListOverlap {
   }
 
  private:
-  // Parameters of one layer are gathered while the layer before it computes; each is waited for by
-  // its first reader.
+  // Gathers the parameters of one layer while the previous layer computes; the first reader waits
+  // for each.
   void PrefetchParameters() {
     std::vector<std::pair<int, At>> gathers;  // layer, operation
     for (At at = ops_.begin(); at != ops_.end(); ++at) {
@@ -54,7 +54,8 @@ class ListOverlap {
       const auto layer = layers_.find(at->inputs[0]);
       gathers.emplace_back(layer == layers_.end() ? -1 : layer->second, at);
     }
-    At before = ops_.end(), first_wait = ops_.end();  // of the group before, of this one
+    // The first waits of the previous group and of this one.
+    At before = ops_.end(), first_wait = ops_.end();
     for (size_t g = 0; g < gathers.size(); ++g) {
       const auto [layer, gather] = gathers[g];
       const At wait = ops_.insert(std::next(gather), Begin(gather));
@@ -66,7 +67,7 @@ class ListOverlap {
     }
   }
 
-  // A bucket of gradients is scattered until the next one is ready, or the list ends.
+  // A bucket of gradients stays in flight until the next bucket is ready or the list ends.
   void DelayGradients() {
     std::list<Op> tail;
     for (At at = ops_.begin(); at != ops_.end();) {
@@ -86,16 +87,16 @@ class ListOverlap {
     ops_.splice(ops_.end(), tail);
   }
 
-  // All others begin once their input is there and are waited for by their first reader, if there
-  // is something to compute in between, be it of the other part of an overlapped pair. None
-  // overtakes another of its group: the link carries one after the other.
+  // All other collectives begin once their input is available, and their first reader waits for
+  // them, if there is something to compute in between, including the other side of an overlapped
+  // pair. Collectives of one group keep their order: the link carries one after another.
   void HideOthers() {
     for (At at = ops_.begin(); at != ops_.end();) {
       const At collective = at++;
       if (!CanBegin(*collective)) continue;
       At first = collective, end = at;
       bool hides = program_.interleaves_pairs;
-      // Not earlier than it takes: what comes early only takes up memory.
+      // Do not begin earlier than necessary: an early result only occupies memory.
       for (int work = 0; first != ops_.begin() && work < kWorkAhead &&
                          !IsOfSameGroup(*collective, *std::prev(first)) &&
                          !Conflict(*collective, *std::prev(first));) {
@@ -118,7 +119,7 @@ class ListOverlap {
   }
 
   bool CanBegin(const Op& op) const {
-    // The counts of an all_to_all are few: only another piece is worth computing meanwhile.
+    // The counts of an all_to_all are small: only another piece is worth computing meanwhile.
     const bool is_exchange =
         op.kind == OpKind::kAllToAll && (op.inputs.size() == 3 || program_.interleaves_pairs);
     if (op.asynchronous ||
@@ -126,7 +127,7 @@ class ListOverlap {
          op.kind != OpKind::kAllGather && op.kind != OpKind::kShift && !is_exchange)) {
       return false;
     }
-    // Else it works on a copy, in memory that is every operation's.
+    // Otherwise it works on a copy in scratch memory, which all operations share.
     if (op.kind == OpKind::kReduceScatter && !UsesUp(op)) return false;
     return Communicates(op);
   }
@@ -137,19 +138,19 @@ class ListOverlap {
            other->group == std::get<CollectiveAttributes>(collective.attributes).group;
   }
 
-  // The input's storage is written.
+  // Whether the collective writes its input's storage.
   bool UsesUp(const Op& op) const {
     return op.consumes_input || RangeOf(op.inputs[0]).root == RangeOf(op.outputs[0]).root;
   }
 
-  // True if `collective` must not be on its way while `op` runs.
+  // True if `collective` must not be in flight while `op` runs.
   bool Conflict(const Op& collective, const Op& op) const {
     const auto touches = [&](ValueId of_collective, bool writes_only) {
       const StorageRange& range = RangeOf(of_collective);
       const auto overlaps = [&](ValueId id) { return RangeOf(id).Overlaps(range); };
       if (std::any_of(op.outputs.begin(), op.outputs.end(), overlaps)) return true;
       if (op.consumes_input && overlaps(op.inputs[0])) return true;
-      // A wait ends what was writing.
+      // A wait completes a write.
       return (!writes_only || op.kind == OpKind::kWait) &&
              std::any_of(op.inputs.begin(), op.inputs.end(), overlaps);
     };

@@ -14,17 +14,17 @@
 namespace troupe::model {
 namespace {
 
-// A group carries a bounded number of operations at a time (collective/engine.cc).
+// A group supports a bounded number of pending operations (collective/engine.cc).
 constexpr size_t kMostUnderWay = 256;
 
-// Which chunk's F and B work on a storage, and where in that B they end.
+// The chunk whose F and B use a storage, and the end of the uses in that B.
 struct Use {
   int chunk = -1;
   bool by_several = false;
   int end_in_backward = 0;
 };
 
-// Of the program as it is before this pass: what its pieces touch, by root of storage.
+// The uses of each storage root by the pieces of the program before this pass.
 struct Storage {
   explicit Storage(const Program& program)
       : roots(StorageRoots(program)), uses(program.values.size()) {
@@ -43,7 +43,7 @@ struct Storage {
     }
   }
 
-  // Of all that `op` reads or writes.
+  // The roots of all values that `op` reads or writes.
   std::vector<ValueId> RootsOf(const Op& op) const {
     std::vector<ValueId> touched;
     for (const auto* ids : {&op.inputs, &op.outputs}) {
@@ -63,9 +63,9 @@ class ChunkEnds {
   ChunkEnds(Program& program, const Storage& storage, int chunk_index)
       : program_(program), storage_(storage), chunk_index_(chunk_index) {}
 
-  // Unshard begins to gather, in the order of first use; F waits right before it. What Unshard
-  // quantises or converts is waited for at its end, one after the other: it is worked on while the
-  // next is on its way.
+  // Unshard begins the gathers in the order of first use; F waits just before that use. Gathers
+  // that Unshard quantises or converts are waited for at its end, one after another, so that one is
+  // processed while the next is in flight.
   void OverlapUnshard() {
     std::vector<Op>& forward = OpsOf(Piece::kForward);
     std::vector<size_t> first_touch(storage_.roots.size(), forward.size());  // by root
@@ -77,9 +77,9 @@ class ChunkEnds {
     Insertions insertions;
     std::vector<Op> unshard;
     size_t begun = 0;
-    std::map<ValueId, size_t> first_reads;  // of what is gathered
+    std::map<ValueId, size_t> first_reads;  // by gathered value: the index in F of its first reader
     const std::set<ValueId> worked_on = GatheredForWork();
-    std::map<ValueId, std::vector<Op>> before_work;  // by what it reads
+    std::map<ValueId, std::vector<Op>> before_work;  // by the value that it reads
     std::vector<Op> at_end;
     for (Op& op : OpsOf(Piece::kUnshard)) {
       if (op.kind == OpKind::kAllGather && worked_on.contains(op.outputs[0]) && Communicates(op) &&
@@ -101,7 +101,7 @@ class ChunkEnds {
       }
       const auto of_gathered = op.inputs.empty() ? first_reads.end() : first_reads.find(op.inputs[0]);
       if (op.kind == OpKind::kCopy && of_gathered != first_reads.end()) {
-        first_reads[op.outputs[0]] = of_gathered->second;  // of a copy of the copy
+        first_reads[op.outputs[0]] = of_gathered->second;  // a copy of the copy
         insertions.emplace(of_gathered->second, std::move(op));
         continue;
       }
@@ -123,15 +123,16 @@ class ChunkEnds {
     Insert(forward, std::move(insertions));
   }
 
-  // The sum of gradients that this chunk alone makes begins in B, once the last microbatch has added
-  // to them; another one, and what works on sums, in Reduce. Whatever reads a sum waits for it, and
-  // the end of Reduce for all.
+  // The reduction of gradients that only this chunk computes begins in B, once the last microbatch
+  // has accumulated them. Other reductions, and reductions of sums, begin in Reduce. Every reader
+  // of a sum waits for it, and the end of Reduce waits for all.
   void OverlapReduce() {
     Insertions insertions;
     std::vector<Op> reduce;
-    std::vector<bool> worked_on(storage_.roots.size());  // by what is in `reduce`, by root
-    std::map<size_t, Op> waits;                          // by the order in which they were begun
-    std::map<size_t, size_t> wait_for;                   // by root of what is under way
+    // Accessed by operations in `reduce`, by root.
+    std::vector<bool> worked_on(storage_.roots.size());
+    std::map<size_t, Op> waits;                          // in the order of their begins
+    std::map<size_t, size_t> wait_for;                   // by root of values in flight
     size_t begun = 0, next_wait = 0;
     const auto put = [&](Op op) {
       for (const ValueId root : storage_.RootsOf(op)) worked_on[static_cast<size_t>(root)] = true;
@@ -175,7 +176,7 @@ class ChunkEnds {
       }
     }
     for (auto& [number, wait] : waits) reduce.push_back(std::move(wait));
-    // What is waited for at once is not begun apart.
+    // A collective whose wait follows immediately stays synchronous.
     for (size_t i = 0; i + 1 < reduce.size(); ++i) {
       if (!reduce[i].asynchronous || reduce[i + 1].kind != OpKind::kWait ||
           reduce[i + 1].inputs[0] != reduce[i].outputs[0]) {
@@ -189,12 +190,12 @@ class ChunkEnds {
   }
 
  private:
-  // What Unshard gathers and then quantises, a view of it, or converts.
+  // The values that Unshard gathers and then converts or quantises, directly or through views.
   std::set<ValueId> GatheredForWork() {
     std::set<ValueId> gathered;
     for (const Op& op : OpsOf(Piece::kUnshard)) {
       if (op.kind == OpKind::kQuantize) {
-        // Of a copy, or of a copy of one.
+        // Follow the views: the value may be a copy of a copy.
         for (ValueId of = program_.value(op.inputs[0]).view_of; of != kNoValue; of = program_.value(of).view_of)
           gathered.insert(of);
       }
@@ -220,8 +221,8 @@ class ChunkEnds {
            Communicates(op);
   }
 
-  // The index in B behind all that writes what `op` reduces; -1 where other chunks write it too, in
-  // an order that the schedule decides.
+  // The index in B after all writers of the inputs of `op`; -1 if other chunks write them too, in
+  // an order that depends on the schedule.
   int EndOfWriters(const Op& op) const {
     int end = 0;
     for (const ValueId input : op.inputs) {

@@ -30,7 +30,7 @@ int CountOf(const std::vector<Op>& ops, OpKind kind) {
       std::count_if(ops.begin(), ops.end(), [&](const Op& op) { return op.kind == kind; }));
 }
 
-// Products that are computed behind the operation at `begin`.
+// The number of matmuls after the operation at `begin`.
 int ProductsBehind(const std::vector<Op>& ops, size_t begin) {
   return static_cast<int>(
       std::count_if(ops.begin() + static_cast<long>(begin), ops.end(), IsProduct));
@@ -47,7 +47,7 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
     }
     const std::vector<Op>& forward = program.Ops(0, Piece::kForward);
     EXPECT_EQ(CountOf(forward, OpKind::kWait), static_cast<int>(unshard.size()));
-    // Those of the head are on their way during all layers.
+    // The gathers of the head are in flight during all layers.
     const Op& last = *std::find_if(forward.rbegin(), forward.rend(), [](const Op& op) {
       return op.kind == OpKind::kWait;
     }).base();
@@ -61,8 +61,8 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
   }
 }
 
-// Weights that are quantised once a step: all are on their way before the first is waited for, and each is quantised before
-// the next is.
+// Weights that are quantised once per step: all gathers are in flight before the first wait, and
+// each is quantised before the wait for the next.
 TEST(OverlapEndsTest, WhatUnshardQuantizesIsOnItsWayWhileTheOneBeforeIsQuantized) {
   BuildOptions options = Options(Axis::kDataShard, 2);
   options.compute_dtype = DType::kBFloat16;
@@ -135,8 +135,8 @@ TEST(OverlapEndsTest, BlocksOfReplicasAreSummedAsSoonAsTheyAreScattered) {
   EXPECT_LT(last_begin, first_wait_for_sum) << "all are on their way before one is waited for";
 }
 
-// Both chunks of a rank at both ends of the model make the gradient of a tied table, in an order that
-// the schedule decides.
+// Both chunks of a rank with both ends of the model compute the gradient of a tied table, in an
+// order that depends on the schedule.
 TEST(OverlapEndsTest, WhatSeveralChunksMakeIsSummedInReduce) {
   MeshView mesh;
   mesh.degrees[Axis::kDataReplicate] = 2;

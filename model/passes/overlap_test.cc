@@ -21,8 +21,8 @@ BuildOptions Options(Axis axis, int zero_stage) {
 
 struct Flight {
   Op op;
-  size_t begin = 0, end = 0;  // indices of collective and wait
-  int products = 0;           // computed meanwhile
+  size_t begin = 0, end = 0;  // indices of the collective and its wait
+  int products = 0;           // matmuls computed meanwhile
 };
 
 bool IsProduct(const Op& op) {
@@ -54,7 +54,7 @@ TEST(OverlapTest, ALayersParametersAreGatheredWhileTheLayerBeforeItComputes) {
       if (flight.op.kind != OpKind::kAllGather) continue;
       ++gathers;
       hidden += flight.products > 0;
-      // Never further ahead than one layer of six products and what the layer itself computes.
+      // Never further ahead than one layer of six matmuls plus the matmuls of the layer itself.
       EXPECT_LE(flight.products, piece == Piece::kForward ? 12 : 24) << ToText(flight.op, program);
     }
     for (const Op& op : ops) {
@@ -86,7 +86,7 @@ TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed
     options.sequence_parallel = sequence_parallel;
     const Program program = BuildProgram(options).value();
     const std::vector<Flight> flights = FlightsOf(program.Ops(0, Piece::kBackward));
-    // One of each block.
+    // One for each block.
     EXPECT_GE(flights.size(), 6u);
     for (const Flight& flight : flights) {
       EXPECT_EQ(flight.op.kind,
@@ -121,7 +121,7 @@ TEST(OverlapTest, RoutedRowsTravelWhileSharedExpertsCompute) {
     for (const Flight& flight : FlightsOf(program.Ops(0, piece))) {
       hidden += flight.op.kind == OpKind::kAllToAll && flight.products > 0;
     }
-    // The dispatch of each of two blocks; in B of its rows' gradients.
+    // The dispatch of each of two blocks; in B that of the gradients of its rows.
     EXPECT_EQ(hidden, 2) << Name(piece);
   }
 }
@@ -131,7 +131,7 @@ TEST(OverlapTest, DropoutTakesRoutedAndSharedExpertsTogether) {
   options.model.hidden_dropout = 0.1;
   const Program program = BuildProgram(options).value();
   const std::vector<Op>& ops = program.Ops(0, Piece::kForward);
-  // The embedding's, and one of each of four blocks.
+  // One for the embedding and one for each of four blocks.
   EXPECT_EQ(std::count_if(ops.begin(), ops.end(),
                           [](const Op& op) { return op.kind == OpKind::kDropout; }),
             5);

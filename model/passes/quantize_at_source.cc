@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kPieces = {Piece::kUnshard, Piece::kForward, Piece::kBackward, Piece::kReduce};
 
-// Times that each value is read by an operation, or from outside.
+// The number of reads of each value by operations and as an output of the chunk.
 std::vector<int> Reads(const Program& program, int chunk_index) {
   std::vector<int> reads(program.values.size(), 0);
   for (const Piece piece : kPieces) {
@@ -27,7 +27,8 @@ std::vector<int> Reads(const Program& program, int chunk_index) {
   return reads;
 }
 
-// What a quantisation can be of that has `op` for a maker of its value: of all rows, not of as many as counts tell.
+// The source that `op`, the producer of the quantised value, allows: only operations on all rows,
+// not those limited by counts.
 QuantizeSource SourceOf(const Op& op) {
   for (const auto& [kind, source] : {std::pair(OpKind::kSwiGlu, QuantizeSource::kSwiGlu),
                                      std::pair(OpKind::kSwiGluGrad, QuantizeSource::kSwiGluGrad)}) {

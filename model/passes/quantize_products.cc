@@ -14,7 +14,7 @@ bool IsGradient(const Op& op) {
   return op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
 }
 
-// A value in 8 bits: its forms, where they are made, and their scales.
+// An FP8 value: its row-major and transposed forms, if computed, and their scales.
 struct Quantized {
   ValueId rows = kNoValue, rows_scale = kNoValue;
   ValueId columns = kNoValue, columns_scale = kNoValue;
@@ -54,9 +54,9 @@ class ChunkProducts {
   }
 
  private:
-  // What B makes of a product's gradient.
+  // The gradients that B computes from the gradient of a matmul's output.
   struct Uses {
-    std::string name;  // of the layer
+    std::string name;  // the layer's name
     bool input_gradient = false, weight_gradient = false;
   };
 
@@ -125,7 +125,7 @@ class ChunkProducts {
     return OkStatus();
   }
 
-  // Of an activation or a gradient; with delayed scaling by the history of `name`.
+  // Quantises an activation or a gradient; delayed scaling uses the history of `name`.
   Status Quantize(ValueId x, QuantizeAttributes attributes, const std::string& name, Op op, std::vector<Op>& ops) {
     op.inputs = {x};
     if (recipe_ == Float8Recipe::kDelayed) {
@@ -194,11 +194,11 @@ class ChunkProducts {
   const bool weights_in_unshard_;
   std::vector<Op>& forward_;
   std::vector<Op>& backward_;
-  std::map<ValueId, const ParameterEntry*> weights_;  // by what F reads
-  std::set<ValueId> products_;                        // of F that are quantised, by what they make
+  std::map<ValueId, const ParameterEntry*> weights_;  // by the value that F reads
+  std::set<ValueId> products_;                        // outputs of the quantised matmuls of F
   std::map<ValueId, ValueId> gradient_of_;            // weights by their gradients
-  std::map<ValueId, Uses> uses_of_;                   // by gradient of what a product makes
-  std::map<ValueId, Quantized> values_;               // by what was quantised
+  std::map<ValueId, Uses> uses_of_;                   // by gradient of a matmul's output
+  std::map<ValueId, Quantized> values_;               // by original value
 };
 
 }  // namespace

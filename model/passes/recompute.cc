@@ -14,8 +14,8 @@ bool IsChosen(const Op& op, Recomputation::Mode mode) {
          op.kind == OpKind::kSwiGlu;
 }
 
-// One layer of a chunk: finds what its derivative reads and the layer can make again, and makes it
-// again in B, each operation right before the first one that reads it.
+// Recomputes one layer of a chunk: finds the values of the layer that its derivative reads and that
+// can be recomputed, and inserts each operation in B just before its first reader.
 class LayerRecompute {
  public:
   LayerRecompute(Program& program, int chunk_index, int layer, Recomputation::Mode mode)
@@ -44,14 +44,14 @@ class LayerRecompute {
  private:
   struct Again {
     Op op;
-    bool for_input_gradient = false;  // else only gradients of weights read it
+    bool for_input_gradient = false;  // otherwise only gradients of weights read it
     bool emitted = false;
   };
 
   void ChooseOps() {
     const std::vector<Op>& forward = program_.Ops(chunk_index_, Piece::kForward);
     std::vector<bool> wanted(program_.values.size(), false);
-    // What leaves the layer is the next one's to begin with: it stays.
+    // Values read by the next layer stay saved.
     std::vector<bool> leaves(program_.values.size(), false);
     for (const Op& op : backward_) {
       for (const ValueId input : op.inputs) wanted[input] = true;
@@ -84,7 +84,7 @@ class LayerRecompute {
       }
     };
     for (const Op& op : backward_) read(op, op.part != Part::kWeightGradient);
-    // Readers stand before what they read: again_ is in reverse order.
+    // Readers precede the operations that they read from, since again_ is in reverse order.
     for (const Again& again : again_) read(again.op, again.for_input_gradient);
   }
 
@@ -98,7 +98,7 @@ class LayerRecompute {
       input = copy_[input];
     }
     op.part = again_[index].for_input_gradient ? Part::kInputGradient : Part::kWeightGradient;
-    // A microbatch counts once for its step's largest magnitude, which F has seen.
+    // F has already folded this microbatch into the step's amax, so B must not do it again.
     if (auto* quantize = std::get_if<QuantizeAttributes>(&op.attributes); quantize != nullptr && quantize->folds) {
       quantize->folds = false;
       op.first_writer = false;
@@ -121,9 +121,9 @@ class LayerRecompute {
   const int layer_;
   const Recomputation::Mode mode_;
   std::vector<Op>& backward_;
-  std::vector<Again> again_;   // last first
-  std::vector<int> maker_;     // by value of F: index in again_, -1: it is kept
-  std::vector<ValueId> copy_;  // by value of F: what stands for it in B
+  std::vector<Again> again_;   // in reverse order
+  std::vector<int> maker_;     // by value of F: index in again_; -1: not recomputed
+  std::vector<ValueId> copy_;  // by value of F: its replacement in B
 };
 
 }  // namespace

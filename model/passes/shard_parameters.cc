@@ -11,7 +11,7 @@
 namespace troupe::model {
 namespace {
 
-// A gradient as one list of operations makes it for one microbatch.
+// The gradient of one parameter that one list of operations computes for one microbatch.
 struct MicrobatchGradient {
   ParameterEntry* entry;
   ValueId whole;
@@ -20,11 +20,12 @@ struct MicrobatchGradient {
   bool gradient_in_forward;
 };
 
-// The gradients that `ops` make, each given a value of its own to be made in, by last writer.
+// Gives each gradient that `ops` compute a value of its own to be written to; sorted by last
+// writer.
 std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std::vector<Op>& ops,
                                          const char* suffix) {
   std::vector<MicrobatchGradient> gradients;
-  // A tied parameter's are made in two chunks where the rank has both ends of the model.
+  // Two chunks compute a tied parameter's gradient if the rank has both ends of the model.
   for (ParameterEntry& entry : program.parameters) {
     MicrobatchGradient made = {&entry, kNoValue, 0, Part::kInputGradient, false};
     for (size_t i = 0; i < ops.size(); ++i) {
@@ -38,7 +39,7 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
       }
       ops[i].outputs[accumulated] = made.whole;
       made.last_writer = i;
-      // What W makes anything of is there after W.
+      // If W computes any part of the gradient, it is complete only after W.
       if (ops[i].part == Part::kWeightGradient) made.part = Part::kWeightGradient;
       made.gradient_in_forward = ops[i].gradient_in_forward;
     }
@@ -51,8 +52,9 @@ std::vector<MicrobatchGradient> SplitOff(Program& program, int chunk_index, std:
   return gradients;
 }
 
-// The sum of `gradient` over the parameter's shard groups, one after the other, this rank's block of it added to the
-// accumulator. `before`: where in the list, of each group and of the accumulation.
+// Reduce-scatters `gradient` over the parameter's shard groups in sequence and adds this rank's
+// block to the accumulator. `before`: the position in the list for each group and for the
+// accumulation.
 Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduce_dtype,
                const std::vector<size_t>& before, Insertions* insertions) {
   const std::vector<ParameterEntry::Shards>& levels = gradient.entry->shards;
@@ -77,7 +79,7 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
                   .inputs = {whole.id},
                   .outputs = {block},
                   .part = gradient.part};
-    // Of what another group goes on with the block is left.
+    // If another group continues with the block, only a part of it remains.
     scatter.consumes_input = levels.size() == 1;
     scatter.gradient_in_forward = gradient.gradient_in_forward;
     insertions->emplace(before[level], std::move(scatter));
@@ -91,7 +93,7 @@ Status Scatter(Program& program, const MicrobatchGradient& gradient, DType reduc
   return OkStatus();
 }
 
-// Makes the accumulator of `entry` one of this rank's block.
+// Shrinks the accumulator of `entry` to this rank's block.
 Status ShrinkAccumulator(Program& program, const ParameterEntry& entry) {
   Value& accumulator = program.values[entry.gradient];
   for (const auto& [group, cut] : entry.shards) {
@@ -110,10 +112,10 @@ Status ShrinkAccumulator(Program& program, const ParameterEntry& entry) {
 // Gradients that are scattered together.
 struct Bucket {
   std::vector<MicrobatchGradient>::const_iterator begin, end;
-  size_t ready;  // index in the list: behind the last writer
+  size_t ready;  // index in the list after the last writer
 };
 
-// ZeRO-2: each bucket is scattered as soon as its last gradient is made.
+// ZeRO-2: each bucket is scattered as soon as its last gradient is computed.
 Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dtype) {
   struct List {
     std::vector<Op>* ops;
@@ -145,7 +147,7 @@ Status ShardGradients(Program& program, int64_t bucket_elements, DType reduce_dt
     Insertions insertions;
     for (size_t b = 0; b < buckets.size(); ++b) {
       for (auto gradient = buckets[b].begin; gradient != buckets[b].end; ++gradient) {
-        // One group after the other has the time that a bucket takes to be made.
+        // Each group in turn may use the time in which the next bucket is computed.
         std::vector<size_t> before = {buckets[b].ready};
         const size_t groups = gradient->entry->shards.size();
         for (size_t later = b + 1; groups > 1 && later <= b + groups; ++later)
@@ -165,7 +167,8 @@ struct Gather {
   ValueId unsharded;
 };
 
-// Of `unshard`, with which `entry` was built: what gathers it last, converts it and copies it.
+// Extracts from `unshard`, with which `entry` was built, the operations that gather it last,
+// convert it and copy it.
 Gather GatherOf(const ParameterEntry& entry, const std::vector<Op>& unshard) {
   Gather gather = {{}, entry.unsharded};
   for (ValueId made = entry.unsharded;
@@ -179,7 +182,7 @@ Gather GatherOf(const ParameterEntry& entry, const std::vector<Op>& unshard) {
   return gather;
 }
 
-// The same with values of its own, for chunk `chunk_index`.
+// A copy of `gather` with its own values, for chunk `chunk_index`.
 Gather GatherAnew(Program& program, Gather gather, int chunk_index) {
   ValueId made = kNoValue;
   for (Op& op : gather.ops) {
@@ -200,9 +203,9 @@ bool IsAcrossRuns(const Op& op) {
          std::get<CollectiveAttributes>(op.attributes).group.part == CollectiveGroup::Part::kAcross;
 }
 
-// ZeRO-3: parameters are gathered right before their first use in F, and again in B; what was
-// gathered dies after its last use there. Where data_shard is cut into runs, from what a rank holds of
-// them: that is gathered once a step still.
+// ZeRO-3: gathers parameters just before their first use in F, and again in B; the gathered values
+// are freed after their last use there. If data_shard is divided into runs, these gathers start
+// from the part that the rank holds, which is still gathered across runs once per step.
 void ShardUnsharded(Program& program) {
   std::vector<std::vector<Op>> unshards;  // by chunk index
   for (auto& pieces : program.ops) {
@@ -237,7 +240,7 @@ void ShardUnsharded(Program& program) {
         const int home = program.value(entry.value).chunk;
         const bool anew = piece == Piece::kBackward || home != c;
         Gather gather = anew ? GatherAnew(program, first_built, c) : first_built;
-        // W alone needs it only where I does not.
+        // The gather belongs to W only if I does not need it.
         const bool for_input_gradient = std::any_of(first, ops.end(), [&](const Op& op) {
           return reads(op) && op.part != Part::kWeightGradient;
         });

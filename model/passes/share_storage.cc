@@ -8,7 +8,7 @@
 namespace troupe::model {
 namespace {
 
-// Orders in which a chunk's operations run: F, B and F, I, W.
+// The orders in which a chunk's operations run: F, B and F, I, W.
 constexpr int kOrders = 2;
 using Position = std::array<int, kOrders>;
 
@@ -30,7 +30,7 @@ class ChunkStorage {
   }
 
  private:
-  // Positions of all operations and of the last reads of each storage root.
+  // Computes the positions of all operations and of the last reads of each storage root.
   void PlaceOps() {
     last_read_.assign(program_.values.size(), Position{-1, -1});
     int next = 0;
@@ -87,7 +87,7 @@ class ChunkStorage {
     }
   }
 
-  // True where nothing reads the storage of the first input after `op`.
+  // True if no operation reads the storage of the first input after `op`.
   bool IsDeadAfter(const Op& op, const Position& at) const {
     const ValueId root = StorageRoot(program_, op.inputs[0]);
     const Role role = program_.value(root).role;

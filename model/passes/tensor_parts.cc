@@ -13,7 +13,7 @@ bool IsProductOfRows(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
-// One list of operations of a chunk.
+// Splits one list of operations of a chunk.
 class ListParts {
  public:
   ListParts(Program& program, int chunk_index, int parts, std::vector<Op>& ops)
@@ -32,7 +32,7 @@ class ListParts {
       const auto sum = sum_of_.find(i);
       for (int part = 0; part < parts_; ++part) {
         result.push_back(PartOf(ops_[i], part));
-        // On its way while the next part is computed.
+        // In flight while the next part is computed.
         if (sum != sum_of_.end()) result.push_back(PartOf(ops_[sum->second], part));
       }
       if (sum != sum_of_.end()) done.insert(sum->second);
@@ -42,7 +42,7 @@ class ListParts {
 
  private:
   void ChooseOps() {
-    std::map<ValueId, size_t> products;  // by what they make
+    std::map<ValueId, size_t> products;  // by output
     std::set<ValueId> gathered;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const Op& op = ops_[i];
@@ -53,7 +53,7 @@ class ListParts {
       }
       const auto* collective = std::get_if<CollectiveAttributes>(&op.attributes);
       if (collective == nullptr || collective->group != GroupOf(Axis::kTensor)) continue;
-      const bool by_parts = collective->row_parts > 1;  // must be cut
+      const bool by_parts = collective->row_parts > 1;  // must be split
       if (by_parts && op.kind == OpKind::kAllGather) gathered.insert(op.outputs[0]);
       if (by_parts) cut_.insert(i);
       if (op.kind == OpKind::kAllGather || op.inputs.size() != 1) continue;
@@ -72,7 +72,7 @@ class ListParts {
     Op cut = op;
     cut.inputs[0] = RowsOf(op.inputs[0], part);
     cut.outputs[0] = RowsOf(op.outputs[0], part);
-    // Scales of a quantised factor, where its rows have their own.
+    // The scales of a quantised operand, if each of its rows has its own.
     if (cut.inputs.size() == 4 && program_.value(op.inputs[2]).dims.size() == 2) {
       cut.inputs[2] = RowsOf(op.inputs[2], part);
     }
@@ -103,7 +103,7 @@ class ListParts {
   const int chunk_index_, parts_;
   std::vector<Op>& ops_;
   std::set<size_t> cut_;              // indices of operations
-  std::map<size_t, size_t> sum_of_;   // by product: what reduces or scatters its output
+  std::map<size_t, size_t> sum_of_;  // by matmul: the operation that reduces or scatters its output
   std::map<std::pair<ValueId, int>, ValueId> rows_;
 };
 

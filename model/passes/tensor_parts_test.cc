@@ -25,7 +25,7 @@ bool IsProduct(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
-// Rows of another value.
+// A range of rows of another value.
 struct Rows {
   ValueId whole;
   int64_t begin, count;
@@ -36,7 +36,7 @@ Rows RowsOf(const Program& program, ValueId id) {
   return {value.view_of, value.view_offset / value.row_elements(), value.dims[0].local};
 }
 
-// Indices of the operations of `ops` that `is` says.
+// The indices of the operations of `ops` for which `is` returns true.
 template <typename Is>
 std::vector<size_t> IndicesOf(const std::vector<Op>& ops, const Is& is) {
   std::vector<size_t> indices;
@@ -46,7 +46,7 @@ std::vector<size_t> IndicesOf(const std::vector<Op>& ops, const Is& is) {
   return indices;
 }
 
-// True if a product is computed between the begin of `collective` and its wait.
+// True if a matmul is computed between the begin of `collective` and its wait.
 bool HidesBehindProduct(const std::vector<Op>& ops, size_t collective) {
   for (size_t i = collective + 1; i < ops.size(); ++i) {
     if (ops[i].kind == OpKind::kWait && ops[i].inputs[0] == ops[collective].outputs[0]) break;
@@ -71,7 +71,7 @@ TEST(TensorPartsTest, APartOfASumTravelsWhileTheNextPartIsComputed) {
       if (!ops[i].asynchronous) continue;
       hidden += HidesBehindProduct(ops, i);
     }
-    // One product of each of four blocks; the last part of each has nothing left to hide behind.
+    // One matmul in each of four blocks; nothing is left to hide the last part of each.
     EXPECT_EQ(sums, 4 * kParts) << by_rows;
     EXPECT_EQ(hidden, 4 * (kParts - 1)) << by_rows;
   }
@@ -98,7 +98,8 @@ TEST(TensorPartsTest, RowsAreGatheredWhileThePartBeforeIsComputed) {
       if (!ops[i].asynchronous) continue;
       hidden += HidesBehindProduct(ops, i);
     }
-    // Before each of four blocks and the head; in B of the gradients of what embedding and blocks make.
+    // Before each of four blocks and the head; in B for the gradients of the outputs of the
+    // embedding and the blocks.
     EXPECT_EQ(gathers, 5 * kParts);
     EXPECT_GE(hidden, 4 * (kParts - 1));
   }

@@ -10,7 +10,7 @@
 namespace troupe::model {
 namespace {
 
-// What of `parts` lies in `rows` of the value.
+// The slices of `parts` inside `rows` of the value.
 std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, const Range& rows) {
   std::vector<ParameterPart> inside;
   for (ParameterPart part : parts) {
@@ -25,14 +25,14 @@ std::vector<ParameterPart> PartsOfRows(const std::vector<ParameterPart>& parts, 
   return inside;
 }
 
-// Products read it in the compute dtype: matrices, but for those that are read as they are.
+// Matmuls read the parameter in the compute dtype: all matrices except those in full precision.
 bool HasComputeDType(const ParameterSpec& spec) {
   return spec.dims.size() >= 2 && !spec.full_precision;
 }
 
-// Over which the rows of a parameter are cut, one group after the other.
+// The groups over which the rows of a parameter are divided, in sequence.
 std::vector<CollectiveGroup> ShardGroupsOf(const ParameterSpec& spec, int shard_run) {
-  // A bank is cut over expert already, and each rank's experts over data_shard.
+  // A bank is divided over expert already, and each rank's experts are divided over data_shard.
   const CollectiveGroup group =
       spec.expert == Replicated() ? ShardGroup() : GroupOf(Axis::kDataShard);
   if (shard_run == 0) return {group};
@@ -146,7 +146,9 @@ std::vector<ParameterEntry::Shards> ProgramBuilder::ShardsOf(const ParameterSpec
     for (auto& [group, cut] : shards) cut.unit = spec.matrix_rows;
     return shards;
   }
-  // The rank that has least of such matrices: of the first groups' ranks its places in them, of the others alike.
+  // The owner is the rank that has the fewest elements of such matrices so far: its index modulo
+  // the first group's size is the index in that group, the quotient gives the indices in the
+  // following groups.
   std::vector<int64_t>& load = elements_by_shard_[ranks];
   load.resize(static_cast<size_t>(ranks));
   const auto least = std::min_element(load.begin(), load.end());
@@ -215,7 +217,7 @@ int ProgramBuilder::AddParameter(const ParameterSpec& spec) {
 void ProgramBuilder::AddComputeCopy(const ParameterSpec& spec, const ValueType& stored,
                                     ParameterEntry* entry) {
   entry->compute_copy = entry->value;
-  // Where nothing is gathered the copy is what products read.
+  // If nothing is gathered, matmuls read the copy directly.
   const DType held = options_.zero_stage == 0 && options_.compute_dtype == DType::kBFloat16
                          ? DType::kBFloat16
                          : options_.param_dtype;
@@ -247,7 +249,7 @@ void ProgramBuilder::AddUnshard(const ParameterSpec& spec, const std::vector<Ran
                     Role::kComputeCopy, chunk, std::move((*gathered)[0]));
     if (entry->gathered == kNoValue) {
       entry->gathered = all;
-      // This rank's block lies in its place among all.
+      // This rank's block is stored at its place in the gathered value.
       Value& block = program_.values[copy];
       block.view_of = all;
       block.view_offset = cuts[level].begin * program_.value(all).row_elements();

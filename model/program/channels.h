@@ -1,4 +1,4 @@
-// The channels of samples that a program reads, as its chunks' interfaces have them. Pure.
+// The channels of samples that a program reads, from its chunks' interfaces. Pure.
 #ifndef TROUPE_MODEL_PROGRAM_CHANNELS_H_
 #define TROUPE_MODEL_PROGRAM_CHANNELS_H_
 
@@ -10,16 +10,16 @@
 
 namespace troupe::model {
 
-// The form of the channel that `value` holds, as the value has it: its dtype, what its first dim is of
-// (rows or samples), the elements of one. INTERNAL for a value that can hold none.
+// The form of the channel in `value`: its dtype, whether its first dim counts rows or samples, and
+// the elements of one row or sample. INTERNAL if the value cannot hold a channel.
 StatusOr<ChannelForm> FormOf(const std::string& channel, const Value& value);
 
-// Of all chunks, in the order in which they read them first, each once. INTERNAL where two chunks
-// differ in the form of one.
+// The channels that all chunks read, in the order of first use, without duplicates. INTERNAL if two
+// chunks differ in the form of a channel.
 StatusOr<std::vector<ChannelForm>> ChannelsRead(const Program& program);
 
-// INTERNAL unless each chunk reads channels of `schema` alone, each once, in the schema's form and from
-// the stage that the schema admits.
+// INTERNAL unless each chunk reads only channels of `schema`, each once, in the schema's form and
+// on a stage that the schema allows.
 Status CheckChannels(const Program& program, const SampleSchema& schema);
 
 }  // namespace troupe::model

@@ -3,13 +3,13 @@
 namespace troupe::model {
 namespace {
 
-// The axis that a group has a part of.
+// The axis that is divided into runs.
 int RunAxis(const CollectiveGroup& group) {
   const bool of_shards = group.axes & GroupOf(Axis::kDataShard).axes;
   return static_cast<int>(of_shards ? Axis::kDataShard : Axis::kTensor);
 }
 
-// What of axis `a` a group spans: ranks, and this rank's place among them.
+// The number of ranks of a group along axis `a`, and this rank's index among them.
 int SizeOn(const CollectiveGroup& group, int a, int degree) {
   if (a != RunAxis(group) || group.part == CollectiveGroup::Part::kWhole) return degree;
   return group.part == CollectiveGroup::Part::kWithin ? group.run : degree / group.run;
@@ -71,7 +71,7 @@ bool AreInOneGroup(const CollectiveGroup& group, const PerAxis& a, const PerAxis
 std::string ToText(const CollectiveGroup& group) {
   if (group.kind == CollectiveGroup::Kind::kAll) return "all";
   if (group.kind == CollectiveGroup::Kind::kOwners) return "owners";
-  // All of them.
+  // The text with all axes.
   return AxisText(PerAxis{{2, 2, 2, 2, 2, 2}}, group);
 }
 

@@ -11,7 +11,7 @@ constexpr DType kSummed[] = {DType::kFloat32, DType::kBFloat16, DType::kFloat64}
 constexpr DType kCompared[] = {DType::kFloat32};
 constexpr DType kMoved[] = {DType::kFloat32, DType::kBFloat16, DType::kInt32};
 
-// Of collectives; empty for other operations.
+// The dtypes that a collective accepts; empty for other operations.
 std::span<const DType> TypesOf(const Op& op) {
   switch (op.kind) {
     case OpKind::kAllReduce:
@@ -38,7 +38,7 @@ std::span<const DType> TypesOf(const Op& op) {
 Status CheckCollectiveTypes(const Program& program, const Op& op) {
   const std::span<const DType> types = TypesOf(op);
   if (types.empty()) return OkStatus();
-  // Of routed rows the first input is sent; others are counts that say how many.
+  // For routed rows only the first input is sent; the others are counts of rows.
   const bool counted = op.kind == OpKind::kAllToAll || op.kind == OpKind::kGatherRouted ||
                        op.kind == OpKind::kScatterRouted;
   for (const ValueId id : std::span(op.inputs).first(counted ? 1 : op.inputs.size())) {

@@ -1,5 +1,5 @@
-// Which dtypes collectives take. A sum is made of numbers that are whole by themselves, so that a value in 8 bits, which
-// means something with its scale alone, meets none; nor does it travel.
+// The dtypes that collectives accept. A sum needs complete numbers; an FP8 tensor is meaningful
+// only with its scale, so no collective reduces or sends one.
 #ifndef TROUPE_MODEL_PROGRAM_COLLECTIVE_TYPES_H_
 #define TROUPE_MODEL_PROGRAM_COLLECTIVE_TYPES_H_
 
@@ -8,8 +8,9 @@
 
 namespace troupe::model {
 
-// INVALID_ARGUMENT names the operation's kind, the value and its dtype where a collective does not take it: sums are of
-// f32, bf16 and f64, maxima of f32, and what is moved is f32, bf16 or i32. OK for other operations.
+// INVALID_ARGUMENT if a collective does not accept a value's dtype; it names the operation's kind,
+// the value and its dtype. Sums accept f32, bf16 and f64, maxima f32, moved data f32, bf16 or i32.
+// OK for other operations.
 Status CheckCollectiveTypes(const Program& program, const Op& op);
 
 }  // namespace troupe::model

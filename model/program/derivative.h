@@ -1,4 +1,4 @@
-// Reverse-mode differentiation of a chunk's F, once, by each operation's rule. Emits B with every
+// Reverse-mode differentiation of a chunk's F by each operation's rule. Emits B, with every
 // operation tagged I (gradient of inputs) or W (gradient of parameters).
 #ifndef TROUPE_MODEL_PROGRAM_DERIVATIVE_H_
 #define TROUPE_MODEL_PROGRAM_DERIVATIVE_H_
@@ -11,46 +11,48 @@
 
 namespace troupe::model {
 
-// What a derivative rule sees: gradients known so far, and where to put its own.
+// The interface of derivative rules: the gradients known so far, and the emission of new ones.
 class GradientContext {
  public:
   GradientContext(Program& program, int chunk_index);
 
-  // The gradient of a value of F; complete when the rule of the operation that made it runs.
-  // kNoValue: none.
+  // The gradient of a value of F; complete when the rule of the operation that computed the value
+  // runs. kNoValue: none.
   ValueId GradientOf(ValueId value) const;
   const Value& ValueOf(ValueId value) const { return program_.value(value); }
-  // The operation of F of this kind that reads `value`, or that makes it; null: none.
+  // The operation of F of this kind that reads `value` (ReaderOf), or the one that computes it
+  // (MakerOf); null: none.
   const Op* ReaderOf(ValueId value, OpKind kind) const;
   const Op* MakerOf(ValueId value) const;
   bool HasGradient(ValueId value) const { return GradientOf(value) != kNoValue; }
 
-  // Appends an operation to B. Output i is the gradient (or one summand of it) of targets[i]: of a
-  // parameter it accumulates in the parameter's gradient, of rows of a value it is written into the
-  // rows of that value's gradient, of a value that has a gradient already it is added by an
-  // explicit add. Errors are those of the rules, and INTERNAL if an output's placement is not that
-  // of its target's gradient.
+  // Appends an operation to B. Output i is the gradient of targets[i], or one summand of it. For a
+  // parameter it accumulates into the parameter's gradient; for rows of a value it is written into
+  // the rows of that value's gradient; if the target has a gradient already, an explicit add
+  // follows. Returns the errors of the rules, and INTERNAL if an output's placement differs from
+  // that of its target's gradient.
   Status Emit(OpKind kind, const Attributes& attributes, const std::vector<ValueId>& inputs,
               const std::vector<ValueId>& targets);
-  // Appends an operation to B that makes `value` of F again, of inputs of F or made again, and returns what
-  // it makes: INTERNAL if that is placed otherwise.
+  // Appends an operation to B that recomputes `value` of F and returns the new value. `inputs` are
+  // inputs of F or recomputed values. INTERNAL if the new value's placement differs.
   StatusOr<ValueId> EmitAgain(OpKind kind, const Attributes& attributes,
                               const std::vector<ValueId>& inputs, ValueId value);
-  // What `value` was made again as; itself, if it was not.
+  // The recomputed value of `value`, or `value` itself if it was not recomputed.
   ValueId AgainOf(ValueId value) const;
-  // Makes the existing value `gradient` a summand of the gradient of `target`.
+  // Adds the existing value `gradient` to the gradient of `target`.
   Status Contribute(ValueId target, ValueId gradient);
 
  private:
   friend Status Differentiate(Program& program, int chunk_index);
 
-  // The value that will hold the gradient of `target`, where it is rows of another value.
+  // The view into the gradient of the whole value if `target` is rows of another value, else
+  // kNoValue.
   ValueId RowsOfGradient(ValueId target);
 
   Program& program_;
   const int chunk_index_;
   std::vector<ValueId> gradients_;           // by value of F
-  std::map<ValueId, ValueId> again_;         // values of F that B makes again
+  std::map<ValueId, ValueId> again_;         // values of F that B recomputes
   const std::vector<Op> forward_;
   std::vector<const Op*> maker_;                 // by value of F
   std::vector<std::vector<const Op*>> readers_;  // by value of F, in order
@@ -59,7 +61,7 @@ class GradientContext {
   int16_t row_chunk_ = -1;
 };
 
-// Fills kBackward of the chunk. The seed is chunk.output_gradient, or the loss of a chunk that has
+// Fills kBackward of the chunk. The seed is chunk.output_gradient, or the loss if the chunk has
 // one. Sets chunk.input_gradient.
 Status Differentiate(Program& program, int chunk_index);
 

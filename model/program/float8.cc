@@ -15,7 +15,7 @@ const char* Name(QuantizeSource source) {
 ScaleShape ScaleShapeOf(const MeshView& mesh, const std::vector<Dim>& dims, const Placement& placement,
                         int block_rows) {
   ScaleShape shape;
-  int64_t holders[2] = {1, 1};  // ranks that have different parts, by dim that is cut
+  int64_t holders[2] = {1, 1};  // ranks with different slices, by sharded dim
   for (int a = 1; a < kNumAxes; ++a) {
     const AxisPlacement& axis = placement.axes[a];
     shape.placement.axes[a] = axis;

@@ -1,13 +1,14 @@
-// Linear layers in float8: which recipe a job follows, and what its quantised values and their scales look like.
+// Linear layers in float8: the recipes, and the types of FP8 tensors and their scales.
 //
-// A value is quantised to E4M3 (activations and weights) or E5M2 (gradients) after division by a scale, a power of two such
-// that the largest magnitude in question is just within the format (kernels/float8.h):
+// A value is quantised to E4M3 (activations and weights) or E5M2 (gradients) after division by a
+// scale. The scale is the power of two for which the amax just fits the format (kernels/float8.h).
+// The recipe determines the amax:
 //   current    of the value itself, on this rank
-//   delayed    of the last kAmaxSteps steps, over all ranks and microbatches, twice that (for what grows) where there were
-//              any; else as current.
-//              Weights, which are quantised once a step, are always scaled by themselves
-//   blockwise  of 1 x kFloat8Block elements of activations and gradients along what a product sums over, of
-//              kFloat8Block x kFloat8Block of weights
+//   delayed    over the last kAmaxSteps steps, all ranks and all microbatches; the scale is twice
+//              as large, as a margin for growth. Without history: as current. Weights, which are
+//              quantised once per step, always use current scaling.
+//   blockwise  of 1 x kFloat8Block elements of activations and gradients along the dim that a
+//              matmul sums over; of kFloat8Block x kFloat8Block elements of weights
 #ifndef TROUPE_MODEL_PROGRAM_FLOAT8_H_
 #define TROUPE_MODEL_PROGRAM_FLOAT8_H_
 
@@ -24,26 +25,30 @@ const char* Name(Float8Recipe recipe);  // "none" "delayed" "current" "blockwise
 
 inline constexpr int64_t kFloat8Block = 128;
 inline constexpr int64_t kAmaxSteps = 16;
-// Of the names of histories in checkpoints: "float8_amax.block3.mlp.down_proj.input".
+// The prefix of amax histories' names in checkpoints: "float8_amax.block3.mlp.down_proj.input".
 inline constexpr char kAmaxPrefix[] = "float8_amax.";
 
-// What makes the value that kQuantize quantises: it is there, or is made at once as the operation named would make it, whose
-// inputs (without counts) then stand in the value's place. Rounded to bfloat16 first, as if it had been written.
+// The source of the value that kQuantize quantises: its input, or the result of the named operation
+// on its inputs. In the fused case the operation's inputs (without counts) replace the value, and
+// the result is rounded to bfloat16 before it is quantised, as if it had been written.
 enum class QuantizeSource : uint8_t { kValue, kSwiGlu, kSwiGluGrad };
 const char* Name(QuantizeSource source);  // "value" "swiglu" "swiglu_grad"
-// How many inputs it takes, which are the operation's first.
+// The number of the source's inputs; they are the first inputs of kQuantize.
 inline constexpr size_t InputsOf(QuantizeSource source) { return source == QuantizeSource::kSwiGluGrad ? 2 : 1; }
 
-// Of kQuantize.
+// The attributes of kQuantize.
 struct QuantizeAttributes {
   DType format = DType::kFloat8E4M3;
-  bool rows = false, columns = false;  // which forms are made: x as it lies, and its transpose
-  int32_t block_rows = 0;              // of a block that has its own scale, 1 or kFloat8Block; 0: one scale in all
-  bool folds = false;                  // the largest magnitude is made too
-  QuantizeSource source = QuantizeSource::kValue;  // of kSwiGlu in E4M3, of kSwiGluGrad in E5M2 alone
+  bool rows = false, columns = false;  // forms to compute: x and its transpose
+  // Rows of a block with its own scale, 1 or kFloat8Block; 0: one scale for the whole value.
+  int32_t block_rows = 0;
+  bool folds = false;                  // also compute the amax
+  // kSwiGlu only with E4M3, kSwiGluGrad only with E5M2.
+  QuantizeSource source = QuantizeSource::kValue;
 };
 
-// What a quantised value's scale is, or its scales, on a mesh of these degrees: each rank has those of what it holds.
+// The type of the scale or scales of an FP8 tensor on a mesh of these degrees; each rank has the
+// scales of its slice.
 struct ScaleShape {
   std::vector<Dim> dims;
   Placement placement;

@@ -9,7 +9,8 @@ namespace {
 
 int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-// Of a gradient that cuDNN may make; it is left to our own kernels where one head has no room within the limit.
+// The workspace of an attention gradient that cuDNN may compute; our own kernels compute it if a
+// single head exceeds the limit.
 int64_t AttentionGradWorkspace(const AttentionAttributes& attention, const Value& qkv) {
   if (qkv.dtype != DType::kBFloat16 || attention.mask.kind != Mask::Kind::kCausal) return 0;
   const int64_t of_head = AttentionGradHeadBytes(attention);
@@ -18,8 +19,9 @@ int64_t AttentionGradWorkspace(const AttentionAttributes& attention, const Value
   return std::min(kAttentionGradCallBytes + heads * of_head, kAttentionWorkspaceBytesMax);
 }
 
-// Factors in 8 bits are given back as bfloat16 where the device's library does not take them as they are, which depends on
-// the device and on extents; where it does, it has their scales in another order, which take less.
+// FP8 operands are dequantised to bfloat16 if the device's library does not support them, depending
+// on the device and on extents. If it does, it needs only their scales in another order, which take
+// less memory.
 int64_t WidenedBytes(const Value& a, const Value& b) {
   return IsFloat8(a.dtype) ? (a.elements() + b.elements()) * SizeOf(DType::kBFloat16) : 0;
 }
@@ -30,7 +32,8 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
     case OpKind::kMatmulGradInput:
     case OpKind::kMatmulGradWeight:
       return kProductWorkspaceBytesMax + WidenedBytes(program.value(op.inputs[0]), program.value(op.inputs[1]));
-    // Beside the library's, a float for each row and head: lse by heads, or our own kernels' sums of do · o.
+    // In addition to the library's workspace, one float per row and head: lse by heads, or our own
+    // kernels' sums of do · o.
     case OpKind::kAttentionGrad:
       return program.value(op.inputs[3]).bytes() +
              AttentionGradWorkspace(std::get<AttentionAttributes>(op.attributes), program.value(op.inputs[1]));
@@ -41,7 +44,7 @@ int64_t OnComputeStream(const Op& op, const Program& program) {
   }
 }
 
-// Of a sum whose terms travel as `wire`: those that others sum, and those that they send.
+// Buffers of a sum whose terms are sent as `wire`: the received terms and the terms to send.
 int64_t PackedSumBytes(const Op& op, const Program& program) {
   const auto& attributes = std::get<CollectiveAttributes>(op.attributes);
   const int64_t ranks = GroupSize(program.mesh, attributes.group), element = SizeOf(attributes.wire);
@@ -52,8 +55,8 @@ int64_t PackedSumBytes(const Op& op, const Program& program) {
     const int64_t own = rows.size() * x.row_elements();
     return element * (x.elements() - own + (ranks - 1) * own);
   }
-  // Ranges that lie together are summed at once: at most all. Blocks are of up to kUnit elements more than their share; what
-  // is summed here is rounded to one and sent back to all.
+  // Contiguous ranges are summed at once: at most all of them. Blocks have up to kUnit elements
+  // more than their share. The sums of this rank's block are rounded and sent back to all ranks.
   constexpr int64_t kUnit = 16;
   int64_t elements = 0;
   const int64_t gap = BucketAlignment(program) / SizeOf(DType::kFloat32);
@@ -77,7 +80,7 @@ int64_t OnCommunicationStream(const Op& op, const Program& program) {
 
 int64_t AttentionGradHeadBytes(const AttentionAttributes& attention) {
   const int64_t tokens = attention.tokens;
-  // Gradients of scores in bfloat16, do · o, and dk and dv of every query head where heads share keys.
+  // Gradients of scores in bfloat16, do · o, and dk and dv of every query head if heads share keys.
   const bool grouped = attention.query_heads != attention.key_value_heads;
   const int64_t of_query_head = 2 * RoundUp(tokens, 64) * RoundUp(tokens, 128) + 4 * tokens +
                                 (grouped ? 4 * tokens * attention.head_dim : 0);

@@ -27,8 +27,8 @@ TEST(GpuWorkingMemoryTest, IsThatOfAProductWhereNoLibraryMakesAttention) {
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16, /*document_mask=*/true), 32 * kMebibyte);
 }
 
-// 12 heads of 1,024 tokens: 2·1,024² bytes of gradients of scores a head and 4 a token, a MiB a call, and 4 bytes of lse a row
-// and head.
+// 12 heads of 1,024 tokens: 2·1,024² bytes of score gradients per head and 4 per token, 1 MiB per
+// call, and 4 bytes of lse per row and head.
 TEST(GpuWorkingMemoryTest, GrowsWithTheSamplesOfAnAttentionsGradientUpToItsLimit) {
   const int64_t of_head = 2 * 1024 * 1024 + 4 * 1024;
   EXPECT_EQ(OfLlama124m(8, 1024, DType::kBFloat16), kMebibyte + 8 * 12 * of_head + 8 * 1024 * 12 * 4);
@@ -41,13 +41,15 @@ TEST(GpuWorkingMemoryTest, HasNoneOfAnAttentionOfWhichOneHeadAloneNeedsMoreThanT
   EXPECT_EQ(OfLlama124m(1, 32768, DType::kBFloat16), 32 * kMebibyte);
 }
 
-// Tokens are rounded up to 64 and 128, and dk and dv are of each of the four heads of queries that share keys.
+// Tokens are rounded up to 64 and 128; dk and dv exist for each of the four query heads that share
+// a key head.
 TEST(GpuWorkingMemoryTest, OfAGradientIsOfAllHeadsOfQueriesThatShareKeys) {
   EXPECT_EQ(AttentionGradHeadBytes({.query_heads = 32, .key_value_heads = 8, .head_dim = 128, .tokens = 200}),
             4 * (2 * 256 * 256 + 4 * 200 + 4 * 200 * 128));
 }
 
-// One collective on a tensor axis of `ranks`, of f32 values with these extents.
+// The working memory of one collective on a tensor axis of `ranks`, for f32 values with these
+// extents.
 int64_t OfCollective(int ranks, OpKind kind, DType wire, std::pair<int64_t, int64_t> in, std::pair<int64_t, int64_t> out) {
   Program program;
   program.mesh.degrees[Axis::kTensor] = ranks;
@@ -63,15 +65,15 @@ int64_t OfCollective(int ranks, OpKind kind, DType wire, std::pair<int64_t, int6
   return GpuWorkingBytes(program);
 }
 
-// What is packed for others and what comes from them.
+// The buffers of sent and received rows.
 TEST(GpuWorkingMemoryTest, HasThePackedRowsOfAnExchange) {
   EXPECT_EQ(OfCollective(2, OpKind::kExchangeHeads, DType::kFloat32, {4, 6}, {8, 3}), 4 * 6 * 4 + 8 * 3 * 4);
   EXPECT_EQ(OfCollective(1, OpKind::kExchangeHeads, DType::kFloat32, {4, 6}, {4, 6}), 0);
 }
 
-// Of 3 ranks the first has 3 of 7 rows of 4: it rounds the 16 elements of the others, and two ranks send it 12 each. Where all
-// have the sum, its 28 elements have a place of 32 in their bucket, which is rounded, 3 blocks of 11 and 16 more are here, and 32
-// come back.
+// The first of 3 ranks has 3 of 7 rows of 4: it packs the 16 elements of the others, and two ranks
+// send it 12 each. For an all-reduce the 28 elements occupy 32 in their bucket, which is packed;
+// this rank holds 3 blocks of 11 and 16 more, and 32 come back.
 TEST(GpuWorkingMemoryTest, HasTheRoundedTermsOfASumThatTravelsAsBfloat16) {
   EXPECT_EQ(OfCollective(3, OpKind::kReduceScatter, DType::kBFloat16, {7, 4}, {3, 4}), 2 * (16 + 2 * 12));
   EXPECT_EQ(OfCollective(3, OpKind::kAllReduce, DType::kBFloat16, {7, 4}, {7, 4}), 2 * (32 + 3 * 27 + 32));

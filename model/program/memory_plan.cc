@@ -14,13 +14,13 @@ constexpr int64_t kAlignment = 64;
 
 int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// The pieces that a microbatch runs, in order; their operations are numbered through.
+// The pieces that a microbatch runs, in order; their operations are numbered consecutively.
 std::vector<Piece> MicrobatchPieces(bool split_backward) {
   if (split_backward) return {Piece::kForward, Piece::kInputGradient, Piece::kWeightGradient};
   return {Piece::kForward, Piece::kBackward};
 }
 
-// When the storage of a root is in use: from its first to its last operation, both included.
+// The time in which a root's storage is in use: from its first to its last operation, inclusive.
 struct Lifetime {
   ValueId root = kNoValue;
   int64_t bytes = 0;
@@ -31,8 +31,8 @@ struct Lifetime {
   bool Overlaps(const Lifetime& other) const { return begin <= other.end && other.begin <= end; }
 };
 
-// Gives each lifetime an offset such that no two that overlap in time overlap in space: the largest
-// first, each at the lowest offset that is free. Returns the bytes used.
+// Assigns offsets so that lifetimes that overlap in time do not overlap in space: the largest
+// first, each at the lowest free offset. Returns the bytes used.
 int64_t Pack(std::vector<Lifetime*> lifetimes) {
   std::stable_sort(lifetimes.begin(), lifetimes.end(),
                    [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; });
@@ -92,7 +92,7 @@ class Planner {
   // The temporaries of one piece of a chunk.
   struct Temporaries {
     int chunk_index = 0;
-    size_t piece = 0;  // of pieces_
+    size_t piece = 0;  // index in pieces_
     std::vector<Lifetime> lifetimes;
     int64_t bytes = 0;
   };
@@ -136,7 +136,7 @@ class Planner {
     for (const RouterBias& entry : program_.router_biases) place(entry.bias);
     for (const ValueId id : program_.quantized_weights) place(id);
     for (const AmaxHistory& entry : program_.amax_histories) place(entry.history);
-    // One range, which is reduced at once.
+    // One contiguous range, which is reduced at once.
     for (const AmaxHistory& entry : program_.amax_histories) place(entry.amax);
     for (const ValueId id : {program_.loss_totals, program_.control_word, program_.halted,
                              program_.learning_rate, program_.applied_steps}) {
@@ -173,8 +173,8 @@ class Planner {
     }
   }
 
-  // Where pairs are interleaved, F of one chunk runs while a backward piece of another is in
-  // flight: their temporaries share no memory.
+  // If pairs are interleaved, F of one chunk runs while a backward piece of another is in progress,
+  // so their temporaries share no memory.
   void PlaceTemporaries() {
     int64_t forward_bytes = 0, backward_bytes = 0, most = 0;
     for (const Temporaries& piece : temporaries_) {
@@ -199,7 +199,7 @@ class Planner {
         Bytes(forward_bytes), Bytes(backward_bytes));
   }
 
-  // Lifetimes of everything of the chunk that is not persistent.
+  // The lifetimes of all non-persistent storage of the chunk.
   std::vector<Lifetime> Lifetimes(int chunk_index) {
     std::vector<Lifetime> lifetimes;
     std::vector<int> index(program_.values.size(), -1);
@@ -222,7 +222,8 @@ class Planner {
         ++number;
       }
     }
-    // What others write and read keeps its storage throughout, used by an operation or not.
+    // Values that others write or read keep their storage all the time, even if no operation uses
+    // them.
     const ChunkInterface& chunk = program_.chunks[chunk_index];
     std::vector<ValueId> crossing = {chunk.input, chunk.output, chunk.output_gradient,
                                      chunk.input_gradient};

@@ -1,11 +1,11 @@
 // The memory plan: an address for every value of a program before anything is allocated.
 //
-// Regions: persistent (parameters, copies, gradients, optimizer state, scalars), one saved region
-// per (chunk, buffer) with equal layout in all buffers (saved values, boundary activations and
-// per-microbatch inputs), one temporary region shared by all pieces (offsets packed by lifetime
-// within each piece; where pairs are interleaved, temporaries of backward pieces come after those
-// of F), and the backend's scratch. Gradients of a chunk, parameters, exp_avg and exp_avg_sq are
-// each contiguous in the same order, 64-byte aligned, so that bucketed reductions and the optimizer
+// Regions: persistent (parameters, copies, gradients, optimizer state, scalars); one saved region
+// per (chunk, buffer) with the same layout in all buffers (saved values, boundary activations and
+// per-microbatch inputs); one temporary region shared by all pieces (offsets packed by lifetime
+// within each piece; if pairs are interleaved, temporaries of backward pieces follow those of F);
+// and the backend's scratch. A chunk's gradients, parameters, exp_avg and exp_avg_sq are each
+// contiguous in the same order and 64-byte aligned, so that bucketed reductions and the optimizer
 // run over flat ranges.
 #ifndef TROUPE_MODEL_PROGRAM_MEMORY_PLAN_H_
 #define TROUPE_MODEL_PROGRAM_MEMORY_PLAN_H_
@@ -22,18 +22,20 @@ enum class Region : uint8_t { kPersistent, kSaved, kTemporary };
 
 struct Location {
   Region region = Region::kPersistent;
-  int32_t chunk_index = -1;  // of kSaved
-  int64_t offset = 0;        // bytes from the region's (buffer's) base; a multiple of 64 except for views
+  int32_t chunk_index = -1;  // for kSaved
+  // Bytes from the base of the region (or buffer); a multiple of 64 except for views.
+  int64_t offset = 0;
 };
 
 struct MemoryPlan {
   std::vector<Location> locations;      // index = ValueId; views are resolved
   int64_t persistent_bytes = 0;
-  std::vector<int64_t> saved_bytes;     // per chunk index, one buffer's
+  std::vector<int64_t> saved_bytes;     // per chunk index, for one buffer
   std::vector<int> buffers;             // per chunk index: microbatches alive at once
-  bool split_backward = false;          // I and W may run apart; else only B may run
+  bool split_backward = false;          // I and W may run separately; else only B may run
   int64_t temporary_bytes = 0;
-  int64_t scratch_bytes = 0;            // library scratch and packed operands, as the device profile says
+  // Library scratch and packed operands, as given by the device profile.
+  int64_t scratch_bytes = 0;
   std::string peak_text;                // the values alive at the peak of the temporary region
 
   int64_t total_bytes() const {
@@ -43,13 +45,14 @@ struct MemoryPlan {
   }
 };
 
-// In a buffer's region inputs and boundary activations keep their storage to themselves, so that a receive may be posted
-// and a send be pending at any time while the buffer belongs to one microbatch; saved values are packed by lifetime
-// over F, B (or F, I, W). A value that is its own root and that no operation touches has no storage (offset 0).
+// Within a buffer, inputs and boundary activations share no storage, so that a receive may be
+// posted and a send be pending at any time while the buffer belongs to one microbatch. Saved values
+// are packed by lifetime over F, B (or F, I, W). A root value that no operation uses has no storage
+// (offset 0).
 //
-// `buffers[c]` microbatches of chunk index c are alive at once. `split_backward`: the schedule runs I and W apart, so
-// what W needs outlives I.
-// REQUIRES: buffers.size() == program.chunks.size().
+// `buffers[c]` microbatches of chunk index c are alive at once. `split_backward`: the schedule runs
+// I and W separately, so values that W needs outlive I. REQUIRES: buffers.size() ==
+// program.chunks.size().
 MemoryPlan PlanMemory(const Program& program, const std::vector<int>& buffers, bool split_backward, int threads);
 
 std::string ToText(const MemoryPlan& plan, const Program& program);

@@ -12,8 +12,8 @@
 namespace troupe::model {
 namespace {
 
-// An independent executor of storage: writes stamp every 4 bytes with the value written, reads
-// demand that the stamp is still that of the value (or of rows of it).
+// An independent model of storage: a write stamps every 4 bytes with the written value, and a read
+// checks that the stamp is still that of the value (or of rows of it).
 class StampedMemory {
  public:
   StampedMemory(const Program& program, const MemoryPlan& plan)
@@ -33,7 +33,7 @@ class StampedMemory {
     }
   }
 
-  // What the executor and neighbouring chunks write before F and before B.
+  // Writes the values that the executor and neighbouring chunks write before F and before B.
   void WriteInputs(int chunk_index, int buffer) {
     const ChunkInterface& chunk = program_.chunks[chunk_index];
     std::vector<ValueId> inputs = {chunk.input, chunk.output_gradient};
@@ -54,7 +54,7 @@ class StampedMemory {
       const Op& op = ops[static_cast<size_t>(i)];
       if (op.asynchronous) under_way_[op.outputs[0]] = &op;
       if (op.kind == OpKind::kWait) {
-        // Inputs are read and outputs written up to here.
+        // An asynchronous collective reads its inputs and writes its outputs until its wait.
         const Op& begun = *under_way_.at(op.inputs[0]);
         ReadApartFromOutputs(begun, buffer, "at the wait of ");
         for (const ValueId id : begun.outputs) Write(id, buffer);
@@ -62,10 +62,10 @@ class StampedMemory {
       }
       for (const ValueId id : op.inputs) Read(id, buffer, ToText(op, program_));
       for (const ValueId id : op.outputs) {
-        // A copy moves nothing: both names stay good.
+        // A copy moves nothing: both names stay valid.
         if (op.kind != OpKind::kCopy) Write(id, buffer);
       }
-      // Outputs lie on inputs only where they are declared to.
+      // Outputs overlap inputs only if they are declared as views.
       ReadApartFromOutputs(op, buffer, "after ");
     }
   }
@@ -110,7 +110,7 @@ class StampedMemory {
     std::fill_n(words->begin() + begin, Words(program_.value(id).bytes()), id);
   }
 
-  // Rows and copies are the same data as their whole; what an operation wrote in place is not.
+  // Rows and copies are the same data as their whole value; values written in place are not.
   ValueId DataOf(ValueId id) const {
     while (program_.value(id).view_of != kNoValue && (IsRows(id) || copies_.contains(id)))
       id = program_.value(id).view_of;
@@ -229,7 +229,7 @@ TEST(PlanMemoryTest, NoValueOfAnInterleavedPairIsOverwrittenByTheOtherSide) {
     }
   }
   EXPECT_NE(plan.peak_text.find("pairs are interleaved"), std::string::npos) << plan.peak_text;
-  // One side after the other, both have the same room.
+  // Without interleaving, both sides share the same memory.
   program.interleaves_pairs = false;
   const MemoryPlan shared = PlanMemory(program, {2, 2}, true, 1);
   EXPECT_GT(plan.temporary_bytes, shared.temporary_bytes);

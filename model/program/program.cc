@@ -7,14 +7,14 @@
 namespace troupe::model {
 namespace {
 
-// Nothing of other kinds.
+// Empty for other kinds.
 std::string RelayoutText(const RelayoutAttributes& a) {
   if (a.samples == 0) return {};
   return fmt::format(" {} samples {}", a.samples,
                      a.to_head_tail ? "to head and tail" : "to contiguous");
 }
 
-// Nothing of blocks that are cut anywhere.
+// Empty for blocks without units or owner.
 std::string CutText(const RowCut& cut) {
   if (cut.owner >= 0) return fmt::format(" whole on {}", cut.owner);
   return cut.unit > 1 ? fmt::format(" in units of {}", cut.unit) : std::string();
@@ -201,7 +201,8 @@ std::string ToText(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     text += fmt::format("chunk {}\n", program.chunks[c].chunk);
     for (int p = 0; p < kNumPieces; ++p) {
-      // I and W hold the operations of backward, each marked there with its part.
+      // I and W contain the operations of backward, which the text of backward marks with their
+      // part.
       const Piece piece = static_cast<Piece>(p);
       if (piece == Piece::kInputGradient || piece == Piece::kWeightGradient) continue;
       AppendOps(text, Name(piece), program.Ops(static_cast<int>(c), piece), program);

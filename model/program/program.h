@@ -1,5 +1,6 @@
-// The stage program: everything one rank computes, as data. Built once (model/build.h), verified, printed, costed,
-// given addresses (memory_plan.h) and prepared by a backend (kernels/backend.h).
+// The stage program: everything that one rank computes, as data. It is built once (model/build.h),
+// verified, printed, costed, given addresses (memory_plan.h) and prepared by a backend
+// (kernels/backend.h).
 //
 // Immutable after building; thread-safe to read.
 #ifndef TROUPE_MODEL_PROGRAM_PROGRAM_H_
@@ -16,14 +17,15 @@
 
 namespace troupe::model {
 
-// Pieces of a chunk, run by the schedule's actions, and of the rank (kUpdate). kBackward holds the ops of
-// kInputGradient and kWeightGradient in the derivative's own order; a schedule uses either it or the two apart.
+// Pieces of a chunk, run by the schedule's actions, and of the rank (kUpdate). kBackward contains
+// the operations of kInputGradient and kWeightGradient in the derivative's own order; a schedule
+// uses either kBackward or the two others.
 enum class Piece : uint8_t { kUnshard, kForward, kBackward, kInputGradient, kWeightGradient, kReduce, kUpdate };
 inline constexpr int kNumPieces = 7;
 const char* Name(Piece piece);
 
-// One Hugging Face tensor inside a parameter value, as this rank holds it: rows [row_begin, row_begin+local_shape[0])
-// of the value are the slice at `global_offset` of the tensor `name`.
+// One Hugging Face tensor inside a parameter value, as this rank stores it: rows [row_begin,
+// row_begin+local_shape[0]) of the value are the slice at `global_offset` of the tensor `name`.
 struct ParameterPart {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> global_shape;
@@ -33,24 +35,28 @@ struct ParameterPart {
   bool weight_decay = false;
 };
 
-// A parameter with its companions. Where it is sharded over data axes, master, compute copy, reduced
-// gradient and optimizer states are this rank's block of rows; the rest are whole.
+// A parameter with its related values. If it is sharded over data axes, the master, compute copy,
+// reduced gradient and optimizer states are this rank's block of rows; the other values are whole.
 struct ParameterEntry {
   ValueId value = kNoValue;         // float32 master
-  ValueId compute_copy = kNoValue;  // what is gathered; == value where that is the master itself
-  // Where it is sharded: all blocks of the compute copy (of runs, where the ranks of one hold a block each: this rank's).
-  // Of parameters that F and B gather whole: none.
+  ValueId compute_copy = kNoValue;  // the gathered value; == value if that is the master itself
+  // If the parameter is sharded: all blocks of the compute copy. With runs, each rank of a run
+  // holds one block of the whole: this rank's block. None if F and B gather the whole parameter.
   ValueId gathered = kNoValue;
-  // The gathered copy in the compute dtype, where it is gathered in another and converted once a step: whole.
+  // The whole gathered copy in the compute dtype, if it is gathered in another dtype and converted
+  // once per step.
   ValueId converted = kNoValue;
-  ValueId unsharded = kNoValue;     // the compute copy as F, I and W see it (Unshard's output)
+  // The compute copy as F, I and W read it (Unshard's output).
+  ValueId unsharded = kNoValue;
   ValueId gradient = kNoValue;      // accumulator, Partial over the data axes
-  ValueId reduced_gradient = kNoValue;  // in the same storage after Reduce: what the optimizer reads
+  // The value of the gradient's storage after Reduce; the optimizer reads it.
+  ValueId reduced_gradient = kNoValue;
   ValueId exp_avg = kNoValue;
   ValueId exp_avg_sq = kNoValue;
   std::vector<ParameterPart> parts;
-  // Where it is sharded: the ranks over which its blocks lie (of a bank of experts not those of expert); where data_shard
-  // is cut into runs those within one, and over which each of these blocks is cut once more: those across runs.
+  // The groups over which a sharded parameter is divided: the ranks that hold its blocks (for a
+  // bank of experts without the expert axis). If data_shard is divided into runs: first the ranks
+  // within a run, then those across runs, over which each of these blocks is divided again.
   struct Shards {
     CollectiveGroup group;
     RowCut cut;
@@ -58,29 +64,31 @@ struct ParameterEntry {
   std::vector<Shards> shards;
   bool counted_in_norm = true;      // false on ranks that hold a copy that another rank counts
   bool tied = false;                // owned by first and last stage
-  // The gradient is the first or last of a bucket of gradients that are summed at once, in the order of memory.
+  // The gradient is the first or last of a bucket of gradients that are summed at once, in memory
+  // order.
   bool begins_bucket = false, ends_bucket = false;
   enum class Init : uint8_t { kNormal, kOnes } init = Init::kNormal;
   double init_std = 0.02;
 };
 
-// A channel of samples (base/sample_schema.h) and the value that holds it: one row of the value for each
-// of the rank's tokens, those of whole samples where the schema says so, or for each sample.
+// A channel of samples (base/sample_schema.h) and the value that holds it. The value has one row
+// for each of the rank's tokens (for the tokens of whole samples if the schema requires that), or
+// for each sample.
 struct ChannelInput {
   std::string channel;  // "tokens"
   ValueId value = kNoValue;
 };
 
-// What the executor reads and writes of one chunk.
+// The values of one chunk that the executor reads and writes.
 struct ChunkInterface {
   int chunk = 0;                      // global chunk number
-  std::vector<ChannelInput> channels; // those that it reads, in the order in which it was built
-  ValueId input = kNoValue;           // boundary activation received; none on the first chunk
-  ValueId output = kNoValue;          // boundary activation sent; none on the last chunk
+  std::vector<ChannelInput> channels; // the channels that the chunk reads, in order of creation
+  ValueId input = kNoValue;           // received boundary activation; none on the first chunk
+  ValueId output = kNoValue;          // sent boundary activation; none on the last chunk
   ValueId output_gradient = kNoValue; // received in B; none on the last chunk
   ValueId input_gradient = kNoValue;  // sent in B; none on the first chunk
 
-  // The value of `channel`; kNoValue where the chunk does not read it.
+  // The value of `channel`; kNoValue if the chunk does not read it.
   ValueId Input(std::string_view channel) const {
     for (const ChannelInput& read : channels) {
       if (read.channel == channel) return read.value;
@@ -89,23 +97,24 @@ struct ChunkInterface {
   }
 };
 
-// The bias of a block E that balances without a loss: state beside the parameters, kept in checkpoints.
+// The bias of a block E that balances without a loss. State in addition to the parameters, stored
+// in checkpoints.
 struct RouterBias {
   ValueId bias = kNoValue;  // f[E]
   ParameterPart part;
 };
 
-// Delayed scaling of one quantised value: the largest magnitudes of the last steps, state beside the parameters that is
-// kept in checkpoints, and that of the present one.
+// Delayed scaling of one quantised value: the amax values of the last steps, which are state in
+// addition to the parameters and stored in checkpoints, and the amax of the current step.
 struct AmaxHistory {
   ValueId history = kNoValue;  // f[kAmaxSteps], the latest first; 0: none yet
-  ValueId amax = kNoValue;     // f[1], of this rank's microbatches so far
+  ValueId amax = kNoValue;     // f[1], over this rank's microbatches so far
   ParameterPart part;
 };
 
-// Where the gradients of a bucket are in memory, in elements: each begins at a multiple of `alignment`, and what is
-// summed at once is padded with zeros to a multiple of `padding` (facts of the field: Megatron-LM's distributed
-// optimizer). Numbers do not depend on it.
+// The memory layout of the gradients of a bucket, in elements: each begins at a multiple of
+// `alignment`, and the range summed at once is padded with zeros to a multiple of `padding`, as in
+// Megatron-LM's distributed optimizer. Results do not depend on it.
 struct BucketLayout {
   int64_t alignment = 1;
   int64_t padding = 1;
@@ -113,31 +122,37 @@ struct BucketLayout {
 
 struct Program {
   MeshView mesh;
-  // F of one chunk may run interleaved with the backward of another (model/pair_order.h): its
-  // temporaries share no memory with theirs, and every collective that can be begun apart from its
-  // wait is.
+  // F of one chunk may run interleaved with the backward of another (model/pair_order.h): their
+  // temporaries share no memory, and every collective that can be separated from its wait is
+  // asynchronous.
   bool interleaves_pairs = false;
   BucketLayout bucket;
   std::vector<Value> values;          // index = ValueId
   std::vector<ParameterEntry> parameters;
-  std::vector<ChunkInterface> chunks; // this rank's, in schedule order of chunk number
+  std::vector<ChunkInterface> chunks; // this rank's, ordered by chunk number
   // ops[chunk index][piece]; kUpdate is in `update`.
   std::vector<std::vector<std::vector<Op>>> ops;
   std::vector<Op> update;
-  std::vector<Op> initialize;         // after parameters are filled: compute copies
+  std::vector<Op> initialize;         // runs after parameters are filled: compute copies
 
-  ValueId loss_totals = kNoValue;     // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor
-  std::vector<ValueId> router_totals; // d[3+E] of each block E of this rank, in order, of the step so far
-  std::vector<RouterBias> router_biases; // of the blocks of router_totals, in order; empty: no bias
-  std::vector<ValueId> quantized_weights;    // with their scales, made in Unshard: persistent
-  std::vector<AmaxHistory> amax_histories;   // of delayed scaling, in the order of the values that they scale
+  // d[2]: {Σ weight·nll, Σ weight} of the step so far; zeroed by the executor.
+  ValueId loss_totals = kNoValue;
+  // d[3+E] for each block E of this rank, in order, of the step so far.
+  std::vector<ValueId> router_totals;
+  // One for each block of router_totals, in order; empty: no bias.
+  std::vector<RouterBias> router_biases;
+  // With their scales, computed in Unshard: persistent.
+  std::vector<ValueId> quantized_weights;
+  // For delayed scaling, in the order of the values that they scale.
+  std::vector<AmaxHistory> amax_histories;
   ValueId control_word = kNoValue;    // d[kControlLanes]
-  // d[1], kept from step to step: not 0 once a step was not finite, and no step is applied any more. Zeroed by the
-  // executor before the first step; kNoValue: steps that are not finite stop no later ones.
+  // d[1], kept between steps: not 0 once a step was not finite; then no further step is applied.
+  // The executor zeroes it before the first step. kNoValue: a step that is not finite does not stop
+  // later ones.
   ValueId halted = kNoValue;
-  ValueId learning_rate = kNoValue;   // f[1]: that of the next update; the executor writes it
-  // f[1]: updates that changed the parameters since they were initial ones; what bias correction counts. AdamW adds 1 where
-  // it applies a step. The same on all ranks; kept in checkpoints.
+  ValueId learning_rate = kNoValue;   // f[1]: for the next update; the executor writes it
+  // f[1]: the number of updates that changed the parameters since initialisation, for bias
+  // correction. AdamW adds 1 when it applies a step. Identical on all ranks; stored in checkpoints.
   ValueId applied_steps = kNoValue;
 
   const std::vector<Op>& Ops(int chunk_index, Piece piece) const {
@@ -146,21 +161,22 @@ struct Program {
   const Value& value(ValueId id) const { return values[id]; }
 };
 
-// One line a value and an op, stable: golden files hold it.
+// One line per value and per operation, in a stable format for golden files.
 std::string ToText(const Program& program);
-// One op: "%7 = matmul(%5, %6)" with attributes.
+// One operation: "%7 = matmul(%5, %6)" with attributes.
 std::string ToText(const Op& op, const Program& program);
 
-// Rows [begin, end) of a parameter's value that decay, or do not.
+// Rows [begin, end) of a parameter's value, all with or all without weight decay.
 struct DecayRun {
   Range rows;
   bool decays = false;
 };
-// The rows of `entry`'s value in order, neighbouring parts that decay alike as one run. Rows that no part has (of a
-// rank that holds none) are left out.
+// The rows of `entry`'s value in order; neighbouring parts with the same decay form one run. Rows
+// that belong to no part are omitted.
 std::vector<DecayRun> DecayRuns(const ParameterEntry& entry);
 
-// The rank number of `mesh`'s coordinates: tensor fastest, then expert, context, data_shard, data_replicate, pipe.
+// The rank number of `mesh`'s coordinates: tensor varies fastest, then expert, context, data_shard,
+// data_replicate, pipe.
 int RankNumber(const MeshView& mesh);
 
 }  // namespace troupe::model

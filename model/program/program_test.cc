@@ -1,5 +1,5 @@
-// Programs as text against golden files. To accept a change, run with TROUPE_UPDATE_GOLDEN=1 and
-// read the difference.
+// Compares programs as text with golden files. To accept a change, run with TROUPE_UPDATE_GOLDEN=1
+// and review the diff.
 #include "model/program/program.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(ProgramTextTest, OfDelayedFloat8TensorTwoByRows) {
   CompareWithGolden("float8_delayed_tensor_2", ToText(BuildProgram(options).value()));
 }
 
-// A parameter is a block of a block; Unshard gathers across runs, F and B within one.
+// A parameter is a block within a block; Unshard gathers across runs, F and B within one.
 TEST(ProgramTextTest, OfRunsOfTwoOfFourShards) {
   MeshView mesh;
   mesh.degrees[Axis::kDataShard] = 4;

@@ -1,8 +1,10 @@
-// Heads of keys and values that are fewer than the ranks of tensor: neighbours on the axis hold one alike.
+// Key and value heads that are fewer than the tensor ranks: neighbours on the axis hold the same
+// head.
 //
-// As stored, the axis is cut into runs of `run` neighbours, each of which holds a slice, all its ranks the same. As used,
-// every rank has a head of its own: the heads are repeated `run` times and Shard(0, kSegments). The copy over a run that
-// leads from the one to the other moves nothing; its derivative is the sum of a run's gradients.
+// As stored, the axis is divided into runs of `run` neighbours; the ranks of a run hold the same
+// slice. As used, every rank has its own head: the heads are repeated `run` times and Shard(0,
+// kSegments). The kCopy over a run that converts between the two moves nothing; its derivative is
+// the sum of the run's gradients.
 #ifndef TROUPE_MODEL_PROGRAM_SHARED_HEADS_H_
 #define TROUPE_MODEL_PROGRAM_SHARED_HEADS_H_
 
@@ -10,7 +12,7 @@
 
 namespace troupe::model {
 
-// On the tensor axis, of heads along dim 0 as they are stored. REQUIRES: run >= 2.
+// The placement on the tensor axis of heads along dim 0 as stored. REQUIRES: run >= 2.
 inline AxisPlacement SharedHeads(int run) {
   return {PlacementKind::kShard, 0, ShardHow::kSegments, 0, run, PlacementKind::kReplicated};
 }

@@ -1,4 +1,4 @@
-// Which values share storage.
+// Finds values that share storage.
 #ifndef TROUPE_MODEL_PROGRAM_STORAGE_H_
 #define TROUPE_MODEL_PROGRAM_STORAGE_H_
 
@@ -10,7 +10,8 @@
 
 namespace troupe::model {
 
-// The value whose storage `id` lies in (itself, if it is no view) and the byte offset in it.
+// The value that owns the storage of `id` (`id` itself if it is not a view) and the byte offset in
+// it.
 std::pair<ValueId, int64_t> StorageOf(const Program& program, ValueId id);
 inline ValueId StorageRoot(const Program& program, ValueId id) {
   return StorageOf(program, id).first;
@@ -19,27 +20,29 @@ inline ValueId StorageRoot(const Program& program, ValueId id) {
 // Whether the storage of `root` keeps its contents beyond a chunk's pieces of one microbatch.
 bool IsPersistent(const Value& root);
 
-// Of every value.
+// The storage roots of all values.
 std::vector<ValueId> StorageRoots(const Program& program);
 
-// Where a value lies: bytes [begin, end) of the storage of `root`.
+// The storage of a value: bytes [begin, end) of the storage of `root`.
 struct StorageRange {
   ValueId root = kNoValue;
   int64_t begin = 0, end = 0;
-  // What has no bytes counts as all of its storage: whether operations may change places must not
-  // depend on how many rows of a tensor a rank has.
+  // An empty range counts as the whole storage: whether operations may be reordered must not depend
+  // on how many rows of a tensor a rank has.
   bool Overlaps(const StorageRange& other) const {
     return root == other.root && (begin == end || other.begin == other.end ||
                                   (begin < other.end && other.begin < end));
   }
 };
 
-// Of every value.
+// The storage ranges of all values.
 std::vector<StorageRange> StorageRanges(const Program& program);
 
-// Of what the start of a gradient in memory is a multiple, in bytes: 64 and the bucket's alignment.
+// The alignment of a gradient's start in memory, in bytes: a multiple of 64 and of the bucket's
+// alignment.
 int64_t BucketAlignment(const Program& program);
-// Bytes of a bucket whose gradients take `bytes` from its first one's start on, padding included.
+// The size in bytes, including padding, of a bucket whose gradients take `bytes` from the start of
+// the first one.
 int64_t PaddedBucketBytes(const Program& program, int64_t bytes);
 
 }  // namespace troupe::model

@@ -1,4 +1,4 @@
-// Values of a stage program: typed, static-shape, placed on the mesh.
+// Values of a stage program: typed, with static shapes, placed on the mesh.
 #ifndef TROUPE_MODEL_PROGRAM_VALUE_H_
 #define TROUPE_MODEL_PROGRAM_VALUE_H_
 
@@ -13,22 +13,23 @@ namespace troupe::model {
 enum class DType : uint8_t { kFloat32, kBFloat16, kFloat64, kInt32, kFloat8E4M3, kFloat8E5M2 };
 int64_t SizeOf(DType dtype);      // bytes
 const char* Name(DType dtype);    // "f32" "bf16" "f64" "i32" "f8e4m3" "f8e5m2"
-// Whether it is one of the two formats of eight bits (kernels/float8.h), which mean something with a scale alone.
+// Whether `dtype` is one of the two 8-bit formats (kernels/float8.h), which are meaningful only
+// with a scale.
 inline bool IsFloat8(DType dtype) { return dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2; }
 
 enum class Role : uint8_t {
   kParameter,       // float32 master weights; persistent
-  kComputeCopy,     // what kernels read, where it differs from the master (bf16); persistent
+  kComputeCopy,     // copy that kernels read, if it differs from the master (bf16); persistent
   kGradient,        // float32 accumulator of a parameter's gradient; persistent over a step
   // Float32 gradient of one microbatch, whole on each rank until it is reduced and scattered into
-  // its parameter's accumulator; lives within one piece, and is written afresh by every run.
+  // its parameter's accumulator. It lives within one piece, and every run overwrites it.
   kMicrobatchGradient,
   kOptimizerState,  // exp_avg, exp_avg_sq; persistent
-  kState,           // outlives a microbatch besides the above: largest magnitudes of a step
+  kState,           // other state that outlives a microbatch: amax values of a step
   kInput,           // written by the executor: tokens, targets, learning rate, control word …
   kConstant,
   kActivation,      // lives within one piece
-  kSaved,           // made in F, needed by I or W: one copy per buffer
+  kSaved,           // computed in F, needed by I or W: one copy per buffer
   kBoundary,        // received from or sent to a neighbouring chunk: one copy per buffer
 };
 
@@ -44,7 +45,8 @@ struct Dim {
   bool operator==(const Dim&) const = default;
 };
 
-// One of several tensors that share a value along dim 0 of a parameter or the last dim of an activation.
+// One of several tensors that share a value along dim 0 of a parameter or the last dim of an
+// activation.
 struct Segment {
   std::string name;    // "q" "k" "v" "gate" "up"
   int64_t global = 0;
@@ -59,9 +61,10 @@ struct Value {
   Role role = Role::kActivation;
   std::vector<Dim> dims;
   Placement placement;
-  std::vector<Segment> segments;  // empty: one
-  int chunk = -1;                 // index of the rank's chunk it belongs to; -1: the rank's
-  // A view: shares the storage of `view_of`, beginning `view_offset` elements into it (rows of a larger value).
+  std::vector<Segment> segments;  // empty: a single segment
+  int chunk = -1;                 // index of the rank's chunk; -1: belongs to the rank
+  // A view: shares the storage of `view_of`, beginning `view_offset` elements into it (rows of a
+  // larger value).
   ValueId view_of = kNoValue;
   int64_t view_offset = 0;
 
@@ -70,7 +73,7 @@ struct Value {
     for (const Dim& dim : dims) product *= dim.local;
     return product;
   }
-  // Of one index of dim 0.
+  // The elements of one index of dim 0.
   int64_t row_elements() const {
     int64_t product = 1;
     for (size_t d = 1; d < dims.size(); ++d) product *= dims[d].local;

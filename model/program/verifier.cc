@@ -21,8 +21,8 @@ bool IsCollective(OpKind kind) {
          kind == OpKind::kGatherRouted || kind == OpKind::kScatterRouted;
 }
 
-// Follows one order of a step's operations: what is made, what is overwritten, who writes
-// gradients.
+// Follows one order of a step's operations and tracks which values are computed or overwritten and
+// which operations write gradients.
 class StepChecker {
  public:
   explicit StepChecker(const Program& program)
@@ -46,7 +46,7 @@ class StepChecker {
       }
       members_[static_cast<size_t>(RangeOf(value.id).root)].push_back(value.id);
     }
-    // A sharded master may lie within the gathered copy.
+    // A sharded master may be a view of the gathered copy.
     for (const ParameterEntry& entry : program.parameters) made_[entry.value] = true;
     for (const ChunkInterface& chunk : program.chunks) {
       if (chunk.input != kNoValue) made_[chunk.input] = true;
@@ -54,7 +54,7 @@ class StepChecker {
     }
   }
 
-  // `ends_later`: what is begun is waited for by the pieces after it.
+  // `ends_later`: later pieces wait for collectives begun here.
   Status Run(const std::vector<Op>& ops, const char* piece, bool ends_later = false) {
     const auto before = under_way_;
     for (const Op& op : ops) {
@@ -79,7 +79,7 @@ class StepChecker {
   bool Overwritten(ValueId value) const { return overwritten_[value] != nullptr; }
 
  private:
-  // What a collective that is under way reads or makes.
+  // A value that a collective in flight reads or writes.
   struct Use {
     ValueId id;
     const Op* op;
@@ -125,7 +125,8 @@ class StepChecker {
     return OkStatus();
   }
 
-  // What is under way is let alone: what it makes by all, what it reads by who would write it.
+  // Until its wait, no operation may touch the outputs of a collective in flight or write its
+  // inputs.
   Status CheckUnderWay(const Op& op) const {
     const auto check = [&](ValueId id, bool writes) -> Status {
       const Op* user = UserOf(made_under_way_, id);
@@ -139,7 +140,7 @@ class StepChecker {
     return OkStatus();
   }
 
-  // Of a part of `id`'s storage; null: nobody.
+  // The user of any part of `id`'s storage; null: none.
   const Op* UserOf(const Uses& uses, ValueId id) const {
     const StorageRange& range = RangeOf(id);
     const auto [begin, end] = uses.equal_range(range.root);
@@ -174,7 +175,8 @@ class StepChecker {
                              ToText(*overwritten_[id], program_));
     }
     if (made_[id]) return OkStatus();
-    // Rows of another value need no operation; they are strictly fewer and typed as the whole.
+    // Rows of another value need no operation; they are strictly fewer and have the type of the
+    // whole.
     if (value.view_of != kNoValue) {
       const Value& whole = program_.value(value.view_of);
       const bool is_rows = value.dims[0].local < whole.dims[0].local &&
@@ -232,11 +234,12 @@ class StepChecker {
       return InvalidArgument("{} is made a second time", program_.value(output).name);
     }
     made_[output] = true;
-    // A block that is left where it lay, of no rows perhaps, leaves nothing of what it was scattered from.
+    // A reduce-scatter in place, even with an empty block, leaves the rest of its input
+    // unspecified.
     const bool scatters_in_place = op.kind == OpKind::kReduceScatter &&
                                    RangeOf(op.inputs[0]).root == RangeOf(output).root;
     if (op.consumes_input || scatters_in_place) Overwrite(op.inputs[0], op);
-    // A whole is made once all its rows are.
+    // A whole value is complete once all its rows are written.
     for (ValueId rows = output; IsRowsOfParent(program_.value(rows));) {
       const int64_t count = program_.value(rows).dims[0].local;
       rows = program_.value(rows).view_of;
@@ -250,12 +253,12 @@ class StepChecker {
     return OkStatus();
   }
 
-  // In place: what lay where `value` lies is gone.
+  // Marks other values that overlap the storage of `value` as overwritten.
   void Overwrite(ValueId value, const Op& op) {
     const StorageRange& range = RangeOf(value);
     for (const ValueId member : members_[range.root]) {
       const bool is_output = std::count(op.outputs.begin(), op.outputs.end(), member) > 0;
-      // A rank's own block stays where it is among all blocks.
+      // A rank's own block stays in place among all blocks.
       const bool is_own_block = op.kind == OpKind::kAllGather && member == op.inputs[0];
       if (is_output || is_own_block || !made_[member] ||
           (member != value && (IsPartOf(member, value) || IsPartOf(value, member)))) {
@@ -265,7 +268,8 @@ class StepChecker {
     }
   }
 
-  // True if `part` is rows of `whole`, directly or not: placed alike, but fewer.
+  // True if `part` is rows of `whole`, directly or through other rows: the same placement with
+  // fewer rows.
   bool IsPartOf(ValueId part, ValueId whole) const {
     while (part != whole) {
       if (!IsRowsOfParent(program_.value(part))) return false;
@@ -283,12 +287,12 @@ class StepChecker {
 
   const Program& program_;
   std::vector<bool> made_;
-  std::vector<int64_t> rows_made_;               // of a whole, by operations on its rows
-  std::vector<const Op*> overwritten_;           // by whom
-  std::vector<std::vector<ValueId>> members_;    // of each storage root
-  std::vector<std::vector<const Op*>> writers_;  // of each accumulator
+  std::vector<int64_t> rows_made_;  // by whole value: rows written by operations on its rows
+  std::vector<const Op*> overwritten_;           // the operation that overwrote it
+  std::vector<std::vector<ValueId>> members_;    // by storage root
+  std::vector<std::vector<const Op*>> writers_;  // by accumulator
   std::vector<StorageRange> ranges_;
-  std::map<ValueId, const Op*> under_way_;  // begun collectives by first output
+  std::map<ValueId, const Op*> under_way_;  // begun collectives, by first output
   Uses made_under_way_, read_under_way_;
 };
 
@@ -305,8 +309,8 @@ bool MovesParameters(const Program& program, const Op& op) {
   });
 }
 
-// F, I and W hold no conversions of parameters or gradients but those that are sharded within a
-// step; the others are Unshard's and Reduce's.
+// F, I and W contain no conversions of parameters or gradients except those sharded within a step;
+// the others belong to Unshard and Reduce.
 Status CheckPieceContents(const Program& program) {
   for (size_t c = 0; c < program.chunks.size(); ++c) {
     for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
@@ -316,7 +320,7 @@ Status CheckPieceContents(const Program& program) {
           return Internal("{}: {}: only a collective of W runs with the last microbatch alone",
                           Name(piece), ToText(op, program));
         }
-        // Tokens meet over context within F and its derivative, but no parameters.
+        // Within F and its derivative, tokens are exchanged over context, but parameters are not.
         if (!IsCollective(op.kind) || op.kind == OpKind::kExchangeHeads ||
             op.kind == OpKind::kShift || op.kind == OpKind::kRelayout) {
           continue;
@@ -325,12 +329,12 @@ Status CheckPieceContents(const Program& program) {
           return Internal("{}: {}: its parts were not cut", Name(piece), ToText(op, program));
         }
         const auto& [group, purpose] = GroupAndPurpose(op);
-        // Routed tokens and the load of routers too.
+        // Routed tokens and the load of routers are exchanged too.
         if (purpose == CollectivePurpose::kDispatch && !MovesParameters(program, op)) continue;
-        // Those of what is sharded even within a step.
+        // The conversions of parameters and gradients that are sharded within a step.
         const bool is_of_shards =
             purpose == CollectivePurpose::kUnshard ||
-            // Begun early, but Reduce's.
+            // Begun early in B, but part of Reduce.
             (op.last_microbatch && op.asynchronous && purpose == CollectivePurpose::kGradient) ||
             (op.kind == OpKind::kReduceScatter &&
              program.value(op.inputs[0]).role == Role::kMicrobatchGradient);
@@ -352,7 +356,7 @@ Status CheckBoundaries(const Program& program) {
       if (value == kNoValue) continue;
       const Placement& due = program.value(value).placement;
       Placement by_rows = RowsPlacement();
-      // With sequence parallelism.
+      // With sequence parallelism rows are also sharded over tensor.
       if (due[Axis::kTensor] == Shard(0) || due[Axis::kTensor] == Shard(0, ShardHow::kParts)) {
         by_rows[Axis::kTensor] = due[Axis::kTensor];
       }

@@ -1,6 +1,6 @@
-// Type-checks a program: what the placement rules say of every operation, and what they cannot see
-// alone (each value read after it is made and before its storage is reused, every parameter's
-// gradient reduced once, the norm counting every global element once).
+// Type-checks a program: the placement rules of every operation, and conditions beyond a single
+// rule (each value is read after it is computed and before its storage is reused, every parameter's
+// gradient is reduced once, the norm counts every global element once).
 #ifndef TROUPE_MODEL_PROGRAM_VERIFIER_H_
 #define TROUPE_MODEL_PROGRAM_VERIFIER_H_
 
@@ -9,13 +9,13 @@
 
 namespace troupe::model {
 
-// INTERNAL naming piece, operation, value, axis and placements of the first thing that is wrong: a
-// missing or doubled collective, a gradient that reaches the optimizer Partial, a norm on Partial …
+// INTERNAL for the first error, naming piece, operation, value, axis and placements: a missing or
+// duplicated collective, a Partial gradient that reaches the optimizer, a norm of a Partial value …
 Status VerifyProgram(const Program& program);
 
-// Whether this rank counts the gradient of `entry` in the global norm: of the ranks that hold a
-// copy, only the one at coordinate 0 of every axis along which the parameter is Replicated, and for
-// a tied one the first stage.
+// Whether this rank counts the gradient of `entry` in the global norm. Of the ranks that hold a
+// copy, only the one at coordinate 0 of every axis along which the parameter is Replicated counts
+// it; for a tied parameter only the first stage.
 bool CountedInNorm(const Program& program, const ParameterEntry& entry);
 
 }  // namespace troupe::model

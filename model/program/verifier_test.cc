@@ -13,8 +13,8 @@
 namespace troupe::model {
 namespace {
 
-// A program with every kind of collective: tensor 2, data 2, first stage of two with a tied
-// embedding, or one stage.
+// A program with every kind of collective: tensor 2, data 2; the first of two stages with a tied
+// embedding, or a single stage.
 Program Valid(int pipe, int stage, bool tied, bool overlap = true) {
   ModelConfig model = SmallModel("ADAD");
   model.tie_word_embeddings = tied;
@@ -28,7 +28,7 @@ Program Valid(int pipe, int stage, bool tied, bool overlap = true) {
   return BuildProgram(options).value();
 }
 
-// As Valid with data_shard 2 as well.
+// Like Valid, with data_shard 2 as well.
 Program ValidSharded(int zero_stage, int pipe, bool tied, int64_t samples = 2, int64_t tokens = 8,
                      int shard_run = 0) {
   ModelConfig model = SmallModel("ADAD");
@@ -92,7 +92,7 @@ void Rewire(Program& program, ValueId from, ValueId to) {
 }
 
 // Calls `mutate` on a fresh copy of `program` for each conversion in it, with the operation lists
-// that hold the conversion (backward's appear in I or W too) and an id of it.
+// that contain the conversion (those of backward are in I or W too) and the conversion.
 void ForEachConversion(
     const Program& program,
     const std::function<void(Program&, const std::vector<std::vector<Op>*>&, const Op&)>& mutate) {
@@ -198,7 +198,7 @@ TEST(VerifyProgramTest, FindsEveryConversionAppliedToItsOwnResult) {
 
 TEST(VerifyProgramTest, FindsAMicrobatchesGradientThatIsNeverScattered) {
   for (const int zero_stage : {2, 3}) {
-    // Tied on one rank: the head of a large batch makes its part of the gradient in F, the
+    // Tied on one rank: the head of a large batch computes its part of the gradient in F, the
     // embedding in B.
     const Program valid = ValidSharded(zero_stage, 1, true, 3, 1100);
     const ValueId table = valid.parameters[0].gradient;
@@ -236,7 +236,7 @@ TEST(VerifyProgramTest, NamesOperationAxisAndPlacements) {
   Program program = Valid(1, 0, false, false);
   Op& reduce = OpsOf(program, Piece::kReduce)[0];
   const Op whole = reduce;
-  // The last gradient of the bucket is left out of the reduction.
+  // Omit the last gradient of the bucket from the reduction.
   reduce.inputs.pop_back();
   reduce.outputs.pop_back();
   Rewire(program, whole.outputs.back(), whole.inputs.back());
@@ -272,7 +272,7 @@ TEST(VerifyProgramTest, FindsAGradientThatIsCountedTwiceOrNotAtAll) {
               testing::HasSubstr("is not counted on this rank"));
 
   program = Valid(1, 0, false);
-  program.mesh.coordinates[Axis::kTensor] = 1;  // norms are counted by coordinate 0
+  program.mesh.coordinates[Axis::kTensor] = 1;  // coordinate 0 counts the norms
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::HasSubstr("norm is counted on this rank"));
 }
@@ -290,7 +290,7 @@ TEST(VerifyProgramTest, FindsAHaltThatComesTooLateOrIsMissing) {
   program.update.erase(program.update.end() - 2);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
               testing::HasSubstr("0 control_halt, a value to hold it"));
-  // Before the word is reduced ranks would halt apart.
+  // Before the word is reduced, ranks would halt at different steps.
   program = valid;
   std::swap(program.update[program.update.size() - 3], program.update[program.update.size() - 2]);
   EXPECT_THAT(std::string(Message(VerifyProgram(program))),
@@ -318,7 +318,7 @@ TEST(VerifyProgramTest, FindsAWeightGradientAccumulatedTwiceAndAWrongFirstWriter
 }
 
 TEST(VerifyProgramTest, FindsAReadOfWhatWasOverwrittenInPlace) {
-  // Attention reads q, k and v as they were before the rotation in place.
+  // Attention then reads q, k and v before the in-place rotation.
   Program program = Valid(1, 0, false);
   std::vector<Op>& forward = OpsOf(program, Piece::kForward);
   const auto rope = std::find_if(forward.begin(), forward.end(),
@@ -345,7 +345,7 @@ TEST(VerifyProgramTest, FindsACollectiveThatIsUsedBeforeItsWait) {
       for (int i = 0; i < w; ++i) at = std::find_if(at + 1, ops.end(), is_wait);
       return at;
     };
-    // To the end of the list: behind its readers.
+    // Move it to the end of the list, after the readers.
     std::rotate(nth(late), nth(late) + 1, OpsOf(late, Piece::kForward).end());
     EXPECT_THAT(std::string(Message(VerifyProgram(late))), testing::HasSubstr("is in use by"));
     OpsOf(none, Piece::kForward).erase(nth(none));

@@ -1,4 +1,4 @@
-// What a program's Reduce and Update must do with every gradient, which types alone do not tell.
+// Checks of Reduce and Update for every gradient that types alone cannot express.
 #ifndef TROUPE_MODEL_PROGRAM_VERIFY_UPDATE_H_
 #define TROUPE_MODEL_PROGRAM_VERIFY_UPDATE_H_
 
@@ -7,12 +7,12 @@
 
 namespace troupe::model {
 
-// INTERNAL unless Update reduces the control word once, counts in the norm what this rank must
-// count, and hands AdamW the gradient of every parameter, placed as it, and the number of applied
-// steps.
+// INTERNAL unless Update reduces the control word once, counts in the norm exactly the gradients
+// that this rank must count, and passes to AdamW the number of applied steps and the gradient of
+// every parameter with the parameter's placement.
 Status CheckOptimizer(const Program& program);
 
-// INTERNAL unless tied gradients are summed over their owners once, others never.
+// INTERNAL unless tied gradients are summed over their owners once and other gradients never.
 Status CheckOwners(const Program& program);
 
 }  // namespace troupe::model

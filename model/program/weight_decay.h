@@ -1,4 +1,4 @@
-// Which tensors the optimizer decays. Pure.
+// Selects the tensors to which the optimizer applies weight decay. Pure.
 #ifndef TROUPE_MODEL_PROGRAM_WEIGHT_DECAY_H_
 #define TROUPE_MODEL_PROGRAM_WEIGHT_DECAY_H_
 
@@ -8,12 +8,12 @@
 
 namespace troupe::model {
 
-// Whether `glob` (fnmatch without flags: * ? [...], and \ before one of them) is the whole of
+// Whether `glob` (fnmatch without flags: * ? [...], and \ before one of them) matches the whole
 // `name`.
 bool MatchesGlob(const std::string& glob, const std::string& name);
 
-// Whether the Hugging Face tensor `name` of the whole `shape` decays: where no glob of `exempt`
-// matches it, and without globs where it has two or more dimensions.
+// Whether weight decay applies to the Hugging Face tensor `name` with global `shape`: if no glob of
+// `exempt` matches the name; without globs, if it has two or more dimensions.
 bool DecaysWeight(const std::string& name, const std::vector<int64_t>& shape,
                   const std::vector<std::string>& exempt);
 

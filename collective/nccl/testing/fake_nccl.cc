@@ -20,7 +20,7 @@ namespace troupe::nccl {
 namespace {
 
 FakeNccl fake;
-std::mutex mutex;  // of all that follows
+std::mutex mutex;  // guards everything below
 
 enum class Kind : uint8_t { kAllReduce, kReduce, kReduceScatter, kAllGather, kBroadcast, kSend, kRecv };
 
@@ -31,7 +31,7 @@ struct Operation {
   size_t count = 0;
   DataType type = kUint8;
   RedOp op = kSum;
-  int peer = 0;  // root, or whom a send goes to
+  int peer = 0;  // root, or the receiver of a send
   bool done = false;
 
   bool Matches(const Operation& other) const {
@@ -43,7 +43,7 @@ using Shared = std::shared_ptr<Operation>;
 struct Clique {
   int ranks = 0;
   int joined = 0;
-  bool broken = false;  // by ranks whose calls differ
+  bool broken = false;  // the ranks' calls differ
   std::vector<std::deque<Shared>> collectives;            // by rank, those that wait for others
   std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // by {from, to}
 };
@@ -52,19 +52,19 @@ struct Communicator {
   std::shared_ptr<Clique> clique;
   int rank = 0;
   bool is_alive = true;
-  bool is_in = false;  // all ranks have come
+  bool is_in = false;  // all ranks have joined
   bool ends = false;   // is being finalized
   std::vector<Shared> pending;
   int polls = 0;
   std::string last_error;
-  std::atomic<int> inside{0};  // calls on it that are under way
+  std::atomic<int> inside{0};  // calls in flight on this communicator
 };
 
 std::map<uint64_t, std::shared_ptr<Clique>> cliques;
-std::vector<std::unique_ptr<Communicator>> communicators;  // those that are gone too
+std::vector<std::unique_ptr<Communicator>> communicators;  // including destroyed ones
 uint64_t next_id = 1;
 
-// A call on a communicator; no other may be under way.
+// A call on a communicator; no other call on it may be in flight.
 class Entry {
  public:
   explicit Entry(Comm comm) : own_(static_cast<Communicator*>(comm)) {
@@ -93,13 +93,13 @@ void Write(void* data, DataType type, size_t i, double value) {
     static_cast<float*>(data)[i] = static_cast<float>(value);
   } else if (type == kFloat64) {
     static_cast<double*>(data)[i] = value;
-  } else {  // what tests sum is exact in bfloat16
+  } else {  // values in tests are exact in bfloat16
     static_cast<uint16_t*>(data)[i] =
         static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
   }
 }
 
-// `count` reduced elements from element `begin` on.
+// `count` reduced elements, starting at element `begin`.
 std::vector<char> Reduced(const std::vector<Shared>& operations, size_t begin, size_t count) {
   const Operation& first = *operations[0];
   std::vector<char> result(count * SizeOf(first.type));
@@ -114,7 +114,7 @@ std::vector<char> Reduced(const std::vector<Shared>& operations, size_t begin, s
   return result;
 }
 
-// All results first: outputs may be inputs of others in no case, but of their own.
+// Computes all results first: outputs may alias inputs of the same rank.
 void Perform(const std::vector<Shared>& operations) {
   const Operation& first = *operations[0];
   const size_t ranks = operations.size();
@@ -199,7 +199,7 @@ Result State(Communicator& own) {
   return kSuccess;
 }
 
-// A breach where it may not be called now.
+// Counts a breach if an operation may not be called now.
 bool IsReady(const Communicator& own) {
   const bool ready = own.is_alive && own.is_in && own.pending.empty();
   if (!ready) ++fake.breaches;
@@ -220,7 +220,7 @@ Result Issue(Comm comm, const Operation& operation) {
   return kInProgress;
 }
 
-// Of a communicator that nobody may call any more.
+// Ends a communicator; nobody may call it afterwards.
 Result End(Comm comm, std::atomic<int>* count) {
   while (fake.graphs > 0) std::this_thread::yield();
   const Entry entry(comm);

@@ -11,7 +11,8 @@
 
 namespace troupe {
 
-// A device whose streams have done what they were given, but for operations that the test lets hang. Each takes half a second.
+// A device that completes enqueued work at once, except for operations that a test lets hang. Each
+// operation takes half a second.
 class TestDevice : public NcclDevice {
  public:
   Status Use() override { return OkStatus(); }
