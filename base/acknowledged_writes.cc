@@ -15,11 +15,11 @@ namespace troupe {
 namespace {
 
 constexpr char kName[] = "ACKNOWLEDGED";
-constexpr size_t kFieldBytes = 17;  // sixteen digits and what follows them
+constexpr size_t kFieldBytes = 17;  // 16 digits and a separator
 constexpr size_t kFields = 4;
 constexpr size_t kBytes = kFields * kFieldBytes;
 
-// FNV-1a: against damage, not malice.
+// FNV-1a protects against damage, not against malice.
 uint64_t Hash(std::string_view bytes) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -73,7 +73,7 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   char text[kBytes + 1];
   const ssize_t bytes = pread(file, text, sizeof(text), 0);
   if (bytes < 0) return ErrnoStatus(errno, "read " + path);
-  if (bytes == 0) return writes;  // made just now
+  if (bytes == 0) return writes;  // created just now
   uint64_t fields[kFields] = {};
   bool good = bytes == static_cast<ssize_t>(kBytes);
   for (size_t i = 0; good && i < kFields; ++i) {
@@ -91,7 +91,8 @@ StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directo
   writes.tables_ = {fields[1], fields[2], fields[3]};
   if (writes.tables_.number == 0) return writes;
   TROUPE_ASSIGN_OR_RETURN(const uint64_t newest, writes.NewestNumber());
-  if (newest > writes.tables_.number) return writes;  // begun anew since, and checked by itself
+  // RocksDB has started a later table list, which it checks by itself.
+  if (newest > writes.tables_.number) return writes;
   const auto list = ReadWhole(writes.PathOf(writes.tables_.number));
   if (newest < writes.tables_.number || !list.ok() || list->size() < writes.tables_.bytes ||
       Hash(std::string_view(*list).substr(0, writes.tables_.bytes)) != writes.tables_.hash) {
@@ -110,7 +111,7 @@ Status AcknowledgedWrites::CheckRecovered(uint64_t sequence) const {
 
 Status AcknowledgedWrites::Look() {
   if (!looked_) {
-    // An opened database has begun a list of its own.
+    // RocksDB starts a new table list when it opens a database.
     TROUPE_ASSIGN_OR_RETURN(tables_.number, NewestNumber());
     tables_.bytes = 0;
     looked_ = true;
@@ -120,7 +121,7 @@ Status AcknowledgedWrites::Look() {
   if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path);
   if (static_cast<uint64_t>(info.st_size) == tables_.bytes) return OkStatus();
   TROUPE_ASSIGN_OR_RETURN(const std::string list, ReadWhole(path));
-  // It has grown just now, which is rare: what is noted of it must be on the disk before the note.
+  // The list has grown, which is rare: its recorded part must be on the disk before the record is.
   const int opened = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int synced = opened < 0 ? -1 : fsync(opened);
   const int error = errno;

@@ -1,9 +1,10 @@
-// What a database had when its last synced write was acknowledged, in a small file beside it. RocksDB
-// takes a log or a list of tables that was cut short, or whose last record was changed, for one that
-// a crash has torn, and drops what follows without a word. This file tells the two apart.
+// A small file next to a RocksDB database that records the state of the database at its last
+// acknowledged synced write. RocksDB cannot tell a log or a table list that was truncated or
+// damaged from one that a crash has torn: it silently drops the records that follow. This file
+// tells the two cases apart.
 //
-// It is written after the write was synced and is never synced itself: after a loss of power it may
-// lag, and it is never ahead. Not thread-safe.
+// The file is written after the database write was synced and is never synced itself: after a power
+// loss it may lag behind the database, but it is never ahead of it. Not thread-safe.
 #ifndef TROUPE_BASE_ACKNOWLEDGED_WRITES_H_
 #define TROUPE_BASE_ACKNOWLEDGED_WRITES_H_
 
@@ -14,15 +15,15 @@
 
 namespace troupe {
 
-// The remedy to name where a database has lost something.
+// Error messages about lost database contents name this remedy.
 inline constexpr char kLostDatabaseRemedy[] =
     "`troupe checkpoints rebuild-catalog` makes a new catalog of the checkpoints";
 
 class AcknowledgedWrites {
  public:
-  // Opens or makes `directory`/ACKNOWLEDGED, and compares the database's list of tables (its newest
-  // MANIFEST) with what it says of it. To be called before the database is opened. DATA_LOSS where
-  // the list has lost something, or the file itself is damaged.
+  // Opens or creates `directory`/ACKNOWLEDGED and compares its record with the database's table
+  // list (the newest MANIFEST). REQUIRES: the database is not open yet. DATA_LOSS if the table list
+  // has lost something or the file itself is damaged.
   static StatusOr<AcknowledgedWrites> Open(const std::string& directory);
   ~AcknowledgedWrites();
   AcknowledgedWrites(AcknowledgedWrites&& other) noexcept;
@@ -31,11 +32,11 @@ class AcknowledgedWrites {
   // DATA_LOSS if the opened database ends before the last acknowledged write.
   Status CheckRecovered(uint64_t sequence) const;
 
-  // Everything up to `sequence` is synced.
+  // Records that every write up to `sequence` is synced.
   Status Note(uint64_t sequence);
 
  private:
-  // The list of tables: its number, so many bytes of it, and their hash.
+  // The state of the table list: its file number, its length in bytes, and the hash of those bytes.
   struct Tables {
     uint64_t number = 0;
     uint64_t bytes = 0;
@@ -44,16 +45,16 @@ class AcknowledgedWrites {
 
   AcknowledgedWrites(std::string directory, int file);
   std::string PathOf(uint64_t number) const;
-  // Of the newest list; 0 if there is no database yet.
+  // Returns the number of the newest table list, or 0 if there is no database yet.
   StatusOr<uint64_t> NewestNumber() const;
-  // Takes in what the newest list has now.
+  // Reads the current state of the newest table list into tables_.
   Status Look();
 
   std::string directory_;
   int file_ = -1;
   uint64_t sequence_ = 0;
   Tables tables_;
-  bool looked_ = false;  // since the database was opened
+  bool looked_ = false;  // true once Look ran on the opened database
 };
 
 }  // namespace troupe

@@ -16,8 +16,7 @@ StatusOr<AlignedMemory> AlignedMemory::Make(int64_t bytes) {
   void* const address =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return ResourceExhausted("no memory for {} bytes", size);
-  // Few large pages are pinned and looked up faster than many small ones; without them it works
-  // too.
+  // A few huge pages are pinned and looked up faster than many small ones. A failure is harmless.
   (void)madvise(address, size, MADV_HUGEPAGE);
   std::memset(address, 0, size);
   AlignedMemory memory;

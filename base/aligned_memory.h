@@ -1,8 +1,7 @@
-// A region of memory for unbuffered files: in large pages where the kernel gives them, its address
-// a multiple of 4,096 anywhere; filled with zeros and present, so that nothing is
-// allocated when it is first written.
+// A memory region for direct I/O. Its address is a multiple of 4,096, it uses huge pages where the
+// kernel provides them, and it is zero-filled, so that the first write causes no page allocation.
 //
-// Not thread-safe, but its bytes may be used by several threads as any memory.
+// The object is not thread-safe; its bytes may be used by several threads like any memory.
 #ifndef TROUPE_BASE_ALIGNED_MEMORY_H_
 #define TROUPE_BASE_ALIGNED_MEMORY_H_
 
@@ -21,7 +20,8 @@ class AlignedMemory {
   AlignedMemory& operator=(AlignedMemory&& other) noexcept;
   ~AlignedMemory();
 
-  // At least `bytes`, rounded up to a multiple of 4,096. RESOURCE_EXHAUSTED where it cannot be had.
+  // Allocates at least `bytes` bytes, rounded up to a multiple of 4,096. RESOURCE_EXHAUSTED if the
+  // memory cannot be allocated.
   static StatusOr<AlignedMemory> Make(int64_t bytes);
 
   std::span<std::byte> bytes() const { return bytes_; }

@@ -1,5 +1,6 @@
-// CHECK is for our own bugs and stays on in release builds: it prints the condition, a message and dies. Data that
-// comes from users, files or peers must never reach a CHECK; it produces a Status.
+// TROUPE_CHECK is for our own bugs and stays on in release builds: it prints the condition and a
+// message, then aborts. Data from users, files or peers must never reach a CHECK; it produces a
+// Status.
 #ifndef TROUPE_BASE_CHECK_H_
 #define TROUPE_BASE_CHECK_H_
 

@@ -1,5 +1,5 @@
-// Time as the product sees it: a monotonic now for limits and leases, a wall clock for records only. Decisions never
-// read the wall clock. The simulator passes its own Clock.
+// The product's clocks: a monotonic clock for limits and leases, and a wall clock for records only.
+// Decisions never read the wall clock. The simulator passes its own Clock.
 #ifndef TROUPE_BASE_CLOCK_H_
 #define TROUPE_BASE_CLOCK_H_
 
@@ -8,7 +8,7 @@
 namespace troupe {
 
 using Duration = std::chrono::nanoseconds;
-// Time since an arbitrary start of this process' monotonic clock.
+// Time since an arbitrary start of this process's monotonic clock.
 using MonotonicTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 // Thread-safe.

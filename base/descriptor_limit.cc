@@ -17,7 +17,7 @@ int RaiseDescriptorLimit() {
     const rlim_t wanted = std::min(limit.rlim_max, kMost);
     if (limit.rlim_cur < wanted) {
       limit.rlim_cur = wanted;
-      // Refused only by a sandbox; the limit then stays as it is.
+      // Only a sandbox refuses this; the limit then stays unchanged.
       setrlimit(RLIMIT_NOFILE, &limit);
     }
   }

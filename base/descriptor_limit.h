@@ -1,14 +1,14 @@
-// How many file descriptors this process may have open.
+// The limit on open file descriptors of this process.
 #ifndef TROUPE_BASE_DESCRIPTOR_LIMIT_H_
 #define TROUPE_BASE_DESCRIPTOR_LIMIT_H_
 
 namespace troupe {
 
-// Raises the soft limit (RLIMIT_NOFILE) to the hard one, at most 2^20, for this process and those
-// that it starts, and returns what it is then. Call it before the process opens anything.
+// Raises the soft limit (RLIMIT_NOFILE) to the hard limit, at most 2^20, for this process and its
+// children, and returns the resulting soft limit. Call it before the process opens any file.
 int RaiseDescriptorLimit();
 
-// The soft limit.
+// Returns the soft limit.
 int DescriptorLimit();
 
 }  // namespace troupe

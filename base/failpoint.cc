@@ -121,7 +121,7 @@ Status ParseEntry(std::string_view entry, std::map<std::string, Armed, std::less
   return OkStatus();
 }
 
-// True for the one process that may die at `name`.
+// Returns true in the one process that may die at `name`.
 bool MayDie(const std::string& once_directory, std::string_view name) {
   if (once_directory.empty()) return true;
   const std::string path = fmt::format("{}/{}", once_directory, name);

@@ -18,7 +18,7 @@ class Failpoint : public ::testing::Test {
   ~Failpoint() override { TROUPE_CHECK_OK(ArmFailpoints("")); }
 };
 
-// Runs `body` in a child process; true if it died by SIGKILL.
+// Runs `body` in a child process and returns whether SIGKILL ended it.
 template <typename Body>
 bool DiesByKill(Body body) {
   const pid_t child = fork();

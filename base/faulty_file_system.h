@@ -1,7 +1,7 @@
-// A FileSystem that fails where a test tells it to: the n-th call of an operation on paths that
-// contain a text.
+// A FileSystem that fails at the calls that a test selects: the n-th call of an operation on paths
+// that contain a given text.
 //
-// Thread-safe. Calls that no fault matches go to the file system underneath.
+// Thread-safe. Calls that match no fault go to the underlying file system.
 #ifndef TROUPE_BASE_FAULTY_FILE_SYSTEM_H_
 #define TROUPE_BASE_FAULTY_FILE_SYSTEM_H_
 
@@ -23,7 +23,7 @@ enum class FileOperation {
   kRead,
   kSync,  // Sync and Finish
   kClose,
-  kRename,  // matched by the destination
+  kRename,  // matched by the destination path
   kRemove,
   kRemoveDirectory,
   kMakeDirectory,
@@ -38,21 +38,23 @@ class FaultyFileSystem final : public FileSystem {
   struct Fault {
     FileOperation operation;
     std::string path_contains;  // empty: every path
-    int first_call = 1;         // counted over the matching calls since the fault was added, from 1
-    int calls = 1;              // how many calls fail from there on
+    int first_call = 1;         // counted from 1 over the matching calls since the fault was added
+    int calls = 1;              // number of consecutive calls that fail
     int error_number;           // EIO, ENOSPC …
   };
 
-  // `base` must outlive this object and the files it opens. Streaming files are written by
-  // `best_method` at best.
+  // `base` must outlive this object and the files it opens. Streaming files use `best_method` or a
+  // lesser method.
   explicit FaultyFileSystem(FileSystem& base,
                             WriteMethod best_method = WriteMethod::kIoUringRegistered)
       : base_(base), best_method_(best_method) {}
 
-  // A failing write leaves the first half of its bytes in the file, as a full disk does.
+  // Adds a fault. A failing write leaves the first half of its bytes in the file, as a full disk
+  // does.
   void Add(Fault fault);
 
-  // Calls of `operation` so far whose path contains `path_contains`, failed ones among them.
+  // Returns the number of calls of `operation` so far, failed ones included, on paths that contain
+  // `path_contains`.
   int Calls(FileOperation operation, const std::string& path_contains) const;
 
   StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path, CreateMode mode) override;
@@ -70,7 +72,8 @@ class FaultyFileSystem final : public FileSystem {
   StatusOr<FileInfo> Stat(const std::string& path, SymbolicLinks links) override;
   StatusOr<int64_t> FreeBytes(const std::string& path) override;
 
-  // Counts the call; the error if a fault is due. For the files this object opened.
+  // Counts the call and returns the error if a fault is due. Used by the files that this object
+  // opens.
   Status Enter(FileOperation operation, const std::string& path);
 
  private:

@@ -24,7 +24,7 @@ Status PathError(std::string_view operation, const std::string& path) {
   return ErrnoStatus(errno, fmt::format("{} {}", operation, path));
 }
 
-// Closes at the end of its life unless released.
+// A file descriptor that the destructor closes unless it was released.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -45,7 +45,7 @@ class Descriptor {
   int fd_;
 };
 
-// One system call is given at most this many bytes, below Linux's limit for one write.
+// The most bytes passed to one system call, below Linux's limit for one write.
 constexpr size_t kCallBytesMax = size_t{1} << 30;
 
 class PosixWritableFile final : public WritableFile {
@@ -74,12 +74,12 @@ class PosixWritableFile final : public WritableFile {
   }
 
   Status Sync() override {
-    // Not retried, not even on EINTR: see the contract.
+    // Not retried, even on EINTR: see the contract of Sync.
     return fsync(fd_.get()) == 0 ? OkStatus() : PathError("fsync", path_);
   }
 
   Status Close() override {
-    // Linux closes the descriptor even where close() reports an error.
+    // Linux closes the descriptor even if close() reports an error.
     return close(fd_.Release()) == 0 || errno == EINTR ? OkStatus() : PathError("close", path_);
   }
 
@@ -89,8 +89,8 @@ class PosixWritableFile final : public WritableFile {
   int64_t end_ = 0;
 };
 
-// Reads of at least so many bytes go past the page cache where they are aligned: such data are read
-// once, and copying them through the cache costs as much as the disk.
+// Aligned reads of at least this many bytes bypass the page cache: such data are read once, and a
+// copy through the cache costs as much as the disk.
 constexpr size_t kDirectBytesMin = size_t{1} << 20;
 
 class PosixReadableFile final : public ReadableFile {
@@ -123,8 +123,8 @@ class PosixReadableFile final : public ReadableFile {
   }
 
  private:
-  // Reads what it can of whole units, and takes it off `out`; what is left, an error among it, is
-  // met by the plain read.
+  // Reads whole units with O_DIRECT as far as possible and advances `offset` and `out`. The
+  // buffered read that follows reads the rest and reports any error.
   void ReadDirectly(int64_t& offset, std::span<std::byte>& out) const {
     std::call_once(direct_once_, [this] {
       const std::string same_file = fmt::format("/proc/self/fd/{}", fd_.get());
@@ -178,8 +178,7 @@ struct OpenedFile {
 };
 
 StatusOr<OpenedFile> OpenForReading(const std::string& path, SymbolicLinks links) {
-  // O_NONBLOCK: opening a FIFO would otherwise wait for a writer; it changes nothing for regular
-  // files.
+  // Without O_NONBLOCK, opening a FIFO would wait for a writer; it has no effect on regular files.
   const int nofollow = links == SymbolicLinks::kRefuse ? O_NOFOLLOW : 0;
   Descriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | nofollow));
   if (fd.get() < 0) {
@@ -269,7 +268,7 @@ StatusOr<std::vector<DirectoryEntry>> PosixFileSystem::List(const std::string& p
     if (name == "." || name == "..") continue;
     struct stat info;
     if (fstatat(dirfd(directory), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-      if (errno == ENOENT) continue;  // removed since
+      if (errno == ENOENT) continue;  // removed since the listing
       status = PathError("stat", JoinPath(path, name));
       break;
     }
@@ -320,7 +319,7 @@ Status MakeDirectories(FileSystem& files, const std::string& path) {
   const std::string parent = ParentDirectory(path);
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, parent));
   const Status made = files.MakeDirectory(path);
-  // Another process that makes the same directory at the same time is no error.
+  // It is no error if another process creates the same directory at the same time.
   if (!made.ok() && made.code() != StatusCode::kAlreadyExists) return made;
   return files.SyncDirectory(parent);
 }

@@ -1,11 +1,11 @@
-// The formatting library for binaries that carry it: Debian has it as a shared library and as headers alone, and compiled
-// into every file of ours the headers would double the time of a build.
+// Compiles the fmt library for binaries that link it statically: Debian has it only as a shared
+// library and as headers, and header-only use in every file would double the build time.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
 
-// What the headers declare to be compiled elsewhere.
+// The templates that the headers declare extern.
 template dragonbox::decimal_fp<float> dragonbox::to_decimal(float x) noexcept;
 template dragonbox::decimal_fp<double> dragonbox::to_decimal(double x) noexcept;
 template locale_ref::locale_ref(const std::locale& locale);

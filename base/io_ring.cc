@@ -25,7 +25,8 @@ StatusOr<std::unique_ptr<IoRing>> IoRing::Make(unsigned entries) {
   std::unique_ptr<IoRing> ring(new IoRing());
   ring->ring_ = static_cast<int>(syscall(SYS_io_uring_setup, entries, &params));
   if (ring->ring_ < 0) return Unavailable("io_uring: {}", ToString(ErrnoStatus(errno, "setup")));
-  // Linux 5.6: one mapping for both queues, and plain reads and writes besides vectors.
+  // These features imply Linux 5.6, which has one mapping for both queues, and reads and writes
+  // without I/O vectors.
   if ((params.features & IORING_FEAT_SINGLE_MMAP) == 0 ||
       (params.features & IORING_FEAT_RW_CUR_POS) == 0) {
     return Unavailable("io_uring: the kernel's has features {:#x} only", params.features);
@@ -87,7 +88,7 @@ Status IoRing::StartRead(int file, int64_t offset, std::span<std::byte> bytes, u
 
 Status IoRing::Start(bool write, int file, int64_t offset, std::span<const std::byte> bytes,
                      uint64_t request) {
-  const unsigned tail = *submit_tail_;  // written by this thread alone
+  const unsigned tail = *submit_tail_;  // only this thread writes it
   const unsigned index = tail & submit_mask_;
   io_uring_sqe& entry = requests_[index];
   entry = {};
@@ -121,7 +122,7 @@ Status IoRing::Start(bool write, int file, int64_t offset, std::span<const std::
 }
 
 StatusOr<IoRing::Completion> IoRing::Next() {
-  const unsigned head = *complete_head_;  // written by this thread alone
+  const unsigned head = *complete_head_;  // only this thread writes it
   while (std::atomic_ref<unsigned>(*complete_tail_).load(std::memory_order_acquire) == head) {
     if (syscall(SYS_io_uring_enter, ring_, 0, 1, IORING_ENTER_GETEVENTS, nullptr, 0) < 0 &&
         errno != EINTR) {

@@ -1,8 +1,8 @@
-// Writes and reads through Linux's io_uring: a ring of requests shared with the kernel, so that
-// several are on their way without a thread for each.
+// Writes and reads through Linux's io_uring, a request ring shared with the kernel, so that several
+// requests are in flight without a thread for each.
 //
-// The system calls are made directly: what is used of the interface is four calls and two mapped
-// arrays, less than a library would bring along. Not thread-safe.
+// The system calls are made directly: the part of the interface in use is four calls and two mapped
+// arrays, less code than a library would add. Not thread-safe.
 #ifndef TROUPE_BASE_IO_RING_H_
 #define TROUPE_BASE_IO_RING_H_
 
@@ -26,27 +26,27 @@ class IoRing {
     int result = 0;  // bytes, or a negative error number
   };
 
-  // A ring for `entries` requests on their way. UNAVAILABLE where the kernel has none, is too old
-  // or forbids it, as containers may.
+  // Creates a ring for up to `entries` requests in flight. UNAVAILABLE if the kernel has no
+  // io_uring, is too old or forbids it, as containers may.
   static StatusOr<std::unique_ptr<IoRing>> Make(unsigned entries);
   ~IoRing();
   IoRing(const IoRing&) = delete;
   IoRing& operator=(const IoRing&) = delete;
 
-  // Tells the kernel where the bytes of requests lie, so that it needs not look the pages up for
-  // each. An error (a limit on locked memory) leaves the ring fit for use without.
+  // Registers `memory` with the kernel, which then need not look up the pages of each request.
+  // After an error (a limit on locked memory) the ring remains usable without registration.
   Status Register(std::span<std::byte> memory);
 
   bool registered() const { return !registered_.empty(); }
-  // Requests that were begun and not taken in by Next.
+  // Returns the number of requests started and not yet returned by Next.
   unsigned in_flight() const { return in_flight_; }
 
-  // Begins a request. `request` comes back with its completion. REQUIRES: fewer than `entries` are
-  // on their way; the bytes stay until it is complete.
+  // Starts a request; `request` is returned with its completion. REQUIRES: fewer than `entries`
+  // requests are in flight; the bytes remain valid until the request completes.
   Status StartWrite(int file, int64_t offset, std::span<const std::byte> bytes, uint64_t request);
   Status StartRead(int file, int64_t offset, std::span<std::byte> bytes, uint64_t request);
 
-  // Waits for the next completion. REQUIRES: a request is on its way.
+  // Waits for the next completion. REQUIRES: a request is in flight.
   StatusOr<Completion> Next();
 
  private:
@@ -56,7 +56,7 @@ class IoRing {
 
   int ring_ = -1;
   unsigned entries_ = 0;
-  std::byte* queues_ = nullptr;  // both queues' indices, and the completions
+  std::byte* queues_ = nullptr;  // the indices of both queues, and the completions
   size_t queues_bytes_ = 0;
   io_uring_sqe* requests_ = nullptr;
   size_t requests_bytes_ = 0;

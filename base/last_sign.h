@@ -1,4 +1,4 @@
-// When a loop or a server last showed that it works. Thread-safe.
+// Records when a loop or a server last showed that it works. Thread-safe.
 #ifndef TROUPE_BASE_LAST_SIGN_H_
 #define TROUPE_BASE_LAST_SIGN_H_
 
@@ -11,10 +11,10 @@ class LastSign {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // It works now.
+  // Records that it works now.
   void Touch() { at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed); }
 
-  // Time since the last Touch, or since it was made.
+  // Returns the time since the last Touch, or since construction.
   Clock::duration Age() const {
     return Clock::now().time_since_epoch() - Clock::duration(at_.load(std::memory_order_relaxed));
   }

@@ -1,6 +1,7 @@
-// Structured logs on stderr: one line a record, `time level area key=value … message`.
+// Structured logs on stderr, one line per record: `time level area key=value … message`.
 //
-// Thread-safe. The process-wide context (role, job, rank, epoch) is set once by main and on epoch changes.
+// Thread-safe. The process-wide context (role, job, rank, epoch) is set once by main and on epoch
+// changes.
 #ifndef TROUPE_BASE_LOG_H_
 #define TROUPE_BASE_LOG_H_
 
@@ -13,10 +14,11 @@ namespace troupe {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// Lines below `level` are dropped; info at start.
+// Drops records below `level`. The initial level is info.
 void SetLogLevel(LogLevel level);
 
-// Text put after the level on every line of this process, such as "worker=worker-0 job=a rank=3 epoch=2".
+// Sets the text that follows the level on every line of this process, such as "worker=worker-0
+// job=a rank=3 epoch=2".
 void SetLogContext(std::string context);
 
 void WriteLog(LogLevel level, std::string_view area, std::string_view message);

@@ -20,7 +20,7 @@ std::atomic<int64_t> limit_bytes{0};
 std::atomic<int> limit_files{0};
 std::mutex rotation;
 
-// The file to which standard error goes; empty if it is none, or is no longer where it was.
+// Returns the path of the file behind standard error; empty if it is not a file or was moved.
 std::string OutputPath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/fd/2", path, sizeof path);
@@ -77,7 +77,7 @@ Status MoveLogAside(const std::string& path, int files) {
     return unlink(path.c_str()) == 0 ? OkStatus() : ErrnoStatus(errno, "unlink " + path);
   }
   for (int number = files; number > 1; --number) {
-    // Those that are not there yet are none.
+    // A file that does not exist yet is skipped.
     if (rename(aside(number - 1).c_str(), aside(number).c_str()) != 0 && errno != ENOENT) {
       return ErrnoStatus(errno, "rename " + aside(number - 1));
     }
@@ -90,8 +90,8 @@ void RotateLogIfFull() {
   if (!IsFull()) return;
   const std::lock_guard lock(rotation);
   const std::string path = OutputPath();
-  if (path.empty() || !IsFull()) return;  // another thread has done it
-  // Where something is in the way the log goes on as it is, longer than it should be.
+  if (path.empty() || !IsFull()) return;  // another thread has rotated the log
+  // If the rename fails, the log continues in the same file beyond its limit.
   if (!MoveLogAside(path, limit_files).ok()) return;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) return;

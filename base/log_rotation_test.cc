@@ -20,7 +20,7 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Runs `body` in a process of its own, its output going to `log`.
+// Runs `body` in a child process with its output redirected to `log`.
 void InProcess(const std::string& log, void (*body)()) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -51,7 +51,7 @@ TEST(LogRotationTest, AFullLogIsMovedAsideAndNoLineIsLostOfThoseKept) {
     all += text;
   }
   EXPECT_FALSE(std::filesystem::exists(log + ".4"));
-  // The rest is a run of whole lines up to the last one.
+  // The rest is a sequence of whole lines up to the last one.
   const size_t first = all.find("line ");
   int number = std::stoi(all.substr(first + 5, 4));
   EXPECT_GT(number, 0);

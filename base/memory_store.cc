@@ -24,7 +24,7 @@ StatusOr<std::string> MemoryStore::Get(std::string_view key) const {
 Status MemoryStore::Scan(
     std::string_view begin, std::string_view end,
     const std::function<bool(std::string_view, std::string_view)>& visit) const {
-  // A copy, so that `visit` may write to the store and still sees one consistent view.
+  // The copy lets `visit` write to the store and still see one consistent view.
   std::vector<std::pair<std::string, std::string>> view;
   {
     const std::lock_guard lock(mutex_);

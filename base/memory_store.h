@@ -1,4 +1,4 @@
-// A Store in memory that models a disk: Crash loses what was not synced.
+// A Store in memory that models a disk: Crash loses the batches that were not synced.
 #ifndef TROUPE_BASE_MEMORY_STORE_H_
 #define TROUPE_BASE_MEMORY_STORE_H_
 
@@ -21,12 +21,12 @@ class MemoryStore final : public Store {
       const override;
   Status Write(const WriteBatch& batch, Durability durability) override;
 
-  // The machine dies and comes back: of the batches since the last synced one a prefix survives,
-  // its length chosen by `seed`; the batch behind it was torn in the log, so recovery drops it and
-  // all that follow. Returns how many batches were lost.
+  // Simulates a crash and restart of the machine. A prefix of the batches since the last synced one
+  // survives, its length chosen by `seed`; the batch after it is torn in the log, so recovery drops
+  // that batch and all later ones. Returns the number of lost batches.
   int Crash(uint64_t seed);
 
-  // The next `calls` writes fail with UNAVAILABLE and have no effect.
+  // Makes the next `calls` writes fail with UNAVAILABLE and without effect.
   void FailWrites(int calls);
 
  private:
@@ -36,7 +36,7 @@ class MemoryStore final : public Store {
   mutable std::mutex mutex_;
   Data visible_;
   Data durable_;
-  std::deque<WriteBatch> unsynced_;  // what visible_ has beyond durable_, oldest first
+  std::deque<WriteBatch> unsynced_;  // batches in visible_ but not in durable_, oldest first
   int failing_writes_ = 0;
 };
 

@@ -46,7 +46,7 @@ TEST(MemoryStore, LosesASuffixOfUnsyncedBatchesAtACrashAndNeverASyncedOne) {
       EXPECT_EQ(store.Get(fmt::format("late{}", i)).ok(), i < 3 - lost);
     }
     survivors_seen.insert(lost);
-    EXPECT_EQ(store.Crash(seed), 0);  // what survived is durable
+    EXPECT_EQ(store.Crash(seed), 0);  // the surviving batches are durable
   }
   EXPECT_EQ(survivors_seen.size(), 4u);
 }

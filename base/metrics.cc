@@ -102,7 +102,7 @@ void Metrics::Remove(const std::string& name, const MetricLabels& labels) {
 
 namespace {
 
-// `add` gives the series of a family that has these labels.
+// `add` returns the series of a family that has the given labels.
 template <typename Family, typename Add>
 void RemoveSeriesOf(Family& family, const std::string& label, const std::string& value, Add add) {
   for (const prometheus::MetricFamily& collected : family.Collect()) {

@@ -83,7 +83,7 @@ TEST(Metrics, SeriesOfALabelGoOfEveryKindAndOthersStay) {
   EXPECT_THAT(text, HasSubstr("troupe_c_total{job_name=\"ab\",method=\"x\"} 1"));
   EXPECT_THAT(text, HasSubstr("troupe_g{job_name=\"ab\",rank=\"1\"} 1"));
   EXPECT_THAT(text, HasSubstr("troupe_h_count{job_name=\"ab\"} 1"));
-  // A job of that name starts from nothing.
+  // A new job of that name starts from zero.
   metrics.Add("troupe_c_total", {{"job_name", "a"}, {"method", "x"}}, 1);
   EXPECT_THAT(metrics.ToText(), HasSubstr("troupe_c_total{job_name=\"a\",method=\"x\"} 1"));
 }
@@ -115,7 +115,7 @@ TEST(MetricsServer, AnswersOverHttp) {
             static_cast<ssize_t>(request.size()));
   std::string response;
   char bytes[4096];
-  // The server lingers before it closes; the last line is enough.
+  // The server keeps the connection open for a while; the last line is enough.
   for (ssize_t got = 0; response.find("troupe_y 4") == std::string::npos &&
                         (got = read(descriptor, bytes, sizeof(bytes))) > 0;) {
     response.append(bytes, static_cast<size_t>(got));

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-// Known answers of the Random123 distribution (kat_vectors, philox4x32 10).
+// Known answers from the Random123 distribution (kat_vectors, philox4x32 10).
 TEST(Random, PhiloxGivesThePublishedAnswers) {
   EXPECT_EQ(Philox4x32(0, 0, 0),
             (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -1,4 +1,4 @@
-// A Store on RocksDB: the coordinator's catalog.
+// A Store on RocksDB. It holds the coordinator's catalog.
 #ifndef TROUPE_BASE_ROCKSDB_STORE_H_
 #define TROUPE_BASE_ROCKSDB_STORE_H_
 
@@ -16,10 +16,10 @@ namespace troupe {
 
 class RocksDbStore final : public Store {
  public:
-  // Opens or makes the database in `directory` (its parent must exist). A torn last record of the
-  // log, which a crash leaves, is dropped. DATA_LOSS where a write is gone that was acknowledged
-  // (base/acknowledged_writes.h), and for any other damage that is met. FAILED_PRECONDITION if
-  // another process has it open.
+  // Opens or creates the database in `directory`; its parent must exist. A torn last record of
+  // the log, which a crash leaves, is dropped. DATA_LOSS if an acknowledged write is missing
+  // (base/acknowledged_writes.h) or on any other damage found. FAILED_PRECONDITION if another
+  // process has the database open.
   static StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& directory);
 
   ~RocksDbStore() override;

@@ -63,7 +63,7 @@ TEST(RocksDbStore, DropsATornLastRecordAndKeepsTheOnesBefore) {
     ASSERT_TRUE(store.ok());
     ASSERT_TRUE((*store)->Write(Put("kept", "1"), Durability::kSynced).ok());
     ASSERT_TRUE((*store)->Write(Put("torn", std::string(100, 'x')), Durability::kUnsynced).ok());
-    // A copy of the files of the open database is what a crash leaves.
+    // A copy of an open database's files is the state that a crash leaves.
     std::filesystem::copy(folder.Child("catalog"), copy);
   }
   std::filesystem::remove(copy + "/LOCK");
@@ -80,7 +80,7 @@ TEST(RocksDbStore, DropsATornLastRecordAndKeepsTheOnesBefore) {
   EXPECT_EQ((*store)->Get("torn").status().code(), StatusCode::kNotFound);
 }
 
-// Forty numbered records, twenty of them in tables and twenty in the log, all acknowledged.
+// Writes forty numbered records, all acknowledged: twenty in tables and twenty in the log.
 void WriteForty(const std::string& directory) {
   for (int life = 0; life < 2; ++life) {
     auto store = RocksDbStore::Open(directory);
@@ -95,7 +95,7 @@ void WriteForty(const std::string& directory) {
   }
 }
 
-// How many of the records are there, as they were written; -1 where reading met the damage.
+// Returns how many records are intact, or -1 if opening or reading reported the damage.
 int IntactRecords(const std::string& directory) {
   auto store = RocksDbStore::Open(directory);
   if (!store.ok()) {

@@ -125,10 +125,10 @@ SampleSchema CurrentSampleSchema() {
   auto schema = SampleSchema::Make({
       {.form = named(channels::kTokens, kInt32, kToken, 1), .reader = kFirstStage, .required = true},
       {.form = named(channels::kTargets, kInt32, kToken, 1), .reader = kLastStage, .required = true},
-      // Blocks of experts weigh their auxiliary losses by it.
+      // MoE blocks weight their auxiliary losses by it.
       {.form = named(channels::kWeights, kFloat32, kToken, 1), .required = true},
       {.form = named(channels::kPositions, kInt32, kToken, 1), .source = kDataOrPlace},
-      // Attention sees the keys of all ranks of context.
+      // Attention sees the keys of all context ranks.
       {.form = named(channels::kDocuments, kInt32, kToken, 1), .whole_samples = true},
       {.form = named(channels::kSlots, kInt32, kSample, 2), .source = kSlot},
   });

@@ -1,13 +1,15 @@
-// What crosses the boundary between data and model: a versioned list of named, typed channels.
+// The interface between data and model: a versioned list of named, typed channels.
 //
-// A sample is a row of tokens with what belongs to them. Data sources say which channels their rows
-// give (data/dataset.h), chunks of a program which ones they read (model/program/program.h), a rank
-// binds the one to the other (worker/executor/chunk_inputs.h), and plans and checkpoints record what
-// was read (plan/read_channels.h, checkpoint/sample_channels.h).
+// A sample is a row of tokens with the values that belong to them. Data sources declare the
+// channels that their rows provide (data/dataset.h), and chunks of a program the channels that they
+// read (model/program/program.h). A rank binds one to the other (worker/executor/chunk_inputs.h),
+// and plans and checkpoints record the channels that were read (plan/read_channels.h,
+// checkpoint/sample_channels.h).
 //
-// A channel never changes its meaning or form: another meaning is another channel, of a later
-// version. So an older checkpoint is read by every later build, and one that needs what a build does
-// not know is refused by the channel's name.
+// A channel never changes its meaning or form: a different meaning is a different channel of a
+// later version. Every later build can therefore read an older checkpoint, and a build refuses, by
+// name, a checkpoint with a channel that it does not know.
+//
 // Immutable, thread-safe.
 #ifndef TROUPE_BASE_SAMPLE_SCHEMA_H_
 #define TROUPE_BASE_SAMPLE_SCHEMA_H_
@@ -23,15 +25,14 @@
 namespace troupe {
 
 enum class ChannelType : uint8_t { kInt32, kFloat32 };
-inline constexpr int64_t kChannelElementBytes = 4;  // of either type
+inline constexpr int64_t kChannelElementBytes = 4;  // for both types
 const char* Name(ChannelType type);                 // "i32" "f32"
 
-// What there is one group of elements for.
+// The unit for which a channel has one group of elements.
 enum class ChannelExtent : uint8_t { kToken, kSample };
 const char* Name(ChannelExtent extent);  // "token" "sample"
 
-// How a channel's elements lie in memory: `lanes` elements of `type` for each token or sample, one
-// after the other.
+// The memory layout of a channel: `lanes` elements of `type` for each token or sample, contiguous.
 struct ChannelForm {
   std::string name;
   ChannelType type = ChannelType::kInt32;
@@ -39,17 +40,19 @@ struct ChannelForm {
   int64_t lanes = 1;
   bool operator==(const ChannelForm&) const = default;
 
-  // Of one sample of `tokens` tokens.
+  // Returns the number of elements in one sample of `tokens` tokens.
   int64_t elements(int64_t tokens) const { return extent == ChannelExtent::kToken ? tokens * lanes : lanes; }
 };
-std::string ToText(const ChannelForm& form);                    // "tokens i32 a token", "x f32[64] a token"
-std::string ToText(std::span<const ChannelForm> forms);         // with commas between; "nothing"
+// Returns a text such as "tokens i32 a token" or "x f32[64] a token".
+std::string ToText(const ChannelForm& form);
+// Comma-separated; "nothing" if empty.
+std::string ToText(std::span<const ChannelForm> forms);
 const ChannelForm* FindForm(std::span<const ChannelForm> forms, std::string_view name);
 
 enum class ChannelSource : uint8_t {
-  kData,         // rows of the data
-  kDataOrPlace,  // rows of the data, or, where they do not have it, the token's place in its sample
-  kSlot,         // {step, slot} of the sample, step 0 in an evaluation
+  kData,         // from the rows of the data
+  kDataOrPlace,  // from the rows of the data, or else the token's position in its sample
+  kSlot,         // {step, slot} of the sample; step is 0 in an evaluation
 };
 const char* Name(ChannelSource source);  // "data" "data or place" "slot"
 
@@ -60,33 +63,37 @@ struct Channel {
   ChannelForm form;
   ChannelSource source = ChannelSource::kData;
   ChannelReader reader = ChannelReader::kAnyStage;
-  bool whole_samples = false;  // each rank of `context` is given whole samples, else its own tokens
+  // Each rank of `context` receives whole samples, else only its own tokens.
+  bool whole_samples = false;
   bool required = false;       // every program reads it on some stage
-  int since = 1;               // version of the schema
+  int since = 1;               // first schema version that has it
 };
 
 // The channels of version 1.
 namespace channels {
 inline constexpr std::string_view kTokens = "tokens";
 inline constexpr std::string_view kTargets = "targets";      // tokens shifted by one
-inline constexpr std::string_view kWeights = "weights";      // of the target in the loss
-inline constexpr std::string_view kPositions = "positions";  // of the token in its document, else in the sample
-inline constexpr std::string_view kDocuments = "documents";  // where in the sample the token's document begins
-inline constexpr std::string_view kSlots = "slots";          // {step, slot}: what dropout draws by
+inline constexpr std::string_view kWeights = "weights";      // weights of the targets in the loss
+// The position of the token in its document, or else in the sample.
+inline constexpr std::string_view kPositions = "positions";
+// The offset in the sample at which the token's document begins.
+inline constexpr std::string_view kDocuments = "documents";
+// {step, slot}: the coordinates of dropout's random numbers.
+inline constexpr std::string_view kSlots = "slots";
 }  // namespace channels
 
 class SampleSchema {
  public:
-  // What a manifest may name, so that one of anybody stays small.
+  // Limits on the schema that a manifest may state, so that an untrusted manifest stays small.
   static constexpr int kChannelsMax = 64;
   static constexpr int64_t kLanesMax = 1 << 20;
 
-  // INVALID_ARGUMENT names the channel: a name that is none or there twice, lanes not in
-  // [1, kLanesMax], a version below 1; more than kChannelsMax channels; a place or slot of another form
-  // than i32 a token and i32[2] a sample.
+  // INVALID_ARGUMENT names the channel for: an invalid or repeated name, lanes not in [1,
+  // kLanesMax], a version below 1, or a form other than i32 per token for kDataOrPlace and i32[2]
+  // per sample for kSlot. INVALID_ARGUMENT also for more than kChannelsMax channels.
   static StatusOr<SampleSchema> Make(std::vector<Channel> channels);
 
-  // The highest version of a channel.
+  // Returns the highest version among the channels.
   int version() const { return version_; }
   const std::vector<Channel>& channels() const { return channels_; }
   const Channel* Find(std::string_view name) const;
@@ -98,14 +105,14 @@ class SampleSchema {
   int version_ = 1;
 };
 
-// That of this build. To add a channel: one entry here with the next version, the block that reads
-// it, the data that give it.
+// Returns the schema of this build. To add a channel, add one entry here with the next version, the
+// block that reads it, and the data that provide it.
 SampleSchema CurrentSampleSchema();
 
-// 1 to 64 of a-z, 0-9 and _.
+// Returns whether `name` consists of 1 to 64 characters from a-z, 0-9 and _.
 bool IsChannelName(std::string_view name);
 
-// One line a channel, stable.
+// Returns a stable text with one line per channel.
 std::string ToText(const SampleSchema& schema);
 
 }  // namespace troupe

@@ -8,8 +8,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What is written down here is what checkpoints rely on: a line may be added, with a later version,
-// and none may change.
+// Checkpoints rely on this text: a line with a later version may be added, but no line may change.
 TEST(SampleSchema, IsTheListThatCheckpointsRelyOn) {
   EXPECT_EQ(ToText(CurrentSampleSchema()),
             "sample schema 1\n"

@@ -1,5 +1,5 @@
-// Runs tasks on a thread of its own, in order, one at a time: for work that takes a while, such as
-// that on files, and must not hold up a loop.
+// Runs tasks on its own thread, in order, one at a time. It is for slow work, such as file
+// operations, that must not block an event loop.
 #ifndef TROUPE_BASE_SERIAL_EXECUTOR_H_
 #define TROUPE_BASE_SERIAL_EXECUTOR_H_
 
@@ -20,11 +20,11 @@ class SerialExecutor {
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
-  // False, and the task is dropped, where `max_waiting` tasks wait already or after Stop.
+  // Returns false and drops the task if `max_waiting` tasks are waiting already, or after Stop.
   bool Run(std::function<void()> task);
 
-  // Finishes the task that is under way; those that wait are dropped. Idempotent.
-  // REQUIRES: not called by a task.
+  // Waits for the running task to finish and drops the waiting ones. Idempotent. REQUIRES: not
+  // called by a task.
   void Stop();
 
  private:

@@ -1,4 +1,5 @@
-// A library that is loaded while the program runs, and never linked: a vendor's, which a machine may lack.
+// A library that is loaded at run time and never linked: a vendor's library that a machine may
+// lack.
 #ifndef TROUPE_BASE_SHARED_LIBRARY_H_
 #define TROUPE_BASE_SHARED_LIBRARY_H_
 
@@ -9,17 +10,19 @@
 
 namespace troupe {
 
-// Unloaded when it is destroyed, unless it is kept. Thread-safe.
+// Destruction unloads the library unless it was passed to Keep. Thread-safe.
 class SharedLibrary {
  public:
-  // `name`: a path, or a name for the loader to look for where the program's run path says and where the system's libraries
-  // lie. Its symbols stay its own. NOT_FOUND: "`what` cannot be loaded: " and why.
+  // `name` is a path, or a name that the loader looks up in the program's run path and the system's
+  // library directories. The library's symbols stay local to it. NOT_FOUND: "`what` cannot be
+  // loaded: " and the reason.
   static StatusOr<std::unique_ptr<SharedLibrary>> Open(const std::string& what, const std::string& name);
   ~SharedLibrary();
   SharedLibrary(const SharedLibrary&) = delete;
   SharedLibrary& operator=(const SharedLibrary&) = delete;
 
-  // UNIMPLEMENTED where it has none of that name. REQUIRES: Function is the function's type.
+  // UNIMPLEMENTED if the library has no function of that name. REQUIRES: Function is the function's
+  // type.
   template <typename Function>
   Status Find(const char* function_name, Function** function) const {
     *function = reinterpret_cast<Function*>(Address(function_name));
@@ -27,7 +30,7 @@ class SharedLibrary {
     return OkStatus();
   }
 
-  // It stays for as long as the process does.
+  // Keeps the library loaded for the lifetime of the process.
   static void Keep(std::unique_ptr<SharedLibrary> library);
 
  private:

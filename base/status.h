@@ -1,8 +1,9 @@
-// Status and StatusOr of the whole product (absl's), with std types at the edges.
+// Status and StatusOr of the whole product (absl's), with std types at the interfaces.
 //
-// Debian's absl has its own string_view: this header is the one place that converts. Our code throws nothing; a
-// function that can fail returns Status or StatusOr. Bad data of users and peers is a Status that names the field,
-// the value and the relation that failed; CHECK (base/check.h) is for our own bugs.
+// Debian's absl has its own string_view: this header is the one place that converts. Our code
+// throws nothing; a function that can fail returns Status or StatusOr. Bad data from users and
+// peers is a Status that names the field, the value and the relation that failed; TROUPE_CHECK
+// (base/check.h) is for our own bugs.
 #ifndef TROUPE_BASE_STATUS_H_
 #define TROUPE_BASE_STATUS_H_
 
@@ -24,22 +25,22 @@ using StatusOr = absl::StatusOr<T>;
 
 inline Status OkStatus() { return absl::OkStatus(); }
 
-// The message of `status`; valid as long as `status` lives.
+// Returns the message of `status`; valid as long as `status` lives.
 inline std::string_view Message(const Status& status) {
   return {status.message().data(), status.message().size()};
 }
 
-// "INVALID_ARGUMENT: message", for logs and command line.
+// Returns "INVALID_ARGUMENT: message", for logs and the command line.
 std::string ToString(const Status& status);
 
 inline Status MakeStatus(StatusCode code, std::string_view message) {
   return Status(code, absl::string_view(message.data(), message.size()));
 }
 
-// The same code (and payloads) with `prefix: ` put before the message. Returns OK unchanged.
+// Returns the same code and payloads with `prefix: ` before the message; OK unchanged.
 Status Annotate(const Status& status, std::string_view prefix);
 
-// InvalidArgument("rank {} is not below {}", rank, ranks), and so on for the codes in use.
+// Defines InvalidArgument("rank {} is not below {}", rank, ranks), and so on for the codes in use.
 #define TROUPE_STATUS_MAKER(name, code)                                     \
   template <typename... Args>                                               \
   Status name(fmt::format_string<Args...> format, Args&&... args) {         \
@@ -61,9 +62,9 @@ TROUPE_STATUS_MAKER(Unavailable, StatusCode::kUnavailable)
 TROUPE_STATUS_MAKER(DataLoss, StatusCode::kDataLoss)
 #undef TROUPE_STATUS_MAKER
 
-// Status of a failed system call: "open /a/b: No such file or directory", code chosen from `error_number`
-// (ENOENT NOT_FOUND, EEXIST ALREADY_EXISTS, EACCES PERMISSION_DENIED, ENOSPC and EDQUOT RESOURCE_EXHAUSTED, else
-// UNAVAILABLE).
+// Returns the Status of a failed system call: "open /a/b: No such file or directory".
+// `error_number` selects the code: ENOENT NOT_FOUND, EEXIST ALREADY_EXISTS, EACCES
+// PERMISSION_DENIED, ENOSPC and EDQUOT RESOURCE_EXHAUSTED, else UNAVAILABLE.
 Status ErrnoStatus(int error_number, std::string_view what);
 
 }  // namespace troupe
@@ -78,7 +79,7 @@ Status ErrnoStatus(int error_number, std::string_view what);
     }                                                             \
   } while (false)
 
-// TROUPE_ASSIGN_OR_RETURN(auto x, F()): x = value of F(), or returns its status.
+// TROUPE_ASSIGN_OR_RETURN(auto x, F()) sets x to the value of F(), or returns its status.
 #define TROUPE_ASSIGN_OR_RETURN(left, expression) \
   TROUPE_ASSIGN_OR_RETURN_IMPL_(TROUPE_CONCAT_(_status_or_, __LINE__), left, expression)
 #define TROUPE_ASSIGN_OR_RETURN_IMPL_(temporary, left, expression) \

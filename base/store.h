@@ -1,10 +1,10 @@
-// The seam in front of RocksDB: ordered keys and atomic batches. The coordinator's catalog lies on
-// it; the simulator runs on base/memory_store.h, which loses unsynced batches at a crash as a disk
-// does.
+// The interface to a key-value store with ordered keys and atomic batches. The coordinator's
+// catalog uses it on RocksDB; the simulator uses base/memory_store.h, which loses unsynced batches
+// at a crash as a disk does.
 //
-// Keys compare as unsigned bytes. A batch takes effect whole or not at all, also across a crash;
-// batches take effect in the order in which they were written, so a synced batch makes all earlier
-// ones durable. Thread-safe.
+// Keys compare as unsigned bytes. A batch takes effect completely or not at all, also across a
+// crash; batches take effect in the order in which they were written, so a synced batch makes all
+// earlier ones durable. Thread-safe.
 #ifndef TROUPE_BASE_STORE_H_
 #define TROUPE_BASE_STORE_H_
 
@@ -22,10 +22,10 @@ class WriteBatch {
  public:
   struct Change {
     std::string key;
-    std::optional<std::string> value;  // absent: the key is deleted
+    std::optional<std::string> value;  // absent: deletes the key
   };
 
-  // Later changes of the same key win.
+  // A later change of the same key overrides an earlier one.
   void Put(std::string key, std::string value) {
     changes_.push_back({std::move(key), std::move(value)});
   }
@@ -41,8 +41,8 @@ class WriteBatch {
 };
 
 enum class Durability {
-  kSynced,    // on the disk before Write returns OK
-  kUnsynced,  // may be lost by a crash of the machine; never reordered with others
+  kSynced,    // durable before Write returns OK
+  kUnsynced,  // a machine crash may lose it; never reordered with other batches
 };
 
 class Store {
@@ -52,21 +52,22 @@ class Store {
   // NOT_FOUND if the key is absent.
   virtual StatusOr<std::string> Get(std::string_view key) const = 0;
 
-  // Calls `visit(key, value)` for the keys in [begin, end) in order, on one consistent view, until
-  // it returns false. An empty `end` is above all keys. The arguments are valid during the call
-  // only.
+  // Calls `visit(key, value)` in order for the keys in [begin, end), on one consistent view, until
+  // it returns false. An empty `end` means no upper bound. The arguments are valid only during the
+  // call.
   virtual Status Scan(
       std::string_view begin, std::string_view end,
       const std::function<bool(std::string_view key, std::string_view value)>& visit) const = 0;
 
-  // After an error nothing or all of the batch may be there: the caller must not acknowledge it.
+  // After an error, either all or none of the batch may have been written: the caller must not
+  // acknowledge it.
   virtual Status Write(const WriteBatch& batch, Durability durability) = 0;
 };
 
-// The smallest key above every key that begins with `prefix`; empty if there is none.
+// Returns the smallest key above every key that begins with `prefix`, or "" if there is none.
 std::string PrefixEnd(std::string_view prefix);
 
-// Scan over the keys that begin with `prefix`.
+// Scans the keys that begin with `prefix`.
 Status ScanPrefix(const Store& store, std::string_view prefix,
                   const std::function<bool(std::string_view key, std::string_view value)>& visit);
 

@@ -19,8 +19,8 @@ constexpr int64_t RoundedUp(int64_t bytes) {
   return (bytes + kStreamAlignment - 1) / kStreamAlignment * kStreamAlignment;
 }
 
-// Whether O_DIRECT works in units of kStreamAlignment. Kernels before 6.1 do not say: where they
-// take O_DIRECT at all it does.
+// Returns whether O_DIRECT works in units of kStreamAlignment. Kernels before 6.1 do not report
+// this; if they accept O_DIRECT at all, it does.
 bool DirectUnitFits(int fd) {
   struct statx info {};
   if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &info) != 0) return true;
@@ -43,7 +43,7 @@ class PosixStreamingFile final : public StreamingFile {
   PosixStreamingFile& operator=(const PosixStreamingFile&) = delete;
 
   ~PosixStreamingFile() override {
-    // The kernel may still read the memory of writes on their way.
+    // The kernel may still read the memory of writes in flight.
     while (in_flight_ > 0 && ring_->Next().ok()) --in_flight_;
     if (fd_ >= 0) close(fd_);
   }
@@ -75,7 +75,7 @@ class PosixStreamingFile final : public StreamingFile {
     if (size_bytes_ != RoundedUp(size_bytes_) && ftruncate(fd_, size_bytes_) != 0) {
       return ErrnoStatus(errno, "cut " + path_);
     }
-    // Not retried, not even on EINTR: see the contract.
+    // Not retried, even on EINTR: see the contract of Finish.
     return fdatasync(fd_) == 0 ? OkStatus() : ErrnoStatus(errno, "fdatasync " + path_);
   }
 
@@ -105,7 +105,7 @@ class PosixStreamingFile final : public StreamingFile {
     return OkStatus();
   }
 
-  // Takes in the next write that is done.
+  // Waits for one write in flight and processes its completion.
   Status Reap() {
     const auto done = ring_->Next();
     if (!done.ok()) return Annotate(done.status(), "write " + path_);
@@ -117,7 +117,7 @@ class PosixStreamingFile final : public StreamingFile {
     if (done->result < 0 && done->result != -EAGAIN && done->result != -EINTR) {
       return ErrnoStatus(-done->result, "write " + path_);
     }
-    // Cut short: what is left, or the reason why it cannot be written, comes from a plain write.
+    // A short or failed write: a plain write either writes the rest or reports the reason.
     const int64_t written = std::max(0, done->result) / kStreamAlignment * kStreamAlignment;
     return WriteAll(slot.offset + written, slot.bytes.subspan(static_cast<size_t>(written)));
   }
@@ -127,7 +127,7 @@ class PosixStreamingFile final : public StreamingFile {
   const int64_t size_bytes_;
   const WriteMethod method_;
   const std::unique_ptr<IoRing> own_ring_;
-  IoRing* const ring_;  // null: writes are done when they begin
+  IoRing* const ring_;  // null: writes are synchronous
   std::array<Slot, kSlots> slots_;
   int in_flight_ = 0;
 };
@@ -151,7 +151,7 @@ std::string_view Name(WriteMethod method) {
 std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory) {
   auto ring = IoRing::Make(StreamingFile::kSlots);
   if (!ring.ok()) return nullptr;
-  // Without it each write looks its pages up: slower, not wrong.
+  // Without registration each write looks up its pages: slower, but correct.
   if (!memory.empty()) (void)(*ring)->Register(memory);
   return *std::move(ring);
 }
@@ -171,7 +171,7 @@ StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& 
   IoRing* ring = nullptr;
   if (method < WriteMethod::kDirect) {
     ring = options.ring;
-    // What a file before left on its way would be taken for this one's.
+    // Completions of an earlier file's writes would be mistaken for this file's.
     if (ring == nullptr || ring->in_flight() > 0) {
       own_ring = MakeStreamingRing({});
       ring = own_ring.get();
@@ -182,8 +182,8 @@ StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& 
   }
   auto file = std::make_unique<PosixStreamingFile>(path, fd, options.size_bytes, method,
                                                    std::move(own_ring), ring);
-  // Room for all of it: a full disk is known at once, and writes within the size of a file may be
-  // on their way together where writes beyond its end would wait for each other.
+  // Allocate the whole file: a full disk is detected at once, and writes within the file's size can
+  // be in flight together, while writes beyond its end would wait for each other.
   while (fallocate(fd, 0, 0, RoundedUp(options.size_bytes)) != 0) {
     if (errno == EINTR) continue;
     if (errno == EOPNOTSUPP) break;

@@ -1,9 +1,9 @@
-// A file that is written once, in large aligned pieces of which several are on their way at a time:
-// past the page cache where the file system allows it.
+// A file that is written once, in large aligned pieces with several writes in flight. It bypasses
+// the page cache where the file system allows it.
 //
-// Life: FileSystem::CreateStreaming, StartWrite as often as there are pieces, Finish, Close. After
-// an error the file is only fit to be destroyed; the destructor waits for what is on its way and
-// closes without syncing. Not thread-safe.
+// Life cycle: FileSystem::CreateStreaming, StartWrite once per piece, Finish, Close. After an error
+// the file can only be destroyed; the destructor waits for writes in flight and closes without
+// syncing. Not thread-safe.
 #ifndef TROUPE_BASE_STREAMING_FILE_H_
 #define TROUPE_BASE_STREAMING_FILE_H_
 
@@ -19,61 +19,62 @@
 
 namespace troupe {
 
-// How the bytes get to the disk, best first.
+// The write methods, best first.
 enum class WriteMethod {
-  kIoUringRegistered,  // O_DIRECT, several writes in flight in the kernel, which knows their memory
-  kIoUring,            // the same, the memory looked up for each: beyond the limit on locked memory
-  kDirect,             // O_DIRECT, one write after the other: where io_uring is refused
+  kIoUringRegistered,  // O_DIRECT, several writes in flight from registered memory
+  kIoUring,            // the same without registered memory: beyond the limit on locked memory
+  kDirect,             // O_DIRECT, one write at a time: where io_uring is not permitted
   kBuffered,           // through the page cache: where the file system has no O_DIRECT
 };
 
-// "io_uring_registered", "io_uring", "direct", "buffered".
+// Returns "io_uring_registered", "io_uring", "direct" or "buffered".
 std::string_view Name(WriteMethod method);
 
-// Addresses, offsets and sizes of the pieces are multiples of this.
+// The addresses, offsets and sizes of the pieces are multiples of this number of bytes.
 inline constexpr int64_t kStreamAlignment = 4096;
 
 class StreamingFile {
  public:
-  // How many writes may be on their way, each in a slot of its own.
+  // The number of writes that may be in flight, each in its own slot.
   static constexpr int kSlots = 4;
 
   virtual ~StreamingFile() = default;
 
   virtual WriteMethod method() const = 0;
 
-  // Begins to write all of `bytes` at `offset`, once the slot's former write is done; its error, or
-  // that of the new write, is returned by this or by a later call. `bytes` must not change before
-  // Wait(slot) or Finish. REQUIRES: 0 <= slot < kSlots; alignment as above; what is written lies
-  // within the size that the file was created for, rounded up to the alignment.
+  // Starts to write all of `bytes` at `offset`, after the slot's previous write has completed. This
+  // call or a later one returns the error of the previous or of the new write. `bytes` must not
+  // change before Wait(slot) or Finish. REQUIRES: 0 <= slot < kSlots; alignment as above; the write
+  // ends within the size for which the file was created, rounded up to the alignment.
   virtual Status StartWrite(int slot, int64_t offset, std::span<const std::byte> bytes) = 0;
 
-  // Returns when the slot's write is done.
+  // Waits until the slot's write has completed.
   virtual Status Wait(int slot) = 0;
 
-  // Waits for all writes, cuts the file to the size that it was created for and returns once all of
-  // it is on the disk. After a failure the file is lost: never call it again.
+  // Waits for all writes, truncates the file to the size for which it was created and returns once
+  // all of it is on the disk. After a failure the file is lost: do not call Finish again.
   virtual Status Finish() = 0;
 
-  // Closes and reports a late error. REQUIRES: Finish returned OK.
+  // Closes the file and reports a delayed error. REQUIRES: Finish returned OK.
   virtual Status Close() = 0;
 };
 
 struct StreamingOptions {
-  int64_t size_bytes = 0;  // of the finished file
-  // To write through; outlives the file, and nothing else uses it meanwhile. Null: one of its own.
+  int64_t size_bytes = 0;  // size of the finished file
+  // The ring to write through. It must outlive the file, and nothing else may use it meanwhile. If
+  // null, the file creates its own.
   IoRing* ring = nullptr;
-  // Not better than this one; kDirect and kBuffered leave the ring unused.
+  // Use this method or a lesser one; kDirect and kBuffered do not use the ring.
   WriteMethod best_method = WriteMethod::kIoUringRegistered;
 };
 
-// A ring for files whose pieces lie in `memory`, one file after the other. The kernel is told of
-// the memory once, as far as the limit on locked memory allows. Null where the kernel has no
-// io_uring.
+// Creates a ring for files that are written one after another from pieces in `memory`. The memory
+// is registered with the kernel once, as far as the limit on locked memory allows. Null if the
+// kernel has no io_uring.
 std::unique_ptr<IoRing> MakeStreamingRing(std::span<std::byte> memory);
 
-// Creates `path` exclusively, in the operating system. ALREADY_EXISTS if there is anything of that
-// name, RESOURCE_EXHAUSTED where the disk has no room for it.
+// Creates `path` exclusively on the operating system's file system. ALREADY_EXISTS if the name
+// exists, RESOURCE_EXHAUSTED if the disk has no room for the file.
 StatusOr<std::unique_ptr<StreamingFile>> CreateStreamingFile(const std::string& path,
                                                              const StreamingOptions& options);
 

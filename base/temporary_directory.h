@@ -1,4 +1,4 @@
-// A fresh directory for a test, removed with all it holds at the end of its life.
+// A new directory for a test. The destructor removes it with all its contents.
 #ifndef TROUPE_BASE_TEMPORARY_DIRECTORY_H_
 #define TROUPE_BASE_TEMPORARY_DIRECTORY_H_
 
@@ -9,14 +9,14 @@ namespace troupe {
 
 class TemporaryDirectory {
  public:
-  // Beneath $TMPDIR or /tmp.
+  // Creates it in $TMPDIR or /tmp.
   TemporaryDirectory();
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  // path()/name.
+  // Returns path()/name.
   std::string Child(std::string_view name) const;
 
  private:

@@ -1,8 +1,8 @@
 // Every time limit of the cluster, derived from one number: the coordinator's --detection-seconds
 // (D).
 //
-// The ladder holds by construction: heartbeat < abort < lease = reconnect grace < watchdog <
-// ticket. Workers learn D's descendants from Welcome; both sides compute the others from here.
+// The order holds by construction: heartbeat < abort < lease = reconnect grace < watchdog < ticket.
+// Workers receive heartbeat, lease (= D) and abort in Welcome and derive the others from the lease.
 #ifndef TROUPE_BASE_TIME_LIMITS_H_
 #define TROUPE_BASE_TIME_LIMITS_H_
 
@@ -13,58 +13,61 @@
 namespace troupe {
 
 struct TimeLimits {
-  // A worker says something at least so often.
+  // The longest time between two messages of a worker.
   Duration heartbeat;
-  // A worker that says nothing for so long is lost; so is, to a worker, the coordinator.
+  // A worker that is silent for this long is lost; likewise, a worker that hears nothing for this
+  // long treats the coordinator as lost.
   Duration lease;
-  // A worker whose stream closed is lost unless it is back by then. A restarted coordinator waits
-  // so long for the workers of the jobs it adopts.
+  // A worker that lost its stream is lost unless it reconnects within this time. A restarted
+  // coordinator waits this long for the workers of the jobs that it adopts.
   Duration reconnect_grace;
-  // A rank that was told to stop and has not by then is killed.
+  // A rank that has not stopped this long after the request is killed.
   Duration abort;
-  // After a secondary failure, how long a primary one may take to arrive and be the recorded cause.
+  // The time after a secondary failure in which a primary failure may still arrive and become the
+  // recorded cause.
   Duration settle;
-  // From StartRanks until every rank is ready.
+  // The time from StartRanks until every rank is ready.
   Duration start;
-  // From the first vote of a checkpoint attempt until its commit.
+  // The time from the first vote of a checkpoint attempt until its commit.
   Duration checkpoint_attempt;
-  // Step reports are durable, and acknowledged, so long after they arrive.
+  // Step reports are durable, and acknowledged, this long after they arrive.
   Duration report_flush;
-  // Steps worth this much time are granted at once; renewed when half is used, so that at least 60
-  // s remain.
+  // The expected duration of the steps that one ticket grants. A ticket is renewed when half is
+  // used, so that at least 60 s remain.
   Duration ticket_window;
-  // How long a ticket is valid on its receiver's clock: longer than its window.
+  // The time for which a ticket is valid on its receiver's clock; longer than its window.
   Duration ticket_lifetime;
-  // A job that may change its layout waits so long for the capacity of its frozen plan first.
+  // A job that may change its layout first waits this long for the capacity of its frozen plan.
   Duration layout_patience;
-  // A job on a smaller layout grows back once the devices of its submitted one have been there for so
-  // long.
+  // A job on a smaller layout grows back once the devices for its submitted layout have been
+  // available for this long.
   Duration growth_patience;
-  // Half-life of the weight of a fault on its host (coordinator/blame.h).
+  // The half-life of the weight of a host's fault (coordinator/blame.h).
   Duration blame_half_life;
-  // A host is set aside for so long before its burn-in; doubles with each relapse up to the limit.
+  // A faulty host waits this long before its burn-in; the time doubles with each relapse, up to the
+  // limit.
   Duration set_aside;
   Duration set_aside_limit;
-  // How long a burn-in computes.
+  // The duration of a burn-in's computation.
   Duration burn_in;
-  // The wait before the second consecutive recovery from a fault of the job's own; doubles with each further one
-  // up to the limit.
+  // The wait before the second consecutive recovery from a fault of the job itself; it doubles with
+  // each further one, up to the limit.
   Duration restart_backoff;
   Duration restart_backoff_limit;
-  // An absent worker is forgotten, and its leases with it, once every ticket it may hold has ended.
+  // An absent worker and its leases are dropped once every ticket that it may hold has expired.
   Duration forget_worker;
-  // Until the pace of a job is known, it hangs once its ranks have finished no step for so long
-  // (the job's hang_seconds only lengthens it).
+  // While the pace of a job is unknown, the job counts as hung if its ranks finish no step for this
+  // long (the job's hang_seconds can only lengthen it).
   Duration startup_allowance;
-  // A rank process that has not said by then that it is idle is killed.
+  // A rank process that has not reported idle within this time is killed.
   Duration process_start;
-  // A connection that carries nothing for so long is asked whether its other end lives, and closed
-  // if there is no answer within the second.
+  // A connection without traffic for `keepalive` is probed, and closed if no answer arrives within
+  // `keepalive_answer`.
   Duration keepalive;
   Duration keepalive_answer;
-  // A worker that was asked for lines of its logs has that long to send the last of them.
+  // A worker must send the last of its requested log lines within this time.
   Duration logs;
-  // A trace of steps that are yet to come is given up after so long.
+  // A trace of future steps is given up after this time.
   Duration trace;
 };
 
@@ -93,7 +96,7 @@ inline TimeLimits MakeTimeLimits(double detection_seconds) {
   limits.forget_worker = 2 * limits.ticket_lifetime;
   limits.startup_allowance = std::max<Duration>(std::chrono::seconds(60), 20 * d);
   limits.process_start = std::max<Duration>(std::chrono::seconds(30), 10 * d);
-  // gRPC asks no more often than once a second.
+  // gRPC does not probe more often than once a second.
   limits.keepalive = std::max<Duration>(std::chrono::seconds(1), 2 * d);
   limits.keepalive_answer = std::max<Duration>(std::chrono::seconds(1), d);
   limits.logs = std::max<Duration>(std::chrono::seconds(10), 3 * d);

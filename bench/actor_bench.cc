@@ -1,6 +1,6 @@
-// Local messages per second of the actor runtime, one JSON line a case.
+// Measures local messages per second of the actor runtime; prints one JSON line per case.
 //
-//   pairs: P pairs of actors, each pair with W messages under way that go back and forth.
+//   pairs: P pairs of actors; each pair exchanges W messages in flight.
 //   fan_in: S senders, each with a window of W unacknowledged messages, to one receiver that
 //   acknowledges each.
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ struct Ball {
   Address from;
 };
 
-// Counts the messages that each player handled; the last tells main.
+// Counts the players that are not done yet; main waits until there are none.
 class Score {
  public:
   explicit Score(int players) : players_left_(players) {}
@@ -60,7 +60,7 @@ class Player final : public Actor {
 
   Status Handle(AnyMessage message, Context& context) override {
     if (++handled_ == target_) score_.PlayerIsDone();
-    // A message of its own for each way, as in real use: allocated here, freed by the reader.
+    // Each direction uses a new message, as in real use: allocated here, freed by the reader.
     return handled_ <= target_
                ? context.Send(message.As<Ball>()->from, AnyMessage(Ball{context.self()}))
                : OkStatus();
@@ -82,8 +82,8 @@ void Report(std::string_view name, int actors, int window, int threads, int64_t 
       name, actors, window, threads, messages, seconds, messages / seconds);
 }
 
-// `servers` actors play against `receivers` others, server i against receiver i modulo their
-// number.
+// Lets `servers` actors play against `receivers` others: server i against receiver i modulo
+// `receivers`.
 void Measure(std::string_view name, int receivers, int servers, int window, int threads,
              int64_t messages) {
   SystemClock clock;

@@ -1,7 +1,7 @@
-"""./run bench [NAME …]: every benchmark, each with its peer in the same run where it has one.
+"""./run bench [NAME …]: runs every benchmark, with its peer in the same run if it has one.
 
-Peers are PyTorch from PyPI in an environment of their own (build/bench/venv, 3.4 GB, made on first use). Where it
-cannot be installed the benchmark says so and prints our figures alone.
+Peers are PyTorch from PyPI in a separate environment (build/bench/venv, 3.4 GB, created on first
+use). If it cannot be installed, the benchmark says so and prints only our figures.
 """
 
 import glob
@@ -24,7 +24,8 @@ BIN = ROOT / "build/release/bin"
 VENV = ROOT / "build/bench/venv"
 TORCH = "torch==2.15.0"
 NUMPY = "numpy==1.26.4"
-LIMIT_SECONDS = 900  # of any one command, step or training; what takes longer is ended and the bench fails
+# For each command, step or training; whatever exceeds it is killed and the bench fails.
+LIMIT_SECONDS = 900
 
 
 def say(text):
@@ -32,7 +33,7 @@ def say(text):
 
 
 def torch_python():
-    """The interpreter with PyTorch, or None (with the reason said)."""
+    """Returns the interpreter with PyTorch, or None after printing the reason."""
     python = VENV / "bin/python"
     probe = [str(python), "-c", "import torch"]
     if python.exists() and subprocess.run(probe, env=torch_environment(), capture_output=True).returncode == 0:
@@ -50,13 +51,13 @@ def torch_python():
 
 
 def torch_environment():
-    # The wheels' own CUDA libraries must come before any that the machine has.
+    # The wheels' own CUDA libraries must precede any of the machine's.
     libraries = sorted(glob.glob(str(VENV / "lib/python3*/site-packages/nvidia/*/lib")))
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries + [os.environ.get("LD_LIBRARY_PATH", "")])}
 
 
 def limited(process):
-    """Ends the process where it is still running after the limit: whoever reads from it reads on to the end then."""
+    """Kills the process if it still runs after the limit, so that reads from it end."""
     timer = threading.Timer(LIMIT_SECONDS, process.kill)
     timer.daemon = True
     timer.start()
@@ -64,12 +65,12 @@ def limited(process):
 
 
 class Stepper:
-    """A process that does what each line it is sent asks for (one training step) and answers with its seconds."""
+    """A process that runs one training step per input line and answers with its seconds."""
 
     def __init__(self, name, command, environment=None):
         self.name = name
         self.seconds = []
-        self.facts = {}  # what it says of itself before it is ready
+        self.facts = {}  # what it reports before it is ready
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment)
         timer = limited(self.process)
@@ -147,7 +148,7 @@ def bench_step():
                 for mode in ([], ["--compile"]):
                     name = f"torch {precision} {'compiled' if mode else 'eager'}"
                     steppers.append(Stepper(name, [*script, "--precision", precision, *mode], torch_environment()))
-        for _ in range(5):  # alternating, so that a busy moment meets all alike
+        for _ in range(5):  # alternating, so that a busy moment affects all equally
             for stepper in steppers:
                 stepper.step()
         rates = {}
@@ -174,7 +175,8 @@ def bench_experts():
 
 
 def bench_pairs():
-    """Overlapped pairs interleaved beside one action after the other, over links of stated delays."""
+    """Overlapped pairs, interleaved and one action after the other, over links with given
+    delays."""
     for delay_ms in (1, 5):
         records = run_json([str(BIN / "troupe-bench-pairs"), str(delay_ms)])
         for record in records:
@@ -212,7 +214,8 @@ def bench_plan():
 
 
 class LocalCluster:
-    """`troupe up` with warm workers and a dataset of this machine's headers. binaries: the folder of the programs."""
+    """`troupe up` with warm workers and a dataset of this machine's headers. `binaries` is the
+    folder of the programs."""
 
     def __init__(self, workers, binaries=BIN):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-bench-"))
@@ -240,7 +243,7 @@ class LocalCluster:
         return described["workers"][index]["pid"]
 
     def metric(self, name):
-        """The value of a metric of the coordinator that has one series."""
+        """Returns the value of a coordinator metric with a single series."""
         described = json.loads((self.home / "cluster/cluster.json").read_text())
         with urllib.request.urlopen(described["coordinator"]["metrics"], timeout=30) as page:
             for line in page.read().decode().splitlines():
@@ -260,7 +263,8 @@ class LocalCluster:
         return self.run_job(self.write_job(name, model, training, further), on_step, on_event)
 
     def run_job(self, job, on_step=lambda step: None, on_event=lambda event: None):
-        """Submits, watches to the end: (seconds from submit to the first finished step, step events)."""
+        """Submits a job and watches it to its end. Returns the seconds from the submit to the first
+        finished step, and the step events."""
         name = job.stem
         cluster = ["--data-dir", str(self.home / "cluster")]
         start = time.perf_counter()
@@ -339,7 +343,8 @@ def bench_layouts():
 
 
 def train_together(cluster, names):
-    """Seconds from the first submit to the end of the last of these jobs: llama-124m, 4x256, two ranks of one thread."""
+    """Returns the seconds from the first submit to the end of the last of these jobs: llama-124m,
+    4x256, two ranks with one thread each."""
     steps = 8
     training = f"{{steps: {steps}, global_batch_size: 4, micro_batch_size: 2, sequence_length: 256, compute_dtype: bfloat16}}"
     jobs = [cluster.write_job(name, "{preset: llama-124m}", training,
@@ -365,8 +370,8 @@ def train_together(cluster, names):
 
 
 def bench_cores():
-    """Two jobs at once beside each alone. TROUPE_BENCH_BEFORE names the folder of another build's programs, which then
-    take turns with this one's."""
+    """Compares two concurrent jobs with each job alone. TROUPE_BENCH_BEFORE names the folder of
+    another build's programs, which then run alternately with this build's."""
     builds = {"this build": BIN}
     if os.environ.get("TROUPE_BENCH_BEFORE"):
         builds["before"] = os.environ["TROUPE_BENCH_BEFORE"]
@@ -385,8 +390,9 @@ def bench_cores():
 
 
 def bench_float8():
-    """The quickstart's model for 200 steps in bfloat16 and with each recipe of float8, on the same samples: what it
-    learns, not how soon. On a CPU factors in 8 bits are multiplied as bfloat16, which has all their digits."""
+    """Trains the quickstart's model for 200 steps in bfloat16 and with each float8 recipe, on the
+    same samples, to compare the loss, not the speed. A CPU multiplies FP8 operands as bfloat16,
+    which represents them exactly."""
     model = ('{pattern: "(AD)x4", hidden_size: 256, num_attention_heads: 8, num_key_value_heads: 4, '
              "intermediate_size: 704, vocab_size: 259}")
     tails, held_out = {}, {}
@@ -414,8 +420,9 @@ def bench_float8():
 
 
 def bench_sharding():
-    """Two ranks of one thread: what sharding costs beside plain data parallelism, and PyTorch's DDP and FSDP2; two
-    tensor ranks beside one rank with both threads. Two rounds, layouts and peers in turn."""
+    """Two ranks with one thread each: compares sharding with plain data parallelism and with
+    PyTorch's DDP and FSDP2, and two tensor ranks with one rank that has both threads. Two rounds,
+    with layouts and peers alternating."""
     shape = "sequence_length: 256, compute_dtype: bfloat16"
     layouts = {"one rank": (1, 4, "{}"),
                "data_replicate 2": (2, 2, "{data_parallel_replicate_degree: 2}"),
@@ -454,7 +461,7 @@ def bench_sharding():
 
 
 def descendants(pid):
-    """Of a process: its children and theirs."""
+    """Returns the descendants of a process."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
@@ -463,7 +470,8 @@ def descendants(pid):
 
 
 def resident_bytes(pid):
-    """Of what processes share, each has its part."""
+    """Returns the proportional set size: shared memory is divided among the processes that share
+    it."""
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return 1024 * int(line.split()[1])
@@ -471,7 +479,7 @@ def resident_bytes(pid):
 
 
 ESTIMATED = {
-    # ranks, micro_batch_size, model, further keys of the job
+    # ranks, micro_batch_size, model, other keys of the job
     "one rank": (1, 4, "{preset: llama-124m}", "parallelism: {}"),
     "one rank, recomputed": (1, 4, "{preset: llama-124m}", "activation_recomputation: {mode: full}"),
     "one rank, float32": (1, 2, "{preset: llama-124m}", "parallelism: {}"),
@@ -491,16 +499,18 @@ ESTIMATED = {
 
 
 def bench_estimates():
-    """What `troupe plan` says of a step's time and a rank's memory, with the profile that a worker measures here, beside
-    what is measured. Memory is all that is resident of a rank's process, the program and its libraries among it, and its
-    part of what processes share."""
+    """Compares the step time and the memory of a rank that `troupe plan` estimates, with the
+    profile that a worker measures here, with measured values. Memory is everything resident in a
+    rank's process, including the program and its libraries, and its share of memory that processes
+    share."""
     for ranks in (1, 2, 4):
         names = [name for name, entry in ESTIMATED.items() if entry[0] == ranks]
         with LocalCluster(ranks) as cluster:
             profiled = cluster.home / "profiled"
             profiled.mkdir()
             for index, name in enumerate(names):
-                # Each time anew: what a virtual machine gives changes within minutes.
+                # The profile is measured anew each time, because the speed of a virtual machine
+                # changes within minutes.
                 subprocess.run([str(BIN / "troupe-worker"), "--measure-peak", "--devices", f"cpu:{ranks}", "--data-dir",
                                 str(profiled)], check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
                 _, samples, model, further = ESTIMATED[name]
@@ -523,14 +533,15 @@ def bench_estimates():
                       "profile": dict(line.split(": ") for line in (profiled / "profile.yaml").read_text().splitlines()
                                       if re.match(r"[a-z_0-9]+_(efficiency|second): ", line)),
                       "planned_seconds": round(plan["estimate"]["step_seconds"], 3), "measured_seconds": round(seconds, 3),
-                      # Ranks that take turns on cores are no devices of a profile.
+                      # A profile does not describe ranks that share cores.
                       "time_ratio": round(plan["estimate"]["step_seconds"] / seconds, 2) if ranks <= os.cpu_count() else None,
                       "planned_megabytes": round(planned / 1e6), "measured_megabytes": round(max(resident) / 1e6),
                       "within_a_tenth_and_64_mib": abs(max(resident) - planned) <= 0.1 * planned + 64 * 2**20})
 
 
 def bench_data():
-    """`data prepare` with a tokenizer.json beside the PyPI package `tokenizers`, on this machine's C++ headers."""
+    """Compares `data prepare` with a tokenizer.json with the PyPI package `tokenizers`, on this
+    machine's C++ headers."""
     sys.path.insert(0, str(ROOT / "tests/interop"))
     import tokenizers_test
     try:
@@ -580,7 +591,7 @@ def bench_checkpoint():
                       torch_environment())
         asked += [(dcp, command) for command in ("save", "async", "load")]
     seconds = {(who.name, command): [] for who, command in asked}
-    for _ in range(5):  # alternating, so that a busy moment meets all alike
+    for _ in range(5):  # alternating, so that a busy moment affects all equally
         for who, command in asked:
             seconds[who.name, command].append(float(who.ask(command)))
     size = ours.facts["bytes"]
@@ -601,12 +612,13 @@ def bench_checkpoint():
               round(median["torch DCP", "load"] / mine["load-same"], 2)})
         dcp.close()
 
-    # What training notices of it: steps before, during and after saves.
+    # The effect on training: steps before, during and after saves.
     stalls, steps, open_since = [], {"during": [], "between": []}, []
     with LocalCluster(1) as cluster:
         def on_step(event):
-            if event["step"] > 2:  # the first ones warm up
-                # The step after a save point runs beside the save, also where the commit is there before its report.
+            if event["step"] > 2:  # the first ones are warm-up
+                # The step after a save point runs during the save, even if the commit arrives
+                # before its report.
                 beside = open_since or event["step"] % 10 == 1
                 steps["during" if beside else "between"].append(event["step_seconds"])
             if event["step"] % 10 == 0:

@@ -1,18 +1,18 @@
-// Checkpoints of the state of llama-124m with AdamW (float32 parameters and both moments), against
-// what the disk itself does.
+// Measures checkpoints of the state of llama-124m with AdamW (float32 parameters and both moments)
+// against the speed of the disk itself.
 //
 //   troupe-bench-checkpoint --directory DIR
 //
-// prints {"bytes": …}, then "ready", then does what each line on stdin names and answers with its
+// prints {"bytes": …}, then "ready". Then each line on stdin names a command, and the answer is its
 // seconds:
-//   write          the same bytes by plain O_DIRECT writes of 8 MiB and fdatasync
-//   read           as many bytes by O_DIRECT reads of 8 MiB, four on their way
-//   copy           the snapshot: what a step's update may have to wait for
-//   save           the snapshot's write, from its begin until it is durable
+//   write          the same bytes with plain O_DIRECT writes of 8 MiB and fdatasync
+//   read           as many bytes with O_DIRECT reads of 8 MiB, four in flight
+//   copy           the snapshot, for which a step's update may have to wait
+//   save           the write of the snapshot, until it is durable
 //   save-between   a save without a snapshot: gathered, hashed, written, until it is durable
-//   load-same      the whole state from a checkpoint of one rank, as it was laid out
+//   load-same      the whole state from a checkpoint of one rank, in the same layout
 //   load-reshard   the whole state, as a rank of data 4 has it, from one of pipe 2 x tensor 2
-//   method         answers with how the last save was written
+//   method         answers with the write method of the last save
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ RankSlices SlicesOf(const std::vector<std::string>& overrides) {
   return *std::move(slices);
 }
 
-// The tensors of a list of slices, one behind the other in memory.
+// The tensors of a list of slices, contiguous in memory.
 class State {
  public:
   explicit State(std::vector<GlobalSlice> slices) : slices_(std::move(slices)) {
@@ -96,7 +96,7 @@ class State {
     auto memory = AlignedMemory::Make(bytes);
     Must(memory.status());
     memory_ = *std::move(memory);
-    // Like weights: not compressible.
+    // Random bytes, not compressible, like weights.
     uint64_t x = 88172645463325252u;
     for (size_t i = 0; i + 8 <= memory_.bytes().size(); i += 8) {
       x ^= x << 13;
@@ -244,7 +244,7 @@ class Bench {
     Measure([&] { Must(LoadSlices(files_, path, *manifest, targets)); });
   }
 
-  double seconds() const { return seconds_; }  // of what was done last
+  double seconds() const { return seconds_; }  // duration of the last command
 
  private:
   std::string RawPath() const { return JoinPath(directory_, "raw"); }

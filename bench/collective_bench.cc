@@ -1,13 +1,13 @@
-// troupe-bench-collective: collectives between processes on this host, over UCX or what
-// --transports names.
+// troupe-bench-collective measures collectives between processes on this host, over UCX with its
+// default transports or those of --transports.
 //
 //   troupe-bench-collective [--ranks 2] [--operations all_reduce,…] [--sizes 64,…] [--seconds 0.5]
 //   [--transports tcp,self]
 //
-// One JSON line for each operation and size on stdout: {"operation", "ranks", "bytes",
-// "transports", "samples", "median_seconds", "minimum_seconds", "bytes_per_second"}. Bytes are
-// those of the float32 data of all_reduce and reduce_scatter, and of the output of all_gather.
-// Results are checked before they are timed.
+// Prints one JSON line per operation and size: {"operation", "ranks", "bytes", "transports",
+// "samples", "median_seconds", "minimum_seconds", "bytes_per_second"}. Bytes are those of the
+// float32 data of all_reduce and reduce_scatter, and of the output of all_gather. Results are
+// checked before they are timed.
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr Duration kLimit = std::chrono::seconds(30);
 constexpr double kBatchSeconds =
-    2e-4;  // small operations are timed this many seconds' worth at a time
+    2e-4;  // duration of one sample: small operations are repeated for this long
 
 struct BenchOptions {
   int ranks = 2;
@@ -99,7 +99,7 @@ StatusOr<BenchOptions> Parse(int argc, char** argv) {
   return options;
 }
 
-// One rank's buffers and the operation under test on them.
+// The buffers of one rank and the operation under test.
 class Trial {
  public:
   Trial(Communicator* group, std::string_view operation, size_t bytes)
@@ -120,7 +120,8 @@ class Trial {
     return group_->AllGather(part_.data(), data_.data(), block_ * sizeof(float));
   }
 
-  // Runs once on known values and compares; leaves zeros, which sums keep.
+  // Runs once on known values and compares the result; leaves zeros, which further sums do not
+  // change.
   Status Check() {
     const float own = static_cast<float>(group_->rank() + 1);
     const float sum = static_cast<float>(group_->size() * (group_->size() + 1) / 2);
@@ -151,7 +152,7 @@ Status Measure(const BenchOptions& options, Communicator* group, const std::stri
                size_t bytes) {
   Trial trial(group, operation, bytes);
   TROUPE_RETURN_IF_ERROR(trial.Check());
-  // All ranks take rank 0's numbers of operations a sample and of samples.
+  // All ranks use rank 0's operations per sample and number of samples.
   uint64_t plan[2] = {1, 5};
   for (int i = 0; i < 3; ++i) {
     TROUPE_RETURN_IF_ERROR(group->Barrier());
@@ -218,7 +219,7 @@ bool ReadText(int descriptor, std::string* text) {
   return ReadAll(descriptor, text->data(), bytes);
 }
 
-// In a child process; the parent at the other end of `descriptor` passes the addresses round.
+// Runs in a child process; the parent at the other end of `descriptor` exchanges the addresses.
 Status RunRank(const BenchOptions& options, int rank, int descriptor) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (options.ranks <= cores) {

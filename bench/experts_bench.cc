@@ -1,11 +1,12 @@
-// What dispatch and combination take of a block E: forward and backward of the block alone, with random
-// rows, on one rank or on ranks that are threads of this process, over which its experts are spread.
+// Measures the share of dispatch and combination in an MoE block: forward and backward of the block
+// alone, with random rows, on one rank or with its experts spread over ranks that are threads of
+// this process.
 //
 //   troupe-bench-experts --ranks 2 --dispatch all_to_all|all_gather --dtype float32|bfloat16
 //     [--hidden 768] [--width 2048] [--experts 8] [--choices 2] [--rows 1024] [--runs 7]
 //
-// Prints JSON: the median time of the block, that of its operations that move rows alone (router,
-// experts and norm left out), on the same choices, and their share.
+// Prints JSON: the median time of the block, the median time of only its operations that move rows
+// (without router, experts and norm) on the same choices, and their share.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -140,7 +141,7 @@ void FillParameters(kernels::Executable& executable, const model::Program& progr
   TROUPE_CHECK_OK(executable.RunInitialize());
 }
 
-// Forward and backward, after one run that warms up; the ranks begin each run together.
+// Times forward and backward after one warm-up run; the ranks start each run together.
 double SecondsOf(kernels::Executable& executable, Communicator* all, int runs) {
   std::vector<double> seconds;
   for (int run = 0; run <= runs; ++run) {
@@ -154,7 +155,8 @@ double SecondsOf(kernels::Executable& executable, Communicator* all, int runs) {
   return bench::Median(seconds);
 }
 
-// The choices of one executable, as integers of any kind that a run of F leaves, in another's memory.
+// Copies the choices (and all other int32 values that the forward pass has left) from one
+// executable to another.
 void CopyChoices(kernels::Executable& from, kernels::Executable& to,
                  const model::Program& program) {
   for (const model::Op& op : program.Ops(0, Piece::kForward)) {
@@ -189,7 +191,7 @@ Seconds Measure(const Arguments& arguments, LoopbackCluster& cluster, int rank) 
   };
   const auto backend = kernels::CpuBackend::Make({.threads = 1}).value();
   const model::Program program = BlockProgram(arguments, rank);
-  // Every value has a place of its own, so that choices outlive what is computed with them.
+  // Every value has its own memory, so that choices survive the computation.
   const model::MemoryPlan plan = kernels::PlainPlan(program);
   const auto block = backend->Prepare(program, plan, find).value();
   TROUPE_CHECK_OK(kernels::FillRandomly(*block, program));

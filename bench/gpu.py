@@ -1,11 +1,12 @@
-"""A GPU's benchmarks with PyTorch in the same run, for a machine that has a GPU, Python with PyTorch, and
-build/cuda-kernels/bin of ours (docs/cuda.md): a JSON line each.
+"""Benchmarks of a GPU with PyTorch in the same run, for a machine with a GPU, Python with PyTorch,
+and our build/cuda-kernels/bin (docs/cuda.md). Prints one JSON line per result.
 
   python3 bench/gpu.py [train] [float8] [kernels]     default: all three; each takes minutes
       [--bin DIR] [--python PYTHON] [--models llama-124m,llama-1b] [--choices DIRECTORY] [--quick]
 
-PyTorch's own cuBLASLt and cuDNN serve both, where they came with it as packages. Ours and the peers take turns, since
-memory holds one at a time; ours runs first and last. Ends with 77 where no GPU can be used, and says why.
+Both sides use PyTorch's own cuBLASLt and cuDNN if these came with it as packages. Ours and the
+peers run alternately, since memory holds one at a time; ours runs first and last. Exits with 77 and
+the reason if no GPU can be used.
 """
 
 import argparse
@@ -18,12 +19,14 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MODELS = {"llama-124m": (64, 1024), "llama-1b": (8, 2048)}  # samples and tokens of a step
-HEADS = {"llama-124m": (12, 12, 64), "llama-1b": (32, 8, 64), "llama-8b": (32, 8, 128)}  # of queries, of keys, width
-# What a user of PyTorch would try: attention by each back end, with the host's launches or with CUDA graphs.
+MODELS = {"llama-124m": (64, 1024), "llama-1b": (8, 2048)}  # samples per step, tokens per sample
+# Query heads, key-value heads, head size.
+HEADS = {"llama-124m": (12, 12, 64), "llama-1b": (32, 8, 64), "llama-8b": (32, 8, 128)}
+# The variants that a user of PyTorch would try: attention by each back end, with kernels launched
+# one by one or with CUDA graphs.
 PEERS = [("autocast", "cudnn", "default"), ("autocast", "flash", "default"), ("weights", "cudnn", "default"),
          ("autocast", "cudnn", "reduce-overhead"), ("autocast", "cudnn", "max-autotune-no-cudagraphs")]
-LIMIT_SECONDS = 400  # of any one command
+LIMIT_SECONDS = 400  # for each command
 SKIPPED = 77
 
 
@@ -36,7 +39,8 @@ def note(text):
 
 
 def environment(python):
-    """This one's, with the libraries of NVIDIA's packages beside PyTorch first."""
+    """Returns this process's environment with the libraries of NVIDIA's packages next to PyTorch
+    first."""
     script = ("import glob, importlib.util as u; found = u.find_spec('nvidia'); "
               "print(*(d for p in (found.submodule_search_locations if found else []) for d in sorted(glob.glob(p + '/*/lib'))), "
               "sep=':')")
@@ -46,7 +50,7 @@ def environment(python):
 
 
 def ours(a, *arguments):
-    """The JSON lines of one call of our bench."""
+    """Returns the JSON lines of one run of our bench."""
     command = [str(a.bin / "troupe-kernels-bench"), *map(str, arguments), "--choices", str(a.choices)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, env=a.environment)
     if done.returncode == SKIPPED:
@@ -68,7 +72,7 @@ def our_rate(a, model, *arguments):
 
 
 def peer_rate(a, model, precision, attention, mode):
-    """Tokens/s of one variant of PyTorch; None where it does not run."""
+    """Returns tokens/s of one variant of PyTorch; None if it does not run."""
     batch, sequence = MODELS[model]
     command = [a.python, str(ROOT / "bench/torch_llama.py"), "--model", model, "--batch", str(batch), "--sequence",
                str(sequence), "--device", "cuda", "--precision", precision, "--attention", attention, "--compile", "--mode",
@@ -106,7 +110,7 @@ def float8(a):
         for recipe in ("current", "delayed", "blockwise"):
             narrow = our_rate(a, model, "--float8", recipe)
             show({"comparison": "float8", "model": model, "recipe": recipe, "times_bfloat16": round(narrow / wide, 3)})
-    # Layers of llama-8b alone: what two more of them add to a step.
+    # The time of one llama-8b layer: half of what two additional layers add to a step.
     seconds = {}
     for recipe in ("none", "current", "delayed", "blockwise"):
         of_step = [ours(a, "--train", "llama-8b", "--pattern", f"(AD)x{layers}", "--batch", 4, "--sequence", 2048, "--steps",
@@ -119,7 +123,7 @@ def float8(a):
 
 
 def show_head(records, vocabulary):
-    """What the head and its loss take beside their products alone."""
+    """Shows the time of the head and its loss relative to their matmuls alone."""
     products = others = 0.0
     for record in records:
         if record.get("bench") == "kernels" and "seconds" in record and str(vocabulary) in record["inputs"]:

@@ -1,10 +1,11 @@
-// Every operation of a training step by itself, at the shapes of a model: one JSON line each.
+// Measures every operation of a training step by itself, at the shapes of a model; prints one JSON
+// line each.
 //
 //   troupe-bench-kernels [--model llama-124m] [--batch 4] [--sequence 256] [--threads 2]
 //     [--dtype float32|bfloat16]  absent: both
-//     [--only KIND]               absent: all, such as attention_grad
-//     [--cpu-time]                processor time instead of the clock: what one thread takes on a
-//     busy machine
+//     [--only KIND]               absent: all; for example attention_grad
+//     [--cpu-time]                CPU time instead of wall-clock time: for one thread on a busy
+//                                 machine
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -71,7 +72,7 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-// At least five runs and half a second.
+// Returns the median of at least five runs, repeated for half a second or at most 199 runs.
 double SecondsOf(kernels::Executable& executable, bool update) {
   std::vector<double> seconds;
   double total = 0;
@@ -80,7 +81,7 @@ double SecondsOf(kernels::Executable& executable, bool update) {
     const kernels::RunOptions options{.first_microbatch = true};
     TROUPE_CHECK_OK(update ? executable.RunUpdate()
                            : executable.Run(0, Piece::kForward, 0, options));
-    if (run == 0) continue;  // warms up
+    if (run == 0) continue;  // warm-up
     seconds.push_back(bench::Now() - start);
     total += seconds.back();
   }
@@ -91,7 +92,7 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
                 const std::string& dtype) {
   auto config = bench::ConfigOf(arguments.model);
   if (!config.ok()) Refuse(ToString(config.status()));
-  config->blocks = config->blocks.substr(0, 2);  // one of each kind of block
+  config->blocks = config->blocks.substr(0, 2);  // one block of each kind
   model::BuildOptions options;
   options.model = *config;
   options.chunks = {{0, 0, options.model.num_blocks(), true, true}};

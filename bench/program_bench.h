@@ -1,4 +1,4 @@
-// What the benchmarks of kernels and of whole steps share.
+// Functions shared by the benchmarks of kernels and of whole steps.
 #ifndef TROUPE_BENCH_PROGRAM_BENCH_H_
 #define TROUPE_BENCH_PROGRAM_BENCH_H_
 
@@ -12,13 +12,13 @@
 
 namespace troupe::bench {
 
-// CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID: what one thread takes on a busy machine.
+// CLOCK_MONOTONIC, or CLOCK_PROCESS_CPUTIME_ID to time one thread on a busy machine.
 extern clockid_t timing_clock;
-double Now();  // seconds on it
+double Now();  // seconds on timing_clock
 
 double Median(std::vector<double> values);
 
-// llama-124m or tiny.
+// Returns the configuration of llama-124m or tiny.
 StatusOr<model::ModelConfig> ConfigOf(const std::string& preset);
 
 }  // namespace troupe::bench

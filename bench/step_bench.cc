@@ -1,16 +1,15 @@
-// A whole training step of one rank (forward, backward, norm, clipping, AdamW) on random tokens,
-// and what its matrix products alone take in the same process.
+// Measures a whole training step of one rank (forward, backward, norm, clipping, AdamW) on random
+// tokens, and the time of its matmuls alone in the same process.
 //
 //   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16
 //   --threads 2
-//     [--steps N]          prints JSON: the median of N steps, and of N runs of the products alone
-//     [--dropout PERCENT]  with dropout of so many percent
-//     [--products-alone]   prints only the latter
-//     [--operations]       prints the seconds of each kind of operation in one step as well
-//     [--cpu-time]         processor time instead of the clock: what one thread takes on a busy
-//     machine
-//     [--on-request]       prints "ready", then makes one step for each line on stdin and answers
-//     with its seconds
+//     [--steps N]          prints JSON: the medians of N steps, and of N runs of the matmuls alone
+//     [--dropout PERCENT]  with dropout of this percentage
+//     [--products-alone]   prints only the time of the matmuls
+//     [--operations]       also prints the seconds of each kind of operation in one step
+//     [--cpu-time]         CPU time instead of wall-clock time: for one thread on a busy machine
+//     [--on-request]       prints "ready", then runs one step per line on stdin and prints its
+//                          seconds
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -64,7 +63,7 @@ bool IsProduct(const model::Op& op) {
          op.kind == OpKind::kMatmulGradWeight;
 }
 
-// One rank's program, its parameters from a seed, random tokens.
+// One rank's program with parameters from a seed and random tokens.
 class Training {
  public:
   Training(kernels::CpuBackend& backend, const Arguments& arguments) {
@@ -86,7 +85,7 @@ class Training {
     samples_.resize(2 * arguments.batch);
   }
 
-  // Returns the mean loss.
+  // Runs one step and returns the mean loss.
   double Step() {
     ++step_;
     double totals[2] = {0, 0};
@@ -112,13 +111,14 @@ class Training {
     return totals[0] / totals[1];
   }
 
-  // The same program reduced to the ops of `keep`, on memory of its own with random contents.
+  // Times the program reduced to the ops that `keep` selects, in separate memory with random
+  // contents.
   double SecondsOf(kernels::CpuBackend& backend, int runs, const kernels::KeepOp& keep) {
     const model::Program reduced = kernels::OnlyOps(program_, keep);
     const std::unique_ptr<kernels::Executable> executable = Prepared(backend, reduced);
     TROUPE_CHECK_OK(kernels::FillRandomly(*executable, reduced));
     std::vector<double> seconds;
-    for (int run = 0; run <= runs; ++run) {  // the first warms up
+    for (int run = 0; run <= runs; ++run) {  // the first run is warm-up
       const double start = bench::Now();
       const kernels::RunOptions options{.first_microbatch = true};
       TROUPE_CHECK_OK(executable->Run(0, Piece::kForward, 0, options));
@@ -178,7 +178,7 @@ class Training {
   model::Program program_;
   model::MemoryPlan plan_;
   std::unique_ptr<kernels::Executable> executable_;
-  std::vector<int32_t> samples_;  // step and slot of each, with dropout
+  std::vector<int32_t> samples_;  // step and slot of each sample, for dropout
   int step_ = 0;
 };
 
@@ -223,7 +223,7 @@ Arguments Parse(int argc, char** argv) {
   return arguments;
 }
 
-// The seconds of each kind of operation, all its ops run alone one after the other.
+// Prints the seconds of each kind of operation; the ops of one kind run one after another, alone.
 void PrintOperations(kernels::CpuBackend& backend, Training& training) {
   std::map<OpKind, int> kinds;
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {

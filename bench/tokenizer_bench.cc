@@ -1,5 +1,5 @@
-// How many bytes a second of one core a tokenizer.json encodes: the files named on standard input, one a line,
-// each a document, from memory, by a tokenizer with an empty cache.
+// Measures the bytes per second that a tokenizer.json encodes on one core. Standard input names the
+// files, one per line; each is a document, encoded from memory with an empty cache.
 //
 //   troupe-bench-tokenizer TOKENIZER.json < paths
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kRepetitions = 5;
 
-// One thread works: its own seconds are those of the clock on a machine that does nothing else.
+// CPU time of the one working thread equals wall-clock time on an otherwise idle machine.
 double CpuSeconds() {
   timespec now{};
   TROUPE_CHECK(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);

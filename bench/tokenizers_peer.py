@@ -1,4 +1,5 @@
-"""The peer of troupe-bench-tokenizer: trains a tokenizer of 30,000 tokens and times the package itself.
+"""The peer of troupe-bench-tokenizer: trains a tokenizer of 30,000 tokens and times the package
+itself.
 
     tokenizers_peer.py RULE.json OUT.json < paths
 """

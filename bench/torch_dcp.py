@@ -1,9 +1,9 @@
 """PyTorch's side of the checkpoint benchmark: DCP saves the state of llama-124m with AdamW.
 
-Each line on stdin names what to do; the answer is its seconds:
+Each line on stdin names a command; the answer is its seconds:
   save     torch.distributed.checkpoint.save, then fsync of every file and of the directory
-  async    how long async_save holds up the caller; its write is waited for, unmeasured
-  load     torch.distributed.checkpoint.load of what save wrote, after its pages were dropped from the cache
+  async    the time for which async_save blocks the caller; the wait for its write is not measured
+  load     torch.distributed.checkpoint.load of a saved state, after dropping it from the page cache
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--directory", type=pathlib.Path, required=True)
     directory = parser.parse_args().directory
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29556")
-    dist.init_process_group("gloo", rank=0, world_size=1)  # async_save wants one
+    dist.init_process_group("gloo", rank=0, world_size=1)  # async_save requires one
     state = {}
     for name, weight in Llama(SHAPES["llama-124m"]).state_dict().items():
         for kind in ("weight", "exp_avg", "exp_avg_sq"):

@@ -1,4 +1,5 @@
-"""PyTorch's side of the GPU's kernels, a JSON line each: attention by its back ends, RMSNorm by torch.compile, a copy."""
+"""PyTorch's side of the GPU kernel benchmark, one JSON line each: attention by its back ends,
+RMSNorm by torch.compile, a copy."""
 
 import argparse
 import json
@@ -12,7 +13,7 @@ from torch_llama import BACKENDS
 
 
 def seconds_of(call, device):
-    """Of one of many in a row, the median of five."""
+    """Returns the seconds of one call in a series; the median of five series."""
     def repeat(count):
         if device == "cuda":
             torch.cuda.synchronize()

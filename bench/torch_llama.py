@@ -1,7 +1,9 @@
-"""PyTorch's side of the step benchmark: a Llama-style decoder as a PyTorch user would write it for speed.
+"""PyTorch's side of the step benchmark: a Llama-style decoder as a PyTorch user would write it for
+speed.
 
-Each line on stdin asks for training steps (forward, backward, clip, fused AdamW), one unless --steps says more; the answer
-is the seconds of one. Variants: float32, autocast (bf16), weights (bf16 weights); each eager or compiled.
+Each line on stdin requests --steps training steps (forward, backward, clip, fused AdamW), one by
+default; the answer is the seconds of one. Variants: float32, autocast (bf16), weights (bf16
+weights); each eager or compiled.
 """
 
 import argparse
@@ -119,7 +121,7 @@ def main():
         start = time.perf_counter()
         for _ in range(a.steps):
             loss = step()
-        loss.item()  # a GPU is done then
+        loss.item()  # waits for the GPU
         print((time.perf_counter() - start) / a.steps, flush=True)
 
 

@@ -1,7 +1,9 @@
-"""PyTorch's side of the sharding benchmark: two ranks of one thread over Gloo, llama-124m, DDP or FSDP2.
+"""PyTorch's side of the sharding benchmark: two ranks with one thread each over Gloo, llama-124m,
+DDP or FSDP2.
 
-Prints one JSON object, with the rate of each step. Variants: ddp-autocast (float32 weights, bf16 autocast), ddp-weights (bf16 weights),
-fsdp2 (every block sharded, bf16 parameters and float32 reductions).
+Prints one JSON object with the rate of each step. Variants: ddp-autocast (float32 weights, bf16
+autocast), ddp-weights (bf16 weights), fsdp2 (every block sharded, bf16 parameters and float32
+reductions).
 """
 
 import argparse

@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-// Takes `prefix` and the digits behind it from `text`; false if either is missing.
+// Removes `prefix` and the digits after it from `text`. Returns false if either is missing.
 bool TakeNumber(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
@@ -61,7 +61,7 @@ Status DeleteAttempt(FileSystem& files, const std::string& path) {
   }
   const auto info = files.Stat(path, SymbolicLinks::kRefuse);
   if (info.status().code() == StatusCode::kNotFound) {
-    // Its removal may not have been durable yet when the last caller died.
+    // The directory's removal may not have been durable when an earlier caller died.
     const Status synced = files.SyncDirectory(ParentDirectory(path));
     return synced.code() == StatusCode::kNotFound ? OkStatus() : synced;
   }

@@ -1,4 +1,4 @@
-// The directory of one checkpoint attempt: its names, its making and its removal.
+// Names, creates and removes the directory of one checkpoint attempt.
 #ifndef TROUPE_CHECKPOINT_ATTEMPT_H_
 #define TROUPE_CHECKPOINT_ATTEMPT_H_
 
@@ -11,26 +11,27 @@
 
 namespace troupe {
 
-// "step-00000050-epoch-2-attempt-7-at-1764000000000000000", or "request-epoch-2-attempt-7-at-…" for
-// step 0: one asked for, whose step the ranks decide. Step, epoch and attempt tell attempts of one
-// catalog apart; the wall time of the intent in nanoseconds tells them from those that another
-// catalog, or this one before it was lost, has left in the same folder.
+// Returns "step-00000050-epoch-2-attempt-7-at-1764000000000000000", or
+// "request-epoch-2-attempt-7-at-…" for step 0: a requested checkpoint; the ranks decide its step.
+// Step, epoch and attempt distinguish the attempts of one catalog. The wall time of the intent in
+// nanoseconds distinguishes them from attempts that another catalog, or this one before it was
+// lost, has left in the same folder.
 std::string AttemptName(int64_t step, uint64_t group_epoch, int64_t attempt, int64_t wall_time_ns);
 
-// True for what the function above returns, also without the time, and nothing else.
+// Returns true for the names that AttemptName returns, also without the time, and for no others.
 bool IsAttemptName(std::string_view name);
 
-// "rank-00003.safetensors".
+// Returns "rank-00003.safetensors".
 std::string ShardFileName(int rank);
 
-// Makes the directory and what is missing above it, durably. All ranks call it: one that is there
-// already is OK, the files in it are created exclusively.
+// Durably creates the directory and its missing parents. All ranks call it: an existing directory
+// is OK, because the files in it are created exclusively.
 Status MakeAttemptDirectory(FileSystem& files, const std::string& path);
 
-// Removes the directory with its files, durably: the manifest first, so that what remains after a
-// crash is no checkpoint. OK if there is none. FAILED_PRECONDITION if its name is not an attempt's,
-// or it holds anything but regular files, of which nothing is removed then. Failpoints
-// checkpoint.delete.*.
+// Durably removes the directory with its files. The manifest is removed first, so that a crash
+// leaves no valid checkpoint. OK if there is no such directory. FAILED_PRECONDITION, before
+// anything is removed, if its name is not an attempt's or if it holds anything but regular files.
+// Failpoints checkpoint.delete.*.
 Status DeleteAttempt(FileSystem& files, const std::string& path);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A thousand random corruptions of a small checkpoint: none goes unseen.
+// Applies a thousand random corruptions to a small checkpoint: every one is detected.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTrials = 1000;
 
-// As a rank does it: the manifest against the catalog's digest, then everything.
+// Loads as a rank does: verifies the manifest against the catalog's digest, then reads everything.
 Status Load(FileSystem& files, const std::string& directory, const std::string& digest,
             const TestTensors& tensors) {
   TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(files, directory, digest));
@@ -65,12 +65,12 @@ TEST(Corruption, AThousandFlippedBitsCutTailsOverwritesAndAdditionsAreAllDetecte
       case 1:
         bad += static_cast<char>(random());
         break;
-      case 2: {  // a sector of zeros
+      case 2: {  // a zeroed sector
         const size_t at = random() % bad.size();
         for (size_t i = at; i < std::min(at + 512, bad.size()); ++i) bad[i] = 0;
         break;
       }
-      case 3:  // a byte goes from one place to another
+      case 3:  // a byte is copied to another place
         std::swap(bad[random() % bad.size()], bad[random() % bad.size()]);
         break;
       default:

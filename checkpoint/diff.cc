@@ -65,7 +65,7 @@ double Float16At(const std::byte* at) {
 
 using ReadNumber = double (*)(const std::byte*);
 
-// Null for a dtype that is not compared as numbers.
+// Returns null for a dtype that is not compared numerically.
 ReadNumber NumberReader(const std::string& dtype) {
   static const std::map<std::string, ReadNumber> readers = {
       {"F64", NumberAt<double>},   {"F32", NumberAt<float>},    {"F16", Float16At},
@@ -98,13 +98,13 @@ void CompareBytes(std::span<const std::byte> a, std::span<const std::byte> b,
   }
 }
 
-// Rows of one tensor that are compared at once.
+// Rows of one tensor that are compared together.
 struct Unit {
   GlobalSlice slice;
   size_t tensor = 0;  // index in the differences
 };
 
-// Loads and compares units, a batch at a time.
+// Loads and compares units, one batch at a time.
 class Comparison {
  public:
   Comparison(FileSystem& files, const std::string& a, const v1::CheckpointManifest& manifest_a,

@@ -1,5 +1,5 @@
-// `troupe checkpoints diff`: in which tensors do two checkpoints differ, and by how much? Global
-// tensors are compared, so that the layouts they were written under do not matter.
+// Compares two checkpoints for `troupe checkpoints diff`: which tensors differ, and by how much. It
+// compares global tensors, so the layouts under which the checkpoints were written do not matter.
 #ifndef TROUPE_CHECKPOINT_DIFF_H_
 #define TROUPE_CHECKPOINT_DIFF_H_
 
@@ -15,28 +15,29 @@ namespace troupe {
 
 struct TensorDifference {
   std::string name;
-  // Why its elements cannot be compared: "only in the first", "F32 of [4, 6] and F32 of [4, 7]".
-  // Empty where they were.
+  // The reason why the elements cannot be compared: "only in the first", "F32 of [4, 6] and F32 of
+  // [4, 7]". Empty if they were compared.
   std::string reason;
   int64_t elements = 0;
-  int64_t differing = 0;  // elements whose bits differ
-  // False for a dtype of less than 16 bits a number, of which only `differing` is told.
+  int64_t differing = 0;  // elements with different bits
+  // False for a dtype of fewer than 16 bits per element, for which only `differing` is reported.
   bool numeric = true;
-  double max_absolute = 0;  // |a - b|; infinity where one of them is not finite
+  double max_absolute = 0;  // |a - b|; infinity if one of them is not finite
   double max_relative = 0;  // |a - b| / max(|a|, |b|)
 };
 
 struct CheckpointDifference {
-  int64_t tensors = 0;   // compared
-  int64_t elements = 0;  // of these
-  std::vector<TensorDifference> differing;  // by name
+  int64_t tensors = 0;   // compared tensors
+  int64_t elements = 0;  // elements of the compared tensors
+  std::vector<TensorDifference> differing;  // sorted by name
 
   bool empty() const { return differing.empty(); }
 };
 
-// Compares the checkpoints in directories `a` and `b`, whose manifests these are, in blocks of rows:
-// at most 96 MiB of either are in memory, more only where one row of a tensor is larger. What is
-// read is verified. REQUIRES: validated manifests. Errors as of LoadSlices.
+// Compares the checkpoints in directories `a` and `b` with the manifests `manifest_a` and
+// `manifest_b`, block of rows by block of rows. At most 96 MiB of each checkpoint are in memory, or
+// one row of a tensor if that is larger. All data read are verified. REQUIRES: validated manifests.
+// Errors: as LoadSlices.
 StatusOr<CheckpointDifference> DiffCheckpoints(FileSystem& files, const std::string& a,
                                                const v1::CheckpointManifest& manifest_a,
                                                const std::string& b,

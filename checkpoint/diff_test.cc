@@ -85,7 +85,7 @@ TEST_F(DiffTest, ANumberThatIsNotFiniteDiffersWithoutLimitAndEqualBitsDoNot) {
 }
 
 TEST_F(DiffTest, ATensorOfManyBlocksIsComparedWhole) {
-  // 24 MB: three units a tensor, more than one batch.
+  // 24 MB: three units per tensor, more than one batch.
   TestTensors a = {{"w", Numbers(6 << 20)}, {"x", Numbers(6 << 20)}, {"y", Numbers(6 << 20)}};
   TestTensors b = a;
   for (auto& [name, values] : b) {

@@ -16,7 +16,8 @@
 namespace troupe {
 namespace {
 
-// tables[k][b]: the CRC of byte b followed by k zero bytes, for eight bytes at a time.
+// tables[k][b] is the CRC of byte b followed by k zero bytes; eight tables process eight bytes at a
+// time.
 constexpr std::array<std::array<uint32_t, 256>, 8> MakeTables() {
   std::array<std::array<uint32_t, 256>, 8> tables{};
   for (uint32_t b = 0; b < 256; ++b) {
@@ -45,12 +46,12 @@ bool IsDigest(std::string_view digest, std::string_view prefix, size_t digits) {
 constexpr size_t kStretchBytes = size_t{96} << 10;
 
 #if defined(__x86_64__)
-// The instruction's result takes three cycles and a core starts one each cycle: three lanes of so
-// many bytes go side by side.
+// The crc32 instruction has a latency of three cycles and a throughput of one per cycle, so three
+// independent lanes of this many bytes are computed together.
 constexpr size_t kLaneBytes = 4096;
 
-// What becomes of a state when kLaneBytes zeros follow: it is linear in the state's bits, so that a
-// table for each of its bytes says it.
+// Maps a CRC state to the state after kLaneBytes zero bytes. The map is linear in the bits of the
+// state, so one table per byte of the state represents it.
 class LaneShift {
  public:
   __attribute__((target("sse4.2"))) LaneShift() {
@@ -142,7 +143,8 @@ FileChecksums::~FileChecksums() { XXH3_freeState(state_); }
 void FileChecksums::Append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const auto block = bytes.first(std::min(bytes.size(), static_cast<size_t>(kDigestBlockBytes)));
-    // Stretch by stretch, so that the second checksum finds the bytes in the core's own cache.
+    // The block is processed in stretches, so that the second checksum finds the bytes in the
+    // core's cache.
     uint32_t crc = 0;
     for (size_t at = 0; at < block.size(); at += kStretchBytes) {
       const auto stretch = block.subspan(at, std::min(kStretchBytes, block.size() - at));

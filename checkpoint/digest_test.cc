@@ -24,7 +24,7 @@ TEST(Crc32c, GivesTheValuesOfRfc3720) {
 
 TEST(Crc32c, IsTheSameByTablesAndInPartsAtAnyAlignment) {
   std::mt19937_64 random(1);
-  std::vector<std::byte> bytes(60'000);  // above the stretch that is checked in lanes
+  std::vector<std::byte> bytes(60'000);  // longer than three lanes (12 KiB)
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   for (int i = 0; i < 200; ++i) {
     const size_t begin = random() % 20, cut = begin + random() % (bytes.size() - begin);
@@ -37,7 +37,7 @@ TEST(Crc32c, IsTheSameByTablesAndInPartsAtAnyAlignment) {
   }
 }
 
-// Of what `xxh128sum` prints for the same bytes.
+// The values that `xxh128sum` prints for the same bytes.
 TEST(FileChecksums, GiveTheValueOfXxh128sumAndTheCrcOfEachBlock) {
   FileChecksums nothing;
   EXPECT_EQ(nothing.Digest(), "xxh128:99aa06d3014798d86001c324468d497f");

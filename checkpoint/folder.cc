@@ -23,7 +23,7 @@ bool IsId(std::string_view text) {
 
 std::string TokenPrefix(std::string_view job) { return fmt::format(".start-{}-epoch-", job); }
 
-// One that is there already is as good: its name alone says everything.
+// An existing file is equally valid: only its name matters.
 Status MakeEmptyFile(FileSystem& files, const std::string& path) {
   const auto made = files.Create(path, CreateMode::kExclusive);
   if (made.status().code() == StatusCode::kAlreadyExists) return OkStatus();

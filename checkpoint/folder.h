@@ -1,10 +1,10 @@
-// The folder under which jobs keep their checkpoints (`checkpoint.folder`): its identity, by which
-// a host tells it from an empty directory or another disk at the same path, and the tokens by which
-// hosts prove to one another that they see the same one.
+// The folder in which jobs keep their checkpoints (`checkpoint.folder`). Its identity lets a host
+// tell it from an empty directory or another disk mounted at the same path; tokens let hosts prove
+// to each other that they see the same folder.
 //
-// An identity is a random number; the folder has it while it holds an empty file of that name. A
-// folder may have several: jobs that start at once in a new one may each give it its own, and every
-// one of them is as good. So nothing here needs a lock or an atomic rewrite.
+// An identity is a random number; the folder has it while it contains an empty file of that name. A
+// folder may have several: jobs that start at the same time in a new folder may each add one, and
+// all of them are equally valid. No lock or atomic rewrite is therefore needed.
 #ifndef TROUPE_CHECKPOINT_FOLDER_H_
 #define TROUPE_CHECKPOINT_FOLDER_H_
 
@@ -16,32 +16,32 @@
 
 namespace troupe {
 
-// FOLDER of "FOLDER/JOB/ATTEMPT".
+// Returns FOLDER for "FOLDER/JOB/ATTEMPT".
 std::string FolderOfAttempt(const std::string& attempt_path);
 
-// 128 random bits in hexadecimal digits.
+// Returns 128 random bits as hexadecimal digits.
 StatusOr<std::string> RandomFolderId();
 
-// An identity of the folder: the one that it has, or `fresh`, which it is given durably; the folder
-// is made where it is absent. REQUIRES: `fresh` is of RandomFolderId.
+// Returns the folder's identity if it has one; otherwise durably gives it `fresh` and returns that.
+// Creates the folder if it is absent. REQUIRES: `fresh` is from RandomFolderId.
 StatusOr<std::string> EstablishFolderId(FileSystem& files, const std::string& folder,
                                         const std::string& fresh);
 
-// OK if `id` is empty or the folder has it. UNAVAILABLE naming the folder and the file that it
-// lacks otherwise: here another disk, or none, is mounted in its place. Errors of the file system.
+// Returns OK if `id` is empty or the folder has it. Otherwise UNAVAILABLE names the folder and the
+// missing file: another disk, or none, is mounted there. Also returns errors of the file system.
 Status CheckFolderId(FileSystem& files, const std::string& folder, const std::string& id);
 
-// An identity of the folder, empty where it has none.
+// Returns an identity of the folder, or an empty string if it has none.
 StatusOr<std::string> FindFolderId(FileSystem& files, const std::string& folder);
 
-// ".start-JOB-epoch-E-rank-R-RANDOM".
+// Returns ".start-JOB-epoch-E-rank-R-RANDOM".
 std::string FolderTokenName(std::string_view job, uint64_t group_epoch, int rank,
                             std::string_view random);
 
-// Makes the empty file `token` in the folder, which is made where it is absent.
+// Creates the empty file `token` in the folder. Creates the folder if it is absent.
 Status PutFolderToken(FileSystem& files, const std::string& folder, const std::string& token);
 
-// Whether the file is there. Errors of the file system other than that it is not.
+// Returns whether the file exists. Errors of the file system, other than that it does not exist.
 StatusOr<bool> SeesFolderToken(FileSystem& files, const std::string& folder,
                                const std::string& token);
 

@@ -54,7 +54,7 @@ TEST_F(FolderTest, OfAnotherDiskIsUnavailableNotDamaged) {
 TEST_F(FolderTest, ThatTwoJobsNameAtOnceHasBothIdentities) {
   const std::string a = RandomFolderId().value();
   const std::string b = RandomFolderId().value();
-  // Both saw none before either made its own.
+  // Two jobs each found no identity before either created its own.
   TROUPE_CHECK_OK(EstablishFolderId(files_, path_, a).status());
   TROUPE_CHECK_OK(files_.Create(path_ + "/.troupe-folder-" + b, CreateMode::kExclusive).status());
   EXPECT_TRUE(CheckFolderId(files_, path_, a).ok());

@@ -64,7 +64,7 @@ struct Piece {
   const v1::ShardFile* shard;
 };
 
-// The dim in which the pieces begin at the most places: sorted by it, few of them overlap at a
+// Returns the dim with the most distinct begins of pieces: sorted by it, few pieces overlap at a
 // time.
 size_t SweepDim(const std::vector<Piece>& pieces) {
   size_t best = 0, most = 0;
@@ -79,7 +79,8 @@ size_t SweepDim(const std::vector<Piece>& pieces) {
   return best;
 }
 
-// Every element of one global tensor in exactly one piece: none overlap and their sizes add up.
+// Checks that every element of one global tensor is in exactly one piece: no pieces overlap, and
+// their sizes add up to the total.
 Status ValidateCoverage(const std::string& name, std::vector<Piece>& pieces) {
   const GlobalSlice& first = pieces[0].slice;
   const int64_t total = *Elements(first.global_shape);
@@ -243,7 +244,7 @@ StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& di
   const std::string path = JoinPath(directory, kManifestFileName);
   const auto there = files.Stat(path, SymbolicLinks::kRefuse);
   if (there.ok()) {
-    // It is asked for again where the first answer may have been lost.
+    // The caller repeats a write if the first answer may have been lost.
     TROUPE_ASSIGN_OR_RETURN(const std::string old,
                             ReadFile(files, path, kManifestBytesMax, SymbolicLinks::kRefuse));
     if (Sha256Of(AsBytes(old)) != written.digest) {

@@ -1,6 +1,6 @@
-// The manifest of a checkpoint: `manifest.json` beside the shards, CheckpointManifest in protobuf's
-// JSON mapping with field names kept. It describes the whole directory, so that a checkpoint can be
-// read and the catalog rebuilt without anything else.
+// The manifest of a checkpoint: `manifest.json` next to the shards, a CheckpointManifest in
+// protobuf's JSON mapping with the field names kept. It describes the whole directory, so that
+// nothing else is needed to read the checkpoint or to rebuild the catalog.
 #ifndef TROUPE_CHECKPOINT_MANIFEST_H_
 #define TROUPE_CHECKPOINT_MANIFEST_H_
 
@@ -20,43 +20,44 @@ namespace troupe {
 inline constexpr char kManifestFileName[] = "manifest.json";
 inline constexpr int kManifestFormatVersion = 2;
 
-// What `tensor` holds, unchecked.
+// Converts `tensor` without checking it.
 GlobalSlice SliceOf(const v1::TensorSlice& tensor);
 
-// The names of `slices` within one safetensors file: the global name, or `name@offset,offset` for
-// each of several slices of one tensor.
+// Returns the names of `slices` within one safetensors file: the global name, or
+// `name@offset,offset` for each slice if there are several of one tensor.
 std::vector<std::string> FileKeys(const std::vector<GlobalSlice>& slices);
 
-// INVALID_ARGUMENT naming file, tensor and value unless the manifest is one that a checkpoint can
-// be loaded from: known format version; channels of samples that could be some build's; file names plain (no `/`, no leading dot, ASCII) and
-// different; sizes, digests and block checksums of the right form and number; slices valid, their
-// data within their file and of their size; one dtype and global shape a tensor; and every element
-// of every global tensor in exactly one slice.
+// Checks that a checkpoint can be loaded from the manifest; otherwise INVALID_ARGUMENT names file,
+// tensor and value. The format version is known; the sample channels are ones that some build could
+// have recorded; file names are plain (no `/`, no leading dot, ASCII) and distinct; sizes, digests
+// and block checksums have the right form and number; slices are valid, and their data are within
+// the file and have the slice's size; each tensor has one dtype and one global shape; and every
+// element of every global tensor is in exactly one slice.
 Status ValidateManifest(const v1::CheckpointManifest& manifest);
 
-// INVALID_ARGUMENT unless the file's own header describes exactly the tensors that the manifest
-// states.
+// INVALID_ARGUMENT unless the file's header describes exactly the tensors that the manifest states.
 Status MatchHeader(const v1::ShardFile& shard, const SafetensorsHeader& header);
 
-// The text of the file. `manifest` is not checked.
+// Returns the text of the manifest file. Does not check `manifest`.
 StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 
-// Parsed and validated; INVALID_ARGUMENT otherwise.
+// Parses and validates the text. INVALID_ARGUMENT if it is not a valid manifest.
 StatusOr<v1::CheckpointManifest> ManifestFromJson(std::string_view json);
 
 struct WrittenManifest {
-  std::string digest;  // of the file
-  int64_t bytes = 0;   // of the file and all shards
+  std::string digest;  // digest of the manifest file
+  int64_t bytes = 0;   // total of the manifest file and all shards
 };
 
-// Validates, then writes `directory`/manifest.json: temporary file, fsync, rename, fsync of the
-// directory. Durable on return. One that is there already with the same bytes is as good, another
-// one ALREADY_EXISTS. Failpoints checkpoint.manifest.*.
+// Validates the manifest, then writes `directory`/manifest.json: temporary file, fsync, rename,
+// fsync of the directory. Durable on return. OK if the same bytes are there already, ALREADY_EXISTS
+// if the file differs. Failpoints checkpoint.manifest.*.
 StatusOr<WrittenManifest> WriteManifest(FileSystem& files, const std::string& directory,
                                         const v1::CheckpointManifest& manifest);
 
-// Reads, checks against `digest` unless that is empty, parses and validates. DATA_LOSS where the
-// digest differs, NOT_FOUND where there is no manifest: the directory is no checkpoint.
+// Reads the manifest, compares it with `digest` unless that is empty, parses and validates it.
+// DATA_LOSS if the digest differs; NOT_FOUND if there is no manifest, which means that the
+// directory is not a checkpoint.
 StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& files, const std::string& directory,
                                               std::string_view digest);
 

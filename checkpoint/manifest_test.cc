@@ -29,7 +29,7 @@ void AddTensor(v1::ShardFile& shard, std::string name, Extents global, Extents o
   tensor.set_data_end(begin + *DenseBytes(shape, "F32"));
 }
 
-// Two shards: a matrix cut by columns, a vector in the first.
+// Two shards: a matrix split by columns, and a vector in the first shard.
 v1::CheckpointManifest Good() {
   v1::CheckpointManifest manifest;
   manifest.set_format_version(kManifestFormatVersion);
@@ -105,7 +105,7 @@ TEST(ValidateManifest, RefusesWhatNoCheckpointMayHold) {
          t.set_data_end(0);
        }),
        "data [-48, 0)"},
-      // Coverage.
+      // Cases of wrong coverage.
       {[](auto& m) { m.mutable_shards(1)->mutable_tensors()->DeleteSubrange(0, 1); },
        "tensor w: its slices have 12 of its 24 elements"},
       {[](auto& m) { m.mutable_shards(1)->mutable_tensors(0)->set_global_offset(1, 2); },
@@ -152,7 +152,7 @@ TEST(ValidateManifest, SeesEveryHoleAndOverlapInRandomGrids) {
     }
     ASSERT_TRUE(ValidateManifest(manifest).ok()) << ToString(ValidateManifest(manifest));
     if (rows * columns == 1) continue;
-    // One cell takes the place of another: the number of elements still adds up.
+    // One cell replaces another: the number of elements is still right.
     const int cells = static_cast<int>(rows * columns);
     const int first = shard.tensors_size() - cells;
     const int a = first + static_cast<int>(random() % static_cast<uint64_t>(cells));
@@ -198,7 +198,7 @@ TEST_F(ManifestFile, IsWrittenOnceAndCheckedAgainstItsDigest) {
   EXPECT_TRUE(ReadManifest(files_, folder_.path(), "").ok());
   EXPECT_EQ(ReadManifest(files_, folder_.path(), "sha256:" + std::string(64, '0')).status().code(),
             StatusCode::kDataLoss);
-  // Asked for again, as after a lost answer, it is the same; another one is not written over it.
+  // A repeated write, as after a lost answer, succeeds; a different manifest does not overwrite it.
   const auto again = WriteManifest(files_, folder_.path(), Good());
   ASSERT_TRUE(again.ok()) << ToString(again.status());
   EXPECT_EQ(again->digest, written->digest);

@@ -9,9 +9,10 @@
 namespace troupe {
 namespace {
 
-// One slice, whoever holds it.
+// One slice with all its holders.
 struct Shared {
-  std::vector<size_t> index_on_holder;  // in the holder's list, as the holders are ordered
+  // Index in the list of each holder, in the order of the holders.
+  std::vector<size_t> index_on_holder;
   int64_t bytes = 0;
   int64_t rows = 0;
 };
@@ -20,13 +21,13 @@ int64_t RowCount(const GlobalSlice& slice) {
   return slice.box.shape.empty() ? 1 : slice.box.shape[0];
 }
 
-// How much each of `loads` takes of `work` so that the highest load is as low as it can be: water
-// poured into vessels.
+// Distributes `work` over `loads` so that the highest resulting load is as low as possible, and
+// returns the share of each (water filling).
 std::vector<int64_t> Pour(const std::vector<int64_t>& loads, int64_t work) {
   std::vector<int64_t> sorted = loads;
   std::sort(sorted.begin(), sorted.end());
-  // The level over the k lowest is (work + their sum) / k; the right k is the one whose level
-  // reaches the k-th but not the next.
+  // The level over the k lowest loads is (work + their sum) / k; the right k is the one with a
+  // level at least the k-th load but not above the next.
   int64_t sum = 0, level = 0;
   for (size_t k = 1; k <= sorted.size(); ++k) {
     sum += sorted[k - 1];
@@ -39,13 +40,13 @@ std::vector<int64_t> Pour(const std::vector<int64_t>& loads, int64_t work) {
     share[i] = std::clamp<int64_t>(level - loads[i], 0, left);
     left -= share[i];
   }
-  // What rounding left, less than one byte a holder, goes to one of the lowest.
+  // The remainder of the rounding, less than one byte per holder, goes to one of the lowest loads.
   share[static_cast<size_t>(std::min_element(loads.begin(), loads.end()) - loads.begin())] += left;
   return share;
 }
 
-// Where a share's end at `target` bytes into the slice falls: at a row, or at an end of the slice
-// where the cut would make a part that is too small.
+// Returns the row at which to cut a share that ends `target` bytes into the slice: the nearest row,
+// or an end of the slice if the cut would produce a part that is too small.
 int64_t CutRow(const Shared& shared, int64_t target, int64_t split_bytes) {
   if (target <= 0) return 0;
   if (target >= shared.bytes) return shared.rows;
@@ -72,8 +73,8 @@ std::vector<std::vector<OwnedRows>> AssignOwners(
       const GlobalSlice& slice = slices_of_rank[rank][i];
       const auto bytes = DenseBytes(slice.box.shape, slice.dtype);
       TROUPE_CHECK(bytes.ok(), "slice of {}", slice.name);
-      // The empty slice of an uneven split; only a tensor that is empty as a whole is written as
-      // nothing.
+      // An uneven split can produce an empty slice, which nobody writes; a tensor that is empty as
+      // a whole is written.
       if (*bytes == 0 && *Elements(slice.global_shape) != 0) continue;
       Holders& holders = held[{slice.name, slice.box.offset, slice.box.shape}];
       if (!holders.ranks.empty() && holders.ranks.back() == static_cast<int>(rank)) continue;
@@ -83,7 +84,7 @@ std::vector<std::vector<OwnedRows>> AssignOwners(
       holders.shared.rows = RowCount(slice);
     }
   }
-  // Slices by the set of their holders, the smallest sets first.
+  // Groups the slices by their set of holders, smallest sets first.
   std::map<std::pair<size_t, std::vector<int>>, std::vector<const Shared*>> groups;
   for (const auto& [key, holders] : held) {
     groups[{holders.ranks.size(), holders.ranks}].push_back(&holders.shared);
@@ -99,7 +100,7 @@ std::vector<std::vector<OwnedRows>> AssignOwners(
     const std::vector<int64_t> shares = Pour(group_loads, work);
 
     size_t holder = 0;
-    int64_t share_end = shares[0];  // in bytes from the group's first slice
+    int64_t share_end = shares[0];  // in bytes from the start of the group's first slice
     int64_t begin = 0;
     for (const Shared* shared : slices) {
       if (shared->bytes == 0) {

@@ -1,8 +1,8 @@
-// Who writes what: every slice that several ranks hold alike is written by exactly one of them, or
-// in parts by several, so that the work of a checkpoint is spread over the replicas.
+// Assigns the writers of a checkpoint. A slice that several ranks hold is written by exactly one of
+// them, or in disjoint parts by several, so that the replicas share the work.
 //
-// A pure function of all ranks' slices: every rank computes the same answer by itself, from the
-// plan alone.
+// The assignment is a pure function of all ranks' slices: every rank computes the same result by
+// itself, from the plan alone.
 #ifndef TROUPE_CHECKPOINT_OWNERSHIP_H_
 #define TROUPE_CHECKPOINT_OWNERSHIP_H_
 
@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-// Rows [first_row, first_row + rows) of slice `slice` of a rank's own list; rows are indices of its
-// dim 0 (a scalar has one row), so that a part lies contiguous in the rank's memory.
+// Rows [first_row, first_row + rows) of entry `slice` of a rank's own list. Rows are indices of dim
+// 0 (a scalar has one row), so a part is contiguous in the rank's memory.
 struct OwnedRows {
   size_t slice = 0;
   int64_t first_row = 0;
@@ -22,16 +22,17 @@ struct OwnedRows {
   bool operator==(const OwnedRows&) const = default;
 };
 
-// For each rank the rows that it writes, in the order of its list. Parts smaller than `split_bytes`
-// are not made by cutting. The ranks that hold the same slices are given equal loads as far as rows
-// and `split_bytes` allow; those held by fewer ranks are given out first, so that replicas which
-// have nothing else take the rest. REQUIRES: valid slices; two ranks' slices of one tensor are
-// equal or do not overlap.
+// Returns for each rank the rows that it writes, in the order of its list. No cut produces a part
+// smaller than `split_bytes`. Ranks that hold the same slices receive equal loads as far as rows
+// and `split_bytes` allow. Slices with fewer holders are assigned first, so that the replicas
+// without other work take the rest. REQUIRES: valid slices; two ranks' slices of one tensor are
+// equal or disjoint.
 std::vector<std::vector<OwnedRows>> AssignOwners(
     const std::vector<std::vector<GlobalSlice>>& slices_of_rank,
     int64_t split_bytes = int64_t{1} << 20);
 
-// The slice that `owned` is of `whole`, and where its data begin in those of `whole`.
+// RowsOf returns the slice that consists of rows `owned` of `whole`; ByteOffsetOf returns the
+// offset of its data in the data of `whole`, in bytes.
 GlobalSlice RowsOf(const GlobalSlice& whole, const OwnedRows& owned);
 int64_t ByteOffsetOf(const GlobalSlice& whole, const OwnedRows& owned);
 

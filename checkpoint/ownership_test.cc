@@ -19,8 +19,8 @@ GlobalSlice Slice(std::string name, Extents global, Extents offset, Extents shap
 
 using Ranks = std::vector<std::vector<GlobalSlice>>;
 
-// How often each element of each tensor is written; every tensor is flattened through its global
-// shape.
+// Counts how often each element of each tensor is written; tensors are flattened through their
+// global shape.
 std::map<std::string, std::vector<int>> Writes(const Ranks& ranks,
                                                const std::vector<std::vector<OwnedRows>>& owned) {
   std::map<std::string, std::vector<int>> writes;
@@ -76,7 +76,7 @@ TEST(AssignOwners, DoesNotCutSmallTensors) {
 }
 
 TEST(AssignOwners, RanksThatHoldOnlySharedTensorsRelieveTheOthers) {
-  // Rank 0 alone holds `big`; so rank 1 writes all of what both hold.
+  // Only rank 0 holds `big`, so rank 1 writes all of the slice that both hold.
   const GlobalSlice shared = Slice("shared", {100, 10}, {0, 0}, {100, 10});
   const Ranks ranks = {{Slice("big", {1000, 10}, {0, 0}, {1000, 10}), shared}, {shared}};
   const auto owned = AssignOwners(ranks, 1);
@@ -128,7 +128,7 @@ TEST(AssignOwners, RandomLayoutsAreWrittenOnceAndInBalance) {
       for (const int count : counts) ASSERT_EQ(count, 1) << name;
     }
     const std::vector<int64_t> loads = Loads(ranks, owned);
-    // No rank writes more than the largest that one stage must, shared evenly, and a few rows.
+    // No rank writes more than an equal share of the largest stage plus a few rows.
     const int64_t stage = (61 * 16 + 40 * 16 * 2 + 16) * 4;
     EXPECT_LE(*std::max_element(loads.begin(), loads.end()), stage / (data * tensor) + 700);
   }

@@ -1,4 +1,5 @@
-// How long a host waits for what another host has written: a network file system may show it late.
+// Defines how long a host waits for files that another host has written: a network file system may
+// show them late.
 #ifndef TROUPE_CHECKPOINT_PATIENCE_H_
 #define TROUPE_CHECKPOINT_PATIENCE_H_
 
@@ -11,12 +12,12 @@ namespace troupe {
 struct Patience {
   const Clock* clock = nullptr;
   Duration limit{};
-  // Waits for the duration; false, at once, where the caller shall give up. Never null.
+  // Waits for the duration. Returns false at once if the caller must give up. Never null.
   std::function<bool(Duration)> pause;
 };
 
-// Calls `done` until it is true, the limit has passed or `pause` says to give up. Returns the last
-// answer.
+// Calls `done` until it returns true, the limit has passed or `pause` says to give up. Returns the
+// last result.
 template <typename Done>
 bool TryUntil(const Patience& patience, Done done) {
   constexpr Duration kPause = std::chrono::milliseconds(100);

@@ -24,7 +24,7 @@ StatusOr<std::string> ToJson(const v1::ImageManifest& manifest) {
   return json;
 }
 
-// Files first, so that what a crash leaves is no image.
+// The description is removed first, so that a crash leaves no image.
 Status RemoveFiles(FileSystem& files, const std::string& directory) {
   const auto entries = files.List(directory);
   if (entries.status().code() == StatusCode::kNotFound) return OkStatus();

@@ -1,6 +1,6 @@
-// The whole state of one rank, kept on its worker where the job's folder cannot be written: one
-// shard file with everything that the rank holds, and `image.json` (ImageManifest) that describes
-// it. Only the same rank of the same layout can go on from it.
+// A rank image: the whole state of one rank, stored on its worker when the job's folder cannot be
+// written. It is one shard file with everything that the rank holds, and `image.json`
+// (ImageManifest), which describes it. Only the same rank of the same layout can resume from it.
 #ifndef TROUPE_CHECKPOINT_RANK_IMAGE_H_
 #define TROUPE_CHECKPOINT_RANK_IMAGE_H_
 
@@ -16,23 +16,23 @@
 
 namespace troupe {
 
-// "ROOT/JOB/step-00000050-epoch-2-rank-00003".
+// Returns "ROOT/JOB/step-00000050-epoch-2-rank-00003".
 std::string ImageDirectory(const std::string& root, const std::string& job, int64_t step,
                            uint64_t group_epoch, int rank);
 
-// Writes the image into `directory`, durably; what a former try left there is replaced. `manifest`
-// has everything but the shard. Returns the digest of its description. Errors of WriteShard.
+// Durably writes the image into `directory` and replaces files of an earlier try. `manifest` has
+// every field except the shard. Returns the digest of image.json. Errors: as WriteShard.
 StatusOr<std::string> WriteRankImage(FileSystem& files, const std::string& directory,
                                      v1::ImageManifest manifest,
                                      const std::vector<ShardTensor>& tensors);
 
-// The description of the image as the manifest of a checkpoint of one shard, to load from:
-// NOT_FOUND where there is none, DATA_LOSS unless its digest is `digest`.
+// Returns the description of the image as the manifest of a checkpoint with one shard, to load
+// from. NOT_FOUND if there is no image, DATA_LOSS unless its digest is `digest`.
 StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::string& directory,
                                                std::string_view digest);
 
-// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` is named like an
-// image's beneath `root`.
+// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` has the name of an
+// image under `root`.
 Status DeleteRankImage(FileSystem& files, const std::string& root, const std::string& directory);
 
 }  // namespace troupe

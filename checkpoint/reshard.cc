@@ -17,7 +17,7 @@ struct Stored {
   GlobalSlice slice;
 };
 
-// Elements from the first one of `box` to the one at global index `at`, row-major.
+// Returns the row-major offset, in elements, of global index `at` in `box`.
 int64_t LinearIndex(const Box& box, const Extents& at) {
   int64_t index = 0;
   for (size_t d = 0; d < at.size(); ++d) index = index * box.shape[d] + (at[d] - box.offset[d]);
@@ -52,7 +52,7 @@ StatusOr<std::vector<SliceRead>> PlanReads(const v1::CheckpointManifest& manifes
     int64_t missing = *Elements(want.box.shape);
     for (const Stored& stored : found->second) {
       auto common = Intersect(stored.slice.box, want.box);
-      // A scalar intersects itself; of an empty tensor nothing is read.
+      // A scalar intersects itself; an empty tensor needs no read.
       if (!common.has_value()) continue;
       missing -= *Elements(common->shape);
       reads.push_back({stored.shard, stored.tensor, w, *std::move(common)});
@@ -72,7 +72,7 @@ StatusOr<std::vector<SliceRead>> PlanReads(const v1::CheckpointManifest& manifes
 Status ForEachRun(const Box& common, const Box& source, const Box& destination, int64_t item_bytes,
                   const std::function<Status(int64_t, int64_t, int64_t)>& run) {
   const size_t dims = common.shape.size();
-  // Dims behind `split` are whole in all three boxes, so a run spans them and the common part of
+  // All dims after `split` are whole in all three boxes, so a run spans them and the common part of
   // dim `split`.
   size_t split = dims;
   int64_t run_elements = 1;
@@ -89,7 +89,7 @@ Status ForEachRun(const Box& common, const Box& source, const Box& destination, 
     TROUPE_RETURN_IF_ERROR(run(LinearIndex(source, at) * item_bytes,
                                LinearIndex(destination, at) * item_bytes,
                                run_elements * item_bytes));
-    // The next index over the dims before `split`, the last one first.
+    // Advances the index over the dims before `split`, the last dim fastest.
     size_t d = split;
     while (d > 0) {
       --d;

@@ -1,5 +1,5 @@
-// From any layout to any layout: which stored slices hold the parts of a wanted one, and how their
-// rows lie. Pure.
+// Maps between layouts: which stored slices contain the parts of a requested slice, and where the
+// contiguous runs of their data are. Pure.
 #ifndef TROUPE_CHECKPOINT_RESHARD_H_
 #define TROUPE_CHECKPOINT_RESHARD_H_
 
@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-// The part `common` of a wanted slice lies in a stored one.
+// One read: the part `common` of a requested slice is in a stored slice.
 struct SliceRead {
   int shard = 0;      // index in the manifest
   int tensor = 0;     // index in the shard
@@ -22,17 +22,17 @@ struct SliceRead {
   Box common;         // in global indices
 };
 
-// The reads that fill `wanted`, in the order of shards and of the data within them, so that each
-// file is read once, forwards. NOT_FOUND for a tensor that the checkpoint has not,
-// FAILED_PRECONDITION naming both sides for a global shape or dtype that differs. REQUIRES: a
+// Returns the reads that fill `wanted`, in the order of the shards and of the data within them, so
+// that each file is read once, front to back. NOT_FOUND for a tensor that the checkpoint lacks;
+// FAILED_PRECONDITION, naming both sides, for a different global shape or dtype. REQUIRES: a
 // validated manifest, valid wanted slices.
 StatusOr<std::vector<SliceRead>> PlanReads(const v1::CheckpointManifest& manifest,
                                            std::span<const GlobalSlice> wanted);
 
 // Calls `run(source_offset, destination_offset, bytes)` for the longest contiguous runs that copy
-// `common` out of the row-major data of box `source` into those of box `destination`, in the order
-// of the source; stops at an error. Offsets in bytes. REQUIRES: `common` lies within both, and is
-// not empty.
+// `common` from the row-major data of box `source` to those of box `destination`, in the order of
+// the source. Stops at the first error and returns it. Offsets are in bytes. REQUIRES: `common` is
+// not empty and is within both boxes.
 Status ForEachRun(const Box& common, const Box& source, const Box& destination, int64_t item_bytes,
                   const std::function<Status(int64_t source_offset, int64_t destination_offset,
                                              int64_t bytes)>& run);

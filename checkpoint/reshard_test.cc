@@ -55,7 +55,7 @@ TEST(ForEachRun, CopiesWhatAnElementwiseCopyDoes) {
     CopySlowly(*common, source, destination, from, expected);
     int64_t last = -1;
     ASSERT_TRUE(ForEachRun(*common, source, destination, 1, [&](int64_t s, int64_t d, int64_t n) {
-                  EXPECT_GT(s, last);  // forwards
+                  EXPECT_GT(s, last);  // front to back
                   last = s;
                   std::copy_n(from.begin() + s, n, actual.begin() + d);
                   return OkStatus();

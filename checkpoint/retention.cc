@@ -8,7 +8,7 @@ namespace {
 
 using Commits = std::vector<const v1::CheckpointRecord*>;
 
-// Newest first.
+// Returns the commits, newest first.
 Commits CommitsOf(std::span<const v1::CheckpointRecord> records) {
   Commits commits;
   for (const v1::CheckpointRecord& record : records) {
@@ -20,7 +20,7 @@ Commits CommitsOf(std::span<const v1::CheckpointRecord> records) {
   return commits;
 }
 
-// Whether the policy keeps the commit that has `newer` newer ones.
+// Returns whether the policy keeps a commit that has `newer` newer ones.
 bool IsKept(const v1::CheckpointRecord& commit, int64_t newer, const RetentionPolicy& policy) {
   if (policy.keep_latest_k <= 0 || commit.pinned()) return true;
   if (newer < std::max<int64_t>(policy.keep_latest_k, kNewerVerifiedMin)) return true;
@@ -51,7 +51,7 @@ std::vector<int64_t> AttemptsToVerify(std::span<const v1::CheckpointRecord> reco
   int64_t newer = 0;
   for (const v1::CheckpointRecord* const commit : CommitsOf(records)) {
     if (!IsKept(*commit, newer, policy)) {
-      // Those older than it lack no more than it does.
+      // Older commits need no more verified ones than this one.
       const int64_t verified = newer - static_cast<int64_t>(unverified.size());
       const int64_t lacking = std::max<int64_t>(kNewerVerifiedMin - verified, 0);
       unverified.resize(static_cast<size_t>(lacking));

@@ -22,15 +22,15 @@ v1::CheckpointRecord Record(int64_t attempt, int64_t step,
   return record;
 }
 
-// All verified, of steps 50, 100 …
+// Returns `count` verified commits of steps 50, 100 …
 std::vector<v1::CheckpointRecord> Commits(int count) {
   std::vector<v1::CheckpointRecord> records;
   for (int i = 1; i <= count; ++i) records.push_back(Record(i, 50 * i));
   return records;
 }
 
-// Attempts 1, 2 … of steps 50, 100 …: "v" verified, "u" not, "p" pinned and not verified, "q"
-// quarantined, "w" being written.
+// Returns attempts 1, 2 … of steps 50, 100 …: "v" verified, "u" unverified, "p" pinned and
+// unverified, "q" quarantined, "w" still being written.
 std::vector<v1::CheckpointRecord> CommitsOf(std::string_view states) {
   std::vector<v1::CheckpointRecord> records = Commits(static_cast<int>(states.size()));
   for (size_t i = 0; i < states.size(); ++i) {
@@ -58,7 +58,7 @@ TEST(AttemptsToDelete, NeverLeavesLessThanTwoNewerCommits) {
 }
 
 TEST(AttemptsToDelete, GoesByStepsNotByTheNumbersOfAttempts) {
-  // Attempts 1 to 5 were due and numbered ahead; 6 and 7 were asked for before the second of them.
+  // Attempts 1 to 5 were due and numbered ahead; 6 and 7 were requested before the second of them.
   const std::vector<v1::CheckpointRecord> records = {Record(1, 50), Record(6, 60), Record(7, 70),
                                                      Record(2, 100)};
   EXPECT_EQ(AttemptsToDelete(records, {.keep_latest_k = 2}), (Attempts{1, 6}));
@@ -101,32 +101,32 @@ TEST(AttemptsToDelete, OnlyVerifiedCommitsProtectAndOnlyUnverifiedOnesThatMustAr
     Attempts verify;
   };
   const Case cases[] = {
-      // Nothing could be deleted: nothing is read.
+      // Nothing could be deleted, so nothing is verified.
       {"", 2, 0, {}, {}},
       {"uu", 2, 0, {}, {}},
       {"uuu", 3, 0, {}, {}},
       {"uuuuuuuu", 0, 0, {}, {}},
       {"puu", 2, 0, {}, {}},
       {"uuuu", 2, 50, {}, {}},
-      // The two newest protect.
+      // The two newest protect older ones.
       {"uuu", 2, 0, {}, {3, 2}},
       {"uuv", 2, 0, {}, {2}},
       {"uvu", 2, 0, {}, {3}},
       {"uvv", 2, 0, {1}, {}},
       {"uuuuu", 2, 0, {}, {5, 4}},
       {"uuuuu", 3, 0, {}, {5, 4}},
-      // From commit to commit each is read once at most.
+      // With each new commit at most one attempt is verified.
       {"vvu", 2, 0, {}, {3}},
       {"uvvu", 3, 0, {1}, {}},
       {"vvuu", 3, 0, {}, {4}},
       {"vvvu", 1, 0, {1}, {4}},
-      // Damaged ones protect nothing, and the next newest stand in for them.
+      // Damaged commits protect nothing; the next newest replace them.
       {"uvqu", 2, 0, {}, {4}},
       {"uvqv", 2, 0, {1}, {}},
       {"uuqq", 2, 0, {}, {}},
       {"uuuq", 2, 0, {}, {3, 2}},
       {"uuuw", 2, 0, {}, {3, 2}},
-      // What is pinned or of an Nth step protects like any other.
+      // Commits that are pinned or of an Nth step protect like any other.
       {"uupv", 2, 0, {}, {3}},
       {"uuvvp", 2, 100, {1}, {5}},
       {"uvpuv", 2, 100, {1}, {}},

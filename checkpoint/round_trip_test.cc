@@ -1,5 +1,5 @@
-// Shards written by the ranks of one layout and read by those of another; damage, faults and
-// failpoints on the way.
+// Writes shards with the ranks of one layout and reads them with those of another, with damage,
+// faults and failpoints in between.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -31,7 +31,8 @@ struct Layout {
   int64_t data = 1, tensor = 1, pipe = 1;
 };
 
-// Small tensors of every kind of cut: rows, columns, uneven rows, replicated, scalar, two stages.
+// Small tensors with every kind of split: rows, columns, uneven rows, replicated, scalar, two
+// stages.
 std::vector<std::vector<GlobalSlice>> SlicesOf(const Layout& layout) {
   std::vector<std::vector<GlobalSlice>> ranks;
   for (int64_t p = 0; p < layout.pipe; ++p) {
@@ -62,7 +63,8 @@ std::vector<std::vector<GlobalSlice>> SlicesOf(const Layout& layout) {
   return ranks;
 }
 
-// The value of a global element: a function of its name, its place and the byte within it.
+// Fills a slice. The value of a global element is a function of its name, its index and the byte
+// within it.
 void Fill(const GlobalSlice& slice, std::span<std::byte> data) {
   const size_t item = static_cast<size_t>(*DtypeBits(slice.dtype) / 8);
   const int64_t elements = *Elements(slice.box.shape);
@@ -104,7 +106,7 @@ StatusOr<v1::ShardFile> WriteRank(FileSystem& files, const std::string& director
   return WriteShard(files, directory, rank, tensors);
 }
 
-// A committed checkpoint of `layout`; its manifest's digest.
+// Writes a committed checkpoint of `layout` and returns the digest of its manifest.
 std::string WriteCheckpoint(FileSystem& files, const std::string& directory, const Layout& layout) {
   TROUPE_CHECK_OK(MakeAttemptDirectory(files, directory));
   const auto ranks = SlicesOf(layout);
@@ -121,7 +123,7 @@ std::string WriteCheckpoint(FileSystem& files, const std::string& directory, con
   return written->digest;
 }
 
-// Every rank of `layout` loads its slices and compares; the first error.
+// Loads the slices of every rank of `layout`, compares them and returns the first error.
 Status LoadAll(FileSystem& files, const std::string& directory, const std::string& digest,
                const Layout& layout) {
   TROUPE_ASSIGN_OR_RETURN(const auto manifest, ReadManifest(files, directory, digest));
@@ -196,7 +198,7 @@ TEST_F(RoundTrip, FilesLargerThanABlockAreVerifiedBlockByBlock) {
   *manifest.add_shards() = *shard;
   ASSERT_TRUE(WriteManifest(files_, directory_, manifest).ok());
 
-  // Damage in the second block: what lies in the first can still be loaded, and nothing else.
+  // The second block is damaged: only data in the first block can still be loaded.
   const std::string path = JoinPath(directory_, ShardFileName(0));
   {
     auto text = *ReadFile(files_, path, 1 << 30, SymbolicLinks::kRefuse);
@@ -292,7 +294,7 @@ TEST_F(RoundTrip, VerifyTellsDamageFromWhatCannotBeRead) {
                 .error_number = one.error_number});
     const Status found = VerifyCheckpoint(faulty, directory_, digest).ToStatus();
     EXPECT_EQ(found.code(), one.code) << ToString(found);
-    // Where some of it is damaged the rest does not matter.
+    // If some of it is damaged, further read errors do not matter.
     TROUPE_CHECK_OK(files_.Rename(JoinPath(directory_, ShardFileName(0)), folder_.Child("away")));
     if (one.file != "manifest") {
       EXPECT_EQ(VerifyCheckpoint(faulty, directory_, digest).ToStatus().code(),
@@ -346,8 +348,8 @@ TEST_F(RoundTrip, NeverFollowsALinkOutOfTheFolder) {
 }
 
 TEST_F(RoundTrip, AManifestThatBelongsToOtherShardsIsRefused) {
-  // Same sizes, another tensor: the files verify by themselves, but their headers are not what the
-  // manifest states.
+  // The sizes match but a tensor's name differs: each file verifies by itself, but its header is
+  // not what the manifest states.
   const std::string digest = WriteCheckpoint(files_, directory_, {});
   auto manifest = *ReadManifest(files_, directory_, digest);
   for (v1::TensorSlice& tensor : *manifest.mutable_shards(0)->mutable_tensors()) {

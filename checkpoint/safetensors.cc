@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Follows the events of the JSON parser, which is not recursive and never throws into us; every
-// event that the format does not have ends the parse with `error_`.
+// Handles the events of the JSON parser, which is not recursive and does not throw into our code.
+// An event that the format does not allow ends the parse with `error_`.
 class HeaderHandler final : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderHandler(SafetensorsHeader& header) : header_(header) {}
@@ -132,7 +132,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
  private:
   enum class State { kStart, kTop, kEntry, kShape, kOffsets, kMetadata, kDone };
 
-  // Names come from files of strangers: a message shows no more than this of one.
+  // Names come from untrusted files: a message shows at most this much of one.
   static std::string Shown(std::string_view name) {
     return fmt::format("\"{}\"", name.substr(0, 128));
   }

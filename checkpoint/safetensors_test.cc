@@ -156,7 +156,7 @@ TEST(ParseSafetensorsJson, NeverCrashesOnDamagedHeaders) {
     }
     const auto header = ParseSafetensorsJson(damaged, 38);
     if (!header.ok()) continue;
-    ++accepted;  // a changed name, say: what it states still adds up
+    ++accepted;  // a changed name, for example: the header is still consistent
     int64_t end = 0;
     for (const SafetensorsEntry& entry : header->entries) {
       EXPECT_EQ(entry.begin, end);

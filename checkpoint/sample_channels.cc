@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-// Types and extents may be of a later build.
+// Types and extents may be from a later build.
 bool IsWord(std::string_view text) { return IsChannelName(text) && text.size() <= 16; }
 
 std::string FormText(const v1::SampleChannel& channel) {

@@ -1,5 +1,5 @@
-// What a plan or manifest records of the channels of samples (base/sample_schema.h) that were read, and
-// whether a build can go on from it.
+// The record in a plan or manifest of the sample channels (base/sample_schema.h) that were read,
+// and the check that a build can continue from it.
 #ifndef TROUPE_CHECKPOINT_SAMPLE_CHANNELS_H_
 #define TROUPE_CHECKPOINT_SAMPLE_CHANNELS_H_
 
@@ -9,16 +9,16 @@
 
 namespace troupe {
 
-// The version that was recorded; 1 where none was.
+// Returns the recorded version, or 1 if none was recorded.
 int SampleSchemaVersion(const v1::SampleChannels& recorded);
 
-// INVALID_ARGUMENT naming the value unless the record is one that could have been made, by this build
-// or a later one: bounded numbers, names that are names, no channel twice.
+// INVALID_ARGUMENT names the value unless this build or a later one could have made the record:
+// numbers are bounded, names are valid, no channel appears twice.
 Status ValidateSampleChannels(const v1::SampleChannels& recorded);
 
-// FAILED_PRECONDITION naming the channel, its form and both versions where the record has a channel that
-// `schema` does not know, or knows in another form. A record of another version is as good, newer or
-// older, as long as its channels are known; so is one without channels. REQUIRES: a valid record.
+// FAILED_PRECONDITION names the channel, its form and both versions if `schema` does not know a
+// recorded channel, or knows it in another form. The record may be of an older or newer version as
+// long as its channels are known, and it may have no channels. REQUIRES: a valid record.
 Status CheckSampleChannels(const v1::SampleChannels& recorded, const SampleSchema& schema);
 
 }  // namespace troupe

@@ -29,7 +29,7 @@ void Record(const ChannelForm& form, v1::SampleChannels* samples) {
   channel->set_lanes(form.lanes);
 }
 
-// What a job records that reads every channel of `schema`.
+// Returns the record of a job that reads every channel of `schema`.
 v1::SampleChannels Recorded(const SampleSchema& schema) {
   v1::SampleChannels samples;
   samples.set_version(schema.version());
@@ -112,7 +112,7 @@ TEST(ValidateSampleChannels, RefusesWhatNoBuildRecords) {
   }
 }
 
-// A manifest as it was written before samples were recorded, and one of a later build.
+// Covers a manifest written before samples were recorded, and one of a later build.
 TEST(ManifestSamples, AreReadWhereThereAreNoneAndWhereTheyAreOfALaterBuild) {
   const auto with = [](const std::string& samples) {
     return ManifestFromJson(

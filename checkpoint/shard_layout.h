@@ -1,5 +1,5 @@
-// Where everything lies in one rank's shard file: the header's bytes and each tensor's place. A
-// function of rank and slices alone, so that it is made once and serves every save.
+// The layout of one rank's shard file: the bytes of the header and the offset of each tensor. It
+// depends on rank and slices alone, so it is computed once and used for every save.
 #ifndef TROUPE_CHECKPOINT_SHARD_LAYOUT_H_
 #define TROUPE_CHECKPOINT_SHARD_LAYOUT_H_
 
@@ -14,14 +14,14 @@
 namespace troupe {
 
 struct ShardLayout {
-  std::string head;              // what goes before the data
-  std::vector<size_t> order;     // the slices as they follow each other in the file
-  std::vector<int64_t> offsets;  // of each slice's data in the file, by index of slice
-  int64_t bytes = 0;             // of the file
+  std::string head;              // the bytes before the data
+  std::vector<size_t> order;     // indices of the slices in file order
+  std::vector<int64_t> offsets;  // offset of each slice's data in the file, by index of slice
+  int64_t bytes = 0;             // size of the file
   v1::ShardFile shard;           // name, rank and tensors
 };
 
-// INVALID_ARGUMENT for slices that are not valid or too many for a header.
+// INVALID_ARGUMENT for invalid slices, or for too many slices for one header.
 StatusOr<ShardLayout> LayOutShard(int rank, const std::vector<GlobalSlice>& slices);
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// Whether one host sees every shard of an attempt before a manifest says that they are there: each
-// rank voted for the file that its own host wrote, in what may be another folder of the same path.
+// Checks that one host sees every shard of an attempt before a manifest states that they exist.
+// Each rank voted for the file that its own host wrote, and the same path may be a different folder
+// on another host.
 #ifndef TROUPE_CHECKPOINT_SHARD_PRESENCE_H_
 #define TROUPE_CHECKPOINT_SHARD_PRESENCE_H_
 
@@ -14,15 +15,15 @@ namespace troupe {
 
 struct UnseenShard {
   int shard = 0;  // index in the manifest
-  Status status;  // why: NOT_FOUND, or DATA_LOSS for another size or header than was voted for
+  Status status;  // the reason: NOT_FOUND, or DATA_LOSS if size or header differ from the vote
 };
 
-// The shards of `manifest` that are not in `directory`, in the size that was voted for and with a
-// header that describes their tensors; empty: all are seen. Headers alone are read.
+// Returns the shards of `manifest` that are not in `directory` with the size of the vote and a
+// header that describes their tensors. Empty if all are seen. Reads only headers.
 std::vector<UnseenShard> FindUnseenShards(FileSystem& files, const std::string& directory,
                                           const v1::CheckpointManifest& manifest);
 
-// The same, once all are seen or patience has ended.
+// Repeats FindUnseenShards until all shards are seen or `patience` has ended.
 std::vector<UnseenShard> WaitForShards(FileSystem& files, const std::string& directory,
                                        const v1::CheckpointManifest& manifest,
                                        const Patience& patience);

@@ -18,7 +18,8 @@
 namespace troupe {
 namespace {
 
-// A rank's error goes into events and logs; `checkpoints verify` names every tensor.
+// The most tensor names in an error, because a rank's error goes into events and logs; `checkpoints
+// verify` names every tensor.
 constexpr int kNamesInErrors = 8;
 
 // DATA_LOSS unless `bytes` are what was written as digest block `block` of the file.
@@ -80,7 +81,7 @@ std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end
   for (const v1::TensorSlice& tensor : shard.tensors()) {
     data_bytes = std::max(data_bytes, tensor.data_end());
   }
-  // The data end where the file ends.
+  // The data end at the end of the file.
   const int64_t header_bytes = shard.bytes() - data_bytes;
   std::string names;
   int found = 0;
@@ -97,27 +98,27 @@ std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end
 
 namespace {
 
-// Of one read; holds whole digest blocks.
+// The size of one read: a whole number of digest blocks.
 constexpr int64_t kPieceBytes = 2 * kDigestBlockBytes;
-// So many pieces are on their way at a time, each read, checked and copied by a thread of its own:
-// a disk that is fast only with 32 MiB asked of it stays busy while some of them are checked.
+// The number of pieces in flight; one thread each reads, checks and copies them. A disk that is
+// fast only with 32 MiB requested stays busy while some pieces are being checked.
 constexpr int kThreads = 8;
 
-// Bytes of a block that are wanted, and where.
+// Requested bytes within one block, and their destination.
 struct Run {
-  int64_t begin = 0;  // in the file
+  int64_t begin = 0;  // offset in the file
   int64_t bytes = 0;
   std::byte* to = nullptr;
 };
 
-// Digest blocks [first, end) of a file that are read at once, with their runs.
+// Digest blocks [first, end) of a file that are read together, with their runs.
 struct Piece {
   int64_t first = 0;
   int64_t end = 0;
   std::span<const Run> runs;
 };
 
-// In the order of the file, no run crossing a block's end.
+// Collects the runs in file order; no run crosses the end of a block.
 Status CollectRuns(const v1::ShardFile& shard, int64_t buffer_offset,
                    std::span<const SliceRead> reads, std::span<const LoadTarget> targets,
                    std::vector<Run>& runs) {
@@ -164,7 +165,7 @@ std::vector<Piece> CutIntoPieces(std::span<const Run> runs) {
   return pieces;
 }
 
-// Reads the piece into `buffer`, checks its blocks, hands out its runs.
+// Reads the piece into `buffer`, verifies its blocks and copies its runs to their targets.
 Status LoadPiece(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
                  const Piece& piece, std::span<std::byte> buffer) {
   const int64_t begin = piece.first * kDigestBlockBytes;
@@ -184,8 +185,8 @@ Status LoadPiece(const ReadableFile& file, const std::string& path, const v1::Sh
   return OkStatus();
 }
 
-// Loads all pieces, by kThreads threads with a buffer each. The error is that of the first piece in
-// the file that has one, of those that were met.
+// Loads all pieces with kThreads threads, one buffer each. Of the errors found, returns that of the
+// first piece in the file.
 Status LoadPieces(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
                   std::span<const Piece> pieces, std::span<const AlignedMemory> buffers) {
   std::atomic<size_t> next{0};
@@ -230,8 +231,8 @@ Status LoadSlices(FileSystem& files, const std::string& directory,
     wanted.push_back(target.slice);
   }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<SliceRead> reads, PlanReads(manifest, wanted));
-  // A checkpoint with a file missing or cut short is bad for every rank, also for those that need
-  // none of it.
+  // A missing or truncated file makes the checkpoint unusable for every rank, also for those that
+  // need none of it.
   for (const v1::ShardFile& shard : manifest.shards()) {
     const std::string path = JoinPath(directory, shard.name());
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kRefuse));

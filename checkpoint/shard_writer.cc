@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// Of one write; holds whole digest blocks.
+// The size of one write: a whole number of digest blocks.
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
 static_assert(kPieceBytes % kDigestBlockBytes == 0 && kPieceBytes % kStreamAlignment == 0);
 
@@ -25,13 +25,13 @@ bool Stopped(const ShardWriteOptions& options) {
   return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
 }
 
-// Yields the file's bytes in order, gathered from the head and the tensors.
+// Produces the bytes of the file in order from the head and the tensors.
 class Gatherer {
  public:
   Gatherer(const ShardLayout& layout, const std::vector<ShardTensor>& tensors)
       : layout_(layout), tensors_(tensors) {}
 
-  // The next bytes of the file.
+  // Fills `out` with the next bytes of the file.
   Status Fill(std::span<std::byte> out) {
     if (at_ < HeadBytes()) {
       const std::span<const std::byte> rest = AsBytes(layout_.head).subspan(static_cast<size_t>(at_));
@@ -63,9 +63,9 @@ class Gatherer {
 
   const ShardLayout& layout_;
   const std::vector<ShardTensor>& tensors_;
-  int64_t at_ = 0;      // of the file
-  size_t next_ = 0;     // in the layout's order
-  int64_t within_ = 0;  // bytes of the next tensor that are out
+  int64_t at_ = 0;      // offset in the file
+  size_t next_ = 0;     // position in the layout's order
+  int64_t within_ = 0;  // bytes of the next tensor already produced
 };
 
 void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
@@ -73,7 +73,7 @@ void AddChecksums(const FileChecksums& checksums, v1::ShardFile& shard) {
   shard.set_digest(checksums.Digest());
 }
 
-// Creates the temporary file, has `write` fill it, makes it durable under its name.
+// Creates the temporary file, lets `write` fill it and makes it durable under its final name.
 Status WriteDurably(FileSystem& files, const std::string& directory, const ShardLayout& layout,
                     IoRing* ring, const ShardWriteOptions& options,
                     const std::function<Status(StreamingFile&)>& write) {

@@ -1,4 +1,4 @@
-// Writes one rank's part of a checkpoint: a safetensors file of slices of global tensors.
+// Writes one rank's part of a checkpoint: a safetensors file with slices of global tensors.
 #ifndef TROUPE_CHECKPOINT_SHARD_WRITER_H_
 #define TROUPE_CHECKPOINT_SHARD_WRITER_H_
 
@@ -20,38 +20,38 @@ namespace troupe {
 
 struct ShardTensor {
   GlobalSlice slice;
-  // Row-major; must not change until the write returns.
+  // Row-major. Must not change until the write returns.
   std::span<const std::byte> data;
-  // Where `data` is empty: copies the bytes from `at` on to `to`, from where the host's memory does not reach. May be called
-  // by any thread.
+  // Used if `data` is empty, for memory that the host cannot address: copies the bytes from offset
+  // `at` into `to`. Any thread may call it.
   std::function<Status(int64_t at, std::span<std::byte> to)> read;
 };
 
-// The bytes of `tensor` from `at` on.
+// Copies the bytes of `tensor` from offset `at` into `to`.
 Status CopyPart(const ShardTensor& tensor, int64_t at, std::span<std::byte> to);
 
 struct ShardWriteOptions {
-  // Once true the write ends with CANCELLED before its next piece. May be null.
+  // If it becomes true, the write ends with CANCELLED before its next piece. May be null.
   const std::atomic<bool>* stop = nullptr;
-  IoRing* ring = nullptr;  // WriteShardImage: see StreamingOptions
+  IoRing* ring = nullptr;  // for WriteShardImage: see StreamingOptions
   WriteMethod best_method = WriteMethod::kIoUringRegistered;
-  WriteMethod* method = nullptr;  // how it was written; may be null
+  WriteMethod* method = nullptr;  // receives the write method; may be null
 };
 
-// Writes `directory`/rank-NNNNN.safetensors: temporary file created exclusively → each 8 MiB piece
-// gathered, hashed in memory, written → fdatasync → rename → fsync of the directory. Returns what
-// the rank votes with; durable then.
+// Writes `directory`/rank-NNNNN.safetensors. The steps are: exclusive creation of a temporary file;
+// each 8 MiB piece gathered, hashed in memory and written; fdatasync; rename; fsync of the
+// directory. Returns the description with which the rank votes; the file is then durable.
 //
-// ALREADY_EXISTS if the file is there (an attempt is never written twice), RESOURCE_EXHAUSTED on a
-// full disk, any other error of the file system. After an error the attempt is dead: nothing is
-// retried, and what lies in the directory is removed with it (DeleteAttempt). REQUIRES: each `data`
-// has the bytes of its slice, or there is `read`. Failpoints checkpoint.shard.*.
+// ALREADY_EXISTS if the file exists (an attempt is never written twice), RESOURCE_EXHAUSTED if the
+// disk is full, or any other error of the file system. After an error the attempt has failed:
+// nothing is retried, and DeleteAttempt removes the directory with its contents. REQUIRES: each
+// tensor's `data` has the bytes of its slice, or it has `read`. Failpoints checkpoint.shard.*.
 StatusOr<v1::ShardFile> WriteShard(FileSystem& files, const std::string& directory, int rank,
                                    const std::vector<ShardTensor>& tensors,
                                    const ShardWriteOptions& options = {});
 
-// The same for a file that lies in memory as it is to be on the disk: nothing is copied. REQUIRES:
-// `image` is aligned as StreamingFile wants it and has layout.bytes, rounded up to that alignment.
+// The same for a file whose image is already in memory: nothing is copied. REQUIRES: `image` has
+// the alignment that StreamingFile requires and layout.bytes bytes, rounded up to that alignment.
 StatusOr<v1::ShardFile> WriteShardImage(FileSystem& files, const std::string& directory,
                                         const ShardLayout& layout, std::span<std::byte> image,
                                         const ShardWriteOptions& options = {});

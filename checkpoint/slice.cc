@@ -13,7 +13,7 @@ struct DtypeInfo {
   int64_t bits;
 };
 
-// In the order of safetensors' writer.
+// Dtypes in the order of safetensors' writer.
 constexpr DtypeInfo kDtypes[] = {
     {"U64", 64},    {"I64", 64},        {"F64", 64},        {"C64", 64},    {"F32", 32},
     {"U32", 32},    {"I32", 32},        {"BF16", 16},       {"F16", 16},    {"U16", 16},
@@ -48,7 +48,7 @@ StatusOr<int64_t> Elements(const Extents& shape) {
   for (const int64_t extent : shape) {
     if (extent < 0) return InvalidArgument("shape {} has an extent below 0", ToString(shape));
   }
-  // An extent of 0 makes the product 0, however large the others are.
+  // An extent of 0 makes the product 0, however large the other extents are.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t product = 1;
   for (const int64_t extent : shape) {
@@ -96,7 +96,7 @@ Status ValidateSlice(const GlobalSlice& slice) {
   }
   for (size_t d = 0; d < dims; ++d) {
     const int64_t offset = slice.box.offset[d], extent = slice.box.shape[d];
-    // offset + extent could overflow, the difference cannot: all three are at least 0 here.
+    // offset + extent could overflow; the difference cannot, because all three are at least 0 here.
     if (offset < 0 || offset > slice.global_shape[d] || extent > slice.global_shape[d] - offset) {
       return InvalidArgument("tensor {}: slice {} is not within global_shape {} (dim {})",
                              slice.name, ToString(slice.box), ToString(slice.global_shape), d);

@@ -1,6 +1,7 @@
-// A slice of a global tensor: what every rank's part of a checkpoint is made of, under any layout.
+// A slice of a global tensor. Every rank's part of a checkpoint consists of slices, under any
+// layout.
 //
-// Shapes and offsets have one entry a dim; a scalar has none. Data are row-major and contiguous.
+// Shapes and offsets have one entry per dim; a scalar has none. Data are row-major and contiguous.
 #ifndef TROUPE_CHECKPOINT_SLICE_H_
 #define TROUPE_CHECKPOINT_SLICE_H_
 
@@ -27,32 +28,35 @@ struct GlobalSlice {
   std::string name;   // global: "exp_avg.model.norm.weight"
   std::string dtype;  // safetensors': "F32"
   Extents global_shape;
-  Box box;  // the part of [0, global_shape)
+  Box box;  // part of [0, global_shape)
   bool operator==(const GlobalSlice&) const = default;
 };
 
-// Bits of one element of a safetensors dtype ("F32" 32, "F4" 4); INVALID_ARGUMENT for an unknown
-// one.
+// Returns the bits of one element of a safetensors dtype ("F32" 32, "F4" 4). INVALID_ARGUMENT for
+// an unknown dtype.
 StatusOr<int64_t> DtypeBits(std::string_view dtype);
 
-// Place of `dtype` in the order in which safetensors' own writer sorts, widest first. REQUIRES: a
-// known dtype.
+// Returns the position of `dtype` in the sort order of safetensors' own writer, widest first.
+// REQUIRES: a known dtype.
 int DtypeOrder(std::string_view dtype);
 
-// Product of the extents; INVALID_ARGUMENT if one is negative or the product is above 2^63 - 1.
+// Returns the product of the extents. INVALID_ARGUMENT if one is negative or the product is above
+// 2^63 - 1.
 StatusOr<int64_t> Elements(const Extents& shape);
 
-// Bytes of a dense tensor; INVALID_ARGUMENT as above, or if they are no whole number.
+// Returns the bytes of a dense tensor. INVALID_ARGUMENT as for Elements and DtypeBits, or if the
+// number of bits is not a multiple of 8.
 StatusOr<int64_t> DenseBytes(const Extents& shape, std::string_view dtype);
 
-// INVALID_ARGUMENT, naming tensor and values, unless the name is 1–1024 printable ASCII characters
-// without spaces, the dtype is known, and the box lies within the global shape.
+// INVALID_ARGUMENT names tensor and values unless the name is 1–1024 printable ASCII characters
+// without spaces, the dtype is known, and the box is within the global shape.
 Status ValidateSlice(const GlobalSlice& slice);
 
-// The common part; absent if it is empty. REQUIRES: as many dims in both.
+// Returns the intersection, absent if it is empty. REQUIRES: both boxes have the same number of
+// dims.
 std::optional<Box> Intersect(const Box& a, const Box& b);
 
-// "[0, 128] + [64, 256]": offset and shape, for messages.
+// Returns offset and shape for messages: "[0, 128] + [64, 256]".
 std::string ToString(const Box& box);
 std::string ToString(const Extents& extents);
 

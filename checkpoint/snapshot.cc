@@ -28,7 +28,7 @@ StatusOr<Snapshot> Snapshot::Make(int rank, std::vector<ShardTensor> tensors, co
 }
 
 Status Snapshot::Copy(const std::atomic<bool>& stop) {
-  constexpr int64_t kStretchBytes = int64_t{16} << 20;  // between two looks at `stop`
+  constexpr int64_t kStretchBytes = int64_t{16} << 20;  // between two checks of `stop`
   for (const size_t i : layout_.order) {
     const ShardTensor& tensor = tensors_[i];
     const int64_t bytes = *DenseBytes(tensor.slice.box.shape, tensor.slice.dtype);

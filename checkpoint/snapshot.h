@@ -1,8 +1,8 @@
-// A rank's part of a checkpoint as a file in memory: taken while the state stands still, written
-// while training changes it.
+// A rank's part of a checkpoint as a file image in memory. It is copied while the state does not
+// change and written to disk while training continues.
 //
-// The memory is laid out once, exactly as the shard file, and used again by every save. Not
-// thread-safe: copying and writing follow each other, on whatever threads.
+// The memory is laid out once, exactly as the shard file, and every save reuses it. Not
+// thread-safe: copies and writes must alternate, on any threads.
 #ifndef TROUPE_CHECKPOINT_SNAPSHOT_H_
 #define TROUPE_CHECKPOINT_SNAPSHOT_H_
 
@@ -24,15 +24,16 @@ namespace troupe {
 
 class Snapshot {
  public:
-  // Of `tensors`, whose memory stays where it is as long as the object lives. RESOURCE_EXHAUSTED
-  // names the bytes that could not be had. `pin`: prepares the memory for copies by a device as long as its result lives.
+  // Allocates the image for `tensors`, whose memory must stay valid as long as the object lives.
+  // RESOURCE_EXHAUSTED states the bytes that could not be allocated. `pin` prepares the memory for
+  // copies by a device for as long as its result lives.
   using Pin = std::function<std::shared_ptr<void>(std::span<std::byte>)>;
   static StatusOr<Snapshot> Make(int rank, std::vector<ShardTensor> tensors, const Pin& pin = nullptr);
 
-  // Copies the tensors as they are. CANCELLED, soon, once `stop` is true.
+  // Copies the current contents of the tensors. CANCELLED soon after `stop` becomes true.
   Status Copy(const std::atomic<bool>& stop);
 
-  // Writes what was copied last. Errors of WriteShardImage.
+  // Writes the last copy. Errors: as WriteShardImage.
   StatusOr<v1::ShardFile> Write(FileSystem& files, const std::string& directory,
                                 const ShardWriteOptions& options) const;
 
@@ -44,8 +45,8 @@ class Snapshot {
   std::vector<ShardTensor> tensors_;
   ShardLayout layout_;
   AlignedMemory image_;
-  std::shared_ptr<void> pinned_;  // the image; goes first
-  std::unique_ptr<IoRing> ring_;  // knows the image; goes first
+  std::shared_ptr<void> pinned_;  // pins the image; destroyed before it
+  std::unique_ptr<IoRing> ring_;  // has the image registered; destroyed before it
 };
 
 }  // namespace troupe

@@ -15,7 +15,7 @@
 namespace troupe {
 namespace {
 
-// Three tensors of which one is larger than a write and none is a multiple of the alignment.
+// Three tensors: one is larger than a single write, and no size is a multiple of the alignment.
 class SnapshotTest : public ::testing::Test {
  protected:
   SnapshotTest() {

@@ -22,7 +22,7 @@ struct Found {
   int64_t create_wall_time_ns = 0;
 };
 
-// Names of the directories in `path`; links are none.
+// Returns the names of the directories in `path`; symbolic links are not followed.
 StatusOr<std::vector<std::string>> DirectoriesIn(FileSystem& files, const std::string& path) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, files.List(path));
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ StatusOr<Found> Look(FileSystem& files, const std::string& path) {
   return found;
 }
 
-// The newest job of one name out of all that was found under it.
+// Selects the newest job of one name among everything found under that name.
 SurveyedJob NewestJob(std::string id, std::vector<Found> found, std::vector<LeftOut>* left_out) {
   std::ranges::sort(found, {}, [](const Found& one) { return one.record.attempt(); });
   SurveyedJob job;

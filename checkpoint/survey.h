@@ -1,5 +1,5 @@
-// What lies in a checkpoint folder, by the directories alone: what a lost catalog can be made of
-// again.
+// Finds the checkpoints in a folder from its directories alone, so that a lost catalog can be
+// rebuilt.
 #ifndef TROUPE_CHECKPOINT_SURVEY_H_
 #define TROUPE_CHECKPOINT_SURVEY_H_
 
@@ -16,11 +16,11 @@ namespace troupe {
 // One job, the newest of its name.
 struct SurveyedJob {
   std::string id;
-  std::string spec_json;  // of its newest checkpoint
-  std::string folder;     // that holds the job's directory
+  std::string spec_json;  // from its newest checkpoint
+  std::string folder;     // the folder that contains the job's directory
   int64_t create_wall_time_ns = 0;
-  // By attempt; COMMITTED where every byte is what the manifest states, else QUARANTINED with the
-  // reason. All pinned: which ones were is not in the directories.
+  // Sorted by attempt. COMMITTED if every byte matches the manifest, else QUARANTINED with the
+  // reason. All are pinned, because the directories do not record which ones were.
   std::vector<v1::CheckpointRecord> checkpoints;
 };
 
@@ -30,14 +30,14 @@ struct LeftOut {
 };
 
 struct Survey {
-  std::vector<SurveyedJob> jobs;  // by id
-  std::vector<LeftOut> left_out;  // by path
+  std::vector<SurveyedJob> jobs;  // sorted by id
+  std::vector<LeftOut> left_out;  // sorted by path
 };
 
-// Looks at `folder`, which is a job's directory or holds such, one level deep; reads every byte of
-// every checkpoint. Left out, with the reason: attempts without a manifest or with one that cannot
-// be read, and those of earlier jobs of the same name, told by the time at which a job was created.
-// NOT_FOUND if there is no such folder. REQUIRES: `folder` is absolute.
+// Surveys `folder`, which is a job's directory or contains such directories, one level deep. Reads
+// every byte of every checkpoint. Attempts without a readable manifest are left out with the
+// reason, as are those of earlier jobs of the same name, which the creation time of the job
+// identifies. NOT_FOUND if there is no such folder. REQUIRES: `folder` is absolute.
 StatusOr<Survey> SurveyCheckpoints(FileSystem& files, const std::string& folder);
 
 }  // namespace troupe

@@ -68,7 +68,7 @@ TEST_F(SurveyTest, FindsTheCheckpointsOfEveryJobAsTheCatalogHadThem) {
   EXPECT_EQ(newest.expected_shards(), 2);
   EXPECT_GT(newest.bytes(), 8192);
   EXPECT_TRUE(newest.pinned());
-  // The folder of one job serves as well.
+  // The directory of one job works as well.
   EXPECT_EQ(Look(folder_.Child("b")).jobs.at(0).id, "b");
 }
 

@@ -1,4 +1,4 @@
-// Small checkpoints for tests, written by the product itself.
+// Small checkpoints for tests, written by the product's own code.
 #ifndef TROUPE_CHECKPOINT_TEST_CHECKPOINT_H_
 #define TROUPE_CHECKPOINT_TEST_CHECKPOINT_H_
 
@@ -11,16 +11,16 @@
 
 namespace troupe {
 
-// Rows of four float32 numbers, by name.
+// Rows of four float32 elements, by tensor name.
 using TestTensors = std::map<std::string, std::vector<float>>;
 
-// Writes a checkpoint into `directory` whose tensors are cut by rows over `ranks` ranks, with
-// everything else of the manifest as in `of`. Returns the digest of its manifest.
+// Writes a checkpoint into `directory`, its tensors split by rows over `ranks` ranks, with all
+// other manifest fields as in `of`. Returns the digest of its manifest.
 std::string WriteTestCheckpoint(FileSystem& files, const std::string& directory,
                                 const TestTensors& tensors, int ranks,
                                 v1::CheckpointManifest of = {});
 
-// Replaces the file by what `change` makes of its bytes.
+// Applies `change` to the bytes of the file and rewrites it.
 void ChangeFile(FileSystem& files, const std::string& path, void (*change)(std::string& bytes));
 
 }  // namespace troupe

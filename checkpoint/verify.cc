@@ -16,8 +16,8 @@ std::string AllTensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t 
   return TensorsWithin(shard, begin, end, shard.tensors_size());
 }
 
-// What it says of a checkpoint that a file in its `directory` could not be opened or read:
-// DATA_LOSS, or the code of an error that says nothing about the file.
+// Classifies a failure to open or read a file in `directory`: DATA_LOSS, or the code of an error
+// that does not show whether the file is damaged.
 StatusCode Meaning(FileSystem& files, const std::string& directory, const Status& status) {
   switch (status.code()) {
     case StatusCode::kCancelled:
@@ -25,7 +25,7 @@ StatusCode Meaning(FileSystem& files, const std::string& directory, const Status
     case StatusCode::kUnavailable:
       return status.code();
     case StatusCode::kNotFound: {
-      // Without its directory the folder may just not be mounted here.
+      // Without its directory the folder may simply not be mounted here.
       const auto info = files.Stat(directory, SymbolicLinks::kFollow);
       return info.ok() ? StatusCode::kDataLoss : info.status().code();
     }
@@ -34,7 +34,7 @@ StatusCode Meaning(FileSystem& files, const std::string& directory, const Status
   }
 }
 
-// `buffer` holds a digest block, or the whole file if that is smaller.
+// REQUIRES: `buffer` holds one digest block, or the whole file if that is smaller.
 void VerifyShard(FileSystem& files, const std::string& directory, const v1::ShardFile& shard,
                  std::span<std::byte> buffer, const std::atomic<bool>* stop, VerifyReport& report) {
   const auto fail = [&](std::string tensors, std::string reason) {
@@ -47,7 +47,7 @@ void VerifyShard(FileSystem& files, const std::string& directory, const v1::Shar
   const auto file = files.Open(JoinPath(directory, shard.name()), SymbolicLinks::kRefuse);
   if (!file.ok()) return fail_to_read("", file.status());
   if ((*file)->size() != shard.bytes()) {
-    // The tensors behind the end of a file that was cut are the ones that are lost.
+    // The tensors beyond the end of a truncated file are lost.
     const bool cut = (*file)->size() < shard.bytes();
     return fail(
         cut ? AllTensorsWithin(shard, (*file)->size(), shard.bytes()) : "",

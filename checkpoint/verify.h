@@ -1,5 +1,5 @@
-// Is everything that was committed still there? For `troupe checkpoints verify`, and before
-// retention deletes what a commit supersedes.
+// Verifies that all committed data still exist and are intact. `troupe checkpoints verify` uses it,
+// and so does retention before it deletes the commits that a newer one supersedes.
 #ifndef TROUPE_CHECKPOINT_VERIFY_H_
 #define TROUPE_CHECKPOINT_VERIFY_H_
 
@@ -15,31 +15,32 @@
 namespace troupe {
 
 struct VerifyFailure {
-  std::string file;  // within the directory
-  // "tensors a, b", all of the damaged block; "the header"; empty where the whole file is
-  // concerned.
+  std::string file;  // file name in the directory
+  // "tensors a, b", all tensors in the damaged block, or "the header". Empty if the failure
+  // concerns the whole file.
   std::string tensors;
   std::string reason;
-  // DATA_LOSS: damaged. Any other: it could not be read, which says nothing about what is in it.
+  // DATA_LOSS: the file is damaged. Any other code: the file could not be read, and its contents
+  // are unknown.
   StatusCode code = StatusCode::kDataLoss;
 };
 
 struct VerifyReport {
   int64_t step = 0;
-  int64_t bytes = 0;  // read
+  int64_t bytes = 0;  // bytes read
   int files = 0;
   std::vector<VerifyFailure> failures;
 
-  // OK, or the code of the first failure (of the first damage if there is any) with its file,
-  // tensors and reason and the number of the others.
+  // Returns OK, or the code of the first failure (of the first damage, if there is any) with its
+  // file, tensors and reason and the number of further failures.
   Status ToStatus() const;
 };
 
-// Reads every byte of the checkpoint in `directory`: the manifest (against `manifest_digest` unless
-// empty), each file's size, block checksums, whole digest, and its header against the manifest.
-// Goes on after a failure, so that the report names all of them; at most one a file and block.
-// What is large is read from the disk itself where the file system can, not from the kernel's
-// cache. Gives up soon, with a CANCELLED failure, once `stop` is true.
+// Reads every byte of the checkpoint in `directory`. Checks the manifest (against `manifest_digest`
+// unless empty), each file's size, block checksums and whole digest, and its header against the
+// manifest. Continues after a failure, so that the report names all of them, at most one per file
+// and block. Large reads bypass the kernel's page cache where the file system can. Ends soon, with
+// a CANCELLED failure, once `stop` is true.
 VerifyReport VerifyCheckpoint(FileSystem& files, const std::string& directory,
                               std::string_view manifest_digest,
                               const std::atomic<bool>* stop = nullptr);

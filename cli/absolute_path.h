@@ -1,4 +1,4 @@
-// A path of the command line as the coordinator knows it.
+// Converts a path of the command line to the absolute path that the coordinator uses.
 #ifndef TROUPE_CLI_ABSOLUTE_PATH_H_
 #define TROUPE_CLI_ABSOLUTE_PATH_H_
 
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// `path` against the working directory, without `.`, `..` and a trailing slash; links are kept.
+// Returns `path` relative to the working directory as an absolute path without `.`, `..` and a
+// trailing slash. Symbolic links are not resolved.
 StatusOr<std::string> AbsolutePath(const std::string& path);
 
 }  // namespace troupe

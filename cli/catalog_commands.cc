@@ -1,4 +1,4 @@
-// checkpoints diff, pin, unpin, rebuild-catalog.
+// The commands checkpoints diff, pin, unpin and rebuild-catalog.
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
 
@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-// Infinity is no JSON number.
+// JSON has no number for infinity.
 Json NumberToJson(double value) {
   if (std::isfinite(value)) return value;
   return "Infinity";
@@ -104,7 +104,7 @@ StatusOr<ExitCode> SetPinned(const CommandLine& line, bool pinned) {
 StatusOr<ExitCode> Pin(const CommandLine& line) { return SetPinned(line, true); }
 StatusOr<ExitCode> Unpin(const CommandLine& line) { return SetPinned(line, false); }
 
-// What the coordinator is told of one job.
+// Returns the request that describes one job to the coordinator.
 StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
   v1::RebuildJobRequest request;
   google::protobuf::util::JsonParseOptions options;
@@ -118,7 +118,7 @@ StatusOr<v1::RebuildJobRequest> RequestOf(const SurveyedJob& found) {
   if (request.job().name() != found.id) {
     return InvalidArgument("its newest manifest has the spec of job \"{}\"", request.job().name());
   }
-  // Later ones shall lie beside these, wherever the folder is mounted now.
+  // Later checkpoints must be stored next to these, wherever the folder is mounted now.
   request.mutable_job()->mutable_checkpoint()->set_folder(found.folder);
   request.set_create_wall_time_ns(found.create_wall_time_ns);
   for (const v1::CheckpointRecord& record : found.checkpoints) *request.add_checkpoints() = record;

@@ -1,4 +1,4 @@
-// checkpoints list, create, show, verify.
+// The commands checkpoints list, create, show and verify.
 #include <fmt/format.h>
 
 #include "base/file_system.h"
@@ -94,7 +94,7 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-// Tells the coordinator that the quarantined checkpoint is whole again.
+// Reports to the coordinator that the quarantined checkpoint is intact again.
 Status Lift(const CommandLine& line, const std::string& path, const std::string& digest) {
   v1::LiftQuarantineRequest request;
   TROUPE_ASSIGN_OR_RETURN(*request.mutable_path(), AbsolutePath(path));
@@ -111,8 +111,8 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
   return OkStatus();
 }
 
-// `digest` is what is read now where none is asked for, so that what was verified is what is
-// lifted.
+// Returns the requested digest, or with --lift and no request the current one, so that exactly the
+// verified checkpoint is lifted.
 StatusOr<std::string> DigestOfManifest(FileSystem& files, const CommandLine& line,
                                        const std::string& path) {
   if (const auto asked = line.Get("--digest"); asked || !line.Has("--lift"))

@@ -55,9 +55,9 @@ StatusOr<Client> Client::Make(const CommandLine& line) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-  // A proxy of the environment has no business between this command and its coordinator.
+  // A proxy from the environment must not be used between this command and its coordinator.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A trace has as many bytes as the coordinator lets it have.
+  // The coordinator limits the bytes of a trace.
   arguments.SetMaxReceiveMessageSize(-1);
   client.channel_ =
       grpc::CreateCustomChannel(client.address_, grpc::InsecureChannelCredentials(), arguments);

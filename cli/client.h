@@ -1,7 +1,7 @@
-// The command's side of the API: finds the coordinator, calls it, waits out its restarts for a bounded time, and turns
-// gRPC's status into ours with its BadRequest details.
+// The command's client of the API. It finds the coordinator, calls it, waits for a limited time
+// while it restarts, and converts gRPC's status to ours with its BadRequest details.
 //
-// Not thread-safe, but Cancel of a running stream's context is.
+// Not thread-safe, except that any thread may cancel the context of a running stream.
 #ifndef TROUPE_CLI_CLIENT_H_
 #define TROUPE_CLI_CLIENT_H_
 
@@ -17,11 +17,11 @@
 
 namespace troupe {
 
-// Where the coordinator is: --coordinator, else the cluster.json of --data-dir, else TROUPE_COORDINATOR.
-// INVALID_ARGUMENT where none is given, UNAVAILABLE where the folder has no cluster.
+// Returns the address of the coordinator: --coordinator, else from cluster.json in --data-dir, else
+// TROUPE_COORDINATOR. INVALID_ARGUMENT if none is given, UNAVAILABLE if the folder has no cluster.
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
 
-// True where `address` names this machine, so that files it names are this machine's.
+// Returns whether `address` is this machine, so that paths in a request refer to its files.
 bool IsLocalAddress(const std::string& address);
 
 Status FromGrpcStatus(const grpc::Status& status);
@@ -29,12 +29,13 @@ Status FromGrpcStatus(const grpc::Status& status);
 class Client {
  public:
   static constexpr std::chrono::seconds kCallLimit{30};
-  // Of a call that waits for a checkpoint, which is written between two steps of a job that may be
-  // large.
+  // The deadline of a call that waits for a checkpoint, which is written between two steps of a job
+  // that may be large.
   static constexpr std::chrono::seconds kCheckpointLimit{900};
-  // Of a trace of steps to come: somewhat more than the coordinator waits for them.
+  // The deadline of a call that traces future steps: slightly longer than the coordinator waits for
+  // them.
   static constexpr std::chrono::seconds kTraceLimit{630};
-  // A supervised coordinator is back within a second; an unsupervised one is given this long.
+  // A supervised coordinator is back within a second; an unsupervised one gets this long.
   static constexpr std::chrono::seconds kReconnectLimit{5};
 
   static StatusOr<Client> Make(const CommandLine& line);
@@ -45,14 +46,14 @@ class Client {
   v1::CheckpointService::Stub& checkpoints() { return *checkpoints_; }
   v1::ClusterService::Stub& cluster() { return *cluster_; }
 
-  // Waits until the channel is connected: UNAVAILABLE after `limit`.
+  // Waits until the channel is connected. UNAVAILABLE after `limit`.
   Status WaitUntilConnected(std::chrono::milliseconds limit);
 
   enum class Repeat {
-    kSafe,   // the call may take effect twice without harm: repeated while the coordinator restarts
+    kSafe,   // the call is idempotent: repeated while the coordinator restarts
     kNever,
   };
-  // Calls `method` (a lambda of context and response) with a deadline.
+  // Calls `method` (a lambda of context and response) with a deadline of `limit`.
   template <typename Response>
   StatusOr<Response> Call(Repeat repeat, std::chrono::seconds limit, const auto& method) {
     const auto give_up = std::chrono::steady_clock::now() + kReconnectLimit;

@@ -1,4 +1,4 @@
-// up, down, and supervise, which up starts.
+// The commands up, down, and supervise, which `up` starts.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -43,7 +43,7 @@ StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
   return absolute.lexically_normal().string();
 }
 
-// Keeps a second `up` or `down` of the same folder waiting; released with the object.
+// Makes a second `up` or `down` of the same folder wait; the destructor releases the lock.
 class FolderLock {
  public:
   static StatusOr<FolderLock> Take(const std::string& folder) {
@@ -70,7 +70,7 @@ class FolderLock {
   int descriptor_;
 };
 
-// A supervisor holds its lock as long as it lives.
+// Returns whether a supervisor is alive: it holds its lock while it is.
 bool SupervisorLives(const std::string& folder) {
   const int descriptor = open(SupervisorLockPath(folder).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return false;
@@ -79,7 +79,8 @@ bool SupervisorLives(const std::string& folder) {
   return held;
 }
 
-// --devices KIND:N, or --devices-per-worker N for processors; `otherwise` where neither is stated.
+// Returns the devices from --devices KIND:N, or --devices-per-worker N for CPU devices; `otherwise`
+// if neither is given.
 StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
                                       const WorkerDevices& otherwise) {
   const std::string stated = line.GetOr("--devices", "");
@@ -94,7 +95,7 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
     return InvalidArgument("--devices is {} and --devices-per-worker {}, which means cpu:{}",
                            stated, number, number);
   }
-  // A worker's devices are the first of its host.
+  // Each worker uses the first devices of its host.
   if (devices->kind == "cuda" && workers > 1) {
     return InvalidArgument("--devices is {} and --workers {}: each would have the same GPUs; one "
                            "worker has all that are asked for",
@@ -103,7 +104,8 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   return devices;
 }
 
-// What the folder's cluster should be once this `up` is done. A running one keeps what cannot change under it.
+// Returns the settings of the folder's cluster after this `up`. A running cluster keeps those that
+// cannot change while it runs.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 1, 1, kMostWorkers));
@@ -158,7 +160,7 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   return settings;
 }
 
-// Whether a process of the cluster has outlived its supervisor.
+// Returns whether a process of the cluster has outlived its supervisor.
 bool AnySurvivor(const std::string& folder) {
   const auto former = ReadClusterFile(folder);
   if (!former.ok()) return false;
@@ -167,9 +169,8 @@ bool AnySurvivor(const std::string& folder) {
                      [](const auto& worker) { return IsAlive(worker.process); });
 }
 
-// Where one of the ports that the cluster is to listen on is another process's: an error that names
-// the coordinator's; a metrics port, which nobody asked for, is exchanged. REQUIRES: no supervisor
-// lives.
+// Handles ports of the cluster that other processes use: returns an error for the coordinator's
+// port, and replaces a metrics port, which no user chose. REQUIRES: no supervisor is alive.
 Status LeaveTakenPorts(const CommandLine& line, const std::string& folder,
                        ClusterSettings* settings) {
   // Processes of the cluster may have outlived their supervisor.
@@ -225,7 +226,7 @@ bool AllRun(const ClusterFile& cluster, int workers) {
                      [](const auto& worker) { return IsAlive(worker.process); });
 }
 
-// The names of the workers that the coordinator calls ready.
+// Returns the names of the workers that the coordinator reports as ready.
 StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
   std::set<std::string> ready;
   v1::ListWorkersRequest request;
@@ -243,12 +244,12 @@ StatusOr<std::set<std::string>> ReadyWorkers(Client* client) {
   return ready;
 }
 
-// Tells of a process that cannot live: the supervisor starts it again and again.
+// Detects a process that cannot stay alive and that the supervisor restarts again and again.
 class DeathCount {
  public:
   explicit DeathCount(std::string folder) : folder_(std::move(folder)) {}
 
-  // INTERNAL with the last words of a process of which so many have been seen.
+  // INTERNAL with the last log line of a process that has been seen with kTries different pids.
   Status Look(const ClusterFile& cluster) {
     TROUPE_RETURN_IF_ERROR(Look("coordinator", cluster.coordinator));
     for (const auto& worker : cluster.workers) {
@@ -296,14 +297,14 @@ StatusOr<ClusterFile> WaitUntilReady(const CommandLine& line, const std::string&
     for (const auto& worker : cluster->workers) {
       if (!ready->contains(worker.name)) lacking += (lacking.empty() ? "" : ", ") + worker.name;
     }
-    // Whatever died and was started again meanwhile has another number by now.
+    // Reads the file again, because a process that was restarted meanwhile has another pid.
     if (lacking.empty()) return ReadClusterFile(folder);
   }
   return Internal("not ready within {} s: {}; see the logs in {}/logs", kUpLimit.count(), lacking,
                   folder);
 }
 
-// Waits until none of `processes` lives; true if so within the limit.
+// Waits until none of `processes` is alive. Returns false if the limit passes first.
 bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   const auto end = steady_clock::now() + limit;
   while (std::any_of(processes.begin(), processes.end(), IsAlive)) {
@@ -313,18 +314,19 @@ bool WaitUntilGone(const std::vector<ProcessId>& processes, seconds limit) {
   return true;
 }
 
-// Stops every process of the cluster in `folder`. NOT_FOUND where none is up.
+// Stops every process of the cluster in `folder`. NOT_FOUND if none is running.
 Status StopCluster(const std::string& folder) {
   auto cluster = ReadClusterFile(folder);
   TROUPE_RETURN_IF_ERROR(cluster.status());
-  // A stopped supervisor would not see the signal.
+  // A supervisor suspended by SIGSTOP handles SIGTERM only after SIGCONT.
   SignalProcess(cluster->supervisor, SIGTERM);
   SignalProcess(cluster->supervisor, SIGCONT);
   if (!WaitUntilGone({cluster->supervisor}, kDownLimit)) {
     SignalProcess(cluster->supervisor, SIGKILL);
     WaitUntilGone({cluster->supervisor}, seconds(5));
   }
-  // Processes that a killed supervisor left behind; it may have started processes since the file was read.
+  // Stops the processes that a killed supervisor left behind; it may have started some since the
+  // file was read.
   if (auto newest = ReadClusterFile(folder); newest.ok()) cluster = std::move(newest);
   std::vector<ProcessId> left = {cluster->coordinator};
   for (const auto& worker : cluster->workers) left.push_back(worker.process);
@@ -364,7 +366,8 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   }
   const StatusOr<ClusterFile> ready = WaitUntilReady(line, folder, settings.workers());
   if (!ready.ok()) {
-    // Processes that did not come up are ended, so that they do not try for ever.
+    // If the processes of a new cluster do not become ready, they are stopped, so that they are not
+    // restarted forever.
     const Status stopped = fresh ? StopCluster(folder) : OkStatus();
     if (!stopped.ok()) fmt::print(stderr, "{}\n", Message(stopped));
     return ready.status();
@@ -381,7 +384,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-// There is nothing to tell of a cluster that is gone.
+// A stopped cluster has nothing to report.
 ExitCode Stopped(const CommandLine& line) {
   if (line.wants_json()) fmt::print("{{}}\n");
   return ExitCode::kDone;

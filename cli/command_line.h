@@ -1,5 +1,5 @@
-// What a user typed after `troupe COMMAND`: flags and positional arguments, read against the command's own list.
-// `--flag value` and `--flag=value` are the same; `--` ends the flags. Pure.
+// The arguments after `troupe COMMAND`: flags and positional arguments, checked against the
+// command's own list. `--flag value` and `--flag=value` are equivalent; `--` ends the flags. Pure.
 #ifndef TROUPE_CLI_COMMAND_LINE_H_
 #define TROUPE_CLI_COMMAND_LINE_H_
 
@@ -16,7 +16,7 @@ namespace troupe {
 
 struct Flag {
   std::string name;   // "--workers"
-  std::string value;  // what its value is called in help, "N"; empty: the flag has none
+  std::string value;  // name of its value in the help, "N"; empty: the flag has no value
   std::string help;
   bool repeated = false;
 };
@@ -25,11 +25,11 @@ class CommandLine {
  public:
   const std::vector<std::string>& positional() const { return positional_; }
   bool Has(const std::string& flag) const { return flags_.contains(flag); }
-  // The value of a flag given at most once.
+  // Returns the value of a flag that is given at most once.
   std::optional<std::string> Get(const std::string& flag) const;
   std::string GetOr(const std::string& flag, const std::string& otherwise) const;
   std::vector<std::string> GetAll(const std::string& flag) const;
-  // INVALID_ARGUMENT naming flag and value unless it is a number within [least, most].
+  // INVALID_ARGUMENT names flag and value unless it is an integer within [least, most].
   StatusOr<int64_t> Integer(const std::string& flag, int64_t otherwise, int64_t least,
                             int64_t most) const;
   StatusOr<double> PositiveNumber(const std::string& flag, double otherwise) const;
@@ -47,10 +47,11 @@ struct Command {
   int least_positionals = 0;
   int most_positionals = 0;
   std::string summary;      // one sentence
-  std::vector<Flag> flags;  // beside those that every command has
+  std::vector<Flag> flags;  // in addition to those that every command has
   StatusOr<ExitCode> (*run)(const CommandLine& line) = nullptr;
 
-  // INVALID_ARGUMENT naming an unknown flag, one without its value or given twice, or a wrong number of arguments.
+  // INVALID_ARGUMENT names an unknown flag, a flag without its value or given twice, or a wrong
+  // number of arguments.
   StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments) const;
   std::string Usage() const;  // "troupe checkpoints list JOB"
   std::string Help() const;

@@ -68,7 +68,7 @@ TEST(ExitCodeTest, FollowsTheContract) {
   EXPECT_EQ(ExitCodeOf(OkStatus()), ExitCode::kDone);
   EXPECT_EQ(ExitCodeOf(InvalidArgument("x")), ExitCode::kUsage);
   EXPECT_EQ(ExitCodeOf(AlreadyExists("x")), ExitCode::kUsage);
-  // The other end's: a coordinator that was reached, and a call that it ended.
+  // The failure is the other side's: the coordinator was reached, and it ended the call.
   EXPECT_EQ(ExitCodeOf(DeadlineExceeded("x")), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeOf(Cancelled("x")), ExitCode::kFailed);
   EXPECT_EQ(ExitCodeOf(Unavailable("x")), ExitCode::kUnreachable);

@@ -1,4 +1,4 @@
-// The commands, one list a file.
+// The commands; each list is in its own file.
 #ifndef TROUPE_CLI_COMMANDS_H_
 #define TROUPE_CLI_COMMANDS_H_
 
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-std::vector<Command> JobCommands();         // submit list describe watch cancel resume logs workers
+// submit list describe watch cancel delete resume logs workers
+std::vector<Command> JobCommands();
 std::vector<Command> MeasureCommands();     // receipt trace
 std::vector<Command> PlanCommands();        // plan
 std::vector<Command> DataCommands();        // data prepare, data show

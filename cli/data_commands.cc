@@ -1,4 +1,4 @@
-// data prepare, data show.
+// The commands data prepare and data show.
 #include <fmt/format.h>
 
 #include <limits>
@@ -57,7 +57,7 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   if (!line.Has("--step")) return InvalidArgument("--step S is required");
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
-  // A name says nothing about samples.
+  // The name does not affect the samples, so any name will do.
   if (!spec.has_name()) spec.set_name("data");
   ApplyDefaults(&spec);
   TROUPE_RETURN_IF_ERROR(ValidateJobSpec(spec, JobPurpose::kTrain));

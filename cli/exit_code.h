@@ -1,4 +1,4 @@
-// Exit codes of the `troupe` command: scripts rely on them.
+// The exit codes of the `troupe` command; scripts rely on them.
 #ifndef TROUPE_CLI_EXIT_CODE_H_
 #define TROUPE_CLI_EXIT_CODE_H_
 
@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kInterrupted = 130,
 };
 
-// What a command that ends with `status` exits with.
+// Returns the exit code of a command that ends with `status`.
 ExitCode ExitCodeOf(const Status& status);
 
 }  // namespace troupe

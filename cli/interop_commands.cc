@@ -1,4 +1,4 @@
-// checkpoints import, checkpoints export.
+// The commands checkpoints import and checkpoints export.
 #include <fmt/format.h>
 
 #include "base/file_system.h"

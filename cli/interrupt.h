@@ -1,4 +1,5 @@
-// Ctrl-C (SIGINT) and SIGTERM as a call on a thread of its own, so that it may take locks.
+// Handles Ctrl-C (SIGINT) and SIGTERM by calls on a separate thread, which may therefore take
+// locks.
 #ifndef TROUPE_CLI_INTERRUPT_H_
 #define TROUPE_CLI_INTERRUPT_H_
 
@@ -9,15 +10,17 @@
 
 namespace troupe {
 
-// One at a time in a process. Thread-safe.
+// At most one exists in a process at a time. Thread-safe.
 class InterruptWatch {
  public:
-  // Blocks the signals in the calling thread and those it starts later. REQUIRES: made before any other thread.
+  // Blocks the signals in the calling thread and those it starts later. REQUIRES: created before
+  // any other thread.
   InterruptWatch();
   ~InterruptWatch();
 
-  // `action` runs (at once if a signal came already) for each signal until replaced; null: nothing runs. Once this
-  // returns the former action is not running.
+  // Runs `action` for each signal until it is replaced; null runs nothing. If a signal has already
+  // arrived, also runs it at once on the calling thread. On return the former action is not
+  // running. `action` runs under the object's lock.
   void OnInterrupt(std::function<void()> action);
   bool interrupted() const { return interrupted_.load(); }
 

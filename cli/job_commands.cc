@@ -1,4 +1,4 @@
-// submit, list, describe, watch, cancel, resume, logs, workers.
+// The commands submit, list, describe, watch, cancel, delete, resume, logs and workers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -17,10 +17,10 @@
 namespace troupe {
 namespace {
 
-// Large enough for a page, small enough for gRPC's message limit.
+// Small enough for gRPC's message limit.
 constexpr int kPageSize = 100;
 
-// A number that no other submission has: 128 random bits.
+// Returns an id that no other submission has: 128 random bits.
 StatusOr<std::string> MakeRequestId() {
   unsigned char bytes[16];
   std::ifstream random("/dev/urandom", std::ios::binary);
@@ -46,7 +46,7 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
   if (const auto name = line.Get("--name")) spec.set_name(*name);
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec complete, CompleteAndCheck(spec));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
-  // What only the workers can see is checked by the ranks at start.
+  // With a remote coordinator, the ranks check the data at start.
   if (IsLocalAddress(client.address())) TROUPE_RETURN_IF_ERROR(CheckData(complete));
   v1::CreateJobRequest request;
   *request.mutable_job() = spec;
@@ -174,7 +174,7 @@ StatusOr<ExitCode> Resume(const CommandLine& line) {
     TROUPE_RETURN_IF_ERROR(ApplyOverride(setting, request.mutable_overrides()));
   }
   request.set_discard_images(line.Has("--discard-images"));
-  // There is no job file here: relative paths are those of the shell.
+  // There is no job file here: relative paths are relative to the shell's directory.
   TROUPE_RETURN_IF_ERROR(ResolvePathsHere(request.mutable_overrides()));
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   TROUPE_ASSIGN_OR_RETURN(
@@ -214,7 +214,7 @@ StatusOr<ExitCode> Logs(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-// "; rank 0 of jobs/a on cores 0,1 (shared by 2 ranks)" of each rank.
+// Returns "; rank 0 of jobs/a on cores 0,1 (shared by 2 ranks)" for each rank.
 std::string CoresText(const v1::WorkerStatus& worker) {
   std::string text;
   for (const auto& rank : worker.ranks()) {

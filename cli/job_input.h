@@ -1,4 +1,5 @@
-// What a job file becomes before it is sent or planned: complete, checked, its data looked at.
+// Prepares a job file before it is submitted or planned: completes it, validates it and opens its
+// data.
 #ifndef TROUPE_CLI_JOB_INPUT_H_
 #define TROUPE_CLI_JOB_INPUT_H_
 
@@ -9,19 +10,18 @@
 
 namespace troupe {
 
-// LoadJobFile of the command's file with its --set, and the configuration of model.from written into
-// it.
+// Loads the command's job file with its --set values (LoadJobFile) and inlines the configuration of
+// model.from.
 StatusOr<v1::JobSpec> LoadJob(const CommandLine& line);
 
-// `spec` with its defaults, or every relation that failed.
+// Returns `spec` with its defaults, or an error with every relation that failed.
 StatusOr<v1::JobSpec> CompleteAndCheck(const v1::JobSpec& spec);
 
-// Opens the data of a complete spec as training would. INVALID_ARGUMENT naming the key to
-// blame.
+// Opens the data of a complete spec as training would. INVALID_ARGUMENT names the job key at fault.
 StatusOr<Dataset> OpenData(const v1::JobSpec& complete);
 Status CheckData(const v1::JobSpec& complete);
 
-// Relative paths of `spec` against the working directory.
+// Makes relative paths of `spec` absolute with respect to the working directory.
 Status ResolvePathsHere(v1::JobSpec* spec);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
-// Messages of the API as the JSON that `-o json` prints (interface: names and shapes are a contract). Pure.
+// Converts messages of the API to the JSON that `-o json` prints. Names and shapes are a contract.
+// Pure.
 #ifndef TROUPE_CLI_JSON_TEXT_H_
 #define TROUPE_CLI_JSON_TEXT_H_
 
@@ -11,12 +12,12 @@ namespace troupe {
 
 using Json = nlohmann::ordered_json;
 
-// "RUNNING".
+// Returns a text such as "RUNNING".
 std::string StateText(v1::JobState state);
 
-// "x" of "jobs/x"; `name` itself if it has no such prefix.
+// Returns "x" for "jobs/x", or `name` itself if it has no such prefix.
 std::string JobId(const std::string& name);
-// "jobs/x" of "x" or "jobs/x".
+// Returns "jobs/x" for "x" and for "jobs/x".
 std::string JobName(const std::string& id_or_name);
 
 Json JobSummaryToJson(const v1::Job& job);  // one entry of `list`
@@ -24,18 +25,20 @@ Json JobToJson(const v1::Job& job);         // `describe`
 Json CheckpointToJson(const v1::CheckpointRecord& checkpoint);
 Json ManifestToSummaryJson(const v1::CheckpointManifest& manifest, const std::string& path);
 Json WorkerToJson(const v1::WorkerStatus& worker);
-// "set aside since 2026-11-23T12:00:00Z, burn-in from 2026-11-23T12:05:00Z: RANK_CRASHED: …".
+// Returns a text such as "set aside since 2026-11-23T12:00:00Z, burn-in from 2026-11-23T12:05:00Z:
+// RANK_CRASHED: …".
 std::string SetAsideText(const v1::SetAside& part);
 
-// A double with 17 significant digits, which name exactly one double; "NaN", "Infinity" and "-Infinity" with quotes.
+// Returns a double with 17 significant digits, which identify it exactly; "NaN", "Infinity" and
+// "-Infinity" are quoted.
 std::string ExactNumber(double value);
 
-// One line of `watch -o json`, without its end.
+// These return one line of `watch -o json`, without a newline.
 std::string StepToJsonLine(const v1::StepEvent& step);
 std::string EventToJsonLine(const v1::JobEvent& event);
 std::string EndToJsonLine(v1::JobState state);
 
-// One line of compact text, invalid UTF-8 replaced.
+// Returns compact text on one line, with invalid UTF-8 replaced.
 std::string Dump(const Json& json);
 
 }  // namespace troupe

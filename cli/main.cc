@@ -25,7 +25,7 @@ std::string Overview(const std::vector<Command>& commands) {
          "or bad\ninput, 3 the coordinator cannot be reached, 4 not found, 130 interrupted.\n";
 }
 
-// The commands of two words that begin with `word`; empty if there are none.
+// Returns the help lines of the two-word commands that begin with `word`; empty if there are none.
 std::string CommandsWith(const std::string& word, const std::vector<Command>& commands) {
   std::string text;
   for (const Command& command : commands) {
@@ -51,7 +51,7 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     fmt::print("{}", Overview(commands));
     return ExitCode::kDone;
   }
-  // A command is one word or two.
+  // A command has one or two words.
   for (const Command& command : commands) {
     const bool two_words = command.name.find(' ') != std::string::npos;
     if (two_words && arguments.size() < 2) continue;

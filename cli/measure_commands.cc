@@ -1,4 +1,4 @@
-// receipt, trace: what a job measured.
+// The commands receipt and trace, which show what a job measured.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -26,7 +26,7 @@ StatusOr<Json> FetchReceipt(Client* client, const std::string& job) {
   return ReceiptToJson(found.receipt());
 }
 
-// Figures measured under other plans are not ranked, and a line says so.
+// Measurements under other plans are not ranked; a line reports each of them.
 void ListOtherPlans(const Json& receipt) {
   for (const Json& other : receipt["other_plans"]) {
     fmt::print(stderr, "{}: left out, another plan: {}\n", receipt["job"].get<std::string>(),
@@ -90,7 +90,7 @@ StatusOr<ExitCode> Receipt(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-// "5:8", or "5" for one step.
+// Parses "5:8", or "5" for one step.
 StatusOr<v1::TraceJobRequest> ParseSteps(const std::string& text) {
   v1::TraceJobRequest request;
   const char* const end = text.data() + text.size();

@@ -1,4 +1,4 @@
-// plan.
+// The command plan.
 #include <fmt/format.h>
 
 #include <optional>

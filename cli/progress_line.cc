@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-// Weight of the newest step in the average that the time left is reckoned with.
+// The weight of the newest step in the moving average from which the time left is computed.
 constexpr double kNewestWeight = 0.1;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The line that `watch` and `submit --wait` keep redrawing on a terminal: step, loss, tokens/s, MFU, time left. Goes to
-// stderr, so that data on stdout stay whole. Not thread-safe.
+// The line that `watch` and `submit --wait` redraw on a terminal: step, loss, tokens/s, MFU, time
+// left. It goes to stderr, so that data on stdout remain intact. Not thread-safe.
 #ifndef TROUPE_CLI_PROGRESS_LINE_H_
 #define TROUPE_CLI_PROGRESS_LINE_H_
 
@@ -9,21 +9,21 @@
 
 namespace troupe {
 
-// "1:02:03", "2:03", "3 s".
+// Returns "1:02:03", "2:03" or "3 s".
 std::string DurationText(double seconds);
 
 class ProgressLine {
  public:
-  // Draws only where stderr is a terminal that can redraw; in colour unless NO_COLOR is set.
+  // Draws only if stderr is a terminal that can redraw; uses colour unless NO_COLOR is set.
   explicit ProgressLine(int64_t steps);
   ~ProgressLine();
 
   bool draws() const { return draws_; }
   void Show(const v1::StepEvent& step);
-  // Puts `text` on a line of its own above.
+  // Prints `text` on a separate line above.
   void Say(const std::string& text);
 
-  // The line for `step`; `seconds_per_step` is what the time left is reckoned with. Pure.
+  // Returns the line for `step`; the time left is computed from `seconds_per_step`. Pure.
   static std::string Text(const v1::StepEvent& step, int64_t steps, double seconds_per_step);
 
  private:

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kHeader[] = {"environment",     "topology", "model_mix", "batch_geometry",
                                    "sequence_length", "workload", "precision"};
 
-// Fields of the whole job, which the receipt of one of its other plans has not.
+// The fields of the whole job, which the receipt of one of its other plans lacks.
 constexpr const char* kOfJob[] = {"job", "state", "compile", "write_method", "other_plans"};
 
 Json OrNull(bool has, const Json& value) { return has ? value : Json(nullptr); }

@@ -1,4 +1,4 @@
-// Receipts as JSON and as lines of text, and which of them may be compared. Pure.
+// Converts receipts to JSON and to text, and decides which of them may be compared. Pure.
 #ifndef TROUPE_CLI_RECEIPT_TEXT_H_
 #define TROUPE_CLI_RECEIPT_TEXT_H_
 
@@ -10,18 +10,20 @@
 
 namespace troupe {
 
-// Names and shapes are a contract (docs/receipts.md); what was not measured is null.
+// Names and shapes are a contract (docs/receipts.md); a value that was not measured is null.
 Json ReceiptToJson(const v1::Receipt& receipt);
 
-// `receipt` as ReceiptToJson makes it; several lines, each with its end. Other plans have one each.
+// Formats `receipt`, the result of ReceiptToJson, as several lines, each with a newline. Each other
+// plan has one line.
 std::string ReceiptToText(const Json& receipt);
 
-// One of a receipt's `other_plans` in a line, "sha256:…: 12 steady steps, 1000 tokens/s, bfloat16, 1F1B".
+// Formats one of a receipt's `other_plans` as a line, "sha256:…: 12 steady steps, 1000 tokens/s,
+// bfloat16, 1F1B".
 std::string OtherPlanLine(const Json& receipt);
 
-// Where the headers of two receipts differ, "FIELD: A here, B there" each: the conditions under which
-// figures can be compared are environment, topology, model_mix, batch_geometry, sequence_length,
-// workload and precision.
+// Returns the differences between the headers of two receipts, each as "FIELD: A here, B there".
+// Measurements can be compared only under the same environment, topology, model_mix,
+// batch_geometry, sequence_length, workload and precision.
 std::vector<std::string> UnlikeFields(const Json& a, const Json& b);
 
 }  // namespace troupe

@@ -92,7 +92,7 @@ TEST(ReceiptTextTest, OtherPlansAreListedAfterTheNewest) {
   ASSERT_EQ(json["other_plans"].size(), 1u);
   EXPECT_EQ(json["other_plans"][0]["plan_digest"], "sha256:b");
   EXPECT_EQ(json["other_plans"][0]["steady"]["tokens_per_second"], 1000.0);
-  EXPECT_FALSE(json["other_plans"][0].contains("compile"));  // of the whole job
+  EXPECT_FALSE(json["other_plans"][0].contains("compile"));  // a field of the whole job
   EXPECT_THAT(ReceiptToText(json),
               HasSubstr("sha256:b: 12 steady steps, 1000 tokens/s, bfloat16, 1F1B\n"));
 }

@@ -24,7 +24,7 @@ std::string NameOf(const v1::RankTrace& trace, int32_t index) {
   return index >= 0 && index < trace.names_size() ? trace.names(index) : "unknown";
 }
 
-// Gives what overlaps lanes of its own.
+// Assigns separate lanes to overlapping events.
 class Lanes {
  public:
   explicit Lanes(int first) : next_(first) {}
@@ -59,7 +59,7 @@ Json Meta(const char* what, int rank, int lane, Json arguments) {
   return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", lane}, {"args", std::move(arguments)}};
 }
 
-// "rank 2 (pipe 1, tensor 0) on worker-1"
+// Returns a text such as "rank 2 (pipe 1, tensor 0) on worker-1".
 std::string ProcessName(const v1::RankTrace& trace, const v1::Job& job) {
   std::string name = fmt::format("rank {}", trace.rank());
   for (const v1::RankStatus& rank : job.ranks()) {
@@ -91,7 +91,7 @@ void AddRank(const v1::RankTrace& trace, const v1::Job& job, int64_t base, Json*
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto* a, const auto* b) { return a->begin_ns() < b->begin_ns(); });
   Lanes communication(kFirstOfCommunication);
-  // A save may begin while the step thread waits for the one before it.
+  // A save may begin while the step thread waits for the previous one.
   Lanes checkpoint(kCheckpoint);
   for (const v1::TraceEvent* event : ordered) {
     const int64_t end = event->begin_ns() + event->duration_ns();

@@ -1,4 +1,4 @@
-// Traces of ranks as Chrome's and Perfetto's JSON (docs/traces.md). Pure.
+// Converts rank traces to the JSON format of Chrome and Perfetto (docs/traces.md). Pure.
 #ifndef TROUPE_CLI_TRACE_JSON_H_
 #define TROUPE_CLI_TRACE_JSON_H_
 
@@ -7,9 +7,10 @@
 
 namespace troupe {
 
-// One process a rank and one lane (thread) each for its actions, operations, checkpoints and every
-// axis's communication by purpose; collectives that overlap within one get further lanes. Times are
-// microseconds since the first event, on the ranks' own clocks put onto the wall clock.
+// Each rank is a process with one lane (thread) each for its actions, operations, checkpoints and,
+// by purpose, the communication of every axis; overlapping collectives of one lane get further
+// lanes. Times are microseconds since the first event, from the ranks' own clocks converted to
+// wall-clock time.
 Json TraceToJson(const v1::TraceJobResponse& trace, const v1::Job& job);
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A coordinator that is away for longer ends a watch.
+// A watch ends if the coordinator is unreachable for longer than this.
 constexpr std::chrono::seconds kAwayLimit{60};
 constexpr std::chrono::milliseconds kPauseBetweenTries{200};
 
@@ -46,7 +46,8 @@ class Watch {
         return end_ == v1::JOB_STATE_SUCCEEDED ? ExitCode::kDone : ExitCode::kFailed;
       }
       if (last_status_.code() == StatusCode::kResourceExhausted && heard) {
-        // This end reads too slowly: it goes on behind what it has seen, without what it has lost.
+        // This client read too slowly: it continues after the last step that it has seen, without
+        // the lost events.
         from_step_ = std::max(from_step_, last_step_ + 1);
         away_since = steady_clock::now();
         continue;
@@ -66,7 +67,8 @@ class Watch {
   }
 
  private:
-  // One stream, to its end; true if anything came. What came already on an earlier stream is not printed again.
+  // Reads one stream to its end and returns whether anything arrived. Steps that arrived on an
+  // earlier stream are not printed again.
   bool Follow() {
     grpc::ClientContext context;
     interrupt_->OnInterrupt([&context] { context.TryCancel(); });
@@ -146,8 +148,8 @@ class Watch {
   ProgressLine progress_;
   bool lines_ = false;
   int64_t from_step_ = 0;  // the next stream begins with its history
-  int64_t last_step_ = 0;  // the one shown last
-  std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed
+  int64_t last_step_ = 0;  // the last step shown
+  std::map<int64_t, uint64_t> epoch_of_step_;  // highest printed epoch
   std::set<std::tuple<int64_t, std::string, std::string>> events_;
   v1::JobState end_ = v1::JOB_STATE_UNSPECIFIED;
   Status last_status_;

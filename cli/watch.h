@@ -1,4 +1,4 @@
-// Following a job: its history and what happens to it, to the end, over restarts of the coordinator.
+// Follows a job to its end: prints its history and its events, across restarts of the coordinator.
 #ifndef TROUPE_CLI_WATCH_H_
 #define TROUPE_CLI_WATCH_H_
 
@@ -15,12 +15,12 @@ struct WatchOptions {
   std::string job;  // "jobs/x"
   int64_t from_step = 0;
   bool json = false;
-  // Whether stdout gets a line for every update; else there is only the progress line.
+  // If true, stdout gets a line for every update; otherwise only the progress line is shown.
   bool lines = true;
 };
 
-// Prints until the job ends (kDone if it SUCCEEDED, else kFailed), Ctrl-C (kInterrupted; the job goes on), or the
-// coordinator has been away for longer than it may (UNAVAILABLE).
+// Prints until the job ends (kDone if it SUCCEEDED, else kFailed), until Ctrl-C (kInterrupted; the
+// job continues), or until the coordinator has been unreachable for too long (UNAVAILABLE).
 StatusOr<ExitCode> WatchJob(Client* client, InterruptWatch* interrupt, const WatchOptions& options);
 
 }  // namespace troupe

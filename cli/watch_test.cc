@@ -19,14 +19,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Jobs of a pretended coordinator: the n-th WatchJob gets what `streams[n]` writes.
+// The job service of a fake coordinator: the n-th WatchJob runs `streams[n]`.
 class PretendedJobs final : public v1::JobService::Service {
  public:
   using Stream = std::function<grpc::Status(grpc::ServerContext*,
                                             grpc::ServerWriter<v1::WatchJobResponse>*)>;
   std::vector<Stream> streams;
   std::atomic<size_t> watched{0};
-  std::atomic<int64_t> from_step{-1};  // of the newest WatchJob
+  std::atomic<int64_t> from_step{-1};  // from the newest WatchJob
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
                       v1::GetJobResponse* response) override {
@@ -75,7 +75,7 @@ class WatchTest : public testing::Test {
     err_ = testing::internal::GetCapturedStderr();
     return code;
   }
-  // "1@1 2@1 …": step and group epoch of each line.
+  // Returns "1@1 2@1 …": step and group epoch of each line.
   std::string Steps() const {
     std::string steps;
     std::istringstream lines(out_);
@@ -104,7 +104,7 @@ TEST_F(WatchTest, GoesOnAfterALostStreamWithoutRepeatingOrLosingSteps) {
                      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "going down");
                    },
                    [](auto*, auto* writer) {
-                     // Meanwhile a recovery repeated step 3 under group epoch 2.
+                     // Meanwhile a recovery has repeated step 3 under group epoch 2.
                      WriteStep(writer, 1, 1);
                      WriteStep(writer, 2, 1);
                      for (int step = 3; step <= 5; ++step) WriteStep(writer, step, 2);

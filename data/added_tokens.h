@@ -1,7 +1,7 @@
-// Tokens that are found in the text as they stand, before it is cut into pieces: `<|endoftext|>`.
+// Finds added tokens, such as `<|endoftext|>`, verbatim in the text before it is split into pieces.
 //
-// Where several begin at one place the longest is taken, else the one that begins first; what it
-// covers is not searched again. Immutable, thread-safe.
+// If several matches overlap, the one that begins first is taken, and among those the longest; the
+// text that it covers is not searched again. Immutable, thread-safe.
 #ifndef TROUPE_DATA_ADDED_TOKENS_H_
 #define TROUPE_DATA_ADDED_TOKENS_H_
 
@@ -29,11 +29,11 @@ class AddedTokens {
     size_t bytes;
     int32_t id;
   };
-  // The first one in `text`.
+  // Returns the first match in `text`.
   std::optional<Hit> Find(std::string_view text) const;
 
  private:
-  // A trie: the children of a node are a list of siblings.
+  // A node of the trie; the children of a node form a linked list of siblings.
   struct Node {
     char byte = 0;
     int32_t id = -1;  // below 0: no token ends here
@@ -42,7 +42,7 @@ class AddedTokens {
   };
   uint32_t Child(uint32_t node, char byte) const;
 
-  std::vector<Node> nodes_;  // 0 is the root, and "none" as a child or sibling
+  std::vector<Node> nodes_;  // 0 is the root, and means "none" as a child or sibling
   std::array<bool, 256> begins_{};
 };
 

@@ -10,10 +10,10 @@
 namespace troupe {
 namespace {
 
-// Places between two rows of counts: at most so many choices are counted for one look-up.
+// Positions per row of counts: one look-up counts at most this many choices.
 constexpr int64_t kBlock = 256;
 
-// The least whole multiples of the weights where they are decimal numbers.
+// Returns the smallest integer multiples of the weights if they are decimal numbers.
 std::optional<std::vector<int64_t>> DecimalShares(std::span<const double> weights) {
   for (double scale = 1; scale <= 1e6; scale *= 10) {
     std::vector<int64_t> shares;
@@ -66,7 +66,7 @@ Blend::Blend(std::span<const double> weights) {
   table->period = period;
   table->choices.reserve(static_cast<size_t>(period));
 
-  // Q times how far each lags behind its share, so that all is whole.
+  // Each dataset's lag behind its share, multiplied by Q so that it is an integer.
   std::vector<int64_t> lags(shares.size(), 0);
   std::vector<int32_t> counts(shares.size(), 0);
   const int64_t twice = 2 * datasets - 2;
@@ -75,7 +75,7 @@ Blend::Blend(std::span<const double> weights) {
       table->counts.insert(table->counts.end(), counts.begin(), counts.end());
     }
     size_t chosen = 0;
-    int64_t least = 0;  // of chosen: its slack over its share, both times twice·Q
+    int64_t least = 0;  // slack of `chosen` over its share, both times twice·Q
     bool any = false;
     for (size_t d = 0; d < shares.size(); ++d) {
       lags[d] += shares[d];

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-// Up to here a scan over all pairs for each merge beats a heap.
+// Up to this size, a scan over all pairs for each merge is faster than a heap.
 constexpr size_t kShortBytes = 64;
 
 uint64_t PairKey(int32_t left, int32_t right) {
@@ -56,7 +56,7 @@ void BytePairModel::Encode(std::string_view piece, std::vector<int32_t>& ids) co
 
 void BytePairModel::EncodeShort(std::string_view piece, std::vector<int32_t>& ids) const {
   std::array<int32_t, kShortBytes> symbols;
-  std::array<Join, kShortBytes> joins;  // joins[i] is of symbols i and i + 1
+  std::array<Join, kShortBytes> joins;  // joins[i] is the pair of symbols i and i + 1
   size_t count = piece.size();
   for (size_t i = 0; i < count; ++i) symbols[i] = byte_ids_[static_cast<unsigned char>(piece[i])];
   for (size_t i = 0; i + 1 < count; ++i) joins[i] = Find(symbols[i], symbols[i + 1]);
@@ -78,17 +78,17 @@ void BytePairModel::EncodeShort(std::string_view piece, std::vector<int32_t>& id
 
 void BytePairModel::EncodeLong(std::string_view piece, std::vector<int32_t>& ids) const {
   struct Symbol {
-    int32_t id;  // below 0: joined to the one before
+    int32_t id;  // below 0: merged into the previous symbol
     size_t previous;
-    size_t next;  // count: none
+    size_t next;  // `count`: none
   };
-  // A symbol only ever grows, so an entry is out of date exactly when either id has changed.
+  // A symbol only ever grows, so an entry is stale exactly if either id has changed.
   struct Candidate {
     Join join;
     size_t at;
     int32_t left;
     int32_t right;
-    bool operator<(const Candidate& other) const {  // the heap's top is its greatest
+    bool operator<(const Candidate& other) const {  // the heap's top is its greatest element
       return join.rank != other.join.rank ? join.rank > other.join.rank : at > other.at;
     }
   };

@@ -1,5 +1,6 @@
-// Byte-pair encoding of one piece of text: its bytes are joined pair by pair, always the pair of the
-// lowest rank, the leftmost where it occurs twice, until no neighbours are a known pair.
+// Byte-pair encoding of one piece of text. The piece starts as its bytes; the adjacent pair with
+// the lowest rank is merged, the leftmost one if it occurs twice, until no adjacent pair is a known
+// merge.
 //
 // Immutable, thread-safe.
 #ifndef TROUPE_DATA_BYTE_PAIR_MODEL_H_
@@ -23,18 +24,18 @@ class BytePairModel {
     int32_t joined;
   };
 
-  // `merges` in the order of their ranks; a pair that occurs twice has the later one. `words` are
-  // pieces that are one token without any merge (empty unless `ignore_merges`).
+  // `merges` are in the order of their ranks; for a pair that occurs twice the later entry counts.
+  // `words` are pieces that are one token without any merge (empty unless `ignore_merges`).
   BytePairModel(const std::array<int32_t, 256>& byte_ids, std::span<const Merge> merges,
                 std::unordered_map<std::string, int32_t> words);
 
-  // Puts the ids of `piece` behind what `ids` holds. O(n log n) in its bytes.
+  // Appends the ids of `piece` to `ids`. O(n log n) in its bytes.
   void Encode(std::string_view piece, std::vector<int32_t>& ids) const;
 
  private:
   static constexpr uint32_t kNoRank = 0xFFFFFFFF;
 
-  // What a pair becomes.
+  // The result of merging a pair.
   struct Join {
     uint32_t rank = kNoRank;
     int32_t id = 0;
@@ -49,7 +50,8 @@ class BytePairModel {
   void EncodeLong(std::string_view piece, std::vector<int32_t>& ids) const;
 
   std::array<int32_t, 256> byte_ids_;
-  // Open addressing, at most half full: a pair stands in the first free slot from its hash on.
+  // A hash table with open addressing, at most half full: a pair is stored in the first free slot
+  // from its hash on.
   std::vector<Slot> slots_;
   int hash_shift_;
   std::unordered_map<std::string, int32_t> words_;

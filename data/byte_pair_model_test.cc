@@ -18,7 +18,7 @@ std::array<int32_t, 256> BytesAsIds() {
   return ids;
 }
 
-// The definition, word for word.
+// Implements the definition literally.
 std::vector<int32_t> Expected(const std::vector<BytePairModel::Merge>& merges,
                               std::string_view piece) {
   std::vector<int32_t> ids;
@@ -44,7 +44,7 @@ std::vector<int32_t> Expected(const std::vector<BytePairModel::Merge>& merges,
 TEST(BytePairModel, ShortAndLongPiecesFollowTheDefinitionUnderAnyOrderOfMerges) {
   std::mt19937 random(5);
   for (int round = 0; round < 40; ++round) {
-    // Tokens over three letters; the merges in no order that training would give.
+    // Tokens over three letters, with merges in an order that training would not produce.
     std::vector<std::string> texts = {"a", "b", "c"};
     std::map<std::string, int32_t> id_of = {{"a", 'a'}, {"b", 'b'}, {"c", 'c'}};
     std::vector<BytePairModel::Merge> merges;
@@ -79,7 +79,7 @@ TEST(BytePairModel, AKnownWordTakesNoMerges) {
 TEST(PieceCache, KeepsWhatItWasGivenThroughManyPieces) {
   PieceCache cache;
   for (int round = 0; round < 2; ++round) {
-    for (int32_t i = 0; i < 150'000; ++i) {  // more than it holds
+    for (int32_t i = 0; i < 150'000; ++i) {  // more pieces than the cache holds
       const std::string piece = std::to_string(i * 7919 % 100'003);
       const std::vector<int32_t> ids(static_cast<size_t>(1 + i * 7919 % 100'003 % 3),
                                      i * 7919 % 100'003);
@@ -91,7 +91,7 @@ TEST(PieceCache, KeepsWhatItWasGivenThroughManyPieces) {
       }
     }
   }
-  // The last piece is there.
+  // The last piece is cached.
   EXPECT_EQ(cache.Find(std::to_string(149'999 * 7919 % 100'003)).front(), 149'999 * 7919 % 100'003);
 }
 

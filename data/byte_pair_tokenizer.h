@@ -1,10 +1,10 @@
 // Byte-level BPE, the tokenizers of GPT-2 and Llama 3, as `tokenizer.json` describes them.
 //
-// Gives the ids that the PyPI package `tokenizers` gives for encode(text, add_special_tokens=False):
-// added tokens are found first, what stands between them is cut into pieces by the patterns, each
-// piece becomes bytes, and these are joined by the merges. The file's post-processor, which puts
-// special tokens around a text, has no part in it: the only token that is not of the text is the end
-// of document.
+// It produces the ids that the PyPI package `tokenizers` returns for encode(text,
+// add_special_tokens=False). Added tokens are found first; the text between them is split into
+// pieces by the patterns; each piece becomes bytes, which the merges join. The file's
+// post-processor, which adds special tokens around a text, is not used: the only token not from the
+// text is the end of document.
 #ifndef TROUPE_DATA_BYTE_PAIR_TOKENIZER_H_
 #define TROUPE_DATA_BYTE_PAIR_TOKENIZER_H_
 
@@ -22,9 +22,10 @@ namespace troupe {
 struct BytePairDescription {
   BytePairModel model;
   AddedTokens raw_added;         // found in the text first
-  AddedTokens normalized_added;  // found in what lies between those
-  bool add_prefix_space;         // before what stands between added tokens, where it begins with none
-  std::vector<SplitPattern> patterns;  // each cuts the pieces of the one before
+  AddedTokens normalized_added;  // found in the text between those
+  // Adds a space to each text between added tokens that does not begin with one.
+  bool add_prefix_space;
+  std::vector<SplitPattern> patterns;  // each splits the pieces of the previous one
   int64_t vocab_size;
   int32_t end_of_document;
 };
@@ -41,7 +42,8 @@ class BytePairTokenizer final : public Tokenizer {
   int32_t end_of_document() const override { return description_.end_of_document; }
 
  private:
-  // What stands between added tokens, then the pieces of pattern `level` and those after it.
+  // EncodeBetween encodes the text between raw added tokens, EncodeSegment the text between all
+  // added tokens; Cut applies pattern `level` and all later ones.
   Status EncodeBetween(std::string_view text, std::vector<int32_t>& ids);
   Status EncodeSegment(std::string_view text, std::vector<int32_t>& ids);
   Status Cut(size_t level, std::string_view text, std::vector<int32_t>& ids);

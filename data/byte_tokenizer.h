@@ -23,7 +23,7 @@ class ByteTokenizer final : public Tokenizer {
   int64_t vocab_size() const override { return kVocabSize; }
   int32_t end_of_document() const override { return kEndOfDocument; }
 
-  // The bytes of `ids`; ends of documents and ids above them give nothing.
+  // Returns the bytes of `ids`; an end of document or a larger id produces no byte.
   static std::string Decode(std::span<const int32_t> ids) {
     std::string text;
     for (const int32_t id : ids) {

@@ -26,7 +26,7 @@ Status ValidateOptions(const DatasetOptions& options) {
   double sum = 0;
   for (const BlendPart& part : options.blend) sum += part.weight;
   for (size_t i = 0; i < options.blend.size(); ++i) {
-    // Written so that a NaN is refused too.
+    // The condition is written so that a NaN is refused too.
     if (!(options.blend[i].weight >= sum / Blend::kPeriodMax && sum > 0 && std::isfinite(sum))) {
       return InvalidArgument("data.blend[{}].weight {} is not at least 2^-20 of the sum {}", i,
                              options.blend[i].weight, sum);
@@ -60,7 +60,7 @@ Blend MakeBlend(const DatasetOptions& options) {
   return Blend(weights);
 }
 
-// Rows of T + 1 tokens that advance by T.
+// Returns the number of rows of T + 1 tokens with stride T.
 int64_t RowsIn(int64_t tokens, int64_t sequence_length) {
   return std::max<int64_t>(tokens - 1, 0) / sequence_length;
 }
@@ -147,7 +147,8 @@ Status Dataset::AddSource(FileSystem& files, const std::string& path) {
 }
 
 void Dataset::ShareOutValidation() {
-  // The most places of the blend at which no dataset has been chosen more often than it has rows.
+  // Finds the largest number of blend positions at which no dataset is chosen more often than it
+  // has rows.
   const auto fits = [&](int64_t places) {
     for (int64_t d = 0; d < datasets(); ++d) {
       if (blend_.Count(d, places) > held_out_[static_cast<size_t>(d)].available) return false;
@@ -155,7 +156,7 @@ void Dataset::ShareOutValidation() {
     return true;
   };
   int64_t places = 0;
-  for (const HeldOut& part : held_out_) places += part.available;  // at most
+  for (const HeldOut& part : held_out_) places += part.available;  // upper bound
   int64_t least = 0;
   while (least < places) {
     const int64_t middle = least + (places - least + 1) / 2;

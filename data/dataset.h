@@ -1,19 +1,21 @@
-// What a job trains on and validates on: rows of tokens by (step, slot), of one dataset or of several
-// blended ones.
+// The training and validation data of a job: rows of tokens by (step, slot), from one dataset or
+// from a blend of several.
 //
-// A blend gives every place of training to one of its datasets (data/blend.h), in which it is the
-// next sample in the order of data/sample_order.h: each dataset goes through each of its epochs
-// whole, and nothing depends on the layout, on training.steps or on what was read before.
+// A blend assigns every position of training to one of its datasets (data/blend.h), which provides
+// its next sample in the order of data/sample_order.h. Each dataset completes each of its epochs,
+// and nothing depends on the layout, on training.steps or on what was read before.
 //
-// The split cuts whole sequences: of the S sequences of each dataset int(round(validation_fraction ·
-// S)) are held out (round half to even, as Megatron does), spread evenly over the file
-// (data/token_stream.h); training sees none of them. They are read in the order of the file; of a
-// blend as many rows of each dataset as its weight allows where none repeats, spread over its held
-// out rows, dataset by dataset. A separate validation dataset takes the place of the split.
+// The split is by whole sequences. Of the S sequences of each dataset,
+// int(round(validation_fraction · S)) are held out (round half to even, as in Megatron), spread
+// evenly over the file (data/token_stream.h); training never reads them. Validation reads them in
+// file order. In a blend, each dataset contributes as many held-out rows as its weight allows
+// without repetition, spread over its held-out rows; the datasets follow each other. A separate
+// validation dataset replaces the split.
 //
-// With a document mask the documents packed into a row do not see each other: positions count from 0
-// in each, a target of another document does not count, and each token knows where its document
-// begins.
+// With a document mask the documents packed into a row do not attend to each other: positions
+// restart at 0 in each document, a target from another document does not count, and each token has
+// the offset at which its document begins.
+//
 // Immutable, thread-safe; copies share the mapping.
 #ifndef TROUPE_DATA_DATASET_H_
 #define TROUPE_DATA_DATASET_H_
@@ -41,9 +43,9 @@ struct BlendPart {
 };
 
 struct DatasetOptions {
-  std::string train;               // a path of data/token_dataset.h; empty: blend
+  std::string train;               // a path as in data/token_dataset.h; empty: blend
   std::vector<BlendPart> blend;
-  std::string validation;          // likewise a path; empty: validation_fraction of train or blend
+  std::string validation;          // a path likewise; empty: validation_fraction of train or blend
   double validation_fraction = 0;  // in [0, 1)
   int64_t sequence_length = 0;     // T
   int64_t global_batch_size = 0;
@@ -54,53 +56,54 @@ struct DatasetOptions {
 
 class Dataset {
  public:
-  // INVALID_ARGUMENT naming both numbers where the training (or wanted validation) tokens of a
-  // dataset hold no row of sequence_length + 1, or where data prepare wrote that a dataset has ids
-  // up to more than vocab_size; errors of TokenDataset::Open.
+  // INVALID_ARGUMENT names both numbers if the training (or requested validation) tokens of a
+  // dataset hold no row of sequence_length + 1, or if the description from `data prepare` states a
+  // vocabulary larger than vocab_size. Other errors: as TokenDataset::Open.
   static StatusOr<Dataset> Open(FileSystem& files, const DatasetOptions& options);
 
-  // The channels (base/sample_schema.h) that its rows give: tokens, targets and weights (1: the target
-  // counts, else 0), with a document mask positions and documents too.
+  // Returns the channels (base/sample_schema.h) that the rows provide: tokens, targets and weights
+  // (1 if the target counts, else 0), and with a document mask also positions and documents.
   const std::vector<ChannelForm>& channels() const { return channels_; }
 
-  // What stands at step `step` (from 1) and `slot` (in [0, global_batch_size)).
+  // The source of the sample at step `step` (from 1) and `slot` (in [0, global_batch_size)).
   struct Origin {
-    int64_t dataset;  // its number in the blend; 0 where there is one
-    int64_t epoch;    // of that dataset
-    int64_t row;      // of its training tokens: they begin at row · T
+    int64_t dataset;  // index in the blend; 0 without a blend
+    int64_t epoch;    // epoch of that dataset
+    int64_t row;      // index of the row in its training tokens: it begins at row · T
   };
   Origin OriginOf(int64_t step, int64_t slot) const;
 
-  // Row of step `step` at `slot`. INVALID_ARGUMENT with file and position for a token not below
-  // vocab_size. REQUIRES: `row` wants some of channels(), each with as many elements as a sample of T
-  // tokens has.
+  // Fills `row` with the sample of step `step` at `slot`. INVALID_ARGUMENT names file and position
+  // for a token not below vocab_size. REQUIRES: `row` requests some of channels(), each with the
+  // elements of a sample of T tokens.
   Status Train(int64_t step, int64_t slot, const SampleRow& row) const;
 
-  // REQUIRES: index in [0, validation_samples()), a row as above.
+  // Fills `row` with validation sample `index`. REQUIRES: index in [0, validation_samples()), a row
+  // as above.
   Status Validation(int64_t index, const SampleRow& row) const;
 
   int64_t datasets() const { return static_cast<int64_t>(parts_.size()); }
   const std::string& path(int64_t dataset) const { return Part(dataset).path; }
-  // Of all datasets, until each has been gone through once.
+  // Returns the total over all datasets, that is, until each has been read once.
   int64_t samples_per_epoch() const;
   int64_t samples_per_epoch(int64_t dataset) const { return Part(dataset).order.samples_per_epoch(); }
-  // Its part of all samples.
+  // Returns the fraction of all samples that come from `dataset`.
   double share(int64_t dataset) const;
   int64_t validation_samples() const;
   int64_t train_tokens() const;
   int64_t validation_tokens() const;
 
  private:
-  // Where documents end in a dataset's file; null without a document mask.
+  // The ends of the documents in a dataset's file; null without a document mask.
   using DocumentEnds = std::shared_ptr<const std::vector<int64_t>>;
-  // One dataset that is trained on.
+  // One training dataset.
   struct Source {
     std::string path;
     TokenStream train;
     DocumentEnds documents;
     SampleOrder order;
   };
-  // Rows that are validated on: `rows` of the `available` ones of `tokens`.
+  // Held-out rows of one dataset: validation reads `rows` of the `available` rows of `tokens`.
   struct HeldOut {
     TokenStream tokens;
     DocumentEnds documents;

@@ -1,6 +1,7 @@
-// PREFIX.troupe.json: what `data prepare` knows of a dataset and the indexed format does not say.
-// `{"tokenizer": …, "vocab_size": …, "end_of_document": …, "tokens": …}`. A dataset without one, as
-// other tools make it, is as good: then a token that the model lacks shows when it is read.
+// PREFIX.troupe.json: facts from `data prepare` that the indexed format does not record.
+// `{"tokenizer": …, "vocab_size": …, "end_of_document": …, "tokens": …}`. A dataset without this
+// file, such as other tools create, is valid too: a token that the model lacks is then detected
+// when it is read.
 #ifndef TROUPE_DATA_DATASET_DESCRIPTION_H_
 #define TROUPE_DATA_DATASET_DESCRIPTION_H_
 
@@ -14,19 +15,20 @@ namespace troupe {
 
 struct DatasetDescription {
   std::string tokenizer;        // "bytes" or the path of the tokenizer.json
-  int64_t vocab_size = 0;       // every id is below it
-  int64_t end_of_document = 0;  // its id
-  int64_t tokens = 0;           // of the .bin file
+  int64_t vocab_size = 0;       // above every id
+  int64_t end_of_document = 0;  // id of the end-of-document token
+  int64_t tokens = 0;           // tokens in the .bin file
 };
 
 std::string DescriptionPath(const std::string& prefix);
 
-// Durable on return.
+// Writes the description. Durable on return.
 Status WriteDescription(FileSystem& files, const std::string& prefix,
                         const DatasetDescription& description);
 
-// OK where there is none. INVALID_ARGUMENT where it is of another dataset than that of `tokens`
-// tokens, or where its vocabulary is larger than `vocab_size`, naming file, value and relation.
+// OK if there is no description. INVALID_ARGUMENT names file, value and relation if it describes a
+// dataset with a number of tokens other than `tokens`, or if its vocabulary is larger than
+// `vocab_size`.
 Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t tokens,
                         int64_t vocab_size);
 

@@ -26,7 +26,7 @@ struct Row {
         positions(tokens),
         documents(tokens),
         weights(tokens.size()) {}
-  // What every dataset gives.
+  // Requests the channels that every dataset provides.
   SampleRow View() {
     SampleRow row;
     row.Add(channels::kTokens, tokens);
@@ -47,8 +47,8 @@ struct Row {
 
 class DatasetTest : public ::testing::Test {
  protected:
-  // `documents` documents of `length` tokens; the stream counts up from 0, so that a row shows
-  // where it lies.
+  // Writes `documents` documents of `length` tokens. The tokens count up from 0, so that a row
+  // shows its position.
   std::string Write(std::string_view name, int documents, int length) {
     const std::string prefix = folder_.Child(name);
     auto writer = IndexedDatasetWriter::Create(files_, {.prefix = prefix});
@@ -142,7 +142,7 @@ TEST_F(DatasetTest, FillsTheChannelsThatARowWantsAndNoOthers) {
 }
 
 TEST_F(DatasetTest, ADocumentMaskTellsWhereTheDocumentsOfARowBegin) {
-  DatasetOptions options = Options(Write("d", 20, 5));  // document of token t: t / 5
+  DatasetOptions options = Options(Write("d", 20, 5));  // the document of token t is t / 5
   options.document_mask = true;
   const auto dataset = Dataset::Open(files_, options);
   ASSERT_TRUE(dataset.ok());
@@ -166,7 +166,7 @@ TEST_F(DatasetTest, EveryPartitionOfTheSlotsReadsTheSameSamples) {
   for (const int ranks : {1, 2, 3, 4, 6, 12}) {
     for (int64_t step = 1; step <= 5; ++step) {
       for (int rank = 0; rank < ranks; ++rank) {
-        const auto dataset = Dataset::Open(files_, options);  // a process of its own
+        const auto dataset = Dataset::Open(files_, options);  // a new process
         for (int64_t slot = rank * 12 / ranks; slot < (rank + 1) * 12 / ranks; ++slot) {
           Row row(8);
           ASSERT_TRUE(dataset->Train(step, slot, row.View()).ok());
@@ -199,7 +199,7 @@ TEST_F(DatasetTest, HoldsOutWholeSequencesInFixedOrder) {
   EXPECT_EQ(dataset->train_tokens(), 160);
   EXPECT_EQ(dataset->validation_tokens(), 40);
   ASSERT_EQ(dataset->validation_samples(), 4);
-  // Sequences 2 and 7.
+  // Sequences 2 and 7 are held out.
   const auto held_out = [](int32_t token) { return token / 20 == 2 || token / 20 == 7; };
   const std::vector<int32_t> first_tokens = {40, 48, 56, 144};
   Row row(8);
@@ -275,7 +275,7 @@ TEST_F(DatasetTest, NamesTheTokenThatIsNotInTheVocabulary) {
   EXPECT_THAT(std::string(Message(status)), HasSubstr("token 20 at position 20"));
 }
 
-// Three datasets whose tokens tell where they come from: dataset d has tokens from 10'000·d on.
+// Three datasets with tokens that identify their source: dataset d has tokens from 10'000·d.
 class BlendedDatasetTest : public DatasetTest {
  protected:
   void SetUp() override {
@@ -328,7 +328,7 @@ TEST_F(BlendedDatasetTest, EveryPrefixHasEachDatasetWithinOneSampleOfItsWeight) 
 TEST_F(BlendedDatasetTest, EveryDatasetGivesEachRowOnceInEachOfItsEpochs) {
   const auto dataset = Dataset::Open(files_, options_);
   ASSERT_TRUE(dataset.ok());
-  // Rows: 24 of 200 tokens, 49 of 400, 74 of 600.
+  // The datasets have 24 rows of 200 tokens, 49 of 400 and 74 of 600.
   std::array<std::map<int32_t, int>, 3> seen;
   std::array<int64_t, 3> taken{};
   for (const Row& row : Read(*dataset, 1, 300, 0, 4)) {
@@ -345,18 +345,18 @@ TEST_F(BlendedDatasetTest, EveryDatasetGivesEachRowOnceInEachOfItsEpochs) {
 TEST_F(BlendedDatasetTest, AnotherProcessAnotherStepAndAnotherLayoutReadTheSame) {
   const auto whole = Dataset::Open(files_, options_);
   const std::vector<Row> expected = Read(*whole, 1, 40, 0, 4);
-  // From step 23 on, as after a resume.
+  // Reads from step 23, as after a resume.
   const auto resumed = Dataset::Open(files_, options_);
   const std::vector<Row> later = Read(*resumed, 23, 18, 0, 4);
   EXPECT_TRUE(std::equal(later.begin(), later.end(), expected.begin() + 22 * 4));
-  // The slots of two data ranks.
+  // Reads the slots of two data ranks.
   for (int64_t step = 1; step <= 40; ++step) {
     for (int64_t rank = 0; rank < 2; ++rank) {
       const std::vector<Row> half = Read(*resumed, step, 1, 2 * rank, 2);
       EXPECT_TRUE(std::equal(half.begin(), half.end(), expected.begin() + (step - 1) * 4 + 2 * rank));
     }
   }
-  // Another batch size cuts the same order.
+  // Another batch size divides the same order.
   options_.global_batch_size = 8;
   EXPECT_EQ(Read(*Dataset::Open(files_, options_), 1, 20, 0, 8), expected);
 }
@@ -373,8 +373,9 @@ TEST_F(BlendedDatasetTest, HeldOutRowsComeFromEveryDatasetByItsWeightAndAreNotTr
   options_.validation_fraction = 0.3;
   const auto dataset = Dataset::Open(files_, options_);
   ASSERT_TRUE(dataset.ok()) << ToString(dataset.status());
-  // Held out: 3 documents each, 60, 120 and 180 tokens: 7, 14 and 22 rows. 14 rows at weight 0.7
-  // are of 20 places: 4 of the first and 2 of the last.
+  // Held out are 3 documents each, 60, 120 and 180 tokens: 7, 14 and 22 rows. With 14 rows at
+  // weight 0.7 the blend has 20 positions, so 4 rows come from the first dataset and 2 from the
+  // last.
   std::array<int64_t, 3> counts{};
   std::set<int32_t> held_out, firsts;
   Row row(8);

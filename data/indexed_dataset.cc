@@ -10,7 +10,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
-// The arrays begin at offset 34, so nothing in them is aligned.
+// The arrays begin at offset 34, so their elements are not aligned.
 template <typename T>
 T Load(std::span<const std::byte> bytes) {
   T value;
@@ -23,7 +23,7 @@ T Load(std::span<const std::byte> bytes) {
 StatusOr<IndexedDataset> IndexedDataset::Open(FileSystem& files, const std::string& prefix) {
   IndexedDataset dataset;
   dataset.prefix_ = prefix;
-  // Users link data sets into place, so links are followed here.
+  // Users link datasets into place, so symbolic links are followed here.
   TROUPE_ASSIGN_OR_RETURN(dataset.index_, files.Map(prefix + ".idx", SymbolicLinks::kFollow));
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> data,
                           files.Map(prefix + ".bin", SymbolicLinks::kFollow));

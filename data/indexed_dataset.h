@@ -1,10 +1,10 @@
-// Reader of Megatron-LM's indexed datasets (core/datasets/indexed_dataset.py): PREFIX.idx says
-// where each sequence lies in PREFIX.bin, the raw tokens. Both are memory-mapped.
+// Reader of Megatron-LM's indexed datasets (core/datasets/indexed_dataset.py): PREFIX.idx states
+// the position of each sequence in PREFIX.bin, the raw tokens. Both are memory-mapped.
 //
-// Nothing of the files is believed before it was checked: Open validates every header field, and
-// that lengths, pointers and document indices are what Megatron's own writer makes, namely
-// sequences that follow each other from byte 0 to the end of the .bin file without holes. So the
-// .bin file *is* the concatenation of all sequences, and a token is found by its position alone.
+// No content of the files is trusted before it is checked. Open validates every header field, and
+// that lengths, pointers and document indices are as Megatron's own writer produces them:
+// contiguous sequences from byte 0 to the end of the .bin file, without holes. The .bin file *is*
+// therefore the concatenation of all sequences, and a token is found by its position alone.
 // Immutable, thread-safe.
 #ifndef TROUPE_DATA_INDEXED_DATASET_H_
 #define TROUPE_DATA_INDEXED_DATASET_H_
@@ -23,28 +23,28 @@ namespace troupe {
 
 class IndexedDataset {
  public:
-  // Opens PREFIX.idx and PREFIX.bin. NOT_FOUND where one is missing, INVALID_ARGUMENT naming file,
-  // field and value where one is truncated or lies.
+  // Opens PREFIX.idx and PREFIX.bin. NOT_FOUND if one is missing; INVALID_ARGUMENT names file,
+  // field and value if one is truncated or inconsistent.
   static StatusOr<IndexedDataset> Open(FileSystem& files, const std::string& prefix);
 
   const std::string& prefix() const { return prefix_; }
   TokenType token_type() const { return type_; }
-  // All sequences, one after another.
+  // Returns the concatenation of all sequences.
   const TokenArray& token_array() const { return *array_; }
   int64_t sequences() const { return sequences_; }
   int64_t documents() const { return documents_; }
-  // Of all sequences.
+  // Returns the number of tokens in all sequences.
   int64_t tokens() const { return array_->tokens(); }
 
-  // Position of the first token of `sequence` in the concatenation; `sequence` = sequences() gives
-  // tokens(). REQUIRES: 0 <= sequence <= sequences().
+  // Returns the position of the first token of `sequence` in the concatenation, or tokens() for
+  // `sequence` = sequences(). REQUIRES: 0 <= sequence <= sequences().
   int64_t SequenceBegin(int64_t sequence) const;
 
-  // The first sequence of `document`; `document` = documents() gives sequences(). REQUIRES: 0 <=
-  // document <= documents().
+  // Returns the first sequence of `document`, or sequences() for `document` = documents().
+  // REQUIRES: 0 <= document <= documents().
   int64_t DocumentBegin(int64_t document) const;
 
-  // token_array().Read.
+  // Same as token_array().Read.
   Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const {
     return array_->Read(position, vocab_size, out);
   }
@@ -61,7 +61,7 @@ class IndexedDataset {
   int64_t sequences_ = 0;
   int64_t documents_ = 0;
   std::optional<TokenArray> array_;  // present once opened
-  // Byte offsets of the arrays within the index.
+  // The byte offsets of the arrays in the index.
   int64_t pointers_at_ = 0;
   int64_t document_indices_at_ = 0;
 };

@@ -43,7 +43,7 @@ class Bytes {
   std::string text_;
 };
 
-// Documents [5 6 7] and [300] and an empty one: two sequences, three documents.
+// Documents [5 6 7], [300] and an empty one: two sequences, three documents.
 std::string GoldenIndex() {
   return Bytes()
       .Text(std::string_view("MMIDIDX\0\0", 9))
@@ -180,7 +180,7 @@ TEST_F(IndexedDatasetTest, LinksAreFollowedAndOtherKindsOfFileRefused) {
   }
 }
 
-// data/testdata/megatron was made by Megatron-core's own builder (tests/interop/make_megatron.py).
+// Megatron-core's own builder made data/testdata/megatron (tests/interop/make_megatron.py).
 struct MegatronFile {
   std::string prefix;
   int dtype;
@@ -274,7 +274,7 @@ TEST_F(IndexedDatasetTest, NeverReadsOutsideForAnyRandomlyDamagedIndex) {
     dataset->Read(0, 1 << 30, tokens).IgnoreError();
     EXPECT_LE(dataset->tokens(), 8);
   }
-  EXPECT_LT(opened, 500);  // most damage is seen; what is not changes lengths consistently
+  EXPECT_LT(opened, 500);  // most damage is detected; the rest changes lengths consistently
 }
 
 TEST_F(IndexedDatasetTest, NamesFileValueAndPositionOfATokenOutsideTheVocabulary) {

@@ -54,7 +54,7 @@ StatusOr<std::unique_ptr<IndexedDatasetWriter>> IndexedDatasetWriter::Create(Fil
 IndexedDatasetWriter::~IndexedDatasetWriter() {
   if (finished_) return;
   data_.reset();
-  // What cannot be removed is overwritten by the next writer of this prefix.
+  // The next writer of this prefix overwrites a file that cannot be removed.
   files_.Remove(options_.prefix + ".bin.tmp").IgnoreError();
   files_.Remove(options_.prefix + ".idx.tmp").IgnoreError();
 }
@@ -67,7 +67,7 @@ Status IndexedDatasetWriter::Append(std::span<const int32_t> tokens) {
       return InvalidArgument("{}.bin: token {} at position {} is not in [{}, {}] of its type",
                              options_.prefix, token, tokens_, bounds.least, bounds.most);
     }
-    const int64_t wide = token;  // little-endian: its low bytes are the token of any narrower type
+    const int64_t wide = token;  // little-endian: its low bytes are the token in any narrower type
     const size_t at = buffer_.size();
     buffer_.resize(at + static_cast<size_t>(token_bytes));
     std::memcpy(buffer_.data() + at, &wide, static_cast<size_t>(token_bytes));

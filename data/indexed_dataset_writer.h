@@ -1,8 +1,8 @@
-// Writer of Megatron-LM's indexed datasets: the pair of data/indexed_dataset.h.
+// Writer of Megatron-LM's indexed datasets, the counterpart of data/indexed_dataset.h.
 //
-// Tokens go to PREFIX.bin.tmp; Finish writes PREFIX.idx.tmp, syncs both, takes an older index away,
-// and renames the tokens before the index. So after a crash PREFIX.idx is absent or complete and
-// about the .bin file beside it. Not thread-safe.
+// Tokens go to PREFIX.bin.tmp. Finish writes PREFIX.idx.tmp, syncs both, removes an older index,
+// and renames the tokens before the index. After a crash PREFIX.idx is therefore either absent or
+// complete and consistent with the .bin file next to it. Not thread-safe.
 #ifndef TROUPE_DATA_INDEXED_DATASET_WRITER_H_
 #define TROUPE_DATA_INDEXED_DATASET_WRITER_H_
 
@@ -24,24 +24,25 @@ class IndexedDatasetWriter {
   struct Options {
     std::string prefix;
     TokenType type = TokenType::kUint16;
-    // A longer document becomes several sequences: the format's lengths are int32.
+    // A longer document becomes several sequences, because the format's lengths are int32.
     int64_t sequence_tokens_max = std::numeric_limits<int32_t>::max();
   };
 
-  // Makes PREFIX.bin.tmp, over an older one. `files` must outlive the writer. REQUIRES: `type` is
-  // an integer type, 0 < sequence_tokens_max < 2^31.
+  // Creates PREFIX.bin.tmp and replaces an older one. `files` must outlive the writer. REQUIRES:
+  // `type` is an integer type, 0 < sequence_tokens_max < 2^31.
   static StatusOr<std::unique_ptr<IndexedDatasetWriter>> Create(FileSystem& files, Options options);
 
-  // Takes the temporary files away unless Finish has succeeded.
+  // Removes the temporary files unless Finish has succeeded.
   ~IndexedDatasetWriter();
 
-  // Adds to the open document. INVALID_ARGUMENT for a token that the type cannot hold.
+  // Appends to the open document. INVALID_ARGUMENT for a token that the type cannot hold.
   Status Append(std::span<const int32_t> tokens);
 
   // Ends the open document; an empty one is a document without sequences.
   Status EndDocument();
 
-  // Durable on return. REQUIRES: the last document is ended; nothing is called afterwards.
+  // Completes the dataset. Durable on return. REQUIRES: the last document is ended; nothing is
+  // called afterwards.
   Status Finish();
 
   int64_t documents() const { return static_cast<int64_t>(document_indices_.size()) - 1; }

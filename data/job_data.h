@@ -1,4 +1,4 @@
-// The data of a job: what its spec says of it, and whether the files hold that.
+// The data settings in a job's spec, and the job key to name when its files do not match them.
 #ifndef TROUPE_DATA_JOB_DATA_H_
 #define TROUPE_DATA_JOB_DATA_H_
 
@@ -12,15 +12,15 @@
 
 namespace troupe {
 
-// REQUIRES: the spec's defaults are filled in.
+// Returns the dataset options of the spec. REQUIRES: the spec's defaults are filled in.
 DatasetOptions MakeDatasetOptions(const v1::JobSpec& spec);
 
-// Every path that Dataset::Open reads.
+// Returns every path that Dataset::Open reads.
 std::vector<std::string> DataPaths(const DatasetOptions& options);
 
-// The key of the job file that is to blame where Dataset::Open refuses `options`: data.train,
-// data.blend[i].path or data.validation where its files cannot be read, model.vocab_size where it is
-// below that of a dataset's tokenizer, training.sequence_length where the data are too short.
+// Returns the job key that causes Dataset::Open to refuse `options`: data.train, data.blend[i].path
+// or data.validation if its files cannot be read; model.vocab_size if it is below that of a
+// dataset's tokenizer; training.sequence_length if the data are too short.
 std::string FieldToBlame(FileSystem& files, const DatasetOptions& options);
 
 }  // namespace troupe

@@ -25,7 +25,7 @@ constexpr Kind kKinds[] = {{20240520, 1, TokenType::kUint16, 50256},
 }  // namespace
 
 StatusOr<LlmcTokenFile> LlmcTokenFile::Open(FileSystem& files, const std::string& path) {
-  // Users link data sets into place, so links are followed here.
+  // Users link datasets into place, so symbolic links are followed here.
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                           files.Map(path, SymbolicLinks::kFollow));
   const int64_t size = static_cast<int64_t>(file->bytes().size());
@@ -61,7 +61,7 @@ std::vector<int64_t> LlmcTokenFile::DocumentEnds() const {
   for (int64_t at = 0; at < tokens_.tokens(); at += std::ssize(part)) {
     const auto here =
         std::span(part).first(static_cast<size_t>(std::min(std::ssize(part), tokens_.tokens() - at)));
-    // Whatever the numbers are: one that is no token ends nothing, and training refuses it.
+    // Any value is accepted here: an invalid token ends no document, and training refuses it.
     TROUPE_CHECK_OK(tokens_.Read(at, std::numeric_limits<int64_t>::max(), here));
     for (size_t i = 0; i < here.size(); ++i) {
       const int64_t position = at + static_cast<int64_t>(i);

@@ -1,7 +1,8 @@
-// Reader of llm.c's token files: a header of 256 int32, little-endian, [0] magic, [1] version, [2]
-// number of tokens, then the tokens. 20240520 with version 1 has GPT-2's as u16, 20240801 with
-// version 7 has Llama 3's as u32. Every document begins with the end-of-text token of its tokenizer;
-// a file may begin within one. Memory-mapped; immutable, thread-safe.
+// Reader of llm.c's token files. The header is 256 little-endian int32: [0] magic, [1] version, [2]
+// number of tokens; the tokens follow. Magic 20240520 with version 1 has GPT-2's tokens as u16,
+// 20240801 with version 7 has Llama 3's as u32. Every document begins with the end-of-text token of
+// its tokenizer; a file may begin in the middle of a document. Memory-mapped; immutable,
+// thread-safe.
 #ifndef TROUPE_DATA_LLMC_TOKEN_FILE_H_
 #define TROUPE_DATA_LLMC_TOKEN_FILE_H_
 
@@ -17,13 +18,14 @@ namespace troupe {
 
 class LlmcTokenFile {
  public:
-  // NOT_FOUND where there is none, INVALID_ARGUMENT naming file, field and value where magic,
-  // version or number of tokens are not what the definition or the file's size says.
+  // NOT_FOUND if there is no file; INVALID_ARGUMENT names file, field and value if magic, version
+  // or number of tokens contradict the format or the file's size.
   static StatusOr<LlmcTokenFile> Open(FileSystem& files, const std::string& path);
 
   const TokenArray& tokens() const { return tokens_; }
 
-  // Where each document ends, ascending; the last one is the number of tokens. Reads the whole file.
+  // Returns the end of each document, ascending; the last is the number of tokens. Reads the whole
+  // file.
   std::vector<int64_t> DocumentEnds() const;
 
  private:

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 class LlmcTokenFileTest : public ::testing::Test {
  protected:
-  // A file byte by byte from the definition: 256 int32, then the tokens.
+  // Writes a file byte by byte from the definition: 256 int32, then the tokens.
   template <typename Token>
   std::string Write(int32_t magic, int32_t version, int32_t count,
                     const std::vector<Token>& tokens) {
@@ -56,7 +56,7 @@ TEST_F(LlmcTokenFileTest, ReadsGpt2AndLlama3Files) {
   EXPECT_THAT(All(*gpt2), ElementsAre(50256, 1, 65535, 50256, 2));
   EXPECT_THAT(gpt2->DocumentEnds(), ElementsAre(3, 5));
 
-  // It begins within a document.
+  // The file begins in the middle of a document.
   const auto llama3 =
       LlmcTokenFile::Open(files_, Write<uint32_t>(20240801, 7, 4, {7, 128000, 8, 128255}));
   ASSERT_TRUE(llama3.ok()) << ToString(llama3.status());

@@ -1,5 +1,5 @@
-// The ids of pieces met before: most pieces of a text are few and come again and again. Bounded: a
-// full cache is emptied. Not thread-safe.
+// A cache of the ids of earlier pieces, because a text repeats a small number of pieces. Bounded: a
+// full cache is cleared. Not thread-safe.
 #ifndef TROUPE_DATA_PIECE_CACHE_H_
 #define TROUPE_DATA_PIECE_CACHE_H_
 
@@ -13,16 +13,16 @@ namespace troupe {
 
 class PieceCache {
  public:
-  // Longer pieces seldom come again.
+  // Longer pieces seldom repeat.
   static constexpr size_t kPieceBytesMax = 48;
 
   PieceCache();
 
-  // The ids of `piece`, of at least one; empty where they are not known. Valid until Add. REQUIRES:
-  // 0 < piece.size() <= kPieceBytesMax.
+  // Returns the ids of `piece`, at least one, or an empty span if they are not cached. Valid until
+  // Add. REQUIRES: 0 < piece.size() <= kPieceBytesMax.
   std::span<const int32_t> Find(std::string_view piece);
 
-  // REQUIRES: Find(piece) was the last call and found nothing.
+  // REQUIRES: Find(piece) was the last call and returned an empty span.
   void Add(std::string_view piece, std::span<const int32_t> ids);
 
  private:
@@ -38,7 +38,7 @@ class PieceCache {
   size_t used_ = 0;
   std::string texts_;
   std::vector<int32_t> ids_;
-  // Where the last Find ended.
+  // The hash and the slot index of the last Find.
   uint64_t hash_ = 0;
   size_t at_ = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPartBytes = int64_t{1} << 20;
 constexpr int64_t kBinaryProbeBytes = 8192;
-// Of a document that is encoded as a whole.
+// The largest document that is encoded as a whole.
 constexpr int64_t kWholeBytesMax = int64_t{1} << 30;
 
 class Walk {
@@ -71,8 +71,8 @@ class Walk {
       part_.resize(static_cast<size_t>(std::min(part_bytes, size - at)));
       const Status read = (*file)->ReadAt(at, std::as_writable_bytes(std::span(part_)));
       if (!read.ok()) {
-        // A file that fails half-way would be a document cut short: only before its first token may
-        // it be left out.
+        // A file that fails in the middle would become a truncated document, so it may be skipped
+        // only before its first token.
         if (at > 0) return read;
         ++result_.skipped_unreadable;
         return OkStatus();
@@ -128,7 +128,7 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
   }
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<Tokenizer> tokenizer,
                           MakeTokenizer(files, options));
-  // All paths are looked up first, so that a misspelt one costs no work.
+  // All paths are checked first, so that a misspelt one fails before any work.
   std::vector<FileKind> kinds;
   for (const std::string& path : options.paths) {
     TROUPE_ASSIGN_OR_RETURN(const FileInfo info, files.Stat(path, SymbolicLinks::kFollow));
@@ -156,7 +156,8 @@ StatusOr<PrepareResult> PrepareDataset(FileSystem& files, const PrepareOptions& 
         options.paths.size(), result.skipped_binary, result.skipped_unreadable,
         result.skipped_empty, result.skipped_links);
   }
-  // An older description goes before the data that it is of, and the new one comes after its own.
+  // An older description is removed before its data are replaced, and the new one is written after
+  // the new data.
   const std::string& prefix = options.output_prefix;
   const Status removed = files.Remove(DescriptionPath(prefix));
   if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;

@@ -26,7 +26,7 @@ class PrepareTest : public ::testing::Test {
   PrepareOptions Options() {
     return {.output_prefix = folder_.Child("out/data"), .paths = {folder_.Child("in")}};
   }
-  // The tokens of the prepared dataset as text, `|` for an end of document.
+  // Returns the tokens of the prepared dataset as text, with `|` for an end of document.
   std::string Text() {
     const auto dataset = IndexedDataset::Open(files_, folder_.Child("out/data"));
     TROUPE_CHECK_OK(dataset.status());
@@ -125,7 +125,7 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndSaysTheVocabularyBesideIt) {
   std::vector<int32_t> tokens(static_cast<size_t>(dataset->tokens()));
   ASSERT_TRUE(dataset->Read(0, result->vocab_size, tokens).ok());
   EXPECT_EQ(tokens, expected);
-  // Its description.
+  // The dataset has its description.
   const int64_t count = dataset->tokens();
   const std::string prefix = folder_.Child("out/data");
   EXPECT_TRUE(CheckDescription(files_, prefix, count, result->vocab_size).ok());
@@ -137,7 +137,7 @@ TEST_F(PrepareTest, EncodesTextWithATokenizerFileAndSaysTheVocabularyBesideIt) {
   options.tokenizer = "bytes";
   EXPECT_THAT(std::string(Message(PrepareDataset(files_, options).status())),
               ::testing::HasSubstr("bytes has its own"));
-  // Another tokenizer on the same prefix takes the old description away.
+  // Another tokenizer on the same prefix replaces the old description.
   options.end_of_document.reset();
   ASSERT_TRUE(PrepareDataset(files_, options).ok());
   EXPECT_TRUE(CheckDescription(files_, prefix, 19 + 1 + 11 + 1, 257).ok());

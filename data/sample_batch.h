@@ -1,4 +1,4 @@
-// Samples of some channels, each channel in one piece of memory, sample after sample.
+// Samples of some channels; each channel is one contiguous array, sample by sample.
 #ifndef TROUPE_DATA_SAMPLE_BATCH_H_
 #define TROUPE_DATA_SAMPLE_BATCH_H_
 
@@ -17,17 +17,18 @@ namespace troupe {
 class SampleBatch {
  public:
   SampleBatch() = default;
-  // `samples` samples of `tokens` tokens, all 0.
+  // Creates `samples` samples of `tokens` tokens, all 0.
   SampleBatch(std::span<const ChannelForm> channels, int64_t samples, int64_t tokens);
 
   int64_t samples() const { return samples_; }
-  // To be filled. REQUIRES: the batch outlives it.
+  // Returns a row to fill. REQUIRES: the batch outlives it.
   SampleRow Row(int64_t sample);
 
-  // All samples of a channel; empty where the batch is without it. REQUIRES: it is of that type.
+  // Returns all samples of a channel, or an empty span if the batch lacks it. REQUIRES: the channel
+  // has that type.
   std::span<const int32_t> Int32s(std::string_view channel) const;
   std::span<const float> Float32s(std::string_view channel) const;
-  // Likewise, of either type.
+  // The same for a channel of either type.
   std::span<const std::byte> Bytes(std::string_view channel) const;
 
  private:

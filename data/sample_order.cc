@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 // Four rounds make a Feistel network of random functions a pseudo-random permutation; small domains
-// want more.
+// need more.
 constexpr uint64_t kRounds = 8;
 
 }  // namespace
@@ -27,7 +27,7 @@ uint64_t SampleOrder::Permute(uint64_t epoch, uint64_t index) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   uint64_t left = index >> half_bits_, right = index & mask;
   for (uint64_t round = 0; round < kRounds; ++round) {
-    // Counter: (epoch, round and half block); half blocks have at most 32 bits.
+    // The counter is (epoch, round and half block); half blocks have at most 32 bits.
     const auto words = Philox4x32(key_, epoch, (round << 32) | right);
     const uint64_t next = left ^ (words[0] & mask);
     left = right;
@@ -40,8 +40,8 @@ int64_t SampleOrder::Row(int64_t place) const {
   TROUPE_CHECK(place >= 0);
   const uint64_t epoch = static_cast<uint64_t>(place / samples_per_epoch_);
   uint64_t row = static_cast<uint64_t>(place % samples_per_epoch_);
-  // The domain is below four times n, so this takes four turns at most on average; it ends because
-  // the walk follows a cycle that holds an index below n, the one that it began at.
+  // The domain is smaller than four times n, so this takes at most four iterations on average. It
+  // terminates because the cycle contains an index below n: the start.
   do {
     row = Permute(epoch, row);
   } while (row >= static_cast<uint64_t>(samples_per_epoch_));

@@ -34,14 +34,15 @@ TEST(SampleOrder, EpochsAndSeedsHaveOrdersOfTheirOwn) {
     same_seed += a.Row(i) == b.Row(i);
     in_place += a.Row(i) == i;
   }
-  // One coincidence is expected of two random permutations.
+  // Two random permutations are expected to coincide at one position.
   EXPECT_LT(same_epoch, 10);
   EXPECT_LT(same_seed, 10);
   EXPECT_LT(in_place, 10);
 }
 
 TEST(SampleOrder, MixesWell) {
-  // Neighbours in place are far apart in the data: the mean distance of two uniform rows is n / 3.
+  // Neighbouring positions are far apart in the data: the mean distance of two uniform rows is n /
+  // 3.
   const int64_t n = 10000;
   const SampleOrder order(9, n);
   double distance = 0;
@@ -61,8 +62,8 @@ TEST(SampleOrder, SmallEpochsReachEveryOrder) {
 }
 
 TEST(SampleOrder, IsTheSameOnEveryMachineForever) {
-  // Golden, computed from the definition by an independent program: a change here would repeat and
-  // skip samples of every job that is resumed.
+  // Golden values, computed from the definition by an independent program: a change here would
+  // repeat and skip samples in every resumed job.
   const SampleOrder order(1, 1000);
   std::vector<int64_t> rows;
   for (const int64_t place : {0, 1, 2, 999, 1000, 123456789}) rows.push_back(order.Row(place));

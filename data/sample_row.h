@@ -1,4 +1,5 @@
-// One sample to be filled, channel by channel: a view of memory that is another's (data/sample_batch.h).
+// One sample to fill, channel by channel: a view of memory that its creator owns
+// (data/sample_batch.h).
 #ifndef TROUPE_DATA_SAMPLE_ROW_H_
 #define TROUPE_DATA_SAMPLE_ROW_H_
 
@@ -12,12 +13,13 @@ namespace troupe {
 
 class SampleRow {
  public:
-  // Wants `channel`, whose elements go to `values`. Name and values outlive the row. REQUIRES: the
-  // row has not got it yet.
+  // Requests `channel`; its elements are written to `values`. Name and values must outlive the row.
+  // REQUIRES: the row does not have the channel yet.
   void Add(std::string_view channel, std::span<int32_t> values);
   void Add(std::string_view channel, std::span<float> values);
 
-  // Empty where the channel is not wanted. REQUIRES: it is of that type.
+  // Returns the destination of the channel, empty if it was not requested. REQUIRES: the channel
+  // has that type.
   std::span<int32_t> Int32s(std::string_view channel) const;
   std::span<float> Float32s(std::string_view channel) const;
 

@@ -9,9 +9,9 @@
 namespace troupe {
 namespace {
 
-// Inside a class, each: what Unicode 16 counts as letter, number and white space. The ranges are
-// those that Unicode 15, 15.1 and 16 added to PCRE2 10.42's; to a later PCRE2 they are nothing more.
-// A-Z, a-z and 0-9 are among them already: PCRE2 finds them sooner where they are written.
+// The contents of a character class for Unicode 16's letters, numbers and white space. The ranges
+// are those that Unicode 15, 15.1 and 16 added to PCRE2 10.42's; a later PCRE2 has them already.
+// A-Z, a-z and 0-9 are included too, because PCRE2 finds them faster when they are listed.
 constexpr std::string_view kLetters =
     R"(A-Za-z\p{L}\x{1c89}-\x{1c8a}\x{a7cb}-\x{a7cd}\x{a7da}-\x{a7dc}\x{105c0}-\x{105f3})"
     R"(\x{10d4a}-\x{10d65}\x{10d6f}-\x{10d85}\x{10ec2}-\x{10ec4}\x{1123f}-\x{11240})"
@@ -53,7 +53,7 @@ class Translator {
   }
 
  private:
-  // Names the `bytes` of the pattern at the current place.
+  // Refuses the `bytes` bytes of the pattern at the current position by name.
   Status Refuse(size_t bytes) const {
     return InvalidArgument("\"{}\" at byte {} of the pattern \"{}\" is not supported",
                            pattern_.substr(at_, bytes), at_, pattern_);
@@ -136,7 +136,7 @@ class Translator {
     const bool digits = !inside.empty() && std::isdigit(static_cast<unsigned char>(inside[0])) &&
                         inside.find_first_not_of("0123456789,") == std::string_view::npos;
     if (!digits) return Refuse(inside.size() + 2);
-    // Ruby reads {n}+ and {n}? otherwise than PCRE2.
+    // Ruby interprets {n}+ and {n}? differently from PCRE2.
     const char after = close + 1 < pattern_.size() ? pattern_[close + 1] : '\0';
     if (after == '+' || after == '?') return Refuse(inside.size() + 3);
     out_ += pattern_.substr(at_, close + 1 - at_);
@@ -181,8 +181,7 @@ StatusOr<SplitPattern> SplitPattern::Compile(std::string_view pattern) {
     return InvalidArgument("the pattern \"{}\" matches the empty text, which is not supported",
                            pattern);
   }
-  // Without machine code, where the kernel forbids making some, PCRE2 interprets the pattern: slower
-  // and the same.
+  // If the kernel forbids JIT compilation, PCRE2 interprets the pattern: slower, same result.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return SplitPattern(std::move(code));
 }

@@ -36,7 +36,7 @@ TEST(SplitPattern, CutsAsGpt2Does) {
 }
 
 TEST(SplitPattern, KnowsTheLettersAndNumbersOfUnicode16) {
-  // U+31350, a letter since Unicode 15, and U+11F50, a digit since then.
+  // U+31350 is a letter and U+11F50 a digit since Unicode 15.
   EXPECT_THAT(Pieces(kGpt2Pattern, "a\xF0\xB1\x8D\x90 1\xF0\x91\xBD\x90"),
               ElementsAre("a\xF0\xB1\x8D\x90", " 1\xF0\x91\xBD\x90"));
 }

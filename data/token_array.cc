@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the formats are little-endian");
 
-// Nothing in these files is aligned.
+// The elements of these files are not aligned.
 template <typename T>
 T Load(const std::byte* from) {
   T value;
@@ -19,7 +19,7 @@ T Load(const std::byte* from) {
   return value;
 }
 
-// Whether `value` is a whole number in [0, vocab_size); written so that a NaN is not.
+// Returns whether `value` is an integer in [0, vocab_size); a NaN is not.
 template <typename T>
 bool IsToken(T value, int64_t vocab_size) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -30,7 +30,7 @@ bool IsToken(T value, int64_t vocab_size) {
   }
 }
 
-// `read` with a value of the element type that `type` names.
+// Calls `read` with a value of the element type that `type` names.
 template <typename Read>
 auto WithElement(TokenType type, Read read) {
   switch (type) {
@@ -76,7 +76,7 @@ Status TokenArray::Read(int64_t position, int64_t vocab_size, std::span<int32_t>
     for (size_t i = 0; i < out.size(); ++i) {
       const T value = Load<T>(from + i * sizeof(T));
       if (!IsToken(value, vocab_size)) {
-        // +value: a number of one byte prints as a number.
+        // The unary + makes a one-byte value print as a number.
         return InvalidArgument("{}: token {} at position {} is not in [0, vocab_size {})", path_,
                                +value, position + static_cast<int64_t>(i), vocab_size);
       }

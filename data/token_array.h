@@ -1,4 +1,4 @@
-// The tokens of one file, memory-mapped: numbers of one type, one after another. Immutable,
+// The tokens of one file, memory-mapped: a contiguous array of one element type. Immutable,
 // thread-safe; copies share the mapping.
 #ifndef TROUPE_DATA_TOKEN_ARRAY_H_
 #define TROUPE_DATA_TOKEN_ARRAY_H_
@@ -16,8 +16,8 @@ namespace troupe {
 
 class TokenArray {
  public:
-  // The `tokens` tokens from byte `offset` of `file`, which is at `path`. REQUIRES: they lie within
-  // the file.
+  // Refers to the `tokens` tokens from byte `offset` of `file`, which is at `path`. REQUIRES: they
+  // are within the file.
   TokenArray(std::string path, std::shared_ptr<const MappedFile> file, int64_t offset,
              TokenType type, int64_t tokens);
 
@@ -25,9 +25,9 @@ class TokenArray {
   TokenType type() const { return type_; }
   int64_t tokens() const { return tokens_; }
 
-  // Fills `out` with the tokens from `position` on. INVALID_ARGUMENT naming the file, the value and
-  // its position if a token is not a whole number in [0, vocab_size). REQUIRES: the range lies
-  // within [0, tokens()).
+  // Fills `out` with the tokens from `position`. INVALID_ARGUMENT names the file, the value and its
+  // position if a token is not an integer in [0, vocab_size). REQUIRES: the range is within [0,
+  // tokens()).
   Status Read(int64_t position, int64_t vocab_size, std::span<int32_t> out) const;
 
  private:

@@ -1,5 +1,6 @@
-// What a path of `data` in a job names: PREFIX of an indexed dataset (PREFIX.idx, PREFIX.bin), or a
-// token file of llm.c, whose path ends in `.bin`. Immutable, thread-safe; copies share the mapping.
+// A dataset that a path of `data` in a job names: PREFIX of an indexed dataset (PREFIX.idx,
+// PREFIX.bin), or a token file of llm.c, with a path that ends in `.bin`. Immutable, thread-safe;
+// copies share the mapping.
 #ifndef TROUPE_DATA_TOKEN_DATASET_H_
 #define TROUPE_DATA_TOKEN_DATASET_H_
 
@@ -18,15 +19,15 @@ namespace troupe {
 
 class TokenDataset {
  public:
-  // Errors of IndexedDataset::Open and LlmcTokenFile::Open.
+  // Errors: as IndexedDataset::Open and LlmcTokenFile::Open.
   static StatusOr<TokenDataset> Open(FileSystem& files, const std::string& path);
 
   const TokenArray& tokens() const;
 
-  // Where each sequence ends in tokens(), ascending: the last one is their number. Sequences of an
-  // llm.c file are its documents, for which the whole file is read.
+  // Returns the end of each sequence in tokens(), ascending; the last is the number of tokens. The
+  // sequences of an llm.c file are its documents, and finding them reads the whole file.
   std::vector<int64_t> SequenceEnds() const;
-  // The same of documents, which may consist of several sequences.
+  // The same for documents, which may consist of several sequences.
   std::vector<int64_t> DocumentEnds() const;
 
  private:

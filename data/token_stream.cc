@@ -65,7 +65,8 @@ std::pair<TokenStream, TokenStream> HoldOut(const TokenArray& tokens,
   TROUPE_CHECK(count >= 0 && count <= sequences, "{} of {} sequences", count, sequences);
   std::pair<TokenStream, TokenStream> split{TokenStream(tokens, TokenStream::Empty{}),
                                             TokenStream(tokens, TokenStream::Empty{})};
-  // Bresenham's line: `count` times among `sequences` the sum passes a multiple of `sequences`.
+  // Bresenham's line algorithm: over all sequences the sum passes a multiple of `sequences` `count`
+  // times.
   int64_t sum = sequences / 2;
   int64_t begin = 0;
   for (const int64_t end : ends) {

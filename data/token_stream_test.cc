@@ -111,7 +111,7 @@ TEST_F(TokenStreamTest, DocumentsEndAtTheirEndsAndWhereWhatFollowsIsLeftOut) {
   const std::vector<int64_t> ends = {7, 8, 30, dataset.tokens()};
   const auto [train, held_out] = Split(dataset, 13);
   for (const TokenStream* stream : {&train, &held_out}) {
-    const std::vector<int32_t> all = ReadAll(*stream);  // each token is its place in the file
+    const std::vector<int32_t> all = ReadAll(*stream);  // each token is its position in the file
     for (int64_t begin = 0; begin < stream->tokens(); begin += 3) {
       const int64_t length = std::min<int64_t>(11, stream->tokens() - begin);
       std::vector<int32_t> starts(static_cast<size_t>(length));

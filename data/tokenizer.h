@@ -1,5 +1,5 @@
-// Text into token ids. There are two kinds: bytes (data/byte_tokenizer.h) and byte-level BPE
-// (data/byte_pair_tokenizer.h). Not thread-safe: a tokenizer may keep a cache.
+// Converts text into token ids. There are two kinds: bytes (data/byte_tokenizer.h) and byte-level
+// BPE (data/byte_pair_tokenizer.h). Not thread-safe: a tokenizer may keep a cache.
 #ifndef TROUPE_DATA_TOKENIZER_H_
 #define TROUPE_DATA_TOKENIZER_H_
 
@@ -15,14 +15,14 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Puts the ids of the whole document `text` behind what `ids` holds; never adds an end of
-  // document. After an error `ids` holds a part.
+  // Appends the ids of the whole document `text` to `ids`, without an end of document. After an
+  // error `ids` holds a part of them.
   virtual Status Encode(std::string_view text, std::vector<int32_t>& ids) = 0;
 
-  // Whether a document may be cut anywhere and its parts encoded one by one.
+  // Returns whether a document may be split anywhere and its parts encoded one by one.
   virtual bool encodes_parts() const = 0;
 
-  // Every id is below it.
+  // Returns a bound above every id.
   virtual int64_t vocab_size() const = 0;
   virtual int32_t end_of_document() const = 0;
 };

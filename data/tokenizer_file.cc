@@ -28,8 +28,8 @@ bool IsAbsent(const Json& object, const char* key) {
   return found == object.end() || found->is_null();
 }
 
-// Vocabularies write a byte as a printable character: 21–7E, A1–AC and AE–FF as themselves, the
-// others, in their order, from U+0100 on.
+// The alphabet in which vocabularies write a byte as a printable character: 21–7E, A1–AC and AE–FF
+// as themselves, and the others, in their order, from U+0100.
 class ByteAlphabet {
  public:
   ByteAlphabet() {
@@ -42,7 +42,8 @@ class ByteAlphabet {
     }
   }
 
-  // What `text`, well-formed UTF-8, stands for; nothing where a character is no byte's.
+  // Returns the bytes that `text`, well-formed UTF-8, represents; absent if a character represents
+  // no byte.
   std::optional<std::string> Decode(std::string_view text) const {
     std::string bytes;
     for (size_t i = 0; i < text.size();) {
@@ -130,7 +131,7 @@ class Loader {
     return object[key].get<bool>();
   }
 
-  // A word of the object, "" where it is absent.
+  // Returns the string at `key`, or "" if it is absent.
   StatusOr<std::string> Word(const Json& object, const std::string& at, const char* key) const {
     if (IsAbsent(object, key)) return std::string();
     if (!object[key].is_string()) return Refuse(at + key, object[key]);
@@ -142,7 +143,7 @@ class Loader {
         model, "model.",
         {"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
          "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
-    // Old files leave the type out.
+    // Old files omit the type.
     TROUPE_ASSIGN_OR_RETURN(const std::string type, Word(model, "model.", "type"));
     if (!type.empty() && type != "BPE") return Refuse("model.type", model["type"]);
     if (IsAbsent(model, "vocab")) return Missing("model.vocab");
@@ -177,7 +178,7 @@ class Loader {
       TROUPE_ASSIGN_OR_RETURN(const std::string affix, Word(model, "model.", key));
       if (!affix.empty()) return Refuse(fmt::format("model.{}", key), model[key]);
     }
-    // unk_token and fuse_unk are about bytes without a token, and there are none.
+    // unk_token and fuse_unk concern bytes without a token, and there are none.
     TROUPE_ASSIGN_OR_RETURN(const bool fallback, Flag(model, "model.", "byte_fallback", false));
     if (fallback) return Refuse("model.byte_fallback", model["byte_fallback"]);
     TROUPE_ASSIGN_OR_RETURN(const bool whole_words, Flag(model, "model.", "ignore_merges", false));
@@ -187,7 +188,7 @@ class Loader {
     std::unordered_map<std::string, int32_t> words;
     for (const auto& [token, id] : vocab_) {
       std::optional<std::string> bytes = alphabet_.Decode(token);
-      if (!bytes.has_value() || bytes->empty()) continue;  // no piece of text is such a token
+      if (!bytes.has_value() || bytes->empty()) continue;  // no piece of text can be such a token
       if (bytes->size() == 1) byte_ids[static_cast<unsigned char>((*bytes)[0])] = id;
       if (whole_words) words.emplace(*std::move(bytes), id);
     }
@@ -268,7 +269,8 @@ class Loader {
       }
       entries.push_back({{content, entry["id"].get<int32_t>()}, !normalized});
     }
-    // The package takes them by their ids and numbers those that the vocabulary lacks behind it.
+    // The package adds them in the order of their ids and numbers those missing from the vocabulary
+    // after it.
     std::stable_sort(entries.begin(), entries.end(),
                      [](const Entry& a, const Entry& b) { return a.token.id < b.token.id; });
     for (const Entry& entry : entries) {
@@ -306,7 +308,8 @@ class Loader {
     return Word(object, at, "type");
   }
 
-  // ByteLevel is the last step, and no other is: it makes bytes of the pieces.
+  // The last step must be ByteLevel, which converts the pieces to bytes; no earlier step may be
+  // one.
   Status Step(const Json& step, const std::string& at, const std::string& type, bool is_last) {
     if (type == "ByteLevel" && is_last) return ByteLevel(step, at);
     if (type == "Split" && !is_last) return Split(step, at);
@@ -370,8 +373,8 @@ class Loader {
         path_);
   }
 
-  // eos_token of the tokenizer_config.json beside the file: a text, or an object with the text as
-  // its content; "" where there is no such file or key.
+  // Returns eos_token from the tokenizer_config.json next to the file: a string, or the content of
+  // an object; "" if there is no such file or key.
   StatusOr<std::string> ConfiguredEnd() const {
     const std::string path = JoinPath(ParentDirectory(path_), "tokenizer_config.json");
     const auto config = ReadJson(path);
@@ -389,7 +392,7 @@ class Loader {
   FileSystem& files_;
   const std::string path_;
   const ByteAlphabet alphabet_;
-  std::unordered_map<std::string, int32_t> vocab_;  // with the added tokens, once these are read
+  std::unordered_map<std::string, int32_t> vocab_;  // includes the added tokens once they are read
   int64_t vocab_size_ = 0;
   std::vector<AddedToken> raw_added_;
   std::vector<AddedToken> normalized_added_;

@@ -37,8 +37,8 @@ std::string HexDigest(const std::vector<int32_t>& ids) {
   return HexDigest({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
 }
 
-// The texts of tests/interop/tokenizer_text.py, byte by byte: one stream of splitmix64 draws from
-// the same parts.
+// Generates the texts of tests/interop/tokenizer_text.py byte for byte: one splitmix64 stream
+// selects from the same parts.
 class TextMaker {
  public:
   explicit TextMaker(uint64_t seed) : state_(seed), parts_(ReadJson(kFolder + std::string("text_parts.json"))) {
@@ -157,8 +157,9 @@ TEST_P(TokenizerFileTest, GivesTheIdsOfTheTokenizersPackage) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, TokenizerFileTest, ::testing::Values("gpt2", "llama3"));
 
-// The rules with which GPT-2 and Llama 3 were published: the pieces themselves, for ids show a cut
-// only where the vocabulary has a merge across it. tests/interop/make_splits.py asks the package.
+// The published rules of GPT-2 and Llama 3. The pieces themselves are compared, because ids reveal
+// a cut only if the vocabulary has a merge across it. tests/interop/make_splits.py asks the
+// package.
 class PublishedSplitRules : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(PublishedSplitRules, CutTextsAsTheTokenizersPackageDoes) {
@@ -189,7 +190,7 @@ TEST(PublishedSplitRules, OfGpt2IsTheOneThatByteLevelStandsFor) {
             kGpt2Pattern);
 }
 
-// One changed key of a tokenizer.json, and what the reader says of it.
+// Changes one key of a tokenizer.json and checks the reader's error.
 class ChangedFileTest : public ::testing::Test {
  protected:
   Json root_ = ReadJson("data/testdata/llama3_tokenizer.json");

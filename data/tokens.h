@@ -1,5 +1,5 @@
-// Element types of token files: the codes of the `.idx` header of Megatron's indexed datasets, and
-// one more that llm.c's files have.
+// Element types of token files: the codes in the `.idx` header of Megatron's indexed datasets, and
+// one more type for llm.c's files.
 #ifndef TROUPE_DATA_TOKENS_H_
 #define TROUPE_DATA_TOKENS_H_
 
@@ -8,18 +8,18 @@
 namespace troupe {
 
 enum class TokenType : uint8_t {
-  kUint32 = 0,  // llm.c; no code of Megatron's
+  kUint32 = 0,  // llm.c; not one of Megatron's codes
   kUint8 = 1,
   kInt8 = 2,
   kInt16 = 3,
   kInt32 = 4,
   kInt64 = 5,
-  kFloat64 = 6,  // Megatron can write these; a token is a whole number all the same
+  kFloat64 = 6,  // Megatron can write these; a token is still an integer
   kFloat32 = 7,
   kUint16 = 8,
 };
 
-// Bytes of one token; 0 for what is no type.
+// Returns the bytes of one token, or 0 for an unknown type.
 constexpr int64_t TokenBytes(TokenType type) {
   switch (type) {
     case TokenType::kUint8:
@@ -39,15 +39,15 @@ constexpr int64_t TokenBytes(TokenType type) {
   return 0;
 }
 
-// Whether Megatron's `.idx` knows the code.
+// Returns whether Megatron's `.idx` format has the code.
 constexpr bool IsIndexCode(uint8_t code) { return code >= 1 && code <= 8; }
 
-// Megatron's choice for a vocabulary.
+// Returns Megatron's choice of type for a vocabulary.
 constexpr TokenType TokenTypeFor(int64_t vocab_size) {
   return vocab_size < 65500 ? TokenType::kUint16 : TokenType::kInt32;
 }
 
-// Layout of the `.idx` file, little-endian: magic[9], u64 version, u8 type, u64 sequences, u64
+// The layout of the `.idx` file, little-endian: magic[9], u64 version, u8 type, u64 sequences, u64
 // document indices, then int32 lengths[S], int64 pointers[S], int64 document_indices[D], optionally
 // int8 modes[S].
 inline constexpr char kIndexMagic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'};

@@ -8,17 +8,18 @@
 
 namespace troupe {
 
-// Bytes of the well-formed character at the start of `text`, 1 to 4; where there is none, minus the
-// bytes of the longest part of one that begins there, at least one: what a decoder replaces by one
-// U+FFFD (Unicode, "substitution of maximal subparts"; also Python's errors="replace"). REQUIRES:
-// text is not empty.
+// Returns the bytes of the well-formed character at the start of `text`, 1 to 4. If there is none,
+// returns minus the bytes of the longest partial character at the start, at least one: the part
+// that a decoder replaces by one U+FFFD (Unicode, "substitution of maximal subparts"; also Python's
+// errors="replace"). REQUIRES: text is not empty.
 int Utf8Character(std::string_view text);
 
-// Bytes before the first that belong to no well-formed character; text.size() if there is none.
+// Returns the bytes before the first byte that is not part of a well-formed character, or
+// text.size() if there is none.
 size_t WellFormedPrefix(std::string_view text);
 
-// Replaces every ill-formed part of `text` by U+FFFD; how many there were. Nothing is copied where
-// there is none.
+// Replaces every ill-formed part of `text` by U+FFFD and returns the number of replacements. Copies
+// nothing if there is none.
 int64_t ReplaceIllFormed(std::string& text);
 
 }  // namespace troupe

@@ -19,7 +19,7 @@ TEST(Utf8, WhatIsWellFormedStaysAsItIs) {
 }
 
 TEST(Utf8, EveryMaximalPartBecomesOneReplacementAsInPython) {
-  // Each is what bytes.decode("utf-8", errors="replace") makes of it.
+  // Each result is that of bytes.decode("utf-8", errors="replace").
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ(Replaced("a\xFFz"), "a" + r + "z");
   EXPECT_EQ(Replaced("\x80\x80"), r + r);
@@ -27,7 +27,7 @@ TEST(Utf8, EveryMaximalPartBecomesOneReplacementAsInPython) {
   EXPECT_EQ(Replaced("\xE0\x80\xAF"), r + r + r);          // overlong
   EXPECT_EQ(Replaced("\xED\xA0\x80"), r + r + r);          // a surrogate
   EXPECT_EQ(Replaced("\xF4\x90\x80\x80"), r + r + r + r);  // above U+10FFFF
-  EXPECT_EQ(Replaced("\xE2\x82"), r);                      // cut short at the end
+  EXPECT_EQ(Replaced("\xE2\x82"), r);                      // truncated at the end
   EXPECT_EQ(Replaced("\xE2\x82x"), r + "x");
   EXPECT_EQ(Replaced("\xF0\x9F\x98"), r);
   EXPECT_EQ(Replaced("\xF0\x9F\x98\xF0\x9F\x98\x80"), r + "\xF0\x9F\x98\x80");

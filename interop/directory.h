@@ -1,4 +1,4 @@
-// The directories that import and export write: new ones, and gone again after an error.
+// Creates the directories that import and export write, and removes them after an error.
 #ifndef TROUPE_INTEROP_DIRECTORY_H_
 #define TROUPE_INTEROP_DIRECTORY_H_
 
@@ -9,12 +9,12 @@
 
 namespace troupe {
 
-// Makes `path` and what is missing above it. OK if it is an empty directory already, ALREADY_EXISTS
-// if there is anything else.
+// Creates `path` and its missing parents. OK if it is an empty directory already, ALREADY_EXISTS if
+// anything else is there.
 Status MakeEmptyDirectory(FileSystem& files, const std::string& path);
 
-// Removes the directory and the files in it, as far as that goes: its caller reports another error.
-// REQUIRES: MakeEmptyDirectory made it.
+// Removes the directory and the files in it as far as possible; errors are ignored because the
+// caller already reports another one. REQUIRES: MakeEmptyDirectory created it.
 void RemoveDirectoryWithFiles(FileSystem& files, const std::string& path);
 
 }  // namespace troupe

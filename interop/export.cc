@@ -21,7 +21,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kFloatBytes = 4;
-// What safetensors' own writer pads its header to: others map these files.
+// The alignment to which safetensors' own writer pads its header, for readers that map these files.
 constexpr int64_t kHeaderAlignment = 8;
 
 StatusOr<v1::ModelSpec> ModelOf(const v1::CheckpointManifest& manifest) {
@@ -30,7 +30,7 @@ StatusOr<v1::ModelSpec> ModelOf(const v1::CheckpointManifest& manifest) {
   }
   v1::JobSpec spec;
   google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // of a later version
+  options.ignore_unknown_fields = true;  // the spec may be from a later version
   const auto status =
       google::protobuf::util::JsonStringToMessage(manifest.job_spec_json(), &spec, options);
   if (!status.ok()) return InvalidArgument("job_spec_json: {}", status.ToString());
@@ -56,7 +56,7 @@ struct RowRange {
   int64_t elements() const { return *Elements(tensor->shape) / tensor->shape[0] * rows; }
 };
 
-// All rows of `tensors` in order, in batches of at most `bytes_max` of float32.
+// Splits all rows of `tensors`, in order, into batches of at most `bytes_max` bytes of float32.
 std::vector<std::vector<RowRange>> CutIntoBatches(const std::vector<const ModelTensor*>& tensors,
                                                   int64_t bytes_max) {
   std::vector<std::vector<RowRange>> batches(1);
@@ -90,7 +90,7 @@ class Exporter {
         options_(options),
         format_(format) {}
 
-  // One safetensors file of `tensors`, in the order of safetensors' writer.
+  // Writes one safetensors file with `tensors`, in the order of safetensors' writer.
   Status WriteFile(const std::string& name, const std::vector<const ModelTensor*>& tensors) {
     std::vector<SafetensorsEntry> entries;
     std::map<std::string, const ModelTensor*> tensor_of_name;
@@ -152,7 +152,7 @@ class Exporter {
   std::vector<std::byte> bytes_;
 };
 
-// The tensors of each file, in the order of the model.
+// Returns the tensors of each file, in the order of the model.
 std::vector<std::vector<const ModelTensor*>> CutIntoFiles(const std::vector<ModelTensor>& tensors,
                                                           NumberFormat format, int64_t bytes_max) {
   std::vector<std::vector<const ModelTensor*>> files(1);

@@ -1,4 +1,4 @@
-// A checkpoint, of any layout, as a Hugging Face directory that transformers loads.
+// Exports a checkpoint, of any layout, to a Hugging Face directory that transformers can load.
 #ifndef TROUPE_INTEROP_EXPORT_H_
 #define TROUPE_INTEROP_EXPORT_H_
 
@@ -13,11 +13,13 @@
 namespace troupe {
 
 struct ExportOptions {
-  // Absent: the job's model.export_dtype, which an import sets to its own.
+  // Absent: the job's model.export_dtype, which an import sets to the dtype of the imported files.
   std::optional<NumberFormat> format;
-  // The tensors of one file have at most this together, or it holds one tensor alone.
+  // The tensors of one file have at most this many bytes in total, or the file holds a single
+  // tensor.
   int64_t file_bytes_max = int64_t{5} << 30;
-  // Float32 memory that is filled from the checkpoint at a time, or one row of a tensor.
+  // The float32 memory that is filled from the checkpoint at a time, or one row of a tensor if that
+  // is larger.
   int64_t memory_bytes_max = int64_t{256} << 20;
 };
 
@@ -25,16 +27,16 @@ struct ExportResult {
   NumberFormat format = NumberFormat::kFloat32;
   int64_t tensors = 0;
   int64_t files = 0;
-  int64_t bytes = 0;  // of the tensors
+  int64_t bytes = 0;  // total of the tensors
 };
 
-// Reads the weights of the checkpoint in `path`, each block verified, and writes config.json and
-// model.safetensors, or several files with their index, to the new directory `directory`; a tied
-// head is left out. Durable on return; what an error leaves is removed.
+// Reads the weights of the checkpoint in `path`, verifies each block, and writes config.json and
+// model.safetensors, or several files with their index, to the new directory `directory`. A tied
+// head is omitted. Durable on return; after an error the directory is removed.
 //
-// INVALID_ARGUMENT where the manifest says no model or one that Llama's config.json cannot,
-// OUT_OF_RANGE naming the tensor where a weight does not fit the format, ALREADY_EXISTS where
-// `directory` is there and not empty, else errors of ReadManifest and LoadSlices.
+// INVALID_ARGUMENT if the manifest states no model, or one that Llama's config.json cannot express;
+// OUT_OF_RANGE names the tensor if a weight does not fit the format; ALREADY_EXISTS if `directory`
+// exists and is not empty. Other errors: as ReadManifest and LoadSlices.
 StatusOr<ExportResult> ExportHfModel(FileSystem& files, const std::string& path,
                                      const std::string& directory,
                                      const ExportOptions& options = {});

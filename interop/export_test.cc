@@ -33,7 +33,7 @@ TEST_F(ExportTest, ImportThenExportGivesTheSameFileInEveryFormat) {
          {NumberFormat::kFloat32, NumberFormat::kBFloat16, NumberFormat::kFloat16}) {
       const std::string name = fmt::format("{}-{}", tied, NameOf(format));
       WriteSmallLlama(Child(name), tied, format);
-      // Small shards and little memory: tensors are cut in the middle.
+      // Small shards and little memory, so that tensors are split.
       const auto imported = ImportHfModel(files_, Child(name), Child(name + "-checkpoint"),
                                           {.shard_bytes_max = 700});
       ASSERT_TRUE(imported.ok()) << imported.status();
@@ -114,7 +114,7 @@ TEST_F(ExportTest, NothingIsWrittenOverAndErrorsLeaveNothing) {
   ASSERT_TRUE(ImportHfModel(files_, Child("hf"), Child("checkpoint")).ok());
   EXPECT_EQ(ExportHfModel(files_, Child("checkpoint"), Child("hf")).status().code(),
             StatusCode::kAlreadyExists);
-  // Damage in the checkpoint is found before anything of it is handed out.
+  // Damage in the checkpoint is detected before any of it is exported.
   std::string shard = ReadText(Child("checkpoint/rank-00000.safetensors"));
   shard.back() ^= 1;
   WriteText(Child("checkpoint/rank-00000.safetensors"), shard);

@@ -12,17 +12,17 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kConfigBytesMax = int64_t{1} << 20;
-constexpr int64_t kLayersMax = 2048;  // two blocks each: what a pattern may have
+constexpr int64_t kLayersMax = 2048;  // two blocks each: the most that a pattern may have
 constexpr int64_t kSizeMax = int64_t{1} << 40;
 
-// What training does not need, and whoever generates with an export does.
+// Keys that training does not need, but generation with an export does.
 constexpr const char* kKeptKeys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
 
 std::string TextOf(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80);
 }
 
-// Reads keys of one JSON object; `prefix` names it in errors. A null counts as absent.
+// Reads keys of one JSON object; errors prefix the key with `prefix`. A null counts as absent.
 class Keys {
  public:
   Keys(const Json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
@@ -41,7 +41,7 @@ class Keys {
     const Json* value = Find(key);
     if (value == nullptr && otherwise) return *otherwise;
     if (value == nullptr) return InvalidArgument("{} is absent", Name(key));
-    // A number without a sign is unsigned to the parser; what is above 2^63 must not wrap.
+    // The parser returns a number without a sign as unsigned; a value above 2^63 must not wrap.
     if (!value->is_number_unsigned() || value->get<uint64_t>() < 1 ||
         value->get<uint64_t>() > static_cast<uint64_t>(kSizeMax)) {
       return InvalidArgument("{} is {}, not a whole number within 1 and {}", Name(key),
@@ -81,7 +81,7 @@ class Keys {
   std::string prefix_;
 };
 
-// What other members of the family may switch on.
+// Refuses settings that other members of the family may enable.
 Status CheckArithmetic(const Keys& config) {
   TROUPE_ASSIGN_OR_RETURN(const std::string type, config.Text("model_type", ""));
   if (type != "llama" && type != "mistral") {
@@ -105,7 +105,7 @@ Status CheckArithmetic(const Keys& config) {
     return InvalidArgument("quantization_config is {}: quantized weights are not read",
                            TextOf(*quantization));
   }
-  // Mistral's one difference; where it leaves the key out, the window is 4096.
+  // This is Mistral's one difference; if the key is absent, the window is 4096.
   const Json* window = config.FindEvenNull("sliding_window");
   const bool windowed = window == nullptr ? type == "mistral" : !window->is_null();
   if (windowed) {
@@ -120,7 +120,7 @@ struct Rope {
   std::optional<v1::RopeScaling> scaling;
 };
 
-// `rope_scaling` or `rope_parameters`, which may hold rope_theta too.
+// Parses `rope_scaling` or `rope_parameters`, which may contain rope_theta too.
 StatusOr<Rope> ParseRope(const Json& object, const char* name, double theta,
                          const Keys& config) {
   if (!object.is_object()) {

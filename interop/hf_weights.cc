@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kIndexBytesMax = int64_t{256} << 20;
-constexpr int64_t kReadBytes = int64_t{1} << 20;  // of one conversion
+constexpr int64_t kReadBytes = int64_t{1} << 20;  // bytes per conversion
 constexpr size_t kNamesInErrors = 4;
 
 bool IsPlainFileName(const std::string& name) {
@@ -23,7 +23,7 @@ bool IsPlainFileName(const std::string& name) {
                      [](char c) { return c > 0x20 && c < 0x7F && c != '/' && c != '\\'; });
 }
 
-// "a, b and 3 more".
+// Returns "a, b and 3 more".
 std::string NamesText(const std::vector<std::string>& names) {
   const size_t count = std::min(names.size(), kNamesInErrors);
   std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + count, ", "));
@@ -31,7 +31,7 @@ std::string NamesText(const std::vector<std::string>& names) {
   return text;
 }
 
-// The file of each tensor that an index names.
+// Returns the file of each tensor that an index names.
 StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
   const Json index = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!index.is_object()) return InvalidArgument("it is not a JSON object");
@@ -176,7 +176,7 @@ Status HfWeights::Read(const std::string& name, const Extents& shape, const Box&
   const int64_t item_bytes = BytesOf(*format);
   const Box whole{.offset = Extents(shape.size(), 0), .shape = shape};
   std::vector<std::byte> bytes;
-  // Offsets of both sides are counted in elements here.
+  // Offsets of both sides are in elements here.
   return ForEachRun(box, whole, box, 1, [&](int64_t source, int64_t destination, int64_t count) {
     for (int64_t done = 0; done < count;) {
       const int64_t part = std::min(count - done, kReadBytes / item_bytes);

@@ -1,8 +1,8 @@
 // The weights of a Hugging Face directory: model.safetensors, or the files that
 // model.safetensors.index.json names.
 //
-// Headers are parsed when it is opened (checkpoint/safetensors refuses hostile ones), data read
-// slice by slice, so that a rank reads its own part alone. Symbolic links are followed: a directory
+// Open parses the headers (checkpoint/safetensors refuses hostile ones); data are read slice by
+// slice, so that a rank reads only its own part. Symbolic links are followed, because a directory
 // in Hugging Face's cache consists of them. Thread-safe once open.
 #ifndef TROUPE_INTEROP_HF_WEIGHTS_H_
 #define TROUPE_INTEROP_HF_WEIGHTS_H_
@@ -27,20 +27,21 @@ inline constexpr char kHfIndexFileName[] = "model.safetensors.index.json";
 
 class HfWeights {
  public:
-  // NOT_FOUND without either file; INVALID_ARGUMENT naming file and tensor for a header that is
-  // wrong, a file name that is no plain one, or an index that differs from its files.
+  // NOT_FOUND if neither file exists; INVALID_ARGUMENT names file and tensor for a wrong header, a
+  // file name with a path, or an index that does not match its files.
   static StatusOr<HfWeights> Open(FileSystem& files, const std::string& directory);
 
-  // INVALID_ARGUMENT naming what is missing, what nobody asked for, and shapes that differ, unless
-  // exactly `tensors` are there, all in one of the formats of NumberFormat. Left aside are what
-  // transformers itself does not load: rotary tables, and a head of its own beside tied embeddings.
+  // OK if the files contain exactly `tensors`, all in one of the formats of NumberFormat. Otherwise
+  // INVALID_ARGUMENT names missing and unexpected tensors and different shapes. Tensors that
+  // transformers itself does not load are ignored: rotary tables, and a separate head with tied
+  // embeddings.
   Status Check(std::span<const ModelTensor> tensors) const;
 
-  // The one format of all tensors. REQUIRES: Check returned OK.
+  // Returns the common format of all tensors. REQUIRES: Check returned OK.
   NumberFormat format() const;
 
   // Fills `numbers`, row-major, with the part `box` of tensor `name`. NOT_FOUND or INVALID_ARGUMENT
-  // where it is not there in this shape and a known format; errors of the file system.
+  // if there is no such tensor with this shape and a known format; errors of the file system.
   Status Read(const std::string& name, const Extents& shape, const Box& box,
               std::span<float> numbers) const;
 
@@ -49,7 +50,7 @@ class HfWeights {
     size_t file = 0;
     std::string dtype;
     Extents shape;
-    int64_t offset = 0;  // of its data in the file
+    int64_t offset = 0;  // offset of its data in the file
   };
   struct OpenFile {
     std::string path;

@@ -19,7 +19,7 @@ class HfWeightsTest : public ::testing::Test {
   std::string Child(const std::string& name) { return folder_.Child(name); }
   std::vector<ModelTensor> Tensors(bool tied) { return *LlamaTensors(SmallLlama(tied)); }
 
-  // A single file of `tensors` in a directory of their own.
+  // Opens a new directory with a single file of `tensors`.
   StatusOr<HfWeights> OpenFileOf(const std::vector<SafetensorsTensor>& tensors) {
     const std::string directory = Child(fmt::format("of-{}", ++count_));
     std::filesystem::create_directory(directory);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kFloatBytes = 4;
 
-// The slices of the tensors, rows kept together, in shards of at most `bytes_max`.
+// Splits the tensors by rows into shards of at most `bytes_max` bytes.
 std::vector<std::vector<GlobalSlice>> CutIntoShards(const std::vector<ModelTensor>& tensors,
                                                     int64_t bytes_max) {
   std::vector<std::vector<GlobalSlice>> shards(1);
@@ -111,7 +111,7 @@ Status InlineHfModel(FileSystem& files, v1::ModelSpec* model) {
   const auto* reflection = model->GetReflection();
   for (int i = 0; i < descriptor->field_count(); ++i) {
     const auto* field = descriptor->field(i);
-    // What only says what an export will look like.
+    // These keys affect only the form of an export.
     if (field->name().starts_with("export_") || field->name() == "max_position_embeddings") continue;
     if (field->name() == "from" || !reflection->HasField(*model, field)) continue;
     const auto only = [&](const v1::ModelSpec& from) {

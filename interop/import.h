@@ -1,4 +1,4 @@
-// A Hugging Face directory as a checkpoint that any job of this model can start from.
+// Imports a Hugging Face directory as a checkpoint from which any job of this model can start.
 #ifndef TROUPE_INTEROP_IMPORT_H_
 #define TROUPE_INTEROP_IMPORT_H_
 
@@ -17,30 +17,30 @@ struct HfModel {
   HfWeights weights;    // checked: exactly the model's tensors
 };
 
-// Reads config.json and the headers of the weights. Errors of ReadHfConfig and HfWeights.
+// Reads config.json and the headers of the weights. Errors: as ReadHfConfig and HfWeights.
 StatusOr<HfModel> OpenHfModel(FileSystem& files, const std::string& directory);
 
-// Writes the configuration of model.from into the other keys of `model`; nothing where `from` is not
-// set. INVALID_ARGUMENT where a key that is set says something else, naming it; errors of
-// OpenHfModel.
+// Writes the configuration of model.from into the other keys of `model`; no effect if `from` is not
+// set. INVALID_ARGUMENT names a key that is set to a different value. Other errors: as OpenHfModel.
 Status InlineHfModel(FileSystem& files, v1::ModelSpec* model);
 
 struct ImportOptions {
-  // A shard and the memory that importing takes have at most this, or one row of a tensor.
+  // The largest size of a shard, and of the memory that the import uses, or one row of a tensor if
+  // that is larger.
   int64_t shard_bytes_max = int64_t{1} << 30;
 };
 
 struct ImportResult {
   v1::ModelSpec model;
   int64_t tensors = 0;
-  int64_t bytes = 0;   // of all files
-  std::string digest;  // of the manifest
+  int64_t bytes = 0;   // total of all files
+  std::string digest;  // digest of the manifest
 };
 
-// Writes the weights of `directory` to the new directory `path` as float32, which holds those of
-// every format exactly, with a manifest that says what they were and weights_only. Durable on
-// return; before the manifest there is no checkpoint, and what an error leaves is removed.
-// ALREADY_EXISTS where `path` is there and not empty.
+// Writes the weights of `directory` to the new directory `path` as float32, which represents every
+// supported format exactly, with a weights_only manifest that records the original format. Durable
+// on return; the manifest is written last, and after an error the directory is removed.
+// ALREADY_EXISTS if `path` exists and is not empty.
 StatusOr<ImportResult> ImportHfModel(FileSystem& files, const std::string& directory,
                                      const std::string& path, const ImportOptions& options = {});
 

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-// As in plan/validate: products of two sizes stay within 64 bits.
+// The same bound as in plan/validate: products of two sizes stay within 64 bits.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 
 Status CheckSizes(const v1::ModelSpec& model) {

@@ -1,4 +1,4 @@
-// The weights of a Llama-style model as Hugging Face names and shapes them.
+// The weights of a Llama-style model with Hugging Face's names and shapes.
 #ifndef TROUPE_INTEROP_LLAMA_TENSORS_H_
 #define TROUPE_INTEROP_LLAMA_TENSORS_H_
 
@@ -16,12 +16,12 @@ struct ModelTensor {
   Extents shape;
 };
 
-// Number of layers. INVALID_ARGUMENT unless the pattern gives each layer an attention and an MLP
-// block, which is all that Llama's config.json can say. Pure.
+// Returns the number of layers. INVALID_ARGUMENT unless the pattern gives each layer an attention
+// and an MLP block, which is all that Llama's config.json can express. Pure.
 StatusOr<int64_t> LlamaLayers(const v1::ModelSpec& model);
 
-// Every tensor once, in the order of the model; a tied head has none. INVALID_ARGUMENT as above, or
-// if a size is not within 1 and 2^24. REQUIRES: all keys of the shape are set. Pure.
+// Returns every tensor once, in the order of the model; a tied head has none. INVALID_ARGUMENT as
+// above, or if a size is not between 1 and 2^24. REQUIRES: all keys of the shape are set. Pure.
 StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model);
 
 }  // namespace troupe

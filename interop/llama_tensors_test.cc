@@ -23,7 +23,7 @@ v1::ModelSpec Model(bool tied) {
   return model;
 }
 
-// What checkpoints store and what a directory holds are the same tensors.
+// Checkpoints and Hugging Face directories contain the same tensors.
 TEST(LlamaTensorsTest, AreTheParametersOfTheStageProgram) {
   for (const bool tied : {false, true}) {
     const v1::ModelSpec spec = Model(tied);

@@ -20,14 +20,15 @@ constexpr FormatInfo kFormats[] = {{NumberFormat::kFloat32, "F32", "float32", 4}
 
 const FormatInfo& InfoOf(NumberFormat format) { return kFormats[static_cast<size_t>(format)]; }
 
-constexpr uint32_t kInfinity = 0x7F800000;  // and above it, without the sign, NaN
+constexpr uint32_t kInfinity = 0x7F800000;  // larger values, without the sign, are NaNs
 
 float FromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
 uint16_t ToBFloat16(float number) {
   const uint32_t bits = std::bit_cast<uint32_t>(number);
   if ((bits & 0x7FFFFFFF) > kInfinity) {
-    // Rounding could carry a NaN into infinity; one whose payload lies in the lost bits stays NaN.
+    // Rounding could carry a NaN to infinity, so a NaN is truncated; one with its payload only in
+    // the lost bits gets a payload bit.
     const uint16_t high = static_cast<uint16_t>(bits >> 16);
     return (high & 0x7F) != 0 ? high : static_cast<uint16_t>(high | 0x40);
   }
@@ -42,13 +43,13 @@ float FromFloat16(uint16_t bits) {
     return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
   }
   if (mantissa == 0) return std::bit_cast<float>(sign);
-  // A subnormal: its leading bit becomes the implied one.
+  // A subnormal: its leading bit becomes the implicit one.
   const int shift = std::countl_zero(mantissa) - 21;
   return std::bit_cast<float>(sign | static_cast<uint32_t>(113 - shift) << 23 |
                               ((mantissa << shift) & 0x3FF) << 13);
 }
 
-// `bits` shifted right by `shift` in 1..31, to the nearest, ties to even.
+// Shifts `bits` right by `shift` in 1..31 and rounds to nearest, ties to even.
 uint32_t RoundingShift(uint32_t bits, int shift) {
   const uint32_t half = uint32_t{1} << (shift - 1);
   return (bits + half - 1 + ((bits >> shift) & 1)) >> shift;
@@ -63,7 +64,7 @@ uint16_t ToFloat16(float number) {
   }
   const uint32_t exponent = magnitude >> 23;
   if (exponent >= 143) return static_cast<uint16_t>(sign | 0x7C00);  // 2^16 and above
-  // A carry out of the mantissa raises the exponent, up to infinity, as it should.
+  // A carry out of the mantissa correctly increases the exponent, up to infinity.
   if (exponent >= 113) {
     return static_cast<uint16_t>(sign | RoundingShift(magnitude - (uint32_t{112} << 23), 13));
   }

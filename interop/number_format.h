@@ -1,7 +1,7 @@
-// The number formats of model files, to and from float32.
+// Converts the number formats of model files to and from float32.
 //
-// float32 holds every bfloat16 and every float16, NaNs with their payloads included, so that
-// reading and writing in the same format returns the same bytes. Pure.
+// float32 represents every bfloat16 and every float16 exactly, including NaNs with their payloads,
+// so that reading and writing in the same format returns the same bytes. Pure.
 #ifndef TROUPE_INTEROP_NUMBER_FORMAT_H_
 #define TROUPE_INTEROP_NUMBER_FORMAT_H_
 
@@ -16,18 +16,19 @@ namespace troupe {
 
 enum class NumberFormat { kFloat32, kBFloat16, kFloat16 };
 
-// Of safetensors' dtype "F32", "BF16", "F16"; INVALID_ARGUMENT for any other.
+// Accepts safetensors' dtypes "F32", "BF16" and "F16"; INVALID_ARGUMENT for any other.
 StatusOr<NumberFormat> FormatOfDtype(std::string_view dtype);
-// Of the job file's and config.json's "float32", "bfloat16", "float16"; INVALID_ARGUMENT likewise.
+// Accepts "float32", "bfloat16" and "float16", as in job files and config.json; INVALID_ARGUMENT
+// for any other.
 StatusOr<NumberFormat> FormatOfName(std::string_view name);
 std::string_view DtypeOf(NumberFormat format);
 std::string_view NameOf(NumberFormat format);
 int64_t BytesOf(NumberFormat format);
 
-// REQUIRES: `bytes` has BytesOf(format) for each of `numbers`.
+// REQUIRES: `bytes` has BytesOf(format) bytes for each of `numbers`.
 void ToFloat32(NumberFormat format, std::span<const std::byte> bytes, std::span<float> numbers);
 
-// Rounds to the nearest, ties to even. Returns how many finite numbers became infinite. REQUIRES: as
+// Rounds to nearest, ties to even. Returns how many finite numbers became infinite. REQUIRES: as
 // above.
 int64_t FromFloat32(NumberFormat format, std::span<const float> numbers,
                     std::span<std::byte> bytes);

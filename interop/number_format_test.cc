@@ -43,7 +43,7 @@ TEST(NumberFormatTest, Float16IsWhatItsFieldsSay) {
   }
 }
 
-// Between two neighbours the nearer one, in the middle the even one.
+// Between two neighbours the nearer one is chosen, and in the middle the even one.
 TEST(NumberFormatTest, RoundsToNearestTiesToEven) {
   for (const auto& [format, end] : {std::pair(NumberFormat::kBFloat16, 0x7F7F),
                                     std::pair(NumberFormat::kFloat16, 0x7BFF)}) {
@@ -77,7 +77,7 @@ TEST(NumberFormatTest, CountsWhatBecomesInfinite) {
 }
 
 TEST(NumberFormatTest, NaNStaysNaN) {
-  // Its payload lies in bits that both formats lack.
+  // The payload is in bits that both formats lack.
   const float nan = std::bit_cast<float>(0x7F800001u);
   EXPECT_TRUE(std::isnan(Widened(NumberFormat::kBFloat16, Narrowed(NumberFormat::kBFloat16, nan))));
   EXPECT_TRUE(std::isnan(Widened(NumberFormat::kFloat16, Narrowed(NumberFormat::kFloat16, nan))));

@@ -34,7 +34,7 @@ std::string SmallWeights(const ModelTensor& tensor, NumberFormat format) {
   for (const char c : tensor.name) state = state * 31 + static_cast<unsigned char>(c);
   for (float& number : numbers) {
     state = state * 1664525u + 1013904223u;
-    // Eight bits of mantissa.
+    // The mantissa has eight bits.
     number = static_cast<float>(static_cast<int32_t>(state >> 24) - 128) / 64.0f;
   }
   std::string bytes(static_cast<size_t>(elements * BytesOf(format)), '\0');

@@ -1,4 +1,4 @@
-// Small Hugging Face directories for tests, with weights that every format holds exactly.
+// Small Hugging Face directories for tests, with weights that every format represents exactly.
 #ifndef TROUPE_INTEROP_TESTING_H_
 #define TROUPE_INTEROP_TESTING_H_
 
@@ -12,10 +12,12 @@
 
 namespace troupe {
 
-// Hidden 8, two layers, 4 heads of 4 over 2 key-value heads, vocabulary 11.
+// Returns a model with hidden size 8, two layers, 4 heads of size 4 over 2 key-value heads and
+// vocabulary 11.
 v1::ModelSpec SmallLlama(bool tied);
 
-// The bytes of tensor `name` in the directories below: different for every name and index.
+// Returns the bytes of tensor `name` in the directories below; they differ for every name and
+// index.
 std::string SmallWeights(const ModelTensor& tensor, NumberFormat format);
 
 struct SafetensorsTensor {
@@ -23,7 +25,7 @@ struct SafetensorsTensor {
   Extents shape;
   std::string bytes;
 };
-// The bytes of a file of these tensors.
+// Returns the bytes of a file with these tensors.
 std::string SafetensorsFile(const std::vector<SafetensorsTensor>& tensors);
 
 // Writes a directory of SmallLlama(tied) with its weights in `files` files.

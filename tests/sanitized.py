@@ -1,14 +1,15 @@
-"""Runs the unit tests of a sanitizer's build, a whole binary at a time: ./run test asan | tsan.
+"""Runs the unit tests of a sanitizer build, one whole binary at a time: ./run test asan | tsan.
 
-A case of its own process, as the release suite has it, would pay for each start and for what cases of one binary share
-(the single rank's losses that layouts are compared with). The first report of a sanitizer ends its binary, whose other
-cases count as failed: they did not run.
+The release suite runs each case in its own process, which would pay for each start and repeat the
+work that the cases of a binary share (the single rank's losses with which layouts are compared).
+The first report of a sanitizer ends its binary; the remaining cases of the binary count as failed,
+because they did not run.
 
     python3 tests/sanitized.py BUILD [PATTERN]
 
-runs what ctest knows in BUILD under the labels unit and simulation, of binaries whose name matches PATTERN (a regular
-expression), as many at once as there are cores; prints the output of those that fail and, on the last line of stdout,
-"PASSED FAILED SKIPPED".
+runs the binaries that ctest lists in BUILD under the labels unit and simulation and with a name
+that matches PATTERN (a regular expression), as many at once as there are cores. Prints the output
+of those that fail and, on the last line of stdout, "PASSED FAILED SKIPPED".
 """
 
 import collections
@@ -26,7 +27,7 @@ BINARY_LIMIT_SECONDS = 900
 
 
 def cases_of_binaries(build, pattern):
-    """{binary: number of cases}"""
+    """Returns {binary: number of cases}."""
     listing = subprocess.run(
         ["ctest", "--test-dir", build, "-L", "unit|simulation", "--show-only=json-v1"],
         check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -35,7 +36,8 @@ def cases_of_binaries(build, pattern):
 
 
 def run(binary, cases):
-    """(passed, failed, skipped) of a binary with so many cases, and what it printed if any failed."""
+    """Returns (passed, failed, skipped) of a binary with `cases` cases, and its output if any
+    failed."""
     with tempfile.TemporaryDirectory() as directory:
         report = pathlib.Path(directory) / "report.xml"
         try:
@@ -62,7 +64,7 @@ def main():
         sys.exit(f"{build} has no unit tests")
     totals = [0, 0, 0]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        # Those with most cases first.
+        # Binaries with the most cases start first.
         futures = {pool.submit(run, binary, count): binary for binary, count in cases.most_common()}
         for future in concurrent.futures.as_completed(futures):
             counts, output = future.result()

@@ -1,4 +1,5 @@
-// DIR/cluster.json: the processes of a local cluster, for people, scripts and `troupe down`. Replaced atomically.
+// DIR/cluster.json: the processes of a local cluster, for users, scripts and `troupe down`.
+// Replaced atomically.
 #ifndef TROUPE_CLI_CLUSTER_CLUSTER_FILE_H_
 #define TROUPE_CLI_CLUSTER_CLUSTER_FILE_H_
 
@@ -12,10 +13,10 @@
 
 namespace troupe {
 
-// A process and when it started, so that another process with a recycled number is never taken for it.
+// A process and its start time, so that another process with a recycled pid is not mistaken for it.
 struct ProcessId {
   pid_t pid = 0;
-  uint64_t start_ticks = 0;  // since boot; field 22 of /proc/PID/stat
+  uint64_t start_ticks = 0;  // ticks since boot; field 22 of /proc/PID/stat
   bool operator==(const ProcessId&) const = default;
 };
 
@@ -33,10 +34,10 @@ struct ClusterFile {
 };
 
 std::string ToJsonText(const ClusterFile& cluster);
-// INVALID_ARGUMENT where `text` is not what ToJsonText writes.
+// INVALID_ARGUMENT if `text` does not have the form that ToJsonText writes.
 StatusOr<ClusterFile> ParseClusterFile(const std::string& text);
 
-// NOT_FOUND where no cluster is up in `folder`.
+// NOT_FOUND if no cluster is running in `folder`.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder);
 Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster);
 

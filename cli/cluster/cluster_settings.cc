@@ -38,7 +38,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   try {
     const Json json = Json::parse(text);
     return ClusterSettings{
-        // Absent from what a former version wrote, whose devices were processors.
+        // The key is absent from files of an earlier version, which supported CPU devices only.
         .devices = {.kind = json.value("device_kind", "cpu"),
                     .count = json.at("devices_per_worker").get<int>()},
         .detection_seconds = json.at("detection_seconds").get<double>(),

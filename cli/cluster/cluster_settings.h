@@ -1,5 +1,5 @@
-// DIR/settings.json: what `troupe up` asked for; the supervisor makes it so. Kept over `down`, so that a cluster comes
-// back on its ports.
+// DIR/settings.json: the cluster that `troupe up` requested and the supervisor maintains. `down`
+// keeps the file, so that a cluster restarts on the same ports.
 #ifndef TROUPE_CLI_CLUSTER_CLUSTER_SETTINGS_H_
 #define TROUPE_CLI_CLUSTER_CLUSTER_SETTINGS_H_
 
@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-// The devices of each worker, as troupe-worker's --devices names them.
+// The devices of each worker, in the form of troupe-worker's --devices.
 struct WorkerDevices {
   std::string kind = "cpu";
   int count = 1;
@@ -21,23 +21,23 @@ struct WorkerDevices {
   bool operator==(const WorkerDevices&) const = default;
 };
 
-// "cuda:2". INVALID_ARGUMENT naming --devices, the value and what it must be.
+// Parses a text such as "cuda:2". INVALID_ARGUMENT names --devices, the value and the valid form.
 StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text);
 
 struct ClusterSettings {
   WorkerDevices devices;
   double detection_seconds = 3;
-  int64_t log_bytes = 64 << 20;  // a log of so many bytes is moved aside
-  int log_files = 4;             // so many of those are kept
+  int64_t log_bytes = 64 << 20;  // a log that reaches this size is rotated
+  int log_files = 4;             // number of rotated logs that are kept
   int coordinator_port = 0;
   int coordinator_metrics_port = 0;
-  std::vector<int> worker_metrics_ports;  // one a worker
+  std::vector<int> worker_metrics_ports;  // one per worker
 
   int workers() const { return static_cast<int>(worker_metrics_ports.size()); }
   static std::string WorkerName(int index) { return fmt::format("worker-{}", index); }
 };
 
-// NOT_FOUND where `folder` never held a cluster.
+// NOT_FOUND if `folder` has never had a cluster.
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder);
 Status WriteClusterSettings(const std::string& folder, const ClusterSettings& settings);
 

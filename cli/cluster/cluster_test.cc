@@ -86,7 +86,7 @@ TEST(ProcessTest, ThisProcessLivesAndARecycledNumberDoesNot) {
   EXPECT_TRUE(IsAlive(*self));
   const ProcessId recycled{.pid = self->pid, .start_ticks = self->start_ticks + 1};
   EXPECT_FALSE(IsAlive(recycled));
-  // Would end this test if it were sent.
+  // The signal would end this test if it were sent.
   SignalProcess(recycled, SIGKILL);
   EXPECT_FALSE(IsAlive({}));
 }
@@ -107,7 +107,7 @@ TEST(ProcessTest, ADetachedProcessHasItsLogAndASessionOfItsOwn) {
     sched_yield();
   }
   EXPECT_EQ(getsid(process->pid), process->pid);
-  // 0, 1, 2 and the one that ls has on the folder itself.
+  // The descriptors are 0, 1, 2 and the one that ls has open on the folder itself.
   EXPECT_EQ(written(), "hello\n4\n");
   SignalProcess(*process, SIGKILL);
   EXPECT_EQ(waitpid(process->pid, nullptr, 0), process->pid);

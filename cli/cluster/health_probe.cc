@@ -35,7 +35,7 @@ HealthProbe::HealthProbe(int port)
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // The result shows when the probe is asked for it.
+  // The next Turn sees the result.
   if (socket_ >= 0) {
     (void)!connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }
@@ -50,7 +50,7 @@ HealthProbe::State HealthProbe::Turn() {
   pollfd polled{socket_, static_cast<short>(asked_ ? POLLIN : POLLOUT), 0};
   if (poll(&polled, 1, 0) <= 0) return State::kWaiting;
   if (asked_) return Read();
-  // So little fits into an empty socket at once.
+  // A request of this size fits into an empty socket buffer.
   const ssize_t sent = send(socket_, kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   if (sent != static_cast<ssize_t>(kRequest.size())) return State::kFailed;
   asked_ = true;

@@ -1,5 +1,5 @@
-// One question to a process of a local cluster: GET /health of its metrics port, on a socket that
-// never blocks. One thread.
+// One health request to a process of a local cluster: GET /health on its metrics port, through a
+// non-blocking socket. For use by one thread.
 #ifndef TROUPE_CLI_CLUSTER_HEALTH_PROBE_H_
 #define TROUPE_CLI_CLUSTER_HEALTH_PROBE_H_
 
@@ -10,12 +10,13 @@
 
 namespace troupe {
 
-// troupe_health_age_seconds of an HTTP response to /health; none where it is no such response.
+// Returns troupe_health_age_seconds from an HTTP response to /health; absent if the response is not
+// one.
 std::optional<double> HealthAgeIn(std::string_view response);
 
 class HealthProbe {
  public:
-  // Dials `port` of 127.0.0.1.
+  // Connects to `port` of 127.0.0.1.
   explicit HealthProbe(int port);
   ~HealthProbe();
   HealthProbe(const HealthProbe&) = delete;
@@ -23,10 +24,10 @@ class HealthProbe {
 
   enum class State {
     kWaiting,
-    kAnswered,  // age() says when the process last worked
-    kFailed,    // nobody listens, or the answer is none
+    kAnswered,  // age() is the time since the process last worked
+    kFailed,    // connection refused, or an invalid response
   };
-  // Goes on as far as it can without waiting.
+  // Proceeds as far as possible without blocking.
   State Turn();
   std::chrono::duration<double> age() const { return age_; }
 

@@ -26,7 +26,7 @@ TEST(LivenessTest, AProcessIsHungOnceItHasNotWorkedForTheLimit) {
   liveness.Answered(start + seconds(100), seconds(2));
   EXPECT_FALSE(liveness.IsHung(start + seconds(107)));
   EXPECT_TRUE(liveness.IsHung(start + seconds(109))) << "it last worked at 98";
-  // It answers, and says that it does not work.
+  // The process answers and reports that it does not work.
   liveness.Answered(start + seconds(109), seconds(11));
   EXPECT_TRUE(liveness.IsHung(start + seconds(109)));
   liveness.Answered(start + seconds(110), seconds(0));
@@ -50,7 +50,7 @@ TEST(HealthProbeTest, TheAgeIsReadFromThePage) {
   EXPECT_EQ(HealthAgeIn(""), std::nullopt);
 }
 
-// A port of 127.0.0.1 that accepts.
+// A listening socket on a port of 127.0.0.1.
 class Listener {
  public:
   Listener() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -86,7 +86,7 @@ TEST(HealthProbeTest, AsksAndReadsWithoutWaiting) {
   const Listener listener;
   HealthProbe probe(listener.port());
   const int connection = listener.Accept();
-  // It has connected, asks, and waits for as long as nothing comes.
+  // The probe has connected and sent its request; it waits as long as nothing arrives.
   for (int turn = 0; turn < 10; ++turn) EXPECT_EQ(probe.Turn(), HealthProbe::State::kWaiting);
   char request[512];
   const ssize_t got = recv(connection, request, sizeof request, 0);

@@ -1,5 +1,5 @@
-// Whether a process of a local cluster still works, from the answers that it gives. Pure: time
-// comes in as an argument. Not thread-safe.
+// Decides from the health answers of a process whether it still works. Pure: the time is an
+// argument. Not thread-safe.
 #ifndef TROUPE_CLI_CLUSTER_LIVENESS_H_
 #define TROUPE_CLI_CLUSTER_LIVENESS_H_
 
@@ -13,24 +13,24 @@ class Liveness {
   using Time = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
 
-  // How long a process may give no answer, or one that says that it does not work, before it is
+  // Returns how long a process may be silent, or report that it does not work, before it is
   // replaced: five times the time after which the cluster gives up a silent worker, at least 10 s.
   static Duration Limit(double detection_seconds) {
     return std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(std::max(10.0, 5 * detection_seconds)));
   }
-  // From its start until its first answer.
+  // The limit from the start of a process until its first answer.
   static constexpr std::chrono::seconds kStartLimit{120};
 
   Liveness() = default;
   Liveness(Time started, Duration limit) : limit_(limit), worked_(started) {}
 
-  // It answered `now` that it last worked so long ago.
+  // Records an answer at `now` that the process last worked `age` ago.
   void Answered(Time now, Duration age) {
     worked_ = answered_ ? std::max(worked_, now - age) : now - age;
     answered_ = true;
   }
-  // Nobody looked for so long, because the one who looks stood still: that is not its fault.
+  // Excludes `gap` from the silence: the observer itself was blocked for that time.
   void Excuse(Duration gap) { worked_ += gap; }
 
   bool has_answered() const { return answered_; }

@@ -40,7 +40,7 @@ std::optional<ProcessId> FindProcess(pid_t pid) {
   if (pid <= 0) return std::nullopt;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text((std::istreambuf_iterator<char>(file)), {});
-  // The second field, the name in brackets, may hold anything.
+  // The second field, the name in parentheses, may contain anything.
   const size_t bracket = text.rfind(')');
   if (bracket == std::string::npos) return std::nullopt;
   std::istringstream fields(text.substr(bracket + 1));
@@ -89,7 +89,7 @@ StatusOr<ProcessId> StartDetached(const std::vector<std::string>& arguments,
     (void)!write(STDERR_FILENO, message, sizeof message - 1);
     _exit(127);
   }
-  // The number cannot be recycled before the parent has reaped it.
+  // The pid cannot be recycled before the parent has reaped the process.
   if (auto process = FindProcess(pid)) return *process;
   return Internal("{} ended at once; see {}", arguments[0], log_path);
 }
@@ -103,8 +103,8 @@ StatusOr<std::string> BinaryFolder() {
 
 namespace {
 
-// A socket bound to `port` of 127.0.0.1; absent where another one has it. `reuse`: a port whose
-// listener is gone counts as free while connections to it are still remembered, as it does for a
+// Returns a socket bound to `port` of 127.0.0.1; absent if the port is in use. With `reuse`, a port
+// without a listener counts as free even if connections to it are in TIME_WAIT, as it does for a
 // server.
 StatusOr<std::optional<Descriptor>> Bind(int port, bool reuse) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -131,7 +131,7 @@ bool IsPortFree(int port) {
 StatusOr<std::vector<int>> FindFreePorts(int count) {
   std::vector<int> ports;
   std::vector<Descriptor> held;
-  // Different processes begin their search at different places.
+  // Different processes start their search at different ports.
   const uint64_t key = RandomKey(static_cast<uint64_t>(getpid()), "ports");
   const int begin = static_cast<int>(UniformBits(key, 0) % kPorts);
   for (int i = 0; i < kPorts && ports.size() < static_cast<size_t>(count); ++i) {

@@ -1,4 +1,4 @@
-// Detached processes of a local cluster: starting them and asking whether they live.
+// Starts detached processes of a local cluster and checks whether they are alive.
 #ifndef TROUPE_CLI_CLUSTER_PROCESS_H_
 #define TROUPE_CLI_CLUSTER_PROCESS_H_
 
@@ -11,28 +11,29 @@
 
 namespace troupe {
 
-// The process with number `pid`; none if there is none, or it has ended and waits to be reaped.
+// Returns the process with pid `pid`; absent if there is none, or if it is a zombie.
 std::optional<ProcessId> FindProcess(pid_t pid);
 
-// True while this very process lives: a recycled number does not count.
+// Returns whether exactly this process is alive; another one with a recycled pid does not count.
 bool IsAlive(const ProcessId& process);
 
-// Sends `signal` if the process lives; a recycled number is never signalled (checked through a pidfd).
+// Sends `signal` if the process is alive. A pidfd ensures that a recycled pid is never signalled.
 void SignalProcess(const ProcessId& process, int signal);
 
-// Runs `arguments` (the first is the path of the binary) in a session of its own with no inherited descriptors but
-// /dev/null as input and `log_path`, appended to, as output. The caller is its parent. REQUIRES: one thread.
+// Runs `arguments` (the first is the path of the binary) in its own session. It inherits no
+// descriptors except /dev/null as input and `log_path`, opened for append, as output. The caller is
+// its parent. REQUIRES: the process has one thread.
 StatusOr<ProcessId> StartDetached(const std::vector<std::string>& arguments,
                                   const std::string& log_path);
 
-// The folder of the running binary.
+// Returns the folder of the running binary.
 StatusOr<std::string> BinaryFolder();
 
-// `count` different ports of 127.0.0.1 that nobody listens on, outside the range that the kernel gives to outgoing
-// connections, so that a process finds its port free again when it is restarted.
+// Returns `count` distinct ports of 127.0.0.1 without a listener, outside the kernel's range for
+// outgoing connections, so that a restarted process finds its port free.
 StatusOr<std::vector<int>> FindFreePorts(int count);
 
-// Whether a process may listen on `port` of 127.0.0.1 now.
+// Returns whether a process can listen on `port` of 127.0.0.1 now.
 bool IsPortFree(int port);
 
 }  // namespace troupe

@@ -24,18 +24,19 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-// How often processes that are not children of this supervisor are looked at.
+// The interval at which processes that are not children of this supervisor are checked.
 constexpr long kPollNanoseconds = 100'000'000;
-// A process that died sooner after its start died quickly: its next start waits longer, up to the limit.
+// A process that dies within kQuickDeath of its start died quickly: its next start waits longer, up
+// to the limit.
 constexpr seconds kQuickDeath{2};
 constexpr milliseconds kFirstWait{50};
 constexpr milliseconds kLongestWait{800};
-// A process is asked so often whether it works, and an answer is waited for so long.
+// The interval between health probes of a process, and the time limit of a probe.
 constexpr milliseconds kProbeInterval{500};
 constexpr seconds kProbeLimit{5};
-// A supervisor that has not looked for so long stood still itself.
+// A supervisor that has not polled for this long was itself suspended.
 constexpr seconds kStoodStill{2};
-// After SIGTERM, before SIGKILL.
+// The time between SIGTERM and SIGKILL.
 constexpr seconds kCoordinatorStopLimit{3};
 constexpr seconds kWorkerStopLimit{5};
 
@@ -176,7 +177,8 @@ void Supervisor::NoticeHangs() {
     }
     const bool late = now - child.probed_at > kProbeLimit;
     if (state != HealthProbe::State::kWaiting || late) child.probe.reset();
-    // Until its first answer it is asked at every turn: from then on the shorter limit holds.
+    // Until its first answer a process is probed at every turn, because the shorter limit applies
+    // from then on.
     const bool due = !child.liveness.has_answered() || now - child.probed_at > kProbeInterval;
     if (!child.probe && due) {
       child.probe = std::make_unique<HealthProbe>(child.health_port);
@@ -187,7 +189,7 @@ void Supervisor::NoticeHangs() {
                child.name, child.process.pid,
                std::chrono::duration<double>(child.liveness.Silence(now)).count());
     SignalProcess(child.process, SIGKILL);
-    // Not again at every turn, should it take long to die.
+    // Does not repeat the kill at every turn if the process takes long to die.
     child.liveness.Excuse(kStoodStill + Liveness::Limit(settings_.detection_seconds));
   }
 }
@@ -250,7 +252,7 @@ void Supervisor::StopChildren(std::vector<Child*> children, seconds limit) {
         SignalProcess(child->process, SIGKILL);
       }
     }
-    // A process stuck in the kernel must not hold up the others for ever.
+    // A process stuck in the kernel must not block the others forever.
     if (steady_clock::now() > end + limit) return;
     std::this_thread::sleep_for(milliseconds(10));
   }

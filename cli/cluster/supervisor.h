@@ -1,14 +1,20 @@
-// Keeps the processes of a local cluster running: restarts a dead worker (same name) or coordinator (same port) within
-// a second, kills and restarts one that lives and no longer answers (cli/cluster/liveness.h), keeps cluster.json current, and stops everything on SIGTERM, the coordinator first, so that it records no
-// failure of jobs whose workers are being stopped.
+// Keeps the processes of a local cluster running. It restarts a dead worker (same name) or
+// coordinator (same port) within a second, kills and restarts one that no longer answers
+// (cli/cluster/liveness.h), and keeps cluster.json current. On SIGTERM it stops everything, the
+// coordinator first, so that it records no failure of jobs when their workers stop.
 //
 // It starts them as
-//   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator --detection-seconds S
-//   troupe-worker --coordinator HOST:PORT --name worker-N --devices cpu:K --host 127.0.0.1
-//                 --data-dir DIR/workers/worker-N --log-dir DIR/logs --metrics-listen HOST:PORT
+//
+//   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator
+//                      --detection-seconds S --log-bytes B --log-files F
+//   troupe-worker --coordinator HOST:PORT --name worker-N --devices KIND:K --host 127.0.0.1
+//                 --data-dir DIR/workers/worker-N --peak-dir DIR --log-dir DIR/logs
+//                 --metrics-listen HOST:PORT --log-bytes B --log-files F
+//
 // with their output in DIR/logs/NAME.log.
 //
-// Processes outlive a supervisor that is killed; the next one takes over those that still live. One thread.
+// If the supervisor is killed, the processes continue, and the next supervisor adopts the living
+// ones. Single-threaded.
 #ifndef TROUPE_CLI_CLUSTER_SUPERVISOR_H_
 #define TROUPE_CLI_CLUSTER_SUPERVISOR_H_
 
@@ -25,15 +31,17 @@
 
 namespace troupe {
 
-// Name of the lock that a supervisor holds while it lives.
+// Returns the path of the lock that a supervisor holds while it is alive.
 std::string SupervisorLockPath(const std::string& folder);
 
 class Supervisor {
  public:
-  // REQUIRES: `folder` is absolute and has settings; `binaries` holds troupe-coordinator and troupe-worker.
+  // REQUIRES: `folder` is absolute and has settings; `binaries` contains troupe-coordinator and
+  // troupe-worker.
   Supervisor(std::string folder, std::string binaries);
 
-  // Returns after SIGTERM or SIGINT, everything stopped. FAILED_PRECONDITION if another one has the lock.
+  // Returns after SIGTERM or SIGINT, with every process stopped. FAILED_PRECONDITION if another
+  // supervisor holds the lock.
   Status Run();
 
  private:
@@ -46,20 +54,20 @@ class Supervisor {
     Time started_at{};
     Time start_not_before{};
     int quick_deaths = 0;
-    int health_port = 0;  // of 127.0.0.1: where it says whether it works
+    int health_port = 0;  // port of /health on 127.0.0.1
     Liveness liveness;
-    std::unique_ptr<HealthProbe> probe;  // null: none is under way
-    Time probed_at{};                    // when the last one began
+    std::unique_ptr<HealthProbe> probe;  // null: no probe in flight
+    Time probed_at{};                    // start of the last probe
   };
 
   Status ReadSettings();
   void TakeOverSurvivors();
-  // Starts what does not run and is due; true if anything changed.
+  // Starts the processes that are not running and are due. Returns whether anything changed.
   bool StartMissing();
   void NoticeDeaths();
-  // Asks each process whether it works, and kills those that have not for too long.
+  // Probes each process and kills those that have not worked for too long.
   void NoticeHangs();
-  // `child` has just been started or taken over as `process`.
+  // Records `process`, just started or adopted, as the process of `child`.
   void Begin(Child* child, const ProcessId& process);
   void WriteFile();
   void StopAll();
@@ -69,7 +77,7 @@ class Supervisor {
   const std::string binaries_;
   ClusterSettings settings_;
   std::vector<Child> children_;  // the coordinator, then the workers
-  Time looked_at_{};             // when NoticeHangs last looked
+  Time looked_at_{};             // last call of NoticeHangs
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// An indexed dataset of anybody: either refused, or every token of every sequence can be read. The
+// An untrusted indexed dataset is either refused, or every token of every sequence can be read. The
 // first two bytes of the input are the size of the .bin file, the rest is the .idx file.
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +22,7 @@ class Bytes final : public troupe::MappedFile {
   const std::vector<std::byte> bytes_;
 };
 
-// Two files in memory; of all operations a reader has but Map.
+// Two files in memory. Of the operations, it implements only Map.
 class TwoFiles final : public troupe::FileSystem {
  public:
   TwoFiles(std::vector<std::byte> index, std::vector<std::byte> data)

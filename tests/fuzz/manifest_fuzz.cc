@@ -1,5 +1,5 @@
-// A manifest of anybody: either refused, or every tensor that it names can be planned to be read
-// whole, from within its files.
+// An untrusted manifest is either refused, or a complete read of every tensor that it names can be
+// planned from within its files.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto manifest =
       ManifestFromJson(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!manifest.ok()) return 0;
-  // Known to this build or refused by name, never more channels than a schema can have.
+  // Channels are known to this build or refused by name, and never more than a schema can have.
   TROUPE_CHECK(manifest->samples().channels_size() <= SampleSchema::kChannelsMax);
   const Status known = CheckSampleChannels(manifest->samples(), CurrentSampleSchema());
   TROUPE_CHECK(known.ok() || known.code() == StatusCode::kFailedPrecondition);

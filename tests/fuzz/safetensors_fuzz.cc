@@ -1,4 +1,4 @@
-// A safetensors file of anybody: either refused, or its tensors fill the buffer without a hole.
+// An untrusted safetensors file is either refused, or its tensors fill the buffer without a hole.
 #include <cstdint>
 #include <cstring>
 #include <set>

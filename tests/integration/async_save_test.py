@@ -1,4 +1,5 @@
-"""Asynchronous saves: training goes on beside them with the same bits, whatever befalls the write in flight."""
+"""Asynchronous saves: training continues bit-identically during them, whatever happens to the write
+in flight."""
 
 import pathlib
 import unittest
@@ -30,7 +31,7 @@ class AsyncSave(ClusterCase):
             self.assertEqual(losses, undisturbed.losses(reference))
 
     def shards(self, cluster, job):
-        """The bytes of each shard file, by step and name."""
+        """Returns the bytes of each shard file, by step and name."""
         return {(c["step"], file.name): file.read_bytes() for c in cluster.checkpoints(job)
                 for file in pathlib.Path(c["path"]).glob("*.safetensors")}
 
@@ -44,7 +45,7 @@ class AsyncSave(ClusterCase):
             self.assertEqual(cluster.losses("async"), cluster.losses("disabled"))
             ours, plain = (self.shards(cluster, mode) for mode in ("async", "disabled"))
             self.assertIn((STEPS, "rank-00000.safetensors"), ours)
-            # A slow disk may make it skip one.
+            # A slow disk may cause a skipped checkpoint.
             for key, content in ours.items():
                 self.assertEqual(content, plain[key], key)
             self.assertRegex(self.metrics(cluster), r'troupe_checkpoint_writes_total\{[^}]*method="\w+"[^}]*\} \d')
@@ -82,7 +83,7 @@ class AsyncSave(ClusterCase):
         slow = {"TROUPE_FAILPOINTS": "checkpoint.shard.written=delay:1500;step.begin=delay:100"}
         with Cluster(workers=2, environment=slow) as cluster:
             job = self.submit(cluster, "aborted")
-            cluster.wait_for_step(job, 5)  # the checkpoint of step 4 is being written by both ranks
+            cluster.wait_for_step(job, 5)  # both ranks are writing the checkpoint of step 4
             kill(cluster.describe(job)["ranks"][1]["pid"])
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(done["restarts"], 1, cluster.logs())

@@ -1,4 +1,5 @@
-"""Every wrong thing a user or a stranger can send: a message with field, value and relation; nothing else disturbed."""
+"""Every wrong input from a user or a stranger gets a message with field, value and relation, and
+disturbs nothing else."""
 
 import contextlib
 import os
@@ -19,7 +20,7 @@ data: {{train: {train}}}
 training: {{global_batch_size: 8, sequence_length: 32, steps: 4}}
 """
 
-# (what, --set arguments or a text edit, words that the message must hold)
+# (case, --set arguments or a text edit, words that the message must contain)
 REFUSED = [
     ("unknown key", ["training.stepz=3"], ["training.stepz", "steps"]),
     ("wrong type", ["training.steps=many"], ["training.steps", "many"]),
@@ -159,7 +160,8 @@ GARBAGE = [_RANDOM.randbytes(4096), b"GET / HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\
 
 
 def listens_on(pid):
-    """Addresses (host, port) on which the process listens, from its descriptors and the kernel's table."""
+    """Returns the addresses (host, port) on which the process listens, from its descriptors and the
+    kernel's table."""
     inodes = set()
     for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -174,7 +176,8 @@ def listens_on(pid):
                 if fields[3] != "0A" or fields[9] not in inodes:
                     continue
                 host, port = fields[1].split(":")
-                # Words of the host's byte order; any address is reached by the loopback's.
+                # Words are in the host's byte order; a listener on any address is reached through
+                # loopback.
                 packed = b"".join(struct.pack("=I", int(host[i:i + 8], 16)) for i in range(0, len(host), 8))
                 mapped = len(packed) == 16 and packed[:12] == bytes(10) + b"\xff\xff"
                 packed = packed[12:] if mapped else packed
@@ -195,7 +198,7 @@ def throw(address, garbage):
 
 class Strangers(ClusterCase):
     def test_garbage_on_every_port_disturbs_nothing(self):
-        # The ranks talk to each other all the while.
+        # The ranks communicate with each other during the test.
         with Cluster(workers=2, environment={"TROUPE_FAILPOINTS": "step.begin=delay:20"}) as cluster:
             job = cluster.submit("steady", steps=100000, interval=50)
             cluster.wait_for_step(job, 1)
@@ -213,7 +216,7 @@ class Strangers(ClusterCase):
             for address in addresses:
                 for garbage in GARBAGE:
                     throw(address, garbage)
-            # Connections that are opened and held, saying nothing or half a sentence.
+            # Connections that stay open and send nothing or an incomplete message.
             held = [socket.create_connection(address, timeout=5) for address in addresses]
             try:
                 for connection in held[::2]:

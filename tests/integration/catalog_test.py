@@ -1,4 +1,4 @@
-"""Checkpoints that go bad, are pinned, compared, and found again without the catalog."""
+"""Checkpoints that are damaged, pinned, compared, and found again without the catalog."""
 
 import array
 import json
@@ -13,7 +13,8 @@ import urllib.request
 from harness import ROOT, Cluster, ClusterCase, run, wait_until
 
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
-CONSTANT = "--set=lr_schedule.decay_type=constant"  # so that the number of steps decides on nothing but the end
+# So that the number of steps affects only the end.
+CONSTANT = "--set=lr_schedule.decay_type=constant"
 
 
 def shard(checkpoint, rank=0):
@@ -64,7 +65,8 @@ class Catalog(ClusterCase):
                     good, bad = done["checkpoints"]
                     spoil(bad)
                     code, _, err = run("checkpoints", "verify", bad["path"])
-                    # A manifest alone cannot tell that a digit of it was changed; the catalog's digest does.
+                    # A manifest alone cannot show that one of its digits was changed; the catalog's
+                    # digest does.
                     if name != "manifest":
                         self.assertEqual(code, 1, err)
                     self.assertEqual(run("checkpoints", "verify", bad["path"], "--digest", bad["digest"])[0], 1)
@@ -136,7 +138,7 @@ class Catalog(ClusterCase):
             pinned = cluster.json("checkpoints", "pin", job, first["step"])
             self.assertEqual((pinned["path"], pinned["pinned"]), (first["path"], True))
             cluster.wait_for_state(job, "SUCCEEDED")
-            # The last commit is read back before what it supersedes goes.
+            # The last commit is verified before retention removes the commits that it supersedes.
             wait_until(lambda: [c["step"] for c in cluster.checkpoints(job)] == [first["step"], 55, 60], "retention")
             self.assert_committed_checkpoints_verify(cluster, job)
             cluster.json("checkpoints", "unpin", job, first["path"])
@@ -161,7 +163,7 @@ class Catalog(ClusterCase):
                        and steps(key="verified", value=True) == [newer["step"]], "both were read back")
             self.assertEqual(steps(), [old["step"], newer["step"]])
             self.assertEqual(run("checkpoints", "verify", old["path"], "--digest", old["digest"])[0], 0)
-            # With a second newer one that is whole the oldest may go, and goes; the damaged one stays.
+            # With a second intact newer commit the oldest is removed; the damaged one stays.
             newest = cluster.json("checkpoints", "create", job)
             wait_until(lambda: not pathlib.Path(old["path"]).exists(), "retention took the oldest")
             self.assertEqual(steps(), [newer["step"], newest["step"]])

@@ -1,5 +1,6 @@
-"""The wall clock is set back by two hours while a job trains: daemons, ranks and coordinators that start after it count
-on from what was before, and the losses are those of a quiet run, bit for bit."""
+"""The wall clock is set back by two hours while a job trains. Daemons, ranks and coordinators that
+start later continue from the earlier state, and the losses are bit-identical to those of an
+undisturbed run."""
 
 import glob
 import os
@@ -15,7 +16,7 @@ BACK_SECONDS = 7200
 
 
 class Clock:
-    """libfaketime in every process of a cluster; `back` sets the wall clock of all of them, and of no other clock."""
+    """libfaketime in every process of a cluster; `back` sets back only their wall clocks."""
 
     def __init__(self, case, home):
         found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -27,7 +28,7 @@ class Clock:
                             "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
 
     def set(self, offset):
-        # Replaced at once: a process must not read half of it.
+        # Replaced atomically: a process must not read a partial file.
         part = self.file.with_suffix(".part")
         part.write_text(offset + "\n")
         os.replace(part, self.file)
@@ -44,7 +45,7 @@ class ClockTest(ClusterCase):
         self.environment = {"TROUPE_FAILPOINTS": "step.begin=delay:30", **self.clock.environment}
 
     def restart(self, cluster, name):
-        """Kills a daemon or the coordinator and waits for the next life of it that the supervisor starts."""
+        """Kills a daemon or the coordinator and waits until the supervisor has restarted it."""
         find = cluster.worker if name != "coordinator" else lambda _: cluster.info()["coordinator"]
         first = find(name)["pid"]
         kill(first)
@@ -64,8 +65,8 @@ class ClockTest(ClusterCase):
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(done["restarts"], 1)
             self.assert_committed_checkpoints_verify(cluster, job)
-            # The wall clock was really back: the last commit is dated before the start. (The recovery may come while
-            # a process still has the clock in its cache.)
+            # The wall clock was really set back: the last commit has an earlier date than the
+            # start. (The recovery may happen while a process still has the old clock in its cache.)
             dates = {e["event"]: e["wall_time_ns"] for e in cluster.watched(job) if e["type"] == "event"}
             self.assertLess(dates["CHECKPOINT_COMMITTED"], dates["STARTED"])
             reference = cluster.submit("reference", steps=STEPS)

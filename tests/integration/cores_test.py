@@ -1,4 +1,4 @@
-"""Ranks of all jobs of a host, which several daemons run, have cores of their own where there are enough."""
+"""The ranks of all jobs of a host with several daemons have their own cores if there are enough."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:50"}
 
 
 def affinity(pid):
-    """The cores of every thread of a process, which must agree."""
+    """Returns the cores of the threads of a process, which must agree."""
     sets = {tuple(sorted(os.sched_getaffinity(int(thread)))) for thread in os.listdir(f"/proc/{pid}/task")}
     if len(sets) != 1:
         raise AssertionError(f"threads of {pid} are on {sets}")
@@ -19,7 +19,8 @@ def affinity(pid):
 
 
 def two_cores():
-    """Hardware threads of two physical cores that this process may use; one where there are no two."""
+    """Returns hardware threads of two physical cores that this process may use; one if there are
+    not two."""
     chosen, seen = [], set()
     for thread in sorted(os.sched_getaffinity(0)):
         siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list")
@@ -32,12 +33,14 @@ def two_cores():
 
 class Cores(ClusterCase):
     def ranks(self, cluster, *jobs):
-        """(cores told, how many share them, cores of the process) of all ranks of the jobs."""
+        """Returns (assigned cores, number of ranks that share them, cores of the process) of all
+        ranks of the jobs."""
         ranks = [rank for job in jobs for rank in cluster.describe(job)["ranks"]]
         return [(rank["cores"], rank["cores_shared_by"], affinity(rank["pid"])) for rank in ranks]
 
     def wait_for_division(self, cluster, jobs, expected):
-        """Until every rank of the jobs is told, and is on, the cores that make up `expected`, in any order."""
+        """Waits until every rank of the jobs is assigned to, and runs on, the cores that make up
+        `expected`, in any order."""
         def divided():
             ranks = self.ranks(cluster, *jobs)
             as_told = all(told == real for told, _, real in ranks)
@@ -50,9 +53,9 @@ class Cores(ClusterCase):
         if len(cores) < 2:
             self.skipTest("this machine has one core")
         former = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, cores)  # what the daemons may use
+        os.sched_setaffinity(0, cores)  # limits the cores of the daemons
         self.addCleanup(os.sched_setaffinity, 0, former)
-        # Other clusters of this machine shall not take part.
+        # Other clusters of this machine must not take part.
         table = tempfile.TemporaryDirectory(prefix="troupe-cores-")
         self.addCleanup(table.cleanup)
         with Cluster(4, {**SLOW, "TROUPE_CORE_DIR": table.name}) as cluster:

@@ -1,5 +1,5 @@
-"""Jobs with `devices: cuda` in real processes, on emulated GPUs: placed on them, trained, recovered and resumed as on
-processors. The worker is bin/troupe-worker-emulated (emulated_rank_backend.cc)."""
+"""Jobs with `devices: cuda` in real processes on emulated GPUs: placed, trained, recovered and
+resumed as on CPU devices. The worker is bin/troupe-worker-emulated (emulated_rank_backend.cc)."""
 
 import os
 import pathlib
@@ -29,7 +29,7 @@ class CudaTest(ClusterCase):
     def setUp(self):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
-        # `troupe up` starts the programs that are beside it.
+        # `troupe up` starts the programs in its own folder.
         folder = pathlib.Path(tempfile.mkdtemp(prefix="emulated-", dir=BIN))
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         for name, program in (("troupe", "troupe"), ("troupe-coordinator", "troupe-coordinator"),

@@ -1,4 +1,4 @@
-"""Blends, llm.c's token files and tokenizers, as a job meets them."""
+"""Blends, llm.c's token files and tokenizers, as used by a job."""
 
 import json
 import struct
@@ -10,7 +10,7 @@ TOKENIZER = ROOT / "data/testdata/gpt2_tokenizer.json"  # 1,457 tokens
 
 
 def write_llmc(path):
-    """12,000 tokens of GPT-2's kind, with a pattern to learn."""
+    """Writes 12,000 tokens in GPT-2's format, with a pattern to learn."""
     tokens = [(7 * i + i * i % 13) % 500 for i in range(12_000)]
     header = struct.pack("<3i", 20240520, 1, len(tokens)) + bytes(4 * 253)
     path.write_bytes(header + struct.pack(f"<{len(tokens)}H", *tokens))
@@ -45,7 +45,8 @@ class Data(ClusterCase):
             for step, (loss, _) in got.items():
                 self.assertAlmostEqual(float(loss) / float(expected[step][0]), 1, delta=1e-6, msg=f"loss of step {step}")
 
-            # data show: the shares of 5 steps of 8 samples, and tokens of the right dataset.
+            # `data show` prints the shares of 5 steps of 8 samples, and tokens of the right
+            # dataset.
             shown = []
             for step in range(1, 6):
                 code, out, err = run("data", "show", self.blended(cluster, "shown", 6), "--step", step, "-o", "json")
@@ -58,7 +59,8 @@ class Data(ClusterCase):
                     first = 32 * sample["row"]
                     self.assertEqual(sample["tokens"], [(7 * i + i * i % 13) % 500 for i in range(first, first + 32)])
 
-            # A model that lacks the tokenizer's words is refused when it is submitted.
+            # A model with a vocabulary smaller than the tokenizer's is refused when it is
+            # submitted.
             code, _, err = cluster.troupe("submit", self.blended(cluster, "small", 6), "--set=model.vocab_size=1456")
             self.assertEqual(code, 2)
             self.assertIn("model.vocab_size is 1456: model.vocab_size 1456 is below the 1457", err)

@@ -1,6 +1,6 @@
-// Ranks on emulated GPUs, in the place of worker/rank/cuda_backend.cc: the worker daemon that is
-// linked with this announces as many as it is asked for, so that whole processes train with
-// `devices: cuda` on a machine that has none.
+// Runs ranks on emulated GPUs in place of worker/rank/cuda_backend.cc. A worker daemon linked with
+// this file reports as many GPUs as requested, so that whole processes train with `devices: cuda`
+// on a machine that has none.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -33,8 +33,8 @@ StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count) {
 
 }  // namespace troupe
 
-// What blocks of emulated kernels share is thread-local, 440 KB in all, and a thread's stack holds
-// it too: the 100 KB that the server of metrics asks for would be none at all.
+// The shared memory of emulated blocks is thread-local, 440 KB in total, and a thread's stack
+// includes it: the 100 KB that the metrics server requests would leave no stack at all.
 extern "C" int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) noexcept {
   using Function = int (*)(pthread_attr_t*, size_t);
   static const auto kNext =

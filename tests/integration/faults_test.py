@@ -1,5 +1,5 @@
-"""Disks that are full, a second coordinator, a worker that wakes up too late: nothing that was committed is lost, and
-training goes on bit for bit."""
+"""Full disks, a second coordinator, a worker that wakes up too late: no commit is lost, and
+training continues bit-identically."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ STEPS = 40
 
 
 class SmallDisk:
-    """A tmpfs that can be filled; the test is skipped where none can be mounted."""
+    """A tmpfs that can be filled; the test is skipped if none can be mounted."""
 
     def __init__(self, case, path, size):
         path.mkdir(parents=True)
@@ -56,7 +56,7 @@ class Faults(ClusterCase):
         self.addCleanup(shutil.rmtree, self.home, ignore_errors=True)
 
     def reference(self, cluster):
-        """The losses of the same job where nothing happens to it."""
+        """Returns the losses of the same job without faults."""
         job = cluster.submit("reference", steps=STEPS)
         cluster.wait_for_state(job, "SUCCEEDED")
         return cluster.losses(job)
@@ -79,7 +79,7 @@ class Faults(ClusterCase):
             cluster.json("submit", path, folder, "--set=checkpoint.interval=4", "--name=sizes", "--set=training.steps=4")
             sizes = cluster.wait_for_state("sizes", "SUCCEEDED")["checkpoints"][0]
             shards = sum(f.stat().st_size for f in pathlib.Path(sizes["path"]).glob("*.safetensors"))
-            # Room for the shards of one more checkpoint, and not for its manifest.
+            # Room for the shards of one more checkpoint, but not for its manifest.
             disk.grow(disk.used() + shards + 4096)
             job = cluster.json("submit", path, folder, "--set=checkpoint.interval=4")["name"]
             wait_until(lambda: cluster.describe(job)["step"] >= 10, "two due checkpoints")
@@ -90,7 +90,8 @@ class Faults(ClusterCase):
             self.assertTrue(any("manifest" in message and "No space" in message for message in said), said)
 
     def test_a_disk_that_is_full_when_the_catalog_is_written(self):
-        with SmallDisk(self, self.home / "cluster" / "coordinator", "3m") as disk:  # less than a log reserves
+        # Less than a log reserves.
+        with SmallDisk(self, self.home / "cluster" / "coordinator", "3m") as disk:
             with Cluster(2, SLOW, directory=self.home) as cluster:
                 job = cluster.submit("catalog", steps=STEPS, interval=4)
                 wait_until(lambda: cluster.checkpoints(job), "the first commit")

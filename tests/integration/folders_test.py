@@ -1,7 +1,7 @@
-"""Hosts that see another folder at checkpoint.folder than the others: never shared, or a mount that is lost.
+"""Hosts that see different folders at checkpoint.folder: never shared, or with a lost mount.
 
-Each worker runs in a mount namespace and under a host name of its own. Without the right to make namespaces the tests
-are skipped.
+Each worker runs in its own mount namespace and under its own host name. Without the right to create
+namespaces the tests are skipped.
 """
 
 import json
@@ -24,7 +24,8 @@ def may_make_namespaces():
 
 
 class Hosts:
-    """A coordinator and workers host-0, host-1, …, each with a local disk at `folder`, below the shared one if mounted."""
+    """A coordinator and workers host-0, host-1, …, each with a local disk at `folder`; mounting
+    puts the shared folder on top of it."""
 
     def __init__(self, workers=2, shared=(), environment=None):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="troupe-test-"))
@@ -105,7 +106,7 @@ class Hosts:
         return self.json("describe", job)
 
     def events(self, job):
-        """{event: [messages]} of an ended job."""
+        """Returns {event: [messages]} of an ended job."""
         _, out, _ = run("watch", job, "--coordinator", self.address, "-o", "json")
         found = {}
         for line in map(json.loads, out.splitlines()):
@@ -166,7 +167,8 @@ class Folders(ClusterCase):
             self.wait(hosts, lambda: hosts.describe(job)["step"] > at + 9, "two more checkpoints due")
             before = hosts.committed(job)
             self.assertLessEqual(before[-1], at + 4, "a commit of which one host wrote its part elsewhere")
-            # A fault: whoever restores must not take missing files for bad ones.
+            # A rank dies while the mount is lost: the recovery must not treat missing files as
+            # damaged ones.
             kill(hosts.describe(job)["ranks"][0]["pid"])
             self.wait(hosts, lambda: hosts.describe(job)["restarts"] > 0, "the recovery")
             hosts.mount(1)

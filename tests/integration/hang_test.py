@@ -1,4 +1,5 @@
-"""A rank that stands still while its host is well: noticed within seconds at a short step, and named."""
+"""A rank that hangs on a healthy host is detected within seconds at a short step time, and
+named."""
 
 import os
 import signal
@@ -20,7 +21,8 @@ class Hang(ClusterCase):
             start = time.monotonic()
             os.kill(rank["pid"], signal.SIGSTOP)
             wait_until(lambda: cluster.describe(job)["restarts"] == 1, "the hang is noticed")
-            # Twice the detection time, and half of it for what the ranks say. It was a minute.
+            # The expected time is twice the detection time, plus half of it for the reports of the
+            # ranks; it was once a minute.
             self.assertLess(time.monotonic() - start, 20)
             done = cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(done["restarts"], 1)

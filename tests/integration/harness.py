@@ -1,4 +1,5 @@
-"""A real local cluster for tests: real binaries, real processes, only the `troupe` command and signals.
+"""A real local cluster for tests: real binaries, real processes, only the `troupe` command and
+signals.
 
 Tests are unittest cases; CMakeLists.txt registers each method with ctest. Every wait has a limit.
 """
@@ -35,14 +36,14 @@ fault_tolerance: {{max_restarts: 5}}
 
 
 def run(*arguments, environment=None, timeout=LIMIT_SECONDS, cwd=None):
-    """(exit code, stdout, stderr) of `troupe ARGUMENTS`."""
+    """Returns (exit code, stdout, stderr) of `troupe ARGUMENTS`."""
     done = subprocess.run([TROUPE, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, **(environment or {})}, cwd=cwd)
     return done.returncode, done.stdout, done.stderr
 
 
 def wait_until(condition, what, limit_seconds=LIMIT_SECONDS):
-    """Polls until `condition()` is true and returns its value; fails loudly after the limit."""
+    """Polls until `condition()` is true and returns its value; raises an error after the limit."""
     end = time.monotonic() + limit_seconds
     pause = threading.Event()
     while True:
@@ -66,7 +67,8 @@ _data = None
 
 
 def training_data():
-    """PREFIX of a small dataset, made once in this process by the product itself."""
+    """Returns PREFIX of a small dataset, which the product's own command creates once per
+    process."""
     global _data
     if _data is None:
         folder = tempfile.mkdtemp(prefix="troupe-data-")
@@ -83,7 +85,7 @@ def training_data():
 
 
 class Cluster:
-    """`troupe up` in a temporary directory; down and gone at the end."""
+    """`troupe up` in a temporary directory, which is stopped and removed at the end."""
 
     def __init__(self, workers=2, environment=None, detection_seconds=1.0, directory=None, devices_per_worker=1):
         self.own = directory is None
@@ -162,14 +164,15 @@ class Cluster:
         return wait_until(lambda: self.describe(job)["step"] >= step, f"{job} at step {step}", limit_seconds)
 
     def watched(self, job):
-        """All that `watch` prints of an ended job, in order."""
+        """Returns everything that `watch` prints of an ended job, in order."""
         code, out, err = self.troupe("watch", job, "-o", "json")
         if code not in (0, 1):  # 1: the job was cancelled or failed
             raise AssertionError(f"watch: {code} {err}")
         return [json.loads(line) for line in out.splitlines()]
 
     def losses(self, job):
-        """{step: (loss text, grad_norm text)} as stored; exact, since 17 digits name one double."""
+        """Returns {step: (loss text, grad_norm text)} as stored; exact, since 17 digits identify a
+        double."""
         return {line["step"]: (repr(line["loss"]), repr(line["grad_norm"]))
                 for line in self.watched(job) if line["type"] == "step"}
 

@@ -1,4 +1,5 @@
-"""A Hugging Face directory in, trained by real processes, and out again; what cannot be read is refused by name."""
+"""A Hugging Face directory is imported, trained by real processes, and exported; unsupported input
+is refused by name."""
 
 import json
 import pathlib
@@ -36,7 +37,7 @@ class HuggingFace(ClusterCase):
             self.assertAlmostEqual(steps[1]["grad_norm"], expected["grad_norm"],
                                    delta=TOLERANCE * expected["grad_norm"])
 
-            # The same through an import: bit for bit, since the plan is the same.
+            # The same through an import: bit-identical, since the plan is the same.
             imported = cluster.home / "import"
             self.run_or_fail("checkpoints", "import", FIXTURES / variant, "--to", imported)
             self.run_or_fail("checkpoints", "verify", imported)
@@ -44,7 +45,8 @@ class HuggingFace(ClusterCase):
             cluster.wait_for_state(loaded, "SUCCEEDED")
             self.assertEqual(cluster.losses(loaded), cluster.losses(job))
 
-            # Out again, in parts; a job from what came out goes on where the other one ended.
+            # The model is exported in parts; a job from the export continues where the other one
+            # ended.
             trained = cluster.home / "trained"
             exported = self.run_or_fail("checkpoints", "export", done["checkpoints"][-1]["path"], "--to", trained,
                                         "--max-shard-bytes", 100_000, "-o", "json")

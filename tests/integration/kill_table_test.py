@@ -1,4 +1,5 @@
-"""Who is killed, at which point of the protocol, what was resumed: training goes on bit-identically every time."""
+"""A table of the killed process, the point of the protocol, and the resumed step: training
+continues bit-identically every time."""
 
 import re
 import subprocess
@@ -7,12 +8,13 @@ import unittest
 from harness import BIN, Cluster, ClusterCase, alive, kill, wait_until
 
 STEPS = 12
-# The first life of each rank stands still before step 9, until the hand has hit it; the next begins there or later.
+# The first process of each rank waits before step 9 until the test has killed it; the next one
+# begins at step 9 or later.
 HELD = {"TROUPE_FAILPOINTS": "step.begin=delay:60000@9"}
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:100"}
 LAYOUTS = {"tensor": "tensor_parallel_degree: 2", "pipe": "pipeline_parallel_degree: 2",
            "data": "data_parallel_replicate_degree: 2"}
-NOTHING = frozenset()  # of a row in which no step is repeated
+NOTHING = frozenset()  # for a row in which no step is repeated
 
 
 def numbers(pattern, text):
@@ -21,15 +23,16 @@ def numbers(pattern, text):
 
 class KillTable(ClusterCase):
     def check_goes_on(self, cluster, job, layout, resumed, undisturbed=None):
-        """`resumed`: the first steps from which the job may have gone on; NOTHING: no recovery at all.
-        `undisturbed`: a cluster without faults; this one, where its faults are spent."""
+        """`resumed`: the first steps from which the job may have resumed; NOTHING: no recovery at
+        all. `undisturbed`: a cluster without faults; default: this cluster, if its faults have
+        already happened."""
         done = cluster.wait_for_state(job, "SUCCEEDED")
         self.check_resumed(cluster, job, done, resumed)
         losses = cluster.losses(job)
         self.assertEqual(sorted(losses), list(range(1, STEPS + 1)))
         self.assert_committed_checkpoints_verify(cluster, job)
         self.check_nothing_is_left_over(cluster, job)
-        # The same plan and seed, uninterrupted.
+        # The same plan and seed without an interruption.
         elsewhere = undisturbed or cluster
         reference = elsewhere.submit("reference", steps=STEPS, parallelism=LAYOUTS[layout])
         self.assertEqual(elsewhere.wait_for_state(reference, "SUCCEEDED")["restarts"], 0)
@@ -59,14 +62,15 @@ class KillTable(ClusterCase):
         else:
             self.assertEqual((done["restarts"], first_steps), (0, []), story)
         self.assertEqual(len(starts), 1 + len(first_steps), story)
-        # What came before the commit was not computed again, what came after it was: a step is of the last group
-        # that began at it or before it.
+        # Steps before the commit were not computed again, and steps after it were: a step belongs
+        # to the last group that began at or before it.
         for step in (line for line in watched if line["type"] == "step"):
             self.assertEqual(step["group_epoch"], max(e for e, first in starts.items() if first <= step["step"]),
                              f"step {step['step']}:\n{story}")
 
     def check_nothing_is_left_over(self, cluster, job):
-        """What was begun and not committed is gone from the disk, and what is listed is there."""
+        """Checks that uncommitted data are removed from the disk, and that every listed checkpoint
+        exists."""
         folder = cluster.home / "checkpoints" / job.removeprefix("jobs/")
 
         def same():
@@ -79,12 +83,14 @@ class KillTable(ClusterCase):
             raise AssertionError(f"{error}: {sorted(map(str, folder.iterdir()))}, listed {listed}") from None
 
     def at_failpoint(self, failpoint, mode="disabled"):
-        """One process dies at `failpoint` (once in the whole cluster); the job must not notice but in time."""
+        """One process dies at `failpoint` (once in the whole cluster); the job is delayed but
+        otherwise unaffected."""
         layout = "tensor"
         armed = f"{failpoint}=kill{HITS.get(failpoint, '')}"
-        if failpoint == "checkpoint.load.verified":  # needs a restore: something must die before
+        # Needs a restore, so another process must die before.
+        if failpoint == "checkpoint.load.verified":
             armed += ";step.before_update=kill@8"
-        # Steps slow enough that the commit of one interval mostly comes before the next.
+        # Steps are slow enough that the commit of one interval usually precedes the next.
         armed += ";step.begin=delay:20" if failpoint != "step.begin" else ";step.after_update=delay:20"
         cluster = Cluster(workers=2)
         once = cluster.home / "once"
@@ -93,7 +99,8 @@ class KillTable(ClusterCase):
         with cluster:
             keep = int(any(word in failpoint for word in ("delete", "tombstone", "verify", "catalog.verified")))
             path = cluster.write_job("killed", steps=STEPS, interval=2 if keep else 4, parallelism=LAYOUTS[layout])
-            # A submit that met a dying coordinator is repeated under the same request id: one job, not two.
+            # A submit that met a dying coordinator is repeated with the same request id: one job,
+            # not two.
             def submitted():
                 code, _, _ = cluster.troupe("submit", path, "--request-id", "once", "--set",
                                             f"checkpoint.keep_latest_k={keep}", "--set",
@@ -108,7 +115,7 @@ class KillTable(ClusterCase):
     def by_hand(self, layout, kill_some):
         with Cluster(workers=2, environment=HELD) as cluster:
             path = cluster.write_job("killed", steps=STEPS, parallelism=LAYOUTS[layout])
-            # Standing still is no hang here.
+            # The wait must not count as a hang here.
             code, _, err = cluster.troupe("submit", path, "--set", "fault_tolerance.hang_seconds=120")
             self.assertEqual(code, 0, err)
             wait_until(lambda: any(c["step"] == 8 and c["state"] == "COMMITTED" for c in cluster.checkpoints("killed")),
@@ -167,36 +174,39 @@ class KillTable(ClusterCase):
         self.by_hand("tensor", kill_everything)
 
 
-# Which hit of a failpoint kills (the first where absent): in the middle of the job, with a commit of step 4 before.
+# The hit of a failpoint that kills (the first if absent): in the middle of the job, after a commit
+# of step 4.
 HITS = {"step.begin": "@10", "step.device_fault": "@10", "step.before_update": "@10", "step.after_update": "@10",
         **{f"checkpoint.{point}": "@2" for point in (
             "snapshot", "shard.created", "shard.written", "shard.synced", "shard.renamed", "shard.durable",
             "vote.sent", "manifest.begin", "manifest.written", "manifest.durable")}}
 
-# In the second checkpoint of a job whose first may just not be committed yet: nothing of step 8 is resumed.
+# For a kill in the second checkpoint of a job, when the first may not be committed yet: nothing of
+# step 8 is resumed.
 SECOND = {1, 5}
 
-# Each failpoint, and the step from which the job may go on. The check holds it to the newest commit in any case.
+# Each failpoint with the steps from which the job may resume. The check also requires the newest
+# commit.
 FAILPOINTS = {
     "checkpoint.snapshot": SECOND, "checkpoint.shard.created": SECOND, "checkpoint.shard.written": SECOND,
     "checkpoint.shard.synced": SECOND, "checkpoint.shard.renamed": SECOND, "checkpoint.shard.durable": SECOND,
-    "checkpoint.vote.sent": SECOND | {9},  # the votes are out: rank 0 may finish the attempt
+    "checkpoint.vote.sent": SECOND | {9},  # the votes are sent: rank 0 may complete the attempt
     "checkpoint.manifest.begin": SECOND, "checkpoint.manifest.written": SECOND, "checkpoint.manifest.durable": SECOND,
-    # Three commits at least (2, 4, 6), or there is nothing to delete.
+    # At least three commits (2, 4, 6) are needed before anything is deleted.
     "checkpoint.delete.begin": {7, 9, 11}, "checkpoint.delete.unlinked": {7, 9, 11},
     "checkpoint.verify.begin": {7, 9, 11},
     "checkpoint.load.verified": {5},
-    # The coordinator dies: the ranks go on.
+    # The coordinator dies: the ranks continue.
     "catalog.intent.recorded": NOTHING, "catalog.votes.complete": NOTHING, "catalog.commit.before": NOTHING,
     "catalog.commit.after": NOTHING, "catalog.job.recorded": NOTHING, "catalog.ticket.recorded": NOTHING,
     "catalog.epoch.recorded": NOTHING, "catalog.tombstone.recorded": NOTHING, "catalog.verified.recorded": NOTHING,
     "step.begin": {1, 5, 9}, "step.device_fault": {1, 5, 9}, "step.before_update": {1, 5, 9}, "step.after_update": {1, 5, 9},
-    # Before there is a job.
+    # This point is reached before there is a job.
     "session.before_hello": NOTHING,
 }
 
 
-# What of it goes on beside the steps when saves are asynchronous.
+# The failpoints that are reached while steps continue if saves are asynchronous.
 ASYNC = ("checkpoint.snapshot", "checkpoint.shard.written", "checkpoint.shard.renamed", "checkpoint.vote.sent",
          "checkpoint.manifest.written", "catalog.commit.before", "step.before_update")
 

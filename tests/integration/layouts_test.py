@@ -1,4 +1,4 @@
-"""Twelve layouts as real processes over UCX: the losses of 20 steps are the single rank's."""
+"""Twelve layouts as real processes over UCX: the losses of 20 steps equal the single rank's."""
 
 import math
 import unittest

@@ -1,4 +1,4 @@
-"""Prints Class.method of every test in a module, one a line."""
+"""Prints Class.method of every test in a module, one per line."""
 
 import sys
 import unittest

@@ -1,4 +1,5 @@
-"""The main job as a user meets it: submit, watch, describe, cancel, resume, logs, second jobs, restarts."""
+"""The main job from a user's perspective: submit, watch, describe, cancel, resume, logs, second
+jobs, restarts."""
 
 import json
 import os
@@ -12,7 +13,7 @@ import urllib.request
 from harness import ROOT, TROUPE, Cluster, ClusterCase, alive, kill, run, training_data, wait_until
 
 
-# Each step takes a fiftieth of a second, so that what a test does falls into the middle of a job.
+# Each step takes at least 20 ms, so that a test's actions fall into the middle of a job.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
 
 
@@ -95,7 +96,7 @@ class MainJob(ClusterCase):
             cluster.troupe("cancel", job)
 
     def test_training_goes_on_while_the_coordinator_is_down(self):
-        steps = 1200  # at a fiftieth of a second each: the outage ends before the job
+        steps = 1200  # at 20 ms each: the outage ends before the job
         with Cluster(workers=2, environment=SLOW) as cluster:
             job = cluster.submit("outage", steps=steps, interval=0)
             with (cluster.home / "watched").open("w") as output:
@@ -103,7 +104,8 @@ class MainJob(ClusterCase):
                                             stdout=output, stderr=subprocess.DEVNULL)
             cluster.wait_for_step(job, 3)
             info = cluster.info()
-            os.kill(info["supervisor"]["pid"], signal.SIGSTOP)  # it would restart the coordinator within a second
+            # It would restart the coordinator within a second.
+            os.kill(info["supervisor"]["pid"], signal.SIGSTOP)
             try:
                 before = cluster.describe(job)
                 kill(info["coordinator"]["pid"])
@@ -119,9 +121,10 @@ class MainJob(ClusterCase):
             self.assertEqual(after["restarts"], 0)
             self.assertEqual(after["group_epoch"], before["group_epoch"])
             self.assertEqual([r["pid"] for r in after["ranks"]], ranks)
-            # A step takes 20 ms at least: 250 steps could be made up since, 400 were made in the outage.
+            # A step takes at least 20 ms: 250 steps are possible since then, 400 were made during
+            # the outage.
             wait_until(lambda: cluster.describe(job)["step"] > before["step"] + 400, "the outage's reports", 5)
-            # One and the same watcher sees it all, each step once and in order.
+            # The same watcher sees everything, each step once and in order.
             cluster.wait_for_state(job, "SUCCEEDED")
             self.assertEqual(watching.wait(timeout=30), 0)
             watched = [json.loads(line) for line in (cluster.home / "watched").read_text().splitlines()]
@@ -174,7 +177,7 @@ class MainJob(ClusterCase):
                          "troupe_checkpoint_last_commit_timestamp_seconds", "troupe_worker_up", "troupe_worker_memory_bytes",
                          "troupe_build_info"):
                 self.assertRegex(text, rf"(?m)^{name}(_bucket)?[{{ ]")
-            # Each series has one place, so that a sum over all targets counts nothing twice.
+            # Each series has a single source, so that a sum over all targets counts nothing twice.
             self.assertNotIn("troupe_collective_", text)
             for worker in cluster.info()["workers"]:
                 own = scrape(worker["metrics"])

@@ -1,4 +1,4 @@
-"""What jobs measured: receipts and traces, from real ranks."""
+"""Measurements of jobs: receipts and traces from real ranks."""
 
 import json
 import unittest
@@ -86,11 +86,11 @@ class Traces(ClusterCase):
                     self.assertGreaterEqual(event["dur"], 0)
                     if event["tid"] != 0 or event["name"].startswith("step "):
                         continue
-                    step = steps[event["args"]["step"]]  # an action lies within its step
+                    step = steps[event["args"]["step"]]  # an action is within its step
                     self.assertGreaterEqual(event["ts"], step["ts"] - 1)
                     self.assertLessEqual(event["ts"] + event["dur"], step["ts"] + step["dur"] + 1)
             self.assertEqual([clock["rank"] for clock in trace["otherData"]["clocks"]], [0, 1])
-            # A stage's forward follows that of the stage before it, on the clock that both share.
+            # A stage's forward follows that of the previous stage, on the clock that both share.
             first, second = ({event["name"]: event for event in self.complete(trace, rank)
                               if event["args"]["step"] == 4} for rank in (0, 1))
             self.assertGreaterEqual(second["F1.0"]["ts"], first["F0.0"]["ts"])

@@ -1,4 +1,5 @@
-"""What the plan says of a rank's memory is what its process has: nothing is allocated beside the plan."""
+"""The memory of a rank's process equals the plan's estimate: nothing is allocated in addition to
+it."""
 
 import json
 import pathlib
@@ -8,7 +9,7 @@ from harness import Cluster, ClusterCase, run, training_data, wait_until
 
 MIB = 1 << 20
 
-# Parameters, gradients and moments of 330 MB, activations of 60 MB.
+# Parameters, gradients and moments take 330 MB, activations 60 MB.
 JOB = """
 name: {name}
 model: {{pattern: "(AD)x4", hidden_size: 512, num_attention_heads: 8, num_key_value_heads: 8,
@@ -21,7 +22,8 @@ checkpoint: {{folder: {folder}, interval: 0, async_mode: {mode}}}
 
 
 def resident_bytes(pid):
-    """(name of the process, Pss_Anon + Pss_Shmem): of the queues that ranks share, each has its part."""
+    """Returns (name of the process, Pss_Anon + Pss_Shmem): queues that ranks share are counted in
+    proportion."""
     name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
     with open(f"/proc/{pid}/smaps_rollup") as file:
         fields = dict(line.split(":", 1) for line in file if ":" in line)
@@ -40,7 +42,7 @@ class Memory(ClusterCase):
         for stage in json.loads(out)["stages"]:
             planned[stage["pipe_rank"]] = planned.get(stage["pipe_rank"], 0) + stage["memory"]["total_bytes"]
         self.assertEqual(cluster.troupe("submit", path)[0], 0)
-        cluster.wait_for_step(name, 2)  # by then every buffer has been written to
+        cluster.wait_for_step(name, 2)  # by then every buffer has been written
         ranks = cluster.describe(name)["ranks"]
         self.assertTrue(ranks)
         for rank in ranks:

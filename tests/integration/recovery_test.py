@@ -1,4 +1,4 @@
-"""What becomes of a job whose workers go for good, and of one that can never succeed."""
+"""Jobs that lose workers permanently, and a job that can never succeed."""
 
 import os
 import re
@@ -8,16 +8,17 @@ import unittest
 
 from harness import BIN, Cluster, ClusterCase, kill, wait_until
 
-# Each step takes a fiftieth of a second, so that what a test does falls into the middle of a job.
+# Each step takes at least 20 ms, so that a test's actions fall into the middle of a job.
 SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
-LONG = 100000  # steps of a job that is cancelled when all was seen
+LONG = 100000  # steps of a job that is cancelled after the checks
 SINGLE = "tensor_parallel_degree: 1"
 DATA2 = "data_parallel_replicate_degree: 2"
 
 
 class Recovery(ClusterCase):
     def lose_a_worker(self, cluster, name, allow_layout_change):
-        """A job on both workers, one of which is killed and does not come back while the supervisor is stopped."""
+        """A job on both workers; one of them is killed and does not return while the supervisor is
+        stopped."""
         path = cluster.write_job(name, steps=LONG, interval=10, parallelism=DATA2)
         code, _, err = cluster.troupe("submit", path, "--set",
                                       f"fault_tolerance.allow_layout_change={str(allow_layout_change).lower()}")
@@ -27,7 +28,8 @@ class Recovery(ClusterCase):
         kill(cluster.worker("worker-1")["pid"])
 
     def goes_on(self, cluster, job, ranks):
-        """The job recovers with that many ranks and trains on. Returns its last description and what was watched."""
+        """Waits until the job recovers with that many ranks and continues. Returns its last
+        description and the watched events."""
         recovered = wait_until(lambda: (d := cluster.describe(job))["state"] == "RUNNING" and d["restarts"] and d,
                                f"{job} running again")
         cluster.wait_for_step(job, recovered["step"] + 20)
@@ -45,7 +47,8 @@ class Recovery(ClusterCase):
         return done
 
     def test_a_rank_whose_device_fails_is_replaced_by_another_process_and_the_cause_is_recorded(self):
-        # The sixth step of each process; the second one has four to do.
+        # The fault occurs in the sixth step of each process; the second process has only four
+        # steps.
         faulty = {"TROUPE_FAILPOINTS": "step.device_fault=error@6;step.begin=delay:100"}
         with Cluster(workers=1, environment=faulty) as cluster:
             job = cluster.submit("faulty", steps=8, interval=4, parallelism=SINGLE)
@@ -68,7 +71,8 @@ class Recovery(ClusterCase):
                 os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
             self.assertEqual(done["layout"]["data_replicate"], 1)
             self.assertEqual([r["worker"] for r in done["ranks"]], ["worker-0"])
-            # The same samples in the same order: the losses are those of a job that was small all along.
+            # The same samples in the same order: the losses are those of a job that was small from
+            # the start.
             losses = cluster.losses("shrinks")
             small = cluster.submit("small", steps=LONG, interval=0, parallelism=SINGLE)
             cluster.wait_for_step(small, len(losses))
@@ -88,7 +92,7 @@ class Recovery(ClusterCase):
                 os.kill(cluster.info()["supervisor"]["pid"], signal.SIGCONT)
             self.assertEqual((small["layout"]["data_replicate"], small["submitted_layout"]["data_replicate"]), (1, 2))
             self.assertFalse(cluster.json("receipt", "grows")["target_shape"]["reached"])
-            # Forty detection times after worker-1 is back.
+            # This happens forty detection times after worker-1 is back.
             grown = wait_until(lambda: (d := cluster.describe("grows"))["layout"]["data_replicate"] == 2 and
                                d["state"] == "RUNNING" and d, "the job on two ranks again")
             cluster.wait_for_step("grows", grown["step"] + 20)
@@ -112,8 +116,8 @@ class Recovery(ClusterCase):
                 self.assertRegex(waiting["waiting_for"], "2 ranks need 2 devices; [01] are free")
                 lost = lambda: {w["name"]: w["state"] for w in cluster.json("workers")["workers"]}["worker-1"] == "LOST"
                 wait_until(lost, "worker-1 LOST")
-                # Another job takes the free device for longer than a job waits that may shrink, which is two
-                # detection times; this one still waits after it.
+                # Another job uses the free device for longer than a job that may shrink would wait
+                # (two detection times); this one still waits afterwards.
                 between = cluster.submit("between", steps=80, interval=0, parallelism=SINGLE)
                 cluster.wait_for_state(between, "SUCCEEDED")
                 self.assertEqual(cluster.describe("waits")["state"], "RECOVERING")
@@ -126,8 +130,8 @@ class Recovery(ClusterCase):
         with Cluster(workers=1, environment=SLOW, detection_seconds=0.6) as cluster:
             steady = cluster.submit("steady", steps=200, interval=50, parallelism=SINGLE)
             cluster.wait_for_step(steady, 1)
-            # A worker whose ranks all die in their second step. The bad job needs two devices: wherever it is put,
-            # it has a rank there.
+            # All ranks of this worker die in their second step. The bad job needs two devices, so
+            # any placement includes a rank there.
             log = (cluster.home / "odd.log").open("w")
             odd = subprocess.Popen(
                 [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "odd",
@@ -154,7 +158,8 @@ class Recovery(ClusterCase):
 
     def test_a_host_whose_ranks_die_is_left_for_a_spare(self):
         with Cluster(workers=1, detection_seconds=0.6) as cluster:
-            # The first by name, and so the first choice; its ranks die in their second step.
+            # This worker is first by name, and so the first choice; its ranks die in their second
+            # step.
             log = (cluster.home / "bad.log").open("w")
             bad = subprocess.Popen(
                 [BIN / "troupe-worker", "--coordinator", cluster.info()["coordinator"]["address"], "--name", "bad",
@@ -177,7 +182,8 @@ class Recovery(ClusterCase):
                 log.close()
 
     def submit_diverging(self, cluster, name, on_nonfinite):
-        """The first update throws the weights so far that the second step's gradient is not finite."""
+        """The first update changes the weights so much that the second step's gradient is not
+        finite."""
         path = cluster.write_job(name, steps=6, interval=0)
         code, _, err = cluster.troupe("submit", path, "--set", "optimizer.lr=1.0e30", "--set",
                                       "lr_schedule.warmup_steps=0", "--set", f"training.on_nonfinite={on_nonfinite}")
@@ -193,9 +199,10 @@ class Recovery(ClusterCase):
                              [(1, False), (2, True), (3, True), (4, True), (5, True), (6, True)])
             self.assertEqual(steps[1]["grad_norm"], "NaN")
             told = [e["message"] for e in cluster.watched("skips") if e.get("event") == "STEP_SKIPPED"]
-            self.assertEqual(len(told), 1)  # of five within ten seconds
+            self.assertEqual(len(told), 1)  # one message for five skips within ten seconds
             self.assertRegex(told[0], r"^step 2: rank [01]: .* is not finite$")
-            # Nothing of them was applied: the weights are those after step 1, so every loss is finite.
+            # The skipped updates were not applied: the weights are those after step 1, so every
+            # loss is finite.
             for step in steps:
                 self.assertLess(abs(step["loss"]), 100)
 

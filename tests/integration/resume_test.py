@@ -1,4 +1,5 @@
-"""A job goes on under another layout, resumed or as a new one; what it must keep is refused by name."""
+"""A job continues under another layout, resumed or as a new one; changes to fixed settings are
+refused by name."""
 
 import unittest
 
@@ -16,7 +17,8 @@ def settings(data=1, tensor=1, pipe=1):
 
 class Resume(ClusterCase):
     def submit(self, cluster, name, layout, steps, *more):
-        """A job whose learning rate decays over 12 steps, however many it is to do."""
+        """Submits a job with a learning rate that decays over 12 steps, however many steps it
+        runs."""
         job = cluster.write_job(name, steps=steps, interval=0, parallelism="tensor_parallel_degree: 1")
         return cluster.json("submit", job, "--set=lr_schedule.decay_steps=12", *settings(**layout), *more)["name"]
 

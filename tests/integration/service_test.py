@@ -1,4 +1,5 @@
-"""The coordinator and its daemons as a service: ports, addresses, limits and processes that no longer answer."""
+"""The coordinator and its daemons as a service: ports, addresses, limits and processes that no
+longer answer."""
 
 import contextlib
 import json
@@ -18,7 +19,8 @@ from harness import BIN, Cluster, alive, run, wait_until
 
 
 def listening_addresses(pid):
-    """Local addresses, IPv4 and IPv6 as in /proc/net/tcp, of the sockets on which process `pid` listens."""
+    """Returns the local addresses, IPv4 and IPv6 as in /proc/net/tcp, of the sockets on which
+    process `pid` listens."""
     inodes = set()
     for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -82,7 +84,7 @@ class LoopbackTest(unittest.TestCase):
             for pid in ranks + daemons:
                 for address in listening_addresses(pid):
                     seen += 1
-                    # 127.0.0.1, ::1 and ::ffff:127.0.0.1 as the kernel prints them.
+                    # These are 127.0.0.1, ::1 and ::ffff:127.0.0.1 as the kernel prints them.
                     self.assertIn(address, ("0100007F", "00000000000000000000000001000000",
                                             "0000000000000000FFFF00000100007F"), f"process {pid}")
             self.assertGreater(seen, 3, "the coordinator and the metrics of each process listen")
@@ -91,12 +93,12 @@ class LoopbackTest(unittest.TestCase):
 
 
 def limited(soft, hard):
-    """A process that may have few descriptors open."""
+    """Returns a function that limits the open descriptors of a process."""
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 class DescriptorsTest(unittest.TestCase):
-    """A coordinator of its own with few descriptors, and more connections than it can have."""
+    """A separate coordinator with few descriptors, and more connections than it can have."""
 
     HARD = 200
 
@@ -133,7 +135,8 @@ class DescriptorsTest(unittest.TestCase):
                     stack.enter_context(socket.create_connection((host, int(port)), timeout=5))
             refused = wait_until(lambda: self.metric("troupe_connections_refused_total"), "connections refused")
             self.assertGreater(refused, self.HARD)
-            # The rest of the process has what it needs: its catalog is written, its metrics are served.
+            # The rest of the process has its descriptors: its catalog is written, its metrics are
+            # served.
             self.assertLess(len(os.listdir(f"/proc/{self.coordinator.pid}/fd")), self.HARD)
         wait_until(self.answers, "the coordinator answering again")
         self.assertIsNone(self.coordinator.poll())
@@ -147,7 +150,7 @@ class DescriptorsTest(unittest.TestCase):
 
 
 class GrowthTest(unittest.TestCase):
-    """What would grow without bound: ended jobs with their series, logs."""
+    """State that would grow without bound: ended jobs with their series, logs."""
 
     def series(self, url, job):
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -167,7 +170,7 @@ class GrowthTest(unittest.TestCase):
             before = self.series(url, "b")
             paths = [pathlib.Path(checkpoint["path"]) for checkpoint in cluster.checkpoints("a")]
             self.assertTrue(paths and all(path.exists() for path in paths))
-            # The daemons may still say that the ranks of "a" are gone.
+            # The daemons may not have reported yet that the ranks of "a" are gone.
             wait_until(lambda: cluster.troupe("delete", "a", "--checkpoints")[0] == 0, "a is deleted")
             self.assertEqual(self.names("--data-dir", cluster.directory), {"jobs/b"})
             wait_until(lambda: not self.series(url, "a"), "the series of a are gone")
@@ -221,10 +224,10 @@ class GrowthTest(unittest.TestCase):
 
 
 class HangTest(unittest.TestCase):
-    """Processes of a local cluster that live and no longer answer."""
+    """Processes of a local cluster that are alive but no longer answer."""
 
     def wait_until_asked(self, metrics):
-        """Until somebody else than this test, the supervisor, has read the process's health."""
+        """Waits until the supervisor, not only this test, has read the process's health."""
         own = 0
 
         def asked():
@@ -266,7 +269,7 @@ class HangTest(unittest.TestCase):
     def test_processes_that_work_are_left_alone(self):
         with Cluster(workers=2) as cluster:
             before = cluster.info()
-            # A supervisor that stood still itself blames nobody.
+            # A supervisor that was suspended itself kills no process.
             os.kill(before["supervisor"]["pid"], signal.SIGSTOP)
             end = time.monotonic() + 12
             wait_until(lambda: time.monotonic() > end, "longer than the limit", 30)

@@ -1,4 +1,4 @@
-"""Checkpoints where the storage fails or holds what another cluster left there."""
+"""Checkpoints when the storage fails or contains files of another cluster."""
 
 import concurrent.futures
 import pathlib
@@ -13,7 +13,8 @@ SLOW = {"TROUPE_FAILPOINTS": "step.begin=delay:20"}
 
 class Storage(ClusterCase):
     def block(self, cluster, job):
-        """A file where the job's directory is to be: nothing can be written there. Returns its path."""
+        """Creates a file in place of the job's directory, so that nothing can be written there.
+        Returns its path."""
         blocker = cluster.home / "checkpoints" / job
         blocker.parent.mkdir(exist_ok=True)
         blocker.write_text("in the way")

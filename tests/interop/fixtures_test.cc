@@ -1,8 +1,8 @@
-// Models that transformers wrote: our logits, losses and gradient norms are those of PyTorch, under
-// every layout, and what is imported comes out again byte for byte.
+// Tests models that transformers wrote: our logits, losses and gradient norms equal PyTorch's under
+// every layout, and an imported model is exported byte for byte.
 //
-// tests/interop/make_fixtures.py made the directories with what PyTorch computes of them;
-// TROUPE_FIXTURES names others that it made.
+// tests/interop/make_fixtures.py created the directories and PyTorch's results for them;
+// TROUPE_FIXTURES names other directories that it created.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kLogitTolerance = 1e-4;  // absolute
-constexpr double kTolerance = 1e-5;       // of losses and norms, relative
+constexpr double kTolerance = 1e-5;       // relative, of losses and norms
 
 const char* const kVariants[] = {"tied-grouped-llama3", "untied-older-keys", "bfloat16-sharded"};
 
@@ -43,7 +43,7 @@ Json Expected(const std::string& variant) {
   return Json::parse(ReadText(fmt::format("{}/{}/expected.json", Fixtures(), variant)));
 }
 
-// The variant's job.yaml with its model written into it, as `troupe submit` does.
+// Returns the variant's job.yaml with its model inlined, as `troupe submit` does.
 v1::JobSpec FixtureJob(const std::string& variant, const Layout& layout = {}) {
   auto spec = LoadJobFile(fmt::format("{}/{}/job.yaml", Fixtures(), variant), {});
   TROUPE_CHECK_OK(spec.status());
@@ -57,7 +57,7 @@ v1::JobSpec FixtureJob(const std::string& variant, const Layout& layout = {}) {
   return *spec;
 }
 
-// Tensors by name, each with dtype, shape and bytes.
+// Returns the elements of each tensor by name, as float32, and the format of the files.
 std::map<std::string, std::vector<float>> WeightsIn(const std::string& directory,
                                                     NumberFormat* format) {
   PosixFileSystem files;
@@ -89,8 +89,9 @@ std::string VariantName(const ::testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-// The logits of the forward pass. It leaves the gradient of the loss in their place, softmax - [target], and beside
-// it what gives them back: the sum that the softmax is divided by, the largest logit and the target's.
+// Returns the logits of the forward pass. The pass replaces them by the gradient of the loss,
+// softmax - [target], and keeps the values that recover them: the softmax denominator, the largest
+// logit and the target's logit.
 std::vector<double> Logits(kernels::Backend& backend, const std::string& directory,
                            const v1::JobSpec& job, const std::vector<double>& tokens) {
   v1::JobSpec spec = job;
@@ -201,7 +202,7 @@ TEST_P(Variants, TwentyStepsAreThoseOfAPyTorchLoopUnderEveryLayout) {
   }
 }
 
-// What a rank finds may differ from what was there when the job was submitted.
+// The directory may have changed since the job was submitted.
 TEST(Fixtures, ARankNamesWhatItCannotRead) {
   const TemporaryDirectory folder;
   v1::JobSpec spec = FixtureJob("untied-older-keys");
@@ -210,7 +211,7 @@ TEST(Fixtures, ARankNamesWhatItCannotRead) {
   EXPECT_EQ(result.statuses[0].code(), StatusCode::kNotFound);
   EXPECT_NE(Message(result.statuses[0]).find("model.from"), std::string_view::npos);
   EXPECT_TRUE(result.steps[0].empty());
-  // Another model lies there now.
+  // Another model is at this path now.
   WriteSmallLlama(folder.Child("gone"), false, NumberFormat::kFloat32);
   result = Train(spec, {});
   EXPECT_EQ(result.statuses[0].code(), StatusCode::kInvalidArgument);
@@ -257,8 +258,7 @@ TEST_P(Variants, ImportThenExportIsBitExactAlsoThroughTheLayoutOfAJob) {
     EXPECT_EQ(ReadText(folder.Child("back/model.safetensors")),
               ReadText(Directory() + "/model.safetensors"));
   }
-  // A rate that is 0 in float32 trains nothing: what the ranks of another layout save is what they
-  // read.
+  // A rate that is 0 in float32 trains nothing: the ranks of another layout save what they read.
   v1::JobSpec spec = FixtureJob(GetParam(), {1, 2, 2});
   spec.mutable_optimizer()->set_lr(1e-60);
   const std::string saved = folder.Child("step-00000001-epoch-1-attempt-1");

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the model directories of tests/interop/fixtures with PyTorch and transformers, and what they compute.
+"""Makes the model directories of tests/interop/fixtures, and their expected results, with PyTorch
+and transformers.
 
     python3 tests/interop/make_fixtures.py --troupe build/release/bin/troupe [--output DIR]
 
-Each directory VARIANT holds what transformers' save_pretrained wrote (config.json, model*.safetensors) and
-expected.json: logits of given tokens, loss and gradient norm of the first batch, and the losses of 20 AdamW steps of a
-plain PyTorch loop on the batches that `troupe data show` gives for job.yaml, which lies beside it. The data are
-data.bin and data.idx of the folder, made by `troupe data prepare` from a text that this script writes.
+Each directory VARIANT contains what transformers' save_pretrained wrote (config.json,
+model*.safetensors), the job.yaml of the variant, and expected.json: logits of given tokens, loss
+and gradient norm of the first batch, and the losses of 20 AdamW steps of a plain PyTorch loop on
+the batches that `troupe data show` prints for job.yaml. The data are data.bin and data.idx of the
+folder, which `troupe data prepare` made from a text that this script writes.
 
-The versions in requirements.txt made the committed ones; another machine's rounding may differ in the last digits.
+The versions in requirements.txt made the committed files; another machine's rounding may differ in
+the last digits.
 """
 
 import argparse
@@ -30,12 +33,14 @@ SIZES = dict(vocab_size=259, hidden_size=48, intermediate_size=112, num_hidden_l
 LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=32)
 
-# config arguments, dtype of the files, bytes of one file, whether config.json is rewritten with the older keys.
+# Config arguments, dtype of the files, bytes per file, whether config.json is rewritten with the
+# older keys.
 VARIANTS = {
-    # Grouped heads wider than hidden / heads, tied, llama3 scaling that reaches into the sequence, the newer keys.
+    # Grouped heads wider than hidden / heads, tied, llama3 scaling that affects positions of the
+    # sequence, the newer keys.
     "tied-grouped-llama3": (dict(num_key_value_heads=2, head_dim=16, tie_word_embeddings=True, rms_norm_eps=1e-5,
                                  rope_parameters=LLAMA3), torch.float32, None, False),
-    # As many key-value heads as heads, a head of its own, plain rotary embeddings, the older keys.
+    # As many key-value heads as heads, an untied head, plain rotary embeddings, the older keys.
     "untied-older-keys": (dict(num_key_value_heads=4, tie_word_embeddings=False, rms_norm_eps=1e-6,
                                rope_parameters=dict(rope_type="default", rope_theta=10000.0)),
                           torch.float32, None, True),
@@ -57,7 +62,7 @@ def troupe(binary, *arguments):
 
 
 def make_data(binary, output):
-    """data.bin and data.idx of a text with structure to learn."""
+    """Writes data.bin and data.idx from a text that can be learnt."""
     with tempfile.TemporaryDirectory() as folder:
         state = 1
         for document in range(6):
@@ -83,7 +88,8 @@ def make_model(directory, arguments, dtype, file_bytes, older_keys, seed):
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, **arguments))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            # Larger than transformers' own: logits far from 0, norms that are not all 1.
+            # Larger than transformers' own initial values: logits far from 0, norms that are not
+            # all 1.
             if parameter.dim() == 1:
                 parameter.copy_(1.0 + 0.2 * torch.randn_like(parameter))
             else:
@@ -106,14 +112,14 @@ def logits(model, tokens):
 
 
 def nll(model, batch):
-    """Mean over all tokens of the batch: every token of these samples counts."""
+    """Returns the mean over all tokens of the batch: every token of these samples counts."""
     tokens, targets = (torch.tensor([sample[key] for sample in batch]) for key in ("tokens", "targets"))
     scores = model(tokens).logits.float()
     return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
 def train(model, batches):
-    """Losses and gradient norms before clipping, of one step each."""
+    """Returns the losses and the gradient norms before clipping, one step per batch."""
     model.train()
     matrices = [p for p in model.parameters() if p.dim() >= 2]
     vectors = [p for p in model.parameters() if p.dim() < 2]

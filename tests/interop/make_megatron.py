@@ -28,14 +28,14 @@ def main():
     def sequences(count, most, vocabulary):
         return [[draw.randrange(vocabulary) for _ in range(draw.randrange(most))] for _ in range(count)]
 
-    for dtype in DTYPES:  # several sequences a document, some of them and some documents empty
+    for dtype in DTYPES:  # several sequences per document, some sequences and documents empty
         make(dtype, [sequences(draw.randrange(4), 7, 128) for _ in range(6)], dtype)
     documents = [sequences(3, 5, 100_000) for _ in range(3)]
     make("modes", documents, "int32", [[0, 1, 0]] * 3)
-    # One sequence a document, as text is prepared: what our writer writes.
+    # One sequence per document, as `data prepare` writes text.
     make("text_uint16", [[[draw.randrange(65_500) for _ in range(draw.randrange(1, 9))]] for _ in range(5)], "uint16")
     make("text_int32", [[[draw.randrange(128_000) for _ in range(draw.randrange(1, 9))]] for _ in range(5)], "int32")
-    # Two datasets put together.
+    # Two merged datasets.
     builder = module.IndexedDatasetBuilder(str(OUT / "merged.bin"), dtype=numpy.uint16)
     for part in ("uint16", "text_uint16"):
         builder.add_index(str(OUT / part))

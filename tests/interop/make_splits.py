@@ -1,9 +1,10 @@
-"""Makes data/testdata/splits.json: how the package `tokenizers` cuts texts by the published rules.
+"""Makes data/testdata/splits.json: the pieces into which the package `tokenizers` splits texts by
+the published rules.
 
     python tests/interop/make_splits.py   (in an environment with the version named in tokenizers_test.py)
 
-The rules are those that GPT-2 and Llama 3 were published with. The pieces are compared themselves: ids show a cut only
-where the vocabulary has a merge across it.
+The rules are those with which GPT-2 and Llama 3 were published. The pieces themselves are compared,
+because ids reveal a cut only if the vocabulary has a merge across it.
 """
 
 import hashlib
@@ -21,7 +22,7 @@ RULES = {"gpt2": GPT2, "llama3": make_tokenizers.LLAMA3}
 
 
 def piece_bytes(pattern, text):
-    """The length in bytes of each piece, in order."""
+    """Returns the length in bytes of each piece, in order."""
     cut = pre_tokenizers.Split(Regex(pattern), "isolated").pre_tokenize_str(text)
     return [len(piece.encode()) for piece, _ in cut]
 

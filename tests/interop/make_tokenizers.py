@@ -1,8 +1,10 @@
-"""Makes the committed tokenizers of data/testdata and what the package `tokenizers` answers for them.
+"""Makes the committed tokenizers of data/testdata and the results of the package `tokenizers` for
+them.
 
     python tests/interop/make_tokenizers.py   (in an environment with the version named in tokenizers_test.py)
 
-Each is trained on the generated texts of tokenizer_text.py, so the same version makes the same files again.
+Each is trained on the generated texts of tokenizer_text.py, so the same version makes the same
+files again.
 """
 
 import hashlib
@@ -46,7 +48,8 @@ def trained(rule, merges):
 
 
 def written(tokenizer, path, legacy):
-    """The file as the package writes it, compact, for GPT-2 with the merges as older versions wrote them."""
+    """Writes the file as the package does, compact; for GPT-2 the merges have the form of older
+    versions."""
     content = json.loads(tokenizer.to_str())
     if legacy:
         content["model"]["merges"] = [" ".join(pair) for pair in content["model"]["merges"]]

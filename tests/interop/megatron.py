@@ -1,7 +1,8 @@
 """Megatron-core's own indexed_dataset.py, loaded from its wheel without PyTorch.
 
-The file is run as it is. It names torch for types and as a base class alone, and three names of megatron.core that
-have no part in the format: those are stood in for, so that the 3 GB of PyTorch are not needed to read and write files.
+The file runs unmodified. It uses torch only for types and as a base class, and three names of
+megatron.core that do not affect the format. Stand-ins replace them, so that the 3 GB of PyTorch are
+not needed to read and write files.
 """
 
 import importlib.metadata
@@ -23,7 +24,7 @@ def stand_in(name, **members):
 
 
 def load():
-    """The module megatron.core.datasets.indexed_dataset."""
+    """Returns the module megatron.core.datasets.indexed_dataset."""
     root = pathlib.Path(importlib.metadata.distribution("megatron-core").locate_file("megatron/core"))
     data = stand_in("torch.utils.data", Dataset=object)
     utils = stand_in("torch.utils", data=data)
@@ -42,7 +43,7 @@ def load():
 
 
 class Item(numpy.ndarray):
-    """What the builder takes where it says torch.Tensor."""
+    """A stand-in that the builder accepts as a torch.Tensor."""
 
     def __new__(cls, values):
         return numpy.asarray(values, dtype=numpy.int64).view(cls)
@@ -52,7 +53,8 @@ class Item(numpy.ndarray):
 
 
 def write(module, prefix, documents, dtype, modes=None):
-    """`documents`: lists of sequences, lists of tokens; `modes`: likewise a number for each sequence."""
+    """Writes `documents`, lists of sequences, which are lists of tokens; `modes` has a number for
+    each sequence."""
     builder = module.IndexedDatasetBuilder(prefix + ".bin", dtype=dtype, multimodal=modes is not None)
     for number, document in enumerate(documents):
         for place, sequence in enumerate(document):

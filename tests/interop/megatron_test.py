@@ -1,7 +1,7 @@
 """Indexed datasets of Megatron-core's own tools and of ours are interchangeable.
 
-Makes its own environment (build/interop-megatron) with the pinned packages, without PyTorch (tests/interop/megatron.py).
-Run by ./run test interop.
+Creates an environment (build/interop-megatron) with the pinned packages, without PyTorch
+(tests/interop/megatron.py). Run by ./run test interop.
 """
 
 import json
@@ -16,7 +16,8 @@ TROUPE = ROOT / "build/release/bin/troupe"
 VENV = ROOT / "build/interop-megatron"
 PACKAGES = ["megatron-core==0.16.1", "numpy==1.26.4"]
 
-# Run with the package: reads what we wrote, writes the same tokens itself, and writes something for us to read.
+# Runs with the package: reads our dataset, writes the same tokens itself, and writes a dataset for
+# us to read.
 PEER = """
 import json, random, sys
 sys.path.insert(0, sys.argv[1])
@@ -76,7 +77,7 @@ class MegatronTest(unittest.TestCase):
             self.rows_are_those_of(folder, answer["made"])
 
     def rows_are_those_of(self, folder, documents):
-        """One epoch of training rows is every row of the concatenated tokens, once."""
+        """One epoch of training rows contains every row of the concatenated tokens exactly once."""
         tokens = [token for document in documents for sequence in document for token in sequence]
         length, batch = 32, 8
         rows = (len(tokens) - 1) // length

@@ -1,6 +1,7 @@
-"""The texts on which tokenizers are compared: data/generated_text.h makes the same bytes in C++.
+"""The texts on which tokenizers are compared: TextMaker in data/tokenizer_file_test.cc generates
+the same bytes in C++.
 
-Everything is drawn from one stream of splitmix64, so that a seed and a size are the whole text.
+One stream of splitmix64 makes every choice, so that a seed and a size determine the text.
 """
 
 import json
@@ -8,7 +9,8 @@ import pathlib
 
 MASK = (1 << 64) - 1
 
-# What the texts are made of; `ranges`: first and last of what single characters are drawn from, every plane.
+# The parts of the texts; `ranges` has the first and last of the ranges of single characters, in
+# every plane.
 PARTS = json.loads((pathlib.Path(__file__).resolve().parents[2] / "data/testdata/text_parts.json").read_text())
 WORDS, PUNCTUATION, SPACES, EMOJI, RANGES = (PARTS[key] for key in ("words", "punctuation", "spaces", "emoji", "ranges"))
 
@@ -29,7 +31,7 @@ class Stream:
 
 
 def code_text(seed, size):
-    """Text like source code and prose, at least `size` bytes of UTF-8."""
+    """Returns text like source code and prose, at least `size` bytes of UTF-8."""
     stream, parts, made = Stream(seed), [], 0
     while made < size:
         draw = stream.below(16)
@@ -49,7 +51,7 @@ def code_text(seed, size):
 
 
 def unicode_text(seed, size):
-    """Text of every plane of Unicode, at least `size` bytes of UTF-8."""
+    """Returns text from every plane of Unicode, at least `size` bytes of UTF-8."""
     stream, parts, made = Stream(seed), [], 0
     while made < size:
         draw = stream.below(16)

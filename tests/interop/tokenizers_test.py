@@ -1,6 +1,8 @@
-"""The same ids as the PyPI package `tokenizers`, on 1 MB of this machine's headers and 1 MB of every plane of Unicode.
+"""The ids equal those of the PyPI package `tokenizers`, on 1 MB of this machine's headers and 1 MB
+from every plane of Unicode.
 
-Makes its own environment (build/interop-tokenizers) with the pinned version. Run by ./run test interop.
+Creates an environment (build/interop-tokenizers) with the pinned version. Run by ./run test
+interop.
 """
 
 import json
@@ -18,7 +20,8 @@ VENV = ROOT / "build/interop-tokenizers"
 PACKAGE = "tokenizers==0.23.3"
 RULES = ("gpt2", "llama3")
 
-# What the package is asked, in its own environment: the ids of each text with each tokenizer, and no added token.
+# The script that runs the package in its environment: it returns the ids of each text with each
+# tokenizer, without added tokens.
 PEER = """
 import json, pathlib, sys
 from tokenizers import Tokenizer, pre_tokenizers, trainers
@@ -41,7 +44,7 @@ for line in sys.stdin:
 
 
 def peer_python():
-    """The interpreter of an environment with the pinned package, made where it is not there."""
+    """Returns the interpreter of an environment with the pinned package, creating it if absent."""
     python = VENV / "bin/python"
     probe = "import importlib.metadata as m; print('tokenizers==' + m.version('tokenizers'))"
     have = subprocess.run([python, "-c", probe], capture_output=True, text=True) if python.exists() else None
@@ -52,7 +55,8 @@ def peer_python():
 
 
 def headers_text(size):
-    """At least `size` bytes of /usr/include, ill-formed UTF-8 and all, without zero bytes."""
+    """Returns at least `size` bytes of /usr/include, including ill-formed UTF-8, without zero
+    bytes."""
     parts, made = [], 0
     for path in sorted(pathlib.Path("/usr/include").rglob("*.h")):
         if path.is_file() and made < size:
@@ -62,7 +66,7 @@ def headers_text(size):
 
 
 def ill_formed_text(size):
-    """Random bytes, so that every kind of ill-formed UTF-8 occurs, among text."""
+    """Returns text with random bytes in between, so that every kind of ill-formed UTF-8 occurs."""
     draw = random.Random(7)
     parts, made = [], 0
     while made < size:
@@ -107,14 +111,15 @@ class TokenizersTest(unittest.TestCase):
         return list(ids[:-1]), answer
 
     def test_the_committed_splits_are_those_of_the_package(self):
-        """data/testdata/splits.json, to which data/tokenizer_file_test.cc holds ours."""
+        """Checks data/testdata/splits.json, with which data/tokenizer_file_test.cc compares our
+        pieces."""
         done = subprocess.run([self.python, "-c", "import json, make_splits; print(json.dumps(make_splits.content()))"],
                               cwd=ROOT / "tests/interop", capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout), json.loads((ROOT / "data/testdata/splits.json").read_text()))
 
     def test_every_text_has_the_ids_of_the_package(self):
-        """With the committed tokenizers, and with ones of 30,000 tokens trained on the headers."""
+        """Uses the committed tokenizers, and tokenizers of 30,000 tokens trained on the headers."""
         requests = []
         for rule in RULES:
             committed = str(ROOT / f"data/testdata/{rule}_tokenizer.json")

@@ -1,8 +1,9 @@
-"""transformers from PyPI writes what trains here as in PyTorch, and loads what comes out with the same logits.
+"""Models written by transformers from PyPI train here as in PyTorch, and transformers loads exports
+with the same logits.
 
-Makes its own environment (build/interop-transformers) with the versions of requirements.txt, then the fixtures anew with
-it, runs fixtures_test on them, and has transformers load exports: of imports in every dtype, and of a job that a cluster
-trained under tensor 2 × pipe 2. Run by ./run test interop.
+Creates an environment (build/interop-transformers) with the versions of requirements.txt, makes the
+fixtures anew in it, runs fixtures_test on them, and lets transformers load exports: of imports in
+every dtype, and of a job that a cluster trained with tensor 2 × pipe 2. Run by ./run test interop.
 """
 
 import json
@@ -18,9 +19,10 @@ BIN = ROOT / "build/release/bin"
 VENV = ROOT / "build/interop-transformers"
 PINS = ROOT / "tests/interop/requirements.txt"
 LOGIT_TOLERANCE = 1e-4  # absolute, float32
-TRAINED_TOLERANCE = 1e-4  # after 20 steps of AdamW on either side
+TRAINED_TOLERANCE = 1e-4  # after 20 steps of AdamW on both sides
 
-# Run in the environment: logits of directories, and of a PyTorch loop's model where batches are given.
+# Runs in the environment: computes the logits of directories, and of a PyTorch loop's model if
+# batches are given.
 PEER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -54,7 +56,7 @@ with torch.no_grad():
 
 
 def peer_python():
-    """The interpreter of an environment with the pinned packages, made where it is not there."""
+    """Returns the interpreter of an environment with the pinned packages, creating it if absent."""
     python, stamp = VENV / "bin/python", VENV / "requirements.txt"
     if not stamp.exists() or stamp.read_text() != PINS.read_text():
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)

@@ -1,5 +1,6 @@
-// Every axis of the dense model by itself, every pair of axes, and eight layouts of eight ranks: the same samples,
-// losses and norms as of the single rank. Ranks are threads over loopback, hidden size 64.
+// Tests every axis of the dense model alone, every pair of axes, and eight layouts of eight ranks:
+// samples, losses and norms equal the single rank's. Ranks are threads over loopback, hidden size
+// 64.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,17 +17,17 @@ namespace {
 
 v1::JobSpec Job(const Layout& layout) { return SmallJob(layout, SmallDataPrefix(), 20); }
 
-// Of one rank, run once in a process.
+// Returns the steps of a single rank, which runs once per process.
 const std::vector<StepResult>& SingleRank() {
   static const std::vector<StepResult> steps = RunOrDie(Job({}));
   return steps;
 }
 
-// --- The table. Forms of an axis that communicate differently are lines of their own.
+// --- The table of axes. Forms of an axis that communicate differently have separate rows.
 
 struct AxisForm {
   const char* name;
-  const char* axis;  // two forms of one axis make no pair
+  const char* axis;  // two forms of one axis do not form a pair
   void (*spread)(v1::ParallelismSpec& parallelism, int degree);
 };
 
@@ -145,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Uses{{"Ring", 4}, {"TensorRows", 2}}, Uses{{"Pipe", 4}, {"Zero2", 2}}),
     NameOf);
 
-// --- Sequence parallelism: rows between products are sharded over tensor.
+// --- Sequence parallelism: rows between matmuls are sharded over the tensor axis.
 
 v1::JobSpec SequenceJob(const Layout& layout) {
   v1::JobSpec spec = Job(layout);
@@ -160,7 +161,7 @@ TEST_P(SequenceLayouts, FirstTwentyLossesEqualTheSingleRanks) {
   v1::JobSpec single = Job({});
   v1::JobSpec spread = SequenceJob({data, tensor, pipe});
   for (v1::JobSpec* spec : {&single, &spread}) {
-    // 17 rows are no multiple of any degree.
+    // 17 rows are not a multiple of any degree.
     spec->mutable_training()->set_sequence_length(17);
     spec->mutable_model()->set_tie_word_embeddings(tied);
   }
@@ -190,7 +191,7 @@ TEST(SequenceLayouts, ShardedParametersChangeNothing) {
     ExpectClose(RunOrDie(SequenceJob({1, 2, 1, 2, zero_stage})), SingleRank());
 }
 
-// --- Context parallelism: ranks share samples, each has a head and a tail chunk of their tokens.
+// --- Context parallelism: ranks share samples; each has a head and a tail chunk of their tokens.
 
 v1::JobSpec OverContext(v1::JobSpec spec, int64_t degree, const char* method) {
   spec.mutable_parallelism()->set_context_parallel_degree(degree);

@@ -1,5 +1,6 @@
-// A job on the CUDA backend over emulated devices beside the same job on the CPU: planner, stage programs, executor, graphs
-// of steps, pipelines, checkpoints. What no GPU has run, no more.
+// Compares a job on the CUDA backend over emulated devices with the same job on the CPU: planner,
+// stage programs, executor, CUDA graphs of steps, pipelines, checkpoints. It does not replace a run
+// on a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ v1::JobSpec Job(const char* compute_dtype = "float32") {
   return spec;
 }
 
-// Options of a run on emulated devices, which live as long as the run.
+// Returns options for a run on emulated devices, which live as long as the run.
 TrainOptions OnDevices(int64_t steps = kSteps, StreamOrder order = StreamOrder::kComputeFirst) {
   TrainOptions options;
   options.steps = steps;
@@ -71,7 +72,7 @@ TEST(CudaLane, LaunchesTwoGraphsAStepAndNothingElse) {
   };
   int64_t launches = 0, graphs = 0;
   options.after_steps = [&](int, Executor& executor) {
-    // The first steps have captured what all later ones launch.
+    // The first steps have captured the graphs that all later steps launch.
     launches = device->launches();
     graphs = device->graph_launches();
     const int64_t waits = device->host_waits();
@@ -81,7 +82,7 @@ TEST(CudaLane, LaunchesTwoGraphsAStepAndNothingElse) {
     }
     EXPECT_EQ(device->launches(), launches);
     EXPECT_EQ(device->graph_launches(), graphs + 3 * 2);
-    // For the control word; nothing else is waited for.
+    // One wait per step, for the control word; the host waits for nothing else.
     EXPECT_EQ(device->host_waits(), waits + 3);
     EXPECT_EQ(device->allocated_bytes(), bytes);
   };
@@ -108,7 +109,7 @@ TEST(CudaLane, WritesCheckpointsThatTheCpuReadsAndReadsItsOwn) {
   }
 }
 
-// All of the parameter is 0 but its first number.
+// Fills the parameter with 0, except for its first element.
 void FillFirst(Executor& executor, const model::ParameterEntry& entry, float number) {
   std::vector<float> weight(static_cast<size_t>(executor.program().value(entry.value).elements()));
   weight[0] = number;
@@ -126,7 +127,7 @@ TEST(CudaLane, NamesTheWeightThatIsNotFinite) {
               testing::AllOf(testing::HasSubstr("the weight"), testing::HasSubstr("is not finite")));
 }
 
-// --- Pipelines: ranks as threads, each with a device.
+// --- Pipelines: ranks are threads, each with a device.
 
 struct Pipeline {
   Layout layout;
@@ -142,7 +143,7 @@ std::string ToText(const Pipeline& pipeline) {
   return pipeline.micro_batch_size > 1 ? text + "LargeBoundaries" : text;
 }
 
-// Four blocks, four microbatches on each data rank.
+// Returns a job with four blocks and four microbatches on each data rank.
 v1::JobSpec Job(const Pipeline& pipeline, int64_t steps) {
   v1::JobSpec spec = SmallJob(pipeline.layout, SmallDataPrefix(), steps);
   spec.mutable_training()->set_micro_batch_size(pipeline.micro_batch_size);
@@ -179,15 +180,16 @@ TEST_P(CudaPipelines, HasTheSingleCpusLossesAndIsTwoGraphsAStep) {
     EXPECT_THAT(backends[r]->fallbacks(), testing::IsEmpty());
     EXPECT_EQ(backends[r]->device().launches(), launches[r]);
     EXPECT_EQ(backends[r]->device().graph_launches(), 2 * kPipelineSteps);
-    // A load may wait for what waits for another rank.
+    // Loading a kernel can block on kernels that wait for another rank, so no load may be late.
     EXPECT_EQ(backends[r]->device().late_loads(), 0);
-    // For the control word; nothing that is sent or received is waited for.
+    // One wait per step, for the control word; the host does not wait for sends and receives.
     EXPECT_EQ(backends[r]->device().host_waits(), waits[r] + kPipelineSteps);
   };
   ExpectClose(RunOrDie(spec, options), RunOrDie(single_spec, {.steps = kPipelineSteps}));
 }
 
-// What a rank's device was asked to send and receive, and how many graphs it held when its communicators ended.
+// The transfers requested from a rank's device, and the graphs it held when its communicators were
+// destroyed.
 struct Seen {
   std::vector<std::string> transfers;
   int communicators_ended = 0;
@@ -232,7 +234,8 @@ class SeenBackend : public kernels::CudaBackend {
   std::unique_ptr<EmulatedDevice> device_;
 };
 
-// Ranks' hosts wait for each other at the first transfer of an edge: with posted receives in a circle, were it within a step.
+// The first transfer over a pipeline link makes the hosts of its ranks wait for each other. Within
+// a step, with posted receives in a cycle, this would deadlock.
 TEST(CudaLane, MakesAFirstTransferAlongEveryEdgeInOneOrderAndEndsGraphsBeforeCommunicators) {
   std::vector<Seen> seen(2);
   TrainOptions options = OnDevices(2);
@@ -269,14 +272,14 @@ INSTANTIATE_TEST_SUITE_P(
                    StreamOrder::kComputeLast),
         std::tuple(Pipeline{{.pipe = 2, .schedule = "ZBV"}, 2}, StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.pipe = 2, .schedule = "DualPipeV"}, 2}, StreamOrder::kComputeLast),
-        // Pairs are interleaved.
+        // These schedules interleave pairs.
         std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}, 2},
                    StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "DualPipeV"}, 2},
                    StreamOrder::kComputeLast),
         std::tuple(Pipeline{{.pipe = 4, .schedule = "1F1B"}}, StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.pipe = 4, .schedule = "ZBH1"}}, StreamOrder::kComputeLast),
-        // 16 KiB are more than loopback copies when they are sent: a send waits for its receive.
+        // Messages of 16 KiB exceed what loopback copies at the send: a send waits for its receive.
         std::tuple(Pipeline{{.pipe = 2, .schedule = "Interleaved1F1B"}, 2, 4},
                    StreamOrder::kComputeFirst),
         std::tuple(Pipeline{{.tensor = 2, .pipe = 2, .schedule = "ZBH1"}},
@@ -305,18 +308,18 @@ TEST(CudaPipeline, ItsDevicesTellForHowLongTheyWaitForTransfers) {
       const auto of = [&](Purpose purpose) {
         return step.stalls->by_purpose[static_cast<size_t>(purpose)];
       };
-      // Four microbatches: two sums or more each over tensor, one receive each.
+      // Four microbatches: each has at least two tensor all-reduces and one receive.
       EXPECT_GE(of(Purpose::kTensor), 8 * ToSeconds(kDelay));
       EXPECT_GT(step.stalls->receives, 0);
       EXPECT_LE(step.stalls->receives, of(Purpose::kPipe));
       EXPECT_EQ(of(Purpose::kContext), 0);
     }
   }
-  // Where the host computes it is the host that waits.
+  // On the CPU backend the host itself waits, so the device has no stalls.
   EXPECT_FALSE(RunOrDie(spec, {.steps = 1})[0].stalls.has_value());
 }
 
-// Validation, and a step whose operations are watched, are no graphs.
+// Validation, and a step with traced operations, run without graphs.
 TEST(CudaPipeline, ValidatesAndShowsItsOperations) {
   v1::JobSpec single = Job(Pipeline{}, 2);
   single.mutable_data()->set_validation_fraction(0.1);

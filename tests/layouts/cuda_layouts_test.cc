@@ -1,5 +1,6 @@
-// Layouts of several ranks on the CUDA backend over emulated devices, ranks as threads: the losses of one rank on the CPU.
-// Each in one order of the streams; kernels/cuda/emulated/collectives_test.cc has every collective in both.
+// Compares layouts of several ranks (threads) on the CUDA backend over emulated devices with the
+// losses of one rank on the CPU. Each layout runs with one stream order;
+// kernels/cuda/emulated/collectives_test.cc has every collective with both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ using kernels::cuda::emulator::StreamOrder;
 
 constexpr int64_t kSteps = 3;
 
-// Runs `spec` on emulated devices; `fallbacks`: of rank 0.
+// Runs `spec` on emulated devices; `fallbacks` receives those of rank 0.
 std::vector<StepResult> RunOnDevices(const v1::JobSpec& spec, StreamOrder order,
                                      std::vector<std::string>* fallbacks) {
   EmulatedBackend* first = nullptr;
@@ -76,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(info.param) == StreamOrder::kComputeFirst ? "ComputeFirst" : "ComputeLast");
     });
 
-// Heads of keys and values that tensor ranks share.
+// Tests key-value heads that tensor ranks share.
 TEST(CudaLayouts, SharedHeadsHaveTheLossesOfOneRankOnTheCpu) {
   for (const auto& [heads, layout] :
        {std::pair(1, Layout{.tensor = 2, .by_rows = true}), std::pair(2, Layout{.tensor = 4}),
@@ -110,7 +111,8 @@ TEST_P(CudaMixtures, HaveTheLossesOfOneRankOnTheCpu) {
   std::vector<std::string> fallbacks;
   ExpectClose(RunOnDevices(MixtureJob(spread), order, &fallbacks),
               RunOrDie(MixtureJob({}), {.steps = kSteps}));
-  // Where rows go to experts of other ranks the host reads how many: no graph holds that.
+  // With dispatch to experts of other ranks the host reads the row counts, which a graph cannot
+  // contain.
   if (spread.expert == 1 || spread.gathers) {
     EXPECT_EQ(fallbacks, std::vector<std::string>());
   } else {

@@ -1,4 +1,4 @@
-// What a job is told of its numbers: norms of blocks, and where one that is not finite came from.
+// Tests the diagnostics of a job's numbers: norms of blocks, and the origin of a non-finite value.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST_F(Diagnosis, NormsOfBlocksAddUpToTheModelsAndAreTheSameUnderEveryLayout) {
   }
 }
 
-// Fills the weight whose value has this name, where the rank holds it.
+// Fills the weight with this name if the rank holds it.
 void Rig(Executor& executor, const std::string& name, float number) {
   for (const model::ParameterEntry& entry : executor.program().parameters) {
     const model::Value& value = executor.program().value(entry.value);

@@ -1,5 +1,5 @@
-// Dropout and the z-loss of the head under every axis: the same elements dropped, the same losses and
-// norms as on one rank.
+// Tests dropout and the z-loss of the head on every axis: the dropped elements, losses and norms
+// are those of one rank.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
                s->mutable_parallelism()->set_tensor_parallel_parts(4);
                s->mutable_training()->set_micro_batch_size(2);
              }},
-        // Rows of a rank begin within a sample.
+        // The rows of a rank begin within a sample.
         Case{"TensorByRowsOfSeveralSamples",
              {.tensor = 4},
              [](v1::JobSpec* s) {
@@ -143,13 +143,13 @@ TEST(Dropout, GoesOnFromACheckpointWithTheSameDraws) {
 }
 
 TEST(Dropout, DropsNothingInValidation) {
-  // The same weights before the first update, with dropout and without.
+  // Both runs validate with the initial weights, with dropout and without.
   const auto validated = [](double probability) {
     v1::JobSpec spec = Job();
     spec.mutable_model()->set_hidden_dropout(probability);
     spec.mutable_data()->set_validation_fraction(0.1);
     spec.mutable_training()->set_validation_interval(1);
-    // So little that the first update leaves the weights where they are.
+    // The rate is so small that the first update does not change the weights.
     spec.mutable_optimizer()->set_lr(1e-30);
     return RunOrDie(spec, {.steps = 2});
   };

@@ -43,7 +43,7 @@ std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& op
     EXPECT_EQ(result.prepares[rank], 1);
     EXPECT_EQ(result.steps[rank].size(), static_cast<size_t>(options.steps));
   }
-  // Every rank knows the same numbers.
+  // Every rank reports the same numbers.
   for (const auto& steps : result.steps) {
     for (size_t i = 0; i < steps.size() && i < result.steps[0].size(); ++i) {
       EXPECT_EQ(steps[i].loss, result.steps[0][i].loss);

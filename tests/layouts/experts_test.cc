@@ -1,4 +1,5 @@
-// A mixture model under every layout that spreads it: the same samples, choices, losses and norms.
+// Tests an MoE model under every layout that spreads it: samples, choices, losses and norms are
+// equal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,13 +14,13 @@
 namespace troupe {
 namespace {
 
-// Of one rank, run once in a process.
+// Returns the steps of a single rank, which runs once per process.
 const std::vector<StepResult>& SingleRank() {
   static const std::vector<StepResult> steps = RunOrDie(Mixture({}));
   return steps;
 }
 
-// Rows that no degree divides: 3 · 7 on two tensor ranks.
+// No degree divides these rows: 3 · 7 on two tensor ranks.
 TEST(Experts, UnevenRowsAreRoutedAsAnyOthers) {
   const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread, 4);
@@ -37,7 +38,7 @@ TEST(Experts, UnevenRowsAreRoutedAsAnyOthers) {
   }
 }
 
-// Dense parameters are the same on all expert ranks: they are cut over these where data_shard has
+// Dense parameters are the same on all expert ranks: they are sharded over these if data_shard has
 // one rank.
 TEST(Experts, ParametersShardedOverExpertAloneHaveTheSingleRanksLosses) {
   const std::vector<StepResult>& expected = SingleRank();
@@ -180,7 +181,8 @@ TEST(Experts, AuxiliaryLossesAreNoPartOfTheReportedLossButMoveTheGradient) {
   EXPECT_NE(with[0].grad_norm, plain[0].grad_norm);
 }
 
-// A capacity counts the tokens of a rank's microbatch: equal at equal microbatches.
+// The capacity depends on the tokens of a rank's microbatch, so equal microbatches have equal
+// drops.
 TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
   const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread);
@@ -193,8 +195,8 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
   ExpectClose(RunOrDie(job({.expert = 2, .data = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .pipe = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .gathers = true})), expected);
-  // Groups of rows that each rank routes by itself: other drops than the single rank's, but one
-  // answer however experts are spread over them.
+  // Each rank routes its own group of rows: the drops differ from the single rank's, but they do
+  // not depend on how the experts are spread.
   const std::vector<StepResult> by_rows = RunOrDie(job({.tensor = 2, .by_rows = true}));
   EXPECT_NE(by_rows.back().loss, expected.back().loss);
   ExpectClose(RunOrDie(job({.tensor = 2, .over_tensor = true, .by_rows = true})), by_rows);
@@ -211,8 +213,8 @@ TEST(Experts, DroppedChoicesAreCountedOverAllRanksAndLayers) {
     const std::vector<StepResult> whole = RunOrDie(spec, {.steps = 2});
     spec.mutable_model()->set_capacity_factor(0.5);
     const std::vector<StepResult> limited = RunOrDie(spec, {.steps = 2});
-    // 12 samples of 16 tokens with 2 choices in 2 layers; 8 experts that take 2 of each sample, or 1
-    // of each half of it.
+    // 12 samples of 16 tokens with 2 choices in 2 layers; each of the 8 experts accepts 2 choices
+    // per sample, or 1 per half sample.
     EXPECT_EQ(whole[0].routed, 12 * 16 * 2 * 2);
     EXPECT_EQ(whole[0].dropped, 0);
     EXPECT_EQ(limited[0].routed, whole[0].routed);
@@ -238,7 +240,8 @@ TEST(Experts, TheLoadOfEachExpertIsReportedOnceForEachStage) {
   }
 }
 
-// Balancing without a loss: the same biases under every layout, kept in checkpoints.
+// Balancing without a loss: the biases are the same under every layout and are stored in
+// checkpoints.
 TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
   const auto job = [](const Spread& spread) {
     v1::JobSpec spec = Mixture(spread, 12);
@@ -307,7 +310,7 @@ TEST(Experts, RecomputationChangesNothing) {
   }
 }
 
-// From every layout to every layout.
+// Resumes from every layout under every layout.
 class ExpertReshards : public ::testing::TestWithParam<Spread> {};
 
 TEST_P(ExpertReshards, GoesOnUnderEveryLayout) {

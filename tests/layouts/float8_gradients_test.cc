@@ -1,6 +1,6 @@
-// What training in float8 makes of each parameter's gradient, against the float64 reference that
-// quantises the same inputs: a lost, doubled or wrongly scaled part shows at once, where losses
-// hardly tell training from none.
+// Compares each parameter's gradient of FP8 training with the float64 reference that quantises the
+// same inputs. A lost, doubled or wrongly scaled part is visible here at once, while losses hardly
+// differ even from a run without training.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,8 +36,8 @@ v1::JobSpec Job(const Layout& layout, const std::string& recipe) {
   return InFloat8(SmallJob(layout, SmallDataPrefix(), 3), recipe);
 }
 
-// By name of the parameter: of one step its gradient up to a factor that is the same for all, of
-// several their mean with weights.
+// First moments by parameter name: after one step the gradient times a common factor, after several
+// a weighted mean of gradients.
 using Gradients = std::map<std::string, std::vector<float>>;
 
 Gradients GradientsOf(const v1::JobSpec& spec, int64_t steps, TrainOptions options = {}) {
@@ -81,7 +81,7 @@ TrainOptions OnEmulatedDevices() {
   return options;
 }
 
-// |a - b| / |b|, as vectors.
+// Returns |a - b| / |b| of two vectors.
 double Distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0, length = 0;
   for (size_t i = 0; i < b.size(); ++i) {
@@ -108,11 +108,10 @@ double LargestDistance(const Gradients& actual, const Gradients& expected) {
   return largest;
 }
 
-// How much of what quantising did to the reference's gradients it did to the actual ones too: their
-// differences from the unquantised reference, projected on the quantised reference's. 1 for equal
-// gradients, and about 0 for those that nothing quantised, whose difference is rounding alone. The
-// distance cannot tell them apart: a number that bfloat16 rounds across an FP8 threshold moves as
-// far as quantising itself moves it.
+// Returns the share of the quantisation effect that `actual` contains: its difference from the
+// unquantised reference, projected on the quantised reference's difference. 1 for equal gradients,
+// about 0 for unquantised gradients, which differ only by rounding. The distance cannot distinguish
+// the two: rounding to bfloat16 across an FP8 threshold moves a value as far as quantisation does.
 double QuantisedShare(const Gradients& actual, const Gradients& quantised,
                       const Gradients& unquantised) {
   double common = 0, whole = 0;
@@ -131,13 +130,15 @@ double QuantisedShare(const Gradients& actual, const Gradients& quantised,
   return common / whole;
 }
 
-// What the reference does not round before it quantises, bfloat16 does: some numbers then take the
-// next of an FP8 format's few. A part that is lost or counted twice is some five times as far.
+// The tolerance for rounding: bfloat16 rounds values that the reference quantises unrounded, so
+// some become the neighbouring value of the coarse FP8 format. A part that is lost or counted twice
+// is about five times as far off.
 constexpr double kOfRounding = 0.12;
-// QuantisedShare of backends that round to bfloat16 is 0.64 to 0.66.
+// Bounds on QuantisedShare, which is 0.64 to 0.66 for backends that round to bfloat16.
 constexpr double kQuantised = 0.4;
 constexpr double kNotQuantised = 0.1;
-// The reference itself reads and sums the same numbers under every layout.
+// The tolerance for summation order: the reference reads and sums the same numbers under every
+// layout.
 constexpr double kOfSums = 1e-5;
 
 class Recipes : public ::testing::TestWithParam<const char*> {};
@@ -148,7 +149,7 @@ TEST_P(Recipes, HaveTheGradientsOfTheReferenceParameterByParameter) {
   const Gradients emulated = GradientsOf(Job({}, GetParam()), 1, OnEmulatedDevices());
   ExpectGradients(cpu, reference, kOfRounding);
   ExpectGradients(emulated, reference, kOfRounding);
-  // Without a float8 recipe all there is between the reference and bfloat16 is rounding.
+  // Without an FP8 recipe the reference and bfloat16 differ only by rounding.
   const Gradients unquantised = GradientsOf(Job({}, "none"), 1, OnReference());
   const Gradients plain = GradientsOf(Job({}, "none"), 1);
   EXPECT_LT(LargestDistance(plain, unquantised), 0.02);
@@ -163,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Float8, Recipes, ::testing::Values("current", "delayed"
 
 class Layouts : public ::testing::TestWithParam<std::tuple<const char*, Layout>> {};
 
-// The steps are three, in which the delayed recipe comes to use what it has seen.
+// Runs three steps, so that the delayed recipe uses its amax history.
 TEST_P(Layouts, OfTheReferenceHaveTheSingleRanksGradients) {
   const auto& [recipe, layout] = GetParam();
   static std::map<std::string, Gradients> of_single_rank;
@@ -174,7 +175,7 @@ TEST_P(Layouts, OfTheReferenceHaveTheSingleRanksGradients) {
                   kOfSums);
 }
 
-// Recipes holds those of one rank to the reference's.
+// The test Recipes compares one rank with the reference.
 TEST_P(Layouts, OfTheCpuHaveTheSingleRanksGradients) {
   const auto& [recipe, layout] = GetParam();
   const Gradients whole = GradientsOf(Job({}, recipe), 1);

@@ -1,5 +1,6 @@
-// Jobs whose linear layers multiply in float8, of every recipe, under every layout, on the CPU and on emulated devices: the
-// losses of one rank, those of bfloat16 nearly, the same bits each time and from a checkpoint on.
+// Tests jobs with FP8 linear layers: every recipe, under every layout, on the CPU and on emulated
+// devices. Losses are those of one rank and close to those of bfloat16; repeats and resumes from a
+// checkpoint are bit-identical.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +114,7 @@ TEST_P(Recipes, AreNotDisturbedByValidation) {
 INSTANTIATE_TEST_SUITE_P(Float8, Recipes, ::testing::Values("current", "delayed", "blockwise"),
                          [](const auto& info) { return std::string(info.param); });
 
-// --- Every layout against the single rank, and twice the same.
+// --- Every layout against the single rank, and two runs against each other.
 
 class LayoutsInFloat8 : public ::testing::TestWithParam<std::tuple<const char*, Layout>> {};
 
@@ -142,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                          layout.schedule, layout.context);
     });
 
-// --- Beside experts: shared ones are linear layers, those of tokens stay bfloat16.
+// --- With experts: shared experts are FP8 linear layers, routed experts stay bfloat16.
 
 class MixturesInFloat8 : public ::testing::TestWithParam<std::tuple<const char*, Spread>> {};
 

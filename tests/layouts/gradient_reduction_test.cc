@@ -1,4 +1,5 @@
-// How gradients are summed between ranks: in what form they travel, and when their sums are begun.
+// Tests the reduction of gradients between ranks: the dtype in which they are sent, and when the
+// reductions start.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,7 @@ std::string LayoutName(const Layout& layout) {
                      layout.data, layout.tensor, layout.pipe);
 }
 
-// --- Gradients that travel as bfloat16.
+// --- Gradients sent as bfloat16.
 
 class PackedGradients : public ::testing::TestWithParam<Layout> {};
 
@@ -35,7 +36,7 @@ TEST_P(PackedGradients, StayCloseToFloat32AndReplicasStayEqualBitForBit) {
   spec.mutable_training()->mutable_mixed_precision()->set_reduce("bfloat16");
   ApplyDefaults(&spec);
   std::mutex mutex;
-  std::map<std::string, std::string> first;  // of each slice of a parameter its bytes on one rank
+  std::map<std::string, std::string> first;  // for each slice of a parameter, its bytes on one rank
   TrainOptions options;
   options.after_steps = [&](int rank, Executor& executor) {
     const model::Program& program = executor.program();
@@ -82,7 +83,7 @@ TEST(PackedGradients, AreWhatTheJobFileAsksFor) {
   ExpectIdentical(RunOrDie(spec, {.steps = 2}), RunOrDie(same, {.steps = 2}));
 }
 
-// --- Sums that begin with the last microbatch and parameters that are awaited by their first reader.
+// --- Reductions that start with the last microbatch; the first reader of a parameter waits for it.
 
 class OverlappedEnds : public ::testing::TestWithParam<std::tuple<Layout, bool>> {};
 

@@ -1,5 +1,5 @@
-// Models with fewer key-value heads than heads: the same losses under every layout. What is cut,
-// gathered or sent around differs in size from the queries there.
+// Tests models with fewer key-value heads than heads: the losses are the same under every layout.
+// Sharded, gathered and exchanged key-value tensors then differ in size from the queries.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(OneOfFour, GroupedHeads,
                                                               Layout{.pipe = 2, .context = 2})),
                          [](const auto& info) { return NameOf(std::get<1>(info.param)); });
 
-// More tensor ranks than heads of keys and values: neighbours hold one head alike.
+// More tensor ranks than key-value heads: neighbouring ranks hold the same head.
 constexpr Layout kShared[] = {
     {.tensor = 4},
     {.tensor = 4, .by_rows = true},
@@ -98,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SharedHeads : public ::testing::TestWithParam<int> {};
 
-// Each rank of a run has the head, one of them writes it, and every layout reads it: with the optimizer's state.
+// Each rank of a group of neighbours has the head, one of them writes it with its optimizer state,
+// and every layout reads it.
 TEST_P(SharedHeads, GoOnUnderOtherDegrees) {
   const TemporaryDirectory folder;
   const std::vector<StepResult> whole = RunOrDie(Job({}, GetParam()), {.steps = kSteps});

@@ -1,4 +1,4 @@
-// One job under every layout: the same samples, the same losses. Ranks are threads over loopback,
+// Tests one job under every layout: equal samples, equal losses. Ranks are threads over loopback,
 // hidden size 64.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LayoutTable,
                                             ::testing::Bool()),
                          LayoutName);
 
-// --- What the backward pass makes again has the bits of what the forward pass made.
+// --- The recomputation in the backward pass is bit-identical to the forward pass.
 
 class RecomputationTable
     : public ::testing::TestWithParam<std::tuple<const char*, const char*, int, int>> {};
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Recomputation, RecomputationTable,
                                   std::to_string(std::get<3>(info.param));
                          });
 
-// --- The optimizer, gradients and parameters sharded over data ranks.
+// --- Optimizer, gradients and parameters sharded over data ranks.
 
 std::string ShardedName(const Layout& layout) {
   return fmt::format("Zero{}Shard{}Data{}Tensor{}Pipe{}", layout.zero_stage, layout.shard,
@@ -162,7 +162,7 @@ TEST(Sharded, AHeadThatMakesItsGradientsInForwardIsReducedThere) {
 }
 
 TEST(Sharded, ARankWithoutRowsOfATensorStillTakesPart) {
-  // Five ranks share tensors of as few as four rows.
+  // Five ranks share tensors with as few as four rows.
   const auto narrow = [](const Layout& layout) {
     v1::JobSpec spec = Job(layout);
     spec.mutable_training()->set_global_batch_size(15);
@@ -263,13 +263,13 @@ TEST(PackedLayouts, TheMaskIsSeen) {
   EXPECT_NE(unmasked.front().loss, RunOrDie(PackedJob({})).front().loss);
 }
 
-// --- bfloat16: the same within what its 8 bits of mantissa allow.
+// --- bfloat16: equal within the precision of its 8 mantissa bits.
 
-constexpr double kBfloat16Tolerance = 2e-2;  // of losses, relative
+constexpr double kBfloat16Tolerance = 2e-2;  // relative, of losses
 constexpr double kBfloat16NormTolerance = 5e-2;
 
-// Six microbatches of two samples, three under data 2: gradients accumulate, in products of 32
-// rows, whose packed operands have no padding.
+// Six microbatches of two samples, three with data 2: gradients accumulate in matmuls of 32 rows,
+// with packed operands without padding.
 v1::JobSpec Bfloat16Job(const Layout& layout) {
   v1::JobSpec spec = Job(layout);
   spec.mutable_training()->set_micro_batch_size(2);
@@ -285,7 +285,7 @@ void ExpectCloseInBfloat16(const std::vector<StepResult>& actual,
     ASSERT_TRUE(std::isfinite(actual[i].grad_norm)) << "step " << actual[i].step;
     EXPECT_NEAR(actual[i].loss, expected[i].loss, kBfloat16Tolerance * expected[i].loss)
         << "loss of step " << actual[i].step;
-    // A gradient that is added to garbage, or dropped, shows here before it shows in a loss.
+    // A gradient that is added to garbage, or dropped, is visible here before it is in a loss.
     EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm,
                 kBfloat16NormTolerance * expected[i].grad_norm)
         << "norm of step " << actual[i].step;
@@ -377,7 +377,8 @@ TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesFirstAtTheIntervalAnd
     v1::JobSpec spec = Job(layout, 6);
     spec.mutable_data()->set_validation_fraction(0.1);
     spec.mutable_training()->set_validation_interval(4);
-    spec.mutable_training()->set_validation_samples(7);  // divided by no number of data ranks
+    // Not divisible by any number of data ranks.
+    spec.mutable_training()->set_validation_samples(7);
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(with_validation({}), {.steps = 6});
@@ -402,7 +403,7 @@ TEST(Validation, LeavesTrainingAsItWas) {
   ExpectIdentical(RunOrDie(with, {.steps = 8}), RunOrDie(without, {.steps = 8}));
 }
 
-// --- Numbers that are not finite.
+// --- Non-finite numbers.
 
 void PoisonRank(int poisoned, int rank, Executor& executor) {
   if (rank != poisoned) return;
@@ -448,7 +449,7 @@ TEST(Nonfinite, WithSkipStepTheStepIsReportedAndNothingIsApplied) {
   }
 }
 
-// --- Ranks that do not fit together.
+// --- Ranks with inconsistent programs.
 
 TEST(Start, ARankWithAnotherProgramIsRefusedBeforeTheFirstStep) {
   const TrainResult result = Train(Job({2, 2, 1}), {.mislead = [](int rank, v1::JobSpec* spec) {

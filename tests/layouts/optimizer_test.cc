@@ -1,5 +1,5 @@
-// What AdamW does besides its formula, under every layout: which steps bias correction counts, and
-// which tensors decay.
+// Tests AdamW beyond its formula, under every layout: which steps bias correction counts, and which
+// tensors have weight decay.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ void OnDevice(TrainOptions* options) {
   };
 }
 
-// Rank 0's gradients of `step` are not finite.
+// Makes rank 0's gradients of `step` non-finite.
 void SkipStep(int64_t step, TrainOptions* options) {
   options->before_update = [step](int rank, Executor& executor) {
     if (rank != 0 || executor.submitted_step() + 1 != step) return;
@@ -64,7 +64,7 @@ std::vector<float> Read(Executor& executor, model::ValueId value) {
   return numbers;
 }
 
-// The steps of rank 0. Every rank succeeds.
+// Returns the steps of rank 0. Expects every rank to succeed.
 std::vector<StepResult> Steps(const v1::JobSpec& spec, const TrainOptions& options) {
   const TrainResult result = Train(spec, options);
   for (const Status& status : result.statuses) EXPECT_TRUE(status.ok()) << status;
@@ -78,7 +78,8 @@ void ExpectClosePairs(std::vector<StepResult> actual, std::vector<StepResult> ex
   ExpectClose(actual, expected);
 }
 
-class AppliedSteps : public testing::TestWithParam<bool> {};  // on a device
+// The parameter: whether it runs on a device.
+class AppliedSteps : public testing::TestWithParam<bool> {};
 
 TEST_P(AppliedSteps, TheFirstOneThatIsAppliedIsCorrectedAsTheFirst) {
   TrainOptions options{.steps = 2};
@@ -103,7 +104,8 @@ TEST_P(AppliedSteps, TheFirstOneThatIsAppliedIsCorrectedAsTheFirst) {
   double most = 0;
   for (size_t i = 0; i < before.size(); ++i)
     most = std::max(most, std::abs(double{after[i]} - before[i]));
-  // Both moments are corrected to g and g²; as a second step it would be 0.73 of that.
+  // Both moments are corrected to g and g²; counted as a second step the update would be 0.73 of
+  // that.
   EXPECT_NEAR(most, kRate, 0.01 * kRate);
 }
 
@@ -152,7 +154,7 @@ TEST(AppliedStepsOfCheckpoints, GoOnUnderTheSameAndAnotherLayout) {
   }
 }
 
-// Writes what builds wrote that did not count applied steps.
+// Writes a checkpoint as builds did that did not count applied steps.
 void SaveWithoutCount(const v1::JobSpec& spec, const std::string& path, int64_t step,
                       Executor& executor) {
   PosixFileSystem files;
@@ -190,7 +192,7 @@ TEST(AppliedStepsOfCheckpoints, OfOldOnesAreTheirSteps) {
                   std::vector<StepResult>(all.begin() + 2, all.end()));
 }
 
-// Weights by tensor after `steps`; those of the tensor's first rank.
+// Returns the weights by tensor after `steps`, from the first rank that holds the tensor.
 std::map<std::string, std::vector<float>> WeightsAfter(const v1::JobSpec& spec,
                                                        TrainOptions options) {
   std::mutex mutex;
@@ -215,7 +217,8 @@ void SetNoDecay(std::initializer_list<const char*> globs, v1::JobSpec* spec) {
   for (const char* glob : globs) spec->mutable_optimizer()->add_no_weight_decay(glob);
 }
 
-class NoWeightDecay : public testing::TestWithParam<bool> {};  // on a device
+// The parameter: whether it runs on a device.
+class NoWeightDecay : public testing::TestWithParam<bool> {};
 
 TEST_P(NoWeightDecay, LeavesOutWhatItsGlobsNameAndNothingElse) {
   constexpr double kDecay = 0.5;

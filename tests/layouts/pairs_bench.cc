@@ -1,10 +1,10 @@
-// What of dispatch and combination is exposed in a step of DualPipeV over two expert ranks, threads
-// of this process, where every message takes a stated delay: overlapped pairs interleaved and not,
-// in turns.
+// Measures the exposed time of dispatch and combination in a DualPipeV step over two expert ranks,
+// which are threads of this process, with a given delay for every message. Runs alternate between
+// interleaved and not interleaved overlapped pairs.
 //
 //   troupe-bench-pairs [DELAY_MS] [STEPS] [HIDDEN]
 //
-// Prints a line of JSON for each of the two: medians over the steps after the first.
+// Prints one JSON line for each of the two: medians over the steps after the first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ double Median(std::vector<double> numbers) {
 
 struct Measured {
   std::vector<double> step_seconds;
-  std::vector<double> exposed, total;  // of a step, on rank 0
+  std::vector<double> exposed, total;  // per step, on rank 0
 };
 
 void Run(const Arguments& arguments, bool interleaves, Measured* measured) {

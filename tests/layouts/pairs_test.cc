@@ -1,5 +1,5 @@
-// Overlapped pairs whose actions are interleaved: the bits of pairs that run one action after the
-// other, and less of their communication exposed. Ranks are threads over loopback.
+// Compares overlapped pairs with interleaved actions to pairs that run one action after the other:
+// the bits are identical and less communication is exposed. Ranks are threads over loopback.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return NameOf(info.param); });
 
 TEST(PairsTest, OverALinkWithLatencyLessOfDispatchAndCombineIsExposed) {
-  // Two ranks of one stage with six microbatches each. Messages take far longer than what the ranks
-  // compute, so that what hides an exchange is the exchange of the other side.
+  // Two ranks of one stage with six microbatches each. Messages take far longer than the
+  // computation, so only the exchange of the other microbatch of a pair hides an exchange.
   constexpr auto kDelay = std::chrono::milliseconds(20);
   v1::JobSpec spec = PairsJob({.expert = 2});
   spec.mutable_training()->set_global_batch_size(12);
@@ -63,8 +63,8 @@ TEST(PairsTest, OverALinkWithLatencyLessOfDispatchAndCombineIsExposed) {
       "exposed dispatch and combination of a step: {:.3f} s one action after the other, {:.3f} s "
       "interleaved\n",
       apart, interleaved);
-  // 12 forwards with three exchanges and 12 backwards with two; ten pairs, of which each hides up to
-  // two of its five.
+  // 12 forwards with three exchanges each and 12 backwards with two; ten pairs each hide up to two
+  // of their five exchanges.
   EXPECT_GT(apart, 0.95 * 60 * ToSeconds(kDelay));
   EXPECT_LT(interleaved, 0.85 * apart);
 }

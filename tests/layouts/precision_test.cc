@@ -1,5 +1,5 @@
-// training.mixed_precision: in what matrices are gathered, and sines and cosines held, apart from
-// what is computed in.
+// Tests training.mixed_precision: the dtypes in which matrices are gathered and sines and cosines
+// stored, separate from the compute dtype.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -70,8 +70,8 @@ TEST(GatheredDtype, InFloat32BesideBfloat16HasTheBitsOfBfloat16) {
   }
 }
 
-// Masters that differ in their last bits may round to neighbours in bfloat16: the first loss alone
-// is that of one rank.
+// Master weights that differ in their last bits may round to different bfloat16 neighbours, so only
+// the first loss equals that of one rank.
 void ExpectFollows(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   ExpectClose({actual[0]}, {expected[0]});
@@ -147,7 +147,7 @@ TEST(StoredDtype, IsFloat32WhateverIsGatheredAndComputedIn) {
       }
     }
     EXPECT_GT(tensors, 0);
-    // The same layout goes on with the same bits: masters are all there is.
+    // The same layout resumes bit-identically: the master weights are the whole state.
     const std::vector<StepResult> whole = RunOrDie(Job(layout, dtypes), {.steps = 4});
     ExpectIdentical(RunOrDie(Job(layout, dtypes), {.steps = 2, .restore_path = path}),
                     std::vector<StepResult>(whole.begin() + 2, whole.end()));

@@ -1,5 +1,5 @@
-// One rank's life under tickets, checkpoints and stops, with its step thread but without process or
-// daemon.
+// Tests one rank with tickets, checkpoints and stops, with its step thread but without a process or
+// a daemon.
 #include "worker/rank/rank_run.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ class RankRunTest : public ::testing::Test {
     return begin;
   }
 
-  // The next report; fails the test if none comes.
+  // Returns the next report; fails the test if none arrives.
   v1::RankReport Next() {
     std::unique_lock lock(mutex_);
     TROUPE_CHECK(changed_.wait_for(lock, kLimit, [this] { return !reports_.empty(); }),
@@ -116,7 +116,7 @@ class RankRunTest : public ::testing::Test {
     return intent;
   }
 
-  // Up to RankReady.
+  // Starts the rank up to RankReady, which it returns.
   v1::RankReady StartUp(RankRun& run, uint64_t epoch) {
     const v1::RankReport address = Next();
     TROUPE_CHECK(address.worker().has_rank_address(), "{}", address.ShortDebugString());
@@ -144,7 +144,7 @@ class RankRunTest : public ::testing::Test {
     ExpectStoppedAndIdle();
   }
 
-  // From now on jobs are small ones for devices, which are emulated.
+  // From now on jobs are small ones for emulated devices.
   void ComputeOnADevice() {
     spec_.set_devices("cuda");
     spec_.mutable_model()->set_pattern("AD");
@@ -190,7 +190,7 @@ class RankRunTest : public ::testing::Test {
     return digest;
   }
 
-  // The failure of a rank that is told to restore `path`.
+  // Returns the failure of a rank that is asked to restore `path`.
   v1::RankFailed FailToRestore(uint64_t epoch, const std::string& path,
                                const std::string& digest) {
     v1::BeginRank begin = Begin(epoch);
@@ -200,7 +200,7 @@ class RankRunTest : public ::testing::Test {
     EXPECT_TRUE(Next().worker().has_rank_address());
     return EndFailed(run, epoch);
   }
-  // The next report is the rank's failure; stops it.
+  // Expects the next report to be the rank's failure, stops the rank and returns the failure.
   v1::RankFailed EndFailed(RankRun& run, uint64_t epoch) {
     const v1::RankReport failed = Next();
     EXPECT_TRUE(failed.worker().has_rank_failed()) << failed.ShortDebugString();
@@ -215,7 +215,7 @@ class RankRunTest : public ::testing::Test {
   StepProgress progress_;
   RankSurroundings around_;
   v1::JobSpec spec_;
-  std::optional<int32_t> lag_steps_;  // absent: as the plan has it
+  std::optional<int32_t> lag_steps_;  // absent: as in the plan
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<v1::RankReport> reports_;
@@ -231,7 +231,7 @@ TEST_F(RankRunTest, RunsToItsTicketsEndAndNoFurther) {
     EXPECT_GT(report.worker().step_report().loss(), 0);
     EXPECT_EQ(report.worker().step_report().tokens(), 12 * 16);
   }
-  // Messages of another group epoch change nothing.
+  // Messages for another group epoch have no effect.
   run.Take(Ticket(2, 8));
   EXPECT_TRUE(Silent());
   run.Take(Ticket(1, 4));
@@ -277,7 +277,7 @@ TEST_F(RankRunTest, OnADeviceCommitsWhatAProcessorResumesFrom) {
   ExpectStoppedAndIdle();
 }
 
-// Its device stands in a collective of its own.
+// A backend with its device blocked in a device-side collective.
 class WaitingBackend : public kernels::EmulatedBackend {
  public:
   std::vector<CollectiveFlight> Flights() const override {
@@ -331,7 +331,7 @@ TEST_F(RankRunTest, ARankSaysInWhichCollectiveItsDeviceStands) {
   EXPECT_THAT(text.str(), HasSubstr(R"("device": {"status":"OK","groups":[]})"));
 }
 
-// Whose device keeps something of what ran there.
+// A backend with a device that cannot release everything that ran on it.
 class HoldingBackend : public kernels::EmulatedBackend {
  public:
   bool gives_back() const override { return false; }
@@ -369,7 +369,7 @@ TEST_F(RankRunTest, CommitsWhatIsDueStopsWhereToldAndResumesFromIt) {
   run.Take(Stop(2, false));
   ExpectStoppedAndIdle();
 
-  // The same as without the interruption.
+  // The losses equal those without the interruption.
   const TrainResult whole = Train(spec_, {.steps = 5});
   EXPECT_EQ(whole.steps[0][3].loss, losses[3]);
   EXPECT_EQ(whole.steps[0][4].loss, fifth.worker().step_report().loss());
@@ -501,7 +501,7 @@ TEST_F(RankRunTest, AManifestIsNotWrittenBeforeEveryShardIsSeen) {
   manifest.set_attempt(1);
   *manifest.mutable_state() = vote.worker().shard_done().state();
   *manifest.mutable_shards() = vote.worker().shard_done().shards();
-  // The vote of another host, whose file is elsewhere.
+  // The vote of another host, with a file that this host cannot see.
   v1::ShardFile other = manifest.shards(0);
   other.set_name("rank-00001.safetensors");
   *manifest.add_shards() = other;
@@ -543,7 +543,7 @@ TEST_F(RankRunTest, ACheckpointThatNeedsAChannelOfALaterBuildIsRefusedByNameAndN
     TROUPE_CHECK_OK(files_.Remove(path));
     return WriteManifest(files_, intent.path(), manifest).value().digest;
   };
-  // As far as this build knows them: it goes on.
+  // A later version with channels that this build knows: the rank resumes.
   const v1::Plan plan = MakeUnplacedPlan(spec_).value();
   *manifest.mutable_samples() = plan.samples();
   manifest.mutable_samples()->set_version(7);
@@ -637,7 +637,7 @@ TEST_F(RankRunTest, AnAskedForCheckpointIsTakenInsideTheTicket) {
   ExpectStoppedAndIdle();
 }
 
-// What all ranks know together takes effect one step later, as on devices.
+// Decisions that all ranks share take effect one step later, as on devices.
 class RankRunAheadTest : public RankRunTest {
  protected:
   RankRunAheadTest() { lag_steps_ = 1; }

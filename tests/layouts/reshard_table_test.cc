@@ -1,5 +1,5 @@
-// From every layout to every layout: what was trained under one goes on under the other as if nothing
-// had happened. Each case is one source: it trains and saves once, and every target goes on from there.
+// Resumes from every layout under every layout: the steps are those without an interruption. Each
+// case is one source, which trains and saves once; every target resumes from its checkpoint.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kStepsBefore = 3;
 constexpr int64_t kStepsAfter = 3;
 
-// Every degree, alone and mixed, and several chunks a stage; under data 3 the twelve microbatches are cut otherwise than under 2
-// or 4, so that a position that is not the sample's own would show.
+// Every degree, alone and combined, and several chunks per stage. Data 3 splits the twelve
+// microbatches differently from 2 or 4, so a wrong sample position would be visible.
 constexpr Layout kLayouts[] = {{1, 1, 1}, {2, 1, 1}, {3, 1, 1}, {4, 1, 1}, {1, 2, 1}, {1, 4, 1},
                                {1, 1, 2}, {1, 1, 4}, {2, 2, 1}, {1, 2, 2}, {3, 1, 2}, {2, 2, 2},
                                {1, 1, 1, 2, 1}, {1, 1, 1, 3, 1}, {1, 2, 2, 2, 1},

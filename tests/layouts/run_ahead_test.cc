@@ -1,5 +1,6 @@
-// Steps that are handed over before the one before them is known: the same bits, the same decisions after the same step on
-// all ranks, and a step that is not finite undone together with what was handed over after it.
+// Tests steps that are submitted before the previous one has completed: the bits are identical, all
+// ranks make the same decisions after the same step, and a non-finite step is undone together with
+// the step submitted after it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ v1::JobSpec Job(const Layout& layout = {}) {
   return spec;
 }
 
-// Weights and moments, bit by bit.
+// Returns weights and moments bit by bit.
 std::vector<std::byte> StateOf(Executor& executor) {
   std::vector<std::byte> state;
   for (const model::ParameterEntry& entry : executor.program().parameters) {
@@ -63,7 +64,7 @@ void WriteNan(Executor& executor, model::ValueId value) {
 
 class RunAhead : public testing::TestWithParam<Setting> {
  protected:
-  // `states`: of each rank at its end.
+  // `states` receives each rank's state at its end.
   TrainOptions Options(int64_t lag, std::vector<std::vector<std::byte>>* states) const {
     TrainOptions options;
     options.steps = kSteps;
@@ -80,7 +81,7 @@ class RunAhead : public testing::TestWithParam<Setting> {
     };
     return options;
   }
-  // Options under which rank 0's gradients of a step are not finite, and those of the next one are.
+  // Makes rank 0's gradients of one step non-finite, and those of the next one finite.
   TrainOptions WithNan(TrainOptions options, int64_t step) const {
     options.before_update = [step](int rank, Executor& executor) {
       if (rank != 0 || executor.submitted_step() + 1 != step) return;
@@ -99,7 +100,7 @@ TEST_P(RunAhead, HasTheBitsOfARunThatWaitsForEveryStep) {
   experts.mutable_training()->set_global_batch_size(2);
   const auto is_last = [](size_t index) { return index + 1 == static_cast<size_t>(kSteps); };
   for (const v1::JobSpec& spec : {Job(), with_dropout, experts}) {
-    // Of rows that go to experts of the other rank.
+    // The host needs the counts of rows that go to experts of the other rank.
     const bool counts_on_host = spec.parallelism().expert_parallel_degree() > 1;
     States states, ahead_states;
     const std::vector<StepResult> expected = RunOrDie(spec, Options(0, &states));
@@ -180,7 +181,8 @@ TEST_P(RunAhead, ACheckpointIsTakenByAllOnceAllKnowThatItIsAskedFor) {
 TEST_P(RunAhead, NoRankPassesTheTicketThatAnotherOneHas) {
   States states;
   TrainOptions options = Options(1, &states);
-  // Rank 1 hears of a later end while it does step 3, and never of a step's end before it is over.
+  // Rank 1 learns of a later ticket end during step 3, and never of a step's end before it has
+  // completed.
   const auto end_known = [](int rank, int64_t step) { return rank == 1 && step < 3 ? 2 : 4; };
   options.inputs = [end_known](int rank, int64_t step) {
     return ControlInputs{.ticket_end = end_known(rank, step)};
@@ -190,7 +192,7 @@ TEST_P(RunAhead, NoRankPassesTheTicketThatAnotherOneHas) {
     known_at_update[static_cast<size_t>(rank)].push_back(executor.applied_step());
   };
   RunOrDie(Job({.data = 2}), options);
-  // Steps 1 to 5 began when so many were known: 3 after 2, and 5 after 4.
+  // The applied steps known when steps 1 to 5 began: step 3 began after 2, and step 5 after 4.
   for (const std::vector<int64_t>& known : known_at_update) {
     EXPECT_EQ(known, (std::vector<int64_t>{0, 0, 2, 2, 4}));
   }
@@ -274,15 +276,15 @@ TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
     SCOPED_TRACE(result.step);
     const int64_t on_its_way = executor.submitted_step() - result.step;
     EXPECT_EQ(on_its_way, result.step < kMore ? 1 : 0);
-    // Two graphs a step: none of a step on its way was needed yet.
+    // Two graphs per step: no result of a step in flight was needed yet.
     EXPECT_EQ(device->graphs_under_way(), 2 * on_its_way);
-    // Once a step, for the one that was collected.
+    // The host waits once per step, for the completed one.
     if (waits >= 0) {
       EXPECT_EQ(device->host_waits(), waits + 1);
     }
     waits = device->host_waits();
     graphs = device->graph_launches();
-    // The last one has none after it.
+    // No step follows the last one.
     EXPECT_EQ(result.host_waits, result.step < kMore ? 0 : 1);
   };
   v1::JobSpec spec = Job();

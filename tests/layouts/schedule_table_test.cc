@@ -1,5 +1,5 @@
-// One job under every schedule: the same samples, the same losses. Ranks are threads over loopback, hidden size 64,
-// eight blocks: one a chunk where four stages have two chunks each.
+// Tests one job under every schedule: equal samples, equal losses. Ranks are threads over loopback,
+// hidden size 64, eight blocks: one per chunk if four stages have two chunks each.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ v1::JobSpec Job(int stages, const Pipeline& pipeline, int microbatches, bool tie
   return spec;
 }
 
-// Of the single rank; each is wanted by many cases.
+// Returns the steps of the single rank, cached because many cases need them.
 const std::vector<StepResult>& SingleRank(int microbatches, bool tied, int64_t steps) {
   static std::map<std::tuple<int, bool, int64_t>, std::vector<StepResult>> results;
   std::vector<StepResult>& result = results[{microbatches, tied, steps}];
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, ScheduleTable,
                                             ::testing::Bool()),
                          TableName);
 
-// --- Longer, and mixed with other axes.
+// --- Longer runs, combined with other axes.
 
 class MixedSchedules : public ::testing::TestWithParam<Pipeline> {};
 
@@ -116,7 +116,7 @@ TEST_P(MixedSchedules, ComposeWithShardedData) {
 }
 
 TEST_P(MixedSchedules, MessagesThatAwaitTheirReceiverEndToo) {
-  // Boundaries of 16 KiB are more than loopback copies when they are sent.
+  // Boundaries of 16 KiB exceed what loopback copies at the send.
   const auto job = [](int stages, const Pipeline& pipeline) {
     v1::JobSpec spec = Job(stages, pipeline, 32, false, 2);
     spec.mutable_training()->set_micro_batch_size(4);

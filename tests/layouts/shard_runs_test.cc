@@ -1,5 +1,5 @@
-// reshard_after_forward: N under every layout: parameters gathered within runs of N neighbours, as
-// the single rank has them.
+// Tests reshard_after_forward: N under every layout: parameters gathered within groups of N
+// neighbouring ranks equal the single rank's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Case {
   int run = 2;
 };
 
-// Sixteen samples: four microbatches of each of four data ranks.
+// Sixteen samples: four microbatches on each of four data ranks.
 v1::JobSpec Job(const Layout& layout, int run, bool tied = false, int64_t steps = 20) {
   v1::JobSpec spec = SmallJob(layout, SmallDataPrefix(), steps);
   spec.mutable_training()->set_global_batch_size(layout.shard == 6 ? 12 : 16);
@@ -91,8 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(ShardRuns, ARankWithoutRowsOfATensorStillTakesPart) {
-  // Eight ranks share tensors of as few as four rows: of each place in a run of four one row, which
-  // one run has.
+  // Eight ranks share tensors with as few as four rows: each position in a group of four has one
+  // row, and only one group has it.
   const auto narrow = [](const Layout& layout, int run) {
     v1::JobSpec spec = Job(layout, run);
     spec.mutable_model()->set_hidden_size(4);
@@ -129,8 +129,8 @@ TEST(ShardRuns, OverlapChangesNoBit) {
   ExpectIdentical(RunOrDie(spec, {.steps = 6}), RunOrDie(spec, {.steps = 6, .overlap = false}));
 }
 
-// Copies in bf16 are the same numbers whoever gathers them, so that the first loss has the same
-// bits; gradients are summed in another order.
+// Copies in bf16 are the same whichever group gathers them, so the first loss is bit-identical;
+// gradients are summed in a different order.
 TEST(ShardRuns, InBfloat16FollowThoseOfAllShards) {
   const auto job = [](int run) {
     v1::JobSpec spec = Job({.shard = 4, .zero_stage = 3}, run);
@@ -200,7 +200,7 @@ TEST_P(ShardRunCheckpoints, GoOnUnderEveryLayout) {
   RunOrDie(job(source), {.steps = 3, .save_path = attempt});
   const std::vector<StepResult> single = after_three(kPlaces[0]);
   for (const Place& target : kPlaces) {
-    // Between layouts without runs or whole matrices: reshard_table_test.
+    // reshard_table_test covers layouts without groups or whole matrices.
     if (source.run == 0 && target.run == 0 && !source.whole_matrices && !target.whole_matrices) continue;
     SCOPED_TRACE(target.name);
     const std::vector<StepResult> resumed =

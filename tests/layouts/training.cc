@@ -63,7 +63,7 @@ struct Shared {
   std::vector<v1::ShardFile> shards;
 };
 
-// Up to `last_step`, or to a stop that some rank knows of.
+// Runs steps up to `last_step`, or to a stop that some rank knows of.
 Status TakeSteps(const TrainOptions& options, int rank, int64_t last_step, Executor& executor,
                  std::vector<StepResult>* steps, std::vector<int64_t>* acted_after) {
   using Move = StepOrder::Move;
@@ -131,7 +131,7 @@ Status TrainRank(Shared& shared, int rank, std::vector<StepResult>* steps,
   TROUPE_ASSIGN_OR_RETURN(const auto executor,
                           Executor::Make(std::move(built.options), built.program, built.memory,
                                          backend, network, dataset, &progress));
-  // Whoever fails ends the others, and the transport lets go of this rank's memory before the
+  // A failing rank aborts the others, and the transport releases this rank's memory before the
   // executor frees it.
   struct CloseAtEnd {
     CollectiveNetwork& network;
@@ -228,7 +228,7 @@ void WriteSmallDataset(const std::string& prefix, int document_tokens) {
     const int length = document_tokens == 250 ? 250 : 1 + (document * 7) % (2 * document_tokens);
     for (int i = 0; i < length; ++i) {
       state = state * 1664525u + 1013904223u;
-      // Mostly a walk that can be learnt, now and then a jump.
+      // Mostly a sequence that can be learnt, with occasional jumps.
       token = (state >> 24) < 40 ? static_cast<int32_t>((state >> 8) % 259) : (token * 7 + 3) % 259;
       tokens.push_back(token);
     }

@@ -29,7 +29,7 @@ model::PerAxis Degrees(const ReferenceRun& run) {
   return degrees;
 }
 
-// One rank: its program, prepared, and the steps of its thread.
+// One rank: its prepared program, and the steps of its thread.
 class ReferenceRank {
  public:
   ReferenceRank(const ReferenceRun& run, int rank, LoopbackCluster& cluster)
@@ -66,7 +66,7 @@ class ReferenceRank {
   StepNumbers Step(int step) {
     Fill(program_.loss_totals, {0, 0});
     Fill(program_.learning_rate, {1e-2});
-    // All forwards, then all backwards: what a schedule orders otherwise gives the same sums.
+    // All forwards, then all backwards: any other order of a schedule gives the same sums.
     std::vector<CollectiveHandle> sends;
     for (int m = 0; m < microbatches_; ++m) Forward(step, m, sends);
     for (int m = 0; m < microbatches_; ++m) Backward(m, sends);
@@ -82,7 +82,7 @@ class ReferenceRank {
   }
 
  private:
-  // The reference's elements are float64 whatever the dtype.
+  // The reference's elements are float64 for any dtype.
   void Fill(ValueId value, const std::vector<double>& numbers, int buffer = 0) {
     if (value == model::kNoValue) return;
     TROUPE_CHECK(static_cast<int64_t>(numbers.size()) == program_.value(value).elements());
@@ -102,7 +102,8 @@ class ReferenceRank {
         for (const int64_t extent : part.local_shape) elements *= extent;
         std::vector<float> initial(static_cast<size_t>(elements));
         model::FillInitial(run_.seed, entry, part, 0, initial);
-        // Larger than in training: gradients of a small model would otherwise all but vanish.
+        // Larger than in training, because otherwise the gradients of a small model would almost
+        // vanish.
         const double scale = entry.init == model::ParameterEntry::Init::kNormal ? 10 : 1;
         for (const float x : initial) numbers.push_back(scale * x);
       }

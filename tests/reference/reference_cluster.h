@@ -1,6 +1,6 @@
-// A whole small training run in one process: ranks as threads over loopback, stage programs on the
-// float64 reference. Layouts can be compared far below float32's rounding: what differs is an error
-// of a program, not of arithmetic.
+// Runs a whole small training in one process: ranks are threads over loopback, stage programs run
+// on the float64 reference. Layouts can be compared far below float32's rounding: a difference is
+// an error of a program, not of the arithmetic.
 #ifndef TROUPE_TESTS_REFERENCE_REFERENCE_CLUSTER_H_
 #define TROUPE_TESTS_REFERENCE_REFERENCE_CLUSTER_H_
 
@@ -22,7 +22,7 @@ struct ReferenceRun {
   double max_norm = 1.0;
   int64_t bucket_elements = 40'000'000;
   bool fuse = true;
-  bool split_backward = false;  // I and W apart
+  bool split_backward = false;  // input gradient and weight gradient as separate actions
 };
 
 struct StepNumbers {
@@ -30,9 +30,9 @@ struct StepNumbers {
   double grad_norm = 0;
 };
 
-// The numbers of each step as rank 0 sees them; fails the process where ranks do not agree bit for
-// bit, or on any error. Samples are random with weights 0, 1/2 and 1, a function of (seed, step,
-// slot) alone.
+// Returns the numbers of each step from rank 0; terminates the process if ranks do not agree bit
+// for bit, or on any error. Samples are random with weights 0, 1/2 and 1, a function of (seed,
+// step, slot) alone.
 std::vector<StepNumbers> Train(const ReferenceRun& run);
 
 std::string ToText(const ReferenceRun& run);

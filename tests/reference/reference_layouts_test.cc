@@ -1,5 +1,5 @@
 // Every layout trains like the single rank: losses and gradient norms of the float64 reference
-// agree to 1e-10, where a gradient counted twice, a missing collective or a wrong slice shows at
+// agree to 1e-10. A gradient counted twice, a missing collective or a wrong slice exceeds this at
 // once.
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ void ExpectClose(const std::vector<StepNumbers>& actual, const std::vector<StepN
 
 class ReferenceLayoutTest : public testing::TestWithParam<bool> {
  protected:
-  // The single rank's numbers, the same for all cases.
+  // Returns the single rank's numbers, the same for all cases.
   const std::vector<StepNumbers>& Single() {
     static const std::vector<StepNumbers> kUntied = Train(Small(false)), kTied = Train(Small(true));
     return GetParam() ? kTied : kUntied;
@@ -103,7 +103,7 @@ TEST_P(ReferenceLayoutTest, MicrobatchesBucketsFusionAndSplittingDoNotMatter) {
 
 TEST_P(ReferenceLayoutTest, RowChunksOfTheHeadDoNotMatter) {
   ReferenceRun run = Small(GetParam());
-  run.model.blocks = "D";  // the head is what is tested; attention would take long
+  run.model.blocks = "D";  // the head is under test; attention would be slow
   run.global_batch_size = 8;
   run.sequence_length = 520;
   run.steps = 2;

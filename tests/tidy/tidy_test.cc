@@ -1,4 +1,4 @@
-// The rules of the house that a program can check: include arrows, file sizes, left-overs, names.
+// Checks the coding rules that a program can check: include arrows, file sizes, leftovers, names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct SourceFile {
 const std::vector<std::string> kFolders = {"base",   "proto", "actor",  "collective", "model",       "plan",   "kernels",
                                            "checkpoint", "data", "interop", "coordinator", "worker", "cli", "tests", "bench"};
 
-// Who may include whom (docs/architecture.md). "a/b.h" admits one header alone.
+// The folders that each folder may include (docs/architecture.md). "a/b.h" permits a single header.
 const std::map<std::string, std::set<std::string>> kArrows = {
     {"base", {}},
     {"actor", {"base"}},
@@ -65,7 +65,8 @@ bool IsTest(const std::string& path) {
   return path.ends_with("_test.cc") || path.ends_with("_test.h") || path.find("/testing/") != std::string::npos;
 }
 
-// The folder an include belongs to; generated protobuf headers count as proto. Empty: not ours.
+// Returns the folder of an included header, where generated protobuf headers count as proto; empty
+// for a header that is not ours.
 std::string IncludedFolder(const std::string& header) {
   if (header.starts_with("troupe/v1/") || header.starts_with("google/rpc/")) return "proto";
   const std::string folder = TopFolder(header);
@@ -114,7 +115,7 @@ TEST(Tidy, HeadersAreGuardedByTheirPath) {
 }
 
 TEST(Tidy, NothingIsLeftOver) {
-  // The words are joined here so that this file does not find itself.
+  // The words are joined here so that this file does not match itself.
   const std::regex leftover("\\b(" + std::string("TO") + "DO|FIX" + "ME|XX" + "X|HA" + "CK)\\b");
   for (const SourceFile& file : Sources()) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
@@ -123,7 +124,7 @@ TEST(Tidy, NothingIsLeftOver) {
   }
 }
 
-// Files over 500 lines that have a reason.
+// Files that may exceed 500 lines, with the reason.
 const std::map<std::string, std::string> kLongFiles = {
     {"proto/troupe/v1/worker.proto", "every message of the one stream between coordinator and worker"},
 };

@@ -1,5 +1,5 @@
-// Times of a second and more that are written down in the product: each derives from
-// --detection-seconds (base/time_limits.h), or is an option, or stands here with its reason.
+// Checks literal times of a second and more in the product: each derives from --detection-seconds
+// (base/time_limits.h), is an option, or is listed here with its reason.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files with literal times, and why these do not follow the detection time.
+// Files with literal times, and why these do not depend on the detection time.
 const std::map<std::string, std::string> kReasons = {
     {"base/time_limits.h", "where all that follow it are derived"},
     {"cli/client.h", "how long a person waits for a call"},
@@ -69,13 +69,13 @@ bool IsProduct(const std::string& path) {
 
 constexpr const char* kWords[] = {"hours", "minutes", "econds", "Ms"};
 
-// Whether a line writes down a time of a second or more.
+// Returns whether a line contains a literal time of a second or more.
 bool HasLongTime(const std::string& line) {
   static const std::regex kUnits(R"(\b(hours|minutes|seconds)(?: k\w+)?[({]\s*[1-9])");
   static const std::regex kMilliseconds(R"(\bmilliseconds(?: k\w+)?[({]\s*[1-9]\d{3})");
   static const std::regex kNamed(
       R"(\bk\w*(Seconds = [1-9][\d.]*|(Ms|Milliseconds) = [1-9]\d{3,});)");
-  // Regular expressions are slow; most lines have no time at all.
+  // Regular expressions are slow; most lines contain no time at all.
   const bool has_unit = std::any_of(std::begin(kWords), std::end(kWords), [&](const char* word) {
     return line.find(word) != std::string::npos;
   });
