@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/host_faults.h"
 #include "coordinator/recovery.h"
 #include "coordinator/settled.h"
 
@@ -88,6 +89,7 @@ void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
                                        reader, record.doubted_by(), record.doubt());
   job.doubt_readings.erase(number);
+  LayWrongReading(job, record.doubted_by(), record.path(), text, turn);
   record.clear_doubted_by();
   record.clear_doubt();
   record.set_verified(true);

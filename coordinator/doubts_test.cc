@@ -112,6 +112,23 @@ TEST_F(Doubts, OneHostsWordQuarantinesNothingAndTheJobWaitsForAnotherHostsReadin
             commit(2).path());
 }
 
+TEST_F(Doubts, AHostThatReadsWronglyIsToBlameAndNotChosenWhileAnotherIsFree) {
+  RunAndRecover(1, 3);
+  (void)Reader(2);
+  const std::string doubter = job().last_group.ranks(0).worker();
+  FailToRestore(0);
+  const std::string reader = Reader(2);
+  ASSERT_NE(reader, doubter);
+  EXPECT_FALSE(cluster_.state().fleet.blame.contains(doubter)) << "it may be right";
+  Answer(reader, 2, true, false);
+  ASSERT_TRUE(cluster_.state().fleet.blame.contains(doubter));
+  const HostFault& fault = cluster_.state().fleet.blame.at(doubter).faults.back();
+  EXPECT_THAT(fault.text, HasSubstr(reader + " read it whole"));
+  EXPECT_EQ(fault.folder, "/ck");
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_NE(job().last_group.ranks(0).worker(), doubter);
+}
+
 TEST_F(Doubts, TheWordOfTwoHostsQuarantines) {
   RunAndRecover(2, 2);
   (void)Reader(2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "checkpoint/folder.h"
 #include "coordinator/culprit.h"
 #include "coordinator/recovery.h"
 
@@ -83,6 +84,16 @@ void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Tur
        .time = turn.now,
        .text = fmt::format("CHECKPOINT_FAILED: rank {}: {}", rank, reason),
        .folder = job.spec.checkpoint().folder()},
+      turn);
+}
+
+void LayWrongReading(const Job& job, const std::string& worker, const std::string& path,
+                     const std::string& text, Turn& turn) {
+  Lay(worker,
+      {.job = job.id(),
+       .time = turn.now,
+       .text = "BAD_CHECKPOINT: " + text,
+       .folder = FolderOfAttempt(path)},
       turn);
 }
 

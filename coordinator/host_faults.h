@@ -21,6 +21,10 @@ void LayToHost(const Job& job, const v1::Failure& failure, Turn& turn);
 // `rank` could not write its part of a checkpoint.
 void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Turn& turn);
 
+// `worker` found the commit at `path` damaged, and another reading found it whole.
+void LayWrongReading(const Job& job, const std::string& worker, const std::string& path,
+                     const std::string& text, Turn& turn);
+
 // The job has failed by its own fault: what was laid to hosts on its account is withdrawn.
 void Forgive(const Job& job, Turn& turn);
 
