@@ -323,6 +323,25 @@ std::string MissingWorkers(const Job& job) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
+// Names the ranks that are awaited: for their addresses, which they state once they have loaded,
+// or, once all have stated them, to be ready. The failure names their worker if they have one.
+v1::Failure LateStart(const Job& job) {
+  const bool starts = job.group->phase == GroupPhase::kStarting;
+  std::set<std::string> workers;
+  std::vector<int> late;
+  for (size_t rank = 0; rank < job.group->ranks.size(); ++rank) {
+    const RankState& state = job.group->ranks[rank];
+    if (starts ? !state.address.empty() : state.ready) continue;
+    late.push_back(static_cast<int>(rank));
+    workers.insert(job.plan.ranks(late.back()).worker());
+  }
+  const std::string text = fmt::format(
+      "not every rank was ready within {:.0f} s: rank {} {}", ToSeconds(job.group->start_limit),
+      fmt::join(late, ", "), starts ? "had not loaded" : "had loaded and was not ready");
+  return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
+                     workers.size() == 1 ? *workers.begin() : std::string());
+}
+
 }  // namespace
 
 void OnJobTime(Job& job, Turn& turn) {
@@ -359,12 +378,7 @@ void OnJobTime(Job& job, Turn& turn) {
       return;
     case GroupPhase::kStarting:
     case GroupPhase::kBooked:
-      BreakGroup(
-          job,
-          {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {:.0f} s",
-                                                    ToSeconds(job.group->start_limit))),
-           false, false},
-          turn);
+      BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
     case GroupPhase::kSettling:
       SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
