@@ -6,18 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/keep_ended.h"
 #include "base/status.h"
 #include "coordinator/job.h"
-#include "coordinator/options.h"
 
 namespace troupe {
-
-// "1000": so many; "36h" (s, m, h or d): so long after their end. INVALID_ARGUMENT
-// naming `flag` for other text.
-StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text);
 
 // OK, or FAILED_PRECONDITION: it has not ended, a rank of it may still live, or, with
 // `checkpoints`, one is pinned or no worker is known that can delete them.

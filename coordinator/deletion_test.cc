@@ -168,19 +168,6 @@ TEST(DeleteJob, NoKindOfRowIsLeft) {
   EXPECT_THAT(KeysOf(store, "a"), IsEmpty());
 }
 
-TEST(KeepEnded, IsANumberOrATime) {
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "1000")->count, 1000);
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "36h")->age, std::chrono::hours(36));
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "7d")->age, std::chrono::hours(168));
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "0")->count, 0);
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "36500d")->age, std::chrono::hours(24 * 36500));
-  for (const char* text : {"", "h", "-1", "3w", "1.5h", "99999999999999999999", "36501d",
-                           "110000d", "999999d", "4000000000s"}) {
-    EXPECT_EQ(ParseKeepEnded("--keep-ended", text).status().code(), StatusCode::kInvalidArgument)
-        << text;
-  }
-}
-
 TEST(KeepEnded, LetsGoOfThoseThatEndedFirst) {
   TestCluster cluster;
   for (const char* id : {"a", "b", "c", "d"}) {

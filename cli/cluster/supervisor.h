@@ -3,7 +3,8 @@
 // failure of jobs whose workers are being stopped.
 //
 // It starts them as
-//   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator --detection-seconds S
+//   troupe-coordinator --listen HOST:PORT --metrics-listen HOST:PORT --data-dir DIR/coordinator
+//                      --detection-seconds S --keep-ended KEEP
 //   troupe-worker --coordinator HOST:PORT --name worker-N --devices cpu:K --host 127.0.0.1
 //                 --data-dir DIR/workers/worker-N --log-dir DIR/logs --metrics-listen HOST:PORT
 // with their output in DIR/logs/NAME.log.
@@ -27,6 +28,10 @@ namespace troupe {
 
 // Name of the lock that a supervisor holds while it lives.
 std::string SupervisorLockPath(const std::string& folder);
+
+// What the coordinator of the cluster in `folder` is started with: its binary first.
+std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
+                                            const ClusterSettings& settings);
 
 class Supervisor {
  public:
