@@ -174,7 +174,9 @@ std::vector<Command> CheckpointCommands() {
   commands.front().flags = {{"--all", "", "quarantined ones too, with the reason"}};
   commands.back().flags = {
       {"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"},
-      {"--lift", "", "ends the quarantine of one that is whole: its job may be restored from it"}};
+      {"--lift", "",
+       "ends the quarantine of one that is whole, or the doubt about it: its job may be restored "
+       "from it"}};
   return commands;
 }
 

@@ -85,17 +85,12 @@ void QuarantineDoubted(Job& job, int64_t number, const std::string& second,
 }
 
 void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
-  v1::CheckpointRecord& record = job.checkpoints.at(number);
-  const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
-                                       reader, record.doubted_by(), record.doubt());
-  job.doubt_readings.erase(number);
-  LayWrongReading(job, record.doubted_by(), record.path(), text, turn);
-  record.clear_doubted_by();
-  record.clear_doubt();
-  record.set_verified(true);
-  turn.effects.writes.PutCheckpoint(record);
-  RecordEvent(job, "CHECKPOINT_DOUBT_REFUTED", text, turn);
-  turn.reschedule = true;
+  const v1::CheckpointRecord& record = job.checkpoints.at(number);
+  LayWrongReading(job, record.doubted_by(), record.path(),
+                  fmt::format("{}: {} read it whole; {} had found: {}", record.path(), reader,
+                              record.doubted_by(), record.doubt()),
+                  turn);
+  EndDoubt(job, number, reader, turn);
 }
 
 }  // namespace
@@ -122,6 +117,19 @@ void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
     if (!job.doubt_readings.contains(number)) AskNextReader(job, number, turn);
     return;
   }
+}
+
+void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
+  v1::CheckpointRecord& record = job.checkpoints.at(number);
+  const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
+                                       reader, record.doubted_by(), record.doubt());
+  job.doubt_readings.erase(number);
+  record.clear_doubted_by();
+  record.clear_doubt();
+  record.set_verified(true);
+  turn.effects.writes.PutCheckpoint(record);
+  RecordEvent(job, "CHECKPOINT_DOUBT_REFUTED", text, turn);
+  turn.reschedule = true;
 }
 
 bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,

@@ -255,6 +255,31 @@ TEST_F(Doubts, AJobOfWhichEveryCommitIsQuarantinedFailsAndGoesOnOnceOneIsLifted)
             commit(2).path());
 }
 
+TEST_F(Doubts, ADoubtEndsWhereTheCallerOfLiftHasReadTheCommitWhole) {
+  RunAndRecover(2, 2);
+  (void)Reader(2);
+  FailToRestore(1);
+  ASSERT_EQ(commit(2).doubted_by(), "worker-1");
+  const auto lift = [&](const std::string& digest) {
+    LiftQuarantineCall call{cluster_.next_call++, {}};
+    call.request.set_path(commit(2).path());
+    call.request.set_digest(digest);
+    return cluster_.Do(call).replies.at(0);
+  };
+  EXPECT_EQ(lift("sha256:other").status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(commit(2).doubted_by(), "worker-1");
+  const Reply lifted = lift(commit(2).digest());
+  ASSERT_TRUE(lifted.status.ok());
+  EXPECT_EQ(std::get<v1::CheckpointRecord>(lifted.value).doubted_by(), "");
+  EXPECT_TRUE(commit(2).verified());
+  EXPECT_THAT(cluster_.Events("a"), Contains("CHECKPOINT_DOUBT_REFUTED"));
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING) << "it need not wait for a reading";
+  EXPECT_EQ(cluster_.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path(),
+            commit(2).path());
+  Answer("worker-0", 2, false, true);  // too late
+  EXPECT_EQ(commit(2).state(), v1::CHECKPOINT_STATE_COMMITTED);
+}
+
 TEST_F(Doubts, AnIdentityOfTheFolderTravelsWithEveryOrder) {
   cluster_.Connect("worker-0");
   v1::JobSpec spec = TestSpec("a", 1, 100);

@@ -143,7 +143,7 @@ class Stepper {
       if (!HasCheckpointAt(job, event.request.path())) continue;
       const Status status = LiftQuarantine(job, event.request, event.call, turn_);
       if (!status.ok()) ReplyWithError(event.call, status, turn_);
-      return;
+      return Touch(id);
     }
     ReplyWithError(event.call,
                    RefuseField(StatusCode::kNotFound, "path", "is {}: no job has such a checkpoint",

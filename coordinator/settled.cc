@@ -227,6 +227,8 @@ Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId
     record.clear_reason();
     record.set_verified(true);
     turn.effects.writes.PutCheckpoint(record);
+  } else if (!record.doubted_by().empty()) {
+    EndDoubt(job, record.attempt(), "the caller of LiftQuarantine", turn);
   }
   turn.effects.replies.push_back({call, OkStatus(), record});
   AfterReading(job, turn);
