@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "coordinator/attempts.h"
 #include "coordinator/culprit.h"
@@ -102,6 +103,13 @@ Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn
 // included; 0: it is placed without a pause.
 void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
+// The one worker that has all of `ranks`; empty if there is none.
+std::string OnlyWorkerOf(const Job& job, const std::vector<int>& ranks) {
+  std::set<std::string> workers;
+  for (const int rank : ranks) workers.insert(job.plan.ranks(rank).worker());
+  return workers.size() == 1 ? *workers.begin() : std::string();
+}
+
   job.record.set_recovering(true);
   job.record.set_grows(false);
   // By then its ranks have stopped or were killed, unless a driver holds them.
@@ -161,7 +169,9 @@ v1::Failure SettledFailure(const Job& job) {
   for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
   const HangBlame blame = BlameForHang(flights);
   failure.set_rank(blame.rank);
-  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker() : "");
+  // Ranks of one host that are equally suspect point to the host.
+  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker()
+                                     : OnlyWorkerOf(job, blame.suspects));
   failure.set_message(blame.message + "; " + failure.message());
   return failure;
 }
