@@ -58,7 +58,8 @@ void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
 void BeginGrowthIfDue(Job& job, Turn& turn) {
   if (!job.grow_time || turn.now < *job.grow_time) return;
   job.grow_time.reset();
-  if (!MayGrow(job)) return;
+  // Workers may have been lost in this very turn.
+  if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
   RecordEvent(

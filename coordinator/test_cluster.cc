@@ -126,6 +126,11 @@ void TestCluster::Pass(Duration duration) {
   now_ = end;
 }
 
+void TestCluster::StandStill(Duration duration) {
+  now_ += duration;
+  Do(Tick{});
+}
+
 TestWorker& TestCluster::Connect(const std::string& name, int devices) {
   TestWorker& worker = workers_[name];
   worker.name = name;
