@@ -129,6 +129,11 @@ void StartBurnIns(Turn& turn) {
 }
 
 void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn& turn) {
+void AskForBurnInAnew(const std::string& worker, Turn& turn) {
+  const auto found = turn.fleet.blame.find(worker);
+  if (found != turn.fleet.blame.end()) found->second.burn_in = 0;
+}
+
   const auto found = turn.fleet.blame.find(worker);
   if (found == turn.fleet.blame.end() || message.request() == 0 ||
       found->second.burn_in != message.request()) {

@@ -31,6 +31,9 @@ void Forgive(const Job& job, Turn& turn);
 // Asks for the burn-ins that are due and gives up those that are overdue. To be called whenever the
 // fleet or the queue has changed, after the queue was placed, and when NextBurnInTime has come.
 void StartBurnIns(Turn& turn);
+// `worker` has a new stream: its burn-in, or the answer, may be lost with the old one and is asked
+// for anew by the next StartBurnIns.
+void AskForBurnInAnew(const std::string& worker, Turn& turn);
 void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn& turn);
 std::optional<MonotonicTime> NextBurnInTime(const Fleet& fleet);
 

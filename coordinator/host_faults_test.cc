@@ -200,6 +200,25 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   EXPECT_FALSE(SetAsideOf(cluster, "worker-0").at(0).burning_in());
 }
 
+TEST(HostFaults, ABurnInIsAskedForAnewOnANewStream) {
+  TestCluster cluster;
+  SetWorkerAside(cluster);
+  for (int part = 0; part < 10; ++part) {
+    ReportUpTo(cluster, 1 + part, 1 + part);
+    PassWithHeartbeats(cluster, kLimits.set_aside / 10);
+  }
+  const uint64_t first = BurnInOf(cluster);
+  ASSERT_GT(first, 0u);
+  // The old stream is not known to have ended.
+  cluster.Reconnect("worker-0");
+  const uint64_t second = BurnInOf(cluster);
+  EXPECT_GT(second, first);
+  SayBurnt(cluster, first, false);
+  EXPECT_TRUE(SetAsideOf(cluster, "worker-0").at(0).burning_in()) << "that is the former's answer";
+  SayBurnt(cluster, second, true);
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0"), IsEmpty());
+}
+
 TEST(HostFaults, ARankThatIsPlacedThereAllTheSamePutsTheBurnInOff) {
   TestCluster cluster;
   SetWorkerAside(cluster);
