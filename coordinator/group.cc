@@ -131,6 +131,8 @@ void BeginRunning(Job& job, Turn& turn) {
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
   group.peak_flops = PeakFlops(job, turn.fleet);
+  // A rank is ready once it has seen the others' tokens in the folder that has this identity.
+  if (job.record.folder_id().empty()) job.record.set_folder_id(group.folder_id);
   for (RankState& rank : group.ranks) rank.reported_step = step;
   job.durable_step = step;
   job.record.set_step(step);
@@ -272,10 +274,7 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   rank.address = message.address();
   rank.folder_token = message.folder_token();
   rank.pid = message.pid();
-  if (message.rank() == 0 && job.record.folder_id().empty()) {
-    job.record.set_folder_id(message.folder_id());
-    SaveRecord(job, turn);
-  }
+  if (message.rank() == 0) group.folder_id = message.folder_id();
   if (std::any_of(group.ranks.begin(), group.ranks.end(),
                   [](const RankState& state) { return state.address.empty(); })) {
     return;

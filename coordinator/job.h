@@ -69,6 +69,8 @@ struct Group {
   bool first_report = true;                // none arrived yet in this epoch
   int steps_seen = 0;                      // reports of rank 0 in this epoch
   std::deque<double> recent_step_seconds;  // of the newest of them but the first
+  // Identity of checkpoint.folder, as rank 0 states it; the job's once all have proved to share it.
+  std::string folder_id;
   // What ranks said of the hang that ends the epoch, by rank.
   std::map<int32_t, v1::RankFlight> flights;
   // The ranks have stopped to be saved and that failed: when it is tried again.
@@ -103,8 +105,7 @@ struct Verification {
 
 // Checkpoints in a row that one and the same worker could not write its part of.
 struct FailedWrites {
-  std::string worker;
-  int count = 0;
+  std::map<std::string, int> counts;  // by worker
   bool moved = false;  // the job has left a worker for it since its newest commit
 };
 
