@@ -65,10 +65,11 @@ void Postpone(const std::string& worker, const std::string& reason, Turn& turn) 
 
 }  // namespace
 
-void LayToHost(const Job& job, const v1::Failure& failure, Turn& turn) {
+void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn) {
   const Blamed blamed = CulpritOf(failure).blamed;
   if (blamed == Blamed::kNobody || failure.worker().empty()) return;
-  HostFault fault{.job = job.id(), .time = turn.now, .text = FailureText(failure)};
+  HostFault fault{
+      .job = job.id(), .weight = weight, .time = turn.now, .text = FailureText(failure)};
   if (failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED")
     fault.folder = job.spec.checkpoint().folder();
   const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
@@ -128,12 +129,12 @@ void StartBurnIns(Turn& turn) {
   for (const std::string& worker : overdue) Postpone(worker, "its burn-in has not ended", turn);
 }
 
-void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn& turn) {
 void AskForBurnInAnew(const std::string& worker, Turn& turn) {
   const auto found = turn.fleet.blame.find(worker);
   if (found != turn.fleet.blame.end()) found->second.burn_in = 0;
 }
 
+void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn& turn) {
   const auto found = turn.fleet.blame.find(worker);
   if (found == turn.fleet.blame.end() || message.request() == 0 ||
       found->second.burn_in != message.request()) {

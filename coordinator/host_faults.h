@@ -16,7 +16,7 @@ namespace troupe {
 
 // Lays the failure that ended the job's group to the host or device that its cause blames
 // (coordinator/culprit.h), if it names one.
-void LayToHost(const Job& job, const v1::Failure& failure, Turn& turn);
+void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn);
 
 // `rank` could not write its part of a checkpoint.
 void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Turn& turn);

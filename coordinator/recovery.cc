@@ -13,6 +13,7 @@
 #include "coordinator/images.h"
 #include "coordinator/progress.h"
 #include "coordinator/restart_budget.h"
+#include "coordinator/running_layout.h"
 
 namespace troupe {
 namespace {
@@ -53,6 +54,32 @@ bool IsOfTheJob(int code) {
   }
 }
 
+// A rank's first start failed because of the folder that its host has at checkpoint.folder: that is
+// of the host while there is another one to try.
+bool IsOfFolder(const v1::RankFailed& message) {
+  return message.cause() == "STORAGE" &&
+         static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
+}
+
+// Whether the job could be placed on hosts other than that of `worker` and those set aside.
+bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) {
+  std::set<std::string> tried;
+  for (const auto& [name, other] : turn.fleet.workers) {
+    const auto blame = turn.fleet.blame.find(name);
+    const bool set_aside =
+        blame != turn.fleet.blame.end() && IsSetAside(blame->second, kWholeHost);
+    if (name == worker || set_aside) tried.insert(other.hello.host());
+  }
+  ClusterView view = ListDevicesFor(turn.fleet, job.id());
+  std::erase_if(view.free_devices, [&](const ClusterDevice& device) {
+    return tried.contains(device.host) ||
+           StandingOf(turn.fleet.blame, device.worker, device.device.index(), turn.now,
+                      turn.limits().blame_half_life) == Standing::kSetAside;
+  });
+  return static_cast<int>(view.free_devices.size()) >= job.plan.ranks_size() &&
+         turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
+}
+
 // Errors that the same step meets again, whatever is placed anew.
 bool WouldRepeat(const v1::RankFailed& message) {
   if (message.cause() == "NONFINITE") return true;
@@ -74,6 +101,13 @@ std::string RanksOn(const Job& job, const std::string& worker) {
     if (placement.worker() == worker) ranks.insert(placement.rank());
   }
   return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+// The one worker that has all of `ranks`; empty if there is none.
+std::string OnlyWorkerOf(const Job& job, const std::vector<int>& ranks) {
+  std::set<std::string> workers;
+  for (const int rank : ranks) workers.insert(job.plan.ranks(rank).worker());
+  return workers.size() == 1 ? *workers.begin() : std::string();
 }
 
 bool HasRankOn(const Job& job, const std::string& worker) {
@@ -103,13 +137,6 @@ Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn
 // included; 0: it is placed without a pause.
 void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
-// The one worker that has all of `ranks`; empty if there is none.
-std::string OnlyWorkerOf(const Job& job, const std::vector<int>& ranks) {
-  std::set<std::string> workers;
-  for (const int rank : ranks) workers.insert(job.plan.ranks(rank).worker());
-  return workers.size() == 1 ? *workers.begin() : std::string();
-}
-
   job.record.set_recovering(true);
   job.record.set_grows(false);
   // By then its ranks have stopped or were killed, unless a driver holds them.
@@ -224,9 +251,10 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, "RANK_LOST", text, turn);
   }
-  LayToHost(job, failure, turn);
+  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal) {
+  if (breakdown.fatal ||
+      (breakdown.of_folder && !HasOtherHosts(job, failure.worker(), turn))) {
     Forgive(job, turn);
     EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
     return;
@@ -295,7 +323,9 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   } else if (!message.secondary()) {
     // What a job asks for cannot be wrong once it has trained: that is of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;
-    breakdown.fatal = (first_start && IsOfTheJob(message.code())) || WouldRepeat(message);
+    breakdown.of_folder = first_start && IsOfFolder(message);
+    breakdown.fatal = (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) ||
+                      WouldRepeat(message);
   }
   BreakGroup(job, std::move(breakdown), turn);
 }
