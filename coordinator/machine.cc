@@ -394,6 +394,7 @@ class Stepper {
         ResendTo(job, hello.name(), hello, turn_);
       }
     });
+    DropNeedlessImages(hello, &state_.jobs, turn_);
     AskForBurnInAnew(hello.name(), turn_);
     // What was asked for while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);

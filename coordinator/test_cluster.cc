@@ -158,6 +158,7 @@ void TestCluster::Reconnect(const std::string& name) {
     device->set_peak_flops_float32(1e9);
   }
   for (const v1::HeldGroup& held : worker.held) *hello->add_held() = held;
+  for (const v1::HeldImage& image : worker.images) *hello->add_images() = image;
   Do(WorkerSaid{worker.session, std::move(message)});
 }
 

@@ -234,6 +234,8 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
   } else if (const auto* remove = std::get_if<session::RemoveCheckpoint>(&effect)) {
     context.SetTimer(DrawDuration(context, milliseconds(1), milliseconds(50)),
                      AnyMessage(Removed{remove->request}));
+  } else if (const auto* images = std::get_if<session::RemoveImages>(&effect)) {
+    for (const std::string& path : images->request.paths()) world_.images.erase(path);
   } else if (const auto* read = std::get_if<session::ReadCheckpointBack>(&effect)) {
     context.SetTimer(DrawDuration(context, milliseconds(10), milliseconds(2000)),
                      AnyMessage(ReadBack{read->request}));

@@ -39,7 +39,9 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 1;
 
 struct Config {
-  v1::Hello identity;  // protocol_version … metrics_address; `held` and leader_epoch_seen empty
+  // protocol_version … metrics_address and the images of former lives; `held` and
+  // leader_epoch_seen empty.
+  v1::Hello identity;
   std::string log_directory;  // of ranks, see RankLogPath
   std::string image_directory;  // of images of ranks' states
   std::string cluster;        // the coordinator's address: tells clusters of one host apart
@@ -117,6 +119,7 @@ struct State {
   std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
   std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
   uint64_t burn_in = 0;  // number of the request that is under way; 0: none
+  std::map<std::string, v1::HeldImage> images;  // that are here, by path
   std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
   v1::CoreClaims published_claims;
   // Why the daemons of the host cannot share out cores, in this life: ranks that begin report it as
