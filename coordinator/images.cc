@@ -141,9 +141,12 @@ Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   if (!GoesOnFromImages(job)) return OkStatus();
   constexpr std::string_view kElse =
       "discard them (--discard-images) to go on from the newest commit";
-  if (spec.parallelism().SerializeAsString() !=
-          RunningSpec(job).parallelism().SerializeAsString() ||
-      spec.devices() != job.spec.devices()) {
+  // Asked for as it was submitted, a job goes on on the smaller layout that its images have.
+  const std::string asked = spec.parallelism().SerializeAsString();
+  const bool same_layout =
+      asked == RunningSpec(job).parallelism().SerializeAsString() ||
+      asked == job.spec.parallelism().SerializeAsString();
+  if (!same_layout || spec.devices() != job.spec.devices()) {
     return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
                        "is another one than that of the images of step {} from which job {} goes "
                        "on: resume it on the same layout, or {}",
@@ -198,7 +201,6 @@ void DropImages(Job& job, Turn& turn) {
   job.images.Clear();
 }
 
-}  // namespace troupe
 void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs, Turn& turn) {
   std::map<std::string, v1::CoordinatorMessage> orders;  // by job
   std::vector<std::string> unknown;
@@ -232,3 +234,4 @@ void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs
                   Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
 }
 
+}  // namespace troupe

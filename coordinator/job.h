@@ -103,7 +103,7 @@ struct Verification {
   bool unreadable = false;  // the answer was neither; asked again after the next commit
 };
 
-// Checkpoints in a row that one and the same worker could not write its part of.
+// Checkpoints since the newest commit of which a worker could not write its part.
 struct FailedWrites {
   std::map<std::string, int> counts;  // by worker
   bool moved = false;  // the job has left a worker for it since its newest commit

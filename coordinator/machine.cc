@@ -105,7 +105,7 @@ class Stepper {
     v1::JobImages images = job->images;
     const bool discards = event.request.discard_images();
     if (discards) job->images.Clear();
-    const Status status = ResumeJob(*job, event.request.overrides(), turn_);
+    const Status status = ResumeJob(*job, event.request, event.prepared, turn_);
     if (discards) job->images = std::move(images);
     if (discards && status.ok()) DropImages(*job, turn_);
     Touch(job->id());
@@ -156,7 +156,7 @@ class Stepper {
     StatusOr<Job> job = state_.jobs.contains(name)
                             ? RefuseField(StatusCode::kInvalidArgument, "name",
                                           "is {}, which the catalog has already", name)
-                            : RebuildJob(event.request, state_.last_sequence + 1, turn_);
+                            : RebuildJob(event, state_.last_sequence + 1, turn_);
     if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
     Take(*std::move(job), event.call);
