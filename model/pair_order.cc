@@ -46,8 +46,8 @@ class Side {
 
  private:
   void Add(const PieceRun& run, const Op& op) {
-    // What the last microbatch begins is waited for in Reduce, and what F finds begun was so by
-    // Unshard.
+    // Collectives that the last microbatch begins are waited for in Reduce; those that F finds
+    // begun were so by Unshard.
     if (op.asynchronous && !op.last_microbatch) begun_.insert(op.outputs[0]);
     const bool waits = op.kind == OpKind::kWait && begun_.contains(op.inputs[0]);
     ops_.push_back(&op);
@@ -106,7 +106,7 @@ std::vector<size_t> ForwardNeeded(const Program& program, const Side& forward,
   return needed;
 }
 
-// What `side` computes in one turn while `other` has collectives in flight or to come.
+// How much `side` computes in one turn while `other` has collectives in flight or to come.
 int ShareOf(const Side& side, const Side& other) {
   if (other.waits_left() == 0) return std::numeric_limits<int>::max();
   const int turns = other.waits_left() + 1;

@@ -222,7 +222,7 @@ class Planner {
         ++number;
       }
     }
-    // What others write and read keeps its storage throughout, used by an operation or not.
+    // A value that others write and read keeps its storage throughout, used by an operation or not.
     const ChunkInterface& chunk = program_.chunks[chunk_index];
     std::vector<ValueId> crossing = {chunk.input, chunk.output, chunk.output_gradient,
                                      chunk.input_gradient};

@@ -19,14 +19,14 @@ inline ValueId StorageRoot(const Program& program, ValueId id) {
 // Whether the storage of `root` keeps its contents beyond a chunk's pieces of one microbatch.
 bool IsPersistent(const Value& root);
 
-// Of every value.
+// StorageRoot of every value.
 std::vector<ValueId> StorageRoots(const Program& program);
 
 // Where a value lies: bytes [begin, end) of the storage of `root`.
 struct StorageRange {
   ValueId root = kNoValue;
   int64_t begin = 0, end = 0;
-  // What has no bytes counts as all of its storage: whether operations may change places must not
+  // A range without bytes counts as all of its storage: whether operations may change places must not
   // depend on how many rows of a tensor a rank has.
   bool Overlaps(const StorageRange& other) const {
     return root == other.root && (begin == end || other.begin == other.end ||
@@ -34,10 +34,10 @@ struct StorageRange {
   }
 };
 
-// Of every value.
+// Where each value lies.
 std::vector<StorageRange> StorageRanges(const Program& program);
 
-// Of what the start of a gradient in memory is a multiple, in bytes: 64 and the bucket's alignment.
+// Bytes of which the start of a gradient in memory is a multiple: 64 and the bucket's alignment.
 int64_t BucketAlignment(const Program& program);
 // Bytes of a bucket whose gradients take `bytes` from its first one's start on, padding included.
 int64_t PaddedBucketBytes(const Program& program, int64_t bytes);

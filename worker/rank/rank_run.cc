@@ -400,7 +400,7 @@ Status RankRun::TearDown() {
     if (!closed.ok()) return closed;
   }
   folder_proof_.Withdraw();
-  // What it does now ends soon: it waits no longer once stopped.
+  // Its present work ends soon: it waits no longer once stopped.
   manifest_writer_.Stop();
   if (saver_) {
     saver_->Stop();

@@ -91,7 +91,7 @@ class RankRun {
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
-  // What of this rank is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
+  // Lines of what is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
   std::vector<std::string> Fallbacks() const;
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver();

@@ -49,7 +49,7 @@ struct Config {
   std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
 
-// What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
+// All that a daemon tells the coordinator of one rank that it holds, resent on a new stream.
 struct RankRecord {
   int device = 0;
   std::optional<v1::WorkerMessage> address;
@@ -150,7 +150,7 @@ struct RankExited {
   std::string last_operation;
   std::string message;  // what the process could not do, if it was never started
 };
-// What is wrong with a device: its process is to be replaced.
+// A fault of a device: its process is to be replaced.
 struct DeviceFault {
   int device = 0;
   bool condemned = false;  // and not even another may use it
@@ -165,7 +165,7 @@ struct CheckpointReadBack {
 struct BurnInEnded {
   v1::BurnInDone done;
 };
-// What the other daemons of this host claim now.
+// The claims of the other daemons of this host, now.
 struct OthersClaim {
   std::vector<v1::CoreClaims> claims;
 };
@@ -209,7 +209,7 @@ struct SendToRank {
 struct ReadRankLogs {
   v1::ReadLogs request;
 };
-// Of a rank that has ended here: what it left behind, or that it left nothing.
+// Asks for the trace of a rank that has ended here: what it left behind, or that it left nothing.
 struct ReadRankTrace {
   v1::TraceRequest request;
   int rank = 0;
