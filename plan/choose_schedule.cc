@@ -50,8 +50,9 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
       refuse(costs.status());
       continue;
     }
-    TROUPE_ASSIGN_OR_RETURN(const SimulationResult result,
-                            Simulate(schedule, costs->chunks, costs->pairs));
+    TROUPE_ASSIGN_OR_RETURN(
+        const SimulationResult result,
+        Simulate(schedule, costs->chunks, {.indivisible_pairs = costs->indivisible_pairs}));
     const int peak = *std::max_element(result.peak_live_activations.begin(),
                                        result.peak_live_activations.end());
     const double seconds = result.makespan + costs->once;

@@ -14,11 +14,11 @@
 
 namespace troupe {
 
-// The costs of what a schedule runs, in any one unit of time.
+// What a schedule runs, in any one unit of time.
 struct ScheduleCosts {
   std::vector<ActionCosts> chunks;  // of one microbatch, by chunk of the model
   double once = 0;                  // of a step, beside all actions
-  SimulateOptions pairs = {};       // how it runs them
+  bool indivisible_pairs = false;   // as of SimulateOptions
 };
 
 // An error (too few blocks) keeps the schedule out.

@@ -4,7 +4,6 @@
 
 #include "plan/estimate.h"
 #include "plan/reshard.h"
-#include "plan/schedules/schedules.h"
 
 namespace troupe {
 namespace {
@@ -94,9 +93,6 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
   if (param == "bfloat16") held_ = 2;
   if (param == "float32" && zero_stage_ > 0) held_ = 4;
   rings_ = context_ > 1 && spec.parallelism().context_parallel_method() != "all_to_all";
-  const std::string& schedule = spec.parallelism().pipeline_parallel_schedule();
-  hides_transfers_ = (schedule == kAutoSchedule || schedule == Name(ScheduleKind::kDualPipeV)) &&
-                     (tensor_ > 1 || context_ > 1 || expert_ > 1);
   const auto& recomputation = spec.activation_recomputation();
   if (!recomputation.has_num_layers() && recomputation.mode() != "none") {
     recomputation_ =
@@ -106,7 +102,6 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
 
 double ChunkBound::Total(const Work& work) const {
   if (profile_.transfers_need_cores()) return work.compute + work.within + work.across;
-  if (hides_transfers_) return work.compute;
   return std::max({work.compute + work.waits, is_aligned_ ? work.within : 0, work.across});
 }
 
@@ -240,7 +235,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
     // In float8 SwiGLU is part of what quantises it, and codes are kept.
     backward.compute += attention * scores + (float8_ ? 0 : mlp * swiglu);
   } else if (recomputation_ == Recomputation::kFull) {
-    // The last product of a layer alone need not be made again, nor its sum.
+    // Of a layer the last product alone need not be made again, nor its sum.
     backward.compute += attention * (Forward(rows_, heads, hidden_) + turn + scores) +
                         chunk.inner_attention * project_out +
                         mlp * (Forward(rows_, 2 * ffn_, hidden_) + swiglu);
@@ -345,7 +340,7 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
     default:
       break;
   }
-  // Parameters that are gathered in another dtype are converted once a step, or where it is used.
+  // What is gathered in another dtype is converted once a step, or where it is used.
   if (zero_stage_ < 3 && held_ != element_) of_parameter += element_;
   ChunkBytes bytes;
   bytes.state = static_cast<int64_t>(parameters * of_parameter);
@@ -355,7 +350,7 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
                                         (tensor_ * expert_ * shards_));
   }
 
-  // A microbatch keeps: what enters each block, what its first product reads, heads, what attention
+  // Of a microbatch: what enters each block, what its first product reads, heads, what attention
   // makes of them, both halves of SwiGLU and their product.
   const double heads = queries_ + 2 * keys_;
   const double factor = (float8_ ? 1 : element_) / element_;  // of what a product reads

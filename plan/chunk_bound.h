@@ -1,4 +1,4 @@
-// The least that a chunk of a layout needs, from the sizes of the model alone: every term is of an
+// What a chunk of a layout needs at least, from the sizes of the model alone: every term is of an
 // operation, a transfer or a value that its program cannot do without, at the cost that the planner
 // gives it (plan/step_time.h). What is not certain (dropout, the collectives of experts) counts as
 // nothing. Pure.
@@ -24,7 +24,7 @@ struct ChunkContents {
   bool owns_head = false;  // its matrix is not the embedding's of the same rank
 };
 
-// Contents of blocks [first_block, end_block) of `model`: its first has the embedding and its last
+// Of blocks [first_block, end_block) of `model`, of which the first has the embedding and the last
 // the head.
 ChunkContents ContentsOf(const model::ModelConfig& model, int first_block, int end_block);
 
@@ -49,7 +49,7 @@ class ChunkBound {
 
   ChunkSeconds Seconds(const ChunkContents& chunk) const;
   ChunkBytes Bytes(const ChunkContents& chunk) const;
-  // Seconds in which a microbatch is handed on to a neighbouring stage.
+  // What it takes to hand a microbatch on to a neighbouring stage.
   double TransferSeconds() const;
 
  private:
@@ -85,11 +85,11 @@ class ChunkBound {
   // Half an all-reduce of a microbatch's rows over tensor, and a whole one.
   double HalfSum() const;
   double WholeSum() const;
-  // Seconds for one element of each parameter, in a ring of the shards (of those of one run, where they are
+  // Of one element of each parameter, in a ring of the shards (of those of one run, where they are
   // cut into runs), of what takes so many bytes; and of what such a run leaves, across runs.
   double RingOfShards(double parameters, double tensors, double bytes) const;
   double RingAcrossRuns(double parameters, double tensors, double bytes) const;
-  // Seconds to sum gradients over the ranks with the same blocks of parameters.
+  // Of gradients over the ranks with the same blocks of parameters.
   double SumOverReplicas(double parameters) const;
 
   const v1::LinkProfile& LinkOver(int64_t span) const;
@@ -118,7 +118,6 @@ class ChunkBound {
   int zero_stage_ = 0;  // 2 where parameters are kept once gathered
   int run_ = 0;         // plan/reshard.h
   bool rings_ = false;
-  bool hides_transfers_ = false;  // the schedule may have pairs: each side hides the other's
   Recomputation recomputation_ = Recomputation::kNone;
 };
 

@@ -14,9 +14,9 @@
 namespace troupe {
 namespace {
 
-// A text of all that a stage's program and time depend on: what its chunks hold, which neighbours
-// share its rank, and where in an island it begins. Its memory depends on how many microbatches it
-// keeps alive as well.
+// What a stage's program and time depend on: what its chunks hold, which neighbours share its rank,
+// and where in an island it begins. Its memory depends on how many microbatches it keeps alive as
+// well.
 std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank,
                         bool split_backward) {
   const auto is_here = [&](int chunk) {
@@ -38,7 +38,7 @@ struct Stage {
   StageTime time;
 };
 
-// The time that the stages from the first on leave no schedule to avoid.
+// What the stages from the first on leave no schedule to avoid.
 class StepBound {
  public:
   StepBound(int microbatches, bool split_backward)
@@ -52,9 +52,6 @@ class StepBound {
     for (const ActionCosts& chunk : stage.chunks) {
       busy += chunk.forward + chunk.input_gradient + chunk.weight_gradient;
     }
-    // At best every F is in the pair that hides the most.
-    for (const std::vector<double>& of_forward : stage.pair_credits)
-      busy -= *std::max_element(of_forward.begin(), of_forward.end());
     in_schedule_ = std::max(in_schedule_, waits_ + microbatches_ * busy);
     outside_schedule_ = std::max(outside_schedule_, stage.outside_schedule);
     const ActionCosts& first = stage.chunks.front();

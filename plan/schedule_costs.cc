@@ -22,8 +22,7 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
   const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
                               !spec.activation_recomputation().has_num_layers();
   ScheduleCosts costs;
-  costs.pairs.indivisible_pairs =
-      InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());
+  costs.indivisible_pairs = InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const auto index = static_cast<size_t>(chunk);
     const bool is_last = chunk + 1 == chunks;
@@ -57,8 +56,7 @@ StatusOr<ScheduleCosts> SecondsOfSchedule(const v1::JobSpec& spec, const model::
                           TimesOfStages(spec, cut, schedule, profile, peak));
   ScheduleCosts costs;
   costs.chunks = CostsByChunk(cut, stages);
-  costs.pairs = {.indivisible_pairs = cut.schedule().interleaves_pairs(),
-                 .pair_credits = CreditsOfPairs(cut, stages)};
+  costs.indivisible_pairs = cut.schedule().interleaves_pairs();
   for (const StageTime& stage : stages) costs.once = std::max(costs.once, stage.outside_schedule);
   return costs;
 }

@@ -7,7 +7,6 @@
 
 #include "model/cost.h"
 #include "model/ops/rules.h"
-#include "model/pair_order.h"
 #include "plan/device_profile.h"
 #include "plan/mesh.h"
 #include "plan/stage_cost.h"
@@ -51,14 +50,6 @@ class Clock {
   // hide. `last_microbatch`: with what is begun beside that one alone.
   Time Of(const Program& program, std::initializer_list<const std::vector<Op>*> lists,
           bool last_microbatch = false) const {
-    std::vector<const Op*> ops;
-    for (const std::vector<Op>* list : lists) {
-      for (const Op& op : *list) ops.push_back(&op);
-    }
-    return InOrder(program, ops, last_microbatch);
-  }
-  Time InOrder(const Program& program, const std::vector<const Op*>& ops,
-               bool last_microbatch = false) const {
     Time time;
     // From when on, seconds after the first operation: what goes within an island does not wait for
     // what crosses.
@@ -67,36 +58,37 @@ class Clock {
     const auto wait_until = [&time](double end) {
       time.communication += std::max(0.0, end - time.total());
     };
-    for (const Op* const at : ops) {
-      const Op& op = *at;
-      if (op.last_microbatch && !last_microbatch) continue;
-      // A copy is a view.
-      if (op.kind == model::OpKind::kCopy) continue;
-      if (op.kind == model::OpKind::kWait) {
-        wait_until(ends[op.inputs[0]]);
-        continue;
-      }
-      const auto collectives = model::Collectives(program, {op});
-      for (const auto& collective : collectives) {
-        double& free = links_free[Crosses(collective.group) ? 1 : 0];
-        free = std::max(free, time.total()) + Seconds(collective);
-        if (op.asynchronous && !profile_.transfers_need_cores()) {
-          ends[op.outputs[0]] = free;
-        } else {
-          wait_until(free);
+    for (const std::vector<Op>* ops : lists) {
+      for (const Op& op : *ops) {
+        if (op.last_microbatch && !last_microbatch) continue;
+        // A copy is a view.
+        if (op.kind == model::OpKind::kCopy) continue;
+        if (op.kind == model::OpKind::kWait) {
+          wait_until(ends[op.inputs[0]]);
+          continue;
         }
+        const auto collectives = model::Collectives(program, {op});
+        for (const auto& collective : collectives) {
+          double& free = links_free[Crosses(collective.group) ? 1 : 0];
+          free = std::max(free, time.total()) + Seconds(collective);
+          if (op.asynchronous && !profile_.transfers_need_cores()) {
+            ends[op.outputs[0]] = free;
+          } else {
+            wait_until(free);
+          }
+        }
+        if (!collectives.empty()) continue;
+        const double products = model::ModelFlops(op, program) /
+                                (model::IsAttention(op.kind) ? attention_flops_ : product_flops_);
+        const auto bytes = static_cast<double>(model::BytesMoved(op, program));
+        const double memory = bytes / profile_.memory_bytes_per_second();
+        time.compute += std::max(products, memory) + profile_.launch_seconds();
       }
-      if (!collectives.empty()) continue;
-      const double products = model::ModelFlops(op, program) /
-                              (model::IsAttention(op.kind) ? attention_flops_ : product_flops_);
-      const auto bytes = static_cast<double>(model::BytesMoved(op, program));
-      const double memory = bytes / profile_.memory_bytes_per_second();
-      time.compute += std::max(products, memory) + profile_.launch_seconds();
     }
     return time;
   }
 
-  // The time to send what a neighbouring stage waits for.
+  // Of what a neighbouring stage waits for.
   Time Transfer(double bytes) const {
     const v1::LinkProfile& link = LinkOf(CollectiveGroup{
         CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(Axis::kPipe))});
@@ -137,42 +129,6 @@ class Clock {
   const Mesh& mesh_;
   const int rank_;
 };
-
-// How much less an interleaved pair of two chunks takes, in the order in which the rank runs it,
-// than F of the one and then the backward of the other.
-double CreditOfPair(const Clock& clock, const Program& program, int forward, int backward,
-                    bool split_backward) {
-  std::vector<Piece> pieces = {Piece::kBackward};
-  if (split_backward) pieces = {Piece::kInputGradient, Piece::kWeightGradient};
-  const std::vector<model::PieceRun> runs =
-      model::InterleavePair(program, forward, backward, pieces);
-  double apart = clock.Of(program, {&program.Ops(forward, Piece::kForward)}).total();
-  for (const Piece piece : pieces)
-    apart += clock.Of(program, {&program.Ops(backward, piece)}).total();
-  std::vector<const Op*> ops;
-  for (const model::PieceRun& run : runs) {
-    const std::vector<Op>& list =
-        run.piece == 0 ? program.Ops(forward, Piece::kForward)
-                       : program.Ops(backward, pieces[static_cast<size_t>(run.piece - 1)]);
-    for (int i = run.begin; i < run.end; ++i) ops.push_back(&list[static_cast<size_t>(i)]);
-  }
-  return std::max(0.0, apart - clock.InOrder(program, ops).total());
-}
-
-std::vector<std::vector<double>> CreditsOfPairs(const Clock& clock, const Program& program,
-                                                bool split_backward) {
-  const int chunks = static_cast<int>(program.chunks.size());
-  std::vector<std::vector<double>> credits;
-  for (int forward = 0; forward < chunks; ++forward) {
-    std::vector<double>& of_forward = credits.emplace_back();
-    for (int backward = 0; backward < chunks; ++backward) {
-      of_forward.push_back(
-          forward == backward ? 0
-                              : CreditOfPair(clock, program, forward, backward, split_backward));
-    }
-  }
-  return credits;
-}
 
 double BytesOf(const Program& program, model::ValueId id) {
   return id == model::kNoValue ? 0 : static_cast<double>(program.value(id).bytes());
@@ -230,15 +186,13 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
       in_schedule.compute += run.microbatches * time.compute;
       in_schedule.communication += run.microbatches * time.communication;
     }
-    // The time that the first forward leaves over of Unshard, and the last backward of Reduce.
+    // What the first forward leaves over of Unshard, and the last backward of Reduce.
     const std::vector<Op>& first = program.Ops(index, Piece::kForward);
     once += clock.Of(program, {&program.Ops(index, Piece::kUnshard), &first}) -
             clock.Of(program, {&first});
     once += clock.Of(program, {&backward, &program.Ops(index, Piece::kReduce)}, true) -
             clock.Of(program, {&backward});
   }
-  if (plan.schedule().interleaves_pairs())
-    stage.pair_credits = CreditsOfPairs(clock, program, run.split_backward);
   stage.outside_schedule = once.total();
   stage.compute = in_schedule.compute + once.compute;
   stage.communication = in_schedule.communication + once.communication;
@@ -270,41 +224,18 @@ std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<St
   return costs;
 }
 
-PairCredits CreditsOfPairs(const v1::Plan& plan, const std::vector<StageTime>& stages) {
-  std::vector<std::vector<int>> chunks(stages.size());  // of the model, by pipe rank
-  for (const auto& chunk : plan.chunks())
-    chunks[static_cast<size_t>(chunk.pipe_rank())].push_back(chunk.chunk());
-  PairCredits credits;
-  for (size_t rank = 0; rank < stages.size(); ++rank) {
-    const auto& of_rank = stages[rank].pair_credits;
-    for (size_t forward = 0; forward < of_rank.size(); ++forward) {
-      for (size_t backward = 0; backward < of_rank.size(); ++backward) {
-        credits[{chunks[rank][forward], chunks[rank][backward]}] = of_rank[forward][backward];
-      }
-    }
-  }
-  return credits;
-}
-
 StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
                               double flops_per_second, const std::vector<StageTime>& stages) {
   StepTime step;
   double outside_schedule = 0;
-  const SimulateOptions pairs = {.indivisible_pairs = plan.schedule().interleaves_pairs(),
-                                 .pair_credits = CreditsOfPairs(plan, stages)};
-  for (size_t rank = 0; rank < stages.size(); ++rank) {
-    const StageTime& stage = stages[rank];
-    double hidden = 0;
-    const std::vector<Action>& actions = schedule.actions[rank];
-    for (size_t i = 0; i + 1 < actions.size(); ++i)
-      hidden += CreditOf(pairs.pair_credits, actions[i], actions[i + 1]);
+  for (const StageTime& stage : stages) {
     outside_schedule = std::max(outside_schedule, stage.outside_schedule);
     step.compute_seconds = std::max(step.compute_seconds, stage.compute);
-    step.communication_seconds =
-        std::max(step.communication_seconds, stage.communication - hidden);
+    step.communication_seconds = std::max(step.communication_seconds, stage.communication);
   }
   TROUPE_ASSIGN_OR_RETURN(const SimulationResult simulated,
-                          Simulate(schedule, CostsByChunk(plan, stages), pairs));
+                          Simulate(schedule, CostsByChunk(plan, stages),
+                                   {.indivisible_pairs = plan.schedule().interleaves_pairs()}));
   step.seconds = simulated.makespan + outside_schedule;
   step.bubble_ratio = simulated.bubble_ratio;
   step.mfu =

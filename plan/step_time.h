@@ -18,7 +18,7 @@ namespace troupe {
 
 struct StepTime {
   double seconds = 0;
-  // Those of the rank that has most of each:
+  // Of the rank that has most of it:
   double compute_seconds = 0;
   double communication_seconds = 0;  // that computation does not hide
   double bubble_ratio = 0;  // of the schedule at these costs
@@ -33,10 +33,7 @@ StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& pla
 // The same by stages, for who plans many layouts: stages of one kind take one time.
 
 struct StageTime {
-  // By the rank's chunks of F and of B, where pairs are interleaved: the seconds that a pair takes
-  // less than F and then B, whose transfers the other side hides. Else empty.
-  std::vector<std::vector<double>> pair_credits;
-  // By chunk of the rank, ascending: seconds of F, I and W with its sends. Where its schedule runs B alone, I and W are what B
+  // Of the rank, ascending: seconds of F, I and W with its sends. Where its schedule runs B alone, I and W are what B
   // takes together.
   std::vector<ActionCosts> chunks;
   double outside_schedule = 0;      // once a step: gathers, reductions, update
@@ -54,11 +51,11 @@ struct StageRun {
   bool split_backward = false;  // I and W run apart somewhere
 };
 
-// The time of such a rank, whose program is BuildStage's (plan/stage_cost.h). REQUIRES: `plan` has mesh and chunks.
+// Of such a rank, whose program is BuildStage's (plan/stage_cost.h). REQUIRES: `plan` has mesh and chunks.
 StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
                       double flops_per_second, const StageRun& run, const model::Program& program);
 
-// The times of all pipe ranks, as `schedule` has it run. REQUIRES: `plan` has mesh, chunks and buckets, the chunks lie where the
+// Of every pipe rank, as `schedule` has it run. REQUIRES: `plan` has mesh, chunks and buckets, the chunks lie where the
 // schedule has them.
 StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1::Plan& plan,
                                                const Schedule& schedule,
@@ -68,10 +65,7 @@ StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1
 // F, I and W by chunk of the model; `stages` by pipe rank.
 std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<StageTime>& stages);
 
-// By chunk of the model.
-PairCredits CreditsOfPairs(const v1::Plan& plan, const std::vector<StageTime>& stages);
-
-// The time of the whole step; `stages` by pipe rank. REQUIRES: `plan` has mesh, chunks and FLOPs.
+// Of the whole; `stages` by pipe rank. REQUIRES: `plan` has mesh, chunks and FLOPs.
 StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
                               double flops_per_second, const std::vector<StageTime>& stages);
 

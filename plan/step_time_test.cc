@@ -71,7 +71,7 @@ TEST(StepTime, AttentionGoesAtItsOwnRate) {
   v1::DeviceProfile profile = Profile();
   profile.set_attention_efficiency(profile.product_efficiency());
   EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
-  // The time of attention doubles, and the rest stays.
+  // What attention takes doubles, and the rest stays.
   const auto seconds_at = [&](double efficiency) {
     profile.set_attention_efficiency(efficiency);
     return TimeOf(one, profile).seconds;
@@ -163,38 +163,6 @@ TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTh
     const bool replicas = std::string(layout).find("replicate") != std::string::npos;
     EXPECT_NEAR(half, (replicas ? 0.5 : 0.75) * exposed, 0.01 * exposed) << layout;
   }
-}
-
-TEST(StepTime, AnInterleavedPairTakesLessThanItsSidesApart) {
-  const auto time_of = [](const char* schedule, bool transfers_need_cores) {
-    v1::DeviceProfile profile = Profile();
-    profile.mutable_fabric()->set_bytes_per_second(2e6);
-    profile.set_transfers_need_cores(transfers_need_cores);
-    return TimeOf(PlanOf({"parallelism={tensor_parallel_degree: 2}",
-                          std::string("parallelism.pipeline_parallel_schedule=") + schedule}),
-                  profile);
-  };
-  // There is one stage, so that nothing else tells the two schedules apart.
-  const StepTime plain = time_of("1F1B", false), pairs = time_of("DualPipeV", false);
-  EXPECT_GT(plain.communication_seconds, 0.2 * plain.seconds);
-  EXPECT_LT(pairs.seconds, 0.9 * plain.seconds);
-  EXPECT_NEAR(plain.seconds - pairs.seconds,
-              plain.communication_seconds - pairs.communication_seconds, 0.01 * plain.seconds);
-  // Nothing is hidden by cores that are busy with the transfer.
-  EXPECT_GE(time_of("DualPipeV", true).seconds, (1 - 1e-9) * time_of("1F1B", true).seconds);
-}
-
-TEST(StepTime, RepeatedKeysAndValuesTakeTimeAndAreNoModelFlops) {
-  const auto plan_of = [](const char* heads) {
-    return PlanOf({"parallelism.tensor_parallel_degree=4",
-                   std::string("model.num_key_value_heads=") + heads});
-  };
-  // With two heads of keys and values for four ranks every rank has one head as with four.
-  const Planned shared = plan_of("2"), own = plan_of("4");
-  EXPECT_LT(shared.plan.model_flops_per_step(), own.plan.model_flops_per_step());
-  const StepTime time = TimeOf(shared, Profile()), time_of_own = TimeOf(own, Profile());
-  EXPECT_NEAR(time.compute_seconds, time_of_own.compute_seconds, 1e-6 * time.compute_seconds);
-  EXPECT_LT(time.mfu, time_of_own.mfu);
 }
 
 TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {

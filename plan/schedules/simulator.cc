@@ -57,7 +57,6 @@ class Simulation {
             cost += CostOf(actions[i]);
           }
           if (ready < 0) break;
-          if (pair) cost -= CreditOf(options_.pair_credits, actions[begin], actions[begin + 1]);
           now[rank] = std::max(now[rank], ready) + cost;
           busy[rank] += cost;
           for (size_t i = begin; i < end; ++i) Finish(actions[i], rank, now[rank]);
@@ -245,12 +244,6 @@ class Simulation {
 };
 
 }  // namespace
-
-double CreditOf(const PairCredits& credits, const Action& forward, const Action& next) {
-  if (!forward.overlaps_next || next.kind != ActionKind::kBackward) return 0;
-  const auto found = credits.find({forward.chunk, next.chunk});
-  return found == credits.end() ? 0 : found->second;
-}
 
 StatusOr<SimulationResult> Simulate(const Schedule& schedule,
                                     const std::vector<ActionCosts>& costs,

@@ -3,15 +3,13 @@
 #ifndef TROUPE_PLAN_SCHEDULES_SIMULATOR_H_
 #define TROUPE_PLAN_SCHEDULES_SIMULATOR_H_
 
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "plan/schedules/schedule.h"
 
 namespace troupe {
 
-// The costs of one chunk and one microbatch, in any one unit of time.
+// Of one chunk and one microbatch, in any one unit of time.
 struct ActionCosts {
   double forward = 1;
   double input_gradient = 1;
@@ -28,19 +26,10 @@ struct SimulationResult {
   std::vector<std::vector<int>> peak_live_by_chunk;
 };
 
-// By the chunks of F and of B: how much less an overlapped pair takes than F and then B. An absent
-// pair takes as much as both.
-using PairCredits = std::map<std::pair<int, int>, double>;
-
-// That of a pair of `forward` and the action right after it; 0 where `forward` overlaps nothing.
-double CreditOf(const PairCredits& credits, const Action& forward, const Action& next);
-
 struct SimulateOptions {
   // An overlapped pair is one action: it begins when both of its parts can, and what it makes leaves at its end. Else
   // the forward runs first and sends its output at its own end.
   bool indivisible_pairs = false;
-  // Counts where pairs are indivisible.
-  PairCredits pair_credits = {};
 };
 
 // `costs` has one entry a global chunk; transfers take no time. INVALID_ARGUMENT naming the action where one is
