@@ -86,7 +86,7 @@ void QuarantineDoubted(Job& job, int64_t number, const std::string& second,
 
 void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   const v1::CheckpointRecord& record = job.checkpoints.at(number);
-  LayWrongReading(job, record.doubted_by(), record.path(),
+  LayWrongReading(job, record,
                   fmt::format("{}: {} read it whole; {} had found: {}", record.path(), reader,
                               record.doubted_by(), record.doubt()),
                   turn);

@@ -71,7 +71,7 @@ void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& 
   HostFault fault{
       .job = job.id(), .weight = weight, .time = turn.now, .text = FailureText(failure)};
   if (failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED")
-    fault.folder = job.spec.checkpoint().folder();
+    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
   const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
   if (blamed == Blamed::kDevice && has_rank) {
     fault.device = job.plan.ranks(failure.rank()).device();
@@ -84,17 +84,17 @@ void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Tur
       {.job = job.id(),
        .time = turn.now,
        .text = fmt::format("CHECKPOINT_FAILED: rank {}: {}", rank, reason),
-       .folder = job.spec.checkpoint().folder()},
+       .folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id())},
       turn);
 }
 
-void LayWrongReading(const Job& job, const std::string& worker, const std::string& path,
-                     const std::string& text, Turn& turn) {
-  Lay(worker,
+void LayWrongReading(const Job& job, const v1::CheckpointRecord& record, const std::string& text,
+                     Turn& turn) {
+  Lay(record.doubted_by(),
       {.job = job.id(),
        .time = turn.now,
        .text = "BAD_CHECKPOINT: " + text,
-       .folder = FolderOfAttempt(path)},
+       .folder = FolderIdPath(FolderOfAttempt(record.path()), record.folder_id())},
       turn);
 }
 

@@ -2,7 +2,9 @@
 // hosts that are set aside come back by a burn-in.
 //
 // A burn-in is asked for once its time has come and no rank holds a device of the worker. A rank
-// that is placed there all the same, because nothing else suffices, ends it.
+// that is placed there all the same, because nothing else suffices, ends it. A fault with a folder
+// of checkpoints keeps it with the identity that the job knows of it (FolderIdPath of
+// checkpoint/folder.h), for another folder at its place does not show that the host is sound.
 #ifndef TROUPE_COORDINATOR_HOST_FAULTS_H_
 #define TROUPE_COORDINATOR_HOST_FAULTS_H_
 
@@ -21,9 +23,9 @@ void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& 
 // `rank` could not write its part of a checkpoint.
 void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Turn& turn);
 
-// `worker` found the commit at `path` damaged, and another reading found it whole.
-void LayWrongReading(const Job& job, const std::string& worker, const std::string& path,
-                     const std::string& text, Turn& turn);
+// Another reading found the commit whole that its worker of record.doubted_by had found damaged.
+void LayWrongReading(const Job& job, const v1::CheckpointRecord& record, const std::string& text,
+                     Turn& turn);
 
 // The job has failed by its own fault: what was laid to hosts on its account is withdrawn.
 void Forgive(const Job& job, Turn& turn);

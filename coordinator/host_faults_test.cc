@@ -386,6 +386,7 @@ TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
 TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
+  cluster.state().jobs.at("a").record.set_folder_id("f1");
   for (int time = 0; time < 2; ++time) FailWrite(cluster);
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("a");
@@ -393,7 +394,8 @@ TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   cluster.StopRanks("a", 1, {"worker-0"});
   PassWithHeartbeats(cluster, kLimits.set_aside);
   ASSERT_GT(BurnInOf(cluster), 0u);
-  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck");
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0),
+            "/ck/.troupe-folder-f1");
 }
 
 TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {

@@ -40,13 +40,14 @@ std::string LastLine(int descriptor) {
 
 }  // namespace
 
-Status TryFolder(FileSystem& files, const std::string& folder, const std::string& name) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string id, FindFolderId(files, folder));
-  if (id.empty()) {
+Status TryFolder(FileSystem& files, const std::string& identified, const std::string& name) {
+  const auto [folder, id] = SplitFolderIdPath(identified);
+  TROUPE_RETURN_IF_ERROR(CheckFolderId(files, folder, id));
+  TROUPE_ASSIGN_OR_RETURN(const std::string any, FindFolderId(files, folder));
+  if (any.empty()) {
     return Unavailable(
         "folder {} has no identity (a file .troupe-folder-…), which a folder of checkpoints has: "
-        "it "
-        "is not mounted on this host",
+        "it is not mounted on this host",
         folder);
   }
   const std::string path = JoinPath(folder, fmt::format(".burn-in-{}", name));
