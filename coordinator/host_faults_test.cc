@@ -373,6 +373,19 @@ TEST(HostFaults, AFolderThatNoHostHasEndsTheJobAndIsNoHostsFault) {
   EXPECT_THAT(SetAsideOf(cluster, "worker-1"), IsEmpty());
 }
 
+TEST(HostFaults, AFolderThatThreeHostsFailAlikeEndsTheJobThoughOthersAreFree) {
+  TestCluster cluster;
+  for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
+  cluster.Submit(TestSpec("a", 1, 100));
+  for (int time = 0; time < 3; ++time) {
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
+    FailFolderProof(cluster, 0, "");
+    PassWithHeartbeats(cluster, std::chrono::seconds(4));
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+}
+
 TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
   TestCluster cluster;
   cluster.Connect("worker-0");

@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kMaxDoublings = 16;
 constexpr char kHang[] = "HANG";
+// Workers whose folders fail a job alike before it has ever run.
+constexpr int kMostFoldersTried = 3;
 
 void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
   v1::CoordinatorMessage message;
@@ -59,6 +61,18 @@ bool IsOfTheJob(int code) {
 bool IsOfFolder(const v1::RankFailed& message) {
   return message.cause() == "STORAGE" &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
+}
+
+// Whether so many workers' folders failed the job that it is no host's fault.
+bool HostsFailAlike(const Job& job, const Turn& turn) {
+  const auto failed = [&](const auto& entry) {
+    const auto& faults = entry.second.faults;
+    return std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
+      return fault.job == job.id() && !fault.folder.empty();
+    });
+  };
+  const BlameBook& book = turn.fleet.blame;
+  return std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
 }
 
 // Whether the job could be placed on hosts other than that of `worker` and those set aside.
@@ -254,7 +268,8 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal ||
-      (breakdown.of_folder && !HasOtherHosts(job, failure.worker(), turn))) {
+      (breakdown.of_folder &&
+       (HostsFailAlike(job, turn) || !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
     return;
