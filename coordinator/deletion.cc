@@ -72,6 +72,7 @@ bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
   }
   if (job.checkpoints.empty()) return true;
   job.record.set_deleting(true);
+  job.delete_again_time = turn.now + kDeleteAgainInterval;
   SaveRecord(job, turn);
   SendDeletions(job, turn);
   return false;

@@ -3,6 +3,7 @@
 #ifndef TROUPE_COORDINATOR_DELETION_H_
 #define TROUPE_COORDINATOR_DELETION_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -13,6 +14,10 @@
 #include "coordinator/job.h"
 
 namespace troupe {
+
+// What is left of a job that is being deleted is asked for again so often: a worker that lacks the
+// folder, or cannot write to it, says nothing.
+inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
 
 // OK, or FAILED_PRECONDITION: it has not ended, a rank of it may still live, or, with
 // `checkpoints`, one is pinned or no worker is known that can delete them.

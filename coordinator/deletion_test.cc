@@ -113,6 +113,29 @@ TEST(DeleteJob, WithItsCheckpointsItGoesOnceTheyAreGone) {
   EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
 }
 
+TEST(DeleteJob, WhatIsNotGoneIsAskedForAgain) {
+  constexpr auto kDelete = v1::CoordinatorMessage::kDeleteCheckpoint;
+  TestCluster cluster;
+  CancelledJob(cluster);
+  Delete(cluster, true);
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      cluster.Restart();
+      cluster.worker("worker-0").held.clear();
+      cluster.Reconnect("worker-0");
+    }
+    // Its mount has failed: it says nothing.
+    for (int minute = 0; minute < 2; ++minute) {
+      cluster.worker("worker-0").inbox.clear();
+      for (int i = 0; i < 61; ++i) {
+        cluster.Heartbeat();
+        cluster.Pass(std::chrono::seconds(1));
+      }
+      EXPECT_EQ(cluster.Count("worker-0", kDelete), 2) << restarted << minute;
+    }
+  }
+}
+
 TEST(DeleteJob, APinnedCheckpointIsNotDeleted) {
   TestCluster cluster;
   CancelledJob(cluster);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
+#include "coordinator/deletion.h"
 #include "coordinator/doubts.h"
 #include "coordinator/event_history.h"
 #include "coordinator/group.h"
@@ -120,6 +121,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       aborted.set_reason("the coordinator restarted and its group epoch had ended");
     }
   }
+  if (record.deleting()) job.delete_again_time = now + kDeleteAgainInterval;
   if (job.record.state() == v1::JOB_STATE_RECOVERING &&
       spec.fault_tolerance().allow_layout_change()) {
     job.shrink_time = now + limits.layout_patience;
@@ -347,6 +349,10 @@ v1::Failure LateStart(const Job& job) {
 void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
   LookAfterDoubts(job, turn);
+  if (job.delete_again_time && turn.now >= *job.delete_again_time) {
+    job.delete_again_time = turn.now + kDeleteAgainInterval;
+    SendDeletions(job, turn);
+  }
   if (job.place_not_before && turn.now >= *job.place_not_before) {
     job.place_not_before.reset();
     turn.reschedule = true;
@@ -396,6 +402,7 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
   if (!job.unflushed.empty()) at(job.flush_time);
   if (job.place_not_before) at(*job.place_not_before);
   if (job.choose_time) at(*job.choose_time);
+  if (job.delete_again_time) at(*job.delete_again_time);
   if (job.shrink_time) at(*job.shrink_time);
   if (const auto due = NextDoubtDeadline(job)) at(*due);
   if (!job.group) return next;

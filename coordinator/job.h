@@ -150,6 +150,8 @@ struct Job {
   std::optional<MonotonicTime>
       grow_time;  // the devices of the submitted layout suffice: when it grows
   std::vector<CallId> cancel_callers;
+  // While it is being deleted: when what is left of it is asked for again.
+  std::optional<MonotonicTime> delete_again_time;
   std::optional<MonotonicTime> skip_event_time;  // of the last event about a skipped step
   int64_t skipped_since = 0;                     // steps skipped since then
 
