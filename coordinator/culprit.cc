@@ -31,7 +31,7 @@ constexpr Rule kRules[] = {
     // Hosts and their disks.
     {"WORKER_LOST", {Charged::kNever, Blamed::kHost}},
     {"RANK_LOST", {Charged::kNever, Blamed::kHost}},
-    {"CHECKPOINT_FAILED", {Charged::kNever, Blamed::kHost}},
+    {"CHECKPOINT_FAILED", {Charged::kDelayed, Blamed::kHost}},
     {"STORAGE", {Charged::kDelayed, Blamed::kHost}},
     // The next try takes an older commit, or the same one where nobody could read it a second time.
     // Its host is blamed once another reading finds the commit whole (coordinator/doubts.h).

@@ -268,41 +268,22 @@ void ReplyWithError(CallId call, Status status, Turn& turn) {
 
 namespace {
 
-// The worker of all ranks that have not voted for `attempt`; empty if they are several's.
-std::string OnlySilentWorker(const Job& job, const Attempt& attempt) {
-  std::set<std::string> silent;
-  for (const v1::RankPlacement& placement : job.plan.ranks()) {
-    if (!attempt.votes.contains(placement.rank())) silent.insert(placement.worker());
-  }
-  return silent.size() == 1 ? *silent.begin() : std::string();
-}
-
 void OnRunningTime(Job& job, Turn& turn) {
   if (job.group->save_again_time && turn.now >= *job.group->save_again_time) SaveAgain(job, turn);
-  if (job.group->image_taking && turn.now >= job.group->image_taking->deadline)
+  if (!job.group) return;
+  if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
+    if (!job.group->hung_ranks.empty()) return BreakHungSave(job, turn);
     GiveUpImages(job, "not every rank has answered", turn);
+  }
   std::vector<int64_t> late;
   const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
   }
+  // The abort of one may be that of others.
   for (const int64_t number : late) {
-    // The end of one may be the end of all.
-    if (!job.group || !job.attempts.contains(number)) continue;
-    const Attempt& attempt = job.attempts.at(number);
-    const std::string reason = fmt::format(
-        "not committed within {:.0f} s",
-        ToSeconds(turn.now - (attempt.begun ? attempt.begun_time : attempt.asked_time)));
-    if (attempt.begun && ThenStop(job, attempt)) {
-      // A rank neither saved its part nor said that it could not: it will not save it again either.
-      BreakGroup(job,
-                 {MakeFailure("CHECKPOINT_FAILED", reason, -1, OnlySilentWorker(job, attempt)),
-                  false, false},
-                 turn);
-    } else {
-      AbortAttempt(job, number, reason, turn);
-    }
+    if (job.attempts.contains(number)) AbortLateAttempt(job, number, turn);
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
   if (const auto due = TimedCheckpointDue(job); due && turn.now >= *due)

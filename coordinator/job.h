@@ -78,6 +78,8 @@ struct Group {
   int failed_saves = 0;
   std::optional<MonotonicTime> unsaved_since;  // when the first of them failed
   std::string save_failure;                    // why the last of them did
+  int64_t hung_save = 0;  // the newest of them that ended because ranks did not answer
+  std::set<int32_t> hung_ranks;  // that have not answered it yet
   std::optional<ImageTaking> image_taking;
   // Paths of images, and their workers, of a try that was given up: nothing goes on from them.
   std::map<std::string, std::string> left_images;
