@@ -31,8 +31,9 @@ std::string CheckpointPath(const v1::CheckpointRecord* commit) {
 
 // Of what the ranks restore, in all; 0 where they begin from the seed.
 double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
-  if (commit != nullptr) return static_cast<double>(commit->bytes());
-  if (job.spec.checkpoint().initial_load().empty()) return 0;
+  const bool from_images = GoesOnFromImages(job);
+  if (commit != nullptr && !from_images) return static_cast<double>(commit->bytes());
+  if (!from_images && job.spec.checkpoint().initial_load().empty()) return 0;
   int64_t most = 0;
   for (const v1::RankMemory& memory : job.plan.memory()) {
     most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());

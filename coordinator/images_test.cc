@@ -291,5 +291,37 @@ TEST_F(Images, AreNotTakenWhereTheSaveSucceedsInTime) {
   EXPECT_EQ(job().images.step(), 0);
 }
 
+TEST_F(Images, OfAWorkerThatIsAwayHoldUpNoOtherJob) {
+  EndWithImages();
+  cluster_.Connect("worker-2");
+  ASSERT_TRUE(Resume().ok());
+  cluster_.StartRanks("a", 10);
+  cluster_.Disconnect("worker-1");
+  for (int i = 0; i < 60; ++i) {
+    cluster_.Heartbeat();
+    cluster_.Pass(std::chrono::seconds(1));
+  }
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0"});
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_THAT(job().waiting_for, HasSubstr("worker-1"));
+  cluster_.Submit(TestSpec("b", 1, 10));
+  EXPECT_EQ(cluster_.job("b").record.state(), v1::JOB_STATE_STARTING);
+}
+
+TEST_F(Images, OfMuchStateMayTakeLongToRestore) {
+  EndWithImages();
+  ASSERT_TRUE(Resume().ok());
+  EXPECT_EQ(Started().start_seconds(), 120);
+  cluster_.StartRanks("a", 10);
+  // 30 GB at 50 MB/s.
+  v1::RankMemory* const memory = cluster_.state().jobs.at("a").plan.add_memory();
+  memory->set_parameter_bytes(5'000'000'000);
+  memory->set_optimizer_bytes(10'000'000'000);
+  cluster_.Crash("a", 0);
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0", "worker-1"});
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(Started().start_seconds(), 60 + 600);
+}
+
 }  // namespace
 }  // namespace troupe
