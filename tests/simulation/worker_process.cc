@@ -140,9 +140,11 @@ Status WorkerProcess::ReadCheckpoint(const v1::VerifyCheckpoint& request, Contex
   back.verified.set_job(request.job());
   back.verified.set_attempt(request.attempt());
   back.verified.set_path(request.path());
+  const bool wrongly = world_.FaultOf(name_) == HostFault::kReadsWrongly;
   const Status found = world_.random.Chance(world_.faults.unreadable_commit)
                            ? Unavailable("cannot be read")
-                           : world_.storage.Verify(name_, request.path(), request.digest());
+                       : wrongly ? DataLoss("its host reads other bytes")
+                                 : world_.storage.Verify(name_, request.path(), request.digest());
   back.verified.set_ok(found.ok());
   back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
   back.verified.set_reason(std::string(Message(found)));
