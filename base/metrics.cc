@@ -159,9 +159,15 @@ class HealthPage final : public prometheus::Collectable {
 
 }  // namespace
 
+// Each thread has one connection at a time, also one that says nothing. Whoever watches over the
+// process asks through the same threads: strangers must not keep him from an answer.
+constexpr char kThreads[] = "16";
+constexpr char kRequestMs[] = "1000";
+
 struct MetricsServer::Exposition {
   explicit Exposition(const std::string& listen)
-      : exposer({"listening_ports", listen, "num_threads", "2", "enable_keep_alive", "no", "linger_timeout_ms", "100"}) {}
+      : exposer({"listening_ports", listen, "num_threads", kThreads, "request_timeout_ms",
+                 kRequestMs, "enable_keep_alive", "no", "linger_timeout_ms", "100"}) {}
   prometheus::Exposer exposer;
   std::shared_ptr<HealthPage> health;
 };

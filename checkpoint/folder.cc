@@ -84,6 +84,17 @@ Status CheckFolderId(FileSystem& files, const std::string& folder, const std::st
       folder, IdFileName(id));
 }
 
+std::string FolderIdPath(const std::string& folder, std::string_view id) {
+  return id.empty() ? folder : JoinPath(folder, IdFileName(id));
+}
+
+IdentifiedFolder SplitFolderIdPath(const std::string& path) {
+  const std::string folder = ParentDirectory(path);
+  const std::string prefix = JoinPath(folder, kIdPrefix);
+  if (!path.starts_with(prefix)) return {path, ""};
+  return {folder, path.substr(prefix.size())};
+}
+
 std::string FolderTokenName(std::string_view job, uint64_t group_epoch, int rank,
                             std::string_view random) {
   return fmt::format("{}{}-rank-{}-{}", TokenPrefix(job), group_epoch, rank, random);

@@ -34,7 +34,18 @@ Status CheckFolderId(FileSystem& files, const std::string& folder, const std::st
 // Returns an identity of the folder, or an empty string if it has none.
 StatusOr<std::string> FindFolderId(FileSystem& files, const std::string& folder);
 
-// Returns ".start-JOB-epoch-E-rank-R-RANDOM".
+// FOLDER/.troupe-folder-ID, the file by which the folder has the identity; the folder itself where
+// `id` is empty.
+std::string FolderIdPath(const std::string& folder, std::string_view id);
+
+struct IdentifiedFolder {
+  std::string folder;
+  std::string id;  // empty: not known
+};
+// What FolderIdPath has put together.
+IdentifiedFolder SplitFolderIdPath(const std::string& path);
+
+// ".start-JOB-epoch-E-rank-R-RANDOM".
 std::string FolderTokenName(std::string_view job, uint64_t group_epoch, int rank,
                             std::string_view random);
 

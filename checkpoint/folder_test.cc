@@ -37,6 +37,11 @@ TEST_F(FolderTest, IsMadeWithAnIdentityThatIsFoundAgain) {
       << "jobs of one folder share its identity";
   EXPECT_TRUE(CheckFolderId(files_, path_, fresh).ok());
   EXPECT_TRUE(CheckFolderId(files_, path_, "").ok());
+  EXPECT_TRUE(files_.Stat(FolderIdPath(path_, fresh), SymbolicLinks::kRefuse).ok());
+  EXPECT_EQ(SplitFolderIdPath(FolderIdPath(path_, fresh)).folder, path_);
+  EXPECT_EQ(SplitFolderIdPath(FolderIdPath(path_, fresh)).id, fresh);
+  EXPECT_EQ(SplitFolderIdPath(FolderIdPath(path_, "")).folder, path_);
+  EXPECT_EQ(SplitFolderIdPath(FolderIdPath(path_, "")).id, "");
 }
 
 TEST_F(FolderTest, OfAnotherDiskIsUnavailableNotDamaged) {

@@ -2,6 +2,9 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "checkpoint/digest.h"
@@ -36,6 +39,19 @@ Status RemoveFiles(FileSystem& files, const std::string& directory) {
     TROUPE_RETURN_IF_ERROR(files.Remove(JoinPath(directory, entry.name)));
   }
   return files.SyncDirectory(directory);
+}
+
+// The group epoch that the name of an image's directory states; none: it is no such name.
+std::optional<uint64_t> EpochOfName(std::string_view name) {
+  constexpr std::string_view kEpoch = "-epoch-";
+  const size_t at = name.find(kEpoch);
+  if (!name.starts_with("step-") || at == std::string_view::npos) return std::nullopt;
+  const char* const last = name.data() + name.size();
+  uint64_t epoch = 0;
+  const auto [end, error] = std::from_chars(name.data() + at + kEpoch.size(), last, epoch);
+  const std::string_view rest(end, static_cast<size_t>(last - end));
+  if (error != std::errc() || !rest.starts_with("-rank-")) return std::nullopt;
+  return epoch;
 }
 
 }  // namespace
@@ -80,6 +96,30 @@ StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::str
   *manifest.add_shards() = std::move(*image.mutable_shard());
   if (image.has_samples()) *manifest.mutable_samples() = image.samples();
   return manifest;
+}
+
+StatusOr<std::vector<v1::HeldImage>> FindRankImages(FileSystem& files, const std::string& root) {
+  std::vector<v1::HeldImage> found;
+  const auto jobs = files.List(root);
+  if (jobs.status().code() == StatusCode::kNotFound) return found;
+  TROUPE_RETURN_IF_ERROR(jobs.status());
+  for (const DirectoryEntry& job : *jobs) {
+    if (job.kind != FileKind::kDirectory) continue;
+    const std::string directory = JoinPath(root, job.name);
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> images, files.List(directory));
+    for (const DirectoryEntry& entry : images) {
+      const std::optional<uint64_t> epoch = EpochOfName(entry.name);
+      if (!epoch || entry.kind != FileKind::kDirectory) continue;
+      v1::HeldImage& image = found.emplace_back();
+      image.set_job(job.name);
+      image.set_group_epoch(*epoch);
+      image.set_path(JoinPath(directory, entry.name));
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.path() < b.path(); });
+  if (found.size() > kMostImagesFound) found.resize(kMostImagesFound);
+  return found;
 }
 
 Status DeleteRankImage(FileSystem& files, const std::string& root, const std::string& directory) {

@@ -4,6 +4,7 @@
 #ifndef TROUPE_CHECKPOINT_RANK_IMAGE_H_
 #define TROUPE_CHECKPOINT_RANK_IMAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/status.h"
 #include "checkpoint/shard_writer.h"
 #include "troupe/v1/checkpoint.pb.h"
+#include "troupe/v1/worker.pb.h"
 
 namespace troupe {
 
@@ -31,8 +33,13 @@ StatusOr<std::string> WriteRankImage(FileSystem& files, const std::string& direc
 StatusOr<v1::CheckpointManifest> ReadRankImage(FileSystem& files, const std::string& directory,
                                                std::string_view digest);
 
-// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` has the name of an
-// image under `root`.
+// The images beneath `root`, whole or not, by path; none where `root` is absent. No more than so
+// many are named.
+inline constexpr size_t kMostImagesFound = 4096;
+StatusOr<std::vector<v1::HeldImage>> FindRankImages(FileSystem& files, const std::string& root);
+
+// Removes the image. OK if there is none. FAILED_PRECONDITION unless `directory` is named like an
+// image's beneath `root`.
 Status DeleteRankImage(FileSystem& files, const std::string& root, const std::string& directory);
 
 }  // namespace troupe

@@ -53,6 +53,23 @@ TEST_F(RankImage, ThatIsAnotherOrNotThereIsRefused) {
   EXPECT_EQ(ReadRankImage(files_, path_, digest).status().code(), StatusCode::kDataLoss);
 }
 
+TEST_F(RankImage, IsFoundBeneathItsRootAlsoWhereItIsNotWhole) {
+  EXPECT_TRUE(FindRankImages(files_, root_).value().empty());
+  TROUPE_CHECK_OK(Write().status());
+  const std::string partial = ImageDirectory(root_, "b", 7, 12, 0);
+  TROUPE_CHECK_OK(MakeDirectories(files_, partial));
+  TROUPE_CHECK_OK(MakeDirectories(files_, root_ + "/b/step-3-epoch-x-rank-0"));
+  TROUPE_CHECK_OK(MakeDirectories(files_, root_ + "/b/notes"));
+  const std::vector<v1::HeldImage> found = FindRankImages(files_, root_).value();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].job(), "a");
+  EXPECT_EQ(found[0].group_epoch(), 2u);
+  EXPECT_EQ(found[0].path(), path_);
+  EXPECT_EQ(found[1].job(), "b");
+  EXPECT_EQ(found[1].group_epoch(), 12u);
+  EXPECT_EQ(found[1].path(), partial);
+}
+
 TEST_F(RankImage, IsDeletedBeneathItsRootAlone) {
   TROUPE_CHECK_OK(Write().status());
   const Status outside = DeleteRankImage(files_, directory_.Child("elsewhere"), path_);

@@ -106,8 +106,9 @@ Status Lift(const CommandLine& line, const std::string& path, const std::string&
           Client::Repeat::kSafe, Client::kCallLimit, [&](auto* context, auto* answer) {
             return client.checkpoints().LiftQuarantine(context, request, answer);
           }));
-  fmt::print(stderr, "step {} of {} is a commit of its job\n", response.checkpoint().step(),
-             response.checkpoint().job());
+  fmt::print(stderr, "step {} of {} is a commit of its job{}\n", response.checkpoint().step(),
+             response.checkpoint().job(),
+             response.checkpoint().pinned() ? ", and pinned: it stays until it is unpinned" : "");
   return OkStatus();
 }
 
@@ -174,7 +175,9 @@ std::vector<Command> CheckpointCommands() {
   commands.front().flags = {{"--all", "", "quarantined ones too, with the reason"}};
   commands.back().flags = {
       {"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"},
-      {"--lift", "", "ends the quarantine of one that is whole: its job may be restored from it"}};
+      {"--lift", "",
+       "ends the quarantine of one that is whole, or the doubt about it: its job may be restored "
+       "from it"}};
   return commands;
 }
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/file_system.h"
+#include "base/keep_ended.h"
 #include "base/log_rotation.h"
 #include "cli/client.h"
 #include "cli/cluster/cluster_file.h"
@@ -104,8 +105,20 @@ StatusOr<WorkerDevices> WantedDevices(const CommandLine& line, int64_t workers,
   return devices;
 }
 
-// Returns the settings of the folder's cluster after this `up`. A running cluster keeps those that
-// cannot change while it runs.
+Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool runs,
+                     ClusterSettings* settings) {
+  const std::string wanted = line.GetOr("--keep-ended", settings->keep_ended);
+  TROUPE_RETURN_IF_ERROR(ParseKeepEnded("--keep-ended", wanted).status());
+  if (runs && wanted != settings->keep_ended) {
+    return FailedPrecondition(
+        "the cluster in {} runs with --keep-ended {}: troupe down first to change it", folder,
+        settings->keep_ended);
+  }
+  settings->keep_ended = wanted;
+  return OkStatus();
+}
+
+// What the folder's cluster should be once this `up` is done. A running one keeps what cannot change under it.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 1, 1, kMostWorkers));
@@ -129,6 +142,7 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   }
   settings.log_bytes = log_bytes;
   settings.log_files = static_cast<int>(log_files);
+  TROUPE_RETURN_IF_ERROR(WantKeepEnded(line, folder, runs, &settings));
   if (runs) {
     if ((port != 0 && port != settings.coordinator_port) ||
         devices != settings.devices ||
@@ -423,6 +437,9 @@ std::vector<Command> ClusterCommands() {
                  {"--devices-per-worker", "N", "the same as --devices cpu:N"},
                  {"--port", "PORT", "the coordinator's; default: a free one, kept from then on"},
                  {"--detection-seconds", "S", "all of the cluster's time limits follow; default 3"},
+                 {"--keep-ended", "KEEP",
+                  "jobs that have ended: so many (1000), each for so long (36h; s, m, h or d) or "
+                  "all; default all"},
                  {"--log-bytes", "N",
                   "a log of so many bytes is moved aside; 0: never; default 67108864"},
                  {"--log-files", "N", "logs moved aside that are kept, of each; default 4"}},

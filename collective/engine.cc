@@ -90,7 +90,7 @@ void Engine::Abort(Status status) {
 }
 
 Status Engine::Start(Group* group, const Request& request, ActiveOperation** operation) {
-  const Lock lock = TakeMutex();
+  Lock lock = TakeMutex();
   if (aborted()) {
     FailAll();
     return abort_status();
@@ -98,9 +98,13 @@ Status Engine::Start(Group* group, const Request& request, ActiveOperation** ope
   if (!open_ && group->size() > 1) {
     return FailedPrecondition("group {}: the network is not connected yet", group->name);
   }
+  // A rank that is ahead of its peers waits for them here; CheckHang bounds the wait.
   if (group->pending >= kPendingMax) {
-    return ResourceExhausted("group {} has {} operations pending already", group->name,
-                             group->pending);
+    const MonotonicTime begin = Now();
+    WaitUntil(
+        lock, [group] { return group->pending < kPendingMax; }, std::nullopt, nullptr);
+    exposed_by_purpose_[static_cast<size_t>(request.purpose)] += Now() - begin;
+    if (aborted()) return abort_status();
   }
   if (free_.empty()) {
     operations_.push_back(std::make_unique<ActiveOperation>());

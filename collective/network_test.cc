@@ -122,6 +122,30 @@ TEST(NetworkTest, ThePendingOperationAndTheRankItWaitsForAreInTheFlightRecorder)
   EXPECT_FALSE(handle.Wait().ok());
 }
 
+TEST(NetworkTest, ARankThatRunsFarAheadWaitsForItsPeers) {
+  constexpr int kOperations = 700;  // more than may be pending at a time
+  LoopbackCluster cluster(2, {.hang_limit = kLimit});
+  const std::vector<Communicator*> groups = Connected(cluster);
+  std::atomic<int> issued = 0;
+  cluster.Run([&](int rank) {
+    // The second rank begins when the first one cannot go on without it.
+    const MonotonicTime limit = Now() + kLimit;
+    while (rank == 1 && issued < 512 && Now() < limit) std::this_thread::yield();
+    std::vector<float> data(kOperations, static_cast<float>(rank + 1));
+    std::vector<CollectiveHandle> handles;
+    for (float& element : data) {
+      handles.push_back(
+          groups[static_cast<size_t>(rank)]->StartAllReduce(&element, 1, SumFloat32()));
+      if (rank == 0) ++issued;
+    }
+    for (CollectiveHandle& handle : handles) {
+      const Status status = handle.Wait();
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    for (const float element : data) ASSERT_EQ(element, 3.0f);
+  });
+}
+
 TEST(NetworkTest, AFlightTellsWhatWasEnteredAndInWhatTheRankStandsAlsoAfterAnAbort) {
   LoopbackCluster cluster(2, {.hang_limit = milliseconds(80)});
   const std::vector<Communicator*> groups = Connected(cluster);

@@ -10,6 +10,7 @@
 #include "coordinator/call_reactor.h"
 #include "coordinator/data_check.h"
 #include "coordinator/grpc_status.h"
+#include "coordinator/resume.h"
 #include "coordinator/views.h"
 #include "coordinator/watch_reactor.h"
 
@@ -42,9 +43,17 @@ grpc::ServerUnaryReactor* Read(Engine& engine,
   return reactor;
 }
 
-// A CreateJob on its way to the machine.
+// Calls on their way to the machine, with what is planned for them.
 struct Creation {
   v1::CreateJobRequest request;
+  std::shared_ptr<const PreparedJob> prepared;
+};
+struct Resumption {
+  v1::ResumeJobRequest request;
+  std::shared_ptr<const PreparedResume> prepared;
+};
+struct Rebuilding {
+  v1::RebuildJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
 };
 
@@ -221,7 +230,27 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  reactor->Call(MakeEvent<ResumeJobCall>(*request), FillJob(response));
+  const auto call = std::make_shared<Resumption>();
+  call->request = *request;
+  reactor->CallAfter(
+      [call, &plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
+        const auto job = state.jobs.find(JobId(call->request.name()));
+        // The machine says what is wrong, and plans nothing then.
+        if (job == state.jobs.end() ||
+            !CheckResumable(job->second, call->request.overrides()).ok()) {
+          return done(OkStatus());
+        }
+        const auto inputs =
+            std::make_shared<const ResumeInputs>(InputsOfResume(job->second, call->request));
+        plans.Run([call, inputs, planner = state.options.planner, done](const Status& turn) {
+          if (!turn.ok()) return done(turn);
+          call->prepared =
+              std::make_shared<const PreparedResume>(PrepareResume(planner, *inputs));
+          done(OkStatus());
+        });
+      },
+      [call](CallId id) { return What(ResumeJobCall{id, call->request, call->prepared}); },
+      FillJob(response));
   return reactor;
 }
 
@@ -317,7 +346,21 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              const v1::RebuildJobRequest* request,
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  reactor->Call(MakeEvent<RebuildJobCall>(*request), FillJob(response));
+  const auto call = std::make_shared<Rebuilding>();
+  call->request = *request;
+  reactor->CallAfter(
+      [call, &plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
+        // The machine refuses a name that is taken.
+        if (state.jobs.contains(call->request.job().name())) return done(OkStatus());
+        plans.Run([call, planner = state.options.planner, done](const Status& turn) {
+          if (!turn.ok()) return done(turn);
+          call->prepared =
+              std::make_shared<const PreparedJob>(Prepare(planner, call->request.job()));
+          done(OkStatus());
+        });
+      },
+      [call](CallId id) { return What(RebuildJobCall{id, call->request, call->prepared}); },
+      FillJob(response));
   return reactor;
 }
 

@@ -72,7 +72,8 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  explicit CheckpointServiceShell(Engine& engine) : engine_(engine) {}
+  // Plans on `plans`, as above.
+  CheckpointServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
@@ -94,6 +95,7 @@ class CheckpointServiceShell final : public v1::CheckpointService::CallbackServi
 
  private:
   Engine& engine_;
+  PlanDesk& plans_;
 };
 
 class ClusterServiceShell final : public v1::ClusterService::CallbackService {

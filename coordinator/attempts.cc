@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -153,6 +154,28 @@ void SaveAgainLater(Job& job, Turn& turn) {
   group.last_progress = turn.now;
 }
 
+// A rank answers a save that had ended without it.
+void NoteLateAnswer(Job& job, int64_t attempt, int32_t rank, Turn& turn) {
+  Group& group = *job.group;
+  if (attempt != group.hung_save || group.hung_ranks.erase(rank) == 0) return;
+  if (group.hung_ranks.empty() && group.save_again_time) group.save_again_time = turn.now;
+}
+
+// "rank 1 on worker-1, rank 2 on worker-2"
+std::string HungRanksText(const Job& job) {
+  std::vector<std::string> parts;
+  for (const int32_t rank : job.group->hung_ranks) {
+    parts.push_back(fmt::format("rank {} on {}", rank, job.plan.ranks(rank).worker()));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::set<std::string> HungWorkers(const Job& job) {
+  std::set<std::string> workers;
+  for (const int32_t rank : job.group->hung_ranks) workers.insert(job.plan.ranks(rank).worker());
+  return workers;
+}
+
 }  // namespace
 
 Attempt& RecordIntent(Job& job, int64_t step, Turn& turn) {
@@ -232,6 +255,7 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return;
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
+    NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
     SaySettled(job, vote.attempt(), worker, turn);
     return;
   }
@@ -280,6 +304,7 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
 void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
+    NoteLateAnswer(job, message.attempt(), message.rank(), turn);
     SaySettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
     return;
   }
@@ -374,6 +399,40 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   SaveAgainLater(job, turn);
 }
 
+void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
+  const Attempt& attempt = job.attempts.at(number);
+  const MonotonicTime begin = attempt.begun ? attempt.begun_time : attempt.asked_time;
+  std::string reason =
+      fmt::format("not committed within {:.0f} s", ToSeconds(turn.now - begin));
+  if (!attempt.begun || !ThenStop(job, attempt)) return AbortAttempt(job, number, reason, turn);
+  Group& group = *job.group;
+  group.hung_save = number;
+  group.hung_ranks.clear();
+  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+    if (!attempt.votes.contains(placement.rank())) group.hung_ranks.insert(placement.rank());
+  }
+  if (!group.hung_ranks.empty()) reason += "; nothing was heard of " + HungRanksText(job);
+  if (!group.unsaved_since) group.unsaved_since = begin;
+  std::set<std::string> laid;
+  for (const int32_t rank : group.hung_ranks) {
+    if (laid.insert(job.plan.ranks(rank).worker()).second)
+      LayFailedWrite(job, rank, reason, turn);
+  }
+  AbortAttempt(job, number, reason, turn);
+}
+
+void BreakHungSave(Job& job, Turn& turn) {
+  const std::set<std::string> workers = HungWorkers(job);
+  BreakGroup(job,
+             {MakeFailure("CHECKPOINT_FAILED",
+                          fmt::format("neither the checkpoint with which its ranks had stopped nor "
+                                      "their images were written: {} did not answer; {}",
+                                      HungRanksText(job), job.group->save_failure),
+                          -1, workers.size() == 1 ? *workers.begin() : ""),
+              false, false},
+             turn);
+}
+
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {
   const bool stopped = job.record.step() >= job.steps() || job.record.stop_attempt() != 0;
   if (!stopped || !job.has_folder() || job.group->save_again_time || job.group->image_taking)
@@ -397,13 +456,21 @@ void SaveAgain(Job& job, Turn& turn) {
   const bool behind =
       std::any_of(group.ranks.begin(), group.ranks.end(),
                   [step](const RankState& rank) { return rank.reported_step > step; });
+  const bool over = group.unsaved_since && turn.now >= *FinalSaveDeadline(job);
+  const bool hangs = !group.hung_ranks.empty();
   if (step == 0 || behind) {
-    // Rank 0's report of the step at which they stopped is still on its way.
+    // Rank 0 has not got to where the others stopped.
+    if (over && hangs) return BreakHungSave(job, turn);
+    // Its report of the step at which they stopped is still on its way.
     SaveAgainLater(job, turn);
     return;
   }
-  if (group.unsaved_since && turn.now >= *FinalSaveDeadline(job)) {
+  if (over) {
     TakeImages(job, turn);
+    return;
+  }
+  if (hangs) {
+    SaveAgainLater(job, turn);
     return;
   }
   if (job.record.stop_attempt() != 0) {

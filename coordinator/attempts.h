@@ -46,12 +46,19 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn);
 // was to end with it, they hold the state and are asked to save it again a little later.
 void AbortAttempt(Job& job, int64_t attempt, const std::string& reason, Turn& turn);
 
+// Its time is over: AbortAttempt. Where the ranks have stopped for it, those that have not answered
+// hold a state that may still be kept, so that the group is not ended for it: what else they are
+// asked for waits behind what they do now.
+void AbortLateAttempt(Job& job, int64_t attempt, Turn& turn);
+
 // If the ranks have stopped to be saved: the attempt at it has begun; without an open one, which a
 // restart of the coordinator after an abort leaves, schedules what SaveAgain does.
 void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // The time that AbortAttempt set has come: records another attempt of the step at which the ranks
-// stopped and asks for it. REQUIRES: the group is running.
+// stopped and asks for it, or for images. REQUIRES: the group is running.
 void SaveAgain(Job& job, Turn& turn);
+// Neither the last checkpoint nor images came of ranks that do not answer: the group ends.
+void BreakHungSave(Job& job, Turn& turn);
 
 // The ranks do not stop after a checkpoint to be cancelled, or to grow, after all: who waits for a
 // cancel is told why, and the job goes on. No effect where they were not to stop.

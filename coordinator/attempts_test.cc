@@ -149,14 +149,88 @@ TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
   }
 }
 
-TEST(FinalAttempt, OfARankThatSaysNothingBreaksTheGroup) {
-  TestCluster cluster;
-  RunJob(cluster, 2, 2, 30);
+// Job `a` of two ranks has done its steps; rank 0 has voted for the last checkpoint, rank 1 writes.
+void HangInTheFinalSave(TestCluster& cluster, double final_save_seconds) {
+  cluster.Connect("worker-0");
+  cluster.Connect("worker-1");
+  v1::JobSpec spec = TestSpec("a", 2, 30);
+  spec.mutable_checkpoint()->set_final_save_seconds(final_save_seconds);
+  cluster.Submit(spec);
+  cluster.StartRanks("a");
   AllReportUpTo(cluster, 1, 30);
   cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
+}
+
+TEST(FinalAttempt, OfARankThatSaysNothingIsFollowedByImages) {
+  TestCluster cluster;
+  HangInTheFinalSave(cluster, 600);
+  Wait(cluster, 590);
+  EXPECT_EQ(cluster.Count("worker-1", Kind::kSaveImages), 0);
+  Wait(cluster, 20);
+  ASSERT_EQ(cluster.Count("worker-1", Kind::kSaveImages), 1);
+  for (const int rank : {1, 0}) {
+    EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+    v1::WorkerMessage message;
+    message.mutable_image_saved()->set_job("a");
+    message.mutable_image_saved()->set_group_epoch(1);
+    message.mutable_image_saved()->set_rank(rank);
+    message.mutable_image_saved()->set_step(30);
+    message.mutable_image_saved()->set_path("/data/images/a/step-30");
+    cluster.Say(fmt::format("worker-{}", rank), message);
+  }
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").images.images_size(), 2);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  const v1::Failure& failure = cluster.job("a").record.failure();
+  EXPECT_EQ(failure.cause(), "FINAL_CHECKPOINT_UNWRITABLE");
+  EXPECT_THAT(failure.message(), HasSubstr("nothing was heard of rank 1 on worker-1"));
+}
+
+TEST(FinalAttempt, OfARankThatWritesNoImageEitherBreaksTheGroupAndIsPausedTheSecondTime) {
+  TestCluster cluster;
+  HangInTheFinalSave(cluster, 600);
+  Wait(cluster, 1190);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
+  for (int i = 0; i < 30 && cluster.job("a").record.restarts() == 0; ++i) Wait(cluster, 1);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+  EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
+  EXPECT_EQ(cluster.job("a").delayed_recoveries, 1);
+  cluster.StopRanks("a", 1, {"worker-0", "worker-1"});
+  cluster.StartRanks("a");
+  AllReportUpTo(cluster, 1, 30);
+  for (int i = 0; i < 1220 && cluster.job("a").record.restarts() == 1; ++i) Wait(cluster, 1);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 2);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_EQ(cluster.job("a").delayed_recoveries, 2) << "which is how long it pauses";
+}
+
+TEST(FinalAttempt, OfARankThatAnswersTooLateIsTriedAgainAtOnce) {
+  TestCluster cluster;
+  HangInTheFinalSave(cluster, 3000);
+  const int64_t first = AttemptOf(cluster, 30);
+  Wait(cluster, 900);
+  EXPECT_FALSE(cluster.job("a").attempts.contains(first));
+  EXPECT_EQ(cluster.Count("worker-1", Kind::kCheckpointRequest), 0) << "it would wait in the queue";
+  cluster.Vote("a", first, 30, 1);
+  Wait(cluster, 1);
+  ASSERT_EQ(cluster.Count("worker-1", Kind::kCheckpointRequest), 1);
+  cluster.Commit("a", NewestRequest(cluster), 30);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_SUCCEEDED);
+}
+
+TEST(FinalAttempt, OfARankThatNeverGotThereEnds) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Connect("worker-1");
+  cluster.Submit(TestSpec("a", 2, 30));
+  cluster.StartRanks("a");
+  AllReportUpTo(cluster, 1, 29);
+  cluster.Report("a", 30, 1);
+  cluster.Vote("a", AttemptOf(cluster, 30), 30, 1);
   Wait(cluster, 590);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
-  Wait(cluster, 20);
+  Wait(cluster, 30);
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
@@ -405,8 +479,8 @@ TEST(Late, TwoAttemptsAtOnceAbortEachWithoutTheOther) {
   cluster.Vote("a", AttemptOf(cluster, 30), 30, 0);
   cluster.Vote("a", asked, 30, 0);
   Wait(cluster, 605);
-  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   EXPECT_THAT(cluster.job("a").attempts, IsEmpty());
+  EXPECT_EQ(cluster.Count("worker-1", Kind::kSaveImages), 1);
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 namespace troupe {
 namespace {
 
-constexpr double kSetAsideWeight = 1.5;
 // Two half-lives after a single fault.
 constexpr double kSuspectWeight = 0.25;
 // Faults that weigh less are forgotten.

@@ -3,10 +3,10 @@
 //
 // A fault weighs 1 when it happens and half of what it did after each half-life. One of a device
 // weighs half as much on its host, so that a host whose devices fail in turn is found too. What
-// carries kSetAsideWeight, which is two faults within a half-life, is set aside: it is placed on
-// only where everything else does not suffice (coordinator/preference.h), until a burn-in finds it
-// sound (coordinator/burn_ins.h). Its faults stay and decay: the next one sets it aside again, for
-// longer.
+// carries kSetAsideWeight, which is two faults within a half-life or a wrong folder at a job's
+// first start, is set aside: it is placed on only where everything else does not suffice
+// (coordinator/preference.h), until a burn-in finds it sound (coordinator/host_faults.h). Its
+// faults stay and decay: the next one sets it aside again, for longer.
 #ifndef TROUPE_COORDINATOR_BLAME_H_
 #define TROUPE_COORDINATOR_BLAME_H_
 
@@ -25,6 +25,7 @@
 namespace troupe {
 
 inline constexpr int kWholeHost = -1;  // in the place of a device's index
+inline constexpr double kSetAsideWeight = 1.5;
 
 struct HostFault {
   std::string job;

@@ -24,15 +24,17 @@ constexpr Rule kRules[] = {
     // Its rank is the one that did not arrive (coordinator/hang_blame.h); none where nobody is
     // alone.
     {"HANG", {Charged::kIfRepeated, Blamed::kHost}},
-    // They do not say who: a rank that waits notices, not the one that is awaited.
+    // It names a worker where that one alone is awaited.
+    {"START_TIMEOUT", {Charged::kIfRepeated, Blamed::kHost}},
+    // It does not say who: a rank that waits notices, not the one that is awaited.
     {"COLLECTIVE", {Charged::kIfRepeated, Blamed::kNobody}},
-    {"START_TIMEOUT", {Charged::kIfRepeated, Blamed::kNobody}},
     // Hosts and their disks.
     {"WORKER_LOST", {Charged::kNever, Blamed::kHost}},
     {"RANK_LOST", {Charged::kNever, Blamed::kHost}},
-    {"CHECKPOINT_FAILED", {Charged::kNever, Blamed::kHost}},
+    {"CHECKPOINT_FAILED", {Charged::kDelayed, Blamed::kHost}},
     {"STORAGE", {Charged::kDelayed, Blamed::kHost}},
     // The next try takes an older commit, or the same one where nobody could read it a second time.
+    // Its host is blamed once another reading finds the commit whole (coordinator/doubts.h).
     {"BAD_CHECKPOINT", {Charged::kDelayed, Blamed::kNobody}},
     // The coordinator was away for longer than a ticket lives.
     {"TICKET_EXPIRED", {Charged::kNever, Blamed::kNobody}},

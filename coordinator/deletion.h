@@ -3,21 +3,21 @@
 #ifndef TROUPE_COORDINATOR_DELETION_H_
 #define TROUPE_COORDINATOR_DELETION_H_
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/keep_ended.h"
 #include "base/status.h"
 #include "coordinator/job.h"
-#include "coordinator/options.h"
 
 namespace troupe {
 
-// "1000": so many; "36h" (s, m, h or d): so long after their end. INVALID_ARGUMENT
-// naming `flag` for other text.
-StatusOr<KeepEnded> ParseKeepEnded(std::string_view flag, std::string_view text);
+// What is left of a job that is being deleted is asked for again so often: a worker that lacks the
+// folder, or cannot write to it, says nothing.
+inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
 
 // OK, or FAILED_PRECONDITION: it has not ended, a rank of it may still live, or, with
 // `checkpoints`, one is pinned or no worker is known that can delete them.

@@ -113,6 +113,29 @@ TEST(DeleteJob, WithItsCheckpointsItGoesOnceTheyAreGone) {
   EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
 }
 
+TEST(DeleteJob, WhatIsNotGoneIsAskedForAgain) {
+  constexpr auto kDelete = v1::CoordinatorMessage::kDeleteCheckpoint;
+  TestCluster cluster;
+  CancelledJob(cluster);
+  Delete(cluster, true);
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      cluster.Restart();
+      cluster.worker("worker-0").held.clear();
+      cluster.Reconnect("worker-0");
+    }
+    // Its mount has failed: it says nothing.
+    for (int minute = 0; minute < 2; ++minute) {
+      cluster.worker("worker-0").inbox.clear();
+      for (int i = 0; i < 61; ++i) {
+        cluster.Heartbeat();
+        cluster.Pass(std::chrono::seconds(1));
+      }
+      EXPECT_EQ(cluster.Count("worker-0", kDelete), 2) << restarted << minute;
+    }
+  }
+}
+
 TEST(DeleteJob, APinnedCheckpointIsNotDeleted) {
   TestCluster cluster;
   CancelledJob(cluster);
@@ -166,19 +189,6 @@ TEST(DeleteJob, NoKindOfRowIsLeft) {
   deletion.DeleteJob("a");
   ASSERT_TRUE(WriteCatalog(deletion, &store).ok());
   EXPECT_THAT(KeysOf(store, "a"), IsEmpty());
-}
-
-TEST(KeepEnded, IsANumberOrATime) {
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "1000")->count, 1000);
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "36h")->age, std::chrono::hours(36));
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "7d")->age, std::chrono::hours(168));
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "0")->count, 0);
-  EXPECT_EQ(ParseKeepEnded("--keep-ended", "36500d")->age, std::chrono::hours(24 * 36500));
-  for (const char* text : {"", "h", "-1", "3w", "1.5h", "99999999999999999999", "36501d",
-                           "110000d", "999999d", "4000000000s"}) {
-    EXPECT_EQ(ParseKeepEnded("--keep-ended", text).status().code(), StatusCode::kInvalidArgument)
-        << text;
-  }
 }
 
 TEST(KeepEnded, LetsGoOfThoseThatEndedFirst) {

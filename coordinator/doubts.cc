@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/host_faults.h"
 #include "coordinator/recovery.h"
 #include "coordinator/settled.h"
 
@@ -84,16 +85,12 @@ void QuarantineDoubted(Job& job, int64_t number, const std::string& second,
 }
 
 void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
-  v1::CheckpointRecord& record = job.checkpoints.at(number);
-  const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
-                                       reader, record.doubted_by(), record.doubt());
-  job.doubt_readings.erase(number);
-  record.clear_doubted_by();
-  record.clear_doubt();
-  record.set_verified(true);
-  turn.effects.writes.PutCheckpoint(record);
-  RecordEvent(job, "CHECKPOINT_DOUBT_REFUTED", text, turn);
-  turn.reschedule = true;
+  const v1::CheckpointRecord& record = job.checkpoints.at(number);
+  LayWrongReading(job, record,
+                  fmt::format("{}: {} read it whole; {} had found: {}", record.path(), reader,
+                              record.doubted_by(), record.doubt()),
+                  turn);
+  EndDoubt(job, number, reader, turn);
 }
 
 }  // namespace
@@ -120,6 +117,19 @@ void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
     if (!job.doubt_readings.contains(number)) AskNextReader(job, number, turn);
     return;
   }
+}
+
+void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
+  v1::CheckpointRecord& record = job.checkpoints.at(number);
+  const std::string text = fmt::format("{}: {} read it whole; {} had found: {}", record.path(),
+                                       reader, record.doubted_by(), record.doubt());
+  job.doubt_readings.erase(number);
+  record.clear_doubted_by();
+  record.clear_doubt();
+  record.set_verified(true);
+  turn.effects.writes.PutCheckpoint(record);
+  RecordEvent(job, "CHECKPOINT_DOUBT_REFUTED", text, turn);
+  turn.reschedule = true;
 }
 
 bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,

@@ -25,6 +25,10 @@ void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
 bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
                  Turn& turn);
 
+// Ends the doubt about attempt `number`, which `reader` read whole: it is a commit like before.
+// Nobody is to blame: it may have been mended. REQUIRES: it is doubted.
+void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn);
+
 // Asks the next reader where one has gone away or has not answered in time, and gives a reading up
 // where none is left: its doubt stays, and the job is restored from it again.
 void LookAfterDoubts(Job& job, Turn& turn);

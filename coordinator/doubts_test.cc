@@ -112,6 +112,23 @@ TEST_F(Doubts, OneHostsWordQuarantinesNothingAndTheJobWaitsForAnotherHostsReadin
             commit(2).path());
 }
 
+TEST_F(Doubts, AHostThatReadsWronglyIsToBlameAndNotChosenWhileAnotherIsFree) {
+  RunAndRecover(1, 3);
+  (void)Reader(2);
+  const std::string doubter = job().last_group.ranks(0).worker();
+  FailToRestore(0);
+  const std::string reader = Reader(2);
+  ASSERT_NE(reader, doubter);
+  EXPECT_FALSE(cluster_.state().fleet.blame.contains(doubter)) << "it may be right";
+  Answer(reader, 2, true, false);
+  ASSERT_TRUE(cluster_.state().fleet.blame.contains(doubter));
+  const HostFault& fault = cluster_.state().fleet.blame.at(doubter).faults.back();
+  EXPECT_THAT(fault.text, HasSubstr(reader + " read it whole"));
+  EXPECT_EQ(fault.folder, "/ck");
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_NE(job().last_group.ranks(0).worker(), doubter);
+}
+
 TEST_F(Doubts, TheWordOfTwoHostsQuarantines) {
   RunAndRecover(2, 2);
   (void)Reader(2);
@@ -238,6 +255,31 @@ TEST_F(Doubts, AJobOfWhichEveryCommitIsQuarantinedFailsAndGoesOnOnceOneIsLifted)
             commit(2).path());
 }
 
+TEST_F(Doubts, ADoubtEndsWhereTheCallerOfLiftHasReadTheCommitWhole) {
+  RunAndRecover(2, 2);
+  (void)Reader(2);
+  FailToRestore(1);
+  ASSERT_EQ(commit(2).doubted_by(), "worker-1");
+  const auto lift = [&](const std::string& digest) {
+    LiftQuarantineCall call{cluster_.next_call++, {}};
+    call.request.set_path(commit(2).path());
+    call.request.set_digest(digest);
+    return cluster_.Do(call).replies.at(0);
+  };
+  EXPECT_EQ(lift("sha256:other").status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(commit(2).doubted_by(), "worker-1");
+  const Reply lifted = lift(commit(2).digest());
+  ASSERT_TRUE(lifted.status.ok());
+  EXPECT_EQ(std::get<v1::CheckpointRecord>(lifted.value).doubted_by(), "");
+  EXPECT_TRUE(commit(2).verified());
+  EXPECT_THAT(cluster_.Events("a"), Contains("CHECKPOINT_DOUBT_REFUTED"));
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING) << "it need not wait for a reading";
+  EXPECT_EQ(cluster_.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path(),
+            commit(2).path());
+  Answer("worker-0", 2, false, true);  // too late
+  EXPECT_EQ(commit(2).state(), v1::CHECKPOINT_STATE_COMMITTED);
+}
+
 TEST_F(Doubts, AnIdentityOfTheFolderTravelsWithEveryOrder) {
   cluster_.Connect("worker-0");
   v1::JobSpec spec = TestSpec("a", 1, 100);
@@ -251,11 +293,12 @@ TEST_F(Doubts, AnIdentityOfTheFolderTravelsWithEveryOrder) {
   message.mutable_rank_address()->set_folder_id("f1");
   message.mutable_rank_address()->set_folder_token("t1");
   cluster_.Say("worker-0", message);
-  EXPECT_EQ(job().record.folder_id(), "f1");
+  EXPECT_EQ(job().record.folder_id(), "") << "its hosts may see another folder there";
   EXPECT_EQ(
       cluster_.Last("worker-0", Kind::kAddressBook)->address_book().addresses(0).folder_token(),
       "t1");
   cluster_.StartRanks("a");
+  EXPECT_EQ(job().record.folder_id(), "f1");
   EXPECT_EQ(cluster_.Last("worker-0", Kind::kTicket)->ticket().intents(0).folder_id(), "f1");
   ReportUpTo(cluster_, 1, 10);
   cluster_.Commit("a", 1, 10);

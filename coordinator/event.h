@@ -22,6 +22,8 @@
 
 namespace troupe {
 
+struct PreparedResume;
+
 // One stream of a worker; never 0, never reused within a coordinator's life.
 using SessionId = uint64_t;
 // One unanswered API call; likewise.
@@ -56,6 +58,8 @@ struct DeleteJobCall {
 struct ResumeJobCall {
   CallId call = 0;
   v1::ResumeJobRequest request;
+  // Of the job as somebody saw it (coordinator/resume.h); null: the machine prepares it itself.
+  std::shared_ptr<const PreparedResume> prepared;
 };
 // Answered once the commit is durable or the attempt failed.
 struct CreateCheckpointCall {
@@ -73,6 +77,7 @@ struct LiftQuarantineCall {
 struct RebuildJobCall {
   CallId call = 0;
   v1::RebuildJobRequest request;
+  std::shared_ptr<const PreparedJob> prepared;  // of the request's job; null: likewise
 };
 // Answered by LogChunks.
 struct ReadLogsCall {

@@ -1,7 +1,5 @@
 #include "coordinator/failed_writes.h"
 
-#include <utility>
-
 #include "coordinator/host_faults.h"
 #include "coordinator/preference.h"
 #include "coordinator/recovery.h"
@@ -23,23 +21,21 @@ bool HasRoomWithout(const std::string& worker, const Job& job, const Turn& turn)
 }  // namespace
 
 void OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn) {
-  LayFailedWrite(job, rank, reason, turn);
   const std::string worker = job.plan.ranks(rank).worker();
   FailedWrites& failed = job.failed_writes;
-  if (failed.worker != worker) failed = {worker, 0, failed.moved};
-  ++failed.count;
-  if (failed.count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn))
-    return;
-  failed = {"", 0, true};
-  BreakGroup(
-      job,
-      {MakeFailure("CHECKPOINT_FAILED",
-                   fmt::format("its part of {} checkpoints in a row could not be written, and "
-                               "other hosts are free: {}",
-                               kMostFailedWrites, reason),
-                   rank, worker),
-       false, false},
-      turn);
+  const int count = ++failed.counts[worker];
+  if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn))
+    return LayFailedWrite(job, rank, reason, turn);
+  failed = {{}, true};
+  // What ends the group is laid to the host.
+  BreakGroup(job,
+             {MakeFailure("CHECKPOINT_FAILED",
+                          fmt::format("its part of {} checkpoints since the newest commit could "
+                                      "not be written, and other hosts are free: {}",
+                                      count, reason),
+                          rank, worker),
+              false, false},
+             turn);
 }
 
 }  // namespace troupe

@@ -105,6 +105,7 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
   worker.session = session;
   worker.hello = hello;
   worker.hello.clear_held();
+  worker.hello.clear_images();
   if (worker.hello.island().empty()) worker.hello.set_island(hello.host());
   worker.last_message = now;
   worker.lost = false;

@@ -36,7 +36,7 @@ struct Worker {
   std::string name;
   uint64_t incarnation = 0;
   SessionId session = 0;  // 0: no stream
-  v1::Hello hello;        // the last one accepted, without `held`
+  v1::Hello hello;        // the last one accepted, without `held` and `images`
   int64_t memory_bytes = 0;
   MonotonicTime last_message;  // or the time at which its stream closed
   bool lost = false;           // its lease or reconnect grace is over; it may come back

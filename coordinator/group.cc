@@ -31,8 +31,9 @@ std::string CheckpointPath(const v1::CheckpointRecord* commit) {
 
 // Of what the ranks restore, in all; 0 where they begin from the seed.
 double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
-  if (commit != nullptr) return static_cast<double>(commit->bytes());
-  if (job.spec.checkpoint().initial_load().empty()) return 0;
+  const bool from_images = GoesOnFromImages(job);
+  if (commit != nullptr && !from_images) return static_cast<double>(commit->bytes());
+  if (!from_images && job.spec.checkpoint().initial_load().empty()) return 0;
   int64_t most = 0;
   for (const v1::RankMemory& memory : job.plan.memory()) {
     most = std::max(most, memory.parameter_bytes() + memory.optimizer_bytes());
@@ -131,6 +132,8 @@ void BeginRunning(Job& job, Turn& turn) {
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
   group.peak_flops = PeakFlops(job, turn.fleet);
+  // A rank is ready once it has seen the others' tokens in the folder that has this identity.
+  if (job.record.folder_id().empty()) job.record.set_folder_id(group.folder_id);
   for (RankState& rank : group.ranks) rank.reported_step = step;
   job.durable_step = step;
   job.record.set_step(step);
@@ -272,10 +275,7 @@ void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn) {
   rank.address = message.address();
   rank.folder_token = message.folder_token();
   rank.pid = message.pid();
-  if (message.rank() == 0 && job.record.folder_id().empty()) {
-    job.record.set_folder_id(message.folder_id());
-    SaveRecord(job, turn);
-  }
+  if (message.rank() == 0) group.folder_id = message.folder_id();
   if (std::any_of(group.ranks.begin(), group.ranks.end(),
                   [](const RankState& state) { return state.address.empty(); })) {
     return;

@@ -15,7 +15,7 @@ namespace {
 bool MayGrow(const Job& job) {
   return job.smaller && job.group && job.group->phase == GroupPhase::kRunning &&
          job.spec.fault_tolerance().allow_layout_change() && job.has_folder() &&
-         job.failed_writes.worker.empty() && job.images.step() == 0 &&
+         job.failed_writes.counts.empty() && job.images.step() == 0 &&
          job.record.stop_attempt() == 0 && job.record.step() < job.steps();
 }
 
@@ -58,7 +58,8 @@ void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
 void BeginGrowthIfDue(Job& job, Turn& turn) {
   if (!job.grow_time || turn.now < *job.grow_time) return;
   job.grow_time.reset();
-  if (!MayGrow(job)) return;
+  // Workers may have been lost in this very turn.
+  if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
   RecordEvent(

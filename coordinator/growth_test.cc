@@ -366,6 +366,100 @@ TEST(Growth, AJobWhoseStepCannotBeSavedGoesOnFromItsImagesOnTheSmallerLayout) {
   EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0) << "nothing was saved since";
 }
 
+// The shrunk job has done all its steps, its end could not be saved, and it ended with the image of
+// its one rank.
+void EndWithAnImage(TestCluster& cluster) {
+  RunShrunkJob(cluster);
+  ReportUpTo(cluster, 4, 100);
+  FailToSaveUntilImagesAreTaken(cluster);
+  v1::WorkerMessage message;
+  message.mutable_image_saved()->set_job("a");
+  message.mutable_image_saved()->set_group_epoch(2);
+  message.mutable_image_saved()->set_step(100);
+  message.mutable_image_saved()->set_path("/data/images/a/step-100");
+  message.mutable_image_saved()->set_digest("sha256:0");
+  cluster.Say("worker-0", message);
+  cluster.StopRanks("a", 2, {"worker-0"});
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+}
+
+Status ResumeTo(TestCluster& cluster, int64_t steps, int ranks = 0) {
+  ResumeJobCall resume{cluster.next_call++, {}};
+  resume.request.set_name("a");
+  resume.request.mutable_overrides()->mutable_training()->set_steps(steps);
+  if (ranks > 0) {
+    resume.request.mutable_overrides()->mutable_parallelism()->set_data_parallel_replicate_degree(
+        ranks);
+  }
+  return cluster.Do(resume).replies.at(0).status;
+}
+
+TEST(Growth, AJobThatEndedWithImagesOfTheSmallerLayoutIsResumedOnItAndGrowsFromThere) {
+  TestCluster cluster;
+  EndWithAnImage(cluster);
+  cluster.Connect("worker-1");
+  const Status resumed = ResumeTo(cluster, 200);
+  ASSERT_TRUE(resumed.ok()) << resumed;
+  for (const bool restarted : {false, true}) {
+    if (restarted) {
+      cluster.Restart();
+      cluster.Reconnect("worker-0");
+      cluster.Reconnect("worker-1");
+    }
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+    const v1::StartRanks& start = cluster.Last("worker-0", Kind::kStartRanks)->start_ranks();
+    EXPECT_EQ(start.restore_images().images_size(), 1);
+    EXPECT_EQ(start.plan().ranks_size(), 1);
+    EXPECT_EQ(start.plan().device().model(), "model-a") << "with the same kernels";
+    EXPECT_EQ(start.spec().parallelism().data_parallel_replicate_degree(), 1);
+    EXPECT_EQ(start.spec().training().steps(), 200);
+    EXPECT_EQ(cluster.job("a").spec.parallelism().data_parallel_replicate_degree(), 2);
+    EXPECT_EQ(DescribeJob(cluster.job("a"), true).submitted_layout().data_replicate(), 2);
+  }
+  cluster.StartRanks("a", 100);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  cluster.Report("a", 101);
+  CreateCheckpointCall call{cluster.next_call++, {}};
+  call.request.set_job("a");
+  cluster.Do(call);
+  cluster.Commit("a", cluster.job("a").record.last_attempt(), 101);
+  EXPECT_EQ(cluster.job("a").images.step(), 0);
+  TrainForTheGrowthPatience(cluster);
+  const int64_t attempt = StopAttempt(cluster);
+  ASSERT_GT(attempt, 0);
+  cluster.Commit("a", attempt, cluster.job("a").record.step());
+  cluster.StopRanks("a", cluster.job("a").record.group_epoch(), {"worker-0"});
+  EXPECT_EQ(cluster.job("a").plan.ranks_size(), 2);
+  EXPECT_EQ(cluster.job("a").plan.digest(), "plan of 2 ranks");
+}
+
+TEST(Growth, AJobThatEndedWithImagesMayBeSubmittedForTheirLayoutButForNoOther) {
+  TestCluster cluster;
+  EndWithAnImage(cluster);
+  EXPECT_EQ(ResumeTo(cluster, 200, 3).code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(cluster.job("a").smaller);
+  ASSERT_TRUE(ResumeTo(cluster, 200, 1).ok());
+  EXPECT_FALSE(cluster.job("a").smaller);
+  EXPECT_EQ(cluster.job("a").plan.ranks_size(), 1);
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_images().step(),
+            100);
+}
+
+TEST(Growth, DevicesThatAreGoneInTheTurnInWhichItWouldBeginAreMissed) {
+  TestCluster cluster;
+  RunShrunkJob(cluster);
+  cluster.Connect("worker-1");
+  cluster.Report("a", 4);
+  PassWithHeartbeats(cluster, kGrowthPatience - std::chrono::seconds(2));
+  ASSERT_TRUE(cluster.job("a").grow_time);
+  cluster.Pass(std::chrono::milliseconds(1500));
+  cluster.Report("a", 5);
+  // The lease of worker-1 and the patience are over when the coordinator next looks.
+  cluster.StandStill(std::chrono::seconds(2));
+  EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
+  EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
+}
+
 TEST(Growth, DevicesThatAnEarlierJobWaitsForAreLeftToIt) {
   TestCluster cluster;
   RunShrunkJob(cluster);

@@ -2,9 +2,43 @@
 
 #include <string>
 
+#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
 namespace troupe {
+namespace {
+
+// A status travels in HTTP/2 trailers, for which peers accept 8 KiB in all. The message may grow by
+// percent-encoding, and the details by a third in base64.
+constexpr size_t kMostMessageBytes = 2000;
+constexpr size_t kMostDetailBytes = 1500;
+
+// At most `most` bytes of `text`, whole characters of UTF-8, and how many were cut.
+std::string Cut(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + fmt::format(" … ({} more bytes)", text.size() - end);
+}
+
+// Removes the last violations of a BadRequest until it fits; one that remains says how many went.
+// Returns false if `detail` is something else or nothing of it fits.
+bool FitBadRequest(google::protobuf::Any* detail) {
+  google::rpc::BadRequest bad;
+  if (!detail->UnpackTo(&bad)) return false;
+  const int all = bad.field_violations_size();
+  while (bad.field_violations_size() > 0 && bad.ByteSizeLong() > kMostDetailBytes) {
+    bad.mutable_field_violations()->RemoveLast();
+  }
+  const int gone = all - bad.field_violations_size();
+  auto* const rest = bad.add_field_violations();
+  rest->set_field("…");
+  rest->set_description(fmt::format("{} more violations", gone));
+  detail->PackFrom(bad);
+  return true;
+}
+
+}  // namespace
 
 grpc::Status ToGrpcStatus(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
@@ -14,11 +48,13 @@ grpc::Status ToGrpcStatus(const Status& status) {
     google::protobuf::Any* const detail = details.add_details();
     detail->set_type_url(std::string(type_url.data(), type_url.size()));
     detail->set_value(std::string(value));
+    const bool fits = detail->value().size() <= kMostDetailBytes || FitBadRequest(detail);
+    if (!fits) details.mutable_details()->RemoveLast();
   });
-  const std::string message(Message(status));
+  const std::string message = Cut(std::string(Message(status)), kMostMessageBytes);
   if (details.details().empty()) return grpc::Status(code, message);
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(message);
+  details.set_message(Cut(message, kMostDetailBytes));
   return grpc::Status(code, message, details.SerializeAsString());
 }
 

@@ -8,8 +8,9 @@
 
 namespace troupe {
 
-// Same code and message. Payloads (BadRequest of bad fields) go into a google.rpc.Status in
-// grpc-status-details-bin.
+// Returns the same code and message. Payloads (BadRequest of bad fields) go into a google.rpc.Status
+// in grpc-status-details-bin. A status that would exceed what HTTP/2 peers accept in trailers is cut
+// and says how much is missing.
 grpc::Status ToGrpcStatus(const Status& status);
 
 }  // namespace troupe

@@ -79,21 +79,30 @@ HangBlame BlameOne(const Flights& flights, const std::vector<Stand>& stands, int
                             rank, OperationText(*longest->group), fmt::join(waiting, ", "),
                             longest->group->waited_seconds(),
                             said ? "it was at " + said->activity()
-                                 : "it does not answer: its process or host stands still")};
+                                 : "it does not answer: its process or host stands still"),
+          {}};
 }
 
 // Nobody stands in an operation.
 HangBlame BlameWithoutStands(const Flights& flights) {
   const std::vector<int> silent = Silent(flights);
+  if (silent.size() == 1) {
+    return {silent[0],
+            fmt::format("rank {} does not answer: its process or host stands still", silent[0]),
+            {}};
+  }
   if (!silent.empty()) {
-    return {silent[0], fmt::format("rank {} does not answer: its process or host stands still",
-                                   fmt::join(silent, ", "))};
+    return {-1,
+            fmt::format("ranks {} do not answer, and no rank waits for one of them in a "
+                        "collective: nothing tells which of them stood still first",
+                        fmt::join(silent, ", ")),
+            silent};
   }
   std::string text;
   for (size_t rank = 0; rank < flights.size(); ++rank) {
     text += fmt::format("{}rank {} at {}", rank == 0 ? "" : ", ", rank, flights[rank]->activity());
   }
-  return {flights.size() == 1 ? 0 : -1, "no rank waits for another in a collective: " + text};
+  return {flights.size() == 1 ? 0 : -1, "no rank waits for another in a collective: " + text, {}};
 }
 
 }  // namespace
@@ -124,7 +133,8 @@ HangBlame BlameForHang(const Flights& flights) {
   }
   return {-1, (any_late ? "ranks wait for each other: "
                         : "all members have entered, and what they exchange does not arrive: ") +
-                  text};
+                  text,
+          {}};
 }
 
 }  // namespace troupe

@@ -9,6 +9,7 @@ namespace troupe {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct GroupOfRank {
@@ -93,6 +94,13 @@ TEST(BlameForHang, NobodyIsNamedWhereAllHaveEnteredOrWaitForEachOther) {
 TEST(BlameForHang, WithoutCollectivesTheOneThatDoesNotAnswerOrTheOnlyRankIsNamed) {
   EXPECT_EQ(BlameForHang({std::nullopt}).rank, 0);
   EXPECT_EQ(BlameForHang({Flight({}), std::nullopt}).rank, 1);
+  for (const HangBlame& several : {BlameForHang({std::nullopt, std::nullopt}),
+                                   BlameForHang({std::nullopt, std::nullopt, Flight({})})}) {
+    EXPECT_EQ(several.rank, -1) << "they are equally suspect";
+    EXPECT_THAT(several.suspects, ElementsAre(0, 1));
+    EXPECT_THAT(several.message, AllOf(HasSubstr("ranks 0, 1 do not answer"),
+                                       HasSubstr("nothing tells which")));
+  }
   EXPECT_EQ(BlameForHang({Flight({})}).rank, 0);
   const HangBlame computing = BlameForHang({Flight({}), Flight({})});
   EXPECT_EQ(computing.rank, -1);

@@ -117,6 +117,23 @@ TEST(Hang, IsBlamedOnTheRankThatSaysNothingAfterHalfTheDetectionTime) {
   EXPECT_THAT(LastEventOf(cluster, "RANK_LOST"), HasSubstr("HANG: rank 1 on worker-1: rank 1"));
 }
 
+TEST(Hang, OfSeveralRanksThatSayNothingIsBlamedOnTheirHostIfItIsOneAndElseOnNobody) {
+  for (const int workers : {1, 2}) {
+    TestCluster cluster;
+    cluster.Connect("worker-0", workers == 1 ? 2 : 1);
+    cluster.Connect("worker-1");
+    cluster.Submit(TestSpec("a", 2, 100));
+    cluster.StartRanks("a");
+    ReportUpTo(cluster, 1, 7);
+    ASSERT_EQ(SecondsUntilStopped(cluster, 100), 6);
+    cluster.Pass(std::chrono::milliseconds(1600));
+    EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+    EXPECT_THAT(LastEventOf(cluster, "RECOVERING"), HasSubstr("ranks 0, 1 do not answer"));
+    EXPECT_EQ(cluster.state().fleet.blame.contains("worker-0"), workers == 1) << workers;
+    EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-1"));
+  }
+}
+
 TEST(Hang, ThatARankNoticesItselfIsBlamedByTheSameRule) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "checkpoint/folder.h"
 #include "coordinator/culprit.h"
 #include "coordinator/recovery.h"
 
@@ -64,12 +65,13 @@ void Postpone(const std::string& worker, const std::string& reason, Turn& turn) 
 
 }  // namespace
 
-void LayToHost(const Job& job, const v1::Failure& failure, Turn& turn) {
+void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn) {
   const Blamed blamed = CulpritOf(failure).blamed;
   if (blamed == Blamed::kNobody || failure.worker().empty()) return;
-  HostFault fault{.job = job.id(), .time = turn.now, .text = FailureText(failure)};
+  HostFault fault{
+      .job = job.id(), .weight = weight, .time = turn.now, .text = FailureText(failure)};
   if (failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED")
-    fault.folder = job.spec.checkpoint().folder();
+    fault.folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id());
   const bool has_rank = failure.rank() >= 0 && failure.rank() < job.plan.ranks_size();
   if (blamed == Blamed::kDevice && has_rank) {
     fault.device = job.plan.ranks(failure.rank()).device();
@@ -82,7 +84,17 @@ void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Tur
       {.job = job.id(),
        .time = turn.now,
        .text = fmt::format("CHECKPOINT_FAILED: rank {}: {}", rank, reason),
-       .folder = job.spec.checkpoint().folder()},
+       .folder = FolderIdPath(job.spec.checkpoint().folder(), job.record.folder_id())},
+      turn);
+}
+
+void LayWrongReading(const Job& job, const v1::CheckpointRecord& record, const std::string& text,
+                     Turn& turn) {
+  Lay(record.doubted_by(),
+      {.job = job.id(),
+       .time = turn.now,
+       .text = "BAD_CHECKPOINT: " + text,
+       .folder = FolderIdPath(FolderOfAttempt(record.path()), record.folder_id())},
       turn);
 }
 
@@ -115,6 +127,11 @@ void StartBurnIns(Turn& turn) {
     }
   }
   for (const std::string& worker : overdue) Postpone(worker, "its burn-in has not ended", turn);
+}
+
+void AskForBurnInAnew(const std::string& worker, Turn& turn) {
+  const auto found = turn.fleet.blame.find(worker);
+  if (found != turn.fleet.blame.end()) found->second.burn_in = 0;
 }
 
 void OnBurnInDone(const v1::BurnInDone& message, const std::string& worker, Turn& turn) {

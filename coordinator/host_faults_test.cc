@@ -200,6 +200,25 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   EXPECT_FALSE(SetAsideOf(cluster, "worker-0").at(0).burning_in());
 }
 
+TEST(HostFaults, ABurnInIsAskedForAnewOnANewStream) {
+  TestCluster cluster;
+  SetWorkerAside(cluster);
+  for (int part = 0; part < 10; ++part) {
+    ReportUpTo(cluster, 1 + part, 1 + part);
+    PassWithHeartbeats(cluster, kLimits.set_aside / 10);
+  }
+  const uint64_t first = BurnInOf(cluster);
+  ASSERT_GT(first, 0u);
+  // The old stream is not known to have ended.
+  cluster.Reconnect("worker-0");
+  const uint64_t second = BurnInOf(cluster);
+  EXPECT_GT(second, first);
+  SayBurnt(cluster, first, false);
+  EXPECT_TRUE(SetAsideOf(cluster, "worker-0").at(0).burning_in()) << "that is the former's answer";
+  SayBurnt(cluster, second, true);
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0"), IsEmpty());
+}
+
 TEST(HostFaults, ARankThatIsPlacedThereAllTheSamePutsTheBurnInOff) {
   TestCluster cluster;
   SetWorkerAside(cluster);
@@ -244,8 +263,8 @@ TEST(HostFaults, FaultsOfAJobThatFailsByItselfAreNotItsHosts) {
   EXPECT_TRUE(cluster.state().fleet.blame.empty());
 }
 
-// Rank 0's worker cannot write its part of the next checkpoint.
-void FailWrite(TestCluster& cluster) {
+// `rank` cannot write its part of the next checkpoint.
+void FailWrite(TestCluster& cluster, int rank = 0) {
   CreateCheckpointCall call{cluster.next_call++, {}};
   call.request.set_job("a");
   cluster.Do(call);
@@ -253,8 +272,9 @@ void FailWrite(TestCluster& cluster) {
   message.mutable_shard_failed()->set_job("a");
   message.mutable_shard_failed()->set_group_epoch(cluster.job("a").record.group_epoch());
   message.mutable_shard_failed()->set_attempt(cluster.job("a").record.last_attempt());
+  message.mutable_shard_failed()->set_rank(rank);
   message.mutable_shard_failed()->set_reason("No space left on device");
-  cluster.Say(WorkerOf(cluster), message);
+  cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), message);
 }
 
 TEST(HostFaults, AJobLeavesAHostThatCannotWriteItsShardOnceAnotherIsFree) {
@@ -274,9 +294,112 @@ TEST(HostFaults, AJobLeavesAHostThatCannotWriteItsShardOnceAnotherIsFree) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
 }
 
+TEST(HostFaults, TwoHostsThatFailInTurnAreEachCounted) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 4);
+  for (int time = 0; time < 2; ++time) {
+    FailWrite(cluster, 0);
+    FailWrite(cluster, 1);
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  FailWrite(cluster, 0);
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(WorkerOf(cluster), "worker-2");
+  EXPECT_EQ(cluster.state().fleet.blame.at("worker-0").faults.size(), 3u) << "each once";
+  EXPECT_EQ(cluster.state().fleet.blame.at("worker-1").faults.size(), 2u);
+}
+
+TEST(HostFaults, ACommitEndsTheCountOfFailedWrites) {
+  TestCluster cluster;
+  RunJob(cluster, 1, 2);
+  for (int time = 0; time < 2; ++time) FailWrite(cluster);
+  cluster.Report("a", 1);
+  CreateCheckpointCall call{cluster.next_call++, {}};
+  call.request.set_job("a");
+  cluster.Do(call);
+  cluster.Commit("a", cluster.job("a").record.last_attempt(), 1);
+  for (int time = 0; time < 2; ++time) FailWrite(cluster);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+}
+
+// The proof that the hosts share checkpoint.folder fails on `rank` at the start, `worker` is to
+// blame (empty: that of the rank), and all ranks end.
+void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) {
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(cluster.job("a").record.group_epoch());
+  failed.set_rank(rank);
+  failed.set_cause("STORAGE");
+  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
+  failed.set_message("checkpoint.folder is /ck, which hosts do not share");
+  failed.set_blamed_worker(worker);
+  const auto placements = cluster.job("a").last_group.ranks();
+  cluster.Say(placements[rank].worker(), message);
+  for (const v1::RankPlacement& placement : placements) {
+    v1::WorkerMessage stopped;
+    stopped.mutable_rank_stopped()->set_job("a");
+    stopped.mutable_rank_stopped()->set_group_epoch(failed.group_epoch());
+    stopped.mutable_rank_stopped()->set_rank(placement.rank());
+    cluster.Say(placement.worker(), stopped);
+  }
+}
+
+TEST(HostFaults, AFolderThatAHostDoesNotShareAtTheFirstStartSetsItAsideAndASpareIsTried) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1", "worker-2"}) cluster.Connect(worker);
+  cluster.Submit(TestSpec("a", 2, 100));
+  FailFolderProof(cluster, 0, "worker-1");
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(cluster.job("a").last_group.ranks(0).worker(), "worker-0");
+  EXPECT_EQ(cluster.job("a").last_group.ranks(1).worker(), "worker-2");
+  EXPECT_THAT(SetAsideOf(cluster, "worker-1").at(0).reason(), HasSubstr("hosts do not share"));
+  cluster.StartRanks("a");
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
+  EXPECT_FALSE(SetAsideOf(cluster, "worker-1").empty()) << "until its burn-in";
+}
+
+TEST(HostFaults, AFolderThatNoHostHasEndsTheJobAndIsNoHostsFault) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1"}) cluster.Connect(worker);
+  cluster.Submit(TestSpec("a", 1, 100));
+  FailFolderProof(cluster, 0, "");
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(WorkerOf(cluster), "worker-1");
+  FailFolderProof(cluster, 0, "");
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(cluster.job("a").record.failure().cause(), "STORAGE");
+  EXPECT_THAT(SetAsideOf(cluster, "worker-0"), IsEmpty());
+  EXPECT_THAT(SetAsideOf(cluster, "worker-1"), IsEmpty());
+}
+
+TEST(HostFaults, AFolderThatThreeHostsFailAlikeEndsTheJobThoughOthersAreFree) {
+  TestCluster cluster;
+  for (int i = 0; i < 6; ++i) cluster.Connect(fmt::format("worker-{}", i));
+  cluster.Submit(TestSpec("a", 1, 100));
+  for (int time = 0; time < 3; ++time) {
+    ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
+    FailFolderProof(cluster, 0, "");
+    PassWithHeartbeats(cluster, std::chrono::seconds(4));
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_TRUE(cluster.state().fleet.blame.empty());
+}
+
+TEST(HostFaults, AnotherDaemonOfTheSameHostIsNoSpareForItsFolder) {
+  TestCluster cluster;
+  cluster.Connect("worker-0");
+  cluster.Submit(TestSpec("a", 1, 100));
+  cluster.Connect("worker-1");
+  cluster.state().fleet.workers.at("worker-1").hello.set_host("host-of-worker-0");
+  FailFolderProof(cluster, 0, "");
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+}
+
 TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
+  cluster.state().jobs.at("a").record.set_folder_id("f1");
   for (int time = 0; time < 2; ++time) FailWrite(cluster);
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("a");
@@ -284,7 +407,8 @@ TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   cluster.StopRanks("a", 1, {"worker-0"});
   PassWithHeartbeats(cluster, kLimits.set_aside);
   ASSERT_GT(BurnInOf(cluster), 0u);
-  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck");
+  EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0),
+            "/ck/.troupe-folder-f1");
 }
 
 TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {

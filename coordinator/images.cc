@@ -26,7 +26,7 @@ std::string PlacesOf(const v1::JobImages& images) {
 }
 
 void EndWithImages(Job& job, Turn& turn) {
-  const ImageTaking& taking = *job.group->image_taking;
+  const ImageTaking taking = *std::exchange(job.group->image_taking, std::nullopt);
   DropImages(job, turn);  // those that it went on from
   // What a rank wrote in an earlier try is at the same path.
   job.group->left_images.clear();
@@ -106,13 +106,17 @@ bool AwaitsImageOf(const Job& job, const std::string& worker) {
 }
 
 void DropLeftImages(Job& job, Turn& turn) {
-  for (const auto& [path, worker] : job.group->left_images) {
+  std::map<std::string, std::string> left = std::exchange(job.group->left_images, {});
+  if (job.group->image_taking) {
+    for (const auto& [rank, saved] : job.group->image_taking->saved)
+      left[saved.path()] = job.plan.ranks(rank).worker();
+  }
+  for (const auto& [path, worker] : left) {
     v1::CoordinatorMessage order;
     order.mutable_delete_images()->set_job(job.id());
     order.mutable_delete_images()->add_paths(path);
     SendToWorker(worker, std::move(order), turn);
   }
-  job.group->left_images.clear();
 }
 
 void GiveUpImages(Job& job, const std::string& reason, Turn& turn) {
@@ -137,9 +141,12 @@ Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   if (!GoesOnFromImages(job)) return OkStatus();
   constexpr std::string_view kElse =
       "discard them (--discard-images) to go on from the newest commit";
-  if (spec.parallelism().SerializeAsString() !=
-          RunningSpec(job).parallelism().SerializeAsString() ||
-      spec.devices() != job.spec.devices()) {
+  // Asked for as it was submitted, a job goes on on the smaller layout that its images have.
+  const std::string asked = spec.parallelism().SerializeAsString();
+  const bool same_layout =
+      asked == RunningSpec(job).parallelism().SerializeAsString() ||
+      asked == job.spec.parallelism().SerializeAsString();
+  if (!same_layout || spec.devices() != job.spec.devices()) {
     return RefuseField(StatusCode::kFailedPrecondition, "parallelism",
                        "is another one than that of the images of step {} from which job {} goes "
                        "on: resume it on the same layout, or {}",
@@ -192,6 +199,39 @@ void DropImages(Job& job, Turn& turn) {
   for (auto& [worker, order] : orders) SendToWorker(worker, std::move(order), turn);
   turn.effects.writes.DeleteImages(job.id());
   job.images.Clear();
+}
+
+void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs, Turn& turn) {
+  std::map<std::string, v1::CoordinatorMessage> orders;  // by job
+  std::vector<std::string> unknown;
+  for (const v1::HeldImage& held : hello.images()) {
+    const auto found = jobs->find(JobId(held.job()));
+    if (found == jobs->end()) {
+      unknown.push_back(held.path());
+      continue;
+    }
+    Job& job = found->second;
+    const auto& images = job.images.images();
+    const bool needed = std::any_of(images.begin(), images.end(), [&](const v1::RankImage& image) {
+      return image.worker() == hello.name() && image.path() == held.path();
+    });
+    if (needed) continue;
+    if (job.group && job.group->epoch == held.group_epoch()) {
+      // It may be written anew, or be one of those that are awaited.
+      job.group->left_images[held.path()] = hello.name();
+      continue;
+    }
+    v1::DeleteImages& order = *orders[job.id()].mutable_delete_images();
+    order.set_job(job.id());
+    order.add_paths(held.path());
+  }
+  for (auto& [job, order] : orders) SendToWorker(hello.name(), std::move(order), turn);
+  if (unknown.empty()) return;
+  turn.effects.notes.push_back(
+      fmt::format("{} has {} images of ranks of jobs that this catalog does not have; they stay: "
+                  "{}",
+                  hello.name(), unknown.size(),
+                  Shortened(fmt::format("{}", fmt::join(unknown, ", ")))));
 }
 
 }  // namespace troupe

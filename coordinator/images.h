@@ -5,6 +5,7 @@
 #ifndef TROUPE_COORDINATOR_IMAGES_H_
 #define TROUPE_COORDINATOR_IMAGES_H_
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,8 @@ void GiveUpImages(Job& job, const std::string& reason, Turn& turn);
 
 // Whether a rank on `worker` has not answered yet. REQUIRES: images are being taken.
 bool AwaitsImageOf(const Job& job, const std::string& worker);
-// The group ends: what ranks wrote in tries that were given up is removed. REQUIRES: a group.
+// The group ends: what ranks wrote in tries that were given up, or that are under way, is removed.
+// REQUIRES: a group.
 void DropLeftImages(Job& job, Turn& turn);
 
 // Whether the job would be restored from its images.
@@ -42,9 +44,14 @@ Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);
 // worker without a free device.
 StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free);
 
-// The images are of no more use: forgotten, and their workers told to remove them. One that is not
-// connected keeps its files.
+// The images are of no more use: forgotten, and their workers told to remove them. One that is away
+// is told when it says hello.
 void DropImages(Job& job, Turn& turn);
+
+// A worker says which images it has: it is told to remove those that its jobs do not go on from.
+// Those of a group that lives wait for its end (DropLeftImages). What is of no job in the catalog
+// stays, and is noted: it may be all that another catalog's job has left.
+void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs, Turn& turn);
 
 }  // namespace troupe
 

@@ -80,6 +80,15 @@ class Images : public ::testing::Test {
     }
     return cluster_.Do(resume).replies.at(0).status;
   }
+  // The worker of `rank` still has its image, of group epoch 1 unless stated, when it next says
+  // hello.
+  void Keeps(int rank, uint64_t epoch = 1, const std::string& of_job = "a") {
+    v1::HeldImage image;
+    image.set_job(of_job);
+    image.set_group_epoch(epoch);
+    image.set_path(fmt::format("/data-{}/images/{}/step-10", rank, of_job));
+    cluster_.worker(fmt::format("worker-{}", rank)).images.push_back(image);
+  }
   const v1::StartRanks& Started() {
     return cluster_.Last("worker-0", Kind::kStartRanks)->start_ranks();
   }
@@ -182,6 +191,63 @@ TEST_F(Images, OfATryThatWasGivenUpAreRemovedWhenTheJobEnds) {
   }
 }
 
+TEST_F(Images, OnAWorkerThatIsAwayWhenTheyAreForgottenAreRemovedOnceItIsBack) {
+  EndWithImages();
+  cluster_.Disconnect("worker-1");
+  cluster_.Connect("worker-2");
+  ASSERT_TRUE(Resume(true).ok());
+  cluster_.worker("worker-1").inbox.clear();
+  Keeps(1);
+  cluster_.Reconnect("worker-1");
+  const auto* const order = cluster_.Last("worker-1", Kind::kDeleteImages);
+  ASSERT_NE(order, nullptr);
+  EXPECT_EQ(order->delete_images().job(), "a");
+  ASSERT_EQ(order->delete_images().paths_size(), 1);
+  EXPECT_EQ(order->delete_images().paths(0), "/data-1/images/a/step-10");
+}
+
+TEST_F(Images, FromWhichAJobGoesOnStayWhenTheirWorkerSaysThatItHasThem) {
+  EndWithImages();
+  cluster_.Restart();
+  for (const int rank : {0, 1}) {
+    Keeps(rank);
+    cluster_.Reconnect(fmt::format("worker-{}", rank));
+    EXPECT_EQ(cluster_.Count(fmt::format("worker-{}", rank), Kind::kDeleteImages), 0);
+  }
+}
+
+TEST_F(Images, OfATryThatWasGivenUpBeforeARestartAreRemovedWhenTheJobEnds) {
+  ASSERT_TRUE(FailFor(110));
+  SayImage(1);
+  SayImage(0, "no space left here either");
+  cluster_.Restart();
+  Keeps(1);
+  cluster_.Reconnect("worker-0");
+  cluster_.Reconnect("worker-1");
+  EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 0) << "the next try writes there";
+  for (int second = 0; second < 6; ++second) {
+    cluster_.Heartbeat();
+    cluster_.Pass(std::chrono::seconds(1));
+  }
+  cluster_.Commit("a", job().record.last_attempt(), 10);
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 1);
+}
+
+TEST_F(Images, OfATryThatIsUnderWayAreRemovedWhenTheGroupFails) {
+  ASSERT_TRUE(FailFor(110));
+  SayImage(1);
+  cluster_.Crash("a", 0);
+  EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 1);
+}
+
+TEST_F(Images, OfAJobThatTheCatalogDoesNotHaveStay) {
+  Keeps(1, 3, "of-another-catalog");
+  cluster_.Disconnect("worker-1");
+  cluster_.Reconnect("worker-1");
+  EXPECT_EQ(cluster_.Count("worker-1", Kind::kDeleteImages), 0);
+}
+
 TEST_F(Images, OfAnEarlierEndAreRemovedWhereLaterOnesTakeTheirPlace) {
   EndWithImages();
   ASSERT_TRUE(Resume().ok());
@@ -223,6 +289,38 @@ TEST_F(Images, AreNotTakenWhereTheSaveSucceedsInTime) {
   cluster_.Commit("a", job().record.last_attempt(), 10);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_SUCCEEDED);
   EXPECT_EQ(job().images.step(), 0);
+}
+
+TEST_F(Images, OfAWorkerThatIsAwayHoldUpNoOtherJob) {
+  EndWithImages();
+  cluster_.Connect("worker-2");
+  ASSERT_TRUE(Resume().ok());
+  cluster_.StartRanks("a", 10);
+  cluster_.Disconnect("worker-1");
+  for (int i = 0; i < 60; ++i) {
+    cluster_.Heartbeat();
+    cluster_.Pass(std::chrono::seconds(1));
+  }
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0"});
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_THAT(job().waiting_for, HasSubstr("worker-1"));
+  cluster_.Submit(TestSpec("b", 1, 10));
+  EXPECT_EQ(cluster_.job("b").record.state(), v1::JOB_STATE_STARTING);
+}
+
+TEST_F(Images, OfMuchStateMayTakeLongToRestore) {
+  EndWithImages();
+  ASSERT_TRUE(Resume().ok());
+  EXPECT_EQ(Started().start_seconds(), 120);
+  cluster_.StartRanks("a", 10);
+  // 30 GB at 50 MB/s.
+  v1::RankMemory* const memory = cluster_.state().jobs.at("a").plan.add_memory();
+  memory->set_parameter_bytes(5'000'000'000);
+  memory->set_optimizer_bytes(10'000'000'000);
+  cluster_.Crash("a", 0);
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0", "worker-1"});
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING);
+  EXPECT_EQ(Started().start_seconds(), 60 + 600);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
+#include "coordinator/deletion.h"
 #include "coordinator/doubts.h"
 #include "coordinator/event_history.h"
 #include "coordinator/group.h"
@@ -120,6 +121,7 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       aborted.set_reason("the coordinator restarted and its group epoch had ended");
     }
   }
+  if (record.deleting()) job.delete_again_time = now + kDeleteAgainInterval;
   if (job.record.state() == v1::JOB_STATE_RECOVERING &&
       spec.fault_tolerance().allow_layout_change()) {
     job.shrink_time = now + limits.layout_patience;
@@ -266,41 +268,22 @@ void ReplyWithError(CallId call, Status status, Turn& turn) {
 
 namespace {
 
-// The worker of all ranks that have not voted for `attempt`; empty if they are several's.
-std::string OnlySilentWorker(const Job& job, const Attempt& attempt) {
-  std::set<std::string> silent;
-  for (const v1::RankPlacement& placement : job.plan.ranks()) {
-    if (!attempt.votes.contains(placement.rank())) silent.insert(placement.worker());
-  }
-  return silent.size() == 1 ? *silent.begin() : std::string();
-}
-
 void OnRunningTime(Job& job, Turn& turn) {
   if (job.group->save_again_time && turn.now >= *job.group->save_again_time) SaveAgain(job, turn);
-  if (job.group->image_taking && turn.now >= job.group->image_taking->deadline)
+  if (!job.group) return;
+  if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
+    if (!job.group->hung_ranks.empty()) return BreakHungSave(job, turn);
     GiveUpImages(job, "not every rank has answered", turn);
+  }
   std::vector<int64_t> late;
   const bool open = job.group->save_again_time || job.group->image_taking || HoldsUpRanks(job);
   for (const auto& [number, attempt] : job.attempts) {
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
   }
+  // The abort of one may be that of others.
   for (const int64_t number : late) {
-    // The end of one may be the end of all.
-    if (!job.group || !job.attempts.contains(number)) continue;
-    const Attempt& attempt = job.attempts.at(number);
-    const std::string reason = fmt::format(
-        "not committed within {:.0f} s",
-        ToSeconds(turn.now - (attempt.begun ? attempt.begun_time : attempt.asked_time)));
-    if (attempt.begun && ThenStop(job, attempt)) {
-      // A rank neither saved its part nor said that it could not: it will not save it again either.
-      BreakGroup(job,
-                 {MakeFailure("CHECKPOINT_FAILED", reason, -1, OnlySilentWorker(job, attempt)),
-                  false, false},
-                 turn);
-    } else {
-      AbortAttempt(job, number, reason, turn);
-    }
+    if (job.attempts.contains(number)) AbortLateAttempt(job, number, turn);
   }
   if (!job.group || job.group->phase != GroupPhase::kRunning) return;
   if (const auto due = TimedCheckpointDue(job); due && turn.now >= *due)
@@ -323,11 +306,34 @@ std::string MissingWorkers(const Job& job) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
+// Names the ranks that are awaited: for their addresses, which they state once they have loaded,
+// or, once all have stated them, to be ready. The failure names their worker if they have one.
+v1::Failure LateStart(const Job& job) {
+  const bool starts = job.group->phase == GroupPhase::kStarting;
+  std::set<std::string> workers;
+  std::vector<int> late;
+  for (size_t rank = 0; rank < job.group->ranks.size(); ++rank) {
+    const RankState& state = job.group->ranks[rank];
+    if (starts ? !state.address.empty() : state.ready) continue;
+    late.push_back(static_cast<int>(rank));
+    workers.insert(job.plan.ranks(late.back()).worker());
+  }
+  const std::string text = fmt::format(
+      "not every rank was ready within {:.0f} s: rank {} {}", ToSeconds(job.group->start_limit),
+      fmt::join(late, ", "), starts ? "had not loaded" : "had loaded and was not ready");
+  return MakeFailure("START_TIMEOUT", text, late.size() == 1 ? late.front() : -1,
+                     workers.size() == 1 ? *workers.begin() : std::string());
+}
+
 }  // namespace
 
 void OnJobTime(Job& job, Turn& turn) {
   if (!job.unflushed.empty() && turn.now >= job.flush_time) FlushReports(job, turn);
   LookAfterDoubts(job, turn);
+  if (job.delete_again_time && turn.now >= *job.delete_again_time) {
+    job.delete_again_time = turn.now + kDeleteAgainInterval;
+    SendDeletions(job, turn);
+  }
   if (job.place_not_before && turn.now >= *job.place_not_before) {
     job.place_not_before.reset();
     turn.reschedule = true;
@@ -359,12 +365,7 @@ void OnJobTime(Job& job, Turn& turn) {
       return;
     case GroupPhase::kStarting:
     case GroupPhase::kBooked:
-      BreakGroup(
-          job,
-          {MakeFailure("START_TIMEOUT", fmt::format("not every rank was ready within {:.0f} s",
-                                                    ToSeconds(job.group->start_limit))),
-           false, false},
-          turn);
+      BreakGroup(job, {LateStart(job), false, false}, turn);
       return;
     case GroupPhase::kSettling:
       SettleBreakdown(job, {SettledFailure(job), true, false}, turn);
@@ -382,6 +383,7 @@ std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOp
   if (!job.unflushed.empty()) at(job.flush_time);
   if (job.place_not_before) at(*job.place_not_before);
   if (job.choose_time) at(*job.choose_time);
+  if (job.delete_again_time) at(*job.delete_again_time);
   if (job.shrink_time) at(*job.shrink_time);
   if (const auto due = NextDoubtDeadline(job)) at(*due);
   if (!job.group) return next;

@@ -69,6 +69,8 @@ struct Group {
   bool first_report = true;                // none arrived yet in this epoch
   int steps_seen = 0;                      // reports of rank 0 in this epoch
   std::deque<double> recent_step_seconds;  // of the newest of them but the first
+  // Identity of checkpoint.folder, as rank 0 states it; the job's once all have proved to share it.
+  std::string folder_id;
   // What ranks said of the hang that ends the epoch, by rank.
   std::map<int32_t, v1::RankFlight> flights;
   // The ranks have stopped to be saved and that failed: when it is tried again.
@@ -76,6 +78,8 @@ struct Group {
   int failed_saves = 0;
   std::optional<MonotonicTime> unsaved_since;  // when the first of them failed
   std::string save_failure;                    // why the last of them did
+  int64_t hung_save = 0;  // the newest of them that ended because ranks did not answer
+  std::set<int32_t> hung_ranks;  // that have not answered it yet
   std::optional<ImageTaking> image_taking;
   // Paths of images, and their workers, of a try that was given up: nothing goes on from them.
   std::map<std::string, std::string> left_images;
@@ -101,10 +105,9 @@ struct Verification {
   bool unreadable = false;  // the answer was neither; asked again after the next commit
 };
 
-// Checkpoints in a row that one and the same worker could not write its part of.
+// Checkpoints since the newest commit of which a worker could not write its part.
 struct FailedWrites {
-  std::string worker;
-  int count = 0;
+  std::map<std::string, int> counts;  // by worker
   bool moved = false;  // the job has left a worker for it since its newest commit
 };
 
@@ -149,6 +152,8 @@ struct Job {
   std::optional<MonotonicTime>
       grow_time;  // the devices of the submitted layout suffice: when it grows
   std::vector<CallId> cancel_callers;
+  // While it is being deleted: when what is left of it is asked for again.
+  std::optional<MonotonicTime> delete_again_time;
   std::optional<MonotonicTime> skip_event_time;  // of the last event about a skipped step
   int64_t skipped_since = 0;                     // steps skipped since then
 

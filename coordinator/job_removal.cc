@@ -32,15 +32,23 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   state.jobs.erase(job);
 }
 
+void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& turn) {
+  const std::string id = job.id();
+  if (BeginDeletion(job, checkpoints, turn)) {
+    Remove(id, state, turn);
+  } else {
+    state.active.insert(id);  // it is looked at until it is gone
+  }
+}
+
 }  // namespace
 
 void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Turn& turn) {
   const bool checkpoints = event.request.checkpoints();
   const Status status = CheckDeletable(job, checkpoints, state.fleet);
   if (!status.ok()) return ReplyWithError(event.call, status, turn);
-  const std::string id = job.id();
-  state.delete_callers[id].push_back(event.call);
-  if (BeginDeletion(job, checkpoints, turn)) Remove(id, state, turn);
+  state.delete_callers[job.id()].push_back(event.call);
+  BeginOrRemove(job, checkpoints, state, turn);
 }
 
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn) {
@@ -59,7 +67,7 @@ void LetEndedGo(CoordinatorState& state, Turn& turn) {
   if (!any_ended && turn.now < state.keep_ended_time) return;
   state.keep_ended_time = turn.now + kKeepEndedInterval;
   for (const std::string& id : EndedJobsToDrop(state.jobs, state.fleet, keep, turn.wall_ns)) {
-    if (BeginDeletion(state.jobs.at(id), false, turn)) Remove(id, state, turn);
+    BeginOrRemove(state.jobs.at(id), false, state, turn);
   }
 }
 

@@ -105,7 +105,7 @@ class Stepper {
     v1::JobImages images = job->images;
     const bool discards = event.request.discard_images();
     if (discards) job->images.Clear();
-    const Status status = ResumeJob(*job, event.request.overrides(), turn_);
+    const Status status = ResumeJob(*job, event.request, event.prepared, turn_);
     if (discards) job->images = std::move(images);
     if (discards && status.ok()) DropImages(*job, turn_);
     Touch(job->id());
@@ -143,7 +143,7 @@ class Stepper {
       if (!HasCheckpointAt(job, event.request.path())) continue;
       const Status status = LiftQuarantine(job, event.request, event.call, turn_);
       if (!status.ok()) ReplyWithError(event.call, status, turn_);
-      return;
+      return Touch(id);
     }
     ReplyWithError(event.call,
                    RefuseField(StatusCode::kNotFound, "path", "is {}: no job has such a checkpoint",
@@ -156,7 +156,7 @@ class Stepper {
     StatusOr<Job> job = state_.jobs.contains(name)
                             ? RefuseField(StatusCode::kInvalidArgument, "name",
                                           "is {}, which the catalog has already", name)
-                            : RebuildJob(event.request, state_.last_sequence + 1, turn_);
+                            : RebuildJob(event, state_.last_sequence + 1, turn_);
     if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
     Take(*std::move(job), event.call);
@@ -394,6 +394,8 @@ class Stepper {
         ResendTo(job, hello.name(), hello, turn_);
       }
     });
+    DropNeedlessImages(hello, &state_.jobs, turn_);
+    AskForBurnInAnew(hello.name(), turn_);
     // What was asked for while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
     turn_.reschedule = true;

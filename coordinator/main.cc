@@ -14,9 +14,9 @@
 
 #include "base/descriptor_limit.h"
 #include "base/failpoint.h"
+#include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
-#include "coordinator/deletion.h"
 #include "coordinator/server.h"
 
 namespace troupe {
@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kUsage[] =
     R"(troupe-coordinator --listen HOST:PORT --data-dir DIR [--metrics-listen HOST:PORT] [--detection-seconds 3]
-                   [--keep-ended N|TIME] [--log-bytes N] [--log-files N]
+                   [--keep-ended N|TIME|all] [--log-bytes N] [--log-files N]
                    [--blame-half-life-seconds S]
 
   --listen             address of the API and of the workers' sessions; port 0 takes a free one
@@ -32,7 +32,7 @@ constexpr char kUsage[] =
   --metrics-listen     address of /metrics over HTTP; none unless given
   --detection-seconds  every time limit of the cluster derives from it
   --keep-ended         so many of the jobs that have ended stay in the catalog, the newest ("1000"), or each for so long
-                       ("36h"; s, m, h or d); others go, but for their checkpoints; default: all stay
+                       ("36h"; s, m, h or d); others go, but for their checkpoints; default: all
   --log-bytes          a log file of so many bytes is moved aside (where standard error is a file); 0, the default: never
   --log-files          of those that were moved aside so many are kept; default 4
   --blame-half-life-seconds

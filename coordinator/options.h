@@ -2,11 +2,9 @@
 #ifndef TROUPE_COORDINATOR_OPTIONS_H_
 #define TROUPE_COORDINATOR_OPTIONS_H_
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
 
+#include "base/keep_ended.h"
 #include "base/time_limits.h"
 #include "coordinator/planner.h"
 
@@ -22,12 +20,6 @@ struct KnownBugs {
   // Messages of older group epochs are taken for the current one's.
   bool accept_stale_epochs = false;
   bool accept_unasked_answers = false;  // any worker may say that a commit is damaged or deleted
-};
-
-// Which jobs stay in the catalog once they have ended; others go, but for their checkpoints.
-struct KeepEnded {
-  std::optional<int64_t> count;             // the newest so many
-  std::optional<std::chrono::seconds> age;  // for so long
 };
 
 struct CoordinatorOptions {

@@ -1,5 +1,6 @@
 // Makes plans on threads of its own, so that the engine never waits for one: few at a time, so that
-// their memory is bounded (plan/validate_pipeline.h bounds that of each), and few that wait.
+// their memory is bounded (plan/validate_pipeline.h bounds that of each), and few that wait. They
+// are placed on the engine's thread all the same: coordinator/scheduler.h says why.
 #ifndef TROUPE_COORDINATOR_PLAN_DESK_H_
 #define TROUPE_COORDINATOR_PLAN_DESK_H_
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/temporary_directory.h"
+#include "checkpoint/attempt.h"
 #include "coordinator/server.h"
 #include "troupe/v1/service.grpc.pb.h"
 
@@ -102,7 +103,7 @@ class SlowPlans : public testing::Test {
         .complete = [](const v1::JobSpec& spec) -> StatusOr<v1::JobSpec> { return spec; },
         .make_plan = [this](const v1::JobSpec&, const v1::DeviceProfile*) -> StatusOr<v1::Plan> {
           ++begun_;
-          EXPECT_TRUE(gate_.Wait());
+          EXPECT_TRUE(!slow_ || gate_.Wait());
           v1::Plan plan;
           plan.add_ranks();
           plan.set_digest("slow");
@@ -135,6 +136,37 @@ class SlowPlans : public testing::Test {
     v1::CreateJobResponse response;
     return v1::JobService::NewStub(channel_)->CreateJob(&context, request, &response);
   }
+  grpc::Status Cancel(const std::string& name) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(30));
+    v1::CancelJobRequest request;
+    request.set_name(name);
+    v1::CancelJobResponse response;
+    return v1::JobService::NewStub(channel_)->CancelJob(&context, request, &response);
+  }
+  grpc::Status Resume(const std::string& name) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(30));
+    v1::ResumeJobRequest request;
+    request.set_name(name);
+    v1::ResumeJobResponse response;
+    return v1::JobService::NewStub(channel_)->ResumeJob(&context, request, &response);
+  }
+  grpc::Status Rebuild(const std::string& name) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(30));
+    v1::RebuildJobRequest request;
+    request.mutable_job()->set_name(name);
+    v1::CheckpointRecord& found = *request.add_checkpoints();
+    found.set_job(name);
+    found.set_attempt(4);
+    found.set_step(20);
+    found.set_path("/folder/" + name + "/" + AttemptName(20, 3, 4, 5));
+    found.set_digest("sha256:" + std::string(64, 'a'));
+    found.set_state(v1::CHECKPOINT_STATE_COMMITTED);
+    v1::RebuildJobResponse response;
+    return v1::CheckpointService::NewStub(channel_)->RebuildJob(&context, request, &response);
+  }
   bool EngineAnswers() {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + seconds(10));
@@ -144,6 +176,7 @@ class SlowPlans : public testing::Test {
 
   TemporaryDirectory directory_;
   Gate gate_;
+  std::atomic<bool> slow_{true};
   std::atomic<int> begun_{0};
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -160,6 +193,26 @@ TEST_F(SlowPlans, DoNotHoldUpTheEngine) {
   EXPECT_TRUE(planned.get().ok());
   const grpc::Status status = created.get();
   EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(SlowPlans, OfJobsThatAreResumedOrRebuiltDoNotHoldUpTheEngineEither) {
+  slow_ = false;
+  ASSERT_TRUE(Create("a").ok());
+  ASSERT_TRUE(Cancel("a").ok());
+  slow_ = true;
+  begun_ = 0;
+  auto resumed = std::async(std::launch::async, [this] { return Resume("a"); });
+  auto rebuilt = std::async(std::launch::async, [this] { return Rebuild("b"); });
+  const auto end = std::chrono::steady_clock::now() + seconds(20);
+  while (begun_ < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  EXPECT_EQ(begun_, 2) << "both are being planned";
+  EXPECT_TRUE(EngineAnswers());
+  gate_.Open();
+  for (auto* const call : {&resumed, &rebuilt}) {
+    const grpc::Status status = call->get();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  EXPECT_EQ(begun_, 2) << "the machine took what was planned";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "coordinator/rebuild.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -34,9 +35,13 @@ std::string FaultOf(const v1::CheckpointRecord& record, const std::string& job) 
 
 }  // namespace
 
-StatusOr<Job> RebuildJob(const v1::RebuildJobRequest& request, uint64_t sequence, Turn& turn) {
-  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, turn.options.planner.complete(request.job()));
-  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, turn.options.planner.make_plan(spec, nullptr));
+StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& turn) {
+  const v1::RebuildJobRequest& request = call.request;
+  std::shared_ptr<const PreparedJob> prepared = call.prepared;
+  if (prepared == nullptr)
+    prepared = std::make_shared<PreparedJob>(Prepare(turn.options.planner, request.job()));
+  TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, prepared->spec);
+  TROUPE_ASSIGN_OR_RETURN(v1::Plan plan, prepared->plan);
   if (request.checkpoints().empty() || request.checkpoints_size() > kMaxCheckpoints) {
     return RefuseField(StatusCode::kInvalidArgument, "checkpoints", "are {}, not 1 to {}",
                        request.checkpoints_size(), kMaxCheckpoints);

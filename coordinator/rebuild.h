@@ -6,7 +6,6 @@
 
 #include "base/status.h"
 #include "coordinator/job.h"
-#include "troupe/v1/service.pb.h"
 
 namespace troupe {
 
@@ -15,7 +14,7 @@ namespace troupe {
 // history and the devices it ran on are lost. INVALID_ARGUMENT naming the field for a spec that
 // cannot be trained or a record that cannot be: of another job, twice one attempt, no absolute path,
 // neither COMMITTED nor QUARANTINED, without the digest of its manifest.
-StatusOr<Job> RebuildJob(const v1::RebuildJobRequest& request, uint64_t sequence, Turn& turn);
+StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& turn);
 
 }  // namespace troupe
 

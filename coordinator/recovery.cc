@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "coordinator/attempts.h"
 #include "coordinator/culprit.h"
@@ -12,12 +13,15 @@
 #include "coordinator/images.h"
 #include "coordinator/progress.h"
 #include "coordinator/restart_budget.h"
+#include "coordinator/running_layout.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kMaxDoublings = 16;
 constexpr char kHang[] = "HANG";
+// Workers whose folders fail a job alike before it has ever run.
+constexpr int kMostFoldersTried = 3;
 
 void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
   v1::CoordinatorMessage message;
@@ -52,6 +56,44 @@ bool IsOfTheJob(int code) {
   }
 }
 
+// A rank's first start failed because of the folder that its host has at checkpoint.folder: that is
+// of the host while there is another one to try.
+bool IsOfFolder(const v1::RankFailed& message) {
+  return message.cause() == "STORAGE" &&
+         static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
+}
+
+// Whether so many workers' folders failed the job that it is no host's fault.
+bool HostsFailAlike(const Job& job, const Turn& turn) {
+  const auto failed = [&](const auto& entry) {
+    const auto& faults = entry.second.faults;
+    return std::any_of(faults.begin(), faults.end(), [&](const HostFault& fault) {
+      return fault.job == job.id() && !fault.folder.empty();
+    });
+  };
+  const BlameBook& book = turn.fleet.blame;
+  return std::count_if(book.begin(), book.end(), failed) >= kMostFoldersTried;
+}
+
+// Whether the job could be placed on hosts other than that of `worker` and those set aside.
+bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) {
+  std::set<std::string> tried;
+  for (const auto& [name, other] : turn.fleet.workers) {
+    const auto blame = turn.fleet.blame.find(name);
+    const bool set_aside =
+        blame != turn.fleet.blame.end() && IsSetAside(blame->second, kWholeHost);
+    if (name == worker || set_aside) tried.insert(other.hello.host());
+  }
+  ClusterView view = ListDevicesFor(turn.fleet, job.id());
+  std::erase_if(view.free_devices, [&](const ClusterDevice& device) {
+    return tried.contains(device.host) ||
+           StandingOf(turn.fleet.blame, device.worker, device.device.index(), turn.now,
+                      turn.limits().blame_half_life) == Standing::kSetAside;
+  });
+  return static_cast<int>(view.free_devices.size()) >= job.plan.ranks_size() &&
+         turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
+}
+
 // Errors that the same step meets again, whatever is placed anew.
 bool WouldRepeat(const v1::RankFailed& message) {
   if (message.cause() == "NONFINITE") return true;
@@ -73,6 +115,13 @@ std::string RanksOn(const Job& job, const std::string& worker) {
     if (placement.worker() == worker) ranks.insert(placement.rank());
   }
   return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+// The one worker that has all of `ranks`; empty if there is none.
+std::string OnlyWorkerOf(const Job& job, const std::vector<int>& ranks) {
+  std::set<std::string> workers;
+  for (const int rank : ranks) workers.insert(job.plan.ranks(rank).worker());
+  return workers.size() == 1 ? *workers.begin() : std::string();
 }
 
 bool HasRankOn(const Job& job, const std::string& worker) {
@@ -161,7 +210,9 @@ v1::Failure SettledFailure(const Job& job) {
   for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
   const HangBlame blame = BlameForHang(flights);
   failure.set_rank(blame.rank);
-  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker() : "");
+  // Ranks of one host that are equally suspect point to the host.
+  failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker()
+                                     : OnlyWorkerOf(job, blame.suspects));
   failure.set_message(blame.message + "; " + failure.message());
   return failure;
 }
@@ -214,9 +265,11 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   } else if (failure.rank() >= 0) {
     RecordEvent(job, "RANK_LOST", text, turn);
   }
-  LayToHost(job, failure, turn);
+  LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
-  if (breakdown.fatal) {
+  if (breakdown.fatal ||
+      (breakdown.of_folder &&
+       (HostsFailAlike(job, turn) || !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
     EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
     return;
@@ -285,7 +338,9 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   } else if (!message.secondary()) {
     // What a job asks for cannot be wrong once it has trained: that is of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;
-    breakdown.fatal = (first_start && IsOfTheJob(message.code())) || WouldRepeat(message);
+    breakdown.of_folder = first_start && IsOfFolder(message);
+    breakdown.fatal = (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) ||
+                      WouldRepeat(message);
   }
   BreakGroup(job, std::move(breakdown), turn);
 }

@@ -14,6 +14,9 @@ struct Breakdown {
   v1::Failure failure;
   bool secondary = false;  // follows from another failure that may still be reported
   bool fatal = false;      // would fail the same way again: the job is not recovered
+  // The host's folder is to blame, or the job's checkpoint.folder: the host is set aside and others
+  // are tried; where there are none it is fatal.
+  bool of_folder = false;
 };
 
 // Ends the group: its ranks are told to stop; the cause is recorded at once, or, for a secondary

@@ -388,6 +388,46 @@ TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 2);
 }
 
+// One rank of job `a` says where it can be reached, as it does once it has loaded.
+void SayAddress(TestCluster& cluster, int32_t rank) {
+  v1::WorkerMessage message;
+  v1::RankAddress& address = *message.mutable_rank_address();
+  address.set_job("a");
+  address.set_group_epoch(cluster.job("a").record.group_epoch());
+  address.set_rank(rank);
+  address.set_address(fmt::format("address-{}", rank));
+  cluster.Say(cluster.job("a").last_group.ranks(rank).worker(), message);
+}
+
+TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
+  TestCluster cluster;
+  for (const char* worker : {"worker-0", "worker-1", "worker-2"}) cluster.Connect(worker);
+  cluster.Submit(TestSpec("a", 2, 100));
+  ASSERT_EQ(cluster.job("a").last_group.ranks(1).worker(), "worker-1");
+  SayAddress(cluster, 0);
+  EXPECT_LE(SecondsUntilBroken(cluster, 200), 121);
+  ASSERT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
+  EXPECT_THAT(cluster.state().fleet.blame.at("worker-1").faults.back().text,
+              HasSubstr("START_TIMEOUT: rank 1 on worker-1: not every rank was ready within 120 s: "
+                        "rank 1 had not loaded"));
+  for (const int32_t rank : {0, 1}) {
+    v1::WorkerMessage stopped;
+    stopped.mutable_rank_stopped()->set_job("a");
+    stopped.mutable_rank_stopped()->set_group_epoch(1);
+    stopped.mutable_rank_stopped()->set_rank(rank);
+    cluster.Say(fmt::format("worker-{}", rank), stopped);
+  }
+  ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
+  for (const v1::RankPlacement& placement : cluster.job("a").last_group.ranks()) {
+    EXPECT_NE(placement.worker(), "worker-1");
+  }
+  // Where several are late nobody is alone.
+  EXPECT_LE(SecondsUntilBroken(cluster, 200), 121);
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-2"));
+}
+
 TEST(Recovery, AFirstStepMayTakeAsLongAsTheRanksOwnWatchdogAllows) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);

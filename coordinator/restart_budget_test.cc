@@ -23,7 +23,10 @@ v1::Failure FailureWith(const std::string& cause, int signal = 0, int exit_code 
 
 TEST(Culprit, FollowsFromTheCause) {
   EXPECT_EQ(CulpritOf(FailureWith("WORKER_LOST")), (Culprit{Charged::kNever, Blamed::kHost}));
-  EXPECT_EQ(CulpritOf(FailureWith("CHECKPOINT_FAILED")), (Culprit{Charged::kNever, Blamed::kHost}));
+  EXPECT_EQ(CulpritOf(FailureWith("CHECKPOINT_FAILED")),
+            (Culprit{Charged::kDelayed, Blamed::kHost}));
+  EXPECT_EQ(CulpritOf(FailureWith("START_TIMEOUT")),
+            (Culprit{Charged::kIfRepeated, Blamed::kHost}));
   EXPECT_EQ(CulpritOf(FailureWith("TICKET_EXPIRED")), (Culprit{Charged::kNever, Blamed::kNobody}));
   EXPECT_EQ(CulpritOf(FailureWith("DEVICE_FAULT", SIGKILL)),
             (Culprit{Charged::kIfRepeated, Blamed::kDevice}));

@@ -1,5 +1,7 @@
 #include "coordinator/running_layout.h"
 
+#include <utility>
+
 namespace troupe {
 
 const v1::Plan& SubmittedPlan(const Job& job) {
@@ -15,6 +17,11 @@ v1::JobSpec RunningSpec(const Job& job) {
 void TakeSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn) {
   if (!job.smaller) *job.smaller.emplace().mutable_submitted_plan() = job.plan;
   *job.smaller->mutable_parallelism() = smaller.parallelism();
+  turn.effects.writes.PutSmallerLayout(job.id(), *job.smaller);
+}
+
+void KeepSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn) {
+  job.smaller = std::move(smaller);
   turn.effects.writes.PutSmallerLayout(job.id(), *job.smaller);
 }
 

@@ -18,6 +18,10 @@ v1::JobSpec RunningSpec(const Job& job);
 // writes. The caller starts a group on its plan.
 void TakeSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn);
 
+// The running layout is `smaller` than the submitted one from now on, recorded likewise. The caller
+// replaces job.plan.
+void KeepSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn);
+
 // The running layout is the submitted one from now on. The caller replaces job.plan.
 void ForgetSmallerLayout(Job& job, Turn& turn);
 

@@ -120,7 +120,10 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
         job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
         turn);
   }
-  const bool could = view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();
+  // Where a worker with an image is away, other devices do not help.
+  const bool could =
+      from_images ? PlaceAtImages(job, view.all).ok()
+                  : view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();
   return could ? Placement::kWaitsItsTurn : Placement::kLacksCapacity;
 }
 

@@ -7,6 +7,12 @@
 // A job is placed on its submitted layout wherever that fits. One that recovers and may change its
 // layout takes the largest smaller one that fits: after layout_patience (base/time_limits.h), or, if
 // that has no fewer ranks than it ran on before, as soon as its former ranks have ended.
+//
+// Plans of new, resumed and rebuilt jobs are made beside the engine (coordinator/plan_desk.h), but
+// placed here, within a turn: a placement, and the smaller plan that may be made for it, hold for
+// the free devices of this very turn, whose leases are recorded with them. What another thread
+// placed would have to be checked against a fleet that has changed meanwhile, and jobs behind it in
+// the queue would have to wait for the answer.
 #ifndef TROUPE_COORDINATOR_SCHEDULER_H_
 #define TROUPE_COORDINATOR_SCHEDULER_H_
 

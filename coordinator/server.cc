@@ -121,7 +121,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   parts->plan_desk = std::make_unique<PlanDesk>(PlanDesk::Options());
   parts->jobs = std::make_unique<JobServiceShell>(running, *parts->plan_desk, *parts->data_checks);
   parts->plans = std::make_unique<PlanServiceShell>(running, *parts->plan_desk);
-  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running);
+  parts->checkpoints = std::make_unique<CheckpointServiceShell>(running, *parts->plan_desk);
   parts->cluster = std::make_unique<ClusterServiceShell>(running);
   parts->sessions = std::make_unique<SessionService>(running);
 

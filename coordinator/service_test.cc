@@ -173,6 +173,22 @@ class Worker {
   std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerMessage, v1::CoordinatorMessage>> stream_;
 };
 
+TEST_F(ServiceTest, ALongListOfViolationsIsCutAndKeepsItsCode) {
+  v1::PlanJobRequest request;
+  *request.mutable_job() = Spec("a", 3);
+  for (int i = 0; i < 1000; ++i) {
+    request.mutable_job()->mutable_optimizer()->add_no_weight_decay("[bad × " + std::to_string(i));
+  }
+  v1::PlanJobResponse response;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kLimit);
+  const grpc::Status status =
+      v1::PlanService::NewStub(channel_)->PlanJob(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_THAT(status.error_message(), HasSubstr("more bytes)"));
+  EXPECT_THAT(BlamedField(status), HasSubstr("optimizer.no_weight_decay"));
+}
+
 TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
   v1::CreateJobResponse created;
   ASSERT_TRUE(Create(Spec("a", 3), "", &created).ok());

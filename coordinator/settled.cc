@@ -37,6 +37,15 @@ RetentionPolicy PolicyOf(const Job& job) {
   return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
 }
 
+// Pins a commit, one of the job's, that retention would remove as things are: somebody has just
+// asked for it. Whether it did.
+bool PinIfRetired(const Job& job, v1::CheckpointRecord& record) {
+  const std::vector<int64_t> retired = AttemptsToDelete(RecordsOf(job), PolicyOf(job));
+  const bool pins = std::ranges::count(retired, record.attempt()) > 0;
+  if (pins) record.set_pinned(true);
+  return pins;
+}
+
 }  // namespace
 
 void Retire(Job& job, Turn& turn) {
@@ -219,14 +228,20 @@ Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId
                        request.digest(), record.path(), record.digest());
   }
   if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
-    RecordEvent(job, "CHECKPOINT_LIFTED",
-                fmt::format("{}: it is whole again; it was quarantined: {}", record.path(),
-                            record.reason()),
-                turn);
+    const std::string was = record.reason();
     record.set_state(v1::CHECKPOINT_STATE_COMMITTED);
     record.clear_reason();
     record.set_verified(true);
+    const bool pins = PinIfRetired(job, record);
     turn.effects.writes.PutCheckpoint(record);
+    RecordEvent(job, "CHECKPOINT_LIFTED",
+                fmt::format("{}: it is whole again; it was quarantined: {}{}", record.path(), was,
+                            pins ? "; it is pinned, since the retention of the job would have it "
+                                   "removed otherwise"
+                                 : ""),
+                turn);
+  } else if (!record.doubted_by().empty()) {
+    EndDoubt(job, record.attempt(), "the caller of LiftQuarantine", turn);
   }
   turn.effects.replies.push_back({call, OkStatus(), record});
   AfterReading(job, turn);

@@ -40,9 +40,9 @@ void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
 
 // Whether a commit or quarantined checkpoint of the job is at `path`.
 bool HasCheckpointAt(const Job& job, const std::string& path);
-// A quarantined checkpoint, found whole by the caller, is a commit again. Replies with the record;
-// NOT_FOUND where the job has no such one, FAILED_PRECONDITION for another digest than that of the
-// commit.
+// A quarantined checkpoint, found whole by the caller, is a commit again, and a doubted one is so
+// without a doubt. Replies with the record; NOT_FOUND where the job has no such one,
+// FAILED_PRECONDITION for another digest than that of the commit.
 Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn);
 
 // SendDeletions and SendVerifications, if a rank runs or ran on `worker`, which has a new stream.

@@ -235,5 +235,24 @@ TEST_F(Retention, AsksTheWorkerThatHasRankZeroNow) {
   EXPECT_THAT(Asked("worker-1"), ElementsAre(30, 20));
 }
 
+TEST_F(Retention, ACommitThatIsLiftedIsPinnedWhereItWouldGoAtOnce) {
+  for (const bool retired : {true, false}) {
+    Run(2);
+    CommitUpTo(30);
+    DamagedTwice(20);
+    ASSERT_EQ(Record(20).state(), v1::CHECKPOINT_STATE_QUARANTINED);
+    CommitUpTo(retired ? 60 : 30);
+    cluster_->VerifyAll("a");
+    LiftQuarantineCall call{cluster_->next_call++, {}};
+    call.request.set_path(Record(20).path());
+    call.request.set_digest(Record(20).digest());
+    const Effects effects = cluster_->Do(call);
+    ASSERT_EQ(effects.replies.size(), 1u);
+    EXPECT_TRUE(effects.replies[0].status.ok()) << effects.replies[0].status;
+    EXPECT_EQ(Record(20).state(), v1::CHECKPOINT_STATE_COMMITTED);
+    EXPECT_EQ(Record(20).pinned(), retired);
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -126,6 +126,11 @@ void TestCluster::Pass(Duration duration) {
   now_ = end;
 }
 
+void TestCluster::StandStill(Duration duration) {
+  now_ += duration;
+  Do(Tick{});
+}
+
 TestWorker& TestCluster::Connect(const std::string& name, int devices) {
   TestWorker& worker = workers_[name];
   worker.name = name;
@@ -153,6 +158,7 @@ void TestCluster::Reconnect(const std::string& name) {
     device->set_peak_flops_float32(1e9);
   }
   for (const v1::HeldGroup& held : worker.held) *hello->add_held() = held;
+  for (const v1::HeldImage& image : worker.images) *hello->add_images() = image;
   Do(WorkerSaid{worker.session, std::move(message)});
 }
 

@@ -28,6 +28,7 @@ struct TestWorker {
   int devices = 1;
   std::vector<v1::CoordinatorMessage> inbox;
   std::vector<v1::HeldGroup> held;  // what the next Hello says
+  std::vector<v1::HeldImage> images;  // likewise
 };
 
 class TestCluster {
@@ -48,6 +49,8 @@ class TestCluster {
   void Restart();
   // Time passes, with ticks at every deadline on the way.
   void Pass(Duration duration);
+  // Time passes while the coordinator stands still: there is one tick, at the end.
+  void StandStill(Duration duration);
 
   // A new life of the worker dials and says hello. `held` is what its inbox says it runs.
   TestWorker& Connect(const std::string& name, int devices = 1);

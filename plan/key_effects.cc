@@ -38,7 +38,7 @@ std::string OfValidation(const v1::JobSpec& spec) {
   return "nothing is held out: neither data.validation nor data.validation_fraction is stated";
 }
 
-// Of what happens every so many steps.
+// For a key of what happens every so many steps.
 std::string BeyondTheEnd(const v1::JobSpec& spec, int64_t interval) {
   if (interval <= spec.training().steps()) return "";
   return fmt::format("training ends at step {}", spec.training().steps());

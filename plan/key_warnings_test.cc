@@ -119,7 +119,7 @@ std::map<std::string, v1::JobSpec> Jobs() {
   };
 }
 
-// What the program runs: sums among one rank are none.
+// Adds the operations that ranks run: sums among one rank are none.
 void AddOperations(const model::Program& program, std::string* text) {
   const auto add = [&](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {

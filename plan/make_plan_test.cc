@@ -379,7 +379,7 @@ TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
   EXPECT_FALSE(apart->schedule().interleaves_pairs());
   EXPECT_EQ(Json::parse(PlanToJson(*interleaved))["schedule"]["interleaves_pairs"], true);
   EXPECT_THAT(PlanToText(*interleaved), HasSubstr("overlapped pairs are interleaved"));
-  // What a pair makes leaves at its end, and the plan says what that costs.
+  // The output of a pair leaves at its end, and the plan says what that costs.
   EXPECT_GT(interleaved->schedule().bubble_ratio(), apart->schedule().bubble_ratio());
   const auto& peak = interleaved->memory(0).peak();
   EXPECT_THAT(peak[peak.size() - 1], HasSubstr("pairs are interleaved"));

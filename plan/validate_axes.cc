@@ -10,6 +10,9 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kMostTensorParts = 64;
+// The size of a stage's program, in steps of a ring; a block is about as much as four. Placing its
+// values in memory takes time in proportion to the square: some seconds at this limit.
+constexpr int64_t kMostStageSteps = int64_t{1} << 14;
 
 bool HasExperts(const v1::JobSpec& spec) {
   return spec.model().pattern().find('E') != std::string::npos;
@@ -44,6 +47,25 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
                     "gives each rank whole heads (context_parallel_method: ring does not)",
                     context, name, heads, tensor, context);
   }
+}
+
+void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
+  const auto& parallelism = spec.parallelism();
+  const auto pattern = model::ExpandPattern(spec.model().pattern());
+  const int64_t stages = parallelism.pipeline_parallel_degree();
+  const int64_t context = parallelism.context_parallel_degree();
+  if (!pattern.ok() || stages < 1 || context < 1) return;
+  const auto of_stage = [stages](int64_t blocks) { return (blocks + stages - 1) / stages; };
+  const int64_t blocks = of_stage(static_cast<int64_t>(pattern->size()));
+  const int64_t rings = parallelism.context_parallel_method() == "all_to_all"
+                            ? 0
+                            : of_stage(std::count(pattern->begin(), pattern->end(), 'A'));
+  if (rings == 0 || context - 1 <= (kMostStageSteps - 4 * blocks) / rings) return;
+  violations->Add("parallelism.context_parallel_degree",
+                  "is {}: {} blocks × 4 + {} attention blocks × {} = {} in a stage, above the limit "
+                  "of {}; raise parallelism.pipeline_parallel_degree",
+                  context, blocks, rings, context - 1, 4 * blocks + rings * (context - 1),
+                  kMostStageSteps);
 }
 
 void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
@@ -167,6 +189,7 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
   violations->AddUnlessDivides(field, tensor, "model.hidden_size", model.hidden_size());
   violations->AddUnlessDivides(field, tensor, "model.intermediate_size", model.intermediate_size());
   ValidateContextAxis(spec, violations);
+  ValidateProgramSize(spec, violations);
   const auto& training = spec.training();
   const int64_t rows = training.micro_batch_size() * training.sequence_length();
   if (spec.parallelism().sequence_parallel() && rows > 0 && rows < tensor) {

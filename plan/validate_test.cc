@@ -104,9 +104,9 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"checkpoint.interval_seconds=10000000000", "checkpoint.interval_seconds",
            "is 10000000000, above the limit of 3153600000"},
           {"checkpoint.final_save_seconds=1e300", "checkpoint.final_save_seconds",
-           "is 1e+300, above the limit of 3153600000 seconds"},
+           "is 1e+300, not in [0, 3153600000)"},
           {"fault_tolerance.hang_seconds=1e10", "fault_tolerance.hang_seconds",
-           "above the limit of 3153600000 seconds"},
+           "is 10000000000, not in [0, 3153600000)"},
           {"model.num_attention_heads=7", "model.num_attention_heads",
            "is 7, which does not divide model.hidden_size = 256"},
           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
@@ -240,6 +240,24 @@ TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {
   EXPECT_TRUE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
   EXPECT_FALSE(with(1 << 17, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: 1F1B}").ok());
   EXPECT_FALSE(with(1 << 16, "{pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBV}").ok());
+}
+
+// A ring is a step for each rank of it in each attention block of the program.
+TEST(ValidateTest, StagesOfTooManyOperationsAreRefusedWithTheRelation) {
+  const auto refusal = [](const std::string& pattern, const std::string& parallelism) {
+    return std::string(Message(ValidateWith(
+        {"training.sequence_length=131072", "model.pattern=" + pattern,
+         "training.global_batch_size=8", "parallelism=" + parallelism})));
+  };
+  EXPECT_EQ(refusal("(AD)x2048", "{}"), "");
+  EXPECT_EQ(refusal("(AD)x64", "{context_parallel_degree: 128}"), "");
+  EXPECT_THAT(refusal("AD", "{context_parallel_degree: 65536}"),
+              HasSubstr("parallelism.context_parallel_degree"));
+  EXPECT_THAT(refusal("(AD)x128", "{context_parallel_degree: 256}"),
+              HasSubstr("is 256: 256 blocks × 4 + 128 attention blocks × 255 = 33664 in a stage, "
+                        "above the limit of 16384"));
+  EXPECT_EQ(refusal("(AD)x128",
+                    "{context_parallel_degree: 256, pipeline_parallel_degree: 4}"), "");
 }
 
 TEST(ValidateTest, SchedulesAreRefusedForTheirNumberOfMicrobatches) {

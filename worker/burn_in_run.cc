@@ -40,13 +40,14 @@ std::string LastLine(int descriptor) {
 
 }  // namespace
 
-Status TryFolder(FileSystem& files, const std::string& folder, const std::string& name) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string id, FindFolderId(files, folder));
-  if (id.empty()) {
+Status TryFolder(FileSystem& files, const std::string& identified, const std::string& name) {
+  const auto [folder, id] = SplitFolderIdPath(identified);
+  TROUPE_RETURN_IF_ERROR(CheckFolderId(files, folder, id));
+  TROUPE_ASSIGN_OR_RETURN(const std::string any, FindFolderId(files, folder));
+  if (any.empty()) {
     return Unavailable(
         "folder {} has no identity (a file .troupe-folder-…), which a folder of checkpoints has: "
-        "it "
-        "is not mounted on this host",
+        "it is not mounted on this host",
         folder);
   }
   const std::string path = JoinPath(folder, fmt::format(".burn-in-{}", name));
@@ -64,7 +65,7 @@ Status TryFolder(FileSystem& files, const std::string& folder, const std::string
   return tried.ok() ? removed : tried;
 }
 
-// What the thread of one burn-in shares with those that wait for it. It outlives both.
+// One burn-in: its thread shares this with those that wait for it. It outlives both.
 class BurnInRun::Trial {
  public:
   Trial(BurnInOptions options, v1::BurnIn request)

@@ -19,12 +19,12 @@
 
 namespace troupe {
 
-// Writes a file of 1 MiB durably into `folder`, in which jobs have kept checkpoints, compares what
-// can be read of it and removes it. UNAVAILABLE where the folder has no identity
-// (checkpoint/folder.h): it is the empty place of one that is not mounted. DATA_LOSS where what is
-// read differs; otherwise what the file system says. `name` tells the files of several workers
-// apart.
-Status TryFolder(FileSystem& files, const std::string& folder, const std::string& name);
+// Writes a file of 1 MiB durably into a folder in which jobs have kept checkpoints, compares what
+// can be read of it and removes it. `identified` is of FolderIdPath (checkpoint/folder.h), without
+// identity where that is not known. UNAVAILABLE where the folder does not have the identity, or has
+// none: it is the place of one that is not mounted. DATA_LOSS where what is read differs; otherwise
+// what the file system says. `name` tells the files of several workers apart.
+Status TryFolder(FileSystem& files, const std::string& identified, const std::string& name);
 
 struct BurnInOptions {
   std::string executable;     // troupe-worker

@@ -96,6 +96,17 @@ TEST_F(BurnInRunTest, FindsTheEmptyPlaceOfAFolderThatIsNotMounted) {
   EXPECT_THAT(done.reason(), HasSubstr("not mounted"));
 }
 
+TEST_F(BurnInRunTest, TriesTheFolderOfTheIdentityThatItIsGivenAndNoOther) {
+  PosixFileSystem files;
+  const StatusOr<std::string> here = EstablishFolderId(files, directory_.path(), *RandomFolderId());
+  ASSERT_TRUE(here.ok());
+  EXPECT_TRUE(TryFolder(files, FolderIdPath(directory_.path(), *here), "w").ok());
+  EXPECT_TRUE(TryFolder(files, directory_.path(), "w").ok()) << "none is known";
+  const Status other = TryFolder(files, FolderIdPath(directory_.path(), *RandomFolderId()), "w");
+  EXPECT_EQ(other.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(Message(other)), HasSubstr("another disk or none is mounted"));
+}
+
 TEST_F(BurnInRunTest, SaysWhatTheProcessSaysThatFindsAFault) {
   const auto run = MakeRun("/bin/false");
   run->Start(Request(1, 0));

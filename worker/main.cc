@@ -24,6 +24,7 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
+#include "checkpoint/rank_image.h"
 #include "kernels/burn_in.h"
 #include "worker/core_table.h"
 #include "worker/core_topology.h"
@@ -221,6 +222,12 @@ StatusOr<session::Config> MakeConfig(const Flags& flags) {
       NextIncarnation(files, Absolute(flags.data_directory), flags.name,
                       static_cast<uint64_t>(SystemClock().WallNanoseconds())));
   hello.set_incarnation(incarnation);
+  const auto images = FindRankImages(files, config.image_directory);
+  if (images.ok()) {
+    hello.mutable_images()->Assign(images->begin(), images->end());
+  } else {
+    LogWarning("worker", "images of former lives stay: {}", ToString(images.status()));
+  }
   const std::vector<std::string> measured = {flags.data_directory, flags.peak_directory};
   const StatusOr<v1::DeviceProfile> profile = cuda ? FindDeviceProfile(files, measured, devices)
                                                    : FindProfile(files, measured, flags.devices);

@@ -44,6 +44,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
         .detection_seconds = json.at("detection_seconds").get<double>(),
         .log_bytes = json.value("log_bytes", ClusterSettings{}.log_bytes),
         .log_files = json.value("log_files", ClusterSettings{}.log_files),
+        .keep_ended = json.value("keep_ended", ClusterSettings{}.keep_ended),
         .coordinator_port = json.at("coordinator_port").get<int>(),
         .coordinator_metrics_port = json.at("coordinator_metrics_port").get<int>(),
         .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>()};
@@ -58,6 +59,7 @@ Status WriteClusterSettings(const std::string& folder, const ClusterSettings& se
                      {"detection_seconds", settings.detection_seconds},
                      {"log_bytes", settings.log_bytes},
                      {"log_files", settings.log_files},
+                     {"keep_ended", settings.keep_ended},
                      {"coordinator_port", settings.coordinator_port},
                      {"coordinator_metrics_port", settings.coordinator_metrics_port},
                      {"worker_metrics_ports", settings.worker_metrics_ports}};

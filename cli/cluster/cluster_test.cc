@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,6 +12,7 @@
 #include "cli/cluster/cluster_file.h"
 #include "cli/cluster/cluster_settings.h"
 #include "cli/cluster/process.h"
+#include "cli/cluster/supervisor.h"
 
 namespace troupe {
 namespace {
@@ -39,6 +41,7 @@ TEST(ClusterSettingsTest, AreKept) {
   EXPECT_EQ(ReadClusterSettings(folder.path()).status().code(), StatusCode::kNotFound);
   const ClusterSettings settings{.devices = {.kind = "cuda", .count = 2},
                                  .detection_seconds = 0.5,
+                                 .keep_ended = "36h",
                                  .coordinator_port = 1,
                                  .coordinator_metrics_port = 2,
                                  .worker_metrics_ports = {3, 4}};
@@ -48,7 +51,20 @@ TEST(ClusterSettingsTest, AreKept) {
   EXPECT_EQ(read->workers(), 2);
   EXPECT_EQ(read->worker_metrics_ports, settings.worker_metrics_ports);
   EXPECT_EQ(read->detection_seconds, 0.5);
+  EXPECT_EQ(read->keep_ended, "36h");
   EXPECT_EQ(read->devices.ToText(), "cuda:2");
+}
+
+TEST(ClusterSettingsTest, ReachTheCoordinatorAsItsFlags) {
+  const std::vector<std::string> command =
+      CoordinatorCommand("/folder", "/bin", {.keep_ended = "1000", .coordinator_port = 7});
+  EXPECT_EQ(command[0], "/bin/troupe-coordinator");
+  const auto value_of = [&](const std::string& flag) {
+    const auto found = std::find(command.begin(), command.end(), flag);
+    return found == command.end() ? "" : *(found + 1);
+  };
+  EXPECT_EQ(value_of("--listen"), "127.0.0.1:7");
+  EXPECT_EQ(value_of("--keep-ended"), "1000");
 }
 
 TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
@@ -57,13 +73,16 @@ TEST(ClusterSettingsTest, OfAFormerVersionAreOfProcessors) {
   const std::string path = folder.path() + "/settings.json";
   std::ifstream in(path);
   std::string text((std::istreambuf_iterator<char>(in)), {});
-  const std::string kind = "  \"device_kind\": \"cpu\",\n";
-  ASSERT_NE(text.find(kind), std::string::npos) << text;
-  text.erase(text.find(kind), kind.size());
+  for (const std::string line :
+       {"  \"device_kind\": \"cpu\",\n", "  \"keep_ended\": \"all\",\n"}) {
+    ASSERT_NE(text.find(line), std::string::npos) << text;
+    text.erase(text.find(line), line.size());
+  }
   std::ofstream(path) << text;
   const auto read = ReadClusterSettings(folder.path());
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->devices.ToText(), "cpu:3");
+  EXPECT_EQ(read->keep_ended, "all");
 }
 
 TEST(ClusterSettingsTest, DevicesAreAKindAndANumber) {

@@ -45,10 +45,31 @@ void Reap() {
   }
 }
 
+std::string LocalAddress(int port) { return fmt::format("127.0.0.1:{}", port); }
+
 }  // namespace
 
 std::string SupervisorLockPath(const std::string& folder) {
   return JoinPath(folder, "supervisor.lock");
+}
+
+std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
+                                            const ClusterSettings& settings) {
+  return {JoinPath(binaries, "troupe-coordinator"),
+          "--listen",
+          LocalAddress(settings.coordinator_port),
+          "--metrics-listen",
+          LocalAddress(settings.coordinator_metrics_port),
+          "--data-dir",
+          JoinPath(folder, "coordinator"),
+          "--detection-seconds",
+          fmt::format("{}", settings.detection_seconds),
+          "--keep-ended",
+          settings.keep_ended,
+          "--log-bytes",
+          fmt::format("{}", settings.log_bytes),
+          "--log-files",
+          fmt::format("{}", settings.log_files)};
 }
 
 Supervisor::Supervisor(std::string folder, std::string binaries)
@@ -86,20 +107,14 @@ Status Supervisor::Run() {
 
 Status Supervisor::ReadSettings() {
   TROUPE_ASSIGN_OR_RETURN(settings_, ReadClusterSettings(folder_));
-  const auto local = [](int port) { return fmt::format("127.0.0.1:{}", port); };
-  const auto url = [&](int port) { return fmt::format("http://{}/metrics", local(port)); };
+  const auto url = [](int port) { return fmt::format("http://{}/metrics", LocalAddress(port)); };
   const std::string log_bytes = fmt::format("{}", settings_.log_bytes);
   const std::string log_files = fmt::format("{}", settings_.log_files);
   LimitLog({settings_.log_bytes, settings_.log_files});
   if (children_.empty()) {
     children_.push_back(
         {.name = "coordinator",
-         .arguments = {JoinPath(binaries_, "troupe-coordinator"), "--listen",
-                       local(settings_.coordinator_port), "--metrics-listen",
-                       local(settings_.coordinator_metrics_port), "--data-dir",
-                       JoinPath(folder_, "coordinator"), "--detection-seconds",
-                       fmt::format("{}", settings_.detection_seconds), "--log-bytes", log_bytes,
-                       "--log-files", log_files},
+         .arguments = CoordinatorCommand(folder_, binaries_, settings_),
          .metrics = url(settings_.coordinator_metrics_port),
          .health_port = settings_.coordinator_metrics_port});
   }
@@ -108,12 +123,12 @@ Status Supervisor::ReadSettings() {
     children_.push_back(
         {.name = name,
          .arguments = {JoinPath(binaries_, "troupe-worker"), "--coordinator",
-                       local(settings_.coordinator_port), "--name", name, "--devices",
+                       LocalAddress(settings_.coordinator_port), "--name", name, "--devices",
                        settings_.devices.ToText(), "--host", "127.0.0.1",
                        "--data-dir",
                        JoinPath(JoinPath(folder_, "workers"), name), "--peak-dir", folder_, "--log-dir",
                        JoinPath(folder_, "logs"), "--metrics-listen",
-                       local(settings_.worker_metrics_ports[i]), "--log-bytes", log_bytes,
+                       LocalAddress(settings_.worker_metrics_ports[i]), "--log-bytes", log_bytes,
                        "--log-files", log_files},
          .metrics = url(settings_.worker_metrics_ports[i]),
          .health_port = settings_.worker_metrics_ports[i]});

@@ -34,6 +34,10 @@ namespace troupe {
 // Returns the path of the lock that a supervisor holds while it is alive.
 std::string SupervisorLockPath(const std::string& folder);
 
+// What the coordinator of the cluster in `folder` is started with: its binary first.
+std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
+                                            const ClusterSettings& settings);
+
 class Supervisor {
  public:
   // REQUIRES: `folder` is absolute and has settings; `binaries` contains troupe-coordinator and

@@ -197,7 +197,6 @@ class RankRunTest : public ::testing::Test {
     begin.mutable_start()->set_restore_path(path);
     begin.mutable_start()->set_restore_digest(digest);
     RankRun run(begin, around_);
-    EXPECT_TRUE(Next().worker().has_rank_address());
     return EndFailed(run, epoch);
   }
   // Expects the next report to be the rank's failure, stops the rank and returns the failure.
@@ -461,7 +460,6 @@ TEST_F(RankRunTest, AFolderOfAnotherIdentityIsNotWrittenAndSaysNothingAboutTheCh
   begin.mutable_start()->set_restore_folder_id("1");
   {
     RankRun run(begin, around_);
-    EXPECT_TRUE(Next().worker().has_rank_address());
     const v1::RankFailed failed = EndFailed(run, 2);
     EXPECT_EQ(failed.bad_checkpoint_path(), "");
     EXPECT_EQ(failed.cause(), "STORAGE");
@@ -575,7 +573,8 @@ TEST_F(RankRunTest, AFolderThatThisWorkerDoesNotSeeSaysNothingAboutTheCheckpoint
   EXPECT_FALSE(failed.secondary());
 }
 
-TEST_F(RankRunTest, ACheckpointWhoseReadingFailsTwiceIsBadAndOnceIsNot) {
+TEST_F(RankRunTest, ACheckpointThatCannotBeReadIsNotBadAndItsReadingIsTriedTwice) {
+  around_.folder_limit = std::chrono::milliseconds(1);
   const v1::CheckpointIntent intent = Intent(1, 4, true);
   std::vector<double> losses;
   const std::string digest = CommitAtStep4(intent, &losses);
@@ -601,8 +600,35 @@ TEST_F(RankRunTest, ACheckpointWhoseReadingFailsTwiceIsBadAndOnceIsNot) {
               .calls = 100,
               .error_number = EIO});
   const v1::RankFailed failed = FailToRestore(3, intent.path(), digest);
-  EXPECT_EQ(failed.bad_checkpoint_path(), intent.path());
+  EXPECT_EQ(failed.bad_checkpoint_path(), "") << "another host may read it";
+  EXPECT_EQ(failed.cause(), "STORAGE");
+  EXPECT_THAT(failed.message(), HasSubstr(intent.path() + " cannot be read on this host"));
   EXPECT_FALSE(failed.secondary());
+}
+
+TEST_F(RankRunTest, ARankThatWaitsTooLongForOthersBeforeAllAreReadyIsNotWhatWentWrongFirst) {
+  spec_ = SmallJob({.data = 2}, folder_.Child("data"), 8);
+  v1::BeginRank begin = Begin(1);
+  begin.set_hang_seconds(0.1);
+  // The other one never answers.
+  LoopbackFabric fabric(2);
+  auto silent = fabric.MakeTransport(1);
+  around_.make_transport = [&]() -> StatusOr<std::unique_ptr<Transport>> {
+    return fabric.MakeTransport(0);
+  };
+  RankRun run(begin, around_);
+  const v1::RankReport address = Next();
+  ASSERT_TRUE(address.worker().has_rank_address()) << address.ShortDebugString();
+  v1::CoordinatorMessage book = Book(1, address.worker().rank_address());
+  v1::RankAddress& other = *book.mutable_address_book()->add_addresses();
+  other = book.address_book().addresses(0);
+  other.set_rank(1);
+  other.set_address("loopback:1");
+  run.Take(book);
+  const v1::RankFailed failed = EndFailed(run, 1);
+  EXPECT_EQ(failed.code(), static_cast<int>(StatusCode::kDeadlineExceeded));
+  EXPECT_EQ(failed.cause(), "COLLECTIVE");
+  EXPECT_TRUE(failed.secondary());
 }
 
 TEST_F(RankRunTest, ALossThatIsNotFiniteIsTheCauseOfTheRanksFailure) {

@@ -16,7 +16,9 @@ std::optional<std::pair<std::string, uint64_t>> FailureIn(const v1::WorkerMessag
   if (message.has_rank_stopped() && message.rank_stopped().crashed()) {
     return std::pair(message.rank_stopped().job(), message.rank_stopped().group_epoch());
   }
-  if (message.has_rank_failed() && !message.rank_failed().secondary()) {
+  // Whether a commit is damaged or its reader bad is for another reader to say.
+  const bool doubts = !message.rank_failed().bad_checkpoint_path().empty();
+  if (message.has_rank_failed() && !message.rank_failed().secondary() && !doubts) {
     return std::pair(message.rank_failed().job(), message.rank_failed().group_epoch());
   }
   return std::nullopt;
@@ -119,7 +121,7 @@ void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime n
   // Without a folder it could not save the step at which it would stop.
   // Nor where a host fails to write, or the last step is done.
   const bool can_save =
-      job.has_folder() && job.failed_writes.worker.empty() && job.record.step() < job.steps();
+      job.has_folder() && job.failed_writes.counts.empty() && job.record.step() < job.steps();
   if (job.group->phase != GroupPhase::kRunning || free_devices < missing || !can_save) {
     view.could_grow_since.reset();
     return;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "troupe/v1/service.pb.h"
@@ -39,10 +40,16 @@ void Mishaps::Begin(Duration phase, Duration unit) {
   for (int i = 0; i < mix_.lost_mounts; ++i) at(unit, [this, unit] { LoseAMount(unit); });
   if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
   // Which hosts are bad shows once they are used: those that jobs are given first.
-  constexpr HostFault kKinds[] = {HostFault::kCrash, HostFault::kDevice, HostFault::kCannotWrite};
+  // One host at most of each of the last two kinds: two that read wrongly confirm each other, and
+  // where two are awaited nobody is to blame alone.
+  std::vector<HostFault> kinds = {HostFault::kCrash, HostFault::kDevice, HostFault::kCannotWrite,
+                                  HostFault::kReadsWrongly, HostFault::kNeverReady};
   for (int i = 0; i < mix_.bad_hosts; ++i) {
     const std::string worker = fmt::format("worker-{}", random_.Below(12));
-    world_.bad_hosts[worker] = kKinds[random_.Below(3)];
+    const HostFault kind = kinds[random_.Below(kinds.size())];
+    if (kind == HostFault::kReadsWrongly || kind == HostFault::kNeverReady)
+      std::erase(kinds, kind);
+    world_.bad_hosts[worker] = kind;
     faults_.Log(
         fmt::format("{} is bad, kind {}", worker, static_cast<int>(world_.bad_hosts.at(worker))));
   }

@@ -68,6 +68,7 @@ std::optional<Mix> MixOf(std::string_view trait) {
   if (trait == "plain" || trait == "asynchronous-saves") return mix;
   if (trait == "bad-hosts") {
     mix.bad_hosts = 3;
+    LoseHostsAlone(mix);
   } else if (trait == "lost-mounts") {
     mix.lost_mounts = 4;
   } else if (trait == "private-folders") {

@@ -17,9 +17,11 @@ namespace troupe::simulation {
 // How a bad host fails the ranks that it is given, run after run.
 enum class HostFault {
   kNone,
-  kCrash,        // its ranks die in their first steps
-  kDevice,       // its device fails in their first steps
-  kCannotWrite,  // it writes no shard
+  kCrash,         // its ranks die in their first steps
+  kDevice,        // its device fails in their first steps
+  kCannotWrite,   // it writes no shard
+  kReadsWrongly,  // what it reads of a commit is damaged
+  kNeverReady,    // its ranks never state an address
 };
 
 struct Mix {

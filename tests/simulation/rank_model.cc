@@ -158,6 +158,7 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
 void RankModel::OnAlarm(Context& context) {
   switch (phase_) {
     case Phase::kLaunching: {
+      if (world_.FaultOf(worker_) == HostFault::kNeverReady) return;
       phase_ = Phase::kAddressed;
       v1::WorkerMessage message;
       v1::RankAddress& address = Sign(*message.mutable_rank_address());
@@ -193,6 +194,9 @@ void RankModel::Load(Context& context) {
     const Status folder = CheckFolder(start.restore_path(), start.restore_folder_id());
     if (!folder.ok()) return FailFolder(folder, context);
     const StatusOr<Restored> restored = Restore();
+    if (restored.status().code() == StatusCode::kUnavailable) {
+      return FailFolder(restored.status(), context);
+    }
     if (!restored.ok()) {
       const bool bad = restored.status().code() == StatusCode::kDataLoss;
       Fail(restored.status(), false, bad ? start.restore_path() : "", context);
@@ -210,12 +214,15 @@ void RankModel::Load(Context& context) {
   Say(std::move(message), context);
 }
 
-// As rank processes do: what cannot be read is tried once more, then it counts as bad.
+// Who trusts every folder takes what cannot be read for damage.
 StatusOr<Restored> RankModel::Restore() const {
   const v1::StartRanks& start = begin_.start();
   const std::string& path = start.restore_path();
+  if (world_.FaultOf(worker_) == HostFault::kReadsWrongly) {
+    return DataLoss("{}: its host reads other bytes", path);
+  }
   StatusOr<Restored> restored = world_.storage.Read(worker_, path, start.restore_digest());
-  if (restored.status().code() == StatusCode::kUnavailable) {
+  if (world_.bugs.trust_folders && restored.status().code() == StatusCode::kUnavailable) {
     restored = DataLoss("it cannot be read: {}", Message(restored.status()));
   }
   const bool sees = world_.storage.MountOf(worker_) == Mount::kThere;

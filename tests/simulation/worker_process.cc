@@ -140,9 +140,11 @@ Status WorkerProcess::ReadCheckpoint(const v1::VerifyCheckpoint& request, Contex
   back.verified.set_job(request.job());
   back.verified.set_attempt(request.attempt());
   back.verified.set_path(request.path());
+  const bool wrongly = world_.FaultOf(name_) == HostFault::kReadsWrongly;
   const Status found = world_.random.Chance(world_.faults.unreadable_commit)
                            ? Unavailable("cannot be read")
-                           : world_.storage.Verify(name_, request.path(), request.digest());
+                       : wrongly ? DataLoss("its host reads other bytes")
+                                 : world_.storage.Verify(name_, request.path(), request.digest());
   back.verified.set_ok(found.ok());
   back.verified.set_damaged(found.code() == StatusCode::kDataLoss);
   back.verified.set_reason(std::string(Message(found)));
@@ -234,6 +236,8 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
   } else if (const auto* remove = std::get_if<session::RemoveCheckpoint>(&effect)) {
     context.SetTimer(DrawDuration(context, milliseconds(1), milliseconds(50)),
                      AnyMessage(Removed{remove->request}));
+  } else if (const auto* images = std::get_if<session::RemoveImages>(&effect)) {
+    for (const std::string& path : images->request.paths()) world_.images.erase(path);
   } else if (const auto* read = std::get_if<session::ReadCheckpointBack>(&effect)) {
     context.SetTimer(DrawDuration(context, milliseconds(10), milliseconds(2000)),
                      AnyMessage(ReadBack{read->request}));

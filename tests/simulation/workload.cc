@@ -9,6 +9,8 @@
 namespace troupe::simulation {
 namespace {
 
+constexpr int64_t kUsualRestarts = 5;  // the default of fault_tolerance.max_restarts
+
 // One job, and what is asked about it.
 class JobDraw {
  public:
@@ -76,6 +78,9 @@ class JobDraw {
   void DrawTolerance() {
     auto& tolerance = *spec_.mutable_fault_tolerance();
     tolerance.set_max_restarts(crashes_ ? 3 : 1'000'000);
+    // Of a bad host each job is the victim a few times at most.
+    const bool only_hosts = mix_.crash_per_step == 0 && mix_.hang_per_step == 0;
+    if (!crashes_ && mix_.bad_hosts > 0 && only_hosts) tolerance.set_max_restarts(kUsualRestarts);
     if (!crashes_ && mix_.small_budgets && traits_.Chance(0.8)) {
       tolerance.set_max_restarts(1 + static_cast<int64_t>(traits_.Below(2)));
     }

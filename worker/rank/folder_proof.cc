@@ -32,7 +32,15 @@ Status FolderProof::Begin(v1::RankAddress* address) {
   if (!known.ok()) return WithCause(Annotate(known, Whom(rank_)), kCauseStorage);
   if (!is_first_of_worker(rank_)) return OkStatus();
   const Status put = Put(address);
-  if (put.code() == StatusCode::kResourceExhausted) {
+  const bool is_full = put.code() == StatusCode::kResourceExhausted;
+  if (is_full && rank_ == 0 && address->folder_id().empty()) {
+    return WithCause(
+        Unavailable("{}: checkpoint.folder is {}, which is full and has no identity yet, by which "
+                    "hosts tell it from another disk at its place: {}",
+                    Whom(rank_), folder_, Message(put)),
+        kCauseStorage);
+  }
+  if (is_full) {
     LogWarning(
         "rank",
         "checkpoint.folder {} is full, so that other hosts cannot check that they see it: {}",

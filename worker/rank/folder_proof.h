@@ -25,8 +25,9 @@ class FolderProof {
 
   // Checks that the folder has the identity of the job's, which rank 0 establishes where none is
   // known yet, puts this worker's token and states both in `address`. UNAVAILABLE where the folder
-  // is another one, FAILED_PRECONDITION where it cannot be written, with cause STORAGE. A full disk
-  // is no error: the token is left out then, with a warning.
+  // is another one, or is full and has no identity yet, FAILED_PRECONDITION where it cannot be
+  // written, with cause STORAGE. A full disk that has an identity is no error: the token is left
+  // out then, with a warning.
   Status Begin(v1::RankAddress* address);
 
   // Looks for the other workers' tokens, and for the identity that rank 0 states.

@@ -191,6 +191,24 @@ TEST_F(FolderProofTest, AFolderThatCannotBeWrittenIsRefusedAndAFullOneIsNot) {
   for (const Status& status : Prove()) EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(FolderProofTest, AFullFolderIsRefusedUntilItHasAnIdentity) {
+  FaultyFileSystem faulty(files_);
+  AddHost("shared");
+  hosts_[0] = std::make_unique<Mounted>(faulty, folder_, directory_.Child("shared"));
+  AddHost("shared");
+  faulty.Add({FileOperation::kCreate, "/shared/.", 1, 100, ENOSPC});
+  const Status full = Prove()[0];
+  EXPECT_EQ(full.code(), StatusCode::kUnavailable) << "there may be room again";
+  EXPECT_EQ(AttachedCause(full), kCauseStorage);
+  EXPECT_THAT(std::string(Message(full)), HasSubstr("host-0"));
+  EXPECT_THAT(std::string(Message(full)), HasSubstr("full and has no identity yet"));
+  EXPECT_EQ(id_, "");
+  const std::string known =
+      EstablishFolderId(files_, directory_.Child("shared"), RandomFolderId().value()).value();
+  for (const Status& status : Prove()) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(id_, known) << "one that it has needs no room";
+}
+
 TEST_F(FolderProofTest, AJobWithoutAFolderHasNothingToProve) {
   start_.mutable_spec()->mutable_checkpoint()->set_folder("");
   AddHost("one");

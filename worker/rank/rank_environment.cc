@@ -64,7 +64,7 @@ std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::Ex
   return text + ")";
 }
 
-// Of the others: the type of all, or the numbers of each, and how many are multiplied in another type
+// The types of the others: that of all, or the numbers of each, and how many are multiplied in another type
 // than they have. Empty where there are none.
 std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
   std::map<model::DType, int64_t> counts;

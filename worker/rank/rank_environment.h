@@ -1,4 +1,4 @@
-// What a rank computes with, for its job's receipt. Pure but for reading what it is given.
+// The means that a rank computes with, for its job's receipt. Pure but for reading what it is given.
 #ifndef TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
 #define TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
 

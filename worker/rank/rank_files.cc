@@ -23,6 +23,9 @@ bool SaysCheckpointIsBad(StatusCode code) {
          code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
 }
 
+// The pause between two tries to read is this part of the time for which a folder is waited for.
+constexpr int kPausesOfLimit = 10;
+
 // Every slice of one rank, once.
 std::vector<OwnedRows> WholeRows(const std::vector<GlobalSlice>& slices) {
   std::vector<OwnedRows> rows;
@@ -65,13 +68,17 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
   StatusOr<int64_t> restored = Restore();
   if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
     LogWarning("rank", "restores once more: {}", ToString(restored.status()));
-    restored = Restore();
-    if (restored.status().code() == StatusCode::kUnavailable) {
-      restored = DataLoss("it cannot be read: {}", Message(restored.status()));
-    }
+    // What a server or the kernel refused for a moment it may grant after another.
+    if (directives_.Pause(around_.folder_limit / kPausesOfLimit)) restored = Restore();
   }
   if (!restored.ok()) {
     load_failed_ = true;
+    if (restored.status().code() == StatusCode::kUnavailable) {
+      return WithCause(
+          Annotate(restored.status(), fmt::format("{} cannot be read on this host",
+                                                  begin_.start().restore_path())),
+          kCauseStorage);
+    }
     // Where a field of the job or this build is to blame, nothing is wrong with the checkpoint.
     if (SaysCheckpointIsBad(restored.status().code()) && ViolationsOf(restored.status()).empty()) {
       bad_checkpoint_path_ = begin_.start().restore_path();

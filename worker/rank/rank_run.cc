@@ -202,7 +202,6 @@ Status RankRun::RunSteps() {
   address.mutable_rank_address()->set_rank(begin_.rank());
   address.mutable_rank_address()->set_pid(getpid());
   address.mutable_rank_address()->set_address(network_->address());
-  Send(std::move(address));
 
   progress.Enter(Phase::kLoad);
   begin = around_.clock->Now();
@@ -211,12 +210,16 @@ Status RankRun::RunSteps() {
   environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
   environment_.set_build_seconds(ToSeconds(built));
   TROUPE_RETURN_IF_ERROR(MakeSaver());
+  // Not before: a rank without an address is one that does not get ahead by itself, and from here
+  // on each waits for others.
+  Send(std::move(address));
+  meets_others_ = true;
   progress.Enter(Phase::kConnect);
   TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::RankAddress> ranks, directives_.WaitForAddresses());
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
-  // Others may still restore: they have as long as the coordinator waits for all.
+  // Others may be slow to see one another's tokens: they have as long as the coordinator waits.
   const Duration start_limit = FromSeconds(start.start_seconds());
   TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
@@ -371,7 +374,10 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_blamed_worker(folder_proof_.blamed_worker());
   // Neither data nor a checkpoint are read through another rank.
   const std::string attached = AttachedCause(status);
-  const bool follows = attached.empty() && !load_failed_ && FollowsFromAnother(status);
+  // Who waits too long for others before all are ready is not the one that is late.
+  const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
+  const bool follows =
+      attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
   failed.set_secondary(follows);
   if (!attached.empty()) {
     failed.set_cause(attached);
@@ -394,7 +400,7 @@ Status RankRun::TearDown() {
     if (!closed.ok()) return closed;
   }
   folder_proof_.Withdraw();
-  // What it does now ends soon: it waits no longer once stopped.
+  // Its present work ends soon: it waits no longer once stopped.
   manifest_writer_.Stop();
   if (saver_) {
     saver_->Stop();

@@ -85,11 +85,13 @@ class RankRun {
   // From the checkpoint; DATA_LOSS for one that lacks a file, NOT_FOUND where its folder is not
   // seen.
   StatusOr<int64_t> Restore();
-  // Restores, once more where it could not be read, and notes a checkpoint that is bad.
+  // Restores, once more after a pause where it could not be read, and notes a checkpoint that is
+  // bad. What cannot be read twice says nothing about the checkpoint: UNAVAILABLE, with cause
+  // STORAGE.
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
-  // What of this rank is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
+  // Lines of what is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
   std::vector<std::string> Fallbacks() const;
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver();
@@ -141,6 +143,7 @@ class RankRun {
   FolderProof folder_proof_;
   std::string bad_checkpoint_path_;  // set where restoring failed because of what is there
   bool load_failed_ = false;
+  bool meets_others_ = false;        // all of its own is ready; what it waits for are other ranks
   std::atomic<bool> ready_ = false;  // all is loaded and every collective was agreed on
   std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
   std::vector<OwnedRows> whole_;     // everything that this rank holds

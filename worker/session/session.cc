@@ -45,6 +45,7 @@ void DialNow(State& state, MonotonicTime now, Effects& effects) {
   v1::Hello& hello = *message.mutable_hello();
   hello = state.config.identity;
   hello.set_leader_epoch_seen(state.leader_epoch);
+  for (const auto& [path, image] : state.images) *hello.add_images() = image;
   for (const auto& [job, group] : state.groups) {
     if (group.ranks.empty()) continue;
     v1::HeldGroup& held = *hello.add_held();
@@ -155,6 +156,7 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
     case CoordinatorMessage::kSaveImages:
       return ForwardToGroup(state, message.save_images(), message, effects);
     case CoordinatorMessage::kDeleteImages:
+      for (const std::string& path : message.delete_images().paths()) state.images.erase(path);
       effects.push_back(RemoveImages{message.delete_images()});
       return;
     case CoordinatorMessage::kVerifyCheckpoint:
@@ -289,6 +291,14 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       group->manifests[message.manifest_done().attempt()] = message;
       if (group->said_step) return;
       break;
+    case WorkerMessage::kImageSaved: {
+      // What a rank could not write to the end is there, too.
+      v1::HeldImage& image = state.images[message.image_saved().path()];
+      image.set_job(message.image_saved().job());
+      image.set_group_epoch(message.image_saved().group_epoch());
+      image.set_path(message.image_saved().path());
+      break;
+    }
     default:
       break;
   }
@@ -373,6 +383,9 @@ void OnTick(State& state, MonotonicTime now, Effects& effects) {
 State MakeState(Config config, MonotonicTime now) {
   State state;
   state.config = std::move(config);
+  for (const v1::HeldImage& image : state.config.identity.images())
+    state.images[image.path()] = image;
+  state.config.identity.clear_images();
   state.dial_at = now;
   state.devices.resize(state.config.identity.devices_size());
   for (Device& device : state.devices) device.start_at = now;

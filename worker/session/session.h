@@ -39,7 +39,9 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 1;
 
 struct Config {
-  v1::Hello identity;  // protocol_version … metrics_address; `held` and leader_epoch_seen empty
+  // protocol_version … metrics_address and the images of former lives; `held` and
+  // leader_epoch_seen empty.
+  v1::Hello identity;
   std::string log_directory;  // of ranks, see RankLogPath
   std::string image_directory;  // of images of ranks' states
   std::string cluster;        // the coordinator's address: tells clusters of one host apart
@@ -47,7 +49,7 @@ struct Config {
   std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
 
-// What a daemon tells the coordinator of one rank that it still holds, sent again on a new stream.
+// All that a daemon tells the coordinator of one rank that it holds, resent on a new stream.
 struct RankRecord {
   int device = 0;
   std::optional<v1::WorkerMessage> address;
@@ -117,6 +119,7 @@ struct State {
   std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
   std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
   uint64_t burn_in = 0;  // number of the request that is under way; 0: none
+  std::map<std::string, v1::HeldImage> images;  // that are here, by path
   std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
   v1::CoreClaims published_claims;
   // Why the daemons of the host cannot share out cores, in this life: ranks that begin report it as
@@ -147,7 +150,7 @@ struct RankExited {
   std::string last_operation;
   std::string message;  // what the process could not do, if it was never started
 };
-// What is wrong with a device: its process is to be replaced.
+// A fault of a device: its process is to be replaced.
 struct DeviceFault {
   int device = 0;
   bool condemned = false;  // and not even another may use it
@@ -162,7 +165,7 @@ struct CheckpointReadBack {
 struct BurnInEnded {
   v1::BurnInDone done;
 };
-// What the other daemons of this host claim now.
+// The claims of the other daemons of this host, now.
 struct OthersClaim {
   std::vector<v1::CoreClaims> claims;
 };
@@ -206,7 +209,7 @@ struct SendToRank {
 struct ReadRankLogs {
   v1::ReadLogs request;
 };
-// Of a rank that has ended here: what it left behind, or that it left nothing.
+// Asks for the trace of a rank that has ended here: what it left behind, or that it left nothing.
 struct ReadRankTrace {
   v1::TraceRequest request;
   int rank = 0;

@@ -609,6 +609,40 @@ TEST_F(SessionTest, AnImageIsAskedOfTheRanksOfItsEpochAndTheirAnswersPassedOn) {
   EXPECT_EQ(removed[0].request.paths(0), "/images/a/1");
 }
 
+TEST_F(SessionTest, AHelloNamesTheImagesThatAreHereUntilTheyAreDeleted) {
+  v1::HeldImage former;
+  former.set_job("jobs/b");
+  former.set_group_epoch(9);
+  former.set_path("/images/b/1");
+  Config config = state_.config;
+  *config.identity.add_images() = former;
+  state_ = MakeState(std::move(config), now_);
+  const auto images_said = [&](const Effects& effects) {
+    std::vector<std::string> said;
+    for (const Dial& dial : All<Dial>(effects)) {
+      for (const v1::HeldImage& image : dial.hello.hello().images())
+        said.push_back(fmt::format("{} {} {}", image.job(), image.group_epoch(), image.path()));
+    }
+    return said;
+  };
+  EXPECT_THAT(images_said(Do(Tick{})), testing::ElementsAre("jobs/b 9 /images/b/1"));
+  Welcome(1);
+  Idle(0);
+  Said(Start(2));
+  WorkerMessage saved;
+  saved.mutable_image_saved()->set_job("jobs/a");
+  saved.mutable_image_saved()->set_group_epoch(2);
+  saved.mutable_image_saved()->set_rank(0);
+  saved.mutable_image_saved()->set_path("/images/a/1");
+  FromRank(0, saved);
+  CoordinatorMessage erase;
+  erase.mutable_delete_images()->add_paths("/images/b/1");
+  Said(erase);
+  Do(StreamClosed{state_.stream, "test"});
+  EXPECT_THAT(images_said(After(std::chrono::seconds(1))),
+              testing::ElementsAre("jobs/a 2 /images/a/1"));
+}
+
 TEST_F(SessionTest, ACommitIsReadBackAndTheAnswerWaitsForAStream) {
   Settle();
   CoordinatorMessage message;
