@@ -10,7 +10,7 @@
 namespace troupe::simulation {
 namespace {
 
-// What `troupe checkpoints rebuild-catalog` asks for, of one job.
+// The request of `troupe checkpoints rebuild-catalog` for one job.
 v1::RebuildJobRequest RebuildOf(const std::vector<FoundAttempt>& found, const v1::JobSpec& spec) {
   v1::RebuildJobRequest request;
   *request.mutable_job() = spec;
@@ -38,7 +38,7 @@ void Mishaps::Begin(Duration phase, Duration unit) {
   if (mix_.corruption) at(unit, [this] { CorruptACommit(); });
   for (int i = 0; i < mix_.lost_mounts; ++i) at(unit, [this, unit] { LoseAMount(unit); });
   if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
-  // Which hosts are bad shows once they are used: those that jobs are given first.
+  // Bad hosts matter only once they are used, so they are among those that jobs get first.
   constexpr HostFault kKinds[] = {HostFault::kCrash, HostFault::kDevice, HostFault::kCannotWrite};
   for (int i = 0; i < mix_.bad_hosts; ++i) {
     const std::string worker = fmt::format("worker-{}", random_.Below(12));
@@ -95,8 +95,8 @@ void Mishaps::LoseCatalog(Duration unit) {
 }
 
 void Mishaps::Rebuild() {
-  // As docs/checkpoints.md says: a daemon that is away may have seen no higher a leader epoch than
-  // the coordinator without memory comes to have, and would be taken for one of its own.
+  // As docs/checkpoints.md says: a daemon that was away may have seen no higher leader epoch than
+  // the coordinator without memory will reach, and would mistake it for its own.
   for (const NodeId worker : workers_) {
     if (!world_.system.IsUp(worker)) continue;
     world_.system.Crash(worker, CrashKind::kProcess);
