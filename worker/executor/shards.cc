@@ -117,8 +117,8 @@ Status LoadState(FileSystem& files, const std::string& directory,
   }
   std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
   for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
-    // Histories of scaling are missing if the checkpoint comes from an import or from training in
-    // another precision. They start with 0.
+    // Optimizer states are missing in an import, histories of scaling in the checkpoint of a run
+    // without them. Missing tensors start with 0.
     const bool is_there = IsOptional(slice.name)
                               ? optional.contains(slice.name)
                               : !manifest.weights_only() || !slice.name.starts_with("exp_avg");
