@@ -23,11 +23,11 @@ class FolderProof {
   // `files` and `start` must outlive the object.
   FolderProof(FileSystem& files, const v1::StartRanks& start, int rank);
 
-  // Checks that the folder has the identity of the job's, which rank 0 establishes where none is
-  // known yet, puts this worker's token and states both in `address`. UNAVAILABLE where the folder
-  // is another one, or is full and has no identity yet, FAILED_PRECONDITION where it cannot be
-  // written, with cause STORAGE. A full disk that has an identity is no error: the token is left
-  // out then, with a warning.
+  // Checks that the folder has the identity of the job's folder (rank 0 sets it if none is known
+  // yet), writes this worker's token, and puts both into `address`. With cause STORAGE it returns
+  // UNAVAILABLE if it is a different folder, or is full and has no identity yet, and
+  // FAILED_PRECONDITION if it cannot be written. A full folder with an identity is no error: Begin
+  // logs a warning and omits the token.
   Status Begin(v1::RankAddress* address);
 
   // Looks for the other workers' tokens and for the identity that rank 0 reported. Returns

@@ -17,7 +17,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.threads = threads;
   options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
   options.wait_limit = FromSeconds(begin.hang_seconds());
-  // Other ranks may still restore, so the limit is at least as long as the coordinator waits for
+  // Other ranks may be late, so the limit is at least as long as the coordinator waits for
   // all.
   options.connect_limit =
       FromSeconds(std::max(begin.start().start_seconds(), begin.hang_seconds()));

@@ -64,8 +64,8 @@ std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::Ex
   return text + ")";
 }
 
-// The types of the others: that of all, or the numbers of each, and how many are multiplied in another type
-// than they have. Empty where there are none.
+// Describes the other matmuls: the type of all, or the count of each type, and how many are
+// multiplied in a type other than their own. Empty if there are none.
 std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
   std::map<model::DType, int64_t> counts;
   int64_t all = 0, widened = 0;

@@ -1,4 +1,5 @@
-// The means that a rank computes with, for its job's receipt. Pure but for reading what it is given.
+// Describes, for the job's receipt, the types, kernels and settings that a rank computes with. Pure
+// except that it reads its arguments.
 #ifndef TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
 #define TROUPE_WORKER_RANK_RANK_ENVIRONMENT_H_
 

@@ -24,7 +24,8 @@ bool SaysCheckpointIsBad(StatusCode code) {
          code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
 }
 
-// The pause between two tries to read is this part of the time for which a folder is waited for.
+// The pause between two attempts to read is this fraction of the time for which a rank waits for a
+// folder.
 constexpr int kPausesOfLimit = 10;
 
 // Every slice of one rank, once.
@@ -69,7 +70,7 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
   StatusOr<int64_t> restored = Restore();
   if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
     LogWarning("rank", "restores once more: {}", ToString(restored.status()));
-    // What a server or the kernel refused for a moment it may grant after another.
+    // A server or the kernel may refuse a read only temporarily.
     if (directives_.Pause(around_.folder_limit / kPausesOfLimit)) restored = Restore();
   }
   if (!restored.ok()) {

@@ -212,8 +212,8 @@ Status RankRun::RunSteps() {
   environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
   environment_.set_build_seconds(ToSeconds(built));
   TROUPE_RETURN_IF_ERROR(MakeSaver());
-  // Not before: a rank without an address is one that does not get ahead by itself, and from here
-  // on each waits for others.
+  // Sent only now: a rank without an address still works on its own part; from here on each rank
+  // waits for others.
   Send(std::move(address));
   meets_others_ = true;
   progress.Enter(Phase::kConnect);
@@ -221,7 +221,7 @@ Status RankRun::RunSteps() {
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
-  // Others may be slow to see one another's tokens: they have as long as the coordinator waits.
+  // Other ranks may be slow to see each other's tokens; they have as long as the coordinator waits.
   const Duration start_limit = FromSeconds(start.start_seconds());
   TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
@@ -376,7 +376,7 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_blamed_worker(folder_proof_.blamed_worker());
   // A rank reads neither data nor a checkpoint through another rank.
   const std::string attached = AttachedCause(status);
-  // Who waits too long for others before all are ready is not the one that is late.
+  // A rank whose wait for others ends before all are ready is not the late one.
   const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
   const bool follows =
       attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
@@ -402,7 +402,7 @@ Status RankRun::TearDown() {
     if (!closed.ok()) return closed;
   }
   folder_proof_.Withdraw();
-  // Its present work ends soon: it waits no longer once stopped.
+  // Its current task ends soon, because waits return once stopped.
   manifest_writer_.Stop();
   if (saver_) {
     saver_->Stop();

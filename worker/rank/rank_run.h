@@ -84,13 +84,13 @@ class RankRun {
   // Restores from the checkpoint. Returns DATA_LOSS if it lacks a file, NOT_FOUND if its folder is
   // not visible.
   StatusOr<int64_t> Restore();
-  // Restores, once more after a pause where it could not be read, and notes a checkpoint that is
-  // bad. What cannot be read twice says nothing about the checkpoint: UNAVAILABLE, with cause
-  // STORAGE.
+  // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
+  // bad checkpoint. Two failed reads say nothing about the checkpoint: the result is then
+  // UNAVAILABLE with cause STORAGE.
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
-  // Lines of what is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
+  // The fall-backs of this rank's program and messages, "OPERATION WHERE: WHY".
   std::vector<std::string> Fallbacks() const;
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver();
@@ -142,10 +142,10 @@ class RankRun {
   FolderProof folder_proof_;
   std::string bad_checkpoint_path_;  // set if the checkpoint's contents made restoring fail
   bool load_failed_ = false;
-  bool meets_others_ = false;        // all of its own is ready; what it waits for are other ranks
-  std::atomic<bool> ready_ = false;  // all is loaded and every collective was agreed on
-  std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
-  std::vector<OwnedRows> whole_;     // everything that this rank holds
+  bool meets_others_ = false;  // its own part is ready; from now on it waits only for other ranks
+  std::atomic<bool> ready_ = false;  // all is loaded and the ranks agree on every collective
+  std::vector<OwnedRows> owned_;     // rows that this rank writes in every checkpoint
+  std::vector<OwnedRows> whole_;     // all rows that this rank holds
   TraceDesk traces_;
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
