@@ -292,7 +292,8 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       if (group->said_step) return;
       break;
     case WorkerMessage::kImageSaved: {
-      // What a rank could not write to the end is there, too.
+      // The entry is made even if the image could not be written completely, because a partial file
+      // may exist.
       v1::HeldImage& image = state.images[message.image_saved().path()];
       image.set_job(message.image_saved().job());
       image.set_group_epoch(message.image_saved().group_epoch());

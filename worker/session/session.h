@@ -37,17 +37,18 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 1;
 
 struct Config {
-  // protocol_version … metrics_address and the images of former lives; `held` and
-  // leader_epoch_seen empty.
+  // protocol_version … metrics_address and the images of former lives; `held` and leader_epoch_seen
+  // are empty.
   v1::Hello identity;
-  std::string log_directory;  // of ranks, see RankLogPath
-  std::string image_directory;  // of images of ranks' states
-  std::string cluster;        // the coordinator's address: tells clusters of one host apart
-  std::vector<Core> host_cores;    // of the whole host; empty: ranks are not bound to cores
+  std::string log_directory;       // folder of ranks' logs, see RankLogPath
+  std::string image_directory;     // folder of images of ranks' states
+  std::string cluster;             // the coordinator's address: distinguishes clusters on one host
+  std::vector<Core> host_cores;    // cores of the whole host; empty: ranks are not bound to cores
   std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
 
-// All that a daemon tells the coordinator of one rank that it holds, resent on a new stream.
+// The daemon's reports to the coordinator about one rank that it still holds, resent on a new
+// stream.
 struct RankRecord {
   int device = 0;
   std::optional<v1::WorkerMessage> address;
@@ -62,7 +63,7 @@ struct Group {
   std::map<int, RankRecord> ranks;
   int64_t step = 0;  // highest step applied by any rank here
   int64_t ticket_end_step = 0;
-  std::map<int64_t, v1::WorkerMessage> reports;                // rank 0's, by step
+  std::map<int64_t, v1::WorkerMessage> reports;  // rank 0's, by step
   // If many reports wait: those up to this step were sent on this stream; the others follow once
   // they are durable.
   std::optional<int64_t> said_step;
@@ -91,8 +92,8 @@ struct Device {
   uint64_t group_epoch = 0;
   int rank = -1;
   std::optional<v1::BeginRank> next;  // begun as soon as the process is idle
-  std::string fault;      // why its process is being killed, if the device caused it
-  std::string condemned;  // why nothing may run on it; empty: not condemned
+  std::string fault;                  // why its process is being killed, if the device caused it
+  std::string condemned;              // why nothing may run on it; empty: not condemned
 };
 
 enum class Link {
@@ -114,11 +115,11 @@ struct State {
   MonotonicTime heartbeat_at;
   std::vector<Device> devices;
   std::map<std::string, Group> groups;            // by job
-  std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
-  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
-  uint64_t burn_in = 0;  // number of the request that is under way; 0: none
-  std::map<std::string, v1::HeldImage> images;  // that are here, by path
-  std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
+  std::map<std::string, uint64_t> highest_epoch;  // by job, in this life of the daemon
+  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that occurred without a stream
+  uint64_t burn_in = 0;                           // number of the request in progress; 0: none
+  std::map<std::string, v1::HeldImage> images;    // images on this host, by path
+  std::vector<v1::CoreClaims> other_claims;       // claims of the host's other daemons
   v1::CoreClaims published_claims;
   // Why the daemons of the host cannot divide cores together in this life; ranks that begin report
   // it as a fall-back. Empty: they can.
@@ -148,7 +149,7 @@ struct RankExited {
   std::string last_operation;
   std::string message;  // the error, if the process was never started
 };
-// A fault of a device: its process is to be replaced.
+// A fault of a device: its process must be replaced.
 struct DeviceFault {
   int device = 0;
   bool condemned = false;  // no other process may use the device either
@@ -163,7 +164,7 @@ struct CheckpointReadBack {
 struct BurnInEnded {
   v1::BurnInDone done;
 };
-// The claims of the other daemons of this host, now.
+// The current claims of the other daemons of this host.
 struct OthersClaim {
   std::vector<v1::CoreClaims> claims;
 };
@@ -207,7 +208,7 @@ struct SendToRank {
 struct ReadRankLogs {
   v1::ReadLogs request;
 };
-// Asks for the trace of a rank that has ended here: what it left behind, or that it left nothing.
+// Asks for the trace that a rank which ended here left behind; answered also if there is none.
 struct ReadRankTrace {
   v1::TraceRequest request;
   int rank = 0;
