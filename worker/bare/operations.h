@@ -34,7 +34,7 @@ StatusOr<DevicePeak> MeasurePeak(kernels::cuda::CudaDevice& device, kernels::cud
                                  bool bfloat16);
 
 struct OperationTime {
-  // "rms_norm_grad"; "quantize_of_swiglu" if the operation computes its own input.
+  // "rms_norm_grad"; "quantize_of_swiglu" if the quantisation computes its source itself.
   std::string kind;
   std::string inputs;  // "[65536,768] [768]"
   double seconds = 0;  // for one run among many in a graph; 0 if it cannot be run
