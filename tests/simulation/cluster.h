@@ -43,7 +43,7 @@ struct ClusterResult {
   uint64_t strikes = 0;          // groups that failed because of a bad host
   uint64_t lost_mounts = 0;      // workers that lost the shared folder
   uint64_t refused_folders = 0;  // jobs that ended because their hosts do not share the folder
-  // Recoveries of jobs with small budgets in excess of those budgets.
+  // Jobs that succeeded after more restarts than their budget, because lost hosts do not count.
   uint64_t saved_by_budget = 0;
   uint64_t resumed = 0;              // jobs that continued after an end
   uint64_t rebuilt = 0;              // jobs known again after the catalog was lost
