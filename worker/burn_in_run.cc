@@ -64,7 +64,7 @@ Status TryFolder(FileSystem& files, const std::string& folder, const std::string
   return tried.ok() ? removed : tried;
 }
 
-// One burn-in: its thread shares this with those that wait for it. It outlives both.
+// One burn-in: the state that its thread shares with those that wait for it. It outlives both.
 class BurnInRun::Trial {
  public:
   Trial(BurnInOptions options, v1::BurnIn request)

@@ -68,8 +68,7 @@ StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int
                                                .k = k,
                                                .n = n},
                                               level, omp_get_max_threads()));
-  // The operands' values do not change the speed on these processors; small ones keep the sums
-  // finite.
+  // All operands are zero, because values do not change the speed on these processors.
   std::vector<float> a(rows * k, 0.0f), b(n * k, 0.0f), c(rows * n, 0.0f);
   std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
                             64);
