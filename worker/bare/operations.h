@@ -21,7 +21,7 @@ struct OperationsOptions {
   int64_t sequence = 1024;
   std::string dtype = "bfloat16";
   std::string float8 = "none";  // training.float8.recipe of a job file
-  std::string only;  // a kind, as in OperationTime; empty: all
+  std::string only;             // a kind, as in OperationTime; empty: all
 };
 
 // The peak rates that the device attains when it does nothing else.

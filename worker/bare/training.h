@@ -15,7 +15,7 @@ namespace troupe {
 
 struct TrainingOptions {
   std::string preset = "llama-124m";
-  std::string pattern;  // replaces the preset's model.pattern; empty: the preset's
+  std::string pattern;          // replaces the preset's model.pattern; empty: the preset's
   std::string devices = "cpu";  // devices of the backend: "cpu" or "cuda"
   int64_t batch = 64;  // samples of a step
   int64_t micro_batch = 64;

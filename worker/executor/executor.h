@@ -208,7 +208,7 @@ class Executor {
   std::vector<ActionRun> runs_;  // runs of a step
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  const SampleBatch* batch_ = nullptr;  // batch of the last submitted step
+  const SampleBatch* batch_ = nullptr;       // batch of the last submitted step
   std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
   std::vector<Flight> flights_;
   std::chrono::steady_clock::time_point collected_at_;

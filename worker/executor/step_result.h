@@ -20,7 +20,7 @@ struct StepResult {
   double loss = 0;       // Σ weight·nll / Σ weight over the global batch
   double grad_norm = 0;  // before clipping
   double learning_rate = 0;
-  int64_t tokens = 0;    // targets with weight > 0 in the global batch
+  int64_t tokens = 0;  // targets with weight > 0 in the global batch
   // Query-key pairs seen, as a fraction of those of samples with one document each: below 1 if a
   // document mask hides some.
   double seen_pairs = 1;

@@ -27,10 +27,10 @@ struct Verdict {
 
 // State of one device that is kept between judgements.
 struct DeviceHistory {
-  std::optional<uint64_t> uncorrected_errors;     // in the last sample that had a count
-  std::optional<MonotonicTime> replaced_at;       // time of the last verdict kReplaceRank
-  std::optional<MonotonicTime> throttled_since;   // start of the current uninterrupted throttling
-  std::string condemned;                          // cause; empty: not condemned
+  std::optional<uint64_t> uncorrected_errors;    // in the last sample that had a count
+  std::optional<MonotonicTime> replaced_at;      // time of the last verdict kReplaceRank
+  std::optional<MonotonicTime> throttled_since;  // start of the current uninterrupted throttling
+  std::string condemned;                         // cause; empty: not condemned
 };
 
 // One failure of a device is reported several times: Xids of each engine, counters, consequences of

@@ -13,12 +13,12 @@ namespace troupe {
 
 // Why clocks are reduced: bits of a mask.
 enum ThrottleReason : uint32_t {
-  kThrottlePowerCap = 1,         // device is at its power limit: usual under load
-  kThrottleSyncBoost = 2,        // another device of its boost group is throttled
-  kThrottleSlowdown = 4,         // hardware halves the clocks: heat, power or power brake
-  kThrottleThermal = 8,          // driver keeps the temperature below its limit
-  kThrottleHardwareThermal = 16, // hardware halves the clocks because of heat
-  kThrottlePowerBrake = 32,      // requested by the power supply
+  kThrottlePowerCap = 1,          // device is at its power limit: usual under load
+  kThrottleSyncBoost = 2,         // another device of its boost group is throttled
+  kThrottleSlowdown = 4,          // hardware halves the clocks: heat, power or power brake
+  kThrottleThermal = 8,           // driver keeps the temperature below its limit
+  kThrottleHardwareThermal = 16,  // hardware halves the clocks because of heat
+  kThrottlePowerBrake = 32,       // requested by the power supply
 };
 struct ThrottleReasonName {
   ThrottleReason reason;

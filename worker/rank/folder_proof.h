@@ -52,7 +52,7 @@ class FolderProof {
   const int rank_;
   const std::string folder_;  // empty: the job has none
   const std::string job_;     // id of the job
-  std::string token_;  // written by this rank
+  std::string token_;         // written by this rank
   std::string blamed_worker_;
 };
 

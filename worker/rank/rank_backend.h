@@ -23,7 +23,7 @@ struct RankBackendOptions {
   // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
   std::string folder;
   CollectiveNetwork* network = nullptr;  // the host's; outlives the backend
-  Duration wait_limit{};  // limit of one wait of the host for its device
+  Duration wait_limit{};                 // limit of one wait of the host for its device
   // Limit for making or closing one group of device communicators.
   Duration connect_limit{};
   Duration close_limit{};
