@@ -20,7 +20,7 @@ struct PlannedCall {
   Duration after{};  // since the client's start
   CallKind kind = CallKind::kCreateJob;
   std::string job;
-  std::string request_id;  // the CreateJob that it is or depends on
+  std::string request_id;  // id of the CreateJob that the call is or depends on
   std::string payload;     // the serialized request
 };
 
