@@ -78,7 +78,7 @@ void OnTicket(State& state, const CoordinatorMessage& message, Effects& effects)
   Forward(state, *group, message, effects);
 }
 
-// Reports a manifest that is already written again.
+// If the manifest is already written, reports it again.
 void OnWriteManifest(State& state, const CoordinatorMessage& message, Effects& effects) {
   const v1::WriteManifest& request = message.write_manifest();
   Group* const group = FindGroup(state, request.job(), request.group_epoch());
