@@ -30,7 +30,7 @@ struct Work {
   double seconds = 0;
 };
 
-// FLOPs a second of the round in the middle: other work of the host slows single ones down.
+// FLOPs per second of the median round, because other work of the host may slow single rounds down.
 double MedianRate(std::vector<Work> rounds) {
   const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
   std::ranges::nth_element(rounds, middle, {},
@@ -38,7 +38,7 @@ double MedianRate(std::vector<Work> rounds) {
   return middle->flops / middle->seconds;
 }
 
-// Adds up what operations take, each from the end of the one before it.
+// Sums the times of operations, each measured from the end of the previous one.
 class Stopwatch : public kernels::OperationObserver {
  public:
   explicit Stopwatch(const model::Program& program) : program_(program) {}
@@ -66,7 +66,8 @@ class Stopwatch : public kernels::OperationObserver {
 };
 
 model::BuildOptions TwoLayers(model::DType compute_dtype, int64_t tokens) {
-  constexpr int64_t kVocabulary = 256;  // a head of no weight beside the layers
+  // Small, so that the head costs little compared with the layers.
+  constexpr int64_t kVocabulary = 256;
   model::BuildOptions options;
   options.model = {model::ExpandPattern("(AD)x2").value(), 768, 12, 12, 64, 2048, kVocabulary, true};
   options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
@@ -78,7 +79,8 @@ model::BuildOptions TwoLayers(model::DType compute_dtype, int64_t tokens) {
 // The two layers in one type, on the threads of one device.
 class Layers {
  public:
-  // Every token is 0: what is multiplied takes as long.
+  // Prepares the layers. All tokens are 0, since the values of operands do not change a matmul's
+  // time.
   Status Prepare(model::DType compute_dtype, int64_t tokens, int threads) {
     TROUPE_ASSIGN_OR_RETURN(backend_, kernels::CpuBackend::Make({.threads = threads}));
     TROUPE_ASSIGN_OR_RETURN(program_, model::BuildProgram(TwoLayers(compute_dtype, tokens)));
@@ -115,8 +117,8 @@ class Layers {
 constexpr model::DType kTypes[] = {model::DType::kFloat32, model::DType::kBFloat16};
 using RatesByType = std::array<AttainedRates, std::size(kTypes)>;
 
-// What one device measures; all of them begin each round together, in one type after the other, so that what else the
-// host does for a while is in less than half of either's rounds.
+// Measures one device. All devices begin each round together and alternate between the types, so
+// that temporary load of the host affects less than half of the rounds of each type.
 StatusOr<RatesByType> RatesOf(const AttainedRatesOptions& options, int threads,
                               std::barrier<>& begin) {
   Layers layers[std::size(kTypes)];
@@ -126,7 +128,7 @@ StatusOr<RatesByType> RatesOf(const AttainedRatesOptions& options, int threads,
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (Layers& of_type : layers) {
-      // Who has failed comes along, lest the others wait for it.
+      // A device that has failed still arrives, or the others would wait for it.
       begin.arrive_and_wait();
       if (status.ok()) status.Update(of_type.Round());
     }

@@ -1,5 +1,6 @@
-// What a host attains of its peak where every one of its devices computes at once, as ranks do: a piece of a model, forward
-// and backward, by what is multiplied.
+// Measures the fraction of its peak that a host attains when all its devices compute at once, as
+// ranks do: forward and backward of a part of a model, separately for matmuls of linear layers and
+// for attention.
 #ifndef TROUPE_WORKER_ATTAINED_RATES_H_
 #define TROUPE_WORKER_ATTAINED_RATES_H_
 
@@ -8,19 +9,19 @@
 
 namespace troupe {
 
-// Shares of the peak, above 0 and at most 1; means over float32 and bfloat16.
+// Fractions of the peak, above 0 and at most 1; means over float32 and bfloat16.
 struct AttainedRates {
   double products = 0;
   double attention = 0;
 };
 
 struct AttainedRatesOptions {
-  int64_t tokens = 512;  // of each device's one row
-  int rounds = 10;       // the first of which warms up
+  int64_t tokens = 512;  // tokens of the one sample on each device
+  int rounds = 10;       // the first one is warm-up
 };
 
-// Two layers of llama-124m's shape on each of `devices`, which share the cores. Takes seconds. REQUIRES: devices >= 1,
-// tokens >= 1, rounds >= 2; `peak` is of all cores.
+// Measures two layers with llama-124m's shape on each of `devices` devices, which share the cores.
+// Takes seconds. REQUIRES: devices >= 1, tokens >= 1, rounds >= 2; `peak` is of all cores.
 StatusOr<AttainedRates> MeasureAttainedRates(const HostPeak& peak, int devices,
                                              const AttainedRatesOptions& options);
 

@@ -26,7 +26,7 @@ constexpr size_t kFileBytes = 1 << 20;
 constexpr size_t kOutputBytes = 4096;
 constexpr size_t kMostWaiting = 4;
 
-// The last line of what the process has written to `descriptor`.
+// Returns the last line that the process has written to `descriptor`.
 std::string LastLine(int descriptor) {
   std::string text(kOutputBytes, '\0');
   const off_t end = lseek(descriptor, 0, SEEK_END);
@@ -65,7 +65,7 @@ Status TryFolder(FileSystem& files, const std::string& identified, const std::st
   return tried.ok() ? removed : tried;
 }
 
-// One burn-in: its thread shares this with those that wait for it. It outlives both.
+// One burn-in: the state that its thread shares with those that wait for it. It outlives both.
 class BurnInRun::Trial {
  public:
   Trial(BurnInOptions options, v1::BurnIn request)
@@ -73,8 +73,8 @@ class BurnInRun::Trial {
 
   const v1::BurnIn& request() const { return request_; }
 
-  // Runs `trial` on a thread of its own and returns what it finds. ABORTED where it is stopped,
-  // DEADLINE_EXCEEDED, naming what it does, where it does not end in time.
+  // Runs `trial` on a thread of its own and returns its result: ABORTED if it is stopped,
+  // DEADLINE_EXCEEDED, which names the activity, if it does not end in time.
   static Status Run(const std::shared_ptr<Trial>& trial) {
     std::thread([trial] { trial->End(trial->Try()); }).detach();
     return trial->Await();
@@ -109,7 +109,7 @@ class BurnInRun::Trial {
     changed_.notify_all();
   }
 
-  // Notes what it does next; ABORTED where it has been stopped.
+  // Records the next activity; returns ABORTED if it has been stopped.
   Status Begin(std::string activity) {
     const std::lock_guard lock(mutex_);
     if (stopped_) return Aborted("stopped");
@@ -128,9 +128,9 @@ class BurnInRun::Trial {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;
-  std::optional<Status> found_;  // empty until it has ended
+  std::optional<Status> found_;  // absent until it has ended
   std::string activity_ = "its thread starts";
-  pid_t pid_ = 0;  // of its process; 0: none that is not reaped
+  pid_t pid_ = 0;  // its process; 0: none, or already reaped
 };
 
 Status BurnInRun::Trial::Try() {
@@ -175,7 +175,7 @@ StatusOr<pid_t> BurnInRun::Trial::Spawn(int output) const {
 Status BurnInRun::Trial::RunProcess() {
   const int output = memfd_create("troupe-burn-in", MFD_CLOEXEC);
   if (output < 0) return ErrnoStatus(errno, "memfd_create");
-  // Not under the lock: a mount that hangs may hold up the start of a program.
+  // Not under the lock, because a hanging mount may block the start of a program.
   const StatusOr<pid_t> spawned = Spawn(output);
   if (!spawned.ok()) {
     close(output);
@@ -187,7 +187,7 @@ Status BurnInRun::Trial::RunProcess() {
     activity_ = fmt::format("its process {} runs", pid_);
     if (stopped_) kill(pid_, SIGKILL);
   }
-  // The pid stays its own until it is reaped, under the lock that Stop takes.
+  // The pid cannot be reused until it is reaped, which happens under the lock that Stop takes.
   siginfo_t info;
   while (waitid(P_PID, static_cast<id_t>(*spawned), &info, WEXITED | WNOWAIT) != 0 &&
          errno == EINTR) {

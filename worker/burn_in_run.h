@@ -1,6 +1,6 @@
-// A burn-in that the coordinator asks for: `troupe-worker --burn-in` on all devices of this worker
-// in a process of its own, and a file written to, read back from and removed from each folder in
-// question.
+// A burn-in that the coordinator requests: runs `troupe-worker --burn-in` on all devices of this
+// worker in a process of its own, and writes, reads back and removes a file in each folder that is
+// to be tested.
 #ifndef TROUPE_WORKER_BURN_IN_RUN_H_
 #define TROUPE_WORKER_BURN_IN_RUN_H_
 
@@ -29,32 +29,33 @@ Status TryFolder(FileSystem& files, const std::string& identified, const std::st
 struct BurnInOptions {
   std::string executable;     // troupe-worker
   std::string devices;        // "cuda:8"
-  std::string name;           // of the worker
+  std::string name;           // name of the worker
   std::string log_directory;  // where the process may leave files
-  // Time for folders and for the start of the process, beyond a burn-in's own seconds. It is less
-  // than what the coordinator allows (coordinator/host_faults.cc), so that it hears why.
+  // Time for folders and for the start of the process, in addition to a burn-in's own seconds. It
+  // is less than what the coordinator allows (coordinator/host_faults.cc), so that the coordinator
+  // learns the reason.
   Duration allowance = std::chrono::seconds(100);
-  // Time in which a burn-in that was stopped ends, unless the kernel holds it.
+  // Time in which a stopped burn-in ends, unless the kernel blocks it.
   Duration stop_limit = std::chrono::seconds(5);
   std::function<Status(const std::string& folder)> try_folder = {};  // empty: TryFolder
 };
 
-// Each burn-in runs on a thread of its own, which is left behind with its process where the kernel
-// lets neither of them go: a device or a mount that hangs holds up no one who waits.
+// Runs each burn-in on a thread of its own. If the kernel blocks the thread or its process, both
+// are abandoned, so that a hanging device or mount blocks no caller.
 //
 // Thread-safe.
 class BurnInRun {
  public:
   BurnInRun(BurnInOptions options, std::shared_ptr<EventQueue> events);
-  // Stop, and waits for its end, for at most the stop limit.
+  // Calls Stop and waits for the end, for at most the stop limit.
   ~BurnInRun();
   BurnInRun(const BurnInRun&) = delete;
   BurnInRun& operator=(const BurnInRun&) = delete;
 
-  // Pushes BurnInEnded once the burn-in is done, has failed, is stopped or has not ended within its
-  // seconds and the allowance. One that is in progress is stopped first.
+  // Starts a burn-in; first stops one in progress. Pushes BurnInEnded once it is done, has failed,
+  // is stopped or has not ended within its seconds plus the allowance.
   void Start(v1::BurnIn request);
-  // Kills the process; the burn-in is not sound then.
+  // Kills the process; the burn-in then counts as failed.
   void Stop();
 
  private:
@@ -64,7 +65,7 @@ class BurnInRun {
   const std::shared_ptr<EventQueue> events_;
   std::mutex mutex_;
   std::shared_ptr<Trial> newest_;  // null: none was started
-  // Last: its tasks use the others.
+  // Declared last: its tasks use the other members.
   SerialExecutor executor_;
 };
 

@@ -39,7 +39,7 @@ class BurnInRunTest : public ::testing::Test {
     chmod(path.c_str(), 0755);
     return path;
   }
-  // The answer to `request`; none within the limit is a failure.
+  // Returns the answer to `request`; fails the test if none comes within the limit.
   v1::BurnInDone Await(uint64_t request) {
     while (true) {
       pollfd polled = {queue_->descriptor(), POLLIN, 0};
@@ -137,7 +137,7 @@ TEST_F(BurnInRunTest, AProcessThatDoesNotEndIsKilledAtTheLimit) {
   EXPECT_THAT(done.reason(), HasSubstr("failed: did not end within 0.2 s: its process"));
 }
 
-// A mount whose calls hang until the test ends, long after the burn-in was given up.
+// A mount on which calls hang until the test ends, long after the burn-in was abandoned.
 class HungMount {
  public:
   ~HungMount() { released_.set_value(); }

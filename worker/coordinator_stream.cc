@@ -11,11 +11,11 @@
 namespace troupe {
 namespace {
 
-// The coordinator takes in what is sent; so much waiting means that it does not.
+// If this many messages wait, the coordinator does not read any more.
 constexpr size_t kQueuedMax = 65536;
 constexpr int kReceiveBytesMax = 64 << 20;
 
-// Lives from its call's start until OnDone, whoever else still points to it.
+// Lives from its call's start until OnDone, independently of other pointers to it.
 class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage>,
                       public std::enable_shared_from_this<Reactor> {
  public:
@@ -23,10 +23,10 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
 
   void Start(v1::WorkerService::Stub& stub) {
     self_ = shared_from_this();
-    // Connects as soon as the coordinator is there; the session gives up after its lease.
+    // Connects as soon as the coordinator is up; the session gives up after its lease.
     context_.set_wait_for_ready(true);
     stub.async()->Session(&context_, this);
-    // Held until the end: writes begin outside of the reactions.
+    // Held until the end, because writes begin outside the reactions.
     AddHold();
     StartRead(&incoming_);
     StartCall();
@@ -64,7 +64,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   }
 
  private:
-  // No write begins from here on.
+  // No write begins after this.
   void End() {
     {
       const std::lock_guard lock(mutex_);
@@ -78,7 +78,7 @@ class Reactor final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::Coor
   grpc::ClientContext context_;
   v1::CoordinatorMessage incoming_;
   std::mutex mutex_;
-  std::deque<v1::WorkerMessage> queue_;  // its front is being written
+  std::deque<v1::WorkerMessage> queue_;  // the first message is being written
   bool ended_ = false;
   std::shared_ptr<Reactor> self_;
 };
@@ -104,12 +104,12 @@ CoordinatorDialer::CoordinatorDialer(const std::string& address)
     : channel_(std::make_unique<Channel>()) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // In spite of its name: how long one attempt to connect may take.
+  // Despite its name this limits how long one attempt to connect may take.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);
-  // A proxy of the environment has no business between a worker and its coordinator.
+  // A proxy from the environment must not come between a worker and its coordinator.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Manifests list every tensor and block of a checkpoint.
+  // Manifests list every tensor and block of a checkpoint, so messages may be large.
   arguments.SetMaxReceiveMessageSize(kReceiveBytesMax);
   channel_->channel =
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);

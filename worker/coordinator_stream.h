@@ -1,4 +1,4 @@
-// One dial of the session's stream to the coordinator, over gRPC.
+// One connection attempt and stream of the session to the coordinator, over gRPC.
 #ifndef TROUPE_WORKER_COORDINATOR_STREAM_H_
 #define TROUPE_WORKER_COORDINATOR_STREAM_H_
 
@@ -16,22 +16,22 @@ struct StreamCallbacks {
   std::function<void(std::string reason)> on_closed;
 };
 
-// Thread-safe. May be destroyed at any time: the call is then cancelled and its callbacks may still
-// come.
+// Thread-safe. May be destroyed at any time: the call is then cancelled, but its callbacks may
+// still run.
 class CoordinatorStream {
  public:
   virtual ~CoordinatorStream() = default;
-  // Queued; dropped once the stream has ended.
+  // Queues a message; drops it once the stream has ended.
   virtual void Send(v1::WorkerMessage message) = 0;
 };
 
-// Streams to one coordinator. Thread-safe.
+// Opens streams to one coordinator. Thread-safe.
 class CoordinatorDialer {
  public:
   explicit CoordinatorDialer(const std::string& address);
   ~CoordinatorDialer();
 
-  // Begins a stream; failure to connect comes as on_closed.
+  // Begins a stream; a failure to connect is reported by on_closed.
   std::unique_ptr<CoordinatorStream> Dial(StreamCallbacks callbacks);
 
  private:

@@ -15,16 +15,16 @@
 namespace troupe {
 namespace {
 
-// A daemon's two files: NAME.lock, locked as long as it lives and never replaced, and NAME.cores,
-// its claims. Names are of one life and never used again, so what a dead daemon left can be
-// removed.
+// A daemon has two files: NAME.lock, locked as long as the daemon lives and never replaced, and
+// NAME.cores with its claims. A name belongs to one life of a daemon and is never reused, so the
+// files of a dead daemon can be removed.
 constexpr std::string_view kLock = ".lock";
 constexpr std::string_view kClaims = ".cores";
-// Not yet locked, or not yet whole: nobody reads them.
+// A file that is not yet locked or not yet complete; nobody reads it.
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr int64_t kBytesMax = 1 << 20;
 
-// Of this process and no other, also among processes of other PID namespaces.
+// A name unique to this process, also among processes in other PID namespaces.
 std::string UniqueName() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -35,7 +35,7 @@ int OpenAnew(const std::string& path) {
   return open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 }
 
-// Whether its daemon holds it; a file that is gone or not to be opened is nobody's.
+// Whether a living daemon holds the lock; false if the file is gone or cannot be opened.
 bool IsHeld(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
@@ -44,8 +44,8 @@ bool IsHeld(const std::string& path) {
   return held;
 }
 
-// The lock last: as long as it is there, others look for the rest. What belongs to another user
-// stays.
+// Removes the lock last: while it exists, other daemons still clean up the remaining files. Files
+// of other users stay.
 void RemoveFilesOf(const std::string& directory, const std::string& name) {
   for (const std::string_view suffix : {std::string_view(".cores.unfinished"), kClaims, kLock})
     (void)unlink(JoinPath(directory, name + std::string(suffix)).c_str());
@@ -58,7 +58,7 @@ CoreTable::CoreTable(std::string directory)
 
 StatusOr<std::unique_ptr<CoreTable>> CoreTable::Open(const std::string& directory) {
   if (mkdir(directory.c_str(), 0777) == 0) {
-    // Beyond the umask: any user's daemon adds its files, and removes none of another's.
+    // Overrides the umask: a daemon of any user may add its files but not remove another's.
     if (chmod(directory.c_str(), 01777) != 0) return ErrnoStatus(errno, "chmod " + directory);
   } else if (errno != EEXIST) {
     return ErrnoStatus(errno, "mkdir " + directory);
@@ -69,7 +69,7 @@ StatusOr<std::unique_ptr<CoreTable>> CoreTable::Open(const std::string& director
   const std::string unfinished = path + std::string(kUnfinished);
   table->lock_ = OpenAnew(unfinished);
   if (table->lock_ < 0) return ErrnoStatus(errno, "open " + unfinished);
-  // Locked before others can see it.
+  // The file is locked before others can see it.
   if (flock(table->lock_, LOCK_EX | LOCK_NB) != 0) return ErrnoStatus(errno, "lock " + unfinished);
   if (rename(unfinished.c_str(), path.c_str()) != 0)
     return ErrnoStatus(errno, "rename " + unfinished);
@@ -107,7 +107,7 @@ StatusOr<std::vector<v1::CoreClaims>> CoreTable::Others() {
       RemoveFilesOf(directory_, name);
       continue;
     }
-    // Of one that ends just now there is nothing to read.
+    // The file of a daemon that is ending just now may be gone.
     const StatusOr<std::string> bytes =
         ReadFile(files, JoinPath(directory_, name + std::string(kClaims)), kBytesMax,
                  SymbolicLinks::kRefuse);

@@ -1,8 +1,8 @@
-// What the daemons of one host tell one another of the cores that their ranks use: a directory in
-// which each daemon holds a file locked as long as it lives. The kernel lets go of the
-// lock when the process dies, so a dead daemon claims nothing, however it died.
+// Shares the core claims of the daemons of one host: a directory in which each daemon holds a file
+// locked as long as it lives. The kernel releases the lock when the process dies, so a dead daemon
+// claims nothing, however it died.
 //
-// To be used by one thread.
+// Only one thread may use it.
 #ifndef TROUPE_WORKER_CORE_TABLE_H_
 #define TROUPE_WORKER_CORE_TABLE_H_
 
@@ -18,29 +18,30 @@ namespace troupe {
 
 class CoreTable {
  public:
-  // Memory of the host, which all its users see.
+  // Memory of the host that all its users see.
   static constexpr char kDefaultDirectory[] = "/dev/shm/troupe-cores";
 
-  // Makes `directory` where it is missing, open to all users. What cannot be opened or written is
-  // an error that names the path.
+  // Creates `directory` if it is missing, open to all users. Errors name a path that cannot be
+  // opened or written.
   static StatusOr<std::unique_ptr<CoreTable>> Open(const std::string& directory);
   // Withdraws the claims.
   ~CoreTable();
   CoreTable(const CoreTable&) = delete;
   CoreTable& operator=(const CoreTable&) = delete;
 
-  // In place of what this table published before; others see the one or the other, never a part.
+  // Replaces the claims that this table published before, atomically for readers.
   Status Publish(const v1::CoreClaims& claims);
 
-  // The claims of all other daemons that live, in a fixed order. Files of dead ones are removed.
+  // Returns the claims of all other living daemons, in a fixed order. Removes the files of dead
+  // ones.
   StatusOr<std::vector<v1::CoreClaims>> Others();
 
  private:
   explicit CoreTable(std::string directory);
-  std::string Path(std::string_view suffix) const;  // of this daemon's file
+  std::string Path(std::string_view suffix) const;  // path of this daemon's file
 
   const std::string directory_;
-  const std::string name_;  // of this daemon's files, without suffix
+  const std::string name_;  // name of this daemon's files, without suffix
   int lock_ = -1;
 };
 

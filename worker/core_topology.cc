@@ -21,7 +21,7 @@ std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-// The node whose directory is linked from that of the thread; 0 where the kernel has no nodes.
+// The node to which the thread's directory has a link; 0 if the kernel has no nodes.
 int NodeOf(int thread) {
   const std::string directory = fmt::format("/sys/devices/system/cpu/cpu{}", thread);
   std::error_code error;

@@ -1,4 +1,4 @@
-// The cores of this host as the kernel describes them.
+// The cores of this host as reported by the kernel.
 #ifndef TROUPE_WORKER_CORE_TOPOLOGY_H_
 #define TROUPE_WORKER_CORE_TOPOLOGY_H_
 
@@ -8,18 +8,18 @@
 
 namespace troupe {
 
-// "0-3,8" → {0, 1, 2, 3, 8}; empty where the text is no such list.
+// "0-3,8" → {0, 1, 2, 3, 8}; empty if the text is not such a list.
 std::vector<int> ParseCoreList(const std::string& text);
 
-// The physical cores of a host whose online hardware threads are `online`: each the threads that
-// share it, ascending; cores of one NUMA node next to each other, then by number. siblings: the
-// list of the threads of the core that a thread is on; empty where the kernel does not say, and
-// then the thread counts as a core. node: its NUMA node. Pure.
+// Returns the physical cores of a host with the online hardware threads `online`: for each core its
+// threads, ascending; cores of one NUMA node next to each other, then by number. `siblings` returns
+// the list of the threads of a thread's core, empty if the kernel does not report it; the thread
+// then counts as a core. `node` returns its NUMA node. Pure.
 std::vector<std::vector<int>> CoresOfHost(const std::vector<int>& online,
                                           const std::function<std::string(int thread)>& siblings,
                                           const std::function<int(int thread)>& node);
 
-// Of the host that this process runs on.
+// The physical cores of the host that this process runs on.
 std::vector<std::vector<int>> ProbeHostCores();
 
 }  // namespace troupe

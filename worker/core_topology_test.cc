@@ -20,14 +20,14 @@ TEST(CoreTopologyTest, ListsOfTheKernelAreRead) {
 }
 
 TEST(CoreTopologyTest, ThreadsOfOneCoreAreTogetherAndCoresOfOneNodeFollowEachOther) {
-  // Two nodes of two cores of two threads, numbered as firmware likes to.
+  // Two nodes with two cores of two threads each, numbered as firmware often does.
   const std::map<int, std::string> siblings = {{0, "0,4"}, {1, "1,5"}, {2, "2,6"}, {3, "3,7"},
                                                {4, "0,4"}, {5, "1,5"}, {6, "2,6"}, {7, "3,7"}};
   const auto of = [&](int thread) { return siblings.at(thread); };
   const auto node = [](int thread) { return thread % 2; };
   EXPECT_EQ(CoresOfHost({0, 1, 2, 3, 4, 5, 6, 7}, of, node),
             (Cores{{0, 4}, {2, 6}, {1, 5}, {3, 7}}));
-  // Thread 4 is switched off.
+  // Thread 4 is offline.
   EXPECT_EQ(CoresOfHost({0, 1, 5}, of, node), (Cores{{0}, {1, 5}}));
 }
 

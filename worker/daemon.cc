@@ -31,12 +31,12 @@
 namespace troupe {
 namespace {
 
-// Longest sleep, so that a clock that stands still cannot hold the daemon.
+// The longest sleep, so that a clock that stops cannot block the daemon.
 constexpr int64_t kPollMillisecondsMax = 1000;
-// How often it is looked which cores the host's other daemons claim.
+// The interval at which the claims of the host's other daemons are read.
 constexpr Duration kClaimsInterval = std::chrono::seconds(1);
 
-// The devices that say how their driver knows them.
+// Returns the devices that report the id by which their driver knows them.
 std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
   std::vector<WatchedDevice> watched;
   for (const v1::Device& device : identity.devices()) {
@@ -45,7 +45,7 @@ std::vector<WatchedDevice> WatchedDevices(const v1::Hello& identity) {
   return watched;
 }
 
-// "cuda:8"
+// Returns "cuda:8".
 std::string DevicesText(const v1::Hello& identity) {
   const std::string kind = identity.devices().empty() ? "cpu" : identity.devices(0).kind().kind();
   return fmt::format("{}:{}", kind, std::max(1, identity.devices_size()));
@@ -53,7 +53,7 @@ std::string DevicesText(const v1::Hello& identity) {
 
 class Daemon {
  public:
-  // Touches `turned` whenever its loop turns.
+  // Updates `turned` on each iteration of its loop.
   Daemon(DaemonOptions options, WorkerMetrics& metrics, LastSign& turned)
       : options_(std::move(options)),
         metrics_(metrics),
@@ -171,7 +171,7 @@ class Daemon {
     RankChild* const child = children_[device].get();
     if (child == nullptr) return;
     if (socket_events & POLLOUT) child->Write();
-    // Its last words come before its end.
+    // The child's last messages are handled before its end.
     for (v1::RankReport& report : child->Read()) {
       if (report.has_metrics()) {
         metrics_.Add(device, report.metrics());
@@ -198,7 +198,8 @@ class Daemon {
 
   void Perform(session::Dial& dial) {
     const uint64_t number = dial.stream;
-    // A stream's last words may come after this object's end: they go to a queue that nobody reads.
+    // A stream's last messages may arrive after this object's end; they go to a queue that nobody
+    // reads.
     stream_ = dialer_.Dial({
         .on_message =
             [queue = queue_, number](v1::CoordinatorMessage message) {
@@ -287,7 +288,7 @@ class Daemon {
   std::optional<int> exit_code_;
   std::unique_ptr<CoreTable> core_table_;  // null: only this daemon's ranks are known here
   MonotonicTime claims_due_;
-  std::string others_claim_;  // what the session was told last
+  std::string others_claim_;  // the claims that the session got last
   std::string table_complaint_;
   std::unique_ptr<DeviceWatch> watch_;  // null: there is no device to watch
 };

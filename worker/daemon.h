@@ -12,16 +12,16 @@ namespace troupe {
 
 struct DaemonOptions {
   std::string coordinator;     // HOST:PORT
-  std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 takes a free one
+  std::string metrics_listen;  // HOST:PORT; empty: none. Port 0 selects a free one
   session::Config session;     // identity without metrics_address
-  std::string executable;      // of rank processes
+  std::string executable;      // the program of rank processes
   std::string core_table;      // directory of the host's core table (CoreTable); empty: none
-  std::string nvml;            // the library through which GPUs are watched; see kNvmlLibrary
+  std::string nvml;            // library used to watch GPUs; see kNvmlLibrary
 };
 
-// Runs until SIGTERM or SIGINT (0), or until the coordinator refuses the worker for good (1).
-// UNAVAILABLE if the metrics' address is taken. REQUIRES: called on the main thread, those signals
-// blocked in every thread.
+// Runs until SIGTERM or SIGINT (returns 0), or until the coordinator refuses the worker permanently
+// (1). Returns UNAVAILABLE if the metrics' address is in use. REQUIRES: called on the main thread,
+// with those signals blocked in every thread.
 StatusOr<int> RunDaemon(DaemonOptions options);
 
 }  // namespace troupe

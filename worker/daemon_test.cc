@@ -1,4 +1,4 @@
-// The daemon with devices whose health is watched through a library that has no GPU.
+// Tests the daemon with devices whose health is watched through a library without a GPU.
 #include "worker/daemon.h"
 
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 namespace troupe {
 namespace {
 
-// Processes that this thread's process has started and that live.
+// The living child processes of this process.
 std::set<pid_t> Children() {
   std::set<pid_t> children;
   std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
@@ -35,7 +35,8 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   const TemporaryDirectory folder;
-  DaemonOptions options{.coordinator = "127.0.0.1:1",  // nobody is there, and nobody is needed
+  // No coordinator is there, and none is needed.
+  DaemonOptions options{.coordinator = "127.0.0.1:1",
                         .executable = TROUPE_WORKER_BINARY,
                         .nvml = TROUPE_FAKE_NVML};
   options.session.log_directory = folder.path();
@@ -46,20 +47,21 @@ TEST_F(DaemonTest, AnXidReplacesTheProcessOnItsDeviceOrEndsItForGood) {
     device.set_id(id);
   }
   std::thread hand([this] {
-    // Looked at whenever the daemon asks the library for something.
+    // Checks the condition whenever the daemon calls the library.
     const auto eventually = [this](const std::function<bool()>& holds) {
       return WaitFor([&](const FakeNvml&) { return holds(); });
     };
     EXPECT_TRUE(eventually([] { return Children().size() == 2; }));
     const std::set<pid_t> first = Children();
     if (first.size() == 2) {
-      // The second device is condemned: its process goes and none comes.
+      // The second device is condemned: its process is killed and none replaces it.
       Happen(kSecondGpu, 79);
       EXPECT_TRUE(eventually([] { return Children().size() == 1; }));
       const std::set<pid_t> left = Children();
       EXPECT_TRUE(!left.empty() && first.contains(*left.begin()));
-      // What a process does on the first one is its own fault: another takes its place. A process that
-      // has not said that it is up is left alone; then it is the second time that counts.
+      // An error of a process on the first device is the process's own fault: another takes its
+      // place. A process that has not reported that it is idle is not killed; then the second
+      // attempt counts.
       bool replaced = false;
       for (int attempt = 0; attempt < 2 && !replaced; ++attempt) {
         Happen(kFirstGpu, 31);

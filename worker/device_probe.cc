@@ -23,8 +23,8 @@ namespace cpu = kernels::cpu;
 
 constexpr char kPeakFile[] = "peak.txt";
 
-// Sustained all-core clock and float32 operations a cycle and core (two fused multiply-adds of the
-// vector width), as the vendor publishes them; bfloat16 dot products do twice as many.
+// Sustained all-core clock and float32 operations per cycle and core (two fused multiply-adds of
+// the vector width), as published by the vendor; bfloat16 dot products do twice as many.
 struct KnownProcessor {
   const char* name;  // part of the model's name
   double gigahertz;
@@ -45,20 +45,20 @@ std::string ReadText(const char* path) {
 
 int Cores() { return static_cast<int>(AllowedCores().size()); }
 
-// "0,64": the hardware threads of the core that `thread` is on.
+// Returns "0,64": the hardware threads of the core that `thread` is on.
 std::string SiblingsOf(int thread) {
   return ReadText(
       fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", thread).c_str());
 }
 
-// What a measurement holds for: another processor, core count or level needs one of its own.
+// The conditions of a measurement: another processor, core count or level needs its own.
 std::string PeakKey() {
   const StatusOr<cpu::Level> level = cpu::LevelFromEnvironment();
   return fmt::format("{} | {} cores | {}", ProcessorModel(ReadText("/proc/cpuinfo")), Cores(),
                      level.ok() ? cpu::Name(*level) : "unknown");
 }
 
-// The best rate of several runs.
+// Returns the best rate of several runs.
 StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int64_t k, int64_t n) {
   constexpr int kRuns = 8;
   TROUPE_ASSIGN_OR_RETURN(const auto product,
@@ -68,7 +68,7 @@ StatusOr<double> ProductFlops(bool bfloat16, cpu::Level level, int64_t rows, int
                                                .k = k,
                                                .n = n},
                                               level, omp_get_max_threads()));
-  // Zeros multiply as quickly as anything else on these processors; ones keep the sums finite.
+  // All operands are zero, because values do not change the speed on these processors.
   std::vector<float> a(rows * k, 0.0f), b(n * k, 0.0f), c(rows * n, 0.0f);
   std::vector<char> scratch(static_cast<size_t>(std::max<int64_t>(product->scratch_bytes(), 1)) +
                             64);
@@ -165,7 +165,7 @@ HostPeak FindPeak(FileSystem& files, const std::vector<std::string>& directories
 }
 
 int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, int64_t memory) {
-  // "0::/a/b" is the unified hierarchy; "4:memory:/a/b" that of memory before it.
+  // "0::/a/b" is the unified hierarchy (cgroup v2); "4:memory:/a/b" is the memory hierarchy of v1.
   std::istringstream lines(groups);
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':');
@@ -176,7 +176,7 @@ int64_t MemoryLimitOfGroups(const std::string& root, const std::string& groups, 
     if (!unified && controllers != "memory") continue;
     const std::string file = unified ? "/memory.max" : "/memory.limit_in_bytes";
     const std::string top = unified ? root : root + "/memory";
-    // Every group on the way up limits those within.
+    // Every ancestor group limits the groups within it.
     std::string path = line.substr(second + 1);
     while (true) {
       while (path.ends_with('/')) path.pop_back();

@@ -1,4 +1,4 @@
-// Events of other threads for the daemon's main thread, with a descriptor to poll for them.
+// Passes events of other threads to the daemon's main thread, with a descriptor to poll.
 #ifndef TROUPE_WORKER_EVENT_QUEUE_H_
 #define TROUPE_WORKER_EVENT_QUEUE_H_
 
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// What other threads may say: the words of the stream, of the file chores, of the devices' watch and of a burn-in.
+// Events of other threads: of the stream, the file chores, the device watch and a burn-in.
 using QueuedEvent =
     std::variant<session::StreamMessage, session::StreamClosed, session::CheckpointGone,
                  session::CheckpointReadBack, session::DeviceFault, session::BurnInEnded>;
@@ -24,9 +24,9 @@ class EventQueue {
   EventQueue& operator=(const EventQueue&) = delete;
 
   void Push(QueuedEvent event);
-  // Everything pushed so far, in order.
+  // Returns everything pushed so far, in order.
   std::deque<QueuedEvent> TakeAll();
-  // Readable while something waits.
+  // Readable while an event waits.
   int descriptor() const { return descriptor_; }
 
  private:

@@ -20,7 +20,7 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMaxWaiting = 1024;
-// Of the thread that reads commits back: ranks of the host train meanwhile.
+// Niceness of the thread that reads commits back, because ranks of the host train meanwhile.
 constexpr int kReadBackNiceness = 10;
 
 }  // namespace
@@ -62,7 +62,7 @@ void FileChores::ReadTrace(v1::TraceRequest request, int rank,
 void FileChores::Remove(v1::DeleteCheckpoint request) {
   const bool queued = remover_.Run([this, request] {
     PosixFileSystem files;
-    // In another folder the attempt would seem to be gone already.
+    // In a different folder the attempt would seem to be deleted already.
     Status removed = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
     if (removed.ok()) removed = DeleteAttempt(files, request.path());
     if (!removed.ok()) {
@@ -105,12 +105,12 @@ void FileChores::ReadBack(const v1::VerifyCheckpoint& request) {
     found = CheckFolderId(files, FolderOfAttempt(request.path()), request.folder_id());
     if (found.ok()) {
       found = VerifyCheckpoint(files, request.path(), request.digest(), &stop_).ToStatus();
-      // The folder is here, so that the checkpoint would be.
+      // The folder is mounted here, so a missing checkpoint is lost.
       if (found.code() == StatusCode::kNotFound && !request.folder_id().empty())
         found = DataLoss("{}", Message(found));
     }
   }
-  // The coordinator asks the next life.
+  // The coordinator will ask the daemon's next life.
   if (stop_) return;
   if (!found.ok()) LogWarning("worker", "verify {}: {}", request.path(), ToString(found));
   Say(request, found);

@@ -1,5 +1,5 @@
-// The daemon's slow work on files, off its loop: reads logs and traces, removes checkpoints, reads commits
-// back from the disk.
+// The daemon's slow work on files, outside its loop: reads logs and traces, removes checkpoints,
+// reads commits back from disk.
 #ifndef TROUPE_WORKER_FILE_CHORES_H_
 #define TROUPE_WORKER_FILE_CHORES_H_
 
@@ -22,24 +22,23 @@ namespace troupe {
 class FileChores {
  public:
   FileChores(session::Config config, std::shared_ptr<EventQueue> events);
-  // Finishes what it does now, but for a commit that is being read: that is given up. The rest is
-  // dropped.
+  // Finishes the tasks in progress, except that it aborts the reading of a commit; drops the
+  // waiting tasks.
   ~FileChores();
   FileChores(const FileChores&) = delete;
   FileChores& operator=(const FileChores&) = delete;
 
   // Answers on `stream`.
   void ReadLogs(v1::ReadLogs request, std::shared_ptr<CoordinatorStream> stream);
-  // Likewise, of a rank that has ended.
+  // Answers on `stream` with the trace of a rank that has ended.
   void ReadTrace(v1::TraceRequest request, int rank, std::shared_ptr<CoordinatorStream> stream);
-  // Says CheckpointGone once the removal is durable; a failure (another folder is mounted there)
-  // is logged, the coordinator asks again, as it does where too much waits to be removed.
+  // Pushes CheckpointGone once the removal is durable. A failure (a different folder is mounted
+  // there) and a full queue are logged, and the coordinator asks again.
   void Remove(v1::DeleteCheckpoint request);
-  // Removes what ranks had kept here; a failure is logged.
+  // Removes images that ranks had saved here; a failure is logged.
   void RemoveImages(v1::DeleteImages request);
-  // Says CheckpointReadBack once it has read the commit, one at a time and behind everything else
-  // that wants the processor. One that waits or is read already is not read again for being asked
-  // for again.
+  // Reads a commit back, one at a time and with low priority, then pushes CheckpointReadBack. A
+  // request for a commit that is already waiting or being read has no further effect.
   void Verify(v1::VerifyCheckpoint request);
 
  private:
@@ -50,10 +49,10 @@ class FileChores {
   const std::shared_ptr<EventQueue> events_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
-  std::set<std::string> verifying_;  // paths, from the request to the answer
-  // Last: their tasks use the others. Removals have a thread of their own: checkpoints may lie on a
-  // mount that hangs, logs and traces are on this host. The verifier's thread has a low priority for
-  // good: it may not raise it again.
+  std::set<std::string> verifying_;  // paths, from request to answer
+  // Declared last, because their tasks use the other members. Removals have their own thread,
+  // because checkpoints may be on a mount that hangs, while logs and traces are on this host. The
+  // verifier's thread permanently has a low priority, because it is not allowed to raise it again.
   SerialExecutor executor_;
   SerialExecutor remover_;
   SerialExecutor verifier_;

@@ -38,7 +38,7 @@ class FileChoresTest : public testing::Test {
     request.set_folder_id(folder_id_);
     chores_->Verify(request);
   }
-  // The next answer, which must be about the request.
+  // Returns the next answer, which must be for the request.
   v1::CheckpointVerified Answer() {
     while (answers_.empty()) {
       pollfd polled{events_->descriptor(), POLLIN, 0};
@@ -123,7 +123,7 @@ TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   EXPECT_FALSE(elsewhere.ok());
   EXPECT_FALSE(elsewhere.damaged()) << "that says nothing about it";
   EXPECT_THAT(elsewhere.reason(), HasSubstr("another disk"));
-  // On another disk an attempt would seem to be deleted already.
+  // On a different disk an attempt would seem to be deleted already.
   v1::DeleteCheckpoint erase;
   erase.set_path(path_ + "0");
   erase.set_folder_id(folder_id_);
@@ -136,7 +136,7 @@ TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   const auto gone = events_->TakeAll();
   ASSERT_EQ(gone.size(), 1u);
   EXPECT_EQ(std::get<session::CheckpointGone>(gone[0]).deleted.attempt(), 1);
-  // Where the folder is there, a commit that is not is damage.
+  // If the folder is mounted, a missing commit is damage.
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
   EXPECT_TRUE(Verify().damaged());

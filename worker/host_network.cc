@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-// The bytes of an IPv4 or IPv6 address; empty for another family.
+// Returns the bytes of an IPv4 or IPv6 address; empty for another family.
 std::string AddressBytes(const sockaddr* address) {
   if (address == nullptr) return {};
   if (address->sa_family == AF_INET) {
@@ -52,7 +52,7 @@ std::string FirstLine(const std::filesystem::path& path) {
   return line;
 }
 
-// The entries of `folder` by name; none where it cannot be read.
+// Returns the entries of `folder` sorted by name; none if it cannot be read.
 std::vector<std::string> EntriesOf(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -106,7 +106,7 @@ Status BindRanksTo(const std::string& host) {
   const std::string rdma = RdmaPortsOf("/sys/class/infiniband", interface);
   const std::string devices = rdma.empty() ? interface : interface + "," + rdma;
   setenv("UCX_NET_DEVICES", devices.c_str(), /*overwrite=*/0);
-  // "=": this very name, not every one that begins so.
+  // "=" selects exactly this name instead of all that begin with it.
   setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
   return OkStatus();
 }

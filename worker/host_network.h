@@ -8,18 +8,18 @@
 
 namespace troupe {
 
-// The interface that has `host`, a numeric address or a name that resolves to one of this
-// machine's: "lo", "eth0". INVALID_ARGUMENT naming the address and the interfaces' where none has
-// it.
+// Returns the interface ("lo", "eth0") with the address `host`, which is numeric or a name that
+// resolves to an address of this machine. INVALID_ARGUMENT, which names the address and those of
+// the interfaces, if none has it.
 StatusOr<std::string> InterfaceOf(const std::string& host);
 
-// The RDMA ports behind `interface` in the form of UCX_NET_DEVICES ("mlx5_0:1"), separated by
-// commas; empty where there are none. `root` is /sys/class/infiniband.
+// Returns the RDMA ports behind `interface` in the form of UCX_NET_DEVICES ("mlx5_0:1"), separated
+// by commas; empty if there are none. `root` is /sys/class/infiniband.
 std::string RdmaPortsOf(const std::string& root, const std::string& interface);
 
-// Has the rank processes that this process will start listen on the interface of `host` alone, by
-// the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME; one that is set already stays.
-// REQUIRES: this process has one thread.
+// Makes the rank processes that this process starts later listen only on the interface of `host`,
+// through the environment variables UCX_NET_DEVICES and NCCL_SOCKET_IFNAME; a variable that is
+// already set stays. REQUIRES: this process has one thread.
 Status BindRanksTo(const std::string& host);
 
 }  // namespace troupe

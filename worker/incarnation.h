@@ -1,4 +1,5 @@
-// The number of a daemon's life: later lives of one name are higher, also where the clock went back.
+// Numbers a daemon's lives: later lives with the same name have higher numbers, even if the clock
+// was set back.
 #ifndef TROUPE_WORKER_INCARNATION_H_
 #define TROUPE_WORKER_INCARNATION_H_
 
@@ -10,9 +11,9 @@
 
 namespace troupe {
 
-// `now` (nanoseconds since the Unix epoch), or one more than the last life of `name` that `directory`
-// knows, whichever is higher; remembered there before it is returned. DATA_LOSS where what is there
-// is no number; errors of the files.
+// Returns `now` (nanoseconds since the Unix epoch) or the number of the last life of `name` in
+// `directory` plus one, whichever is higher; stores it there before it returns. DATA_LOSS if the
+// stored text is not a number; errors of the files.
 StatusOr<uint64_t> NextIncarnation(FileSystem& files, const std::string& directory,
                                    const std::string& name, uint64_t now);
 

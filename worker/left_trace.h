@@ -1,4 +1,4 @@
-// What a rank that has ended left behind of its last steps.
+// Reads the trace that an ended rank left of its last steps.
 #ifndef TROUPE_WORKER_LEFT_TRACE_H_
 #define TROUPE_WORKER_LEFT_TRACE_H_
 
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// The answer to `request` for `rank`: its events, or with a code why they cannot be had
-// (FAILED_PRECONDITION: nothing is left of that group epoch, or other steps).
+// Returns the answer to `request` for `rank`: its events, or a code and the reason why there are
+// none (FAILED_PRECONDITION: the trace of that group epoch is missing or has other steps).
 v1::WorkerMessage ReadLeftTrace(FileSystem& files, const session::Config& config,
                                 const v1::TraceRequest& request, int rank);
 

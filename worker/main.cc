@@ -102,7 +102,7 @@ struct Flags {
   std::optional<int> burn_in_seconds;
 };
 
-// Into `flags`.
+// Parses `text` into `flags`.
 Status ParseDevices(std::string_view text, Flags* flags) {
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
@@ -192,7 +192,7 @@ StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
   return flags;
 }
 
-// Absolute, so that a rank's working directory does not matter.
+// Returns an absolute path, so that a rank's working directory does not matter.
 std::string Absolute(const std::string& path) {
   if (path.starts_with('/')) return path;
   char* const here = get_current_dir_name();
@@ -250,7 +250,7 @@ int Fail(const Status& status) {
   return kFailed;
 }
 
-// Each device of `flags` alone: a GPU, or all cores.
+// Makes the backend of one device of `flags`: a GPU, or all cores.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files, int device,
                                                           CollectiveNetwork* network) {
   constexpr Duration kWaitLimit = std::chrono::seconds(60);
@@ -284,7 +284,7 @@ int MeasureDevicesAndWrite(const Flags& flags) {
   return 0;
 }
 
-// On all devices at once, as jobs are; of processors, which share their cores, on one.
+// Runs on all GPUs at once, as jobs do; CPU devices share their cores, so it runs on one of them.
 int RunBurnIn(const Flags& flags) {
   PosixFileSystem files;
   const bool cuda = flags.device_kind == "cuda";
@@ -368,11 +368,11 @@ int Main(int argc, char** argv) {
   }
   RaiseDescriptorLimit();
   LimitLog(flags->log);
-  // For the rank processes.
+  // The rank processes inherit these settings.
   setenv(kLogBytesVariable, fmt::format("{}", flags->log.bytes).c_str(), /*overwrite=*/1);
   setenv(kLogFilesVariable, fmt::format("{}", flags->log.files).c_str(), /*overwrite=*/1);
   SetLogContext(fmt::format("worker={}", flags->name));
-  // Every thread inherits the mask; only the daemon's main loop sees these.
+  // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -35,7 +35,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Bytes read and written by a sum of two arrays on all cores, a second.
+// Bytes per second read and written by a sum of two arrays on all cores.
 double MemoryRate() {
   constexpr int64_t kElements = int64_t{1} << 24;
   std::vector<float> x(kElements, 1.0f), y(kElements, 2.0f);
@@ -49,7 +49,7 @@ double MemoryRate() {
   return 3.0 * kElements * sizeof(float) / Median(std::move(seconds));
 }
 
-// What it costs to hand an operation to all cores.
+// Seconds to start an operation on all cores.
 double LaunchSeconds() {
   std::vector<double> seconds;
   for (int run = 0; run < 1000; ++run) {
@@ -62,7 +62,8 @@ double LaunchSeconds() {
   return Median(std::move(seconds));
 }
 
-// Seconds of one all-reduce of `bytes` by the two ranks of `group`, on each: the median of `runs`.
+// Returns the seconds of one all-reduce of `bytes` bytes by the two ranks of `group`, as measured
+// on this rank: the median of `runs`.
 using AllReduceSeconds = std::function<StatusOr<double>(int rank, CollectiveNetwork* network, Communicator* group,
                                                         size_t bytes, int runs)>;
 
@@ -79,7 +80,7 @@ StatusOr<double> OnTheHost(int rank, CollectiveNetwork* network, Communicator* g
   return Median(std::move(seconds));
 }
 
-// The same between devices: of an all_reduce as programs have it.
+// Measures between devices, with an all_reduce operation as programs have it.
 AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
   return [make](int rank, CollectiveNetwork* network, Communicator* group, size_t bytes,
                 int runs) -> StatusOr<double> {
@@ -114,7 +115,8 @@ AllReduceSeconds OnDevices(const MakeDeviceBackend& make) {
   };
 }
 
-// Of two ranks a ring sends as many bytes as it reduces, in two messages; a small sum is one.
+// With two ranks a ring sends as many bytes as it reduces, in two messages; a small sum takes one
+// message.
 StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t large_bytes) {
   constexpr size_t kSmall = 64;
   std::unique_ptr<CollectiveNetwork> networks[2];
@@ -144,7 +146,7 @@ StatusOr<v1::LinkProfile> MeasureLink(const AllReduceSeconds& seconds_of, size_t
     TROUPE_RETURN_IF_ERROR(network->Close(kLimit));
     return link;
   };
-  // One that has failed ends the other's waits.
+  // A rank that has failed ends the other's waits.
   const auto measure_or_abort = [&](int rank) {
     links[rank] = measure(rank);
     if (!links[rank].ok()) networks[rank]->Abort(links[rank].status());
@@ -162,7 +164,8 @@ StatusOr<v1::DeviceProfile> ReadProfile(FileSystem& files, const std::string& pa
   return ParseDeviceProfile(text, path);
 }
 
-// What `find` has of the first directory where it finds something; NOT_FOUND says why of each.
+// Returns the result of `find` for the first directory where it succeeds; else NOT_FOUND with the
+// reason for each.
 StatusOr<v1::DeviceProfile> FindFirst(const std::vector<std::string>& directories,
                                       const std::function<StatusOr<v1::DeviceProfile>(const std::string&)>& find) {
   std::string reasons;

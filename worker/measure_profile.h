@@ -1,4 +1,5 @@
-// A device profile of this host (plan/device_profile.h), measured: what `troupe plan --profile` reads.
+// Measures a device profile of this host (plan/device_profile.h), which `troupe plan --profile`
+// reads.
 #ifndef TROUPE_WORKER_MEASURE_PROFILE_H_
 #define TROUPE_WORKER_MEASURE_PROFILE_H_
 
@@ -20,45 +21,53 @@
 
 namespace troupe {
 
-// Of one of `devices` devices that share this host's cores and memory evenly. Layers are timed on all devices at once
-// (MeasureAttainedRates), memory and the start of an operation on all cores, the links between two threads of this
-// process over UCX. One host cannot see a fabric: it is given the island's figures. Takes seconds.
+// Profiles one of `devices` devices that share this host's cores and memory evenly. Layers are
+// timed on all devices at once (MeasureAttainedRates), memory and the start of an operation on all
+// cores, links between two threads of this process over UCX. One host cannot measure a fabric, so
+// the fabric gets the island's figures. Takes seconds.
 StatusOr<v1::DeviceProfile> MeasureProfile(const HostPeak& peak, int devices,
                                             const AttainedRatesOptions& rates = {});
 
-// Makes the backend of one of this host's devices; `network`: of the rank that it is to be, null where it is alone.
+// Makes the backend of one of this host's devices. `network` is that of its rank; null if there is
+// only one.
 using MakeDeviceBackend =
     std::function<StatusOr<std::unique_ptr<kernels::Backend>>(int device, CollectiveNetwork* network)>;
 
 struct DeviceProfileOptions {
   kernels::BackendRatesOptions rates;
-  size_t large_bytes = size_t{1} << 28;  // of the sum that tells how fast a link is
+  // Bytes of the all-reduce that measures the bandwidth of a link.
+  size_t large_bytes = size_t{1} << 28;
 };
 
-// Of one of several equal devices with memory of their own (GPUs). The first is timed alone; the link by sums of the first two
-// as ranks in threads of this process, or, of one device alone, between threads of the host, where nothing will travel.
-// The peak is the known one, or what the product attains where none is known. Takes seconds.
+// Profiles one of several equal devices with their own memory (GPUs). The first is timed alone. The
+// link is measured by all-reduces of the first two as ranks in threads of this process; for a
+// single device between host threads, since its link will carry no traffic. The peak is the known
+// one, or the rate that matmuls attain if none is known. Takes seconds.
 StatusOr<v1::DeviceProfile> MeasureDeviceProfile(const std::vector<v1::Device>& devices,
                                                  const MakeDeviceBackend& make,
                                                  const DeviceProfileOptions& options = {});
 
-// Model, number and versions: what a profile was measured of. REQUIRES: a device.
+// The model, number and versions of the devices that a profile was measured on. REQUIRES: at least
+// one device.
 std::string DeviceProfileName(const std::vector<v1::Device>& devices);
 
-// As the YAML file that ParseDeviceProfile reads, with a comment on what was not measured.
+// Returns the profile as the YAML file that ParseDeviceProfile reads, with a comment on what was
+// not measured.
 std::string ToYaml(const v1::DeviceProfile& profile);
 
-// Where `--measure-peak` leaves it.
+// The files that `--measure-peak` writes.
 inline constexpr const char* kProfileFile = "profile.yaml";
-inline constexpr const char* kDeviceProfileFile = "device_profile.yaml";  // of devices with memory of their own
+// For devices with their own memory.
+inline constexpr const char* kDeviceProfileFile = "device_profile.yaml";
 
-// What was measured of one of `devices` devices, in the first of `directories` that has a measured peak of this very
-// processor beside such a profile; NOT_FOUND where none has.
+// Reads the profile of one of `devices` devices from the first of `directories` with such a profile
+// and a measured peak of this processor; NOT_FOUND if there is none.
 StatusOr<v1::DeviceProfile> FindProfile(FileSystem& files,
                                         const std::vector<std::string>& directories, int devices);
 
 
-// What MeasureDeviceProfile made of `devices`, by name: NOT_FOUND where none of `directories` has it.
+// Reads what MeasureDeviceProfile measured for `devices`, by name; NOT_FOUND if none of
+// `directories` has it.
 StatusOr<v1::DeviceProfile> FindDeviceProfile(FileSystem& files, const std::vector<std::string>& directories,
                                               const std::vector<v1::Device>& devices);
 

@@ -24,7 +24,7 @@ TEST(MeasureProfile, WritesWhatThePlannerReads) {
     EXPECT_GT(share, 0);
     EXPECT_LT(share, 1);
   }
-  // Of a host however busy: less than 1 MB/s or more than 10 TB/s is a wrong unit.
+  // However busy the host, less than 1 MB/s or more than 10 TB/s means a wrong unit.
   for (const double rate : {read->memory_bytes_per_second(), read->island().bytes_per_second()}) {
     EXPECT_GT(rate, 1e6);
     EXPECT_LT(rate, 1e13);
@@ -61,7 +61,7 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
   ASSERT_TRUE(WriteFileDurably(files, folder.Child(kProfileFile),
                                AsBytes(ToYaml(profile)))
                   .ok());
-  // Of which processor is not known.
+  // Without a measured peak the profile's processor is unknown.
   EXPECT_EQ(FindProfile(files, {folder.path()}, 2).status().code(), StatusCode::kNotFound);
   ASSERT_TRUE(WriteMeasuredPeak(files, folder.path(), {.float32 = 1e11, .bfloat16 = 2e11}).ok());
   const auto found = FindProfile(files, {"", "/nowhere", folder.path()}, 2);
@@ -70,7 +70,7 @@ TEST(MeasureProfile, IsFoundForAsManyDevicesBesideThePeakOfThisProcessor) {
   EXPECT_EQ(FindProfile(files, {folder.path()}, 4).status().code(), StatusCode::kNotFound);
 }
 
-// Links by sums among two of them, as GPUs are measured.
+// Links are measured by all-reduces between two devices, as for GPUs.
 TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the emulator is too slow under AddressSanitizer for sums by the hundred";
@@ -87,7 +87,7 @@ TEST(MeasureDeviceProfile, IsWhatThePlannerReadsAndIsFoundByWhatItIsOf) {
        .large_bytes = 1 << 12});
   ASSERT_TRUE(measured.ok()) << measured.status();
   EXPECT_EQ(measured->bfloat16_flops_per_second(), 1e12);
-  EXPECT_GT(measured->float32_flops_per_second(), 0);  // of which nothing is known
+  EXPECT_GT(measured->float32_flops_per_second(), 0);  // measured, because no peak is known
   EXPECT_EQ(measured->devices_per_island(), 2);
   EXPECT_FALSE(measured->transfers_need_cores());
 

@@ -21,7 +21,7 @@
 namespace troupe {
 namespace {
 
-// Closes unless released.
+// Closes the descriptor unless released.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -37,16 +37,17 @@ class Descriptor {
   int value_;
 };
 
-// The environment of rank processes: the daemon's, but UCX must leave fatal signals to the rank's
-// own handler, and does not warn of what an abort leaves behind unless asked to; each stream of a
-// GPU is to have a queue of its own; and threads that wait for their next part of a loop spin for
-// about as long as waking one takes (2000 turns, some 50 us) instead of 300000 turns: the cores of a
-// rank may be fewer than its threads, or another rank's as well.
+// The environment of rank processes is the daemon's with these changes: UCX leaves fatal signals to
+// the rank's own handler and does not warn about the leftovers of an abort unless asked to; each
+// stream of a GPU has its own work queue; threads that wait for their next part of a loop spin for
+// about as long as waking one takes (2000 iterations, some 50 us) instead of 300000 iterations,
+// because a rank may have fewer cores than threads or share them with another rank.
 std::vector<std::string> RankEnvironment() {
   std::vector<std::string> environment = {"UCX_ERROR_SIGNALS="};
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) environment.emplace_back("UCX_LOG_LEVEL=error");
-  // The streams of a GPU take turns at its work queues, of which CUDA opens 8 unless it is asked for more. What stands in
-  // a queue holds up what comes behind it, also what another rank waits for before it sends what is waited for here.
+  // The streams of a GPU share its work queues, 8 by default. Work that blocks in a queue blocks
+  // what was enqueued behind it, even work that another rank needs before it can send the data
+  // waited for here.
   if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {
     environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=32");
   }
@@ -86,7 +87,7 @@ StatusOr<std::unique_ptr<RankChild>> RankChild::Start(const std::string& executa
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  // Onto themselves: that alone takes their close-on-exec away, and in the child only.
+  // Duplicating a descriptor onto itself clears its close-on-exec flag, and only in the child.
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), theirs.get());
   posix_spawn_file_actions_adddup2(&actions, progress.get(), progress.get());
   posix_spawnattr_t attributes;
@@ -140,12 +141,12 @@ void RankChild::Write() {
     const ssize_t count = send(socket_, outgoing_.data(), outgoing_.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      // A process that reads nothing any more is of no use.
+      // A process that no longer reads cannot be used any more.
       if (outgoing_.size() > kFrameBytesMax) Kill();
       return;
     }
     if (count < 0) {
-      outgoing_.clear();  // it is ending; its pidfd tells so
+      outgoing_.clear();  // it is ending, as its pidfd will show
       return;
     }
     outgoing_.erase(0, static_cast<size_t>(count));
@@ -158,7 +159,7 @@ std::deque<v1::RankReport> RankChild::Read() {
   while (true) {
     const ssize_t count = read(socket_, bytes, sizeof(bytes));
     if (count < 0 && errno == EINTR) continue;
-    if (count == 0) Kill();  // a process that hung up cannot be spoken to any more
+    if (count == 0) Kill();  // a process that closed its socket can no longer be controlled
     if (count <= 0) break;
     decoder_.Append({bytes, static_cast<size_t>(count)});
   }

@@ -1,8 +1,8 @@
-// A rank process as its daemon holds it: started by exec, spoken to over a socket, watched through
+// The daemon's handle of a rank process: started by exec, controlled over a socket, watched through
 // a pidfd.
 //
-// To be used by the daemon's main thread alone: the child's parent-death signal hangs on the thread
-// that starts it.
+// Only the daemon's main thread may use it, because the child's parent-death signal depends on the
+// thread that starts it.
 #ifndef TROUPE_WORKER_RANK_CHILD_H_
 #define TROUPE_WORKER_RANK_CHILD_H_
 
@@ -26,10 +26,10 @@ struct ChildEnd {
 
 class RankChild {
  public:
-  // Starts `executable` as a rank process. RESOURCE_EXHAUSTED or what the system says where it
+  // Starts `executable` as a rank process. Returns RESOURCE_EXHAUSTED or the system's error if it
   // cannot be started.
   static StatusOr<std::unique_ptr<RankChild>> Start(const std::string& executable);
-  // Kills it if it still runs, and waits for its end.
+  // Kills the process if it still runs, and waits for its end.
   ~RankChild();
   RankChild(const RankChild&) = delete;
   RankChild& operator=(const RankChild&) = delete;
@@ -38,13 +38,13 @@ class RankChild {
   int socket() const { return socket_; }
   int end_descriptor() const { return pidfd_; }  // readable once the process has ended
 
-  // Queues a command and writes what the socket takes.
+  // Queues a command and writes as much as the socket accepts.
   void Send(const v1::RankCommand& command);
-  // True while something waits to be written.
+  // Whether data wait to be written.
   bool wants_write() const { return !outgoing_.empty(); }
   void Write();
 
-  // What has arrived; what does not parse ends the process.
+  // Returns the reports that have arrived; data that do not parse end the process.
   std::deque<v1::RankReport> Read();
 
   void Kill();
@@ -52,7 +52,7 @@ class RankChild {
   ChildEnd Reap();
 
   std::string LastOperation() const { return Describe(*progress_); }
-  // RssAnon + RssShmem; 0 if it is gone.
+  // Returns RssAnon + RssShmem in bytes; 0 if the process is gone.
   int64_t MemoryBytes() const;
 
  private:
@@ -67,7 +67,7 @@ class RankChild {
   FrameDecoder decoder_;
 };
 
-// RssAnon + RssShmem of a process, in bytes; 0 if there is none.
+// Returns RssAnon + RssShmem of a process in bytes; 0 if there is none.
 int64_t ProcessMemoryBytes(pid_t pid);
 
 }  // namespace troupe

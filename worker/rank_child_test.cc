@@ -1,4 +1,4 @@
-// Real rank processes, as the daemon starts them.
+// Tests real rank processes, started as the daemon starts them.
 #include "worker/rank_child.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ std::unique_ptr<RankChild> StartIdle() {
   return *std::move(child);
 }
 
-// The next report, or nothing if the process ends first.
+// Returns the next report, or nothing if the process ends first.
 std::optional<v1::RankReport> NextReport(RankChild& child) {
   static std::deque<v1::RankReport> waiting;
   while (waiting.empty()) {
@@ -55,7 +55,7 @@ TEST(RankChild, SaysThatItIsIdleAndWhatDoesNotWorkInAJob) {
   v1::RankCommand command;
   command.mutable_begin()->mutable_start()->set_job("jobs/a");
   command.mutable_begin()->mutable_start()->set_group_epoch(3);
-  command.mutable_begin()->set_rank(5);  // of a plan without ranks
+  command.mutable_begin()->set_rank(5);  // its plan has no ranks
   command.mutable_begin()->set_log_path(folder.Child("a/rank-5.log"));
   child->Send(command);
   report = NextReport(*child);
@@ -93,7 +93,7 @@ TEST(RankChild, IsKilledWithItsOwner) {
 TEST(RankChild, EndsByItselfWhenItsSocketDoes) {
   const auto child = StartIdle();
   ASSERT_TRUE(NextReport(*child));
-  // What the kernel does when the daemon is gone.
+  // The kernel closes the socket like this when the daemon is gone.
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   ASSERT_GE(dup2(nothing, child->socket()), 0);
   close(nothing);

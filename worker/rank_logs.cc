@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kFileBytesMax = 4 << 20;
 constexpr size_t kMessageBytes = 256 << 10;
 
-// The rank of "rank-3.WORKER.log"; -1 for other names.
+// Returns the rank in "rank-3.WORKER.log"; -1 for other names.
 int RankOfLog(std::string_view name, const std::string& worker) {
   constexpr std::string_view kBegin = "rank-";
   const std::string end_of_name = "." + worker + ".log";
@@ -27,10 +27,10 @@ int RankOfLog(std::string_view name, const std::string& worker) {
 
 struct LogTail {
   std::string text;
-  int64_t left_out = 0;  // bytes before it
+  int64_t left_out = 0;  // bytes before `text`
 };
 
-// The end of the file, from the beginning of a line on.
+// Returns the end of the file, beginning with a whole line.
 LogTail Tail(FileSystem& files, const std::string& path) {
   const auto file = files.Open(path, SymbolicLinks::kRefuse);
   if (!file.ok()) return {};
@@ -44,7 +44,7 @@ LogTail Tail(FileSystem& files, const std::string& path) {
   return {std::move(text), begin + static_cast<int64_t>(line)};
 }
 
-// The end of a log, with what was moved aside of it before.
+// Returns the end of a log, including its rotated files.
 LogTail TailOfAll(FileSystem& files, const std::string& path) {
   LogTail all = Tail(files, path);
   for (int number = 1; number <= kMostLogFiles; ++number) {
@@ -61,7 +61,7 @@ LogTail TailOfAll(FileSystem& files, const std::string& path) {
   return all;
 }
 
-// Protobuf's strings are UTF-8; a log may hold anything.
+// Makes a line valid UTF-8, as protobuf's strings require; a log may contain any bytes.
 std::string Printable(std::string_view line) {
   std::string text(line);
   for (char& c : text) {

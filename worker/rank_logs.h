@@ -1,4 +1,4 @@
-// The log files of ranks, as the coordinator asks for them. Thread-safe.
+// Reads the log files of ranks for the coordinator. Thread-safe.
 #ifndef TROUPE_WORKER_RANK_LOGS_H_
 #define TROUPE_WORKER_RANK_LOGS_H_
 
@@ -11,8 +11,9 @@
 
 namespace troupe {
 
-// LogLines for `request`, in order, each well below gRPC's limit of a message, the last one marked;
-// at most the last 4 MiB of a file, after a line that says how many bytes are left out. Ranks without a file here have no lines.
+// Returns LogLines for `request`, in order, each well below gRPC's limit of a message, the last one
+// marked. At most the last 4 MiB of a file are sent, after a line that gives the number of bytes
+// omitted. Ranks without a file here have no lines.
 std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Config& config,
                                             const v1::ReadLogs& request);
 

@@ -1,6 +1,6 @@
-// The worker's metrics: names and labels as docs and dashboards know them. What the coordinator
-// exports of a worker (troupe_worker_up, troupe_worker_memory_bytes) is not here too, so that a sum
-// over all scraped targets counts everything once.
+// The worker's metrics, with the names and labels that docs and dashboards use. Metrics that the
+// coordinator exports for a worker (troupe_worker_up, troupe_worker_memory_bytes) are not exported
+// here, so that a sum over all scraped targets counts everything once.
 #ifndef TROUPE_WORKER_WORKER_METRICS_H_
 #define TROUPE_WORKER_WORKER_METRICS_H_
 
@@ -15,14 +15,14 @@
 
 namespace troupe {
 
-// Not thread-safe but for `metrics`, which is; others may declare families of their own there.
+// Not thread-safe, except `metrics`, which is; others may declare families of their own there.
 class WorkerMetrics {
  public:
   explicit WorkerMetrics(const v1::Hello& identity);
 
-  // The ranks of `device` began anew: their totals start from 0.
+  // Resets `device` after its ranks restarted: their totals start from 0.
   void Restart(int device) { reported_.erase(device); }
-  // Adds what rose since the last totals of `device`.
+  // Adds the increase since the last totals of `device`.
   void Add(int device, const v1::RankMetrics& totals);
 
   const Metrics& metrics() const { return metrics_; }

@@ -43,7 +43,7 @@ void CatalogObserver::OnWriter() {
 }
 
 void CatalogObserver::OnWrite(const WriteBatch& batch) {
-  // The epoch itself is written before anything is served in it.
+  // The epoch itself is written before the coordinator serves in it.
   const bool of_the_epoch_alone =
       std::all_of(batch.changes().begin(), batch.changes().end(),
                   [](const WriteBatch::Change& change) { return change.key == "leader_epoch"; });
@@ -51,7 +51,7 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
   const std::set<std::string> going = JobsThatGo(batch);
   for (const WriteBatch::Change& change : batch.changes()) {
     const std::string& key = change.key;
-    if (key == "leader_epoch") continue;  // judged when it serves
+    if (key == "leader_epoch") continue;  // checked when it serves
     if (change.value) {
       keys_.insert(key);
     } else {
@@ -175,7 +175,7 @@ void CatalogObserver::OnJob(const std::string& id, std::string_view value) {
     world_.truth.Check(record.last_attempt() >= before.last_attempt(), 4,
                        fmt::format("{}: last attempt falls from {} to {}", id,
                                    before.last_attempt(), record.last_attempt()));
-    // Unless somebody resumes the job an end is for good, and so is its cause.
+    // An end and its cause are final unless somebody resumes the job.
     if (Ended(before.state()) && !Ended(record.state()) && resumes_.contains(id)) {
       acknowledged_cancels_.erase(id);
       ++resumed_;
@@ -296,7 +296,8 @@ void CatalogObserver::CheckRepetition(const std::string& id, const v1::StepEvent
                                    row.group_epoch(), row.step(), key));
   }
   std::map<uint64_t, int64_t>& highest = highest_rows_[id];
-  // Steps of still earlier groups may have been lost with those.
+  // Compares only with the previous group, because steps of earlier groups may have been lost with
+  // them.
   const auto grown = grown_.find(id);
   const bool grew = grown != grown_.end() && grown->second == row.group_epoch();
   const auto former = highest.find(row.group_epoch() - 1);
@@ -332,7 +333,7 @@ void CatalogObserver::OnCheckpoint(const std::string& key, const std::optional<s
   const auto found = checkpoints_.find(key);
   const v1::CheckpointState before =
       found == checkpoints_.end() ? v1::CHECKPOINT_STATE_UNSPECIFIED : found->second.state();
-  // Known again by what is in the folder, after the catalog was lost.
+  // The job is known again from its folder's contents, after the catalog was lost.
   const bool rebuilt =
       found == checkpoints_.end() && lost_jobs_.contains(record.job()) && record.pinned();
   if (rebuilt && record.state() == v1::CHECKPOINT_STATE_COMMITTED) {
@@ -378,8 +379,8 @@ void CatalogObserver::OnCheckpoint(const std::string& key, const std::optional<s
 }
 
 void CatalogObserver::CheckCommit(const std::string& key, const v1::CheckpointRecord& record) {
-  // Who may be placed later reads what every host reads; of a folder of each host's own, what all
-  // hosts of the group do.
+  // On the shared folder a later placement must read what every host can read; with a private
+  // folder, what all hosts of the group can read.
   const v1::JobSpec& spec = specs_.at(record.job());
   StatusOr<Restored> restored = world_.storage.ReadOfTruth(record.path(), record.digest());
   const bool lone =

@@ -1,6 +1,5 @@
 // Frames between the simulated client and the coordinator's shell: a letter, the client's number of
-// the call, and a message of service.proto. An answer has the code of its status in place of the
-// letter.
+// the call, and a message of service.proto. An answer has its status code instead of the letter.
 #ifndef TROUPE_TESTS_SIMULATION_CLIENT_FRAME_H_
 #define TROUPE_TESTS_SIMULATION_CLIENT_FRAME_H_
 
@@ -19,7 +18,7 @@ enum class CallKind : char {
   kResumeJob = 'R',
   kRebuildJob = 'B',
   kDeleteJob = 'D',
-  // A CreateJob with the request id of another job; not a call of its own on the wire.
+  // A CreateJob with the request id of another job; not a separate call on the wire.
   kAlteredJob = 'A',
 };
 
@@ -30,8 +29,8 @@ struct ClientFrame {
       payload;  // request; answer: serialized Job or CheckpointRecord, or the message of an error
 };
 
-// Client frames begin with a byte that no worker message begins with (a protobuf tag of field 0
-// does not exist).
+// Client frames begin with a byte that no worker message begins with (there is no protobuf tag of
+// field 0).
 inline constexpr char kClientMark = 0;
 
 inline std::string Encode(const ClientFrame& frame) {

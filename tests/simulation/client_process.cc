@@ -68,7 +68,7 @@ Status ClientProcess::Handle(AnyMessage message, Context& context) {
 
 bool ClientProcess::MayMake(size_t call) const {
   if (calls_[call].request_id.empty()) return true;
-  // The one that it comes after is before it in the list.
+  // The call that it depends on precedes it in the list.
   for (size_t i = 0; i < call; ++i) {
     if (calls_[i].request_id == calls_[call].request_id && !outcomes_[i].answered) return false;
   }
@@ -100,7 +100,8 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
   const bool refused = code == StatusCode::kFailedPrecondition;
   const bool waits_for_end =
       refused && call.kind == CallKind::kResumeJob && !observer_.HasEnded(call.job);
-  // What is pinned stays, and its job; else the job or its ranks have not ended.
+  // A job with pinned checkpoints cannot be deleted; otherwise the job or its ranks have not ended
+  // yet.
   const bool stays = observer_.HasEnded(call.job) && observer_.HasPinned(call.job);
   const bool is_early = refused && call.kind == CallKind::kDeleteJob && !stays;
   const bool may_come = code == StatusCode::kNotFound && call.kind != CallKind::kPinCheckpoint &&
@@ -118,7 +119,7 @@ void ClientProcess::OnAnswer(const ClientFrame& frame, Context& context) {
   } else if (code == StatusCode::kOk && call.kind == CallKind::kDeleteJob) {
     observer_.DeletionAcknowledged(call.job);
   } else if (may_come || Retryable(code) || waits_for_end || is_early) {
-    // The job's submit may still be on its way; a commit to pin may never come.
+    // The job's submit may still be in flight; a commit to pin may never come.
     due_[frame.number] = false;
     context.SetTimer(kRetry, AnyMessage(Due{frame.number}));
     return;

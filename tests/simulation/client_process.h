@@ -1,5 +1,5 @@
-// Users, as one process that calls the coordinator's API and repeats every call until it is
-// answered.
+// Users, modelled as one process that calls the coordinator's API and repeats every call until it
+// is answered.
 #ifndef TROUPE_TESTS_SIMULATION_CLIENT_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_CLIENT_PROCESS_H_
 
@@ -17,20 +17,20 @@
 namespace troupe::simulation {
 
 struct PlannedCall {
-  Duration after{};  // the client's start
+  Duration after{};  // since the client's start
   CallKind kind = CallKind::kCreateJob;
   std::string job;
-  std::string request_id;  // of the CreateJob that it is or comes after
+  std::string request_id;  // id of the CreateJob that the call is or depends on
   std::string payload;     // the serialized request
 };
 
-// What became of a call.
+// The outcome of a call.
 struct CallOutcome {
   bool answered = false;
   StatusCode code = StatusCode::kOk;
 };
 
-// To the client: these calls too, their times from now on.
+// Adds these calls to the client; their times count from now.
 struct FurtherCalls {
   static constexpr std::string_view kMessageName = "client.further_calls";
   std::vector<PlannedCall> calls;
@@ -38,7 +38,7 @@ struct FurtherCalls {
 
 class ClientProcess final : public Actor {
  public:
-  // `outcomes` outlives the process; it is given one entry a call.
+  // `outcomes` outlives the process, which adds one entry per call.
   ClientProcess(World& world, CatalogObserver& observer, NodeId node, NodeId coordinator,
                 std::vector<PlannedCall> calls, std::vector<CallOutcome>& outcomes)
       : world_(world),
@@ -54,7 +54,7 @@ class ClientProcess final : public Actor {
  private:
   void Plan(size_t call, Context& context);
   void Make(size_t call, Context& context);
-  // Whether it may be asked now; else it is planned again.
+  // Whether the call may be made now; otherwise it is scheduled again.
   bool MayMake(size_t call) const;
   void OnAnswer(const ClientFrame& frame, Context& context);
 

@@ -96,7 +96,7 @@ class Cluster {
       within = RunFor(unit_ / 4);
       healed += unit_ / 4;
     }
-    // Devices come free and deletions are done after the last end.
+    // Devices are released and deletions are done only after the last end.
     if (within) within = RunFor(unit_ * 3);
     const bool ended = within && verdict.AllEnded(Devices(), Left());
     world_.truth.Check(within, 16,
@@ -130,7 +130,7 @@ class Cluster {
       const std::string name = fmt::format("worker-{}", i);
       constexpr int kDevices[] = {1, 1, 2, 4};
       const int drawn = kDevices[random.Below(4)];
-      // In a small cluster every host counts as much as another.
+      // In a small cluster every host has the same number of devices.
       devices_.push_back(mix_.workers < 20 ? 2 : drawn);
       workers_.push_back(
           system_.AddNode(name, [this, name, devices = devices_.back()](NodeContext& node) {
@@ -142,7 +142,7 @@ class Cluster {
     }
   }
 
-  // Of the workers that are up.
+  // Number of devices of the workers that are up.
   int Devices() const {
     int devices = 0;
     for (size_t i = 0; i < workers_.size(); ++i) {
@@ -151,7 +151,7 @@ class Cluster {
     return devices;
   }
 
-  // Workers that are away for good, once all faults are healed.
+  // Workers that never return, after all faults are healed.
   std::set<std::string> Left() const {
     std::set<std::string> left;
     for (const NodeId worker : workers_) {
@@ -160,8 +160,8 @@ class Cluster {
     return left;
   }
 
-  // A process that ends by itself is started again by its supervisor, as after a crash. Only the
-  // daemons that have followed a coordinator whose catalog is lost are to end.
+  // A supervisor restarts a process that ends by itself, as after a crash. Only daemons that have
+  // followed a coordinator with a lost catalog may end.
   void OnProcessEnd(NodeId node, const Status& cause) {
     if (!system_.IsUp(node)) return;
     world_.truth.Check(

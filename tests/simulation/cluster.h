@@ -1,5 +1,5 @@
-// One run of a whole cluster: a coordinator, workers and a client, jobs and the mixture of trouble
-// drawn by the seed, a phase of faults, a phase without, and the verdict.
+// One run of a whole cluster: a coordinator, workers and a client, jobs and a mix of faults drawn
+// from the seed, a phase with faults, a phase without, and the verdict.
 #ifndef TROUPE_TESTS_SIMULATION_CLUSTER_H_
 #define TROUPE_TESTS_SIMULATION_CLUSTER_H_
 
@@ -18,8 +18,8 @@ namespace troupe::simulation {
 
 struct ClusterOptions {
   uint64_t seed = 0;
-  std::optional<Mix> mix;  // instead of the one that the seed draws
-  // Twice what the largest of the first 400 seeds needs.
+  std::optional<Mix> mix;  // replaces the mix that the seed draws
+  // Twice the maximum that the first 400 seeds need.
   uint64_t max_events = 200'000;
   KnownBugs machine_bugs;
   ShellBugs shell_bugs;
@@ -34,28 +34,29 @@ struct ClusterResult {
   double heal_seconds = 0;  // from the end of the faults until every job had ended
   uint64_t steps_applied = 0;
   uint64_t commits = 0;
-  uint64_t deletions = 0;  // of commits, by retention
+  uint64_t deletions = 0;  // commits that retention deleted
   uint64_t history_rows = 0;
   uint64_t coordinator_starts = 0;
-  int64_t restarts = 0;  // of jobs
-  uint64_t shrinks = 0;  // groups that began on fewer ranks than were submitted
+  int64_t restarts = 0;  // restarts of jobs
+  uint64_t shrinks = 0;  // groups that began on fewer ranks than submitted
   uint64_t growths = 0;
-  uint64_t strikes = 0;          // groups that a bad host failed
+  uint64_t strikes = 0;          // groups that failed because of a bad host
   uint64_t lost_mounts = 0;      // workers that lost the shared folder
   uint64_t refused_folders = 0;  // jobs that ended because their hosts do not share the folder
-  // Recoveries of jobs with small budgets beyond those.
+  // Jobs that succeeded after more restarts than their budget, because lost hosts do not count.
   uint64_t saved_by_budget = 0;
-  uint64_t resumed = 0;              // jobs that went on after an end
+  uint64_t resumed = 0;              // jobs that continued after an end
   uint64_t rebuilt = 0;              // jobs known again after the catalog was lost
-  uint64_t refused_alterations = 0;  // of a request that came again
+  uint64_t refused_alterations = 0;  // refused requests that reused a request id with another job
   uint64_t deleted_jobs = 0;
-  uint64_t lies = 0;                // of strangers
-  uint64_t left = 0;                // workers that never came back
-  uint64_t clocks_set_back = 0;     // lives of daemons whose clock was behind their last life's
+  uint64_t lies = 0;  // told by strangers
+  uint64_t left = 0;  // workers that never returned
+  // Lives of daemons that began with a clock behind their previous life's.
+  uint64_t clocks_set_back = 0;
   uint64_t saves_beside_steps = 0;  // reports of a step during which a save was in flight
   std::vector<Violation> violations;
   std::vector<std::string> faults;
-  std::string story;  // jobs, violations, faults and the last events, for whoever looks for the bug
+  std::string story;  // jobs, violations, faults and the last events, for debugging
 
   bool ok() const { return violations.empty(); }
 };

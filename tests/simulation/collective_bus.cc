@@ -15,7 +15,7 @@ constexpr Duration kMaxSkew = std::chrono::milliseconds(5);
 template <typename Body>
 void CollectiveBus::Tell(const Member& member, Duration limit, Body body) {
   system_.Schedule(random_.Between(Duration(0), limit), [this, to = member.worker, body] {
-    // NOT_FOUND: the worker is gone, and with it the rank.
+    // NOT_FOUND: the worker is gone, and its rank with it.
     system_.Deliver(to, AnyMessage(body)).IgnoreError();
   });
 }

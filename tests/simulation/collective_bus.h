@@ -1,5 +1,5 @@
-// The collectives of all groups on virtual time: one all-ranks reduction per step, whose result
-// reaches each rank at its own moment or, when a rank is gone, as a failure.
+// The collectives of all groups on virtual time: one reduction over all ranks per step. Its result
+// reaches each rank at a different time or, if a rank is gone, as a failure.
 #ifndef TROUPE_TESTS_SIMULATION_COLLECTIVE_BUS_H_
 #define TROUPE_TESTS_SIMULATION_COLLECTIVE_BUS_H_
 
@@ -18,7 +18,7 @@
 
 namespace troupe::simulation {
 
-// A group is its epoch and its key: ranks that hold another key are strangers.
+// A group is identified by its epoch and its key: ranks with another key are strangers.
 struct GroupName {
   std::string job;
   uint64_t epoch = 0;
@@ -30,19 +30,19 @@ struct Contribution {
   int64_t step = 0;
   uint64_t gradient = 0;
   int64_t ticket_end = 0;
-  int64_t highest_request = 0;  // attempt
-  bool knows_intent = false;    // of the checkpoint due after this step
+  int64_t highest_request = 0;  // highest requested attempt
+  bool knows_intent = false;    // the intent of the checkpoint due after this step
 };
 
 struct Word {
   int64_t step = 0;
-  uint64_t gradient = 0;  // sum
+  uint64_t gradient = 0;  // sum of the gradients
   int64_t min_ticket_end = 0;
   int64_t min_highest_request = 0;
   bool all_know_intent = false;
 };
 
-// What the actor of a rank's worker gets; `rank` is the number given to Join.
+// Messages to the actor of a rank's worker; `rank` is the number given to Join.
 struct GroupFormed {
   static constexpr std::string_view kMessageName = "group.formed";
   uint64_t rank = 0;
@@ -62,11 +62,11 @@ class CollectiveBus {
   CollectiveBus(SimulatedSystem& system, Truth& truth, uint64_t seed)
       : system_(system), truth_(truth), random_(seed, "collectives") {}
 
-  // Rank `rank` of `ranks` is there; `worker` is told of the group's fate under `number`.
-  // GroupFormed comes when all are. A group that broke once stays broken.
+  // Rank `rank` of `ranks` has arrived; messages about the group go to `worker` with `number`.
+  // GroupFormed comes when all have arrived. A group that broke once stays broken.
   void Join(const GroupName& name, int rank, int ranks, Address worker, uint64_t number);
   void Arrive(const GroupName& name, int rank, const Contribution& contribution);
-  // The rank's process is gone, or it gave up: the others learn within `limit`.
+  // The rank's process is gone, or it gave up: the others learn of it within `limit`.
   void Leave(const GroupName& name, int rank, Duration limit);
 
  private:

@@ -13,8 +13,8 @@ struct Alarm {
   static constexpr std::string_view kMessageName = "coordinator.alarm";
 };
 
-// The job and group epoch that a rank's message is about, where the job has a group of another
-// epoch.
+// Returns the job and group epoch that a rank's message is about if the job's current group has a
+// different epoch.
 std::optional<std::pair<std::string, uint64_t>> StaleGroupOf(const v1::WorkerMessage& message,
                                                              const CoordinatorState& state) {
   const auto of = [&](const auto& body) -> std::optional<std::pair<std::string, uint64_t>> {
@@ -47,7 +47,7 @@ std::optional<std::pair<std::string, uint64_t>> StaleGroupOf(const v1::WorkerMes
   }
 }
 
-// Whether it answers what the stranger was asked: to read a commit that is in doubt.
+// Whether the message answers a request that the stranger got: to read a doubtful commit.
 bool WasAsked(const v1::WorkerMessage& message, const CoordinatorState& state) {
   const v1::CheckpointVerified& answer = message.checkpoint_verified();
   const auto job = state.jobs.find(answer.job());
@@ -56,7 +56,7 @@ bool WasAsked(const v1::WorkerMessage& message, const CoordinatorState& state) {
   return reading != job->second.doubt_readings.end() && IsStranger(reading->second.reader.name);
 }
 
-// What a message about a group may change.
+// Describes the state of a job that a message about its group may change.
 std::string Fingerprint(const Job& job) {
   if (!job.group) return "no group";
   std::string text = fmt::format("epoch {} phase {} step {}", job.group->epoch,
@@ -130,7 +130,7 @@ Status CoordinatorProcess::HandleBytes(StreamId stream, const std::string& bytes
   return OkStatus();
 }
 
-// Whatever a worker says that has no part in a job: nothing follows from it.
+// A message of a worker without a part in any job must have no effect.
 Status CoordinatorProcess::HearStranger(WorkerSaid said, Context& context) {
   const StreamId stream{said.session};
   const std::string what = said.message.ShortDebugString();
@@ -208,7 +208,7 @@ void CoordinatorProcess::SendMessages(Effects& effects, Context& context) {
       if (key.empty()) key = fmt::format("{:016x}", context.RandomBits());
       start.set_group_key(key);
     }
-    // UNAVAILABLE: the session is over and SessionClosed on its way.
+    // UNAVAILABLE: the session is over and SessionClosed is in flight.
     network.Write({out.session}, context.self(), out.message.SerializeAsString()).IgnoreError();
     if (out.then_close) network.Close({out.session}, context.self(), OkStatus());
   }

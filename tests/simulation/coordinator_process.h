@@ -1,8 +1,8 @@
 // The coordinator as a simulated process: the product's state machines and catalog in a shell that
 // does what the gRPC shell does, on streams of the simulator.
 //
-// A stream belongs to a worker or to the client by its first byte; see client_process.h for the
-// client's frames.
+// The first byte on a stream tells whether it belongs to a worker or to the client; see
+// client_process.h for the client's frames.
 #ifndef TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_COORDINATOR_PROCESS_H_
 
@@ -23,10 +23,10 @@
 
 namespace troupe::simulation {
 
-// Known bugs of a coordinator's shell, put back to show that the simulation catches them.
+// Known bugs of a coordinator's shell, reintroduced to show that the simulation catches them.
 struct ShellBugs {
   bool forget_leader_epoch = false;  // begins with 1 at every start instead of the catalog's next
-  bool ack_before_durable = false;   // replies and messages go out before the writes
+  bool ack_before_durable = false;   // sends replies and messages before the writes
 };
 
 class CoordinatorProcess final : public Actor {
@@ -50,7 +50,7 @@ class CoordinatorProcess final : public Actor {
   template <typename Call>
   Status RunCall(CallId id, const std::string& payload, Context& context);
   Status HearStranger(WorkerSaid said, Context& context);
-  // One event through the machine, its effects performed in order.
+  // Passes one event to the machine and performs its effects in order.
   template <typename What>
   Status Run(What what, Context& context);
   Status Perform(Effects& effects, Context& context);
@@ -64,12 +64,13 @@ class CoordinatorProcess final : public Actor {
   Store& store_;
   const CoordinatorOptions options_;
   const ShellBugs bugs_;
-  uint64_t life_ = 0;  // by the observer's count
+  uint64_t life_ = 0;  // as counted by the observer
   CoordinatorState state_;
   TimerId alarm_;
   MonotonicTime alarm_time_ = MonotonicTime::max();
+  // Open calls: stream and the client's number.
   std::map<CallId, std::pair<StreamId, uint64_t>>
-      calls_;  // open ones: stream and the client's number
+      calls_;
   CallId next_call_ = 1;
   std::set<StreamId> strangers_;
 };

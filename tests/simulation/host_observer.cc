@@ -8,10 +8,10 @@
 namespace troupe::simulation {
 namespace {
 
-// So often a host may fail its ranks before it counts as known to be bad.
+// Number of groups that a host must fail before it counts as known to be bad.
 constexpr size_t kStrikes = 3;
 
-// The job and epoch of a rank that failed by itself, by its worker's word.
+// Returns the job and epoch of a rank that failed by itself, as reported by its worker.
 std::optional<std::pair<std::string, uint64_t>> FailureIn(const v1::WorkerMessage& message) {
   if (message.has_rank_stopped() && message.rank_stopped().crashed()) {
     return std::pair(message.rank_stopped().job(), message.rank_stopped().group_epoch());
@@ -67,8 +67,8 @@ void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
     JobView& view = jobs_[id];
     if (job.group->epoch != view.epoch) OnNewGroup(job, state);
     if (job.plan.ranks_size() >= SubmittedRanks(id)) continue;
-    // As long as one before it in the queue may take the devices it does not grow, and is patient
-    // anew then.
+    // The job does not grow while one before it in the queue may take the devices; its patience
+    // then starts again.
     if (IsOutranked(job, state)) {
       view.could_grow_since.reset();
       continue;
@@ -118,8 +118,8 @@ void HostObserver::OnNewGroup(const Job& job, const CoordinatorState& state) {
 
 void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view) {
   const int missing = SubmittedRanks(job.id()) - job.plan.ranks_size();
-  // Without a folder it could not save the step at which it would stop.
-  // Nor where a host fails to write, or the last step is done.
+  // Without a folder the job cannot save the step at which it would stop, nor if a host fails to
+  // write or the last step is done.
   const bool can_save =
       job.has_folder() && job.failed_writes.counts.empty() && job.record.step() < job.steps();
   if (job.group->phase != GroupPhase::kRunning || free_devices < missing || !can_save) {
@@ -127,8 +127,8 @@ void HostObserver::CheckGrowth(const Job& job, int free_devices, MonotonicTime n
     return;
   }
   if (!view.could_grow_since) view.could_grow_since = now;
-  // The checkpoint that it stops with takes its time too; until it is asked for, what comes before
-  // the job in the queue.
+  // The checkpoint that it stops with takes time, too; before that is requested, the jobs before it
+  // in the queue may delay it.
   const bool begun = job.record.stop_attempt() != 0;
   const Duration limit = world_.limits.growth_patience +
                          (begun ? world_.limits.checkpoint_attempt : world_.limits.lease);

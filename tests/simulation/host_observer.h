@@ -1,6 +1,5 @@
-// Watches which hosts and how many of them the coordinator chooses, by what it knows itself: that
-// it does not choose a bad host again and again while a healthy spare is free, and that a shrunk
-// job grows back.
+// Observes, from the coordinator's own knowledge, which hosts it chooses and how many: it must not
+// choose a bad host again and again while a healthy spare is free, and a shrunk job must grow back.
 #ifndef TROUPE_TESTS_SIMULATION_HOST_OBSERVER_H_
 #define TROUPE_TESTS_SIMULATION_HOST_OBSERVER_H_
 
@@ -21,26 +20,26 @@ class HostObserver {
   HostObserver(World& world, const CatalogObserver& catalog) : world_(world), catalog_(catalog) {}
 
   void CoordinatorStarts();
-  // A worker's message arrives, before the coordinator acts on it.
+  // A worker's message arrives; called before the coordinator acts on it.
   void Hears(const v1::WorkerMessage& message, SessionId session, const CoordinatorState& state);
-  // After each event; `now` on the coordinator's clock.
+  // Called after each event; `now` is on the coordinator's clock.
   void Observe(const CoordinatorState& state, MonotonicTime now);
 
-  // Groups that began with fewer ranks than were submitted; those that grew again.
+  // Number of groups that began with fewer ranks than submitted, and of those that grew again.
   uint64_t shrinks() const { return shrinks_; }
   uint64_t growths() const { return growths_; }
-  // Groups that a host failed that is bad.
+  // Number of groups that failed because of a bad host.
   uint64_t strikes() const;
 
  private:
   struct JobView {
-    uint64_t epoch = 0;  // the newest group seen
+    uint64_t epoch = 0;  // newest group seen
     int ranks = 0;
     std::optional<MonotonicTime> could_grow_since;
   };
 
   void OnNewGroup(const Job& job, const CoordinatorState& state);
-  // Whether a job waits before this one that the cluster has devices for.
+  // Whether a job waits before this one for which the cluster has enough devices.
   bool IsOutranked(const Job& job, const CoordinatorState& state) const;
   void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
   int SubmittedRanks(const std::string& job) const;
@@ -48,7 +47,7 @@ class HostObserver {
   World& world_;
   const CatalogObserver& catalog_;
   std::map<std::string, JobView> jobs_;
-  // By worker: the group epochs that a rank there failed by itself.
+  // By worker: the group epochs in which a rank there failed by itself.
   std::map<std::string, std::set<std::pair<std::string, uint64_t>>> strikes_;
   uint64_t shrinks_ = 0;
   uint64_t growths_ = 0;

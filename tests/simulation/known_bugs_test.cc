@@ -1,7 +1,6 @@
-// Bugs that were mended, put back: the simulation must catch each of them.
+// Reintroduces bugs that were fixed: the simulation must catch each of them.
 //
-// Whether it does is a matter of seeds, of which it takes many, and not of a sanitizer: these run
-// in builds without one.
+// Catching them needs many seeds but no sanitizer, so these tests run in builds without one.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 40;
 
-// How many of some seeds catch the bug, and by which invariant the first of them did.
+// How many of some seeds catch the bug, and which invariant the first of them broke.
 struct Caught {
   int seeds = 0;
   int invariant = 0;
@@ -66,7 +65,7 @@ TEST(KnownBugs, ADaemonThatNumbersItsLivesByTheClockAloneIsCaught) {
 TEST(KnownBugs, AnAnswerOfWhoWasNotAskedIsCaught) {
   const Caught caught =
       Catch({.mix = MixOf("stranger"), .machine_bugs = {.accept_unasked_answers = true}});
-  // A lie about a commit alone is found out when another host reads it back.
+  // A lie about a commit is detected only when another host reads the commit back.
   EXPECT_GE(caught.seeds, 1);
   EXPECT_TRUE(caught.all.contains(kAuthorization)) << caught.what;
 }
@@ -114,8 +113,8 @@ TEST(KnownBugs, AWriteIntoAFolderOfAnotherIdentityIsCaught) {
 }
 
 TEST(KnownBugs, AQuarantineOnOneHostsWordIsCaught) {
-  // With ranks that trust folders: those that look at the identity first know a lost mount for what
-  // it is, and only a daemon that reads back is left to be wrong.
+  // The ranks trust folders. Ranks that check the identity first would recognise a lost mount, and
+  // only a daemon that reads back could be wrong.
   const Caught caught = Catch({.mix = MixOf("lost-mounts"),
                                .machine_bugs = {.quarantine_on_one_word = true},
                                .worker_bugs = {.trust_folders = true}});

@@ -11,7 +11,7 @@
 namespace troupe::simulation {
 namespace {
 
-// What `troupe checkpoints rebuild-catalog` asks for, of one job.
+// The request of `troupe checkpoints rebuild-catalog` for one job.
 v1::RebuildJobRequest RebuildOf(const std::vector<FoundAttempt>& found, const v1::JobSpec& spec) {
   v1::RebuildJobRequest request;
   *request.mutable_job() = spec;
@@ -102,8 +102,8 @@ void Mishaps::LoseCatalog(Duration unit) {
 }
 
 void Mishaps::Rebuild() {
-  // As docs/checkpoints.md says: a daemon that is away may have seen no higher a leader epoch than
-  // the coordinator without memory comes to have, and would be taken for one of its own.
+  // As docs/checkpoints.md says: a daemon that was away may have seen no higher leader epoch than
+  // the coordinator without memory will reach, and would mistake it for its own.
   for (const NodeId worker : workers_) {
     if (!world_.system.IsUp(worker)) continue;
     world_.system.Crash(worker, CrashKind::kProcess);

@@ -1,5 +1,5 @@
-// What goes wrong in a run beside crashes and links: commits that rot, mounts that are lost, hosts
-// that are bad, a coordinator's disk that is lost, after which its operator rebuilds the catalog.
+// Faults of a run in addition to crashes and links: commits that rot, lost mounts, bad hosts, and a
+// lost disk of the coordinator, after which its operator rebuilds the catalog.
 #ifndef TROUPE_TESTS_SIMULATION_MISHAPS_H_
 #define TROUPE_TESTS_SIMULATION_MISHAPS_H_
 
@@ -20,7 +20,7 @@ namespace troupe::simulation {
 
 class Mishaps {
  public:
-  // `ask` gives the client further calls. All outlive the system's last event.
+  // `ask` gives the client further calls. All arguments outlive the system's last event.
   Mishaps(World& world, CatalogObserver& catalog, FaultInjector& faults, NodeId coordinator,
           std::vector<NodeId> workers, const Mix& mix, uint64_t seed,
           std::function<void(std::vector<PlannedCall>)> ask)
@@ -33,13 +33,14 @@ class Mishaps {
         random_(seed, "mishaps"),
         ask_(std::move(ask)) {}
 
-  // Draws all of them, for the next `phase`.
+  // Draws all faults for the next `phase`.
   void Begin(Duration phase, Duration unit);
-  // The end of the phase: mounts are there again. Bad hosts stay bad.
+  // Ends the phase: mounts are restored. Bad hosts stay bad.
   void Heal();
 
   bool lost_catalog() const { return lost_catalog_; }
-  // The operator has asked for what can be known again; how many calls that took.
+  // Whether the operator, if needed, has requested everything that can be rebuilt; and the number
+  // of calls for that.
   bool is_over() const { return !lost_catalog_ || is_rebuilt_; }
   size_t further_calls() const { return further_calls_; }
   // Jobs of the lost catalog that the operator found in the folder of checkpoints.

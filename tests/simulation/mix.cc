@@ -7,7 +7,7 @@
 namespace troupe::simulation {
 namespace {
 
-// Each kind of fault is left out of one run in four, and twice as frequent in another.
+// Each kind of fault is absent in one run of four and twice as frequent in another.
 int DrawWeight(SeededRandom& random, int usual) {
   const uint64_t drawn = random.Below(4);
   return drawn == 0 ? 0 : drawn == 1 ? 2 * usual : usual;
@@ -17,7 +17,7 @@ double DrawChance(SeededRandom& random, double usual) {
   return static_cast<double>(DrawWeight(random, 1)) * usual;
 }
 
-// A rank that crashes or hangs by itself may well be the job's own fault.
+// Only hosts are lost, because a rank that crashes or hangs by itself may be the job's own fault.
 void LoseHostsAlone(Mix& mix) {
   mix.crash_per_step = 0;
   mix.hang_per_step = 0;
@@ -41,7 +41,7 @@ Mix DrawMix(uint64_t seed) {
     *chance = DrawChance(random, *chance);
   }
   mix.layout_changes = random.Chance(0.3);
-  // In a small cluster the capacity for a job comes and goes.
+  // In a small cluster the capacity for a job varies.
   mix.workers = random.Chance(mix.layout_changes ? 0.7 : 0.2) ? 10 : 64;
   if (mix.workers < 20) mix.longest_fault = 6;
   mix.max_leavers = static_cast<int>(random.Below(static_cast<uint64_t>(mix.workers) / 5 + 1));
@@ -56,7 +56,7 @@ Mix DrawMix(uint64_t seed) {
   if (mix.small_budgets) LoseHostsAlone(mix);
   mix.lost_mounts = random.Chance(0.25) ? 1 + static_cast<int>(random.Below(4)) : 0;
   mix.private_folders = random.Chance(0.15);
-  // With a job its request ids are forgotten, and what the folder holds of it stays.
+  // Deleting a job forgets its request ids, and its data in the folder stay.
   if (mix.catalog_loss || mix.altered_requests) return mix;
   mix.deletions = random.Chance(0.2);
   if (random.Chance(0.15)) mix.keep_ended.count = static_cast<int64_t>(random.Below(3));
@@ -77,7 +77,7 @@ std::optional<Mix> MixOf(std::string_view trait) {
     mix.stranger = true;
   } else if (trait == "layout-changes") {
     mix.layout_changes = true;
-    // Few hosts, of which some are away for long.
+    // Few hosts, some of which are away for a long time.
     mix.workers = 8;
     mix.longest_fault = 8;
     mix.weights.crash_leaf = 12;

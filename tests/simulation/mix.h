@@ -1,6 +1,5 @@
-// The mixture of trouble that one run has: which faults, how often, and what its jobs and hosts are
-// like. Drawn from the seed, so that some runs have a little of everything and others much of a
-// few.
+// The mix of faults of one run: which faults, how often, and the traits of its jobs and hosts.
+// Drawn from the seed, so that some runs have a few of every kind and others many of a few kinds.
 #ifndef TROUPE_TESTS_SIMULATION_MIX_H_
 #define TROUPE_TESTS_SIMULATION_MIX_H_
 
@@ -14,7 +13,7 @@
 
 namespace troupe::simulation {
 
-// How a bad host fails the ranks that it is given, run after run.
+// How a bad host fails its ranks, in every run.
 enum class HostFault {
   kNone,
   kCrash,         // its ranks die in their first steps
@@ -35,27 +34,27 @@ struct Mix {
   double hang_per_step = 0.0002;
   double shard_failure = 0.01;
   double unreadable_commit = 0.05;
-  bool corruption = false;        // a committed shard goes bad on the disk
-  int bad_hosts = 0;              // which stay bad after the faults
+  bool corruption = false;        // a committed shard is corrupted on disk
+  int bad_hosts = 0;              // they stay bad after the faults
   int lost_mounts = 0;            // how often a host loses the mount of the shared folder
-  bool private_folders = false;   // some jobs have a folder that each host has for itself
-  bool stranger = false;          // a worker answers what it was never asked
+  bool private_folders = false;   // some jobs have a folder that is private to each host
+  bool stranger = false;          // a worker sends answers without a request
   bool layout_changes = false;    // some jobs may change their layout
   bool small_budgets = false;     // some jobs have few restarts
   bool resumes = false;           // some jobs are resumed after their end
   bool catalog_loss = false;      // the coordinator's disk is lost once
-  bool altered_requests = false;  // some request ids come again with another job
-  bool deletions = false;         // some jobs are deleted, as soon as they have ended
-  KeepEnded keep_ended;           // of the coordinator
+  bool altered_requests = false;  // some request ids are reused with another job
+  bool deletions = false;         // some jobs are deleted as soon as they have ended
+  KeepEnded keep_ended;           // setting of the coordinator
 
-  // "64 workers, 2 bad hosts, …": for the story.
+  // Returns "64 workers, 2 bad hosts, …", for the story.
   std::string Text() const;
 };
 
 Mix DrawMix(uint64_t seed);
 
-// The usual faults and one trait alone, by its name ("bad-hosts", "stranger"; "plain": none of
-// them). Nothing where there is no such trait.
+// Returns the usual faults and one trait only, by its name ("bad-hosts", "stranger"; "plain": no
+// trait). Absent if there is no such trait.
 std::optional<Mix> MixOf(std::string_view trait);
 
 }  // namespace troupe::simulation

@@ -1,4 +1,4 @@
-// What the model of a rank does for checkpoints.
+// The checkpoint part of the rank model.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 void RankModel::Proceed(Context& context) {
   while (!to_write_.empty()) {
     phase_ = Phase::kWriting;
-    // One save is in flight at a time: its end comes back here.
+    // One save is in flight at a time: its end calls this again.
     if (save_) return;
     const v1::CheckpointIntent& intent = to_write_.front();
     then_stop_ = then_stop_ || intent.then_stop();
@@ -76,7 +76,7 @@ Status RankModel::WriteShard(v1::ShardDone& done) {
 
 void RankModel::WriteManifest(const v1::WriteManifest& write, Context& context) {
   if (rank_ != 0 || write.group_epoch() != group_.epoch) return;
-  // Rank 0 sees every shard before it says so.
+  // Rank 0 must see every shard before it reports the manifest.
   const Status seen = world_.storage.SeesShards(worker_, write.path(), write.manifest());
   const StatusOr<std::string> digest =
       seen.ok() || world_.bugs.trust_folders

@@ -1,5 +1,4 @@
-// How the model of a rank makes sure of the folder of checkpoints, as worker/rank/folder_proof.h
-// does.
+// How the rank model verifies the folder of checkpoints, as worker/rank/folder_proof.h does.
 #include "tests/simulation/rank_model.h"
 
 namespace troupe::simulation {

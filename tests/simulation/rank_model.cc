@@ -29,7 +29,7 @@ struct StopNow {
 void RankModel::Say(v1::WorkerMessage message, Context& context) {
   v1::RankReport report;
   *report.mutable_worker() = std::move(message);
-  // RESOURCE_EXHAUSTED would be a daemon that drowns in its ranks' messages.
+  // RESOURCE_EXHAUSTED would be a daemon flooded with its ranks' messages.
   const Status sent =
       context.Send(context.self(), AnyMessage(RankSays{device_, life_, std::move(report)}));
   world_.truth.Check(sent.ok(), 15, ToString(sent));
@@ -84,7 +84,7 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
     SaveImage(message.save_images(), context);
   } else if (message.has_stop_ranks()) {
     phase_ = Phase::kStopping;
-    // Now and then not within the limit: then it is killed.
+    // Sometimes longer than the limit; then the rank is killed.
     context.SetTimer(DrawDuration(context, Duration(0), world_.limits.abort * 21 / 20),
                      AnyMessage(StopNow{number_}));
   }
@@ -214,7 +214,7 @@ void RankModel::Load(Context& context) {
   Say(std::move(message), context);
 }
 
-// Who trusts every folder takes what cannot be read for damage.
+// As rank processes do: a checkpoint that cannot be read is tried once more, then it counts as bad.
 StatusOr<Restored> RankModel::Restore() const {
   const v1::StartRanks& start = begin_.start();
   const std::string& path = start.restore_path();
@@ -245,7 +245,7 @@ void RankModel::OnTicket(const v1::Ticket& ticket, Context& context) {
 void RankModel::BeginStep(Context& context) {
   phase_ = Phase::kReady;
   if (then_stop_ || step_ >= begin_.start().spec().training().steps()) {
-    // What could not be saved is asked for again.
+    // A state that could not be saved is requested again.
     const auto again = due_.find(step_);
     if (again == due_.end() || again->second.attempt() <= last_taken_) return;
     to_write_.push_back(again->second);
@@ -257,8 +257,8 @@ void RankModel::BeginStep(Context& context) {
   const JobNature& nature = world_.natures.at(group_.job);
   if (Breaks(context)) return;
   phase_ = Phase::kComputing;
-  // A rank that hangs has no next alarm. Not in an epoch's first step, whose limit is so long that
-  // a run would be heartbeats for the most part.
+  // A rank that hangs has no next alarm. It never hangs in an epoch's first step, which has such a
+  // long limit that the run would consist mostly of heartbeats.
   if (steps_done_ > 0 && world_.random.Chance(world_.faults.hang_per_step)) return;
   Wake(DrawDuration(context, nature.step_time * 9 / 10, nature.step_time), context);
 }
@@ -286,7 +286,7 @@ bool RankModel::Breaks(Context& context) {
 void RankModel::Arrive() {
   phase_ = Phase::kReducing;
   const int64_t step = step_ + 1;
-  // A due one is passed by while another is in flight, but for the last.
+  // A due checkpoint is skipped while another save is in flight, except the last one.
   const bool free = !save_ || step == begin_.start().spec().training().steps();
   world_.bus.Arrive(
       group_, rank_,
@@ -329,7 +329,8 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   report.set_writing_attempt(save_ && IsAsync() ? save_->intent.attempt() : 0);
   if (rank_ == 0) {
     report.set_loss(Loss(seed, step_));
-    report.set_grad_norm(static_cast<double>(group_.epoch));  // so that a row tells whose it is
+    // So that a row shows the group it comes from.
+    report.set_grad_norm(static_cast<double>(group_.epoch));
     report.set_tokens(kSlots);
     if (!to_write_.empty()) report.set_checkpoint_attempt(to_write_.front().attempt());
   }
@@ -352,7 +353,7 @@ void RankModel::FailFolder(const Status& cause, Context& context) {
 void RankModel::Fail(const Status& cause, bool secondary, const std::string& bad_path,
                      Context& context) {
   phase_ = Phase::kFailed;
-  // The process lives, but its peers get no answer from it any more.
+  // The process lives, but its peers no longer get answers from it.
   world_.bus.Leave(group_, rank_, kPeerLossLimit);
   v1::WorkerMessage message;
   v1::RankFailed& failed = Sign(*message.mutable_rank_failed());

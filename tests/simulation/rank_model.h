@@ -1,6 +1,6 @@
-// A rank process as a model that keeps to the protocol of rank processes (rank.proto): it joins its
-// group, loads or restores, runs steps as far as its ticket goes, takes part in checkpoints as the
-// control word says, stops when told.
+// A model of a rank process that follows the protocol of rank processes (rank.proto): it joins its
+// group, loads or restores, runs steps as far as its ticket allows, takes part in checkpoints as
+// the control word says, and stops when told to.
 //
 // It "trains" the state of truth.h and checks itself against it.
 #ifndef TROUPE_TESTS_SIMULATION_RANK_MODEL_H_
@@ -18,7 +18,7 @@
 
 namespace troupe::simulation {
 
-// What its daemon's actor gets from it.
+// A message to its daemon's actor.
 struct RankSays {
   static constexpr std::string_view kMessageName = "rank.says";
   int device = 0;
@@ -30,10 +30,10 @@ struct RankCrashed {
   int device = 0;
   uint64_t life = 0;
 };
-// To itself: a save has taken its time.
+// A message to itself: a save is complete.
 struct SaveOver {
   static constexpr std::string_view kMessageName = "rank.save_over";
-  uint64_t rank = 0;  // by the world's number
+  uint64_t rank = 0;  // the world's number of the rank
   uint64_t save = 0;
 };
 struct DeviceFailed {
@@ -53,7 +53,7 @@ class RankModel {
       : world_(world), node_(node), worker_(std::move(worker)), device_(device), life_(life) {}
 
   void OnCommand(const v1::RankCommand& command, Context& context);
-  // An alarm or the fate of a group; false if it is not for this rank.
+  // Handles an alarm or a message about a group; returns false if it is not for this rank.
   bool OnMessage(const AnyMessage& message, Context& context);
   // The process is being killed: it does nothing more.
   void Killed();
@@ -68,7 +68,7 @@ class RankModel {
     kReady,  // waits for a ticket
     kComputing,
     kReducing,  // in the step's reduction
-    kWriting,   // a shard between two steps, or waits for the one in flight
+    kWriting,   // writes a shard between two steps, or waits for the save in flight
     kFailed,    // waits to be stopped
     kStopping,
     kDead,
@@ -81,9 +81,9 @@ class RankModel {
   void Load(Context& context);
   StatusOr<Restored> Restore() const;
   // --- The folder of checkpoints (rank_folder.cc).
-  // Puts the token of its worker into the folder and states its identity.
+  // Puts its worker's token into the folder and reports the folder's identity.
   Status BeginFolderProof(v1::RankAddress& address);
-  // Whether rank 0 and the other workers see one another's tokens; names who does not.
+  // Checks that rank 0 and the other workers see each other's tokens; the error names who does not.
   Status FinishFolderProof(const v1::AddressBook& book);
   Status CheckFolder(const std::string& path, const std::string& id) const;
   void BeginStep(Context& context);
@@ -92,25 +92,25 @@ class RankModel {
   void Arrive();
 
   // --- Checkpoints (rank_checkpoints.cc).
-  // Saves what it owes as far as it can, then goes on with the next step.
+  // Starts the pending saves as far as possible, then continues with the next step.
   void Proceed(Context& context);
-  // The save in flight is over: its vote.
+  // The save in flight is complete: sends its vote.
   void EndSave(Context& context);
   Status WriteShard(v1::ShardDone& done);
   void WriteManifest(const v1::WriteManifest& write, Context& context);
-  // Keeps its state on its worker's own disk, where the last checkpoint cannot be written.
+  // Saves its state on its worker's own disk if the last checkpoint cannot be written.
   void SaveImage(const v1::SaveImages& order, Context& context);
   StatusOr<Restored> ReadImage() const;
   bool IsAsync() const { return begin_.start().spec().checkpoint().async_mode() == "async"; }
 
-  // The folder is not what it must be here.
+  // The folder is not the expected one here.
   void FailFolder(const Status& cause, Context& context);
   void Fail(const Status& cause, bool secondary, const std::string& bad_path, Context& context);
-  // The rank is over, the process is idle again.
+  // The rank is over; the process is idle again.
   void Stopped(const std::string& why, Context& context);
   void Wake(Duration delay, Context& context);
   void Say(v1::WorkerMessage message, Context& context);
-  // Fills in whose message it is.
+  // Sets the identity of the sender.
   template <typename Body>
   Body& Sign(Body& body) const {
     body.set_job(group_.job);
@@ -130,7 +130,7 @@ class RankModel {
   GroupName group_;
   int rank_ = 0;
   int ranks_ = 0;
-  uint64_t number_ = 0;  // in the world, also its pid
+  uint64_t number_ = 0;  // in the world; also its pid
   uint64_t wake_ = 0;    // only the newest alarm counts
   int64_t step_ = 0;
   int64_t steps_done_ = 0;  // in this epoch
@@ -138,12 +138,12 @@ class RankModel {
   int64_t ticket_end_ = 0;
   MonotonicTime ticket_deadline_;
   std::map<int64_t, v1::CheckpointIntent> due_;       // by step
-  std::map<int64_t, v1::CheckpointIntent> requests_;  // asked for, by attempt
+  std::map<int64_t, v1::CheckpointIntent> requests_;  // by attempt
   int64_t last_request_ = 0;
   int64_t last_request_done_ = 0;
-  int64_t last_taken_ = 0;  // highest attempt that it took part in
+  int64_t last_taken_ = 0;  // highest attempt in which it took part
   std::deque<v1::CheckpointIntent> to_write_;
-  // The one in flight: beside the steps where the job saves asynchronously.
+  // The save in flight; it runs concurrently with steps if the job saves asynchronously.
   struct Save {
     v1::CheckpointIntent intent;
     int64_t step = 0;
@@ -152,7 +152,7 @@ class RankModel {
   std::optional<Save> save_;
   uint64_t save_number_ = 0;
   bool then_stop_ = false;
-  std::string blamed_worker_;  // whose host is to blame, where it is not this rank's
+  std::string blamed_worker_;  // the worker whose host caused the failure, if not this rank's
 };
 
 }  // namespace troupe::simulation

@@ -1,6 +1,6 @@
 // troupe-simulate [--seed N] [--seeds COUNT] [--mix TRAIT] [--bug NAME]: runs simulated clusters,
-// seed by seed, and prints a line for each; the story of each that broke an invariant. Exit 1 if
-// any did.
+// seed by seed, and prints a line for each, and the story of each that broke an invariant. Exits
+// with 1 if any did.
 #include <fmt/format.h>
 
 #include <chrono>

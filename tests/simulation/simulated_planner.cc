@@ -41,7 +41,7 @@ StatusOr<v1::Plan> Place(const v1::JobSpec& spec, const v1::Plan& plan,
     if (free.erase({rank.worker(), rank.device()}) == 0) homeless.push_back(&rank);
   }
   for (v1::RankPlacement* const rank : homeless) {
-    // Another device of the same worker, else the first that is free.
+    // Another device of the same worker, else the first free one.
     auto device = free.lower_bound({rank->worker(), 0});
     if (device == free.end() || device->first != rank->worker()) device = free.begin();
     rank->set_worker(device->first);

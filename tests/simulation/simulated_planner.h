@@ -1,5 +1,5 @@
-// A planner for simulated clusters: meshes of the degrees asked for, ranks placed where they were
-// if they can be.
+// A planner for simulated clusters: meshes with the requested degrees, ranks placed where they were
+// before if possible.
 #ifndef TROUPE_TESTS_SIMULATION_SIMULATED_PLANNER_H_
 #define TROUPE_TESTS_SIMULATION_SIMULATED_PLANNER_H_
 

@@ -1,5 +1,5 @@
 // Whole clusters under faults, seed by seed. A seed that breaks an invariant is printed with its
-// story and replayed by `troupe-simulate --seed N`.
+// story and can be replayed with `troupe-simulate --seed N`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace troupe::simulation {
 namespace {
 
-// A sanitizer looks for faults of the code, most of which any seed runs through: a few seeds run
-// under it. They must break nothing; what only many seeds must show is expected where many run.
+// Under a sanitizer only a few seeds run, because any seed runs through most of the code. They must
+// break no invariant; events that only many seeds show are expected only in builds that run many.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kManySeeds = false;
 #else
@@ -27,7 +27,7 @@ constexpr uint64_t kTraitSeeds = kManySeeds ? 12 : 2;
 constexpr uint64_t kRareTraitSeeds = kManySeeds ? 40 : 2;
 constexpr uint64_t kShards = 10;
 
-// That many seeds show together more than so much of something.
+// Expects that many seeds together show more than `more_than` of something.
 void ExpectOfManySeeds(const char* what, uint64_t seen, uint64_t more_than) {
   if (kManySeeds) {
     EXPECT_GT(seen, more_than) << what;
@@ -36,7 +36,7 @@ void ExpectOfManySeeds(const char* what, uint64_t seen, uint64_t more_than) {
 
 class SimulatedClusters : public testing::TestWithParam<uint64_t> {};
 
-// Each seed runs twice: what a run depends on is the seed alone.
+// Each seed runs twice: a run must depend on the seed alone.
 TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
   uint64_t steps = 0, commits = 0, deletions = 0, rows = 0, starts = 0;
   for (uint64_t i = 0; i < kSeedsPerShard; ++i) {
@@ -52,7 +52,7 @@ TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
     rows += first.history_rows;
     starts += first.coordinator_starts;
   }
-  // A cluster in which nothing happens keeps every invariant.
+  // A cluster in which nothing happens would keep every invariant, too.
   ExpectOfManySeeds("steps", steps, 100 * kSeedsPerShard);
   ExpectOfManySeeds("rows of histories", rows, 20 * kSeedsPerShard);
   ExpectOfManySeeds("commits", commits, kSeedsPerShard);
@@ -62,11 +62,11 @@ TEST_P(SimulatedClusters, KeepTheInvariantsAndReplayExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, SimulatedClusters, testing::Range<uint64_t>(0, kShards));
 
-// --- One trait at a time: that it shows at all, and breaks nothing.
+// --- One trait at a time: it must show an effect and break no invariant.
 
 struct TraitCase {
   std::string trait;
-  uint64_t ClusterResult::*shows;  // what it leaves behind in some of the seeds
+  uint64_t ClusterResult::*shows;  // its effect in some of the seeds
   uint64_t seeds = kTraitSeeds;
 };
 
@@ -80,7 +80,7 @@ TEST_P(Traits, ShowAndBreakNothing) {
     ASSERT_TRUE(result.ok()) << result.story;
     shown += result.*GetParam().shows;
   }
-  // Some show in one seed of ten.
+  // Some traits show an effect in only one seed of ten.
   ExpectOfManySeeds("what the trait leaves behind", shown, 0);
 }
 
@@ -113,7 +113,7 @@ TEST(Mixes, DifferFromSeedToSeed) {
   EXPECT_FALSE(MixOf("no-such-trait"));
 }
 
-// --- The catalog's observer: whose writes may take effect.
+// --- The catalog's observer: which writers' batches may take effect.
 
 class Writers : public testing::Test {
  protected:
@@ -168,7 +168,7 @@ TEST_F(Writers, TwoCoordinatorsInOneLeaderEpochAreCaught) {
   EXPECT_EQ(Violations(1), 1);
 }
 
-// --- Whether what retention deletes is superseded.
+// --- Retention may delete only superseded commits.
 
 class Retention : public testing::Test {
  protected:
@@ -182,7 +182,7 @@ class Retention : public testing::Test {
     observer_.OnWrite(batch);
   }
 
-  // A commit of job "a", of its own step; verified as a worker would, or by a lie.
+  // Makes a commit of job "a" with its own step; verified as a worker would, or by a lie.
   void Commit(int64_t attempt, bool verified, bool lies = false) {
     const int64_t step = 2 * attempt;
     v1::CheckpointRecord& record = records_[attempt];
@@ -213,7 +213,7 @@ class Retention : public testing::Test {
     batch.Put(fmt::format("checkpoint/a/{}", attempt), record.SerializeAsString());
     observer_.OnWrite(batch);
   }
-  // The invariants that broke so far.
+  // The invariants broken so far.
   std::vector<int> Broken() const {
     std::vector<int> broken;
     for (const Violation& violation : world_.truth.violations()) {
@@ -272,7 +272,7 @@ TEST_F(Retention, AQuarantineOfWhatIsWholeIsCaught) {
   EXPECT_EQ(Broken(), std::vector<int>{11});
 }
 
-// --- What becomes of a job that is deleted.
+// --- The deletion of jobs.
 
 class Removal : public Retention {
  protected:
@@ -339,11 +339,11 @@ TEST_F(Removal, WithItsCheckpointsThatLeavesTheirFilesIsCaught) {
   EXPECT_EQ(Broken(), std::vector<int>{kDeletion});
 }
 
-// --- Whether a group repeats steps that it was to begin after.
+// --- A group must not repeat steps that it had to begin after.
 
 class Repetition : public Retention {
  protected:
-  // Job "a" begins a group; after it had stopped to grow, if it `grows`.
+  // Job "a" begins a group; if `grows`, after it had stopped in order to grow.
   void Group(uint64_t epoch, bool grows = false) {
     v1::JobRecord job;
     job.set_state(v1::JOB_STATE_RECOVERING);

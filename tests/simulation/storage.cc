@@ -17,7 +17,7 @@ std::string DigestOf(const StoredShard& shard) {
   return DigestOf(shard.step, shard.state, shard.group_epoch, shard.corrupt);
 }
 
-// In the form that the catalog demands of a manifest's digest.
+// The digest in the format that the catalog requires of a manifest's digest.
 std::string DigestOf(const v1::CheckpointManifest& manifest) {
   return fmt::format("sha256:{:064x}", HashBytes(manifest.SerializeAsString()));
 }
@@ -211,7 +211,7 @@ Status Storage::SeesShards(const std::string& host, const std::string& path,
 Status Storage::Verify(const std::string& host, const std::string& path,
                        const std::string& manifest_digest) {
   const std::string volume = VolumeOf(host, path);
-  // Without its directory the folder may just not be mounted here.
+  // If the job's directory is missing the folder may just not be mounted here.
   if (!volume.empty() && FindAttempt(volume, path) == nullptr) {
     return NotFound("{}: there is no such directory", path);
   }

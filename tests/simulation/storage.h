@@ -1,9 +1,10 @@
-// What hosts see in the folders of checkpoints, as a model: volumes that hold attempts with shards
-// and a manifest, durable once written, and which volume a host has under which folder.
+// A model of the folders of checkpoints as hosts see them: volumes that hold attempts with shards
+// and a manifest, durable once written, and which volume a host has mounted at which folder.
 //
-// "/shared" is one volume that all hosts mount; "/private" is another one on each host. A host may
-// lose a mount: then what is under the folder fails, or the empty mount point is a directory of the
-// host's own disk, in which everything works and nothing of the others is seen.
+// "/shared" is one volume that all hosts mount; "/private" is a different volume on each host. A
+// host may lose a mount: then either every access below the folder fails, or the empty mount point
+// is a directory on the host's own disk, where everything works but no other host's files are
+// visible.
 #ifndef TROUPE_TESTS_SIMULATION_STORAGE_H_
 #define TROUPE_TESTS_SIMULATION_STORAGE_H_
 
@@ -38,7 +39,7 @@ enum class Mount {
   kLocal,  // the mount point on the host's own disk
 };
 
-// A checkpoint as the directories of a volume show it, for whoever has lost the catalog.
+// A checkpoint as found in the directories of a volume, for an operator who has lost the catalog.
 struct FoundAttempt {
   std::string path;
   std::string digest;
@@ -50,62 +51,62 @@ class Storage {
  public:
   explicit Storage(Truth& truth) : truth_(truth) {}
 
-  // What `host` has under "/shared" from now on.
+  // Sets what `host` has mounted at "/shared" from now on.
   void SetMount(const std::string& host, Mount mount);
   Mount MountOf(const std::string& host) const;
 
-  // An identity of the folder as `host` sees it: the one that it has, or `fresh`, which it is
-  // given. UNAVAILABLE where the mount fails.
+  // Returns the folder's identity as `host` sees it; if it has none, sets it to `fresh`.
+  // UNAVAILABLE if the mount fails.
   StatusOr<std::string> EstablishFolderId(const std::string& host, const std::string& folder,
                                           const std::string& fresh);
-  // OK if `id` is empty or what `host` sees under the folder has it; else UNAVAILABLE.
+  // Returns OK if `id` is empty or the folder that `host` sees has it; else UNAVAILABLE.
   Status CheckFolderId(const std::string& host, const std::string& folder,
                        const std::string& id) const;
-  // Whether it is an identity of the shared folder itself, as who has it mounted sees it.
+  // Whether `id` is an identity of the shared folder itself, as seen by a host that has it mounted.
   bool IsOfSharedFolder(const std::string& id) const;
-  // The tokens by which hosts show one another that they see the same folder.
+  // The tokens by which hosts verify that they see the same folder.
   Status PutToken(const std::string& host, const std::string& folder, const std::string& token);
   bool SeesToken(const std::string& host, const std::string& folder,
                  const std::string& token) const;
 
-  // A rank on `host` writes its shard, which is durable from here on. Returns its digest;
-  // UNAVAILABLE where the mount fails. Ranks of another group epoch in the same directory, or other
-  // bytes under a name that exists, break invariant 10.
+  // Writes the shard of a rank on `host`, durable from now on, and returns its digest. UNAVAILABLE
+  // if the mount fails. Ranks of another group epoch in the same directory, or different bytes
+  // under an existing name, break invariant 10.
   StatusOr<std::string> WriteShard(const std::string& host, const std::string& path, int rank,
                                    const StoredShard& shard);
   // Returns the digest of the manifest file.
   StatusOr<std::string> WriteManifest(const std::string& host, const std::string& path,
                                       const v1::CheckpointManifest& manifest);
 
-  // Verifies digests before it believes anything, as a rank on `host` does: DATA_LOSS where
-  // something is missing or differs, UNAVAILABLE where the mount fails, NOT_FOUND where there is
-  // not even the directory of the job.
+  // Reads an attempt and verifies all digests, as a rank on `host` does. DATA_LOSS if something is
+  // missing or differs, UNAVAILABLE if the mount fails, NOT_FOUND if the job's directory does not
+  // exist either.
   StatusOr<Restored> Read(const std::string& host, const std::string& path,
                           const std::string& manifest_digest) const;
-  // As Read on a host whose mount is there.
+  // Like Read, on a host that has the mount.
   StatusOr<Restored> ReadOfTruth(const std::string& path, const std::string& digest) const;
 
-  // Whether `host` sees these shards of the attempt, as the digests say they were written.
+  // Whether `host` sees these shards of the attempt with the digests with which they were written.
   Status SeesShards(const std::string& host, const std::string& path,
                     const v1::CheckpointManifest& manifest) const;
 
-  // Reads an attempt back on `host`; remembers those that it found whole.
+  // Reads an attempt back on `host`; records attempts found whole.
   Status Verify(const std::string& host, const std::string& path,
                 const std::string& manifest_digest);
-  // Whether the attempt was read back and whole then. It may have gone bad since, but for that it
-  // still is.
+  // Whether the attempt was read back and found whole. It may have been corrupted since, but is
+  // otherwise still whole.
   bool WasFoundWhole(const std::string& path) const { return found_whole_.contains(path); }
 
-  // Without effect where the mount fails.
+  // Has no effect if the mount fails.
   void Delete(const std::string& host, const std::string& path);
 
-  // Whether the shared volume holds an attempt in this folder of a job.
+  // Whether the shared volume has an attempt in this folder of a job.
   bool HasAttempts(const std::string& directory) const;
 
-  // What the shared volume holds of each job that has a manifest there, by job.
+  // The attempts on the shared volume of each job with a manifest there, by job.
   std::map<std::string, std::vector<FoundAttempt>> Survey() const;
 
-  // A bit of one shard of the attempt flips; false if there is none.
+  // Flips a bit of one shard of the attempt; false if there is none.
   bool Corrupt(const std::string& path);
   bool IsCorrupt(const std::string& path) const;
 
@@ -117,21 +118,21 @@ class Storage {
   };
   struct Volume {
     std::map<std::string, Attempt> attempts;  // by path
-    std::set<std::string> directories;        // of jobs
+    std::set<std::string> directories;        // directories of jobs
     std::set<std::string> files;              // identities of the folder, and tokens in it
   };
 
-  // The volume that `host` has under the folder of `path`; empty: it fails.
+  // The volume that `host` has mounted at the folder of `path`; empty if it fails.
   std::string VolumeOf(const std::string& host, const std::string& path) const;
   StatusOr<Restored> ReadVolume(const std::string& volume, const std::string& path,
                                 const std::string& manifest_digest) const;
-  // The volume to write to. A write to what is not the folder's own volume breaks invariant 28.
+  // The volume to write to. A write to a volume other than the folder's own breaks invariant 28.
   StatusOr<Volume*> VolumeToWrite(const std::string& host, const std::string& path);
   const Attempt* FindAttempt(const std::string& volume, const std::string& path) const;
 
   Truth& truth_;
   std::map<std::string, Volume> volumes_;
-  std::map<std::string, Mount> mounts_;  // by host, where it is not there
+  std::map<std::string, Mount> mounts_;  // by host, if not mounted normally
   std::set<std::string> found_whole_;    // paths
 };
 

@@ -66,7 +66,7 @@ void StrangerProcess::Say(v1::WorkerMessage message, Context& context) {
   message.set_leader_epoch(leader_epoch_);
   world_.system.network()
       .Write(stream_, context.self(), message.SerializeAsString())
-      .IgnoreError();  // UNAVAILABLE: the stream is over and StreamClosed on its way
+      .IgnoreError();  // UNAVAILABLE: the stream is over, StreamClosed is in flight
 }
 
 void StrangerProcess::Answer(const v1::VerifyCheckpoint& request, Context& context) {

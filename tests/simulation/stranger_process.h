@@ -1,8 +1,8 @@
-// A worker that has no part in any job and answers all the same: to what others were asked, with
-// the right names, epochs and paths.
+// A worker that has no part in any job but answers requests that others got, with the right names,
+// epochs and paths.
 //
-// It has no device, so that it never comes to have a part in a job. Like every worker it may be
-// asked to read a commit that is in doubt: that it answers honestly, and lies no more about it.
+// It has no device, so it never gets a part in a job. Like every worker it may be asked to read a
+// doubtful commit; it answers that honestly and tells no more lies about that commit.
 #ifndef TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_STRANGER_PROCESS_H_
 
@@ -22,7 +22,7 @@ inline bool IsStranger(const std::string& worker) { return worker == kStrangerNa
 
 class StrangerProcess final : public Actor {
  public:
-  // It reads what it says from `observer`: a stranger may have learnt everything.
+  // It takes its messages from `observer`: a stranger may know everything.
   StrangerProcess(World& world, const CatalogObserver& observer, NodeId node, NodeId coordinator)
       : world_(world), observer_(observer), node_(node), coordinator_(coordinator) {}
 
@@ -32,7 +32,7 @@ class StrangerProcess final : public Actor {
  private:
   void Dial(Context& context);
   void Say(v1::WorkerMessage message, Context& context);
-  // One lie about one job.
+  // Tells one lie about one job.
   void Lie(Context& context);
   void Answer(const v1::VerifyCheckpoint& request, Context& context);
   void LieAbout(const v1::CheckpointRecord& record, uint64_t kind, Context& context);

@@ -1,11 +1,11 @@
-// What is right, known to nobody inside the cluster: the state that every rank must have after each
-// step, and the list of invariants that were seen broken: 1 to 18 by their numbers in the
-// reliability notes, the others by those below.
+// The correct outcome, unknown to all processes in the cluster: the state that every rank must have
+// after each step, and the list of invariants seen broken. Invariants 1 to 18 have their numbers in
+// the reliability notes; the others are listed below.
 //
-// The model that is "trained" is one 64-bit state. A step folds into it the sum of the gradients of
-// the step's samples, and a sample's gradient depends on (seed, step, slot) alone. So a rank that
+// The "trained" model is one 64-bit state. A step mixes into it the sum of the gradients of the
+// step's samples, and a sample's gradient depends only on (seed, step, slot). So a rank that
 // dropped, repeated or reordered a step, or mixed in a gradient of another step or group, has a
-// wrong state for ever after, and every layout has the same one.
+// wrong state from then on, and every layout has the same state.
 #ifndef TROUPE_TESTS_SIMULATION_TRUTH_H_
 #define TROUPE_TESTS_SIMULATION_TRUTH_H_
 
@@ -21,36 +21,37 @@ namespace troupe::simulation {
 inline constexpr int kSlots = 16;  // samples of a step
 
 enum Invariant : int {
-  // Only who was asked may answer: a message of a worker that has no part in a job changes nothing.
+  // Only a worker that was asked may answer: a message of a worker without a part in any job
+  // changes nothing.
   kAuthorization = 17,
   // A commit counts only if every host of a later placement can read all of its shards.
   kHalfCommit = 26,
-  // A whole commit is not quarantined for good because one host lost its mount.
+  // A whole commit is not quarantined permanently because one host lost its mount.
   kLostMount = 27,
-  // Nothing is written into a folder of another identity.
+  // Nothing is written into a folder with another identity.
   kForeignWrite = 28,
   // A host that fails rank after rank is not chosen again while a healthy spare is free.
   kBadHostAgain = 29,
-  // Lost hosts do not spend the budget of the job's own faults.
+  // Lost hosts do not use up the restart budget for the job's own faults.
   kBudget = 30,
-  // The submitted layout is remembered, whatever the job runs on.
+  // The submitted layout is remembered, whatever layout the job runs with.
   kSubmittedLayout = 31,
-  // A shrunk job grows back once its devices have been back for long enough;
+  // A shrunk job grows back once its devices have been back for long enough.
   kGrowsBack = 32,
-  // and repeats no step for it. Nor does any group repeat a step that is committed.
+  // A job repeats no step because it grows, and no group repeats a committed step.
   kGrowsWithoutLoss = 33,
-  // Only a job that has ended is deleted, when none of its ranks may live; nothing of it stays in
-  // the catalog, and of its checkpoints what was asked for: all or none.
+  // Only a job that has ended is deleted, once none of its ranks may live. Nothing of it stays in
+  // the catalog, and its checkpoints are all kept or all deleted, as requested.
   kDeletion = 34,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.
 uint64_t Gradient(uint64_t seed, int64_t step, int rank, int ranks);
 uint64_t InitialState(uint64_t seed);
-// The state after the step whose gradients sum up to `gradient`.
+// The state after the step in which the gradients sum up to `gradient`.
 uint64_t NextState(uint64_t state, int64_t step, uint64_t gradient);
 // The loss that rank 0 reports for a step: a function of seed and step, below 2^20 so that any
-// float holds it.
+// float represents it exactly.
 double Loss(uint64_t seed, int64_t step);
 
 struct Violation {
@@ -70,7 +71,7 @@ class Truth {
   void Check(bool holds, int invariant, const std::string& what) {
     if (!holds) Add(invariant, what);
   }
-  // The first ones; the rest follows from them.
+  // The first violations; later ones are usually consequences and are not kept.
   const std::vector<Violation>& violations() const { return violations_; }
 
  private:

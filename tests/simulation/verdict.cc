@@ -27,7 +27,7 @@ bool Verdict::IsOver(const std::string& id, int devices) const {
   const v1::JobSpec& spec = catalog_.submitted(id);
   const bool recovers = job->second.state() == v1::JOB_STATE_RECOVERING;
   const bool waits = recovers || job->second.state() == v1::JOB_STATE_QUEUED;
-  // It waits for its folder, on the host that has it or for the people who mount it elsewhere.
+  // The job waits for its folder: on the host that has it, or until people mount it elsewhere.
   if (HasLoneFolder(id)) return true;
   const bool may_shrink = recovers && spec.fault_tolerance().allow_layout_change();
   return waits && RanksOf(spec, may_shrink) > devices;
@@ -49,16 +49,17 @@ bool Verdict::AllEnded(int devices, const std::set<std::string>& left) const {
   for (const v1::JobSpec& spec : load_.specs) {
     if (!IsOver(spec.name(), devices)) return false;
   }
-  // A job stays while a rank of it may live or a file is to be deleted where the worker is away.
+  // A job cannot be deleted while one of its ranks may live, or while a file must be deleted on a
+  // worker that is away.
   if (left.empty() && !KeepsFewEnded()) return false;
   for (size_t i = 0; i < outcomes_.size(); ++i) {
-    // Of a job that is lost or waits for good nothing may be heard.
+    // Calls about a job that is lost or waits forever may get no answer.
     if (outcomes_[i].answered) continue;
     if (i >= load_.calls.size()) return false;
     if (load_.calls[i].kind == CallKind::kDeleteJob && !left.empty()) continue;
     const std::string& job = load_.calls[i].job;
     if (!IsOver(job, devices)) return false;
-    // One that waits for its folder may yet end, by a cancel that comes through.
+    // A job that waits for its folder may still end through a cancel.
     if (catalog_.HasEnded(job) && !HasLoneFolder(job)) return false;
   }
   return true;
@@ -76,7 +77,7 @@ void Verdict::Judge(const std::set<std::string>& left) {
         kept, kDeletion,
         fmt::format("{} of the deleted job {} is gone", commit.path(), commit.job()));
   }
-  // What runs on a worker that is away is unknown until its tickets have ended, later than here.
+  // The ranks on a worker that is away are unknown until their tickets end, which is after the run.
   int held = 0;
   std::set<std::string> holders;
   for (const auto& [key, lease] : catalog_.leases()) {
@@ -101,10 +102,10 @@ bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
   const v1::JobRecord& job = catalog_.jobs().at(id);
   if (load_.natures.at(id).crash_at_step != 0 || cause == "NO_RESTORABLE_CHECKPOINT") return true;
   if (HasLoneFolder(id)) return true;
-  // At the first start nobody can tell a folder that is not shared from a lost mount. The job,
-  // which has not done anything yet, ends at once and names the host.
+  // At the first start nobody can distinguish a folder that is not shared from a lost mount. The
+  // job, which has done nothing yet, ends at once and names the host.
   if (cause == "STORAGE") return job.highest_step() == 0 && !world_.lost_mounts.empty();
-  // A host that is bad writes no last checkpoint, and its ranks hold the only state there is.
+  // A bad host writes no last checkpoint, and its ranks hold the only copy of the state.
   if (cause == "FINAL_CHECKPOINT_UNWRITABLE") {
     return std::any_of(world_.bad_hosts.begin(), world_.bad_hosts.end(),
                        [](const auto& host) { return host.second == HostFault::kCannotWrite; });
@@ -118,8 +119,9 @@ void Verdict::JudgeJob(const std::string& id) {
   const std::string& cause = job.failure().cause();
   const bool failed = job.state() == v1::JOB_STATE_FAILED;
   const bool crashes = load_.natures.at(id).crash_at_step != 0;
-  // A job whose only commit went bad on the disk must not begin again from its seed. That it had
-  // none left, and that what is quarantined is bad, is checked where it is restored and here.
+  // A job with a single commit that was corrupted on disk must not start again from its seed. Here,
+  // and on restore, it is checked that it had no other commit and that the quarantined ones are
+  // bad.
   const bool lost = cause == "NO_RESTORABLE_CHECKPOINT";
   if (lost) {
     truth.Check(catalog_.Head(id) == nullptr, 11,

@@ -1,5 +1,5 @@
-// Whether all went well in the end: every runnable job ended as it should, its head can be
-// restored, and nothing is held any more.
+// Judges a run at its end: every runnable job ended as it should, its head can be restored, and no
+// device is still leased.
 #ifndef TROUPE_TESTS_SIMULATION_VERDICT_H_
 #define TROUPE_TESTS_SIMULATION_VERDICT_H_
 
@@ -27,23 +27,24 @@ class Verdict {
         outcomes_(outcomes),
         keep_ended_(keep_ended) {}
 
-  // Whether every call is answered and every job has ended that can: one may wait for more devices
-  // than the workers have that did not leave for good, or be lost with the catalog. `left`: workers
-  // that are away for good.
+  // Whether every call is answered and every job that can end has ended. A job may wait for more
+  // devices than the workers that did not leave permanently have, or be lost with the catalog.
+  // `left`: workers that never return.
   bool AllEnded(int devices, const std::set<std::string>& left) const;
   // REQUIRES: AllEnded.
   void Judge(const std::set<std::string>& left);
 
  private:
   bool IsOver(const std::string& job, int devices) const;
-  // No more ended jobs are kept than may be, but for those whose only state is on their workers.
+  // Whether no more ended jobs are kept than configured, except jobs with their only state on their
+  // workers.
   bool KeepsFewEnded() const;
-  // The catalog was lost before the job had a commit from which it could be known again.
+  // Whether the catalog was lost before the job had a commit from which it could be rebuilt.
   bool IsLost(const std::string& job) const;
-  // Its folder is one that other hosts do not see: by its spec, or because it began on one host
-  // alone whose mount was away then, which that host cannot know.
+  // Whether other hosts do not see the job's folder: by its spec, or because it began on a single
+  // host while that host's mount was lost, which the host cannot know.
   bool HasLoneFolder(const std::string& id) const;
-  // Whether it may end without success, for this cause.
+  // Whether the job may end without success for this cause.
   bool MayFail(const std::string& id, const std::string& cause) const;
   void JudgeJob(const std::string& id);
   void JudgeHead(const std::string& id, const v1::JobRecord& job);

@@ -69,7 +69,7 @@ Status WorkerProcess::Start(Context& context) {
   return Run(session::Tick{}, context);
 }
 
-// As worker/incarnation.h: the clock, or one more than the last life's where that went back.
+// As worker/incarnation.h: the clock, or the last life's number plus one if the clock went back.
 StatusOr<uint64_t> WorkerProcess::NextIncarnation(Context& context) {
   constexpr std::string_view kKey = "incarnation";
   auto next = static_cast<uint64_t>(context.WallNanoseconds());
@@ -92,7 +92,7 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
   }
   if (const auto* opened = message.As<StreamOpened>()) {
     if (opened->stream == stream_) {
-      // UNAVAILABLE: the stream is over and StreamClosed on its way.
+      // UNAVAILABLE: the stream is over and StreamClosed is in flight.
       world_.system.network()
           .Write(stream_, context.self(), hello_.SerializeAsString())
           .IgnoreError();
@@ -122,7 +122,7 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
 }
 
 Status WorkerProcess::Remove(const v1::DeleteCheckpoint& request, Context& context) {
-  // What is left behind for want of the mount is asked for again.
+  // If the mount is missing nothing is removed, and the coordinator asks again.
   const std::string& path = request.path();
   const std::string folder = path.substr(0, path.rfind('/', path.rfind('/') - 1));
   const Status here = world_.storage.CheckFolderId(name_, folder, request.folder_id());
@@ -186,7 +186,7 @@ Status WorkerProcess::HandleRank(AnyMessage message, Context& context) {
     return Run(session::DeviceFault{.device = failed->device, .cause = "Xid 94 (contained error)"},
                context);
   }
-  // What is left concerns one rank: its alarms, and its group's fate.
+  // The remaining messages are for one rank: its alarms, and messages about its group.
   for (Process& process : processes_) {
     if (process.rank != nullptr && process.rank->OnMessage(message, context)) break;
   }
@@ -212,7 +212,7 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
   } else if (std::get_if<session::HangUp>(&effect)) {
     network.Close(stream_, context.self(), Cancelled("hung up"));
   } else if (auto* send = std::get_if<session::SendToCoordinator>(&effect)) {
-    // UNAVAILABLE: the stream is over and StreamClosed on its way; here and below.
+    // UNAVAILABLE, here and below: the stream is over and StreamClosed is in flight.
     network.Write(stream_, context.self(), send->message.SerializeAsString()).IgnoreError();
   } else if (const auto* beat = std::get_if<session::SendHeartbeat>(&effect)) {
     v1::WorkerMessage message;
@@ -258,8 +258,8 @@ RankModel* WorkerProcess::FindProcess(int device, uint64_t life) {
 void WorkerProcess::SetAlarm(Context& context) {
   const MonotonicTime time = session::NextDeadline(state_);
   if (time == alarm_time_) return;
-  // An alarm that comes too early is a Tick that finds nothing to do: cheaper than a new timer for
-  // every message that moves the deadline back.
+  // An alarm that comes too early is a Tick without effect, which is cheaper than a new timer for
+  // every message that postpones the deadline.
   if (alarm_time_ != MonotonicTime::max() && alarm_time_ < time) return;
   context.CancelTimer(alarm_);
   alarm_time_ = time;

@@ -2,8 +2,8 @@
 // that does what the daemon's shell does, with models of ranks (rank_model.h) in place of rank
 // processes.
 //
-// Volatile but for the number of its last life: a crash of its node ends the daemon and its ranks
-// alike.
+// Its state is volatile except the number of its last life: a crash of its node ends both the
+// daemon and its ranks.
 #ifndef TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
 #define TROUPE_TESTS_SIMULATION_WORKER_PROCESS_H_
 
@@ -37,12 +37,12 @@ class WorkerProcess final : public Actor {
 
  private:
   StatusOr<uint64_t> NextIncarnation(Context& context);
-  // What concerns a rank or its process.
+  // Handles a message about a rank or its process.
   Status HandleRank(AnyMessage message, Context& context);
-  // What the coordinator asked for is done to a checkpoint, after the time that it takes.
+  // Performs the coordinator's request on a checkpoint, after the time that this takes.
   Status Remove(const v1::DeleteCheckpoint& request, Context& context);
   Status ReadCheckpoint(const v1::VerifyCheckpoint& request, Context& context);
-  // One event through the machine, its effects performed in order.
+  // Passes one event to the machine and performs its effects in order.
   template <typename What>
   Status Run(What what, Context& context);
   Status Perform(session::Effect& effect, Context& context);
@@ -59,7 +59,7 @@ class WorkerProcess final : public Actor {
   session::State state_;
   TimerId alarm_;
   MonotonicTime alarm_time_ = MonotonicTime::max();
-  // The stream in use, by the machine's number and the network's.
+  // The stream in use: the machine's number and the network's.
   uint64_t stream_number_ = 0;
   StreamId stream_;
   v1::WorkerMessage hello_;

@@ -24,7 +24,8 @@ class JobDraw {
         crashes_(number > 0 && random.Chance(0.1)),
         name_(fmt::format("{}-{}", crashes_ ? "crasher" : "job", number)),
         request_id_(fmt::format("request-{}", number)),
-        // A stream of its own for each further trait, so that one changes nothing else of a seed.
+        // Further traits have a random stream of their own, so that a trait changes nothing else of
+        // a seed.
         traits_(seed, "traits of " + name_),
         at_(random.Between(Duration(0), unit_ * kFaultPhase / 2)) {}
 
@@ -52,7 +53,7 @@ class JobDraw {
     axes.set_tensor_parallel_degree(int64_t{1} << random_.Below(degrees));
     axes.set_data_parallel_replicate_degree(int64_t{1} << random_.Below(2));
     if (mix_.layout_changes) axes.set_data_parallel_replicate_degree(2 << traits_.Below(2));
-    // A job alone and undisturbed takes a third to all of the fault phase.
+    // Undisturbed and alone, a job takes a third to all of the fault phase.
     const Duration whole = random_.Between(unit_ * kFaultPhase / 3, unit_ * kFaultPhase);
     load_.natures[name_] = {
         .seed = spec_.training().seed(),
@@ -66,7 +67,7 @@ class JobDraw {
     checkpoint.set_folder(kSharedFolder);
     checkpoint.set_interval(static_cast<int64_t>(random_.Below(3)) * 4);
     checkpoint.set_keep_latest_k(2 + static_cast<int64_t>(random_.Below(2)));
-    // Longer than a mount is lost, by which alone no end is lost.
+    // Longer than any mount is lost, so that a lost mount alone loses no final checkpoint.
     checkpoint.set_final_save_seconds(12 * load_.detection_seconds);
     checkpoint.set_async_mode(traits_.Chance(0.6) ? "async" : "disabled");
     if (mix_.private_folders && !crashes_ && traits_.Chance(0.5)) {
@@ -94,7 +95,7 @@ class JobDraw {
     create.set_request_id(request_id_);
     Ask(at_, CallKind::kCreateJob, create, request_id_);
     if (!mix_.altered_requests || !traits_.Chance(0.5)) return;
-    // A user's script that forgot to draw another id.
+    // A user's script that forgot to draw a new request id.
     create.mutable_job()->set_name(name_ + "-altered");
     Ask(at_ + unit_, CallKind::kAlteredJob, create, request_id_);
   }

@@ -1,4 +1,4 @@
-// What the users of one run want: jobs drawn by the seed, and what they ask for meanwhile.
+// The requests of the users of one run: jobs drawn from the seed, and calls about them.
 #ifndef TROUPE_TESTS_SIMULATION_WORKLOAD_H_
 #define TROUPE_TESTS_SIMULATION_WORKLOAD_H_
 
@@ -14,11 +14,12 @@
 
 namespace troupe::simulation {
 
-// The lengths of a run in units of the detection time, so that every run has as many heartbeats.
+// The lengths of a run in units of the detection time, so that every run has the same number of
+// heartbeats.
 inline constexpr int kFaultPhase = 10;
 inline constexpr int kHealLimit = 60;
 
-// Folders of checkpoints: what all hosts mount, and what each host has for itself.
+// Folders of checkpoints: one that all hosts mount, and one that is private to each host.
 inline constexpr const char* kSharedFolder = "/shared";
 inline constexpr const char* kPrivateFolder = "/private";
 
@@ -31,8 +32,8 @@ struct Workload {
 
 Workload DrawWorkload(uint64_t seed, const Mix& mix);
 
-// The cluster's limits, but for those that wait out what is rarely wrong: with the product's a run
-// would be heartbeats for the most part.
+// The cluster's time limits, with shorter ones for rare conditions: with the product's limits a run
+// would consist mostly of heartbeats.
 TimeLimits LimitsFor(double detection_seconds);
 
 inline bool HasFolder(const v1::JobSpec& spec) { return !spec.checkpoint().folder().empty(); }

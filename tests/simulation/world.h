@@ -1,5 +1,5 @@
-// All that lies outside the simulated processes and is shared by them: devices, the data plane, the
-// mounted storage, the jobs' nature, and the truth they are measured by.
+// The environment that the simulated processes share: devices, data plane, mounted storage, the
+// jobs' nature, and the truth by which they are judged.
 #ifndef TROUPE_TESTS_SIMULATION_WORLD_H_
 #define TROUPE_TESTS_SIMULATION_WORLD_H_
 
@@ -25,7 +25,7 @@ namespace troupe::simulation {
 struct JobNature {
   uint64_t seed = 0;
   Duration step_time{};
-  int64_t crash_at_step = 0;  // its rank 0 dies there on every attempt; 0: never
+  int64_t crash_at_step = 0;  // its rank 0 dies at this step on every attempt; 0: never
 };
 
 // A rank's process on a device.
@@ -37,18 +37,18 @@ struct RankLife {
   int rank = 0;
 };
 
-// Chances of what goes wrong inside workers; zero once healed.
+// Probabilities of faults inside workers; zero once healed.
 struct RankFaults {
   double crash_per_step = 0;
   double hang_per_step = 0;
   double shard_failure = 0;
-  double unreadable_commit = 0;  // of those that are read back
+  double unreadable_commit = 0;  // share of the commits read back
 };
 
-// Known bugs of workers and ranks, put back to show that the simulation catches them.
+// Known bugs of workers and ranks, reintroduced to show that the simulation catches them.
 struct WorkerBugs {
-  bool number_lives_by_clock = false;  // also where the clock went back
-  bool trust_folders = false;          // no proof at the start, no identity, no look at shards
+  bool number_lives_by_clock = false;  // even if the clock went back
+  bool trust_folders = false;  // no proof at the start, no identity check, no check of shards
 };
 
 class World {
@@ -62,8 +62,8 @@ class World {
     system.OnCrash([this](NodeId node, CrashKind kind) { EndNode(node, kind); });
   }
 
-  // A rank's process begins; breaks invariant 14 where its device has a living one. Returns its
-  // number.
+  // Begins a rank's process and returns its number. Breaks invariant 14 if its device has a living
+  // one.
   uint64_t Begin(RankLife life) {
     for (const auto& [number, other] : lives_) {
       truth.Check(
@@ -76,7 +76,7 @@ class World {
     return last_number_;
   }
 
-  // It ends; its peers learn within `limit`.
+  // Ends the process; its peers learn of it within `limit`.
   void End(uint64_t number, Duration limit) {
     const auto found = lives_.find(number);
     if (found == lives_.end()) return;
@@ -85,7 +85,7 @@ class World {
     bus.Leave(life.group, life.rank, limit);
   }
 
-  // Whether `address`, the number of a life, is that of a living rank other than this one.
+  // Whether `address`, the number of a life, belongs to a living rank other than this one.
   bool IsStrange(const std::string& address, const GroupName& group, int rank) const {
     const auto found = lives_.find(std::strtoull(address.c_str(), nullptr, 10));
     return found != lives_.end() && (found->second.group != group || found->second.rank != rank);
@@ -101,14 +101,14 @@ class World {
   Truth truth;
   Storage storage;
   CollectiveBus bus;
-  SeededRandom random;  // of what happens inside workers
+  SeededRandom random;  // for events inside workers
   RankFaults faults;
   WorkerBugs bugs;
-  std::map<std::string, v1::JobSpec> specs;    // as submitted first, by job id
+  std::map<std::string, v1::JobSpec> specs;    // as first submitted, by job id
   std::map<std::string, JobNature> natures;    // by job id
   std::map<std::string, HostFault> bad_hosts;  // by worker
   std::set<std::string> lost_mounts;           // workers that ever lost the shared folder
-  std::map<std::string, Restored> images;      // of ranks, on their workers, by path
+  std::map<std::string, Restored> images;      // images of ranks' states on their workers, by path
   uint64_t steps_applied = 0;                  // by all ranks
   uint64_t saves_beside_steps = 0;
   uint64_t clocks_set_back = 0;
@@ -120,7 +120,7 @@ class World {
     for (const auto& [number, life] : lives_) {
       if (life.node == node) over.push_back(number);
     }
-    // Sockets of a killed process close at once; a lost host is noticed by what it does not send.
+    // Sockets of a killed process close at once; a lost host is detected by missing heartbeats.
     for (const uint64_t number : over) {
       End(number,
           kind == CrashKind::kProcess ? Duration(std::chrono::milliseconds(100)) : limits.lease);

@@ -29,7 +29,7 @@ CpuLosses RecordedCpuLosses(const std::string& preset, const std::string& dtype)
   TROUPE_CHECK(tiny || preset == "llama-124m");
   TROUPE_CHECK(wide || dtype == "bfloat16");
   CpuLosses recorded;
-  // Tiny adds the gradients of two microbatches.
+  // Preset tiny accumulates the gradients of two microbatches.
   recorded.training = {.preset = preset,
                        .batch = tiny ? 4 : 2,
                        .micro_batch = 2,

@@ -1,5 +1,6 @@
-// That the recorded losses are still what the CPU backend makes, and that the emulated GPU makes them. To accept a change of
-// the CPU's arithmetic, initial weights or synthetic tokens, make them again (a few minutes), build, and read the difference:
+// Tests that the CPU backend still computes the recorded losses and that the emulated GPU computes
+// them, too. To accept a change of the CPU's arithmetic, initial weights or synthetic tokens,
+// record them again (a few minutes), build, and read the difference:
 //
 //   TROUPE_UPDATE_GOLDEN=1 build/release/bin/cpu_losses_test --gtest_filter='*AreThoseOfARun*'
 #include "worker/bare/cpu_losses.h"
@@ -23,14 +24,15 @@
 namespace troupe {
 namespace {
 
-// One thread: others of its machine's processors may be busy, and threads that wait for one another then take far longer.
+// One thread: if other work occupies the machine's processors, threads that wait for each other
+// take far longer.
 std::unique_ptr<kernels::CpuBackend> Cpu() { return kernels::CpuBackend::Make({1, std::nullopt}).value(); }
 
-// What other processors' instructions and orders of sums may make of it: less than a GPU is allowed, so that a change
-// of the CPU's arithmetic shows here before it shows there.
+// Tolerance for other processors' instructions and orders of summation. It is tighter than a GPU's,
+// so that a change of the CPU's arithmetic is detected here first.
 double CpuTolerance(const CpuLosses& recorded) { return recorded.tolerance / 2; }
 
-// Preset and dtype.
+// Parameters: preset and dtype.
 class CpuLossesOf : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(CpuLossesOf, AreThoseOfARun) {
@@ -44,7 +46,8 @@ TEST_P(CpuLossesOf, AreThoseOfARun) {
     ASSERT_TRUE(trained.ok()) << trained;
     GTEST_SKIP() << "wrote " << CpuLossesPath(preset, dtype);
   }
-  // A whole run of the large preset takes minutes: three steps know its weights, gradients and updates.
+  // A whole run of the large preset takes minutes; three steps depend on its weights, gradients and
+  // updates.
   const int64_t steps = preset == "tiny" ? recorded.training.steps : 3;
   ExpectCpuLosses(*Cpu(), "cpu", recorded, steps, CpuTolerance(recorded));
 }
@@ -56,7 +59,7 @@ TEST_P(CpuLossesOf, FallClearly) {
   EXPECT_LT(recorded.losses.back(), recorded.losses.front() - 1);
 }
 
-// The second step's loss knows the gradients and the update of the first.
+// The second step's loss depends on the gradients and the update of the first.
 TEST(EmulatedTraining, HasTheCpusLosses) {
   for (const std::string dtype : {"float32", "bfloat16"}) {
     kernels::EmulatedBackend backend;

@@ -14,7 +14,8 @@ namespace {
 struct OnDevice {
   PosixFileSystem files;
   std::unique_ptr<cuda::CudaDevice> device;
-  std::unique_ptr<cuda::CublasLtLibrary> products;  // null: our own kernels make them, here and below
+  // Null: our own kernels compute matmuls, here and below.
+  std::unique_ptr<cuda::CublasLtLibrary> products;
   std::unique_ptr<cuda::DeviceAttention> attention;
 };
 
@@ -34,7 +35,7 @@ std::unique_ptr<OnDevice> Open(const cuda::CublasLtOptions* products) {
   return opened;
 }
 
-// With the device that it is over.
+// A CUDA backend that owns its device and libraries.
 class OwningBackend : public CudaBackend {
  public:
   explicit OwningBackend(std::unique_ptr<OnDevice> on)

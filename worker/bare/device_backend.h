@@ -1,4 +1,5 @@
-// The CUDA backend on this machine's first GPU with all that it needs, for the tests of the bare binary.
+// The CUDA backend on this machine's first GPU with everything it needs, for the tests of the bare
+// binary.
 #ifndef TROUPE_WORKER_BARE_DEVICE_BACKEND_H_
 #define TROUPE_WORKER_BARE_DEVICE_BACKEND_H_
 
@@ -9,8 +10,9 @@
 
 namespace troupe::kernels {
 
-// With products of cuBLASLt as `products` says, and attention of cuDNN where it is there; absent: our own kernels alone make
-// both. Ends the process where the device or cuBLASLt cannot be opened.
+// Makes a backend with matmuls of cuBLASLt, configured by `products`, and attention of cuDNN if it
+// is installed; null: our own kernels compute both. Ends the process if the device or cuBLASLt
+// cannot be opened.
 std::unique_ptr<Backend> MakeDeviceBackend(const cuda::CublasLtOptions* products);
 
 }  // namespace troupe::kernels

@@ -29,7 +29,7 @@ void ExpectCpuLosses(kernels::Backend& backend, const std::string& devices, cons
   size_t at = 0;
   for (size_t i = 0; i < losses.size(); ++i) {
     const double expected = recorded.losses[i], difference = std::abs(losses[i] - expected) / expected;
-    // Written so that a loss that is no number fails too.
+    // Written so that a NaN fails, too.
     ASSERT_TRUE(difference <= tolerance) << fmt::format(
         "{} in {} on {}, step {}: loss {:.9f}, the CPU's was {:.9f}; they differ by {:.2e}, allowed are {:.0e}",
         options.preset, options.dtype, devices, i + 1, losses[i], expected, difference, tolerance);

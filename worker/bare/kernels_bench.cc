@@ -1,17 +1,21 @@
-// Speed on this machine's GPU, a JSON line each: what the device itself reaches, then every kind of operation of a preset's
-// blocks against that; or, with --train, training steps of the whole preset by the product's own plan and executor.
+// Measures speed on this machine's GPU and prints JSON lines: first the device's peak, then every
+// kind of operation of a preset's blocks compared with it; or, with --train, training steps of the
+// whole preset with the product's own plan and executor.
 //
-//   troupe-kernels-bench [--model llama-124m] [--batch 64] [--sequence 1024] [--dtype bfloat16|float32]
+//   troupe-kernels-bench [--model llama-124m] [--batch 64] [--sequence 1024]
+//     [--dtype bfloat16|float32]
 //     [--only KIND]            such as attention_grad; absent: all
-//   troupe-kernels-bench --train PRESET [--batch 64] [--micro-batch 64] [--sequence 1024] [--dtype bfloat16|float32]
+//   troupe-kernels-bench --train PRESET [--batch 64] [--micro-batch 64] [--sequence 1024]
+//     [--dtype bfloat16|float32]
 //     [--pattern PATTERN]      such as (AD)x2, in place of the preset's
 //     [--steps 20] [--lr 0.0003] [--seed 1234]
 //     [--data PATH]            as data.train of a job file; absent: synthetic tokens
-//   both: [--float8 none|current|delayed|blockwise]  of the products of linear layers; needs bfloat16
-//         [--device 0]  [--choices DIRECTORY]  where the choices for products and attention are kept; absent: made anew
-//         [--no-tuning]        takes the libraries' first proposals
+//   both: [--float8 none|current|delayed|blockwise]  for matmuls of linear layers; needs bfloat16
+//         [--device 0]
+//         [--choices DIRECTORY]  tuning cache for matmuls and attention; absent: tunes each run
+//         [--no-tuning]        uses the libraries' first proposals
 //
-// Ends with 77 where no GPU can be used, and says why.
+// Exits with 77 and the reason if no GPU can be used.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -35,7 +39,7 @@ namespace troupe {
 namespace {
 
 constexpr int kSkipped = 77;
-constexpr int64_t kWarmUpSteps = 3;  // captures, first epochs of caches
+constexpr int64_t kWarmUpSteps = 3;  // graph capture, first epochs of caches
 
 struct Arguments {
   bool train = false;
@@ -122,7 +126,7 @@ OperationsOptions OptionsOf(const Arguments& arguments) {
           .only = arguments.only};
 }
 
-// cuDNN's attention beside our own kernels, where both are there.
+// Compares cuDNN's attention with our own kernels, where both exist.
 Status BenchAttention(kernels::cuda::CudaDevice& device, const Arguments& arguments) {
   if (!arguments.only.empty() && !arguments.only.starts_with("attention")) return OkStatus();
   const auto cudnn = kernels::cuda::MakeCudnnAttention(device, {});

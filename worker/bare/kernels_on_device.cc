@@ -1,7 +1,9 @@
-// troupe-kernels-test: every kernel and whole small programs on this machine's GPU, beside the float64 reference, on fresh
-// random inputs; flags are GoogleTest's. Where no GPU can be used it says why and ends with 77: nothing was tested.
+// troupe-kernels-test: compares every kernel and whole small programs on this machine's GPU with
+// the float64 reference, on fresh random inputs. It takes GoogleTest's flags. If no GPU can be used
+// it prints the reason and exits with 77, for "skipped".
 //
-// Each dtype twice: with products of cuBLASLt and attention of cuDNN, where it is there, and with our own kernels alone.
+// Each dtype is tested twice: with matmuls of cuBLASLt and attention of cuDNN, if it is installed,
+// and with our own kernels alone.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,7 +20,7 @@
 namespace troupe::kernels {
 namespace {
 
-constexpr int kSkipped = 77;  // what test drivers take for "skipped"
+constexpr int kSkipped = 77;  // exit code that test drivers treat as "skipped"
 
 KernelSetting Setting(model::DType compute, bool library) {
   return {std::string(model::Name(compute)) + (library ? "" : "_own_kernels"), compute, [library] {
@@ -37,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Device, Float8KernelTest,
                          testing::Values(Setting(model::DType::kBFloat16, true), Setting(model::DType::kBFloat16, false)),
                          NameOfSetting);
 
-// Timed choices give the product too, and are found again.
+// Tuned algorithms compute the same matmul and are found again in the cache.
 TEST(LibraryProducts, ThatWereChosenByTimingMatchTheReference) {
   const cuda::CublasLtOptions timed{.tune = true};
   const std::unique_ptr<Backend> backend = MakeDeviceBackend(&timed);

@@ -29,15 +29,15 @@ using kernels::cuda::DeviceTimer;
 using kernels::cuda::Stream;
 using model::Piece;
 
-constexpr double kSeconds = 0.05;  // of what is timed at once
-constexpr int kTimes = 5;          // the median of so many
+constexpr double kSeconds = 0.05;  // duration of one measurement
+constexpr int kTimes = 5;          // number of measurements; the median counts
 
 double Median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
 }
 
-// Of one of many calls of `enqueue` in a row.
+// Returns the seconds of one call of `enqueue`, measured over many in a row.
 StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& enqueue) {
   const auto repeat = [&](int count) {
     return timer.Seconds([&] {
@@ -46,7 +46,7 @@ StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& en
       return status;
     });
   };
-  TROUPE_RETURN_IF_ERROR(repeat(1).status());  // warms up
+  TROUPE_RETURN_IF_ERROR(repeat(1).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double once, repeat(1));
   const int count = static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(once, 1e-6)), 1.0, 1000.0));
   std::vector<double> seconds;
@@ -84,12 +84,13 @@ std::string KindOf(const model::Op& op) {
   return fmt::format("{}_of_{}", model::Name(op.kind), model::Name(quantize->source));
 }
 
-// One run of the only operation of `executable`. Many in a row become one graph: a part of a step that is run again.
+// Returns the seconds of one run of the only operation of `executable`. Many runs in a row become
+// one graph, as in a part of a step that is replayed.
 StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& executable, bool update) {
   const auto once = [&] {
     return update ? executable.RunUpdate() : executable.Run(0, Piece::kForward, 0, {.first_microbatch = true});
   };
-  TROUPE_RETURN_IF_ERROR(timer.Seconds(once).status());  // warms up
+  TROUPE_RETURN_IF_ERROR(timer.Seconds(once).status());  // warm-up
   TROUPE_ASSIGN_OR_RETURN(const double alone, timer.Seconds(once));
   const int count = static_cast<int>(std::clamp(std::ceil(kSeconds / std::max(alone, 1e-6)), 1.0, 200.0));
   const StepPart part = update ? StepPart::kUpdate : StepPart::kGradients;
@@ -98,7 +99,7 @@ StatusOr<double> SecondsOfOperation(DeviceTimer& timer, kernels::Executable& exe
     for (int i = 0; i < count; ++i) TROUPE_RETURN_IF_ERROR(once());
     return executable.EndPart();
   };
-  TROUPE_RETURN_IF_ERROR(timer.Seconds(many).status());  // captures
+  TROUPE_RETURN_IF_ERROR(timer.Seconds(many).status());  // captures the graph
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {
     TROUPE_ASSIGN_OR_RETURN(const double all, timer.Seconds(many));

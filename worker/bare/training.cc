@@ -26,7 +26,7 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kHeaderInts = 256;
-constexpr int64_t kMostIds = 4096;  // that synthetic tokens use: few enough to be seen again and again
+constexpr int64_t kMostIds = 4096;  // distinct synthetic ids: few enough to occur repeatedly
 
 StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& data) {
   if (!IsKnownPreset(options.preset)) {
@@ -49,7 +49,8 @@ StatusOr<v1::JobSpec> SpecOf(const TrainingOptions& options, const std::string& 
   return CompleteJobSpec(spec);
 }
 
-// The initial weights of `seed`; moments are zero. What is written goes through the backend: it may be a device's.
+// Writes the initial weights of `seed` and zero moments. It writes through the backend, because the
+// state may be in device memory.
 Status FillState(const model::Program& program, uint64_t seed, kernels::Executable& executable) {
   std::vector<float> numbers(1, 0.0f);
   TROUPE_RETURN_IF_ERROR(
@@ -76,7 +77,7 @@ Status FillState(const model::Program& program, uint64_t seed, kernels::Executab
 
 Status WriteSyntheticTokens(FileSystem& files, const std::string& path, int64_t tokens, int64_t vocabulary,
                             uint64_t seed) {
-  // u16 ids where they suffice, else u32.
+  // u16 ids if they suffice, else u32.
   const bool wide = vocabulary > 65536;
   std::vector<std::byte> bytes(static_cast<size_t>(kHeaderInts * 4 + tokens * (wide ? 4 : 2)));
   const std::array<int32_t, 3> header = {wide ? 20240801 : 20240520, wide ? 7 : 1, static_cast<int32_t>(tokens)};
@@ -101,7 +102,7 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   const std::string data = options.data.empty() ? directory.Child("tokens.bin") : options.data;
   TROUPE_ASSIGN_OR_RETURN(const v1::JobSpec spec, SpecOf(options, data));
   if (options.data.empty()) {
-    // A few epochs at most: at least 2²² tokens, at least one step's.
+    // The number of tokens makes a few epochs at most: at least 2²², and at least one step's.
     const int64_t tokens = std::max(int64_t{1} << 22, options.batch * options.sequence + 1);
     TROUPE_RETURN_IF_ERROR(WriteSyntheticTokens(files, data, tokens, spec.model().vocab_size(), options.seed));
   }
@@ -121,7 +122,7 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
   const double flops =
       model::ModelFlops(built.program, 0).total() * static_cast<double>(options.batch / options.micro_batch);
   StepOrder order(executor->options().control_lag_steps, 0, options.steps);
-  // Nobody stops it: the one ticket is for all steps.
+  // The run is never stopped, so one ticket covers all steps.
   order.Agreed(options.steps);
   while (order.Next() != StepOrder::Move::kEnd) {
     if (order.Next() == StepOrder::Move::kSubmit) {

@@ -1,4 +1,5 @@
-// A hundred training steps of the product's plan and executor on this machine's GPU beside those that the CPU backend made.
+// Compares a hundred training steps of the product's plan and executor on this machine's GPU with
+// those of the CPU backend.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +15,8 @@
 namespace troupe {
 namespace {
 
-// Preset, dtype, and whether cuBLASLt and cuDNN make products and attention, or our own kernels alone.
+// Parameters: preset, dtype, and whether cuBLASLt and cuDNN compute matmuls and attention (else our
+// own kernels do).
 class TrainingOnDevice : public testing::TestWithParam<std::tuple<std::string, std::string, bool>> {};
 
 std::string NameOfRun(const testing::TestParamInfo<TrainingOnDevice::ParamType>& instance) {

@@ -28,7 +28,7 @@ TEST(BareTraining, LearnsSyntheticTokens) {
   const Status trained = Train(*backend, files, options, keep);
   ASSERT_TRUE(trained.ok()) << trained;
   ASSERT_EQ(steps.size(), 20u);
-  EXPECT_NEAR(steps[0].loss, std::log(259.0), 0.5);  // nothing is known of 259 ids
+  EXPECT_NEAR(steps[0].loss, std::log(259.0), 0.5);  // a uniform guess among 259 ids
   EXPECT_LT(steps[19].loss, steps[0].loss - 0.5);
   EXPECT_EQ(steps[19].step, 20);
   EXPECT_EQ(steps[0].tokens, 8 * 64);

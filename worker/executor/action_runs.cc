@@ -37,7 +37,7 @@ class Runs {
     return static_cast<int>(program_.Ops(action.chunk_index, action.piece).size());
   }
 
-  // The order of the pair that begins at `index`: one for all pairs of the same two chunks.
+  // The order of the pair that begins at `index`. All pairs of the same two chunks share one order.
   const std::vector<PieceRun>& OrderOf(int index, int overlaps) {
     std::vector<Piece> backward;
     for (int i = 1; i <= overlaps; ++i) backward.push_back(ActionAt(index + i).piece);

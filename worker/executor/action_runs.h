@@ -1,5 +1,6 @@
-// In which order a step runs the operations of a rank's actions: one action after the other, but
-// for overlapped pairs where the program interleaves them (model/pair_order.h). Pure.
+// The order in which a step runs the operations of a rank's actions: action after action, except
+// that the operations of an overlapped pair are interleaved as the program says
+// (model/pair_order.h). Pure.
 #ifndef TROUPE_WORKER_EXECUTOR_ACTION_RUNS_H_
 #define TROUPE_WORKER_EXECUTOR_ACTION_RUNS_H_
 
@@ -10,15 +11,15 @@
 
 namespace troupe {
 
-// Operations [begin, end) of the piece of an action.
+// Operations [begin, end) of the piece that an action runs.
 struct ActionRun {
   int action = 0;  // index into ActionList::actions
   int begin = 0, end = 0;
-  bool begins = false;  // the first of its action: what the action receives is there before it
-  bool ends = false;    // the last of its action: what the action sends goes after it
+  bool begins = false;  // first run of its action: the action's inputs are received before it
+  bool ends = false;    // last run of its action: the action's outputs are sent after it
 };
 
-// The runs of a step. REQUIRES: `list` names chunks of `program`.
+// Returns the runs of a step. REQUIRES: `list` names chunks of `program`.
 std::vector<ActionRun> RunsOf(const ActionList& list, const model::Program& program);
 
 }  // namespace troupe

@@ -55,8 +55,8 @@ TEST(ActionRunsTest, EveryActionOfAPairBeginsOnceEndsOnceAndRunsWhole) {
     EXPECT_EQ(begun[i], 1);
     EXPECT_EQ(ended[i], 1);
   }
-  // F0.1 is action 2, its pair's I and W 3 and 4: F and I take turns, W comes after I, the next
-  // pair after all of them.
+  // F0.1 is action 2, the I and W of its pair are 3 and 4: F and I alternate, W comes after I, and
+  // the next pair comes after all of them.
   EXPECT_NE(order.find("2 3 2 3 "), std::string::npos) << order;
   EXPECT_LT(order.rfind("3 "), order.find(" 4 ") + 1) << order;
   EXPECT_LT(order.rfind(" 4 "), order.find(" 5 ")) << order;

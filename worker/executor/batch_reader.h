@@ -1,7 +1,7 @@
-// Reads the rows of one data rank ahead of its steps: while step s computes, a thread reads s + 1.
+// Prefetches the rows of one data rank: while step s computes, a thread reads step s + 1.
 //
-// Rows are a pure function of (seed, step, slot), so reading ahead has nothing to undo. Take
-// belongs to one thread.
+// Rows are a pure function of (seed, step, slot), so a prefetch never has to be undone. Only one
+// thread may call Take.
 #ifndef TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 #define TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 
@@ -20,17 +20,17 @@ namespace troupe {
 
 class BatchReader {
  public:
-  // Of slots [first_slot, first_slot + samples) of each step the channels `channels`, which the
-  // dataset gives. `dataset` outlives the reader.
+  // Reads the channels `channels`, which the dataset must provide, of slots [first_slot, first_slot
+  // + samples) of each step. `dataset` outlives the reader.
   BatchReader(const Dataset& dataset, std::span<const ChannelForm> channels, int64_t sequence_length,
               int64_t first_slot, int64_t samples);
-  // Waits for the read under way.
+  // Waits for the read in flight.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  // The batch of `step`, valid until the next Take; begins to read step + 1. The dataset's error is
-  // returned for the step that it belongs to.
+  // Returns the batch of `step`, valid until the next Take, and starts to read step + 1. An error
+  // of the dataset is returned by the Take of the step that it belongs to.
   StatusOr<const SampleBatch*> Take(int64_t step);
 
  private:
@@ -45,12 +45,12 @@ class BatchReader {
 
   const Dataset& dataset_;
   const int64_t first_slot_;
-  Slot current_;  // Take's
+  Slot current_;  // used by Take alone
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t wanted_ = 0;  // the step to read ahead; 0: nothing
+  int64_t wanted_ = 0;  // the step to prefetch; 0: none
   bool stopping_ = false;
-  Slot ahead_;  // the thread's while wanted_ != 0, Take's otherwise
+  Slot ahead_;  // owned by the thread while wanted_ != 0, else by Take
   std::thread thread_;
 };
 

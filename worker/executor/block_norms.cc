@@ -47,7 +47,7 @@ StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program
                                                    Communicator* all) {
   const int blocks = static_cast<int>(letters.size());
   const size_t entries = letters.size() + 2;
-  std::vector<double> sums(2 * entries, 0.0);  // of gradients, then of parameters
+  std::vector<double> sums(2 * entries, 0.0);  // gradients first, then parameters
   for (const model::ParameterEntry& entry : program.parameters) {
     if (!entry.counted_in_norm) continue;
     const auto block = static_cast<size_t>(BlockOf(program.value(entry.value).name, blocks));

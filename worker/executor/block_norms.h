@@ -1,6 +1,6 @@
-// Gradient and parameter norms of the model's blocks, every global element counted once.
+// Gradient and parameter norms of the model's blocks. Every global element is counted once.
 //
-// REQUIRES of all functions: the executable's values are in host memory.
+// All functions REQUIRE that the executable's values are in host memory.
 #ifndef TROUPE_WORKER_EXECUTOR_BLOCK_NORMS_H_
 #define TROUPE_WORKER_EXECUTOR_BLOCK_NORMS_H_
 
@@ -16,19 +16,21 @@
 namespace troupe {
 
 struct BlockNorm {
-  std::string block;  // "embedding", "block3 (A)", "head" (with the final norm)
+  std::string block;  // "embedding", "block3 (A)", "head" (includes the final norm)
   double gradient = 0;
   double parameter = 0;
 };
 
-// The index among the model's blocks of the value `name`: 0 for the embedding, 1 + i for block i,
-// 1 + `blocks` for the head.
+// Returns the index of the block that the value `name` belongs to: 0 for the embedding, 1 + i for
+// block i, 1 + `blocks` for the head.
 int BlockOf(std::string_view name, int blocks);
-// "block3 (A)" of that index; `letters`: of the model's blocks in order.
+// Returns the name of the block with that index, such as "block3 (A)". `letters` has the letters of
+// the model's blocks in order.
 std::string BlockName(int index, std::string_view letters);
 
-// Of the gradients that were reduced last and the parameters as they are. `weight`: what the
-// gradients' sums are divided by. Runs one reduction over `all`; null: there is one rank.
+// Measures the norms of the gradients that were reduced last and of the current parameters. The
+// sums of gradients are divided by `weight`. Runs one reduction over `all`; null if there is only
+// one rank.
 StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program,
                                                    kernels::Executable& executable,
                                                    std::string_view letters, double weight,

@@ -1,7 +1,8 @@
-// What a rank's chunks read of samples, bound to what the data give by the schema of channels
-// (base/sample_schema.h), and written into the program's values microbatch by microbatch.
+// The inputs that a rank's chunks read from samples: binds them to the channels of the data by the
+// schema of channels (base/sample_schema.h) and writes them into the program's values, one
+// microbatch at a time.
 //
-// Not thread-safe: one thread fills.
+// Not thread-safe: one thread calls Fill.
 #ifndef TROUPE_WORKER_EXECUTOR_CHUNK_INPUTS_H_
 #define TROUPE_WORKER_EXECUTOR_CHUNK_INPUTS_H_
 
@@ -19,12 +20,12 @@
 
 namespace troupe {
 
-// One input of a chunk and what fills it.
+// One input of a chunk and the source of its contents.
 struct BoundChannel {
   enum class Fill : uint8_t {
     kRows,   // this rank's tokens of the data's rows
-    kWhole,  // the data's rows as they are
-    kPlace,  // each token's place in its sample
+    kWhole,  // the data's rows, unchanged
+    kPlace,  // the position of each token in its sample
     kSlot,   // {step, slot} of each sample
   };
   ChannelForm form;
@@ -32,34 +33,35 @@ struct BoundChannel {
   Fill fill = Fill::kRows;
 };
 
-// The inputs of `chunk` of `program`, in its order, where the data give `given`. INVALID_ARGUMENT naming
-// the channel, its form and the version of the schema where the chunk reads what the schema does not know
-// or the data do not give, or where program, schema and data differ in its form. Pure.
+// Returns the inputs of `chunk` of `program`, in its order; `given` are the channels that the data
+// provide. Returns INVALID_ARGUMENT, which names the channel, its form and the version of the
+// schema, if the chunk reads a channel that the schema does not know or the data do not provide, or
+// if program, schema and data disagree on its form. Pure.
 StatusOr<std::vector<BoundChannel>> BindChannels(const SampleSchema& schema,
                                                  std::span<const ChannelForm> given,
                                                  const model::Program& program,
                                                  const model::ChunkInterface& chunk);
 
-// Where the inputs of one microbatch come from.
+// The source of the inputs of one microbatch.
 struct MicrobatchSamples {
-  const SampleBatch* batch = nullptr;  // of rows(); may be null where that is empty
-  int64_t first_sample = 0;            // of the microbatch, in the batch
+  const SampleBatch* batch = nullptr;  // has the channels rows(); may be null if rows() is empty
+  int64_t first_sample = 0;            // index in the batch of the microbatch's first sample
   int64_t step = 0;                    // 0: an evaluation
-  int64_t first_slot = 0;              // of that sample
+  int64_t first_slot = 0;              // slot of first_sample
 };
 
 class ChunkInputs {
  public:
-  // Nothing to fill.
+  // Fills nothing.
   ChunkInputs() = default;
-  // Errors of BindChannels. `program` outlives the inputs.
+  // Returns the errors of BindChannels. `program` outlives the inputs.
   static StatusOr<ChunkInputs> Make(const SampleSchema& schema, std::span<const ChannelForm> given,
                                     const model::Program& program, const BatchGeometry& batch);
 
-  // What batches must hold: the channels of the data that some chunk reads.
+  // The channels that batches must contain: those of the data that some chunk reads.
   const std::vector<ChannelForm>& rows() const { return rows_; }
 
-  // Writes the inputs of a chunk into buffer `buffer`. Errors of Executable::Write.
+  // Writes the inputs of a chunk into buffer `buffer`. Returns errors of Executable::Write.
   Status Fill(int chunk_index, int buffer, const MicrobatchSamples& from,
               kernels::Executable& executable);
 
@@ -70,10 +72,10 @@ class ChunkInputs {
   BatchGeometry batch_;
   std::vector<std::vector<BoundChannel>> bound_;  // [chunk index]
   std::vector<ChannelForm> rows_;
-  // Of each of this rank's rows of a microbatch, its row among those of whole samples: context ranks
-  // share samples.
+  // For each row of a microbatch on this rank, its index among the rows of whole samples. Context
+  // ranks share samples.
   std::vector<int32_t> rows_of_samples_;
-  std::vector<int32_t> places_;    // of those rows in their samples
+  std::vector<int32_t> places_;    // position of each of those rows in its sample
   std::vector<int32_t> slots_;     // step and slot of each sample of one microbatch
   std::vector<std::byte> picked_;  // those rows of one channel
 };

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kTokens = 8;
 constexpr int64_t kMicroBatch = 2;
 
-// Remembers what is written into values.
+// Records the bytes that are written into values.
 class WrittenValues : public kernels::ImmediateExecutable {
  public:
   template <typename T>
@@ -81,7 +81,7 @@ std::vector<ChannelForm> MaskedData() {
   return given;
 }
 
-// Numbered from `from` on.
+// Fills `numbers` with consecutive numbers that start with `from`.
 void Count(std::span<int32_t> numbers, int32_t from) { std::iota(numbers.begin(), numbers.end(), from); }
 
 std::string Refusal(const SampleSchema& schema, const std::vector<ChannelForm>& given,
@@ -162,7 +162,7 @@ TEST(BindChannels, WhatTheDataGiveInAnotherFormIsRefused) {
             "i32 a token");
 }
 
-// The next version of the schema: what is to be done for a further channel.
+// The next version of the schema. The test shows the changes that a further channel needs.
 class RegionChannel : public ::testing::Test {
  protected:
   RegionChannel() {
@@ -172,7 +172,7 @@ class RegionChannel : public ::testing::Test {
     given_ = PlainData();
   }
 
-  // A program of `options` whose first chunk reads the region, as a block would.
+  // A program of `options` in which the first chunk reads the channel "region", as a block would.
   Program Reading(const model::BuildOptions& options) {
     Program program = model::BuildProgram(options).value();
     model::Value value = program.value(program.chunks[0].Input("tokens"));

@@ -28,7 +28,7 @@ CollectiveOperation OperationOf(model::OpKind kind) {
   return CollectiveOperation::kAllReduce;
 }
 
-// Digests of the collectives of one group, in the order in which a step issues them.
+// Digests the collectives of one group in the order in which a step issues them.
 class GroupDigest {
  public:
   GroupDigest(const model::Program& program, const model::CollectiveGroup& group,
@@ -40,7 +40,7 @@ class GroupDigest {
       if (op.last_microbatch && !last_microbatch) continue;
       const auto* attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
       if (attributes == nullptr || !(attributes->group == group_)) continue;
-      // Of all blocks: equal on all ranks.
+      // The bytes of all blocks together, which are equal on all ranks.
       size_t bytes = 0;
       for (model::ValueId whole :
            op.kind == model::OpKind::kAllGather ? op.outputs : op.inputs) {
@@ -93,8 +93,8 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
     if (ranks.size() < 2) continue;
     const std::string axis = AxisText(mesh, used.group);
     std::string name = fmt::format("{}[{}]", axis, fmt::join(ranks, ","));
-    // Groups that differ in axes of one rank alone have the same ranks: expert's own, and that of
-    // all data axes with expert among them.
+    // Groups that differ only in axes of one rank have the same ranks and hence the same name: for
+    // example the group of `expert` and that of all data axes, `expert` included.
     const bool taken = std::any_of(made.groups_.begin(), made.groups_.end(),
                                    [&](const NamedGroup& named) { return named.name == name; });
     if (taken) name = fmt::format("{}[{}]", ToText(used.group), fmt::join(ranks, ","));
@@ -111,7 +111,7 @@ StatusOr<Communicators> Communicators::Make(const model::Program& program, const
   for (size_t chunk = 0; chunk + 1 < pipe_rank_of_chunk.size(); ++chunk) {
     const int below = peer(pipe_rank_of_chunk[chunk]);
     const int above = peer(pipe_rank_of_chunk[chunk + 1]);
-    // What crosses from a rank to itself stays in its memory.
+    // Data that stay on one rank are copied in its memory and need no communicator.
     if (below == above) continue;
     if (rank != below && rank != above) continue;
     for (const EdgeDirection direction : {EdgeDirection::kActivation, EdgeDirection::kGradient}) {
@@ -149,9 +149,9 @@ std::vector<Communicator*> Communicators::Edges() const {
 }
 
 Status Communicators::CompareDigests(const model::Program& program, const ActionList& list) const {
-  // A group that differs does not keep its ranks from comparing the others, else those would wait
-  // for them. All ranks compare last, and say whether their other groups were equal: so one
-  // difference is refused everywhere.
+  // A difference in one group must not keep its ranks from comparing the other groups, or the other
+  // ranks would wait for them. All ranks compare last and include whether their other groups were
+  // equal, so every rank reports a difference that any rank found.
   Status first_difference;
   const auto compare = [&](Communicator* communicator, uint64_t digest,
                            const std::string& name) -> Status {
@@ -161,8 +161,8 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
       first_difference = Annotate(status, fmt::format("collectives of {}", name));
     return OkStatus();
   };
-  // Groups come in an order that all ranks share and edges by chunk, so that no two ranks wait for
-  // each other crosswise.
+  // Groups come in an order that all ranks share and pipeline links in the order of their chunks,
+  // so no two ranks wait for each other in a cycle.
   const NamedGroup* all = nullptr;
   for (const NamedGroup& named : groups_) {
     if (named.group.kind == model::CollectiveGroup::Kind::kAll) {
@@ -187,7 +187,7 @@ Status Communicators::CompareDigests(const model::Program& program, const Action
       if (value == model::kNoValue) continue;
       digest.Add(CollectiveOperation::kSend, static_cast<size_t>(program.value(value).bytes()), "",
                  Purpose::kPipe);
-      // Which microbatch crosses is part of what both sides must agree on.
+      // Both sides must agree on which microbatch is sent.
       digest.Add(CollectiveOperation::kSend, static_cast<size_t>(action.microbatch), "",
                  Purpose::kPipe);
     }

@@ -1,5 +1,5 @@
-// The communicators of one rank: one for each group that its program names, and one for each
-// directed edge of the pipeline. Owned by the network; this is the table of them.
+// Table of the communicators of one rank: one for each group that its program names and one for
+// each directed pipeline link. The network owns the communicators.
 #ifndef TROUPE_WORKER_EXECUTOR_COMMUNICATORS_H_
 #define TROUPE_WORKER_EXECUTOR_COMMUNICATORS_H_
 
@@ -19,23 +19,24 @@ enum class EdgeDirection { kActivation, kGradient };
 
 class Communicators {
  public:
-  // `pipe_rank_of_chunk`: of the whole model. Before the network is connected.
+  // Makes the communicators in `network`; call before the network is connected.
+  // `pipe_rank_of_chunk` covers the chunks of the whole model.
   static StatusOr<Communicators> Make(const model::Program& program, const GroupMesh& mesh,
                                       int rank, const std::vector<int>& pipe_rank_of_chunk,
                                       CollectiveNetwork& network);
 
-  // Null where the group has one rank (or the program does not use it).
+  // Null if the group has only one rank or the program does not use it.
   Communicator* Find(const model::CollectiveGroup& group) const;
 
-  // Between `chunk` and `chunk + 1`; activations go up, gradients down. Null if this rank owns
-  // neither, or both.
+  // The pipeline link between `chunk` and `chunk + 1`: activations go up, gradients go down. Null
+  // if this rank owns neither chunk or both.
   Communicator* Edge(int chunk, EdgeDirection direction) const;
 
-  // All of this rank, by chunk.
+  // All pipeline links of this rank, ordered by chunk.
   std::vector<Communicator*> Edges() const;
 
-  // On every group: do all ranks have the same ordered collectives in a step? FAILED_PRECONDITION
-  // names group and ranks.
+  // Compares, in every group, whether all ranks have the same ordered collectives in a step.
+  // Collective. Returns FAILED_PRECONDITION, which names group and ranks, if they differ.
   Status CompareDigests(const model::Program& program, const ActionList& actions) const;
 
  private:

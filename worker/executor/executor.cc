@@ -34,7 +34,7 @@ std::span<const double> Doubles(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const double*>(bytes.data()), bytes.size() / sizeof(double)};
 }
 
-// The sign of a NaN is an accident of each rank.
+// Ranks may compute NaNs of different sign; the error text must be identical on all ranks.
 double WithoutSign(double number) { return std::isnan(number) ? std::nan("") : number; }
 
 void CombineMinimum(const void*, void* accumulator, const void* other, size_t count) {
@@ -156,7 +156,7 @@ Status Executor::SkipStalls(Flight* flight) {
   return OkStatus();
 }
 
-// The first step too: what the model knew at the start.
+// True for the first step too: its validation loss shows what the model knew at the start.
 bool Executor::ValidatesAfter(int64_t step) const {
   const bool at_interval =
       options_.validation_interval > 0 && (step == 1 || step % options_.validation_interval == 0);
@@ -189,7 +189,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
     if (is_ahead) trace_->EndStep();
     trace_->BeginStep(result.step);
     executable_->Observe(trace_->wants_operations() ? trace_ : nullptr);
-    // What is on its way would count as the first operation's.
+    // Otherwise the time of the step in flight would count as the first operation's.
     if (is_ahead && trace_->wants_operations()) TROUPE_RETURN_IF_ERROR(executable_->Finish());
   }
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.begin"));
@@ -210,7 +210,7 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
 
   if (before_update) TROUPE_RETURN_IF_ERROR(before_update(inputs));
 
-  // The lanes of loss, weight, choices of experts and sum of squares are the program's own to fill
+  // The program itself fills the lanes of loss, weight, expert choices and sum of squares
   // (control_totals, control_routed, sum_of_squares).
   std::array<double, model::kControlLanes> control = {};
   if (counts_samples()) {
@@ -291,7 +291,7 @@ StatusOr<StepResult> Executor::Collect() {
 
 StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
   const bool runs_again = options_.on_nonfinite == OnNonfinite::kFail;
-  // Later steps have left their own numbers in its place.
+  // Later steps have overwritten the numbers of an earlier step.
   const bool is_last = step == submitted_step_;
   if (!is_last && !runs_again) return std::string();
   TROUPE_RETURN_IF_ERROR(executable_->Finish());
@@ -313,7 +313,7 @@ StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
   return DescribeNonfinite(finding, culprit, communicators_->Find(kAllRanks));
 }
 
-// Nothing was applied: the same step again makes the same numbers.
+// The update was not applied, so the same step computes the same numbers again.
 Status Executor::RunAgain(int64_t step, bool reduces, kernels::OperationObserver* observer) {
   if (reader_ && step != submitted_step_) {
     TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Take(step));
@@ -339,13 +339,14 @@ Status Executor::WriteLearningRate(double learning_rate) {
 }
 
 bool Executor::counts_loss() const {
-  // The combined loss is equal on all ranks of a tensor group.
+  // The combined loss is equal on all ranks of a tensor group, so one of them counts it.
   return program_.mesh.coordinates[Axis::kTensor] == 0 &&
          std::any_of(program_.chunks.begin(), program_.chunks.end(),
                      [](const auto& chunk) { return chunk.Input(channels::kTargets) != kNoValue; });
 }
 
-// Context ranks have the same samples, and each the loss of its own rows.
+// Context ranks have the same samples, so one of them counts these; each counts the loss of its own
+// rows.
 bool Executor::counts_samples() const {
   return counts_loss() && program_.mesh.coordinates[Axis::kContext] == 0;
 }
@@ -367,7 +368,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
   const int64_t rows = validation_batch_->samples();
   RunOptions run;
   run.evaluate = true;
-  // The last update changed each rank's own block of sharded parameters alone.
+  // The last update changed only each rank's own block of sharded parameters.
   for (size_t c = 0; c < program_.chunks.size(); ++c) {
     TROUPE_RETURN_IF_ERROR(executable_->Run(static_cast<int>(c), Piece::kUnshard, 0, {}));
   }
@@ -378,7 +379,7 @@ StatusOr<std::optional<double>> Executor::Validate() {
       action.chunk_index = static_cast<int>(c);
       action.microbatch = static_cast<int>(round);
       action.buffer = static_cast<int>(round % options_.actions.buffers[c]);
-      // Neighbouring chunks of this rank hand over in its memory.
+      // Neighbouring chunks of this rank pass activations in its memory.
       const auto is_own = [&](size_t other, int chunk) {
         return other < program_.chunks.size() && program_.chunks[other].chunk == chunk;
       };

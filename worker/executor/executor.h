@@ -1,13 +1,17 @@
-// Runs the steps of one rank: walks the plan's actions over a prepared stage program.
+// Runs the steps of one rank: executes the plan's actions on a prepared stage program.
 //
-// Life: Make (program, memory, communicators; nothing is sent), the caller connects the network,
-// Start (digests compared), initial weights or a checkpoint (worker/executor/shards.h), then
-// Submit and Collect once a step each, in the order that worker/executor/step_order.h says. The program
-// is prepared exactly once, whatever the number of steps.
+// Protocol:
+//   1. Make: takes program, memory and communicators; sends nothing.
+//   2. The caller connects the network.
+//   3. Start: compares digests.
+//   4. The caller loads initial weights or a checkpoint (worker/executor/shards.h), then calls
+//      FinishLoading.
+//   5. Submit and Collect, once each per step, in the order of worker/executor/step_order.h.
+// The program is prepared exactly once, whatever the number of steps.
 //
-// After any error but a refused batch of data the executor is only fit to be destroyed: buffers may
-// hold half a step. Thread-safety: one thread, the step thread; CurrentOperation may be called from
-// any.
+// After any error except a refused batch of data the executor can only be destroyed, because
+// buffers may hold half a step. Thread-safety: only the step thread calls it; CurrentOperation may
+// be called from any thread.
 #ifndef TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 #define TROUPE_WORKER_EXECUTOR_EXECUTOR_H_
 
@@ -44,41 +48,41 @@ namespace troupe {
 
 enum class OnNonfinite { kFail, kSkipStep };
 
-// What one rank is to do, apart from its program.
+// The work of one rank, apart from its program.
 struct ExecutorOptions {
   int rank = 0;
   GroupMesh mesh;
-  std::vector<int> pipe_rank_of_chunk;  // of the whole model
-  ActionList actions;                   // this rank's
+  std::vector<int> pipe_rank_of_chunk;  // covers the whole model
+  ActionList actions;                   // this rank's actions
   BatchGeometry batch;
-  int64_t steps = 0;  // the last one
+  int64_t steps = 0;  // number of the last step
   LearningRateSchedule learning_rate;
   OnNonfinite on_nonfinite = OnNonfinite::kFail;
-  int64_t validation_interval = 0;  // steps, and after the first; 0: only after the last step
-  int64_t validation_samples = 0;   // at most so many, spread over what is held out; 0: none
-  std::string block_letters;        // of the whole model's blocks, in order
-  int64_t norms_interval = 0;       // steps between norms of blocks; 0: none
-  int64_t control_lag_steps = 0;    // steps that may be handed over before one is collected
+  int64_t validation_interval = 0;  // in steps, also after the first; 0: only after the last step
+  int64_t validation_samples = 0;   // at most, spread over the held-out samples; 0: none
+  std::string block_letters;        // letters of the whole model's blocks, in order
+  int64_t norms_interval = 0;       // steps between block norms; 0: none
+  int64_t control_lag_steps = 0;    // steps that may be submitted before one is collected
 };
 
-// What this rank knows when a step's control word is made.
+// The state of this rank when a step's control word is made.
 struct ControlInputs {
   bool stop = false;
   int64_t ticket_end = std::numeric_limits<int32_t>::max();
-  int64_t request_attempt = 0;  // the highest asked-for checkpoint attempt known
-  bool intent_known = false;    // of a checkpoint due control_lag_steps after this step
+  int64_t request_attempt = 0;  // highest requested checkpoint attempt that this rank knows
+  bool intent_known = false;    // the intent of a checkpoint due control_lag_steps after this step
 };
 
-// Called once all gradients are reduced, right before parameters and optimizer states change:
-// returns when they may, and may bring what the rank knows up to date. An error ends the step,
-// which is not applied.
+// Called once all gradients are reduced, right before parameters and optimizer states change. The
+// update starts when it returns; it may refresh the control inputs. An error ends the step without
+// applying it.
 using BeforeUpdate = std::function<Status(ControlInputs&)>;
 
 class Executor {
  public:
   // Makes communicators in `network` and prepares `program`. `program`, `memory`, `backend`,
-  // `network`, `dataset` and `progress` outlive the executor. INVALID_ARGUMENT where actions and
-  // memory plan disagree.
+  // `network`, `dataset` and `progress` outlive the executor. Returns INVALID_ARGUMENT if actions
+  // and memory plan disagree.
   static StatusOr<std::unique_ptr<Executor>> Make(ExecutorOptions options,
                                                   const model::Program& program,
                                                   const model::MemoryPlan& memory,
@@ -87,46 +91,50 @@ class Executor {
                                                   const Dataset& dataset, StepProgress* progress);
   ~Executor();
 
-  // Compares what each group is about to do. REQUIRES: the network is connected.
+  // Compares the collectives that each group will run. Collective. REQUIRES: the network is
+  // connected.
   Status Start();
 
-  // To be called once parameters (and, after a checkpoint, optimizer states) are in place: makes
-  // compute copies. `applied_step`: the step after which they were taken, 0 for initial weights.
+  // Makes compute copies of the parameters. Call once parameters (and, from a checkpoint, optimizer
+  // states) are loaded. `applied_step` is the step after which they were saved, 0 for initial
+  // weights.
   Status FinishLoading(int64_t applied_step);
 
-  // The smallest of each number over all ranks, which call it alike: of ticket ends where the last agreed
-  // one has been reached, so that no rank begins a step for which another has no ticket. REQUIRES: no step
-  // is on its way.
+  // Returns the minimum of each number over all ranks. Collective. Ranks call it on their ticket
+  // ends once the last agreed end is reached, so that no rank begins a step for which another has
+  // no ticket. REQUIRES: no step is in flight.
   StatusOr<std::vector<int64_t>> AgreeOnLeast(std::span<const int64_t> own);
 
-  // Hands step submitted_step() + 1 to the device and returns, where the device lets it, before that has
-  // done it. REQUIRES: no more than control_lag_steps are on their way, none of which settles.
-  // UNAVAILABLE and the like come from collectives, INVALID_ARGUMENT from data.
+  // Enqueues step submitted_step() + 1; on an asynchronous device it returns before the step
+  // completes. REQUIRES: at most control_lag_steps steps are in flight and none of them drains the
+  // pipeline (Settles). Errors of collectives are UNAVAILABLE and the like, errors of data
+  // INVALID_ARGUMENT.
   Status Submit(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
 
-  // Waits for step applied_step() + 1 and for none after it. REQUIRES: it is on its way. OUT_OF_RANGE names
-  // step, rank, tensor and, where one can be found by running the step again, the operation of a number
-  // that is not finite, alike on all ranks (on_nonfinite = fail; neither the step nor one that was handed
-  // over after it is applied); UNAVAILABLE and the like come from collectives.
+  // Waits for step applied_step() + 1 and for no later step. REQUIRES: it is in flight. With
+  // on_nonfinite = fail, returns OUT_OF_RANGE, identical on all ranks, if a number is not finite;
+  // it names step, rank, tensor and, if running the step again finds it, the operation. Then
+  // neither this step nor any step submitted after it is applied. Errors of collectives are
+  // UNAVAILABLE and the like.
   StatusOr<StepResult> Collect();
 
-  // Submit and Collect. REQUIRES: no step is on its way.
+  // Calls Submit, then Collect. REQUIRES: no step is in flight.
   StatusOr<StepResult> RunStep(ControlInputs inputs, const BeforeUpdate& before_update = nullptr);
 
-  // Whether `step` must be collected before another is handed over: validation and norms are of the state
-  // after it.
+  // Whether `step` must be collected before the next step is submitted, because validation and
+  // block norms read the state after it.
   bool Settles(int64_t step) const { return ValidatesAfter(step) || MeasuresNormsOf(step); }
 
-  // Mean loss over the held-out samples with the present weights; absent where there are none. REQUIRES: no
-  // step is on its way.
+  // Returns the mean loss over the held-out samples with the current weights; absent if there are
+  // no such samples. REQUIRES: no step is in flight.
   StatusOr<std::optional<double>> Validate();
 
-  // What is to remember the steps from now on; null: nothing. It outlives the executor.
+  // From now on `trace` records the steps; null: none. It outlives the executor.
   void set_trace(StepTrace* trace) { trace_ = trace; }
 
-  // The last step whose update is known to be in the parameters (or to have been skipped).
+  // The last step that is known to have updated the parameters (or to have been skipped).
   int64_t applied_step() const { return applied_step_; }
-  // The last step that was handed over: those after applied_step() are on their way.
+  // The last step that was submitted. Those after applied_step() are in flight.
   int64_t submitted_step() const { return submitted_step_; }
 
   kernels::Executable& executable() { return *executable_; }
@@ -135,11 +143,11 @@ class Executor {
   const char* CurrentOperation() const { return executable_->CurrentOperation(); }
 
  private:
-  // A step that was handed over.
+  // A submitted step.
   struct Flight {
-    StepResult result;  // what the host knows of it
+    StepResult result;  // the fields that the host knows
     std::chrono::steady_clock::time_point begin;
-    // Its control word, then told_totals_.
+    // Delayed read of its control word, then of told_totals_.
     std::unique_ptr<kernels::DelayedRead> told;
   };
 
@@ -151,37 +159,38 @@ class Executor {
     return flights_[static_cast<size_t>(step) % flights_.size()];
   }
   Status MakeFlights();
-  // The device's stalls since the last step that was collected. REQUIRES: the read of `flight` is
+  // Returns the device's stalls since the last collected step. REQUIRES: the read of `flight` is
   // finished.
   std::optional<kernels::DeviceStalls> TakeStalls(const Flight& flight);
-  // Leaves out the stalls of what the device has done between steps.
+  // Excludes the stalls of work that the device has done between steps.
   Status SkipStalls(Flight* flight);
   bool ValidatesAfter(int64_t step) const;
   bool MeasuresNormsOf(int64_t step) const;
-  // What is not finite, where; all ranks call it after the same step. Runs that step again where it is
-  // to end the job. `culprit`: as the control word has it; -1: none.
+  // Describes where a number is not finite. Collective, after the same step on all ranks. Runs that
+  // step again if it is going to end the job. `culprit` is the rank in the control word; -1: none.
   StatusOr<std::string> FindNonfinite(int64_t step, int culprit);
-  // The gradients of a step once more, told to `observer`. `reduces`: summed over ranks too.
+  // Computes the gradients of a step again and reports each operation to `observer`. `reduces`:
+  // also sums them over ranks.
   Status RunAgain(int64_t step, bool reduces, kernels::OperationObserver* observer);
-  // `reduces`: gradients are to be summed, and Reduce comes next.
+  // `reduces`: the caller runs RunReduce next, to sum the gradients over ranks.
   Status RunActions(int64_t step, const SampleBatch* batch, bool reduces);
   Status RunReduce();
-  // Runs an action whole.
+  // Runs an action from its receive to its send.
   Status RunAction(const RankAction& action, const MicrobatchSamples& samples,
                    const kernels::RunOptions& run);
-  // Receives the action's input; what is called later finds it in place.
+  // Receives the action's input, so that RunPiece finds it in its buffer.
   Status BeginAction(const RankAction& action, const MicrobatchSamples& samples, bool evaluates);
   Status RunPiece(const RankAction& action, const kernels::RunOptions& run);
   // Sends or copies the action's result to the neighbouring chunk.
   Status EndAction(const RankAction& action);
   Status Receive(const RankAction& action, model::ValueId value, Communicator& edge);
-  // Of a boundary value; nothing where the chunk has none.
+  // Waits for the send of a boundary value; does nothing if the chunk has no such value.
   Status WaitSend(model::ValueId value, int buffer);
-  // Of all values.
+  // Waits for the sends of all boundary values.
   Status WaitSends();
   Status ZeroLossTotals();
   Status WriteLearningRate(double learning_rate);
-  // This rank's share of {Σ weight·nll, Σ weight}; 0 where another rank counts them.
+  // This rank's share of {Σ weight·nll, Σ weight}; 0 if another rank counts them.
   StatusOr<std::array<double, 2>> LossTotals();
   bool counts_loss() const;
   bool counts_samples() const;
@@ -196,14 +205,14 @@ class Executor {
   std::unique_ptr<kernels::Executable> executable_;
   std::unique_ptr<BatchReader> reader_;  // null on ranks that need no rows
   ChunkInputs inputs_;
-  std::vector<ActionRun> runs_;  // of a step
+  std::vector<ActionRun> runs_;  // runs of a step
   std::optional<SampleBatch> validation_batch_;
   double receive_wait_seconds_ = 0;
-  const SampleBatch* batch_ = nullptr;  // of the last step that was handed over
+  const SampleBatch* batch_ = nullptr;       // batch of the last submitted step
   std::vector<model::ValueId> told_totals_;  // ToldRouterTotals
   std::vector<Flight> flights_;
   std::chrono::steady_clock::time_point collected_at_;
-  kernels::DeviceStalls stalls_;  // up to the last step that was collected
+  kernels::DeviceStalls stalls_;  // up to the last collected step
   int64_t submitted_step_ = 0;
   int64_t applied_step_ = 0;
 };

@@ -1,4 +1,4 @@
-// The actions of a step, with what they receive and send.
+// The actions of a step with their receives and sends.
 #include <chrono>
 
 #include "worker/executor/executor.h"
@@ -66,7 +66,7 @@ Status Executor::BeginAction(const RankAction& action, const MicrobatchSamples& 
                              bool evaluates) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
   if (action.piece == Piece::kForward) {
-    // The buffer's former microbatch may still be on its way out.
+    // The send of the buffer's previous microbatch may still be in flight.
     TROUPE_RETURN_IF_ERROR(WaitSend(chunk.output, action.buffer));
     TROUPE_RETURN_IF_ERROR(WaitSend(chunk.input_gradient, action.buffer));
     TROUPE_RETURN_IF_ERROR(inputs_.Fill(action.chunk_index, action.buffer, samples, *executable_));
@@ -101,7 +101,8 @@ Status Executor::RunPiece(const RankAction& action, const RunOptions& run) {
 Status Executor::EndAction(const RankAction& action) {
   const model::ChunkInterface& chunk = program_.chunks[action.chunk_index];
   if (action.buffer_below >= 0 && action.piece != Piece::kForward) {
-    // Now, for this chunk's buffer may have another microbatch before the chunk below wants it.
+    // Copied now, because this chunk's buffer may hold another microbatch before the chunk below
+    // reads it.
     const model::ChunkInterface& below = program_.chunks[action.chunk_index - 1];
     TROUPE_RETURN_IF_ERROR(executable_->Copy(chunk.input_gradient, action.buffer,
                                              below.output_gradient, action.buffer_below));

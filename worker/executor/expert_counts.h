@@ -1,4 +1,5 @@
-// What the routers of a rank's blocks E have counted in a step, from their totals after Update.
+// The counts that the routers of a rank's blocks E have made in a step, from their totals after
+// Update.
 #ifndef TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 #define TROUPE_WORKER_EXECUTOR_EXPERT_COUNTS_H_
 
@@ -9,11 +10,11 @@
 
 namespace troupe {
 
-// The totals from which this rank tells the load of its stage's experts: router_totals on the first rank of a pipe stage,
-// none on the others.
+// The totals from which this rank reports the expert load of its stage: router_totals on the first
+// rank of a pipe stage, none on the others.
 std::vector<model::ValueId> ToldRouterTotals(const model::Program& program);
 
-// Adds the choices of each expert in one of these to `load`, which is resized.
+// Adds the choices of each expert in one of those totals to `load`, which is resized as needed.
 void AddExpertLoad(std::span<const double> totals, std::vector<double>* load);
 
 }  // namespace troupe

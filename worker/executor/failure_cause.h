@@ -1,4 +1,4 @@
-// Why a rank failed, where the code alone does not say it: a word that travels with the status.
+// Why a rank failed, where the status code alone does not say: a word attached to the status.
 #ifndef TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
 #define TROUPE_WORKER_EXECUTOR_FAILURE_CAUSE_H_
 
@@ -9,26 +9,26 @@
 
 namespace troupe {
 
-// Loss or gradient is not finite and the job shall fail then: the same step would do so again.
+// Loss or gradient is not finite and the job is to fail then. The same step would fail again.
 inline constexpr std::string_view kCauseNonfinite = "NONFINITE";
-// The training data cannot be read or are not what the job says.
+// The training data cannot be read or differ from the job's description.
 inline constexpr std::string_view kCauseData = "DATA";
-// A collective waited longer than its limit.
+// A collective exceeded its time limit.
 inline constexpr std::string_view kCauseHang = "HANG";
-// A collective failed: another rank is gone or does something else.
+// A collective failed: another rank is gone or runs a different operation.
 inline constexpr std::string_view kCauseCollective = "COLLECTIVE";
-// The device failed, or this process has lost its hold on it (after a fault in a kernel every call of
-// its CUDA context fails): only another process may use it again, if any.
+// The device failed, or this process can no longer use it: after a fault in a kernel every call in
+// its CUDA context fails. Only another process may be able to use the device again.
 inline constexpr std::string_view kCauseDevice = "DEVICE_FAULT";
-// The coordinator was not heard for the lifetime of the rank's ticket.
+// No message of the coordinator arrived within the lifetime of the rank's ticket.
 inline constexpr std::string_view kCauseTicket = "TICKET_EXPIRED";
-// The job's checkpoint folder is not there on this host, or hosts do not see one another's files.
+// The job's checkpoint folder does not exist on this host, or hosts do not see each other's files.
 inline constexpr std::string_view kCauseStorage = "STORAGE";
 
-// `status` with its cause; OK stays OK. Annotate keeps it.
+// Attaches `cause` to `status`; OK stays OK. Annotate keeps the cause.
 Status WithCause(Status status, std::string_view cause);
 
-// What WithCause attached; empty if nothing.
+// Returns the cause that WithCause attached; empty if there is none.
 std::string AttachedCause(const Status& status);
 
 }  // namespace troupe

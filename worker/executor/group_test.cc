@@ -11,7 +11,7 @@ using model::CollectiveGroup;
 using model::CollectivePurpose;
 using ::testing::ElementsAre;
 
-// data 2 × tensor 2 × pipe 3: rank = (pipe · 2 + data) · 2 + tensor.
+// Mesh data 2 × tensor 2 × pipe 3: rank = (pipe · 2 + data) · 2 + tensor.
 GroupMesh TheMesh() {
   model::PerAxis degrees;
   degrees[Axis::kPipe] = 3;
@@ -34,7 +34,7 @@ TEST(Groups, SeveralAxesFlattenInRankOrder) {
   EXPECT_EQ(AxisText(TheMesh(), group), "data_replicate+tensor");
 }
 
-// data_shard 4 × expert 2 × tensor 2: rank = (shard · 2 + expert) · 2 + tensor.
+// Mesh data_shard 4 × expert 2 × tensor 2: rank = (shard · 2 + expert) · 2 + tensor.
 TEST(Groups, OfARunAndAcrossRunsAreParts) {
   model::PerAxis degrees;
   degrees[Axis::kDataShard] = 4;

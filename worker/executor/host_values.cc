@@ -14,7 +14,7 @@ StatusOr<HostView> HostView::Of(const model::Program& program, kernels::Executab
   }
   view.copy_.resize(bytes);
   TROUPE_RETURN_IF_ERROR(executable.Read(value, buffer, view.copy_));
-  view.bytes_ = view.copy_;  // a vector's elements stay where they are when it moves
+  view.bytes_ = view.copy_;  // moving a vector keeps its elements in place
   return view;
 }
 

@@ -1,4 +1,5 @@
-// Values as host code reads and fills them: in place where a backend computes in the host's memory, else by way of a copy.
+// Access of host code to values: in place if the backend computes in host memory, else through a
+// copy.
 #ifndef TROUPE_WORKER_EXECUTOR_HOST_VALUES_H_
 #define TROUPE_WORKER_EXECUTOR_HOST_VALUES_H_
 
@@ -12,10 +13,10 @@
 
 namespace troupe {
 
-// The bytes of a value as they are now.
+// The bytes of a value at the time of the call.
 class HostView {
  public:
-  // What it looks at must not change while it is looked at, where it lies in host memory.
+  // A value in host memory is not copied: it must not change while the view is in use.
   static StatusOr<HostView> Of(const model::Program& program, kernels::Executable& executable,
                                model::ValueId value, int buffer = 0);
 
@@ -29,10 +30,11 @@ class HostView {
   std::span<const std::byte> bytes_;
 };
 
-// Zeros for host code to fill a value with. Movable.
+// A buffer of zeros through which host code fills a value. Movable.
 class HostFill {
  public:
-  // The value is zeros from now on where it lies in host memory, else from Store on. The executable outlives it.
+  // The value becomes zero at once if it is in host memory, else at Store. The executable outlives
+  // this object.
   HostFill(const model::Program& program, kernels::Executable& executable, model::ValueId value);
 
   std::span<std::byte> bytes() { return bytes_; }
@@ -40,10 +42,10 @@ class HostFill {
   T* As() {
     return reinterpret_cast<T*>(bytes_.data());
   }
-  // Bytes that it keeps beside the value.
+  // Bytes held in addition to the value.
   size_t copied_bytes() const { return copy_.size(); }
 
-  // The value is what was filled in.
+  // Makes the value equal to the filled bytes.
   Status Store();
 
  private:

@@ -1,4 +1,4 @@
-// A rank's first weights where the job's model comes from a Hugging Face directory.
+// A rank's initial weights if the job's model comes from a Hugging Face directory.
 #ifndef TROUPE_WORKER_EXECUTOR_INITIAL_WEIGHTS_H_
 #define TROUPE_WORKER_EXECUTOR_INITIAL_WEIGHTS_H_
 
@@ -12,10 +12,11 @@
 
 namespace troupe {
 
-// The state before step 1: weights out of spec.model().from() where that is set, this rank's slices
-// alone, else those of the seed; optimizer states 0. Of a directory, every header is checked against
-// the model before a weight is read. Errors name file and tensor; after one nothing of the state may
-// be used. REQUIRES: as in worker/executor/shards.h, memory of the host in the values' own dtypes.
+// Fills the state before step 1: this rank's slices of the weights in spec.model().from() if that
+// is set, else weights from the seed; optimizer states are 0. For a directory, every header is
+// checked against the model before a weight is read. Errors name file and tensor; after an error
+// the state must not be used. REQUIRES: as in worker/executor/shards.h, host memory in the values'
+// own dtypes.
 Status LoadInitialWeights(FileSystem& files, const v1::JobSpec& spec,
                           const model::Program& program, kernels::Executable& executable);
 

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-// How far `step` is on the way from `begin` to `end`, within [0, 1].
+// The fraction of the way from `begin` to `end` at `step`, in [0, 1].
 double Progress(double step, double begin, double end) {
   if (end <= begin) return step <= begin ? 0.0 : 1.0;
   return std::clamp((step - begin) / (end - begin), 0.0, 1.0);

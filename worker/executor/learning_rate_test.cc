@@ -39,7 +39,7 @@ TEST(LearningRate, EachDecayPassesItsMiddleAndEndsAtTheMinimum) {
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kCosine), 60), 2.0 * 0.55);
   EXPECT_NEAR(LearningRate(Schedule(DecayType::kCosine), 35),
               2.0 * (0.1 + 0.9 * 0.5 * (1 + std::sqrt(0.5))), 1e-15);
-  // Stable until 110 · 0.8 = 88, then 22 steps down.
+  // Constant until 110 · 0.8 = 88, then 22 steps of decay.
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 88), 2.0);
   EXPECT_DOUBLE_EQ(LearningRate(Schedule(DecayType::kWsd), 99), 2.0 * 0.55);
   for (DecayType type : {DecayType::kLinear, DecayType::kCosine, DecayType::kWsd}) {

@@ -16,7 +16,7 @@
 namespace troupe {
 namespace {
 
-// Of a text that crosses to the other ranks, its end included.
+// Bytes of a text that is sent to the other ranks, including its terminating zero.
 constexpr size_t kTextBytes = 200;
 using Text = std::array<char, kTextBytes>;
 struct Finding {
@@ -44,7 +44,7 @@ int64_t FirstOf(std::span<const Number> numbers) {
   return found == numbers.end() ? -1 : found - numbers.begin();
 }
 
-// The Hugging Face tensor that holds `element` of the entry's values.
+// The Hugging Face tensor that contains `element` of the entry's value.
 std::string PartOf(const model::Program& program, const model::ParameterEntry& entry,
                    int64_t element) {
   const model::Value& value = program.value(entry.value);
@@ -91,7 +91,8 @@ StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executa
 
 StatusOr<std::string> NonfiniteTensor(const model::Program& program,
                                       kernels::Executable& executable, std::string_view letters) {
-  // From the head backwards: what is not finite there makes everything before it so.
+  // Searches from the head backwards: a gradient that is not finite makes those of all earlier
+  // layers so.
   const auto find = [&](const char* what, auto value_of) -> StatusOr<std::string> {
     for (auto at = program.parameters.rbegin(); at != program.parameters.rend(); ++at) {
       const model::ParameterEntry& entry = *at;
@@ -124,20 +125,21 @@ bool NonfiniteOrigin::IsNonfinite(model::ValueId value, int buffer) {
 }
 
 void NonfiniteOrigin::Ran(const model::Op& op, const char*, int buffer) {
-  // What came from other ranks shows in what reads it.
+  // A bad number that came from another rank is detected in the operation that reads it.
   if (!looking_ || CameFromOthers(op)) return;
   const bool is_bad =
       std::any_of(op.outputs.begin(), op.outputs.end(),
                   [&](model::ValueId output) { return IsNonfinite(output, buffer); });
   if (!is_bad) return;
-  // Whatever follows on this rank may follow from this.
+  // All later bad numbers on this rank may be consequences of this one.
   looking_ = false;
   const auto root = [&](model::ValueId id) {
     int64_t offset = 0;
     return kernels::RootOf(program_, id, &offset);
   };
   for (const model::ValueId input : op.inputs) {
-    // What an operation writes in place it has read as it was before.
+    // An input that the operation overwrites in place cannot be checked any more: it holds the
+    // output.
     const bool in_place =
         std::any_of(op.outputs.begin(), op.outputs.end(),
                     [&](model::ValueId output) { return root(output) == root(input); });

@@ -1,5 +1,5 @@
-// Where a NaN or an infinity came from, once a step has found that there is one. Off the hot path:
-// nothing here runs in a step whose numbers are finite. Errors are those of reading values.
+// Finds the origin of a NaN or an infinity after a step has detected one. Not on the hot path:
+// nothing here runs in a step whose numbers are finite. Returns errors of reading values.
 #ifndef TROUPE_WORKER_EXECUTOR_NONFINITE_H_
 #define TROUPE_WORKER_EXECUTOR_NONFINITE_H_
 
@@ -14,32 +14,34 @@
 
 namespace troupe {
 
-// The first element of `value` on `buffer` that is not finite; -1: all are, or it holds integers.
+// Returns the first element of `value` in `buffer` that is not finite; -1 if all are finite or the
+// value holds integers.
 StatusOr<int64_t> FirstNonfinite(const model::Program& program, kernels::Executable& executable,
                                  model::ValueId value, int buffer);
 
-// Which of this rank's tensors is not finite: a weight ("the weight model.norm.weight (head)"), else
-// "the loss", else the gradient nearest to it ("gradient of model.layers.2.mlp.gate_proj.weight (block5
-// (D))"); empty where all are. `letters`: of the model's blocks.
+// Names the tensor of this rank that is not finite: a weight ("the weight model.norm.weight
+// (head)"), else "the loss", else the gradient nearest to the loss ("gradient of
+// model.layers.2.mlp.gate_proj.weight (block5 (D))"). Empty if all are finite. `letters` has the
+// letters of the model's blocks.
 StatusOr<std::string> NonfiniteTensor(const model::Program& program,
                                       kernels::Executable& executable, std::string_view letters);
 
-// Looks at what each operation makes while a step is run again: the first operation whose output is
-// not finite although what it read is.
+// Observes a step that is run again and finds the first operation with an output that is not finite
+// although its inputs are.
 class NonfiniteOrigin : public kernels::OperationObserver {
  public:
-  // The references outlive this.
+  // `program` and `executable` outlive this object.
   NonfiniteOrigin(const model::Program& program, kernels::Executable& executable)
       : program_(program), executable_(executable) {}
 
   void Ran(const model::Op& op, const char* name, int buffer) override;
 
-  // "matmul block5.mlp.gate_up"; empty while none was found. What came from another rank, or was not
-  // finite before the step, has no origin here.
+  // The operation found, such as "matmul block5.mlp.gate_up"; empty if none. A number that came
+  // from another rank, or was not finite before the step, has no origin here.
   const std::string& operation() const { return operation_; }
 
  private:
-  // Whether a value on `buffer` is not finite; nothing is looked for any more once one cannot be read.
+  // Whether a value in `buffer` is not finite. The search ends when a value cannot be read.
   bool IsNonfinite(model::ValueId value, int buffer);
 
   const model::Program& program_;
@@ -48,15 +50,17 @@ class NonfiniteOrigin : public kernels::OperationObserver {
   std::string operation_;
 };
 
-// What one rank found; all ranks get the same sentence from the same findings.
+// The findings of one rank. All ranks make the same sentence from the same findings.
 struct NonfiniteFinding {
-  std::string tensor;     // NonfiniteTensor
-  std::string operation;  // of NonfiniteOrigin; empty: none, or it was not looked for
+  std::string tensor;     // result of NonfiniteTensor
+  std::string operation;  // result of NonfiniteOrigin; empty: none found, or no search was made
 };
 
-// "rank 3: gradient of … is not finite; the first value that is not came out of matmul … on rank 2".
-// `culprit`: the rank of the control word; -1: none, every rank's own sums are finite. Of several
-// origins the lowest rank's is told. Empty texts of all: "". One gather over `all`; null: one rank.
+// Returns "rank 3: gradient of … is not finite; the first value that is not finite came out of
+// matmul … on rank 2", identical on all ranks. `culprit` is the rank in the control word; -1: none,
+// because every rank's own sums are finite. If several ranks found an origin, the lowest rank's is
+// reported. Returns "" if no rank found anything. Collective: one all-gather over `all`; null if
+// there is only one rank.
 StatusOr<std::string> DescribeNonfinite(const NonfiniteFinding& own, int culprit, Communicator* all);
 
 }  // namespace troupe

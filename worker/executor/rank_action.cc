@@ -11,10 +11,10 @@ using model::Piece;
 
 enum class Progress { kNothing, kForwardDone, kInputGradientDone, kDone };
 
-// The progress of one chunk and its buffers.
+// The progress of one chunk, and its buffers.
 struct ChunkProgress {
   std::vector<Progress> microbatches;
-  std::vector<int> buffer_of;  // by microbatch, while alive
+  std::vector<int> buffer_of;  // by microbatch, while in flight
   std::vector<bool> in_use;    // by buffer
   bool piece_seen[model::kNumPieces] = {};
 
@@ -30,7 +30,7 @@ struct ChunkProgress {
   }
 };
 
-// The schedule's actions, with B as I and W where any I and W are apart.
+// Parses the schedule. If it has any I and W apart, every B becomes I and W, too.
 StatusOr<std::vector<Action>> ParseSchedule(const std::vector<std::string>& schedule, bool* split) {
   std::vector<Action> parsed;
   *split = false;
@@ -53,7 +53,7 @@ StatusOr<std::vector<Action>> ParseSchedule(const std::vector<std::string>& sche
   return apart;
 }
 
-// How many of `actions` from `next` on are one backward: I and its W, or B.
+// The number of `actions` from `next` on that form one backward: 2 for I and its W, 1 for B.
 int BackwardActions(const std::vector<Action>& actions, size_t next) {
   if (next >= actions.size()) return 0;
   const Action& first = actions[next];
@@ -64,7 +64,7 @@ int BackwardActions(const std::vector<Action>& actions, size_t next) {
   return has_w ? 2 : 1;
 }
 
-// Turns the parsed schedule of one rank into its actions, one by one.
+// Makes the actions of one rank from its parsed schedule, one by one.
 class ActionMaker {
  public:
   ActionMaker(const std::vector<int>& chunks, int chunk_count, int microbatches)
@@ -78,7 +78,7 @@ class ActionMaker {
     }
   }
 
-  // The action of `parsed`, which is to overlap with the next `overlaps`.
+  // Makes the action of `parsed`, which overlaps with the next `overlaps` actions.
   StatusOr<RankAction> Make(const Action& parsed, int overlaps) {
     TROUPE_ASSIGN_OR_RETURN(RankAction action, Locate(parsed));
     action.overlaps = overlaps;
@@ -109,7 +109,7 @@ class ActionMaker {
     return action;
   }
 
-  // Refuses what is left unfinished; marks the last backward of each chunk and counts buffers.
+  // Refuses unfinished microbatches; marks the last backward of each chunk and counts buffers.
   Status Finish(ActionList* list) const {
     for (size_t c = 0; c < chunks_.size(); ++c) {
       for (int m = 0; m < microbatches_; ++m) {
@@ -134,7 +134,7 @@ class ActionMaker {
   struct Transition {
     Progress wanted = Progress::kNothing;
     Progress reached = Progress::kForwardDone;
-    bool neighbour_done = true;  // what it reads of a neighbouring chunk of this rank is there
+    bool neighbour_done = true;  // the value read from a neighbouring chunk of this rank is ready
   };
 
   StatusOr<RankAction> Locate(const Action& parsed) const {
@@ -154,14 +154,15 @@ class ActionMaker {
     return action;
   }
 
-  // The chunk of this rank `step` (-1 or +1) away from that of `index`; null: another rank has it.
+  // The chunk of this rank that is `step` (-1 or +1) away from that at `index`; null if another
+  // rank has it.
   const ChunkProgress* Neighbour(int index, int step) const {
     const int other = index + step;
     if (other < 0 || other >= static_cast<int>(chunks_.size())) return nullptr;
     return chunks_[other] == chunks_[index] + step ? &progress_[other] : nullptr;
   }
 
-  // Sets the action's piece and where its data come from and go to.
+  // Sets the action's piece, and where its data come from and go to.
   Transition Route(ActionKind kind, const ChunkProgress* below, const ChunkProgress* above,
                    RankAction* action) const {
     const auto has_reached = [&](const ChunkProgress* chunk, Progress due) {

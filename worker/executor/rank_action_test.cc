@@ -80,7 +80,7 @@ TEST(Actions, AScheduleThatDoesNotHoldTogetherIsRefusedNamingTheAction) {
 }
 
 TEST(Actions, NeighbouringChunksOfARankHandOverInItsMemory) {
-  // The last rank of a V of two stages: chunks 1 and 2 of 4.
+  // The last rank of a V-shaped schedule of two stages has chunks 1 and 2 of 4.
   const auto list =
       MakeActions({"F1.0", "F1.1", "F2.0", "I2.0", "W2.0", "F2.1", "I1.0", "I2.1", "W2.1", "I1.1",
                    "W1.0", "W1.1"},
@@ -115,26 +115,26 @@ TEST(Actions, WhereIAndWAreApartAWholeBackwardIsBothOfThem) {
                                         "W0.1 b1"));
 }
 
-// --- No schedule deadlocks on a transport that completes a send only once its receive is posted, although a forward
-// --- waits for what its buffer's former microbatch still sends.
+// --- No schedule deadlocks on a transport that completes a send only once its receive is posted,
+// although a forward waits until its buffer's previous microbatch is sent.
 
-// Which way, chunk index and buffer: one send at a time.
+// Direction, chunk index and buffer of a send; a slot has at most one send in flight.
 using SendSlot = std::tuple<bool, int, int>;
 
 struct RankRun {
   ActionList list;
   size_t next = 0;
-  bool begun = false;  // the next action, the forward of an interleaved pair, has what it waits for
+  bool begun = false;  // the next action, the F of an interleaved pair, has its inputs
   std::set<SendSlot> pending;
 };
 
-// Runs all ranks as far as they come; returns the ranks that are stuck. `interleaves`: nothing
-// leaves a pair before both of its actions have what they wait for.
+// Runs all ranks until none can proceed; returns the blocked ranks. `interleaves`: a pair sends
+// nothing before both of its actions have their inputs.
 std::vector<int> RunOnSynchronousTransport(std::vector<RankRun>& ranks,
                                            const std::vector<int>& rank_of_chunk,
                                            const std::vector<std::vector<int>>& chunks,
                                            bool interleaves) {
-  // What has been sent and not yet received, by direction, receiving chunk and microbatch.
+  // Sends without a receive yet, by direction, receiving chunk and microbatch.
   std::map<std::tuple<bool, int, int>, std::pair<int, SendSlot>> sent;
   std::set<std::pair<int, int>> posted;  // receives of gradients, by chunk and microbatch
   const auto receive = [&](bool up, const RankAction& action) {

@@ -26,7 +26,7 @@ StatusOr<LearningRateSchedule> MakeLearningRateSchedule(const v1::JobSpec& spec)
   return schedule;
 }
 
-// What a plan must hold before its mesh can be made: it comes over the network.
+// Checks a plan before its mesh is made, because plans come over the network.
 Status CheckMesh(const v1::Plan& plan) {
   const v1::MeshDegrees& degrees = plan.mesh();
   int64_t product = 1;

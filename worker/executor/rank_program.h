@@ -1,4 +1,4 @@
-// From a job, its plan and a rank to what the executor runs: the bridge between plan/ and model/.
+// Makes the executor's input from a job, its plan and a rank: the bridge between plan/ and model/.
 // Pure.
 #ifndef TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
 #define TROUPE_WORKER_EXECUTOR_RANK_PROGRAM_H_
@@ -18,7 +18,7 @@ struct RankProgram {
   ExecutorOptions options;
 };
 
-// REQUIRES: `spec` and `plan` belong together; the spec's defaults are filled in.
+// REQUIRES: `plan` was made for `spec`, and the spec's defaults are filled in.
 StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank);
 
 }  // namespace troupe

@@ -34,12 +34,12 @@ int64_t ElementsOf(const std::vector<int64_t>& shape) {
   return product;
 }
 
-// Not every checkpoint with optimizer states has it.
+// Tensors that a checkpoint with optimizer states may lack.
 bool IsOptional(std::string_view tensor) {
   return tensor.starts_with(model::kAmaxPrefix) || tensor == model::kAppliedStepsTensor;
 }
 
-// What may be kept beside a device's memory at once.
+// Limit of bytes that are copied at once, in addition to the device's memory.
 constexpr size_t kCopiedBytesMax = size_t{1} << 30;
 
 }  // namespace
@@ -48,7 +48,7 @@ StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec&
                                                               const v1::Plan& plan) {
   const Mesh mesh(plan.mesh());
   std::vector<std::vector<GlobalSlice>> slices(mesh.ranks());
-  // Replicas hold the same, so that one of them stands for all.
+  // Replicas hold the same values, so one of them represents all.
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
     model::PerAxis coordinates = mesh.CoordinatesOf(rank);
     coordinates[model::Axis::kDataReplicate] = 0;
@@ -104,7 +104,7 @@ Status InitializeState(const model::Program& program, uint64_t seed,
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable) {
-  // Of a later build: nothing is wrong with what lies there.
+  // Refuses a checkpoint of a later build; its files are not damaged.
   if (const Status known = CheckSampleChannels(manifest.samples(), CurrentSampleSchema());
       !known.ok()) {
     return RefuseField(known.code(), "manifest.samples", "of {}: {}", directory, Message(known));
@@ -117,14 +117,15 @@ Status LoadState(FileSystem& files, const std::string& directory,
   }
   std::map<model::ValueId, std::vector<model::ParameterSlice>> slices;
   for (model::ParameterSlice& slice : model::ParameterSlices(program)) {
-    // An import has no optimizer states, and what was trained otherwise no histories of scaling: they begin with 0.
+    // Optimizer states are missing in an import, histories of scaling in the checkpoint of a run
+    // without them. Missing tensors start with 0.
     const bool is_there = IsOptional(slice.name)
                               ? optional.contains(slice.name)
                               : !manifest.weights_only() || !slice.name.starts_with("exp_avg");
     std::vector<model::ParameterSlice>& of_value = slices[slice.value];
     if (is_there) of_value.push_back(std::move(slice));
   }
-  // As many values at once as may be copied.
+  // Loads at once as many values as the limit on copied bytes allows.
   for (auto next = slices.begin(); next != slices.end();) {
     std::vector<HostFill> fills;
     std::vector<LoadTarget> targets;
@@ -142,7 +143,7 @@ Status LoadState(FileSystem& files, const std::string& directory,
     for (HostFill& fill : fills) TROUPE_RETURN_IF_ERROR(fill.Store());
   }
   if (optional.contains(model::kAppliedStepsTensor)) return OkStatus();
-  // Written by a build that counted steps alone, applied or skipped.
+  // The checkpoint was written by a build that counted only steps, whether applied or skipped.
   const float steps = static_cast<float>(manifest.weights_only() ? 0 : manifest.state().step());
   return executable.Write(program.applied_steps, 0, std::as_bytes(std::span(&steps, 1)));
 }

@@ -1,7 +1,7 @@
-// A rank's parameters and optimizer states: filled from the seed or a checkpoint, written as its
-// part of one.
+// A rank's parameters and optimizer states: initialised from the seed, loaded from a checkpoint, or
+// saved as the rank's part of one.
 //
-// The step thread does nothing else meanwhile.
+// The step thread runs nothing else meanwhile.
 #ifndef TROUPE_WORKER_EXECUTOR_SHARDS_H_
 #define TROUPE_WORKER_EXECUTOR_SHARDS_H_
 
@@ -27,28 +27,30 @@ namespace troupe {
 StatusOr<std::vector<std::vector<GlobalSlice>>> SlicesOfRanks(const v1::JobSpec& spec,
                                                               const v1::Plan& plan);
 
-// A value of zeros.
+// Sets a value to zeros.
 Status StoreZeros(const model::Program& program, kernels::Executable& executable,
                   model::ValueId value);
 
-// Initial weights; optimizer states 0.
+// Fills in initial weights; optimizer states become 0.
 Status InitializeState(const model::Program& program, uint64_t seed, kernels::Executable& executable);
 
-// Weights and optimizer states out of the checkpoint in `directory`, states of 0 where it holds
-// weights alone: every block is verified before it is copied, and after an error nothing of the state may
-// be used. FAILED_PRECONDITION with the field manifest.samples (plan/violation.h) where it needs a channel
-// of samples that this build does not know so; errors of LoadSlices.
+// Loads weights and optimizer states from the checkpoint in `directory`; the states become 0 if it
+// has only weights. Every block is verified before it is copied; after an error the state must not
+// be used. Returns FAILED_PRECONDITION with the field manifest.samples (plan/violation.h) if the
+// checkpoint needs a channel of samples that this build does not know in that form; errors of
+// LoadSlices.
 Status LoadState(FileSystem& files, const std::string& directory,
                  const v1::CheckpointManifest& manifest, const model::Program& program,
                  kernels::Executable& executable);
 
-// What a rank writes of its state, where it lies; the executable outlives it. `owned` is of the rank (AssignOwners of
-// SlicesOfRanks).
+// The tensors that a rank writes of its state, in place; the executable outlives them. `owned` is
+// the rank's part of AssignOwners(SlicesOfRanks).
 std::vector<ShardTensor> OwnedTensors(const std::vector<OwnedRows>& owned,
                                       const model::Program& program,
                                       kernels::Executable& executable);
 
-// Writes what `rank` owns of each slice (AssignOwners of SlicesOfRanks). Errors of WriteShard.
+// Writes the rows of each slice that `rank` owns (AssignOwners of SlicesOfRanks). Returns errors of
+// WriteShard.
 StatusOr<v1::ShardFile> SaveState(FileSystem& files, const std::string& directory, int rank,
                                   const std::vector<OwnedRows>& owned,
                                   const model::Program& program, kernels::Executable& executable);

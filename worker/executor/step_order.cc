@@ -29,7 +29,7 @@ void StepOrder::Submitted(bool settles) {
 void StepOrder::Collected(int64_t ticket_end) {
   TROUPE_CHECK(Next() == Move::kCollect, "step {} is collected out of order", collected_ + 1);
   ++collected_;
-  // Ends never move back: that of an older word is below what is known by now.
+  // An older control word may have an end before the one already known; ends never move back.
   ticket_end_ = std::max(ticket_end_, ticket_end);
   if (collected_ == submitted_) settles_ = false;
 }

@@ -1,12 +1,14 @@
-// In which order a rank hands the steps of a group epoch to its device, collects what they told, and acts on it.
+// The order in which a rank submits the steps of a group epoch to its device, collects their
+// results, and acts on them.
 //
-// A step is handed over while up to `lag_steps` before it are not collected yet: the device has it to run when it is done
-// with them, and the rank waits for what was before it alone. What all ranks know together after step s, its control word,
-// is so read when step s + lag_steps is on its way, and takes effect at a boundary: after the last step that is on its way
-// by then, or after one that was known beforehand. A boundary is acted on once every step up to it is collected, and before
-// another is handed over.
+// A step is submitted while up to `lag_steps` earlier steps are not collected: the device queues
+// it, and the rank waits only for the steps before those. So the control word of step s, which all
+// ranks share, is read when step s + lag_steps is in flight, and takes effect at a boundary: after
+// the last step then in flight, or after a step that was known beforehand. A rank acts on a
+// boundary once it has collected every step up to it, before it submits another.
 //
-// Pure: all ranks are told the same of their steps, and so do the same after the same step.
+// Pure: all ranks get the same results of their steps, so they take the same actions after the same
+// step.
 #ifndef TROUPE_WORKER_EXECUTOR_STEP_ORDER_H_
 #define TROUPE_WORKER_EXECUTOR_STEP_ORDER_H_
 
@@ -18,14 +20,14 @@ namespace troupe {
 class StepOrder {
  public:
   enum class Move {
-    kAgree,    // on a ticket's end: every step is collected, and none may follow
-    kSubmit,   // hand over step submitted() + 1
+    kAgree,    // agree on a ticket's end: every step is collected and none may follow
+    kSubmit,   // submit step submitted() + 1
     kCollect,  // collect step collected() + 1
-    kAct,      // do what is due after step submitted(), up to which every step is collected
+    kAct,      // do what is due after step submitted(); every step up to it is collected
     kEnd,
   };
 
-  // From the state after `applied_step` on, to `last_step`.
+  // Starts from the state after `applied_step`; the last step is `last_step`.
   StepOrder(int64_t lag_steps, int64_t applied_step, int64_t last_step)
       : lag_steps_(lag_steps),
         last_step_(last_step),
@@ -36,16 +38,16 @@ class StepOrder {
   int64_t submitted() const { return submitted_; }
   int64_t collected() const { return collected_; }
 
-  // Each REQUIRES that Next() is the move in question.
+  // Each of these REQUIRES that Next() is the corresponding move.
   void Agreed(int64_t ticket_end) { ticket_end_ = ticket_end; }
-  // `settles`: it is to be collected before another is handed over.
+  // `settles`: the step must be collected before another is submitted.
   void Submitted(bool settles);
-  // `ticket_end`: of its control word.
+  // `ticket_end` comes from the step's control word.
   void Collected(int64_t ticket_end);
-  // What was due after submitted() is done; `stops`: no step is to follow.
+  // The work due after submitted() is done; `stops`: no step follows.
   void Acted(bool stops);
 
-  // Something is due after `step`. REQUIRES: submitted() <= step.
+  // Schedules work due after `step`. REQUIRES: submitted() <= step.
   void ActAfter(int64_t step);
 
  private:
@@ -53,7 +55,7 @@ class StepOrder {
   const int64_t last_step_;
   int64_t submitted_;
   int64_t collected_;
-  int64_t ticket_end_ = 0;  // that all ranks know
+  int64_t ticket_end_ = 0;  // known to all ranks
   bool settles_ = false;
   bool stops_ = false;
   std::set<int64_t> act_after_;

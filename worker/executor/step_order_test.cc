@@ -10,12 +10,13 @@ namespace {
 
 using Move = StepOrder::Move;
 
-// What a rank does, "s1 s2 c1 s3 …": s: hands over, c: collects, !: acts after, a: agrees on a ticket's end.
+// The moves of a rank, such as "s1 s2 c1 s3 …"; s: submits, c: collects, !: acts after, a: agrees
+// on a ticket's end.
 struct Told {
   std::function<void(StepOrder&, int64_t collected)> after = [](StepOrder&, int64_t) {};
   std::function<bool(int64_t step)> settles = [](int64_t) { return false; };
   std::function<bool(int64_t step)> stops = [](int64_t) { return false; };
-  // The end that a step's control word knows, and the one that ranks agree on once they have none.
+  // The ticket end in a step's control word, and the one that ranks agree on when none is left.
   std::function<int64_t(int64_t step)> ticket_end = [](int64_t) { return int64_t{100}; };
   std::function<int64_t(int64_t submitted)> agreed = [](int64_t) { return int64_t{100}; };
 };
@@ -68,7 +69,7 @@ TEST(StepOrderTest, WhatAStepAsksForIsDoneAfterTheLastOneOnItsWay) {
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 s4 s5 c4 c5 end");
   told.stops = [](int64_t) { return true; };
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 5), told), "a s1 s2 c1 s3 c2 c3 !3 end");
-  // None follows it: after the last step.
+  // No step follows, so it acts after the last step.
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 2), told), "a s1 s2 c1 c2 !2 end");
 }
 
@@ -90,9 +91,10 @@ TEST(StepOrderTest, NoStepIsHandedOverBeyondTheTicketThatAllRanksKnow) {
   Told told;
   told.agreed = [](int64_t submitted) { return submitted + 2; };
   told.ticket_end = [](int64_t step) { return step < 3 ? 2 : 6; };
-  // The word of step 3 knows a later end, read before the ranks would have had to agree again.
+  // The control word of step 3 has a later end and is read before the ranks would have to agree
+  // again.
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 6), told), "a s1 s2 c1 c2 a s3 s4 c3 s5 c4 s6 c5 c6 end");
-  // An older word never takes an end back.
+  // An older control word never moves an end back.
   told.ticket_end = [](int64_t) { return int64_t{1}; };
   EXPECT_EQ(OrderOf(StepOrder(1, 0, 4), told), "a s1 s2 c1 c2 a s3 s4 c3 c4 end");
 }

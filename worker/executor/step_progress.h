@@ -1,8 +1,8 @@
-// Where a rank's step thread is, in memory that outlives the rank when it is shared with the
-// daemon: the last operation of a process that was killed can still be told.
+// The current operation of a rank's step thread, in memory that outlives the rank if it is shared
+// with the daemon: the last operation of a killed process can still be reported.
 //
-// Written by the step thread with relaxed atomics, read by anyone. Plain memory: may lie in a
-// mapping shared between processes; zero-filled it means "idle".
+// The step thread writes it with relaxed atomics; any thread may read it. Plain memory: it may be
+// in a mapping shared between processes, and zeros mean "idle".
 #ifndef TROUPE_WORKER_EXECUTOR_STEP_PROGRESS_H_
 #define TROUPE_WORKER_EXECUTOR_STEP_PROGRESS_H_
 
@@ -30,8 +30,8 @@ enum class Phase : int32_t {
   kValidate,
   kCheckpoint,
   kUnshard,
-  kSaving,   // a checkpoint is written in the background: of traces alone
-  kCollect,  // waits for what the device tells of a step, where steps are handed over ahead
+  kSaving,   // a checkpoint is written in the background; only in traces
+  kCollect,  // waits for a step's results if steps are submitted ahead
 };
 
 struct StepProgress {
@@ -39,7 +39,7 @@ struct StepProgress {
   std::atomic<Phase> phase{Phase::kIdle};
   std::atomic<int32_t> chunk{0};
   std::atomic<int32_t> microbatch{0};
-  // Filled by a signal handler with the kernel's name, zero-terminated.
+  // A signal handler writes the kernel's name here, zero-terminated.
   char operation[96] = {};
 
   void Enter(Phase next) { phase.store(next, std::memory_order_relaxed); }
@@ -52,7 +52,7 @@ struct StepProgress {
 static_assert(std::atomic<int64_t>::is_always_lock_free &&
               std::atomic<int32_t>::is_always_lock_free);
 
-// "step 12: forward of chunk 0, microbatch 3 (block1.attention.qkv)".
+// Returns "step 12: forward of chunk 0, microbatch 3 (block1.attention.qkv)".
 std::string Describe(const StepProgress& progress);
 
 }  // namespace troupe

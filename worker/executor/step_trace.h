@@ -1,8 +1,9 @@
-// What a rank's step thread did when: a ring of the last intervals, always on, and the operations of
-// steps that were asked for beforehand.
+// Records the activity of a rank's step thread: a ring of the last intervals, always on, and the
+// operations of steps that were requested beforehand.
 //
-// An interval costs one clock reading and an uncontended lock. Once made, nothing is allocated but by
-// AskForOperations. Thread-safe: written by the step thread, asked and read by any.
+// An interval costs one clock reading and an uncontended lock. After construction only
+// AskForOperations allocates memory. Thread-safe: the step thread writes, any thread may request
+// and read.
 #ifndef TROUPE_WORKER_EXECUTOR_STEP_TRACE_H_
 #define TROUPE_WORKER_EXECUTOR_STEP_TRACE_H_
 
@@ -22,7 +23,7 @@ struct TracedInterval {
   MonotonicTime begin;
   MonotonicTime end;
   int64_t step = 0;
-  Phase phase = Phase::kIdle;  // kIdle: the step as a whole
+  Phase phase = Phase::kIdle;  // kIdle: the whole step
   int32_t chunk = 0;
   int32_t microbatch = 0;
 };
@@ -31,22 +32,22 @@ struct TracedOperation {
   MonotonicTime begin;
   MonotonicTime end;
   int64_t step = 0;
-  const char* name = nullptr;  // lives as long as the executable
+  const char* name = nullptr;  // valid as long as the executable
 };
 
 class StepTrace : public kernels::OperationObserver {
  public:
-  // REQUIRES: both are at least 1. `operations_max`: kept of one AskForOperations.
+  // REQUIRES: both are at least 1. `operations_max`: operations kept per AskForOperations.
   explicit StepTrace(size_t intervals = 8192, size_t operations_max = 40000);
 
-  // --- The step thread.
+  // --- Called by the step thread.
   void BeginStep(int64_t step);
-  // The phase at hand ends, `phase` begins.
+  // Ends the current phase and begins `phase`.
   void Enter(Phase phase, int chunk, int microbatch);
-  // The phase at hand ends.
+  // Ends the current phase.
   void Leave();
   void EndStep();
-  // Whether operations of the step at hand were asked for; then the executable tells of them.
+  // Whether the operations of the current step were requested; if so, the executable reports them.
   bool wants_operations() const {
     const int64_t step = step_.load(std::memory_order_relaxed);
     return step >= first_wanted_.load(std::memory_order_relaxed) &&
@@ -54,22 +55,22 @@ class StepTrace : public kernels::OperationObserver {
   }
   void Ran(const model::Op& op, const char* name, int buffer) override;
 
-  // --- Any thread.
-  // Something that began and ended apart from the phases.
+  // --- Called by any thread.
+  // Adds an interval that is independent of the phases.
   void Add(const TracedInterval& interval);
-  // Operations of these steps are wanted, and of no others any more.
+  // Requests the operations of these steps and cancels any previous request.
   void AskForOperations(int64_t first_step, int64_t last_step);
 
   struct Snapshot {
-    std::vector<TracedInterval> intervals;  // of the steps asked for
+    std::vector<TracedInterval> intervals;  // intervals of the requested steps
     std::vector<TracedOperation> operations;
     int64_t dropped_operations = 0;
-    // Steps that are remembered whole; first > last: none.
+    // The steps with all their intervals; first > last: none.
     int64_t first_held_step = 1;
     int64_t last_held_step = 0;
   };
   Snapshot Take(int64_t first_step, int64_t last_step) const;
-  // The last step that ended; 0: none.
+  // The last completed step; 0: none.
   int64_t last_step() const;
 
  private:
@@ -80,10 +81,10 @@ class StepTrace : public kernels::OperationObserver {
   mutable std::mutex mutex_;
   std::vector<TracedInterval> ring_;
   uint64_t added_ = 0;
-  int64_t forgotten_step_ = 0;  // of what was overwritten, the highest
-  int64_t first_step_ = 0;      // ever
-  int64_t last_step_ = 0;       // that ended
-  TracedInterval open_;         // the phase at hand, if `is_open_`
+  int64_t forgotten_step_ = 0;  // highest step with an overwritten interval
+  int64_t first_step_ = 0;      // first step recorded
+  int64_t last_step_ = 0;       // last completed step
+  TracedInterval open_;         // the current phase, if `is_open_`
   bool is_open_ = false;
   MonotonicTime step_begin_;
   MonotonicTime operation_begin_;

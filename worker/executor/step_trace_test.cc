@@ -30,7 +30,7 @@ TEST(StepTraceTest, APhaseLastsFromItsBeginToTheNextOnes) {
 TEST(StepTraceTest, OnlyStepsOfWhichNothingWasForgottenAreHeld) {
   StepTrace trace(/*intervals=*/7);
   for (int64_t step = 1; step <= 5; ++step) OneStep(trace, step);
-  // Of 15 intervals the last 7: one of step 3, and those of 4 and 5.
+  // The ring keeps the last 7 of 15 intervals: one of step 3, and those of 4 and 5.
   const StepTrace::Snapshot taken = trace.Take(1, 5);
   EXPECT_EQ(taken.intervals.size(), 7u);
   EXPECT_EQ(taken.first_held_step, 4);

@@ -13,9 +13,10 @@
 
 namespace troupe {
 
-// Data rank `data_rank`'s part of `samples` held-out samples, or of all where there are fewer, spread evenly over what is
-// held out: whole microbatches, equally many on each rank, those beyond the last sample with weight 0. Absent where there
-// are none. The dataset's error.
+// Reads the part of data rank `data_rank` of `samples` held-out samples (or all, if there are
+// fewer), spread evenly over the held-out set. The batch has whole microbatches, the same number on
+// each rank; rows beyond the last sample have weight 0. Absent if there are no held-out samples.
+// Returns the dataset's error.
 StatusOr<std::optional<SampleBatch>> ReadValidationBatch(const Dataset& dataset,
                                                          std::span<const ChannelForm> rows,
                                                          const BatchGeometry& batch, int data_rank,

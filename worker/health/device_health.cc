@@ -18,12 +18,12 @@ constexpr ThrottleReasonName kReasons[] = {
     {kThrottlePowerBrake, "power_brake"},
 };
 
-// Reasons that say that something is wrong. A device at its power limit does what it was bought for,
-// and one of a boost group follows another's reason.
+// Reasons that indicate a fault. A device at its power limit works as specified, and one in a boost
+// group follows another's reason.
 constexpr uint32_t kUnusualReasons = kThrottleSlowdown | kThrottleThermal |
                                      kThrottleHardwareThermal | kThrottlePowerBrake;
 
-// The worst that was found, with all causes of that weight, each once.
+// The worst health found, with all causes of that health, each once.
 class Findings {
  public:
   void Add(Health health, const std::string& cause) {
@@ -47,7 +47,7 @@ void AddRecoveryAction(RecoveryAction action, Findings& findings) {
       return findings.Add(Health::kCondemned, "the driver wants the GPU reset");
     case RecoveryAction::kReboot:
       return findings.Add(Health::kCondemned, "the driver wants the host rebooted");
-    // What runs may end in its own time.
+    // Running work may end normally.
     case RecoveryAction::kDrainPeers:
       return findings.Add(Health::kDegraded, "the driver wants its traffic with other GPUs to end");
     case RecoveryAction::kDrainAndReset:

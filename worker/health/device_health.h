@@ -1,4 +1,5 @@
-// From what a management library tells of a device to what is done about it. Pure: time comes in.
+// Decides what to do about a device from what a management library reports of it. Pure: the caller
+// passes the time.
 #ifndef TROUPE_WORKER_HEALTH_DEVICE_HEALTH_H_
 #define TROUPE_WORKER_HEALTH_DEVICE_HEALTH_H_
 
@@ -11,12 +12,12 @@
 
 namespace troupe {
 
-// From good to bad.
+// Ordered from good to bad.
 enum class Health {
   kHealthy,
-  kDegraded,     // goes on: slower, or due for a reset
-  kReplaceRank,  // the process on it cannot be relied on; the device can
-  kCondemned,    // neither can: nothing runs on it until the daemon begins anew
+  kDegraded,     // keeps running: slower, or due for a reset
+  kReplaceRank,  // the process on it is unreliable; the device is not
+  kCondemned,    // both are unreliable: nothing runs on it until the daemon restarts
 };
 
 struct Verdict {
@@ -24,24 +25,24 @@ struct Verdict {
   std::string cause;  // "Xid 79 (GPU has fallen off the bus)"; empty for kHealthy
 };
 
-// What is known of one device from one judgement to the next.
+// State of one device that is kept between judgements.
 struct DeviceHistory {
-  std::optional<uint64_t> uncorrected_errors;     // of the last sample that told
-  std::optional<MonotonicTime> replaced_at;       // the last verdict kReplaceRank
-  std::optional<MonotonicTime> throttled_since;   // without a break
-  std::string condemned;                          // why; empty: it is not
+  std::optional<uint64_t> uncorrected_errors;    // in the last sample that had a count
+  std::optional<MonotonicTime> replaced_at;      // time of the last verdict kReplaceRank
+  std::optional<MonotonicTime> throttled_since;  // start of the current uninterrupted throttling
+  std::string condemned;                         // cause; empty: not condemned
 };
 
-// One failure of a device tells of itself several times: Xids of each engine, counters, what follows
-// from the end of the process. What comes within so long after the verdict that replaces a process
-// belongs to it; a process that fails so soon again is told so by CUDA.
+// One failure of a device is reported several times: Xids of each engine, counters, consequences of
+// the end of the process. Reports within this time after the verdict that replaces a process belong
+// to that failure; CUDA reports it to a process that fails again so soon.
 inline constexpr Duration kSameFailure = std::chrono::seconds(5);
-// Clocks drop for a moment with changes of load; from so long on they cost speed.
+// Clocks drop for a moment when the load changes; throttling that lasts this long costs speed.
 inline constexpr Duration kThrottledLimit = std::chrono::seconds(10);
 
-// Judges `sample` and the `events` since the last judgement, and remembers in `history` what the next
-// one needs. A device is condemned once, with the first cause there was: later judgements repeat it.
-// Causes of the same weight are joined. The first sample's error count is where counting begins.
+// Judges `sample` and the `events` since the last judgement, and updates `history` for the next
+// one. A condemned device keeps its first cause: later judgements repeat it. Causes of the same
+// severity are joined. Errors are counted from the first sample on.
 Verdict JudgeDevice(const DeviceSample& sample, std::span<const DeviceEvent> events,
                     MonotonicTime now, DeviceHistory* history);
 

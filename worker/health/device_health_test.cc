@@ -24,7 +24,7 @@ DeviceSample Sample(uint64_t uncorrected = 0) {
   return sample;
 }
 
-// A fresh device, first sampled without an error.
+// A device that was first sampled with `uncorrected` errors.
 DeviceHistory Known(uint64_t uncorrected = 0) {
   DeviceHistory history;
   JudgeDevice(Sample(uncorrected), {}, kStart, &history);

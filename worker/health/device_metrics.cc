@@ -14,7 +14,7 @@ MetricLabels With(MetricLabels labels, const char* name, std::string value) {
   return labels;
 }
 
-// What a device is for a while; to need another process is over in a moment, and counted.
+// The lasting state of a device. kReplaceRank lasts only a moment and is counted instead.
 const char* StateOf(Health health) {
   switch (health) {
     case Health::kHealthy:

@@ -1,4 +1,4 @@
-// The metrics of devices whose health is watched: troupe_device_*, one series a device.
+// The metrics of devices with watched health: troupe_device_*, one series per device.
 #ifndef TROUPE_WORKER_HEALTH_DEVICE_METRICS_H_
 #define TROUPE_WORKER_HEALTH_DEVICE_METRICS_H_
 
@@ -11,21 +11,21 @@
 
 namespace troupe {
 
-// Not thread-safe: for the thread that observes.
+// Not thread-safe: only the observing thread uses it.
 class DeviceMetrics {
  public:
-  // Declares the families. `metrics` outlives this.
+  // Declares the metric families. `metrics` outlives this object.
   explicit DeviceMetrics(Metrics& metrics);
 
-  // `wall_ns`: nanoseconds since the Unix epoch.
+  // `wall_ns` is in nanoseconds since the Unix epoch.
   void Record(const DeviceObservation& observation, int64_t wall_ns);
 
  private:
-  // Adds what a counter of the device rose by since its first value, from which counting begins.
+  // Adds the rise of a counter of the device; counting starts with its first value.
   void AddRise(const DeviceObservation& observation, const char* kind, uint64_t total);
 
   Metrics& metrics_;
-  std::map<std::pair<int, std::string>, uint64_t> memory_errors_;  // by device and kind, the last seen
+  std::map<std::pair<int, std::string>, uint64_t> memory_errors_;  // last value by device and kind
 };
 
 }  // namespace troupe

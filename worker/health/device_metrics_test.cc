@@ -44,7 +44,7 @@ TEST(DeviceMetrics, CountMemoryErrorsFromTheFirstSampleOn) {
   EXPECT_THAT(metrics.ToText(), HasSubstr(series + "0\n"));
   devices.Record(Observed(43), 0);
   EXPECT_THAT(metrics.ToText(), HasSubstr(series + "3\n"));
-  devices.Record(Observed(1), 0);  // the driver was loaded anew
+  devices.Record(Observed(1), 0);  // the driver was reloaded
   devices.Record(Observed(2), 0);
   EXPECT_THAT(metrics.ToText(), HasSubstr(series + "4\n"));
 }

@@ -1,6 +1,6 @@
-// What a management library tells of one device: a sample of its sensors and counters, and what
-// happened to it. Plain values between the library (worker/health/nvml.h) and those who judge them
-// (worker/health/device_health.h) or count them (worker/health/device_metrics.h).
+// A management library's report on one device: a sample of its sensors and counters, and its
+// events. Plain values that the library (worker/health/nvml.h) produces and that are judged
+// (worker/health/device_health.h) or counted (worker/health/device_metrics.h).
 #ifndef TROUPE_WORKER_HEALTH_DEVICE_SAMPLE_H_
 #define TROUPE_WORKER_HEALTH_DEVICE_SAMPLE_H_
 
@@ -11,34 +11,34 @@
 
 namespace troupe {
 
-// Why clocks are held down: bits of a mask.
+// Why clocks are reduced: bits of a mask.
 enum ThrottleReason : uint32_t {
-  kThrottlePowerCap = 1,         // at its power limit: usual under load
-  kThrottleSyncBoost = 2,        // another device of its boost group is
-  kThrottleSlowdown = 4,         // hardware halves the clocks: heat, power or power brake
-  kThrottleThermal = 8,          // driver keeps the temperature below its limit
-  kThrottleHardwareThermal = 16, // hardware halves the clocks because of heat
-  kThrottlePowerBrake = 32,      // the power supply asks for it
+  kThrottlePowerCap = 1,          // device is at its power limit: usual under load
+  kThrottleSyncBoost = 2,         // another device of its boost group is throttled
+  kThrottleSlowdown = 4,          // hardware halves the clocks: heat, power or power brake
+  kThrottleThermal = 8,           // driver keeps the temperature below its limit
+  kThrottleHardwareThermal = 16,  // hardware halves the clocks because of heat
+  kThrottlePowerBrake = 32,       // requested by the power supply
 };
 struct ThrottleReasonName {
   ThrottleReason reason;
-  const char* name;  // of a label of a metric
+  const char* name;  // label value of the metric
 };
 std::span<const ThrottleReasonName> AllThrottleReasons();
 
-// What the driver says is needed to make the device whole again.
+// The action that the driver says would restore the device.
 enum class RecoveryAction { kNone, kReset, kReboot, kDrainPeers, kDrainAndReset, kOther };
 
 struct DeviceSample {
-  // What the device does not tell is absent.
+  // Values that the device does not report are absent.
   std::optional<double> temperature_celsius;
   std::optional<double> power_watts;
   // Memory errors since the driver was loaded.
   std::optional<uint64_t> corrected_errors;
   std::optional<uint64_t> uncorrected_errors;
-  uint32_t throttle_reasons = 0;  // of ThrottleReason
+  uint32_t throttle_reasons = 0;  // bits of ThrottleReason
   RecoveryAction recovery_action = RecoveryAction::kNone;
-  std::string lost;  // why the device cannot be reached any more; empty: it can
+  std::string lost;  // why the device is no longer reachable; empty: it is reachable
 };
 
 struct DeviceEvent {
@@ -47,7 +47,7 @@ struct DeviceEvent {
     kDoubleBitError,  // an uncorrectable memory error
   };
   Kind kind = Kind::kXid;
-  uint64_t xid = 0;  // of kXid
+  uint64_t xid = 0;  // if kXid
 };
 
 }  // namespace troupe

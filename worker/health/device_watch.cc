@@ -13,33 +13,33 @@
 
 namespace troupe {
 
-// What the thread may use after the watch is gone.
+// The state that the thread may use after the watch is destroyed.
 struct DeviceWatch::Shared {
   explicit Shared(DeviceWatchOptions of_watch) : options(std::move(of_watch)) {}
 
   const DeviceWatchOptions options;
   std::mutex mutex;
   std::condition_variable changed;
-  bool stopping = false;  // guarded by mutex, as is the call of options.observed
+  bool stopping = false;  // guarded by mutex, like the call of options.observed
   bool ended = false;
 };
 
 namespace {
 
-// So that the end of a watch waits no longer, however rare the samples.
+// Limits how long the end of a watch waits, however rare the samples are.
 constexpr Duration kWaitLimit = std::chrono::milliseconds(500);
 
 struct OneDevice {
   WatchedDevice device;
   nvml::Device handle = nullptr;
   DeviceHistory history;
-  DeviceSample sample;  // the last one
+  DeviceSample sample;  // the last sample
   std::optional<MonotonicTime> observed_at;
   bool unread = false;  // the last attempt to sample it failed
-  std::string noted;    // the last cause, so that each is logged once
+  std::string noted;    // the last cause, so that each is logged only once
 };
 
-// The thread's side. `Shared` is DeviceWatch's, which only it can name.
+// The thread's side. A template, because only DeviceWatch may name its private type Shared.
 template <typename Shared>
 class Watching {
  public:
@@ -80,7 +80,7 @@ class Watching {
       LogWarning("health", "the health of device {} is not watched: {}", device.index,
                  Message(found.status()));
       if (found.status().code() != StatusCode::kDataLoss) return;
-      // It is there and of no use.
+      // The device exists but cannot be used.
       one.sample.lost = "the GPU is lost or waits for a reset";
       Judge(one, {});
       return;
@@ -102,7 +102,8 @@ class Watching {
     if (!events_) return Sleep(limit);
     const StatusOr<std::optional<NvmlEvents::Event>> event = events_->Wait(limit);
     if (!event.ok()) {
-      // Which device is lost shows in the samples. What fails at once would fail again at once.
+      // The samples show which device is lost. A call that fails at once would fail at once again,
+      // so the thread sleeps instead.
       if (!std::exchange(events_failed_, true)) {
         LogWarning("health", "events cannot be waited for: {}", Message(event.status()));
       }
@@ -115,7 +116,7 @@ class Watching {
     }
   }
 
-  // Returns early once the watch ends.
+  // Returns early when the watch ends.
   void Sleep(Duration limit) {
     std::unique_lock lock(shared_.mutex);
     shared_.changed.wait_for(lock, std::max(limit, Duration::zero()),
@@ -129,7 +130,7 @@ class Watching {
         LogWarning("health", "device {} cannot be read: {}: {}", one.device.index, one.device.id,
                    Message(sample.status()));
       }
-      // What it was before still counts where something happened to it.
+      // If the device had an event, its last sample is judged with it.
       if (events.empty()) return;
     } else {
       one.unread = false;

@@ -44,8 +44,8 @@ class DeviceWatchTest : public FakeNvmlTest {
     });
   }
 
-  // The first observation, from the start or after those that were found, for which `holds`; a failure
-  // of the test after some seconds.
+  // Returns the first observation for which `holds`, from the start or after those already
+  // returned; fails the test after some seconds.
   DeviceObservation Next(const std::function<bool(const DeviceObservation&)>& holds) {
     std::unique_lock lock(mutex_);
     DeviceObservation found;
@@ -113,7 +113,7 @@ TEST_F(DeviceWatchTest, ADeviceThatIsLostIsCondemnedByTheNextSample) {
     fake.wait_fails = 15;
   });
   EXPECT_EQ(Next([](const auto& one) { return one.verdict.health != Health::kHealthy; }).index, 4);
-  // Waiting for events fails from now on, which costs neither the samples nor a core.
+  // Waiting for events fails from now on; the samples must continue and no core may be kept busy.
   NextOf(0);
   int waits = 0;
   Change([&](FakeNvml& fake) { waits = fake.waits, fake.samples = 0; });
@@ -139,7 +139,7 @@ TEST_F(DeviceWatchTest, ADeviceThatCannotBeReadIsNotObservedUntilItCan) {
   Change([](FakeNvml& fake) { fake.samples = 0; });
   ASSERT_TRUE(WaitFor([](const FakeNvml& fake) { return fake.samples >= 5; }));
   EXPECT_EQ(Count(), before);
-  // But what happens to it still counts.
+  // Events of the device are still judged.
   Happen(kFirstGpu, 119);
   EXPECT_EQ(Next([](const auto& one) { return !one.events.empty(); }).verdict.health,
             Health::kCondemned);

@@ -41,7 +41,7 @@ constexpr NvmlReason kReasons[] = {
     {nvml::kHardwarePowerBrake, kThrottlePowerBrake},
 };
 
-// nvmlDeviceGpuRecoveryAction_t.
+// Values of nvmlDeviceGpuRecoveryAction_t.
 RecoveryAction RecoveryActionOf(unsigned value) {
   switch (value) {
     case 0:
@@ -77,7 +77,7 @@ Status LookUpAll(const SharedLibrary& library, auto& functions) {
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlDeviceRegisterEvents", &functions.register_events));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetWait_v2", &functions.event_set_wait));
   TROUPE_RETURN_IF_ERROR(library.Find("nvmlEventSetFree", &functions.event_set_free));
-  // Drivers before R535 know it by its former name alone.
+  // Drivers before R535 have only its former name.
   if (library.Find("nvmlDeviceGetCurrentClocksEventReasons", &functions.clock_reasons).ok()) {
     return OkStatus();
   }
@@ -143,7 +143,8 @@ StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
   DeviceSample sample;
   int told = 0;
   Status failed;
-  // What a device does not have is absent; what cannot be read for once is absent from this sample.
+  // A value that the device does not have is absent; one that cannot be read this time is absent
+  // from this sample.
   const auto read = [&](nvml::Return result, const char* what) {
     if (result == nvml::kSuccess) ++told;
     if (result == nvml::kSuccess || result == nvml::kNotSupported) {
@@ -195,7 +196,7 @@ Status NvmlEvents::Register(nvml::Device device) {
   unsigned long long types = 0;
   TROUPE_RETURN_IF_ERROR(
       nvml_.Check(nvml_.functions_->event_types(device, &types), "events that it tells of"));
-  // One type that a device does not know would refuse all.
+  // One type that a device does not know would make the driver refuse all.
   types &= nvml::kXidEvent | nvml::kDoubleBitEccEvent;
   if (types == 0) return Unimplemented("it tells of no errors");
   return nvml_.Check(nvml_.functions_->register_events(device, types, set_), "register events");
@@ -214,7 +215,7 @@ StatusOr<std::optional<NvmlEvents::Event>> NvmlEvents::Wait(Duration limit) {
   } else if (data.type == nvml::kDoubleBitEccEvent) {
     event.what = {.kind = DeviceEvent::Kind::kDoubleBitError};
   } else {
-    return std::optional<Event>();  // not asked for
+    return std::optional<Event>();  // not requested
   }
   return std::optional<Event>(event);
 }

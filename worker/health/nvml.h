@@ -1,8 +1,8 @@
-// NVIDIA's management library, loaded at run time: sensors, error counters and error events of GPUs.
-// Nothing here needs the library, a driver or a GPU to be there when Troupe is built or started.
+// NVIDIA's management library (NVML), loaded at run time: sensors, error counters and error events
+// of GPUs. Troupe can be built and started without the library, a driver or a GPU.
 //
-// Thread-safe as NVML is, but for Nvml::Load and the destructor. Calls into a driver that hangs do not
-// return: whoever must not hang calls from a thread of its own (worker/health/device_watch.h).
+// Thread-safe as NVML is, except Nvml::Load and the destructor. Calls into a hanging driver do not
+// return: a caller that must not hang uses a thread of its own (worker/health/device_watch.h).
 #ifndef TROUPE_WORKER_HEALTH_NVML_H_
 #define TROUPE_WORKER_HEALTH_NVML_H_
 
@@ -19,13 +19,13 @@
 
 namespace troupe {
 
-// Where the driver's packages put it on the library path.
+// The library's name on the library path, as installed by the driver's packages.
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
 class Nvml {
  public:
-  // Loads and starts `library`. NOT_FOUND if it cannot be loaded, UNIMPLEMENTED if it lacks a function
-  // (named), UNAVAILABLE with NVML's own words if it does not start (no driver, no GPU).
+  // Loads and starts `library`. Returns NOT_FOUND if it cannot be loaded, UNIMPLEMENTED if it lacks
+  // a function (named), UNAVAILABLE with NVML's own words if it does not start (no driver, no GPU).
   static StatusOr<std::unique_ptr<Nvml>> Load(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -33,22 +33,22 @@ class Nvml {
 
   const std::string& driver_version() const { return driver_version_; }
 
-  // The GPU of UUID "GPU-…" or of PCI address "0000:3b:00.0". NOT_FOUND if there is none; DATA_LOSS if
-  // it has fallen off the bus or waits for a reset.
+  // Returns the GPU with UUID "GPU-…" or PCI address "0000:3b:00.0". NOT_FOUND if there is none;
+  // DATA_LOSS if it has fallen off the bus or waits for a reset.
   StatusOr<nvml::Device> Find(const std::string& id) const;
   StatusOr<std::string> Uuid(nvml::Device device) const;
   StatusOr<std::string> Name(nvml::Device device) const;
 
-  // What the device tells; `lost` says why where it cannot be reached. UNAVAILABLE if nothing can be
-  // read for another reason.
+  // Samples the device; `lost` has the reason if it is unreachable. Returns UNAVAILABLE if nothing
+  // can be read for another reason.
   StatusOr<DeviceSample> Sample(nvml::Device device) const;
 
  private:
   friend class NvmlEvents;
   struct Functions;
   explicit Nvml(std::unique_ptr<SharedLibrary> library);
-  // OK, or `what` with NVML's words: NOT_FOUND, DATA_LOSS (lost, waits for a reset), UNIMPLEMENTED
-  // (the device has no such thing), PERMISSION_DENIED, else UNAVAILABLE.
+  // Returns OK, or `what` with NVML's words: NOT_FOUND, DATA_LOSS (lost, waits for a reset),
+  // UNIMPLEMENTED (the device does not support it), PERMISSION_DENIED, else UNAVAILABLE.
   Status Check(nvml::Return result, const std::string& what) const;
 
   const std::unique_ptr<SharedLibrary> library_;
@@ -57,7 +57,7 @@ class Nvml {
   std::string driver_version_;
 };
 
-// Error events of some devices. To be used by one thread at a time.
+// Error events of some devices. Only one thread at a time may use it.
 class NvmlEvents {
  public:
   struct Event {
@@ -65,17 +65,17 @@ class NvmlEvents {
     DeviceEvent what;
   };
 
-  // UNAVAILABLE if no event can be had. `nvml` outlives it.
+  // Returns UNAVAILABLE if events are not supported. `nvml` outlives the object.
   static StatusOr<std::unique_ptr<NvmlEvents>> Make(const Nvml& nvml);
   ~NvmlEvents();
   NvmlEvents(const NvmlEvents&) = delete;
   NvmlEvents& operator=(const NvmlEvents&) = delete;
 
-  // Errors of `device` are told from now on. UNIMPLEMENTED if it tells of none.
+  // Starts to report the errors of `device`. Returns UNIMPLEMENTED if it reports none.
   Status Register(nvml::Device device);
 
-  // The next event; none if nothing comes within `limit`, sometimes earlier. DATA_LOSS if a device
-  // was lost.
+  // Returns the next event; none if no event comes within `limit`, sometimes earlier. DATA_LOSS if
+  // a device was lost.
   StatusOr<std::optional<Event>> Wait(Duration limit);
 
  private:

@@ -1,34 +1,34 @@
-// The few functions and values of NVIDIA's management library (NVML) that this folder calls, declared
-// here because a machine that builds Troupe has no nvml.h. Names, values and layouts are those of the
-// NVML API reference (docs.nvidia.com/deploy/nvml-api) and were compared with version 13 of nvml.h; a
-// value once published keeps its meaning.
+// The few functions and values of NVIDIA's management library (NVML) that this folder uses,
+// declared here because a machine that builds Troupe has no nvml.h. Names, values and layouts are
+// those of the NVML API reference (docs.nvidia.com/deploy/nvml-api) and were compared with version
+// 13 of nvml.h; published values do not change.
 #ifndef TROUPE_WORKER_HEALTH_NVML_API_H_
 #define TROUPE_WORKER_HEALTH_NVML_API_H_
 
 namespace troupe::nvml {
 
-// nvmlReturn_t: 0 is success. Those that this folder tells apart:
+// Codes of nvmlReturn_t that this folder distinguishes; 0 is success.
 using Return = int;
 inline constexpr Return kSuccess = 0;
-inline constexpr Return kNotSupported = 3;     // the device has no such thing
+inline constexpr Return kNotSupported = 3;     // the device does not support it
 inline constexpr Return kNoPermission = 4;
 inline constexpr Return kNotFound = 6;
 inline constexpr Return kTimeout = 10;
-inline constexpr Return kGpuIsLost = 15;       // fallen off the bus or otherwise out of reach
+inline constexpr Return kGpuIsLost = 15;       // fallen off the bus or otherwise unreachable
 inline constexpr Return kResetRequired = 16;
 
-// nvmlDevice_t, nvmlEventSet_t: pointers to what only the library knows.
+// nvmlDevice_t and nvmlEventSet_t: opaque pointers.
 using Device = void*;
 using EventSet = void*;
 
-// Lengths that hold every text of these kinds, the ending zero included.
+// Sizes that hold every text of these kinds, including the terminating zero.
 inline constexpr unsigned kUuidBytes = 96;           // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 inline constexpr unsigned kNameBytes = 96;           // NVML_DEVICE_NAME_V2_BUFFER_SIZE
 inline constexpr unsigned kDriverVersionBytes = 80;  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE
 
 inline constexpr int kTemperatureOfGpu = 0;  // NVML_TEMPERATURE_GPU: the sensor of the die
 
-// nvmlMemoryErrorType_t and nvmlEccCounterType_t.
+// Values of nvmlMemoryErrorType_t and nvmlEccCounterType_t.
 inline constexpr int kCorrectedErrors = 0;
 inline constexpr int kUncorrectedErrors = 1;
 inline constexpr int kSinceDriverLoad = 0;  // NVML_VOLATILE_ECC
@@ -49,13 +49,13 @@ inline constexpr unsigned long long kXidEvent = 0x8;           // nvmlEventTypeX
 struct EventData {
   Device device = nullptr;
   unsigned long long type = 0;
-  unsigned long long data = 0;  // of kXidEvent: the Xid; 999 where the driver does not say which
+  unsigned long long data = 0;  // for kXidEvent: the Xid; 999 if the driver does not know which
   unsigned int gpu_instance = 0;
   unsigned int compute_instance = 0;
 };
 static_assert(sizeof(EventData) == 32);
 
-// nvmlFieldValue_t, of which this folder asks for one field.
+// Layout of nvmlFieldValue_t; this folder requests one field.
 inline constexpr unsigned kRecoveryActionField = 230;  // NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 union Value {
   double as_double;
@@ -73,13 +73,13 @@ struct FieldValue {
 };
 static_assert(sizeof(FieldValue) == 40);
 
-// The functions, by the names that the library exports.
+// The functions, each with the name that the library exports.
 using Init = Return();                                              // nvmlInit_v2
 using Shutdown = Return();                                          // nvmlShutdown
 using ErrorString = const char*(Return);                            // nvmlErrorString
 using SystemGetDriverVersion = Return(char*, unsigned);             // nvmlSystemGetDriverVersion
 using DeviceGetHandleByUuid = Return(const char*, Device*);         // nvmlDeviceGetHandleByUUID
-using DeviceGetHandleByPciBusId = Return(const char*, Device*);     // nvmlDeviceGetHandleByPciBusId_v2
+using DeviceGetHandleByPciBusId = Return(const char*, Device*);  // nvmlDeviceGetHandleByPciBusId_v2
 using DeviceGetUuid = Return(Device, char*, unsigned);              // nvmlDeviceGetUUID
 using DeviceGetName = Return(Device, char*, unsigned);              // nvmlDeviceGetName
 using DeviceGetTemperature = Return(Device, int sensor, unsigned* celsius);

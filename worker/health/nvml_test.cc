@@ -124,7 +124,7 @@ TEST_F(NvmlTest, EventsComeWithTheirDeviceAndXid) {
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_TRUE((*events)->Register(Gpu(kFirstGpu)).ok());
   ASSERT_TRUE((*events)->Register(Gpu(kSecondGpu)).ok());
-  // Single-bit errors, which the fake knows, are not asked for.
+  // Single-bit errors, which the fake knows, are not requested.
   Change([](FakeNvml& fake) { EXPECT_EQ(fake.gpus[kFirstGpu].registered, 0x8u | 0x2u); });
   Happen(kSecondGpu, 79);
   Change([](FakeNvml& fake) { fake.events.push_back({kFirstGpu, 0x2, 0}); });

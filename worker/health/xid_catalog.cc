@@ -23,19 +23,20 @@ constexpr XidRule kRules[] = {
     {32, 32, kProcess, "corrupted commands"},
     {37, 38, kNothing, "driver firmware error"},
     {39, 41, kProcess, "copy engine exception"},
-    // The catalog ignores it, because the process must end and the device is well: here it is ended.
+    // The catalog's action is IGNORE, because the process must end and the device is fine; here the
+    // process is ended.
     {43, 43, kProcess, "process stopped after a fault of its own"},
     {44, 44, kNothing, "fault during a context switch"},
-    // Follows every end of a process that uses the device, our own kill as well: whatever was the
-    // cause has an Xid of its own, and a process whose work was torn down is told so by CUDA. To
-    // replace a process for it would replace its successor too, and so on.
+    // Follows every end of a process that uses the device, including our own kill. The actual cause
+    // has its own Xid, and CUDA reports to a process that its work was removed. Replacing a process
+    // for this Xid would replace its successor too, endlessly.
     {45, 45, kNothing, "work of an ended process removed"},
     {46, 46, kDevice, "GPU stopped processing"},
     {48, 48, kDevice, "double-bit memory error"},
     {54, 54, kNoted, "auxiliary power is not connected"},
     {60, 60, kProcess, "security engine exception"},
     {62, 62, kDevice, "microcontroller halted"},
-    // A reset is due, but what runs is neither wrong nor slow, and new work may start.
+    // A reset is due, but running work is neither wrong nor slow, and new work may start.
     {63, 63, kNoted, "memory row remapped at the next reset"},
     {64, 64, kDevice, "memory row could not be remapped"},
     {66, 67, kNothing, "illegal access by the driver"},
@@ -53,8 +54,8 @@ constexpr XidRule kRules[] = {
     {88, 89, kProcess, "video decoder exception"},
     {92, 92, kNoted, "many single-bit memory errors"},
     {93, 93, kNothing, "InfoROM's limit of erasures"},
-    // The page is out of use at once and other processes are unharmed: the device goes on until a
-    // reset suits.
+    // The page is disabled at once and other processes are not affected: the device stays in use
+    // until a convenient reset.
     {94, 94, kProcess, "contained memory error"},
     {95, 95, kDevice, "uncontained memory error"},
     {96, 98, kProcess, "video decoder exception"},
@@ -67,20 +68,20 @@ constexpr XidRule kRules[] = {
     {121, 121, kNoted, "corrected errors of the link to the processor"},
     {126, 135, kProcess, "copy engine exception"},
     {136, 136, kDevice, "NVLink training failed"},
-    // An illegal access to a peer's memory: of the process.
+    // An illegal access to a peer's memory is an error of the process.
     {137, 137, kProcess, "illegal access over NVLink"},
     {139, 139, kProcess, "optical flow engine exception"},
     {140, 140, kDevice, "unrecovered memory error"},
     {141, 141, kNothing, "CUDA fast path error"},
     {143, 143, kDevice, "GPU could not be initialized"},
-    // What they mean is in a subcode that NVML does not give. The fatal ones bring 48, 149 or a
-    // recovery action with them.
+    // Their meaning is in a subcode that NVML does not provide. The fatal ones come with 48, 149 or
+    // a recovery action.
     {144, 148, kNoted, "NVLink error"},
     {149, 149, kDevice, "NVLink is down"},
     {150, 150, kNoted, "NVLink error"},
     {151, 151, kDevice, "key rotation failed"},
     {152, 153, kNothing, "error of the DLA"},
-    // Which one is asked of the driver with the next sample.
+    // The next sample reads the new action from the driver.
     {154, 154, kNoted, "recovery action changed"},
     {155, 155, kDevice, "NVLink is down"},
     {156, 156, kDevice, "defective unit taken out of use"},
@@ -90,7 +91,7 @@ constexpr XidRule kRules[] = {
     {160, 160, kNoted, "memory channel taken out of use"},
     {161, 161, kNoted, "memory channel cannot be taken out of use"},
     {162, 165, kNoted, "power smoothing changed"},
-    // The catalog names no action for these: they are taken like those it does not know.
+    // The catalog names no action for these, so they are treated like unknown Xids.
     {167, 167, kProcess, "fatal timeout on PCIe"},
     {168, 168, kNoted, "less memory than there should be"},
     {169, 169, kProcess, "microcontroller halted"},

@@ -1,9 +1,10 @@
-// What an Xid, the error report of NVIDIA's driver, says of the process that ran and of its device.
+// The meaning of an Xid, an error report of NVIDIA's driver, for the running process and for its
+// device.
 //
-// Source: "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors), for Ampere
-// and later. Its column "immediate action" decides: RESTART_APP replaces the rank's process;
-// RESET_GPU, RESTART_VM, RESTART_BM and the work flows that end in a reset condemn the device; IGNORE
-// degrades it where the report speaks of its hardware and is nothing where it does not.
+// Source: "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors), for
+// Ampere and later. Its column "immediate action" decides: RESTART_APP replaces the rank's process;
+// RESET_GPU, RESTART_VM, RESTART_BM and the work flows that end in a reset condemn the device;
+// IGNORE degrades the device if the report is about its hardware and has no effect otherwise.
 #ifndef TROUPE_WORKER_HEALTH_XID_CATALOG_H_
 #define TROUPE_WORKER_HEALTH_XID_CATALOG_H_
 
@@ -15,7 +16,7 @@
 
 namespace troupe {
 
-// Codes `first` to `last`.
+// Rule for codes `first` to `last`.
 struct XidRule {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -23,14 +24,14 @@ struct XidRule {
   const char* meaning = "";
 };
 
-// By code, without overlaps.
+// All rules, sorted by code, without overlaps.
 std::span<const XidRule> AllXidRules();
 
-// The rule of `xid`. One that the catalog does not know costs the process: nobody can say what it
-// computed.
+// Returns the rule of `xid`. An unknown Xid replaces the process, because its results cannot be
+// trusted.
 XidRule FindXidRule(uint64_t xid);
 
-// "Xid 79 (GPU has fallen off the bus)".
+// Returns "Xid 79 (GPU has fallen off the bus)".
 std::string DescribeXid(uint64_t xid);
 
 }  // namespace troupe

@@ -21,7 +21,7 @@ TEST(XidCatalog, FollowsTheImmediateActionOfTheDriversCatalog) {
     Health health;
   };
   const Case cases[] = {
-      // RESTART_APP, and 43, whose process ends by itself.
+      // RESTART_APP, and 43, after which the process ends by itself.
       {8, Health::kReplaceRank},
       {13, Health::kReplaceRank},
       {31, Health::kReplaceRank},
@@ -31,7 +31,7 @@ TEST(XidCatalog, FollowsTheImmediateActionOfTheDriversCatalog) {
       {69, Health::kReplaceRank},
       {94, Health::kReplaceRank},
       {137, Health::kReplaceRank},
-      // RESET_GPU, RESTART_BM and their like.
+      // RESET_GPU, RESTART_BM and similar actions.
       {46, Health::kCondemned},
       {48, Health::kCondemned},
       {62, Health::kCondemned},
@@ -47,7 +47,7 @@ TEST(XidCatalog, FollowsTheImmediateActionOfTheDriversCatalog) {
       {143, Health::kCondemned},
       {149, Health::kCondemned},
       {158, Health::kCondemned},
-      // IGNORE: of the hardware, and of none.
+      // IGNORE: Xids about hardware, then others.
       {63, Health::kDegraded},
       {92, Health::kDegraded},
       {121, Health::kDegraded},

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-// NOT_FOUND where it has ended.
+// Returns NOT_FOUND if the thread has ended.
 Status Pin(int thread, const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -58,7 +58,7 @@ Status PinThisProcess(const std::vector<int>& cores) {
       if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
       pinned.insert(thread);
     }
-    // One that a thread has started before it was bound itself shows up in the next pass.
+    // The next pass finds threads that a thread started before it was bound itself.
     if (pinned.size() == before) return OkStatus();
   }
 }

@@ -1,4 +1,4 @@
-// The hardware threads that this process may run on.
+// The hardware threads on which this process may run.
 #ifndef TROUPE_WORKER_RANK_AFFINITY_H_
 #define TROUPE_WORKER_RANK_AFFINITY_H_
 
@@ -8,11 +8,11 @@
 
 namespace troupe {
 
-// The cores that this process may use, in order.
+// Returns the hardware threads that this process may use, in ascending order.
 std::vector<int> AllowedCores();
 
-// Binds every thread of this process to `cores`, and with them those that they will start. Threads
-// that begin or end meanwhile are no error. REQUIRES: cores is not empty.
+// Binds every thread of this process to `cores`, and thereby the threads that they start later.
+// Threads that begin or end meanwhile cause no error. REQUIRES: `cores` is not empty.
 Status PinThisProcess(const std::vector<int>& cores);
 
 }  // namespace troupe

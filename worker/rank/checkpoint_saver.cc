@@ -15,10 +15,11 @@
 namespace troupe {
 namespace {
 
-// Hashing and writing give way to training: beside a busy thread they get a tenth of a core.
+// Hashing and writing yield to training: on a core shared with a busy thread they get a tenth of
+// the time.
 constexpr int kWriterNiceness = 10;
 
-// Makes the attempt's directory in the folder that the intent means, and in no other.
+// Creates the attempt's directory, only in the folder that the intent identifies.
 Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
   if (intent.path().empty()) return FailedPrecondition("its intent did not reach this rank");
   TROUPE_RETURN_IF_ERROR(CheckFolderId(files, FolderOfAttempt(intent.path()), intent.folder_id()));
@@ -26,7 +27,8 @@ Status MakeDirectoryOf(FileSystem& files, const v1::CheckpointIntent& intent) {
 }
 
 void GiveWay() {
-  // Of this thread alone, as Linux has it. Without the right to it the writer competes evenly.
+  // On Linux this affects only the calling thread. Without the permission the writer competes at
+  // normal priority.
   (void)setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kWriterNiceness);
 }
 

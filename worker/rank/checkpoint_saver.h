@@ -1,12 +1,12 @@
-// Saves a rank's part of checkpoints: between two steps (async_mode disabled), or beside them
-// (async): then a snapshot is copied while the next step computes, which only its update waits for,
-// and the copy is hashed, written and voted for in the background.
+// Saves a rank's part of checkpoints, either between two steps (async_mode disabled) or in the
+// background (async): the snapshot is copied while the next step computes, and only that step's
+// update waits for the copy, which is then hashed, written and voted for in the background.
 //
-// One save is in flight at a time. Every attempt that is taken is answered by exactly one message,
+// One save is in flight at a time. Every accepted attempt is answered by exactly one message,
 // ShardDone or ShardFailed, unless Stop came first.
 //
-// Thread-safety: Take, WaitForCopy and busy belong to the step thread; Stop, attempt_in_flight and
-// WaitUntilIdle may be called from any.
+// Thread-safety: only the step thread calls Take, WaitForCopy and busy; any thread may call Stop,
+// attempt_in_flight and WaitUntilIdle.
 #ifndef TROUPE_WORKER_RANK_CHECKPOINT_SAVER_H_
 #define TROUPE_WORKER_RANK_CHECKPOINT_SAVER_H_
 
@@ -34,42 +34,42 @@ struct CheckpointSaverOptions {
   const Clock* clock = nullptr;
   bool async = false;
   int rank = 0;
-  // The part of a vote that is the same for all: job, group epoch, rank, incarnation and, in its
-  // state, the seed.
+  // The common fields of all votes: job, group epoch, rank, incarnation and, in its state, the
+  // seed.
   v1::ShardDone vote;
   int64_t samples_per_step = 0;
-  Snapshot::Pin pin;       // of devices with memory of their own
+  Snapshot::Pin pin;       // for devices with memory of their own
   std::function<void(v1::WorkerMessage)> send;
 };
 
 class CheckpointSaver {
  public:
-  // `tensors`: what the rank writes; their memory outlives the object. RESOURCE_EXHAUSTED where a
-  // snapshot does not fit into memory.
+  // `tensors` are what the rank writes; their memory outlives the object. Returns
+  // RESOURCE_EXHAUSTED if a snapshot does not fit into memory.
   static StatusOr<std::unique_ptr<CheckpointSaver>> Make(CheckpointSaverOptions options,
                                                          std::vector<ShardTensor> tensors);
-  // Stops, and waits for what is under way.
+  // Calls Stop and waits for the save in flight.
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Saves the state as it is after `step`. Waits for the save in flight; async: returns once the
-  // snapshot has begun, and the state must stay as it is until WaitForCopy; disabled: returns once
-  // the part is durable or has failed. No effect once stopped.
+  // Saves the state after `step`; first waits for the save in flight. Async: returns once the
+  // snapshot has begun, and the state must not change until WaitForCopy returns. Disabled: returns
+  // once the part is durable or has failed. Has no effect after Stop.
   void Take(const v1::CheckpointIntent& intent, int64_t step);
 
-  // Returns when the state may change: the snapshot has been copied, or Stop came.
+  // Returns when the state may change: the snapshot has been copied, or Stop was called.
   void WaitForCopy();
 
-  // A save is in flight: another one would have to wait.
+  // Whether a save is in flight; another one would have to wait for it.
   bool busy() const { return attempt_in_flight() != 0; }
-  // 0: none.
+  // The attempt of the save in flight; 0: none.
   int64_t attempt_in_flight() const { return attempt_in_flight_.load(std::memory_order_acquire); }
 
-  // Ends what is under way, soon, without a vote.
+  // Ends the save in flight soon and without a vote.
   void Stop();
 
-  // Whether nothing is under way any more, after waiting for it at most so long.
+  // Waits for at most `limit` until no save is in flight; returns whether that is so.
   bool WaitUntilIdle(Duration limit);
 
  private:
@@ -77,7 +77,7 @@ class CheckpointSaver {
     v1::CheckpointIntent intent;
     int64_t step = 0;
     MonotonicTime taken;
-    Duration stall{};  // how long the step thread stood still for it
+    Duration stall{};  // time for which it blocked the step thread
   };
   enum class Stage { kIdle, kCopying, kWriting };
 
@@ -86,14 +86,14 @@ class CheckpointSaver {
   void CopyLoop();
   void WriteLoop();
   void TakeBetweenSteps(const Save& save);
-  // Tells the outcome, unless stopped.
+  // Sends the outcome, unless stopped.
   void Answer(const Save& save, const StatusOr<v1::ShardFile>& shard, WriteMethod method);
   // REQUIRES: mutex_ is held.
   void EnterStage(Stage stage);
 
   const CheckpointSaverOptions options_;
-  std::vector<ShardTensor> tensors_;  // disabled alone
-  std::optional<Snapshot> snapshot_;  // async alone
+  std::vector<ShardTensor> tensors_;  // used only if disabled
+  std::optional<Snapshot> snapshot_;  // used only if async
   std::atomic<int64_t> attempt_in_flight_{0};
   std::atomic<bool> stop_{false};
   bool method_logged_ = false;
@@ -101,9 +101,9 @@ class CheckpointSaver {
   std::mutex mutex_;
   std::condition_variable changed_;
   Stage stage_ = Stage::kIdle;
-  Save save_;                                     // of the stage
-  Status copied_;                                 // how the copy went
-  std::optional<MonotonicTime> copy_wait_begin_;  // the step thread waits since then
+  Save save_;                                     // the save that `stage_` belongs to
+  Status copied_;                                 // result of the copy
+  std::optional<MonotonicTime> copy_wait_begin_;  // since when the step thread waits
   std::thread copier_;
   std::thread writer_;
 };

@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr Duration kLimit = std::chrono::seconds(10);
 
-// A file system whose directories are made only when the test lets them: a save stays in flight.
+// A file system that makes directories only when the test permits it, so that a save stays in
+// flight.
 class GatedFileSystem final : public FileSystem {
  public:
   explicit GatedFileSystem(FileSystem& base) : base_(base) {}
@@ -134,7 +135,7 @@ TEST_F(CheckpointSaverTest, VotesForWhatIsOnTheDiskInBothModes) {
     EXPECT_FALSE(done.write_method().empty());
     EXPECT_GE(done.write_seconds(), done.stall_seconds());
   }
-  // The same state.
+  // Both saves have the same state.
   EXPECT_EQ(DigestOnDisk(1), DigestOnDisk(2));
 }
 

@@ -1,5 +1,5 @@
-// How long the calling thread could have run and had no core: time that other work took from it.
-// Belongs to one thread.
+// Measures how long the calling thread was runnable but had no core: time that other work took from
+// it. To be used by one thread.
 #ifndef TROUPE_WORKER_RANK_CORE_WAIT_H_
 #define TROUPE_WORKER_RANK_CORE_WAIT_H_
 
@@ -16,16 +16,17 @@ class CoreWait {
   CoreWait& operator=(const CoreWait&) = delete;
   ~CoreWait();
 
-  // Seconds since the call before; since the thread's begin at the first one. 0 where the kernel does
-  // not say.
+  // Returns the seconds since the previous call; the first call, since the thread began. 0 if the
+  // kernel does not report them.
   double TakeSeconds();
 
  private:
-  int file_ = -2;  // of the thread that called first; -1: the kernel does not say
+  int file_ = -2;  // file of the thread that called first; -1: the kernel does not report it
   int64_t last_ns_ = 0;
 };
 
-// The second number of a schedstat file, in nanoseconds; absent where `text` is none.
+// Parses the second number of a schedstat file, in nanoseconds; absent if `text` has a different
+// format.
 std::optional<int64_t> WaitOfSchedstat(std::string_view text);
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ namespace {
 using kernels::cuda::CublasLtLibrary;
 using kernels::cuda::CudaDevice;
 
-// NCCL beside the host's network, from the first group of several ranks on.
+// NCCL in addition to the host's network; loaded for the first group of several ranks.
 class NcclGroups {
  public:
   NcclGroups(CudaDevice& device, const RankBackendOptions& options)
@@ -45,13 +45,13 @@ class NcclGroups {
     return network_ == nullptr ? std::vector<DeviceCollectiveStatistics>() : network_->Statistics();
   }
 
-  // From any thread.
+  // May be called from any thread.
   std::vector<CollectiveFlight> Flights() const {
     const NcclNetwork* const network = made_.load(std::memory_order_acquire);
     return network == nullptr ? std::vector<CollectiveFlight>() : network->Flights();
   }
 
-  // From any thread.
+  // May be called from any thread.
   std::string FlightRecorderJson() const {
     const NcclNetwork* const network = made_.load(std::memory_order_acquire);
     return network == nullptr ? "" : network->FlightRecorderJson();
@@ -63,15 +63,16 @@ class NcclGroups {
   const NcclOptions options_;
   std::unique_ptr<NcclLibrary> library_;
   std::unique_ptr<NcclNetwork> network_;
-  std::atomic<const NcclNetwork*> made_ = nullptr;  // network_, once it is there
+  std::atomic<const NcclNetwork*> made_ = nullptr;  // network_, once it is made
 };
 
-// What a CudaRankBackend is over.
+// The objects that a CudaRankBackend uses. It inherits them, so they exist before its base
+// CudaBackend.
 struct CudaParts {
   std::unique_ptr<CudaDevice> device;
   std::unique_ptr<CublasLtLibrary> products;
-  std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: there is no cuDNN
-  std::string attention_absence;                              // why
+  std::unique_ptr<kernels::cuda::DeviceAttention> attention;  // null: no cuDNN
+  std::string attention_absence;                              // why `attention` is null
   std::unique_ptr<NcclGroups> groups;
 };
 
@@ -103,12 +104,13 @@ class CudaRankBackend : private CudaParts, public kernels::CudaBackend {
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBackendOptions& options) {
   CudaParts parts;
-  // The device's collectives are aborted after the host's network, and end without having done what was asked for.
+  // The device's collectives are aborted after the host's network and then end without a result.
   const auto interruption = [given = options.interruption, network = options.network]() -> Status {
     if (given) TROUPE_RETURN_IF_ERROR(given());
     return network == nullptr ? OkStatus() : network->status();
   };
-  // The watch of collectives, which knows what hangs, is to speak first.
+  // The wait limit is doubled so that the watchdog of collectives, which knows the operation that
+  // hangs, reports first.
   TROUPE_ASSIGN_OR_RETURN(parts.device, CudaDevice::Make(options.device, {.wait_limit = 2 * options.wait_limit,
                                                                           .interruption = interruption}));
   TROUPE_ASSIGN_OR_RETURN(

@@ -1,4 +1,4 @@
-// Ranks on GPUs. In builds without CUDA (TROUPE_CUDA) all of it answers UNIMPLEMENTED.
+// Ranks on GPUs. In builds without CUDA (TROUPE_CUDA) all functions return UNIMPLEMENTED.
 #ifndef TROUPE_WORKER_RANK_CUDA_BACKEND_H_
 #define TROUPE_WORKER_RANK_CUDA_BACKEND_H_
 
@@ -12,10 +12,11 @@
 
 namespace troupe {
 
-// With the device and the libraries that it is over.
+// Makes a backend that owns its device and its device libraries.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeCudaRankBackend(const RankBackendOptions& options);
 
-// The first `count` GPUs of this host, as they are announced. UNAVAILABLE where there are fewer. Takes no memory of them.
+// Returns the first `count` GPUs of this host as the worker announces them; UNAVAILABLE if there
+// are fewer. Allocates no device memory.
 StatusOr<std::vector<v1::Device>> ProbeCudaDevices(int count);
 
 }  // namespace troupe

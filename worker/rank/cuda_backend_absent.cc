@@ -1,4 +1,4 @@
-// Of builds without CUDA.
+// Implementation for builds without CUDA.
 #include "worker/rank/cuda_backend.h"
 
 namespace troupe {

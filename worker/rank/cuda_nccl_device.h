@@ -1,4 +1,4 @@
-// A GPU as NCCL's communicators need it: its streams, and marks on them.
+// Gives NCCL communicators access to a GPU: its streams, and marks on them.
 #ifndef TROUPE_WORKER_RANK_CUDA_NCCL_DEVICE_H_
 #define TROUPE_WORKER_RANK_CUDA_NCCL_DEVICE_H_
 
@@ -10,7 +10,7 @@ namespace troupe {
 
 class CudaNcclDevice : public NcclDevice {
  public:
-  // `device` outlives this.
+  // `device` outlives this object.
   explicit CudaNcclDevice(kernels::cuda::CudaDevice& device) : device_(device), marks_(device) {}
 
   Status Use() override { return device_.Enter(); }

@@ -130,9 +130,9 @@ std::vector<v1::CheckpointIntent> Directives::CheckpointsAfter(const StepResult&
                                                                int64_t lag_steps) {
   std::lock_guard lock(mutex_);
   std::vector<v1::CheckpointIntent> taken;
-  // Known to every rank, hence to this one.
+  // All ranks know this intent, including this one.
   if (result.intent_known) taken.push_back(TakeDueLocked(result.step + lag_steps));
-  // What is due later, and was not known to all, they may still agree on before they go on.
+  // Ranks may still agree on later intents that not all of them knew, before they run on.
   due_.erase(due_.begin(), due_.upper_bound(result.step));
   if (result.request_attempt > last_request_done_) {
     last_request_done_ = result.request_attempt;

@@ -92,7 +92,8 @@ TEST(Directives, WhatIsDueALagAfterAStepIsToldByItsWordOrAgreedOnLater) {
   const auto taken = directives.CheckpointsAfter(Result(9, true, 0), 1);
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].step(), 10);
-  // Another rank did not know what is due after step 11 when word 10 was made: nothing is lost by that.
+  // Another rank did not know the intent for step 11 when control word 10 was made; the intent is
+  // kept.
   EXPECT_TRUE(directives.CheckpointsAfter(Result(10, false, 0), 1).empty());
   EXPECT_TRUE(directives.InputsFor(11, false).intent_known);
   EXPECT_EQ(directives.TakeDue(11).attempt(), 2);
@@ -124,7 +125,7 @@ TEST(Directives, AfterTheLastStepOnlyANewerAttemptOfItIsTaken) {
   Directives directives;
   directives.TakeTicket(Ticket(10, {Intent(1, 5), Intent(2, 10)}), kNow);
   directives.CheckpointsAfter(Result(10, true, 0));
-  // The ticket comes again with what was taken.
+  // The ticket is resent with an intent that was already taken.
   directives.TakeTicket(Ticket(10, {Intent(2, 10)}), kNow);
   std::thread control([&] { directives.TakeRequest(Intent(4, 10)); });
   EXPECT_EQ(directives.WaitForLastOrder(10, 2)->save->attempt(), 4);

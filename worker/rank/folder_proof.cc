@@ -92,7 +92,7 @@ Status FolderProof::Finish(const std::vector<v1::RankAddress>& addresses,
     return unseen.empty();
   });
   if (all) return OkStatus();
-  // One that sees nobody is the odd one out; one that sees others is not.
+  // A host that sees no other host's token is probably at fault; a host that sees some is not.
   bool sees_another = false;
   for (size_t rank = 0; rank < addresses.size(); ++rank) {
     const bool is_other =

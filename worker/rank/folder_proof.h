@@ -1,8 +1,8 @@
-// At the start of a group epoch: proof that the hosts of a job share its checkpoint folder.
+// Proves, at the start of a group epoch, that the hosts of a job share its checkpoint folder.
 //
-// The first rank of each worker puts a token of this epoch into the folder. The names of all tokens
-// come with the address book; then rank 0 looks for those of all other workers, and these look for
-// rank 0's. If all of them are seen, every rank writes where rank 0 reads and the other way round.
+// The first rank of each worker writes a token of this epoch into the folder. The address book has
+// the names of all tokens; then rank 0 looks for the tokens of all other workers, and these look
+// for rank 0's. If all are seen, every rank writes where rank 0 reads and vice versa.
 //
 // Not thread-safe.
 #ifndef TROUPE_WORKER_RANK_FOLDER_PROOF_H_
@@ -23,23 +23,23 @@ class FolderProof {
   // `files` and `start` must outlive the object.
   FolderProof(FileSystem& files, const v1::StartRanks& start, int rank);
 
-  // Checks that the folder has the identity of the job's, which rank 0 establishes where none is
-  // known yet, puts this worker's token and states both in `address`. UNAVAILABLE where the folder
-  // is another one, or is full and has no identity yet, FAILED_PRECONDITION where it cannot be
-  // written, with cause STORAGE. A full disk that has an identity is no error: the token is left
-  // out then, with a warning.
+  // Checks that the folder has the identity of the job's folder (rank 0 sets it if none is known
+  // yet), writes this worker's token, and puts both into `address`. With cause STORAGE it returns
+  // UNAVAILABLE if it is a different folder, or is full and has no identity yet, and
+  // FAILED_PRECONDITION if it cannot be written. A full folder with an identity is no error: Begin
+  // logs a warning and omits the token.
   Status Begin(v1::RankAddress* address);
 
-  // Looks for the other workers' tokens, and for the identity that rank 0 states.
-  // FAILED_PRECONDITION with cause STORAGE naming both hosts where one is not seen.
+  // Looks for the other workers' tokens and for the identity that rank 0 reported. Returns
+  // FAILED_PRECONDITION with cause STORAGE, which names both hosts, if a token is not seen.
   Status Finish(const std::vector<v1::RankAddress>& addresses, const Patience& patience);
 
-  // The worker whose host is to blame for the error; empty: this rank's.
+  // The worker whose host caused the error; empty: this rank's.
   const std::string& blamed_worker() const { return blamed_worker_; }
 
   // Removes the tokens of all workers. REQUIRES: every rank has finished.
   void Clean();
-  // Removes this rank's own token if it is still there: the epoch ends.
+  // Removes this rank's own token if it still exists, because the epoch ends.
   void Withdraw();
 
  private:
@@ -51,8 +51,8 @@ class FolderProof {
   const v1::StartRanks& start_;
   const int rank_;
   const std::string folder_;  // empty: the job has none
-  const std::string job_;     // its id
-  std::string token_;  // that this rank has put
+  const std::string job_;     // id of the job
+  std::string token_;         // written by this rank
   std::string blamed_worker_;
 };
 

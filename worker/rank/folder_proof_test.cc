@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Paths of one host: those below `folder` are redirected to its own directory, as mounts do.
+// Paths of one host: paths below `folder` are redirected to a directory of its own, as mounts do.
 class Mounted final : public FileSystem {
  public:
   Mounted(FileSystem& base, std::string folder, std::string target)
@@ -74,7 +74,7 @@ class FolderProofTest : public ::testing::Test {
     start_.mutable_spec()->mutable_checkpoint()->set_folder(folder_);
   }
 
-  // A host's rank, alone on its worker, with `directory` mounted at the folder.
+  // Adds a host with one rank, alone on its worker, with `directory` mounted at the folder.
   void AddHost(const std::string& directory) {
     const int rank = start_.plan().ranks_size();
     v1::RankPlacement& placement = *start_.mutable_plan()->add_ranks();
@@ -83,7 +83,7 @@ class FolderProofTest : public ::testing::Test {
     placement.set_host(fmt::format("host-{}", rank));
     hosts_.push_back(std::make_unique<Mounted>(files_, folder_, directory_.Child(directory)));
   }
-  // All ranks begin, then all finish; the outcome of each.
+  // Begins all ranks, then finishes all; returns the result of each.
   std::vector<Status> Prove(int* pauses = nullptr) {
     proofs_.clear();
     std::vector<v1::RankAddress> addresses(hosts_.size());

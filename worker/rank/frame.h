@@ -1,5 +1,5 @@
-// Frames on the socket between a daemon and a rank process: a little-endian uint32 length, then so
-// many bytes of one protobuf message.
+// Frames on the socket between a daemon and a rank process: a little-endian uint32 length, then
+// that many bytes of one protobuf message.
 #ifndef TROUPE_WORKER_RANK_FRAME_H_
 #define TROUPE_WORKER_RANK_FRAME_H_
 
@@ -17,39 +17,38 @@ class MessageLite;
 
 namespace troupe {
 
-// Longer frames are refused: a plan of thousands of ranks stays far below.
+// Longer frames are refused; a plan of thousands of ranks is much smaller.
 inline constexpr uint32_t kFrameBytesMax = 64u << 20;
 
-// REQUIRES: the message is not longer than kFrameBytesMax.
+// Encodes one frame. REQUIRES: the message has at most kFrameBytesMax bytes.
 std::string EncodeFrame(const google::protobuf::MessageLite& message);
 
-// Bytes in, whole frames out.
+// Splits a stream of bytes into frames.
 class FrameDecoder {
  public:
   void Append(std::string_view bytes) { buffer_.append(bytes); }
-  // The next frame's payload; nothing if it is not complete. INVALID_ARGUMENT for a length above
-  // kFrameBytesMax: the stream cannot be read on.
+  // Returns the next frame's payload; absent if it is incomplete. Returns INVALID_ARGUMENT for a
+  // length above kFrameBytesMax; the stream cannot be read any further.
   StatusOr<std::optional<std::string>> Next();
 
  private:
   std::string buffer_;
-  size_t read_ = 0;  // bytes of buffer_ that were given out
+  size_t read_ = 0;  // bytes of buffer_ already returned
 };
 
-// A rank process' end of the socket; blocking. Send may be called from any thread, Receive from
-// one.
+// A rank process's end of the socket; blocking. Any thread may call Send, only one thread Receive.
 class FrameSocket {
  public:
-  // Owns `descriptor`.
+  // Takes ownership of `descriptor`.
   explicit FrameSocket(int descriptor) : descriptor_(descriptor) {}
   ~FrameSocket();
   FrameSocket(const FrameSocket&) = delete;
   FrameSocket& operator=(const FrameSocket&) = delete;
 
-  // UNAVAILABLE when the other end is gone.
+  // Returns UNAVAILABLE if the other end is gone.
   Status Send(const google::protobuf::MessageLite& message);
-  // The next frame, or nothing if none came within `limit_ms` (-1: no limit; the other end's death
-  // ends it). UNAVAILABLE at end of file.
+  // Returns the next frame, or nothing if none came within `limit_ms` milliseconds (-1: no limit;
+  // the wait then ends at the latest when the other end dies). UNAVAILABLE at end of file.
   StatusOr<std::optional<std::string>> Receive(int limit_ms);
 
  private:

@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-// Operations that a trace can tell of: some dozen steps of a large model over several axes.
+// Operations recorded for traces: enough for several dozen steps of a large model on several axes.
 constexpr int kRecordedOperations = 16384;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a rank's collective network is made with.
+// The options of a rank's collective network.
 #ifndef TROUPE_WORKER_RANK_NETWORK_OPTIONS_H_
 #define TROUPE_WORKER_RANK_NETWORK_OPTIONS_H_
 
@@ -8,7 +8,8 @@
 
 namespace troupe {
 
-// `cores`: that this rank's process may use. INVALID_ARGUMENT for a key of another length.
+// `cores`: hardware threads that this rank's process may use. Returns INVALID_ARGUMENT for a key of
+// the wrong length.
 StatusOr<NetworkOptions> MakeNetworkOptions(const v1::BeginRank& begin, int cores);
 
 }  // namespace troupe

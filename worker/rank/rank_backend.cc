@@ -17,7 +17,8 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
   options.threads = threads;
   options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
   options.wait_limit = FromSeconds(begin.hang_seconds());
-  // Others may still restore: as long as the coordinator waits for all.
+  // Other ranks may be late, so the limit is at least as long as the coordinator waits for
+  // all.
   options.connect_limit =
       FromSeconds(std::max(begin.start().start_seconds(), begin.hang_seconds()));
   options.close_limit = FromSeconds(begin.abort_seconds());
@@ -27,7 +28,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {
   if (options.devices == "cuda") {
     auto made = MakeCudaRankBackend(options);
-    // A device that cannot be had now; no other rank is to blame.
+    // The device is unavailable now; no other rank is the cause.
     if (made.status().code() == StatusCode::kUnavailable) return WithCause(made.status(), kCauseDevice);
     return made;
   }

@@ -1,4 +1,4 @@
-// The device of a rank and what runs programs on it, as the job's `devices` says.
+// The device of a rank and the backend that runs programs on it, as the job's `devices` says.
 #ifndef TROUPE_WORKER_RANK_RANK_BACKEND_H_
 #define TROUPE_WORKER_RANK_RANK_BACKEND_H_
 
@@ -16,28 +16,29 @@
 namespace troupe {
 
 struct RankBackendOptions {
-  std::string devices = "cpu";  // of the job: "cpu" or "cuda"
+  std::string devices = "cpu";  // the job's: "cpu" or "cuda"
   int device = 0;               // index on the worker
-  int threads = 1;              // of the rank
+  int threads = 1;              // threads of the rank
   FileSystem* files = nullptr;
-  // Of what device libraries find best, kept between jobs; empty: not kept.
+  // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
   std::string folder;
-  CollectiveNetwork* network = nullptr;  // the host's, which outlives the backend
-  Duration wait_limit{};  // of one wait of the host for its device
-  // Of making and of closing one group of device communicators.
+  CollectiveNetwork* network = nullptr;  // the host's; outlives the backend
+  Duration wait_limit{};                 // limit of one wait of the host for its device
+  // Limit for making or closing one group of device communicators.
   Duration connect_limit{};
   Duration close_limit{};
-  // Ends such a wait where it is not OK, as an abort of `network` does. Asked from any thread.
+  // Ends such a wait if it returns an error, as an abort of `network` does. Called from any thread.
   std::function<Status()> interruption;
 };
 
-// Those that `begin` tells; files, network and interruption are the caller's.
+// Takes the fields that `begin` has; the caller sets files, network and interruption.
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads);
 
-// UNIMPLEMENTED where this build has no such devices, UNAVAILABLE where the host has not; errors of the device.
+// Returns UNIMPLEMENTED if this build does not support such devices, UNAVAILABLE if the host has
+// none; errors of the device.
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options);
 
-// `status`, with the cause kCauseDevice where this process has lost its device.
+// Returns `status`, with the cause kCauseDevice if this process has lost its device.
 Status WithDeviceFault(Status status);
 
 }  // namespace troupe

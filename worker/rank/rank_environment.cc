@@ -14,7 +14,7 @@ constexpr std::string_view kPrefixes[] = {"TROUPE_KERNEL_LEVEL=", "TROUPE_FAILPO
 
 const char* FormatName(model::DType dtype) { return dtype == model::DType::kFloat8E4M3 ? "e4m3" : "e5m2"; }
 
-// How operands in float8 are scaled; none where the program has none.
+// The scaling recipe of float8 operands; none if the program has none.
 model::Float8Recipe RecipeOf(const model::Program& program) {
   model::Float8Recipe recipe = model::Float8Recipe::kNone;
   kernels::ForEachOp(program, [&](const model::Op& op) {
@@ -47,12 +47,12 @@ const char* PlainName(model::DType dtype) {
   }
 }
 
-// "float8 products of linear layers, delayed scaling, float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as
-// bfloat16)": of the matmuls whose operands are in float8.
+// Describes the matmuls with float8 operands: "float8 products of linear layers, delayed scaling,
+// float32 sums (8 matmul e4m3 x e4m3, …; 24 of them multiplied as bfloat16)".
 std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::ExecutedProduct>& products) {
   std::string text = fmt::format("float8 products of linear layers, {} scaling, float32 sums (", Name(recipe));
   std::string_view separator;
-  std::map<std::string, int64_t> other;  // by the type that they were multiplied in
+  std::map<std::string, int64_t> other;  // by the type in which they were multiplied
   for (const kernels::ExecutedProduct& product : products) {
     if (!model::IsFloat8(product.a)) continue;
     text += fmt::format("{}{} {} {} x {}", separator, product.count, model::Name(product.kind),
@@ -64,8 +64,8 @@ std::string Float8Text(model::Float8Recipe recipe, const std::vector<kernels::Ex
   return text + ")";
 }
 
-// The types of the others: that of all, or the numbers of each, and how many are multiplied in another type
-// than they have. Empty where there are none.
+// Describes the other matmuls: the type of all, or the count of each type, and how many are
+// multiplied in a type other than their own. Empty if there are none.
 std::string PlainText(const std::vector<kernels::ExecutedProduct>& products) {
   std::map<model::DType, int64_t> counts;
   int64_t all = 0, widened = 0;

@@ -25,7 +25,7 @@ using kernels::ExecutedProduct;
 using model::DType;
 using model::OpKind;
 
-// Its matmul has operands of `dtype`, scaled as a whole.
+// A program with one matmul that has operands of `dtype` with per-tensor scales.
 model::Program ProgramOf(DType dtype) {
   model::Program program;
   program.ops.resize(1);
@@ -51,7 +51,7 @@ TEST(RankEnvironmentTest, ThePrecisionIsThatOfTheProductsThatTheBackendMakes) {
   EXPECT_EQ(ProductPrecision(program, {Products(2, DType::kBFloat16)}), "bfloat16 products, float32 sums");
   EXPECT_EQ(ProductPrecision(program, {Products(1, DType::kBFloat16), Products(1, DType::kFloat32)}),
             "bfloat16 products, float32 sums (1 of 2 products; the others float32)");
-  // Operands in bfloat16 that a processor without them widens.
+  // Operands in bfloat16 that are widened on a processor without bfloat16 support.
   ExecutedProduct widened = Products(2, DType::kBFloat16);
   widened.used_a = widened.used_b = DType::kFloat32;
   EXPECT_EQ(ProductPrecision(program, {widened}), "float32");
@@ -77,7 +77,7 @@ TEST(RankEnvironmentTest, Float8IsSaidByOperationAndWhatItWasMultipliedAs) {
   EXPECT_EQ(ProductPrecision(program, {plain, forward, gradient}),
             "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3, 1 matmul_grad_input e5m2 x e4m3); "
             "else bfloat16 products, float32 sums");
-  // A stage between the first and the last has no others.
+  // A stage between the first and the last has no other matmuls.
   EXPECT_EQ(
       ProductPrecision(program, {forward}),
       "float8 products of linear layers, current scaling, float32 sums (2 matmul e4m3 x e4m3)");

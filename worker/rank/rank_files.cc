@@ -1,4 +1,4 @@
-// What a rank reads and writes of its state: initial weights, checkpoints, images, manifests.
+// The files of a rank's state: initial weights, checkpoints, images, manifests.
 #include <algorithm>
 #include <utility>
 
@@ -17,13 +17,15 @@
 namespace troupe {
 namespace {
 
-// Such errors lie in what was read: the checkpoint will not be restored by another try or elsewhere.
+// Whether the error is in the data read: neither a retry nor another host could restore the
+// checkpoint.
 bool SaysCheckpointIsBad(StatusCode code) {
   return code == StatusCode::kDataLoss || code == StatusCode::kInvalidArgument ||
          code == StatusCode::kOutOfRange || code == StatusCode::kFailedPrecondition;
 }
 
-// The pause between two tries to read is this part of the time for which a folder is waited for.
+// The pause between two attempts to read is this fraction of the time for which a rank waits for a
+// folder.
 constexpr int kPausesOfLimit = 10;
 
 // Every slice of one rank, once.
@@ -53,7 +55,7 @@ StatusOr<int64_t> RankRun::Load() {
     TROUPE_RETURN_IF_ERROR(filled);
     return 0;
   }
-  // Where the folder is not here, nothing can be said about what lies in it.
+  // If the folder is not mounted here, nothing is known about its contents.
   const Status folder = CheckFolderId(*around_.files, FolderOfAttempt(start.restore_path()),
                                       start.restore_folder_id());
   if (!folder.ok()) {
@@ -68,7 +70,7 @@ StatusOr<int64_t> RankRun::RestoreOrDoubt() {
   StatusOr<int64_t> restored = Restore();
   if (restored.status().code() == StatusCode::kUnavailable && !directives_.stopped()) {
     LogWarning("rank", "restores once more: {}", ToString(restored.status()));
-    // What a server or the kernel refused for a moment it may grant after another.
+    // A server or the kernel may refuse a read only temporarily.
     if (directives_.Pause(around_.folder_limit / kPausesOfLimit)) restored = Restore();
   }
   if (!restored.ok()) {
@@ -92,15 +94,15 @@ StatusOr<int64_t> RankRun::Restore() {
   const StatusOr<v1::CheckpointManifest> manifest =
       ReadManifest(*around_.files, path, begin_.start().restore_digest());
   if (manifest.status().code() == StatusCode::kNotFound) {
-    // Where the folder has no known identity and the job's own directory is not there either, this
-    // worker does not see the folder: that says nothing about the checkpoint.
+    // If the folder has no known identity and the job's own directory does not exist either, this
+    // worker does not see the folder, which says nothing about the checkpoint.
     const bool sees_folder =
         !begin_.start().restore_folder_id().empty() ||
         around_.files->Stat(ParentDirectory(path), SymbolicLinks::kFollow).ok();
     if (sees_folder) return DataLoss("{}", Message(manifest.status()));
   }
   TROUPE_RETURN_IF_ERROR(manifest.status());
-  // What comes of another job need not be what this one goes on from.
+  // A checkpoint of another job may be one that this job cannot continue.
   const v1::JobSpec& spec = begin_.start().spec();
   if (path == spec.checkpoint().initial_load()) {
     TROUPE_RETURN_IF_ERROR(CheckContinues(*manifest, spec));

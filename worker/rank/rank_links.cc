@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kRdmaDevices = "/sys/class/infiniband";
 
-// A worker that states no host is one by itself.
+// A worker that reports no host counts as a host of its own.
 const std::string& HostOf(const v1::Plan& plan, int rank) {
   const v1::RankPlacement& placement = plan.ranks(rank);
   return placement.host().empty() ? placement.worker() : placement.host();

@@ -13,7 +13,7 @@ const Link kShared = {LinkKind::kSharedMemory, "sysv"};
 const Link kTcp = {LinkKind::kTcp, "eth0"};
 const Link kRdma = {LinkKind::kRdma, "mlx5_0:1"};
 
-// Ranks 0 and 1 on one host, 2 on another.
+// Ranks 0 and 1 are on one host, 2 is on another.
 v1::Plan TwoHosts() {
   v1::Plan plan;
   for (const char* const host : {"a", "a", "b"}) plan.add_ranks()->set_host(host);

@@ -23,12 +23,12 @@
 namespace troupe {
 namespace {
 
-// Read by the signal handler: what to name when the process dies of itself.
+// Read by the signal handler to name the operation when the process crashes.
 std::atomic<kernels::Executable*> crash_executable{nullptr};
 std::atomic<StepProgress*> crash_progress{nullptr};
 
-// Async-signal-safe: copies the kernel's name into the memory shared with the daemon, then dies of
-// the same signal.
+// Async-signal-safe: copies the kernel's name into the memory shared with the daemon, then ends the
+// process with the same signal.
 void OnFatalSignal(int signal) {
   StepProgress* const progress = crash_progress.load();
   kernels::Executable* const executable = crash_executable.load();
@@ -43,7 +43,7 @@ void OnFatalSignal(int signal) {
 }
 
 void NameOperationInCrashes() {
-  // A stack of its own: the cause may be an overflow of the thread's.
+  // The handler has a stack of its own, because the cause may be an overflow of the thread's stack.
   static char stack[64 << 10];
   stack_t alternative{};
   alternative.ss_sp = stack;
@@ -55,7 +55,7 @@ void NameOperationInCrashes() {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
-// What the process prints goes to the job's own file from here on.
+// From now on the output of the process goes to the job's own file.
 Status RedirectOutput(const std::string& path, FileSystem& files) {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, ParentDirectory(path)));
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -66,19 +66,19 @@ Status RedirectOutput(const std::string& path, FileSystem& files) {
   return redirected ? OkStatus() : ErrnoStatus(error, "redirect output to " + path);
 }
 
-// Moves the process to the cores that its daemon gives it.
+// Moves the process to the cores that its daemon assigns.
 void MoveTo(const v1::CoreSet& cores) {
   if (cores.cores().empty()) return;
   const Status moved = PinThisProcess({cores.cores().begin(), cores.cores().end()});
   if (!moved.ok()) LogWarning("rank", "{}", ToString(moved));
 }
 
-// How long to listen before the ticket must be looked at again; -1: as long as it takes.
+// Milliseconds to listen before the ticket must be checked again; -1: no limit.
 int ListenMilliseconds(const RankRun* run, MonotonicTime now) {
   const std::optional<MonotonicTime> end = run == nullptr ? std::nullopt : run->ticket_expires_at();
   if (!end) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*end - now).count();
-  // Once over, it is looked at now and then until the daemon ends the rank.
+  // After the ticket's end, it is checked now and then until the daemon ends the rank.
   return static_cast<int>(std::clamp<int64_t>(left, 100, 60'000));
 }
 
@@ -103,8 +103,8 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "troupe-rank");
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN);  // a terminal's Ctrl-C is the daemon's matter
-  // Not handed on to anything this process might start.
+  signal(SIGINT, SIG_IGN);  // the daemon handles a terminal's Ctrl-C
+  // No process started from here inherits these descriptors.
   fcntl(descriptors.socket, F_SETFD, FD_CLOEXEC);
   fcntl(descriptors.progress, F_SETFD, FD_CLOEXEC);
   void* const memory = mmap(nullptr, sizeof(StepProgress), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -126,7 +126,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       .progress = progress,
       .make_transport = [] { return MakeUcxTransport(); },
       .transport = UcxTransportName(),
-      // A daemon that is gone is noticed by the control thread.
+      // The control thread detects a dead daemon.
       .send = [&socket](const v1::RankReport& report) { (void)socket.Send(report); },
       .note_executable =
           [](kernels::Executable* executable) { crash_executable.store(executable); },
@@ -138,7 +138,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
   std::unique_ptr<RankRun> run;
   while (true) {
     const auto frame = socket.Receive(ListenMilliseconds(run.get(), clock.Now()));
-    // Without its daemon nothing of this process may go on; step threads are not waited for.
+    // Without its daemon this process must not run on; it does not wait for step threads.
     if (!frame.ok()) _exit(0);
     if (run) run->CheckTicket(clock.Now());
     if (!*frame) continue;
@@ -149,7 +149,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
     }
     if (command.has_begin()) {
       const v1::BeginRank& begin = command.begin();
-      // The daemon begins a rank only after the former one said that it is idle.
+      // The daemon begins a rank only after the previous one reported that it is idle.
       run.reset();
       if (const Status redirected = RedirectOutput(begin.log_path(), files); !redirected.ok()) {
         LogWarning("rank", "{}", ToString(redirected));

@@ -1,10 +1,10 @@
-// The process of one device's ranks: `troupe-worker --rank-process SOCKET,PROGRESS`, made by the
-// daemon and by nobody else. Its main thread is the control thread; each group epoch has a step
-// thread of its own (worker/rank/rank_run.h).
+// The process that runs the ranks of one device: `troupe-worker --rank-process SOCKET,PROGRESS`,
+// started only by the daemon. Its main thread is the control thread; each group epoch has its own
+// step thread (worker/rank/rank_run.h).
 //
-// It dies with its daemon: by the parent-death signal, armed here against the daemon's main thread,
-// and by the end of file on its socket. It stays warm between group epochs and jobs; a job leaves
-// nothing behind in it.
+// It dies with its daemon: by the parent-death signal, armed here for the daemon's main thread, and
+// by the end of file on its socket. It stays warm between group epochs and jobs; a job leaves no
+// state in it.
 #ifndef TROUPE_WORKER_RANK_RANK_PROCESS_H_
 #define TROUPE_WORKER_RANK_RANK_PROCESS_H_
 
@@ -21,10 +21,10 @@ struct RankDescriptors {
   int progress = -1;  // memory of one StepProgress, shared with the daemon
 };
 
-// "3,4".
+// Parses "3,4".
 StatusOr<RankDescriptors> ParseRankDescriptors(std::string_view text);
 
-// Runs until the daemon is gone. Returns the exit code.
+// Runs until the daemon is gone; returns the exit code.
 int RunRankProcess(const RankDescriptors& descriptors);
 
 }  // namespace troupe

@@ -27,7 +27,8 @@ namespace {
 
 constexpr Duration kMetricsInterval = std::chrono::milliseconds(500);
 
-// Such errors come from another rank's end or from an abort: they are not what went wrong first.
+// Whether the error may come from the end of another rank or from an abort and so is not the first
+// cause.
 bool FollowsFromAnother(const Status& status) {
   return status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kCancelled ||
          status.code() == StatusCode::kAborted;
@@ -85,7 +86,8 @@ void RankRun::Take(const v1::CoordinatorMessage& message) {
     traces_.Take(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
     const v1::WriteManifest& request = message.write_manifest();
-    // Said again while it is under way it finds the same manifest there.
+    // If the request is resent while it is in progress, the second run finds the manifest already
+    // written.
     if (!manifest_writer_.Run([this, request] { WriteManifestFile(request); }))
       LogWarning("rank", "the manifest of attempt {} is not written: {} wait already",
                  request.manifest().attempt(), kManifestsWaitingMax);
@@ -131,11 +133,11 @@ void RankRun::Send(v1::WorkerMessage message) {
 void RankRun::Run() {
   const Status status = WithDeviceFault(RunSteps());
   const std::optional<Status> stopped = directives_.stopped();
-  // A stop that somebody asked for is no failure; the end of a ticket is one.
+  // A requested stop is no failure; the end of a ticket is one.
   const bool asked_for = stopped && (stopped->ok() || stopped->code() == StatusCode::kCancelled);
   traces_.EndSteps();
   if (!status.ok() && !asked_for) {
-    // Before the failure, so that it is there when that is judged.
+    // Sent before the failure, so that it is available when the failure is judged.
     if (Hung(stopped ? *stopped : status)) TellFlight();
     ReportFailure(stopped ? *stopped : status);
   }
@@ -149,8 +151,8 @@ void RankRun::Run() {
   said.set_group_epoch(begin_.start().group_epoch());
   said.set_rank(begin_.rank());
   if (!closed.ok() || AttachedCause(status) == kCauseDevice) {
-    // The transport may still write into this process' memory, the disk read it, or its device refuse
-    // every call: it is not fit for another job. The daemon sees the end.
+    // The transport may still write into this process's memory, the disk may read it, or its device
+    // may refuse every call, so the process cannot run another job. The daemon sees it exit.
     LogError("rank", "cannot end: {}", ToString(closed.ok() ? status : closed));
     _exit(3);
   }
@@ -210,8 +212,8 @@ Status RankRun::RunSteps() {
   environment_.set_load_seconds(ToSeconds(around_.clock->Now() - begin));
   environment_.set_build_seconds(ToSeconds(built));
   TROUPE_RETURN_IF_ERROR(MakeSaver());
-  // Not before: a rank without an address is one that does not get ahead by itself, and from here
-  // on each waits for others.
+  // Sent only now: a rank without an address still works on its own part; from here on each rank
+  // waits for others.
   Send(std::move(address));
   meets_others_ = true;
   progress.Enter(Phase::kConnect);
@@ -219,7 +221,7 @@ Status RankRun::RunSteps() {
   TROUPE_RETURN_IF_ERROR(folder_proof_.Finish(ranks, patience()));
   std::vector<std::string> addresses;
   for (const v1::RankAddress& rank : ranks) addresses.push_back(rank.address());
-  // Others may be slow to see one another's tokens: they have as long as the coordinator waits.
+  // Other ranks may be slow to see each other's tokens; they have as long as the coordinator waits.
   const Duration start_limit = FromSeconds(start.start_seconds());
   TROUPE_RETURN_IF_ERROR(network_->Connect(addresses, std::max(options.hang_limit, start_limit)));
   TROUPE_RETURN_IF_ERROR(executor_->Start());
@@ -243,8 +245,8 @@ Status RankRun::RunSteps() {
   progress.Enter(Phase::kWaitTicket);
   // Stopped between two steps.
   if (const auto stopped = directives_.stopped()) return *stopped;
-  // Done. Where that could not be saved, because a disk is full, it is asked for again: what this
-  // rank holds may be all there is of the state.
+  // All steps are done. If the last state could not be saved, because a disk is full, the
+  // coordinator asks again: this rank may hold the only copy of it.
   const int64_t last_step = executor_->applied_step();
   while (const auto order = directives_.WaitForLastOrder(last_step, last_attempt_)) {
     if (order->save) {
@@ -348,7 +350,7 @@ bool RankRun::Hung(const Status& status) const {
 
 void RankRun::TellFlight() {
   std::lock_guard lock(parts_mutex_);
-  // Before it is ready its communicators are still being made.
+  // Before the rank is ready its communicators are still being made.
   if (!network_ || !ready_) return;
   v1::WorkerMessage message;
   v1::RankFlight& told = *message.mutable_rank_flight();
@@ -372,9 +374,9 @@ void RankRun::ReportFailure(const Status& status) {
   failed.set_message(std::string(Message(status)) + InFlightOnDevice());
   failed.set_bad_checkpoint_path(bad_checkpoint_path_);
   failed.set_blamed_worker(folder_proof_.blamed_worker());
-  // Neither data nor a checkpoint are read through another rank.
+  // A rank reads neither data nor a checkpoint through another rank.
   const std::string attached = AttachedCause(status);
-  // Who waits too long for others before all are ready is not the one that is late.
+  // A rank whose wait for others ends before all are ready is not the late one.
   const bool waited = meets_others_ && !ready_ && status.code() == StatusCode::kDeadlineExceeded;
   const bool follows =
       attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
@@ -400,7 +402,7 @@ Status RankRun::TearDown() {
     if (!closed.ok()) return closed;
   }
   folder_proof_.Withdraw();
-  // Its present work ends soon: it waits no longer once stopped.
+  // Its current task ends soon, because waits return once stopped.
   manifest_writer_.Stop();
   if (saver_) {
     saver_->Stop();
@@ -421,7 +423,7 @@ Status RankRun::TearDown() {
 StatusOr<v1::RankTrace> RankRun::Remember(const StepTrace& trace, int64_t first_step,
                                          int64_t last_step) {
   std::lock_guard lock(parts_mutex_);
-  // Names of operations and groups live in these.
+  // These objects own the names of operations and groups.
   if (!network_ || !executor_) return Unavailable("rank {} is ending: ask again", begin_.rank());
   TracedCollectives collectives;
   collectives.operations = network_->RecordedOperations(&collectives.complete);

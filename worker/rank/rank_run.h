@@ -1,8 +1,8 @@
 // One rank in one group epoch: builds, connects, loads, runs steps as tickets allow, has its part
-// of checkpoints saved, and ends when told to. Everything slow happens on its own step thread;
-// nothing of it outlives the object.
+// of checkpoints saved, and ends when told to. All slow work runs on its own step thread; nothing
+// of it outlives the object.
 //
-// Thread-safety: the public functions belong to the control thread.
+// Thread-safety: only the control thread calls the public functions.
 #ifndef TROUPE_WORKER_RANK_RANK_RUN_H_
 #define TROUPE_WORKER_RANK_RANK_RUN_H_
 
@@ -45,32 +45,31 @@ struct RankSurroundings {
   const Clock* clock = nullptr;
   StepProgress* progress = nullptr;
   std::function<StatusOr<std::unique_ptr<Transport>>()> make_transport;
-  std::string transport;  // what it is, for the receipt
+  std::string transport;  // name of the transport, for the receipt
   std::function<StatusOr<std::unique_ptr<kernels::Backend>>(const RankBackendOptions&)> make_backend =
       MakeRankBackend;
-  // To the daemon; from any thread.
+  // Sends to the daemon; called from any thread.
   std::function<void(const v1::RankReport&)> send;
-  // How long another host's file may take to be seen here.
+  // How long a file of another host may take to become visible here.
   Duration folder_limit = std::chrono::seconds(10);
-  // Whose operation a crash is to name; null: nobody's.
+  // Sets the executable whose operation a crash report names; null: none.
   std::function<void(kernels::Executable*)> note_executable;
 };
 
 class RankRun {
  public:
-  // Starts the step thread. At its end, which comes only after StopRanks, it says RankStopped and
-  // RankIdle.
+  // Starts the step thread. It ends only after StopRanks and then reports RankStopped and RankIdle.
   RankRun(v1::BeginRank begin, RankSurroundings surroundings);
-  // Waits for the step thread. REQUIRES: StopRanks was taken.
+  // Waits for the step thread. REQUIRES: Take received StopRanks.
   ~RankRun();
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
-  // address_book, ticket, checkpoint_request, write_manifest and stop_ranks of this very job and
-  // epoch; others have no effect.
+  // Handles address_book, ticket, checkpoint_request, save_images, trace_request, write_manifest
+  // and stop_ranks of this job and epoch; other messages have no effect.
   void Take(const v1::CoordinatorMessage& message);
 
-  // The process was moved to `cores`: waits spin only on cores that are no other rank's.
+  // The process was moved to `cores`: waits spin only on cores that no other rank has.
   void ShareCores(const v1::CoreSet& cores);
 
   // Ends the rank's work if its ticket's lifetime is over.
@@ -80,57 +79,57 @@ class RankRun {
  private:
   void Run();
   Status RunSteps();
-  // Fills parameters from checkpoint or seed; returns the step they are of.
+  // Fills parameters from a checkpoint or the seed; returns the step after which they were saved.
   StatusOr<int64_t> Load();
-  // From the checkpoint; DATA_LOSS for one that lacks a file, NOT_FOUND where its folder is not
-  // seen.
+  // Restores from the checkpoint. Returns DATA_LOSS if it lacks a file, NOT_FOUND if its folder is
+  // not visible.
   StatusOr<int64_t> Restore();
-  // Restores, once more after a pause where it could not be read, and notes a checkpoint that is
-  // bad. What cannot be read twice says nothing about the checkpoint: UNAVAILABLE, with cause
-  // STORAGE.
+  // Calls Restore, a second time after a pause if the checkpoint could not be read, and records a
+  // bad checkpoint. Two failed reads say nothing about the checkpoint: the result is then
+  // UNAVAILABLE with cause STORAGE.
   StatusOr<int64_t> RestoreOrDoubt();
   // Completes environment_. REQUIRES: the network is connected.
   void DescribeEnvironment(int threads, int cores_on_host);
-  // Lines of what is not the best there is, "OPERATION WHERE: WHY": of its program and its messages.
+  // The fall-backs of this rank's program and messages, "OPERATION WHERE: WHY".
   std::vector<std::string> Fallbacks() const;
   StatusOr<std::unique_ptr<kernels::Backend>> MakeBackend(int threads);
   Status MakeSaver();
-  // Runs steps as tickets allow and saves what is due, up to the last step or a stop.
+  // Runs steps as tickets allow and saves what is due, until the last step or a stop.
   Status TakeSteps();
   Status AgreeOnTicket(StepOrder* order);
   Status SubmitStep();
   Status CollectStep(StepOrder* order);
-  // `intent` is taken once the state is that after `step`.
+  // Schedules `intent` to be taken once the state is that after `step`.
   void TakeLater(v1::CheckpointIntent intent, int64_t step, StepOrder* order);
   void TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step);
-  // Writes the whole state of this rank into its worker's data directory and says where.
+  // Writes the whole state of this rank into its worker's data directory and reports the path.
   void SaveImage(int64_t step);
   StatusOr<std::string> WriteImage(const std::string& directory, int64_t step);
-  // From this rank's image.
+  // Restores from this rank's image.
   StatusOr<int64_t> RestoreImage();
-  // Sees every shard, then writes the manifest and says so, or why not.
+  // Waits until every shard is visible, then writes the manifest; reports success or the error.
   void WriteManifestFile(const v1::WriteManifest& request);
-  // Seconds of all collectives so far, by purpose, those of the device in steps in flight included.
+  // Seconds of all collectives so far, by purpose, including the device's in steps in flight.
   std::array<PurposeSeconds, kPurposes> CollectiveSeconds() const;
   Patience patience() const;
-  // `checkpoint_attempt`: what begins after the step; 0: nothing.
+  // `checkpoint_attempt`: the attempt that begins after the step; 0: none.
   void Report(const StepResult& result, int64_t checkpoint_attempt);
   void ReportMetrics();
-  // A collective did not finish within its limit, of a rank that ran.
+  // Whether a collective exceeded its time limit while the rank ran.
   bool Hung(const Status& status) const;
-  // Sends how far this rank is in its collectives. From any thread.
+  // Sends this rank's progress in its collectives. May be called from any thread.
   void TellFlight();
   void ReportFailure(const Status& status);
-  // "; in flight on the device: …", of its own collectives; empty where there are none.
+  // Returns "; in flight on the device: …" with the device's collectives; empty if there are none.
   std::string InFlightOnDevice() const;
   void Abort(const Status& cause);
-  // Closes the transport and ends the save in flight, then frees what they may have read or
-  // written.
+  // Closes the transport and ends the save in flight, then frees the memory that they may have read
+  // or written.
   Status TearDown();
   void WriteFlightRecord();
-  // UNAVAILABLE once parts of this rank are gone.
+  // Returns UNAVAILABLE once parts of this rank are gone.
   StatusOr<v1::RankTrace> Remember(const StepTrace& trace, int64_t first_step, int64_t last_step);
-  // For requests that come after this rank's end.
+  // Writes the trace for requests that come after this rank's end.
   void WriteTrace();
   void WriteBesideLog(const std::string& path, const std::string& bytes);
   void Send(v1::WorkerMessage message);
@@ -141,31 +140,32 @@ class RankRun {
   const RankSurroundings around_;
   Directives directives_;
   FolderProof folder_proof_;
-  std::string bad_checkpoint_path_;  // set where restoring failed because of what is there
+  std::string bad_checkpoint_path_;  // set if the checkpoint's contents made restoring fail
   bool load_failed_ = false;
-  bool meets_others_ = false;        // all of its own is ready; what it waits for are other ranks
-  std::atomic<bool> ready_ = false;  // all is loaded and every collective was agreed on
-  std::vector<OwnedRows> owned_;     // of this rank in every checkpoint
-  std::vector<OwnedRows> whole_;     // everything that this rank holds
+  bool meets_others_ = false;  // its own part is ready; from now on it waits only for other ranks
+  std::atomic<bool> ready_ = false;  // all is loaded and the ranks agree on every collective
+  std::vector<OwnedRows> owned_;     // rows that this rank writes in every checkpoint
+  std::vector<OwnedRows> whole_;     // all rows that this rank holds
   TraceDesk traces_;
   StepReportMaker reports_;
   MonotonicTime metrics_due_;
   v1::RankEnvironment environment_;
-  std::vector<std::string> host_fallbacks_;  // those of links and cores
+  std::vector<std::string> host_fallbacks_;  // fall-backs of links and cores
   PreparationReport preparation_;
-  int64_t loaded_step_ = 0;  // the step after which the parameters were taken
-  std::deque<bool> saving_;  // of steps on their way: a save was in flight when the step began
-  std::map<int64_t, std::vector<v1::CheckpointIntent>> due_checkpoints_;  // by the step after which they are taken
-  int64_t last_attempt_ = 0;  // highest attempt that was taken
+  int64_t loaded_step_ = 0;  // the step after which the loaded parameters were saved
+  std::deque<bool> saving_;  // by step in flight: a save was in flight when the step began
+  // By the step after which they are taken.
+  std::map<int64_t, std::vector<v1::CheckpointIntent>> due_checkpoints_;
+  int64_t last_attempt_ = 0;  // highest attempt taken
   StepCommunication communication_;
   CoreWait core_wait_;
-  std::mutex parts_mutex_;            // of these: Abort and ShareCores come from the control thread
+  std::mutex parts_mutex_;  // guards these: Abort and ShareCores come from the control thread
   std::optional<bool> shared_cores_;  // absent: not known
   std::unique_ptr<CollectiveNetwork> network_;
   std::unique_ptr<CheckpointSaver> saver_;
-  // A thread of its own: to see the files of other hosts may take a while.
+  // Has its own thread, because it may take a while until files of other hosts are visible.
   SerialExecutor manifest_writer_{kManifestsWaitingMax};
-  // The step thread's.
+  // Used by the step thread.
   std::optional<RankProgram> built_;
   std::optional<Dataset> dataset_;
   std::unique_ptr<kernels::Backend> backend_;

@@ -1,4 +1,5 @@
-// The steps of a rank: handed over, collected and acted on in the order of worker/executor/step_order.h, reported.
+// The steps of a rank: submitted, collected and acted on in the order of
+// worker/executor/step_order.h, and reported.
 #include <algorithm>
 #include <utility>
 
@@ -45,7 +46,8 @@ Status RankRun::AgreeOnTicket(StepOrder* order) {
   around_.progress->Enter(Phase::kWaitTicket);
   const int64_t step = order->submitted() + 1;
   TROUPE_ASSIGN_OR_RETURN(const int64_t end, directives_.WaitForTicket(step));
-  // No control word has carried what is due after the first steps from here on.
+  // No control word has carried the checkpoints due after the next control_lag_steps steps, so
+  // ranks agree on them here.
   std::vector<int64_t> own = {end};
   for (int64_t lag = 0; lag < executor_->options().control_lag_steps; ++lag) {
     const bool is_new = !due_checkpoints_.contains(step + lag);
@@ -105,7 +107,7 @@ std::array<PurposeSeconds, kPurposes> RankRun::CollectiveSeconds() const {
 }
 
 void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
-  // First: the report of the last step may end the job.
+  // Traces are answered first, because the report of the last step may end the job.
   traces_.AnswerUpTo(result.step);
   v1::WorkerMessage message;
   *message.mutable_step_report() =

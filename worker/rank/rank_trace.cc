@@ -20,7 +20,7 @@ class Names {
     if (added) trace_->add_names(name);
     return place->second;
   }
-  // The same pointer is the same name.
+  // Equal pointers mean equal names.
   int32_t IndexOf(const char* name) {
     const auto known = pointers_.find(name);
     if (known != pointers_.end()) return known->second;
@@ -97,7 +97,7 @@ v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& col
   const StepTrace::Snapshot taken = trace.Take(0, kEveryStep);
   v1::RankTrace told;
   Names names(&told);
-  // Steps before the oldest collective that is remembered may lack some.
+  // Steps that began before the oldest recorded collective may lack some.
   int64_t first_held = taken.first_held_step;
   if (!collectives.complete) {
     const MonotonicTime oldest = collectives.operations.empty()

@@ -1,4 +1,4 @@
-// What a rank tells of its last steps: phases, operations and collectives as one message.
+// Makes the trace of a rank's last steps: phases, operations and collectives in one message.
 #ifndef TROUPE_WORKER_RANK_RANK_TRACE_H_
 #define TROUPE_WORKER_RANK_RANK_TRACE_H_
 
@@ -13,26 +13,26 @@
 
 namespace troupe {
 
-// The collectives that a rank remembers.
+// The recorded collectives of a rank.
 struct TracedCollectives {
   std::vector<RecordedOperation> operations;  // in the order of issue
-  bool complete = true;                       // none was forgotten
+  bool complete = true;                       // none was overwritten
 };
 
-// The whole steps of [first_step, last_step] that are remembered of both, with the range of those
-// that are. Job, epoch, rank, request and clock offset are the caller's to set.
+// Returns the steps of [first_step, last_step] that both arguments hold completely, and the range
+// of steps held. The caller sets job, epoch, rank, request and clock offset.
 v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& collectives,
                             int64_t first_step, int64_t last_step);
 
-// FAILED_PRECONDITION naming both ranges where [first_step, last_step] is not within what `trace` says
-// is held.
+// Returns FAILED_PRECONDITION, which names both ranges, if [first_step, last_step] is not within
+// the range held by `trace`.
 Status CheckHeld(const v1::RankTrace& trace, int64_t first_step, int64_t last_step);
 
-// What is left of `trace` without steps outside of [first_step, last_step].
+// Returns `trace` without the steps outside [first_step, last_step].
 v1::RankTrace OnlySteps(const v1::RankTrace& trace, int64_t first_step, int64_t last_step);
 
-// "…/rank-3.worker-0.trace" beside "…/rank-3.worker-0.log": where a rank that ends leaves what it
-// remembers.
+// Returns "…/rank-3.worker-0.trace" for the log "…/rank-3.worker-0.log": the file in which a rank
+// that ends leaves its trace.
 std::string RankTracePath(const std::string& log_path);
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ void OneStep(StepTrace& trace, int64_t step) {
   trace.EndStep();
 }
 
-// Finished at once, in the middle of nothing: times are given.
+// A collective that ends when it is issued, so that tests control all times.
 RecordedOperation Collective(MonotonicTime issued) {
   return {.operation = CollectiveOperation::kAllReduce,
           .purpose = Purpose::kTensor,

@@ -42,7 +42,7 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
   report.set_core_wait_seconds(conditions.core_wait_seconds);
   for (int p = 0; p < kPurposes; ++p) {
     PurposeSeconds seconds = conditions.communication[static_cast<size_t>(p)];
-    // A device computes while its host waits.
+    // The device computes while its host waits, so only the device's stalls count as exposed.
     if (result.stalls) seconds.exposed = result.stalls->by_purpose[static_cast<size_t>(p)];
     if (!(seconds.total > 0) && !(seconds.exposed > 0)) continue;
     v1::StepCommunication* const communication = report.add_communication();

@@ -1,4 +1,4 @@
-// What a rank reports of a step, and of itself for metrics. Not thread-safe.
+// A rank's reports of its steps, and of itself for metrics. Not thread-safe.
 #ifndef TROUPE_WORKER_RANK_STEP_REPORT_H_
 #define TROUPE_WORKER_RANK_STEP_REPORT_H_
 
@@ -19,7 +19,7 @@ std::array<PurposeSeconds, kPurposes> WithDevice(
     std::array<PurposeSeconds, kPurposes> of_host,
     const std::vector<DeviceCollectiveStatistics>& of_device);
 
-// What collectives took between two looks at what they took so far, by purpose.
+// Seconds of collectives, by purpose, between two readings of their running totals.
 class StepCommunication {
  public:
   std::array<PurposeSeconds, kPurposes> Take(const std::array<PurposeSeconds, kPurposes>& now);
@@ -30,26 +30,26 @@ class StepCommunication {
 
 class StepReportMaker {
  public:
-  // Model FLOPs of a step of the whole job with samples of one document each.
+  // Model FLOPs of a step of the whole job if each sample is one document.
   struct StepFlops {
     double all = 0;
-    double attention = 0;  // of these, of query-key pairs
+    double attention = 0;  // part of these that depends on query-key pairs
   };
   StepReportMaker(std::string job, uint64_t group_epoch, int rank, const StepFlops& flops)
       : job_(std::move(job)), group_epoch_(group_epoch), rank_(rank), flops_(flops) {}
 
-  // What one step of this rank was like, beside its result.
+  // The conditions under which one step of this rank ran, in addition to its result.
   struct StepConditions {
-    int64_t checkpoint_attempt = 0;  // that begins after the step; 0: none
+    int64_t checkpoint_attempt = 0;  // attempt that begins after the step; 0: none
     int64_t writing_attempt = 0;     // still written in the background; 0: none
     int64_t epoch_step = 0;          // 1 for the first step of the group epoch
     bool saving = false;             // a checkpoint was copied or written while it ran
-    std::array<PurposeSeconds, kPurposes> communication{};  // by purpose, of this step
+    std::array<PurposeSeconds, kPurposes> communication{};  // seconds in this step, by purpose
     double core_wait_seconds = 0;
   };
 
-  // Only rank 0's has the job's numbers, and the checkpoint attempt that begins after the step; the
-  // others' their own times.
+  // Only rank 0's report has the job's numbers and the checkpoint attempt that begins after the
+  // step; the other ranks report their own times.
   v1::StepReport Make(const StepResult& result, const StepConditions& conditions) const;
 
  private:
@@ -59,13 +59,13 @@ class StepReportMaker {
   const StepFlops flops_;
 };
 
-// What a rank's first steps find out about its preparation, reported once each.
+// Findings of a rank's first steps about its preparation, each reported once.
 class PreparationReport {
  public:
-  // The coordinator knows of so many fall-backs of the program.
+  // The coordinator knows this number of the program's fall-backs.
   void Reported(size_t fallbacks) { reported_fallbacks_ = fallbacks; }
-  // Adds to `report` the graphs that were captured since the last one, and all fall-backs where those
-  // of the program have grown. Both lists: lines as below.
+  // Adds to `report` the graphs captured since the last report, and all fall-backs if the program
+  // has new ones. Both lists have lines as below.
   void Add(const kernels::PreparationCounts& counts, const std::vector<std::string>& of_program,
            const std::vector<std::string>& of_links, v1::StepReport* report);
 
@@ -74,7 +74,7 @@ class PreparationReport {
   int64_t reported_captures_ = 0;
 };
 
-// Cumulative. `fallbacks`: lines "OPERATION WHERE: WHY", counted by their first word.
+// Cumulative. `fallbacks` are lines "OPERATION WHERE: WHY", counted by their first word.
 v1::RankMetrics MakeRankMetrics(const std::vector<CollectiveStatistics>& statistics,
                                 const std::vector<DeviceCollectiveStatistics>& of_device,
                                 const std::vector<std::string>& fallbacks);

@@ -1,5 +1,4 @@
-// Where a rank takes requests for traces: answers them at once for steps that are done, else as soon as
-// they are.
+// Answers a rank's requests for traces: at once for steps that are done, else as soon as they are.
 //
 // Thread-safe: requests come from the control thread, steps end on the step thread.
 #ifndef TROUPE_WORKER_RANK_TRACE_DESK_H_
@@ -24,7 +23,8 @@ class TraceDesk {
     uint64_t group_epoch = 0;
     int rank = 0;
   };
-  // MakeRankTrace with the rank's collectives; an error once they are gone. From any thread.
+  // Calls MakeRankTrace with the rank's collectives; an error once they are gone. Called from any
+  // thread.
   using Remember = std::function<StatusOr<v1::RankTrace>(const StepTrace&, int64_t first_step,
                                                          int64_t last_step)>;
   using Send = std::function<void(v1::WorkerMessage)>;
@@ -35,11 +35,11 @@ class TraceDesk {
   StepTrace& steps() { return steps_; }
 
   void Take(const v1::TraceRequest& request);
-  // Steps up to `step` have ended.
+  // Answers requests for steps up to `step`, which have ended.
   void AnswerUpTo(int64_t step);
-  // No further step will be made: whoever waits for one is refused.
+  // No further step will run: refuses the requests that wait for one.
   void EndSteps();
-  // Everything that is remembered.
+  // Returns everything recorded.
   StatusOr<v1::RankTrace> TakeAll();
 
  private:
@@ -51,7 +51,7 @@ class TraceDesk {
   const Send send_;
   StepTrace steps_;
   std::mutex mutex_;
-  std::vector<v1::TraceRequest> waiting_;  // for steps to come
+  std::vector<v1::TraceRequest> waiting_;  // requests for future steps
   bool has_ended_ = false;
 };
 

@@ -16,9 +16,9 @@ JobKey KeyOf(const v1::CoreClaim& claim) {
   return {claim.cluster(), claim.job(), claim.group_epoch()};
 }
 
-// Indices of `demands`: the oldest job first, its ranks in order.
+// Returns the indices of `demands` in order: the oldest job first, its ranks in order.
 std::vector<size_t> InOrder(const std::vector<CoreDemand>& demands) {
-  std::map<JobKey, uint64_t> begin;  // of a job: that of its earliest rank
+  std::map<JobKey, uint64_t> begin;  // begin of a job: that of its earliest rank
   for (const CoreDemand& demand : demands) {
     const auto [job, added] = begin.emplace(KeyOf(demand.claim), demand.claim.begin_ns());
     job->second = std::min<uint64_t>(job->second, demand.claim.begin_ns());
@@ -34,7 +34,7 @@ std::vector<size_t> InOrder(const std::vector<CoreDemand>& demands) {
   return order;
 }
 
-// The cores of `host` as far as they are allowed; none of them empty.
+// The allowed part of each core of `host`; cores without allowed threads are omitted.
 std::vector<Core> AllowedPart(const std::vector<Core>& host, const std::vector<int>& allowed) {
   std::vector<Core> cores;
   for (const Core& core : host) {
@@ -47,7 +47,7 @@ std::vector<Core> AllowedPart(const std::vector<Core>& host, const std::vector<i
   return cores;
 }
 
-// How many of `cores` cores each rank gets. REQUIRES: 1 <= threads.size() <= cores.
+// The number of cores that each rank gets out of `cores`. REQUIRES: 1 <= threads.size() <= cores.
 std::vector<size_t> Shares(const std::vector<int>& threads, size_t cores) {
   std::vector<size_t> shares(threads.size(), 1);
   for (size_t left = cores - threads.size(); left > 0; --left) {
@@ -69,7 +69,8 @@ void Add(const Core& core, v1::CoreSet* set) {
   std::sort(set->mutable_cores()->begin(), set->mutable_cores()->end());
 }
 
-// Into sets[members[i]], of `cores`. threads: of the members.
+// Divides `cores` among `members`: adds the share of member i, which has threads[i] threads, to
+// sets[members[i]].
 void DivideAmong(const std::vector<size_t>& members, const std::vector<int>& threads,
                  const std::vector<Core>& cores, std::vector<v1::CoreSet>* sets) {
   if (cores.empty()) return;
@@ -89,15 +90,15 @@ void DivideAmong(const std::vector<size_t>& members, const std::vector<int>& thr
   }
 }
 
-// Ranks whose masks overlap without being equal: a core of its own for each as far as there are
-// enough, found by augmenting paths; the other ranks share.
+// Divides cores among ranks with masks that overlap without being equal. As many ranks as possible
+// get a core of their own, found by augmenting paths; the other ranks share.
 class OverlapDivision {
  public:
-  // cores[i]: the indices in `host` of the cores that member i may have.
+  // cores[i] has the indices in `host` of the cores that member i may use.
   OverlapDivision(std::vector<std::vector<size_t>> cores, std::vector<int> threads, size_t host)
       : cores_(std::move(cores)), threads_(std::move(threads)), owner_(host, kNobody) {}
 
-  // For each member the indices of its cores.
+  // Returns the indices of each member's cores.
   std::vector<std::vector<size_t>> Divide() {
     std::vector<size_t> without;
     for (size_t i = 0; i < cores_.size(); ++i) {
@@ -136,7 +137,8 @@ class OverlapDivision {
     return false;
   }
 
-  // Each core that nobody has goes to the member with the most threads for a core that may have it.
+  // Gives each core without an owner to the member with the most threads per core among those that
+  // may use it.
   void HandOutTheRest(std::vector<std::vector<size_t>>* result) {
     for (size_t core = 0; core < owner_.size(); ++core) {
       if (owner_[core] != kNobody) continue;
@@ -166,7 +168,7 @@ bool Overlap(const v1::CoreSet& a, const v1::CoreSet& b) {
                             b.cores().end()) != a.cores().end();
 }
 
-// Members are in the order of InOrder.
+// `members` are in the order of InOrder.
 void DividePart(const std::vector<CoreDemand>& demands, const std::vector<size_t>& members,
                 const std::vector<Core>& host, std::vector<v1::CoreSet>* sets) {
   std::vector<int> threads;
@@ -196,7 +198,7 @@ void DividePart(const std::vector<CoreDemand>& demands, const std::vector<size_t
 std::vector<v1::CoreSet> DivideCores(const std::vector<CoreDemand>& demands,
                                      const std::vector<Core>& host) {
   std::vector<v1::CoreSet> sets(demands.size());
-  // Demands that can meet on a core, directly or through others, are divided together.
+  // Demands that have a core in common, directly or through others, are divided together.
   std::vector<std::vector<size_t>> parts;
   for (const size_t index : InOrder(demands)) {
     std::vector<size_t> joined;

@@ -35,7 +35,8 @@ std::vector<CoreDemand> Demands(const std::vector<JobOnHost>& jobs, std::vector<
   return demands;
 }
 
-// "0-1 | 2 x3": the cores of each demand, and how many share them where it is not alone.
+// Returns "0-1 | 2 x3": the cores of each demand, with the number of demands that share them if
+// more than one.
 std::string Text(const std::vector<v1::CoreSet>& sets) {
   std::string text;
   for (const v1::CoreSet& set : sets) {
@@ -61,15 +62,15 @@ TEST(DivideCores, RanksOfAllJobsHaveCoresOfTheirOwnWhereThereAreEnoughAndElseSha
       {{{"a", 1, 2}}, kTwo, "0,1"},
       {{{"a", 2, 1}}, kTwo, "0 | 1"},
       {{{"a", 2, 2}}, kFour, "0,1 | 2,3"},
-      // Two jobs that would each fill the host alone.
+      // Two jobs, each of which would fill the host by itself.
       {{{"a", 1, 2, 1}, {"b", 1, 2, 2}}, kTwo, "0 | 1"},
       {{{"a", 2, 2, 1}, {"b", 2, 2, 2}}, kFour, "0 | 1 | 2 | 3"},
       {{{"a", 2, 1, 1}, {"b", 2, 1, 2}}, kFour, "0 | 1 | 2 | 3"},
-      // More ranks than cores: the same number of threads on each core.
+      // More ranks than cores: about the same number of threads on each core.
       {{{"a", 2, 1, 1}, {"b", 2, 1, 2}}, kTwo, "0 x2 | 1 x2 | 0 x2 | 1 x2"},
       {{{"a", 1, 2, 1}, {"b", 2, 1, 2}}, kTwo, "0 | 1 x2 | 1 x2"},
       {{{"a", 3, 1}}, kTwo, "0 x2 | 1 | 0 x2"},
-      // In proportion to threads, and nothing left over.
+      // In proportion to threads, with no core left over.
       {{{"a", 1, 4, 1}, {"b", 2, 1, 2}}, kFour, "0,1 | 2 | 3"},
       {{{"a", 1, 3, 1}, {"b", 1, 1, 2}}, kFour, "0,1,2 | 3"},
       {{{"a", 1, 1, 1}, {"b", 1, 1, 2}}, kFour, "0,1 | 2,3"},

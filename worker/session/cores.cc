@@ -40,7 +40,7 @@ v1::CoreClaims OwnClaims(const State& state) {
   return own;
 }
 
-// Own claims first, in their order.
+// Own claims come first, in their order.
 std::vector<CoreDemand> AllDemands(const State& state, const v1::CoreClaims& own) {
   std::vector<CoreDemand> demands;
   std::set<RankKey> known;
@@ -52,7 +52,7 @@ std::vector<CoreDemand> AllDemands(const State& state, const v1::CoreClaims& own
   for (const v1::CoreClaims& other : state.other_claims) {
     for (const v1::CoreClaim& claim : other.claims()) add(claim, other.allowed());
   }
-  // Their daemons may not have claimed yet.
+  // The daemons of these ranks may not have claimed cores yet.
   for (const auto& [job, group] : state.groups) {
     if (group.ranks.empty()) continue;
     for (const int rank : group.ranks_on_host) add(ClaimOf(state, job, group, rank), own.allowed());
@@ -75,7 +75,7 @@ void DivideHostCores(State& state, Effects& effects) {
     if (MessageDifferencer::Equals(record.cores, cores)) continue;
     record.cores = cores;
     const Device& device = state.devices[record.device];
-    // One that has not begun is told when it begins.
+    // A rank that has not begun learns its cores when it begins.
     if (device.job != claim.job() || device.group_epoch != claim.group_epoch()) continue;
     v1::RankCommand command;
     *command.mutable_cores() = cores;

@@ -27,7 +27,7 @@ void SayFailed(State& state, const Device& device, const std::string& cause, Eff
 
 void Condemn(State& state, int index, const std::string& cause, Effects& effects) {
   state.devices[index].condemned = cause;
-  // What every later Hello says.
+  // Every later Hello includes the cause.
   state.config.identity.mutable_devices(index)->set_condemned(cause);
   v1::WorkerMessage message;
   message.mutable_device_condemned()->set_device(index);
@@ -41,7 +41,7 @@ void Condemn(State& state, int index, const std::string& cause, Effects& effects
 void OnDeviceFault(State& state, const DeviceFault& fault, Effects& effects) {
   Device& device = state.devices[fault.device];
   if (!device.condemned.empty()) return;
-  // Before the rank's end, which frees the device, is told.
+  // Reported before the rank's end, which frees the device.
   if (fault.condemned) Condemn(state, fault.device, fault.cause, effects);
   if (device.process == ProcessState::kStarting && !fault.condemned) return;
   if (!device.job.empty() && device.process != ProcessState::kKilled) {

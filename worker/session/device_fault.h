@@ -1,4 +1,4 @@
-// What a fault of a device does to the rank on it. Part of worker/session/session.h.
+// The effect of a device fault on the rank of that device. Part of worker/session/session.h.
 #ifndef TROUPE_WORKER_SESSION_DEVICE_FAULT_H_
 #define TROUPE_WORKER_SESSION_DEVICE_FAULT_H_
 
@@ -6,10 +6,10 @@
 
 namespace troupe::session {
 
-// Says at once that the device's rank has failed, for its process may be one that cannot be killed
-// while the driver hangs, and kills it; another is started in its place unless the device is
-// condemned. A process that is only starting has not touched the device and stays. Nothing happens to
-// a device that is condemned already.
+// Reports at once that the device's rank has failed, because its process may not be killable while
+// the driver hangs, and kills the process; starts another in its place unless the device is
+// condemned. A process that is still starting has not used the device and stays. Has no effect on a
+// device that is already condemned.
 void OnDeviceFault(State& state, const DeviceFault& fault, Effects& effects);
 
 }  // namespace troupe::session

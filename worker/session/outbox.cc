@@ -6,9 +6,10 @@
 namespace troupe::session {
 namespace {
 
-// Ends of ranks kept without a stream; each device has at most a few.
+// Ends of ranks that are kept while there is no stream; each device has at most a few.
 constexpr size_t kUnsentMax = 1024;
-// Reports said before the coordinator has recorded some: neither side queues a whole night of them.
+// Limit of reports sent before the coordinator has recorded some, so that neither side queues those
+// of a whole night.
 constexpr size_t kReportsTogether = 4096;
 
 }  // namespace
@@ -47,7 +48,7 @@ void SendReports(State& state, Group& group, Effects& effects) {
     group.said_step = step;
     return;
   }
-  // After all reports: a manifest may end the job and its history.
+  // Sent after all reports, because a manifest may end the job and its history.
   for (const auto& [attempt, manifest] : group.manifests) Send(state, effects, manifest);
 }
 
@@ -60,8 +61,8 @@ void SendAgain(State& state, Effects& effects) {
       }
       SendCores(state, effects, it->first, group.epoch, rank, record.cores);
     }
-    // Votes before reports, as they were made: a report of a step long after an attempt's says that
-    // the attempt was passed by.
+    // Votes are sent before reports, as they were made: the report of a step long after an
+    // attempt's step implies that the attempt was skipped.
     for (const auto& [key, vote] : group.votes) Send(state, effects, vote);
     SendReports(state, group, effects);
     it = group.ranks.empty() ? state.groups.erase(it) : std::next(it);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kFirstBackoff = std::chrono::milliseconds(50);
 
-// A rank that cannot be begun here is told of as one that stopped at once.
+// Reports a rank that cannot begin here as one that stopped at once.
 void RefuseRank(State& state, const v1::StartRanks& start, int rank, std::string why,
                 Effects& effects, std::string_view cause = {}) {
   v1::WorkerMessage message;
@@ -44,10 +44,10 @@ void KillOlderGroup(State& state, const std::string& job, uint64_t epoch, Effect
   }
 }
 
-// A collective may wait for as long as another rank computes. The coordinator knows how long a step
-// takes and ends the epoch of a job that hangs; the ranks' own watchdog, which can name the
-// operation, comes a little before it wherever a step cannot take that long: five steps of the
-// slowest processor worth training on.
+// The limit of a collective. A collective may wait as long as another rank computes. The
+// coordinator knows how long a step takes and ends the epoch of a job that hangs; the ranks' own
+// watchdog, which can name the operation, comes a little earlier unless a step may take that long:
+// five steps of the slowest processor worth training on.
 double HangSeconds(const v1::StartRanks& start, const TimeLimits& limits) {
   constexpr double kBeforeCoordinator = 0.9;
   const double coordinator =
@@ -76,7 +76,7 @@ v1::BeginRank MakeBegin(const State& state, const v1::StartRanks& start,
   begin.set_cores_on_host(static_cast<int>(state.config.allowed_cores.size()));
   begin.set_core_table_fault(state.core_table_fault);
   begin.set_abort_seconds(ToSeconds(state.limits.abort));
-  // Or for as long as another one writes a checkpoint.
+  // A rank may also wait while another one writes a checkpoint.
   begin.set_hang_seconds(HangSeconds(start, state.limits) +
                          CheckpointWriteSeconds(start.spec(), start.plan()));
   return begin;
@@ -216,7 +216,7 @@ void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorM
     Device& device = state.devices[i];
     const int index = static_cast<int>(i);
     if (device.next && device.next->start().job() == stop.job()) {
-      // Not begun: it is over before its process heard of it.
+      // The rank has not begun: it ends before its process learns of it.
       const v1::BeginRank begin = std::move(*device.next);
       device.next.reset();
       if (Group* group = FindGroup(state, stop.job(), begin.start().group_epoch())) {
@@ -237,7 +237,7 @@ void OnStopRanks(State& state, const v1::StopRanks& stop, const v1::CoordinatorM
     *command.mutable_coordinator() = message;
     effects.push_back(SendToRank{index, std::move(command)});
   }
-  // Reports kept for a group whose ranks are gone are of no more use.
+  // Reports kept for a group without ranks are no longer needed.
   const auto group = state.groups.find(stop.job());
   if (group != state.groups.end() && group->second.ranks.empty()) state.groups.erase(group);
 }

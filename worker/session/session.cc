@@ -17,7 +17,7 @@ using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
 constexpr Duration kLongestDialBackoff = std::chrono::seconds(1);
-// A rank waits for so many starts of its device's process; then it counts as crashed.
+// Number of failed starts of its device's process after which a waiting rank counts as crashed.
 constexpr int kStartTries = 3;
 
 bool MayStart(const Device& device) {
@@ -26,12 +26,12 @@ bool MayStart(const Device& device) {
 
 void GoDown(State& state, MonotonicTime now) {
   state.link = Link::kDown;
-  // Several dials fit into the time for which the coordinator keeps its ranks.
+  // Several dials must fit into the time for which the coordinator keeps its ranks.
   const Duration limit = std::min<Duration>(kLongestDialBackoff, state.limits.reconnect_grace / 6);
   state.dial_at = now + Backoff(++state.failed_dials, limit);
 }
 
-// Logs why there is no stream, once for as long as the reason stays the same.
+// Logs why there is no stream, once per reason.
 void NoteOnce(State& state, std::string text, Effects& effects) {
   if (text == state.noted) return;
   state.noted = text;
@@ -78,7 +78,7 @@ void OnTicket(State& state, const CoordinatorMessage& message, Effects& effects)
   Forward(state, *group, message, effects);
 }
 
-// A manifest that is written already is reported again.
+// If the manifest is already written, reports it again.
 void OnWriteManifest(State& state, const CoordinatorMessage& message, Effects& effects) {
   const v1::WriteManifest& request = message.write_manifest();
   Group* const group = FindGroup(state, request.job(), request.group_epoch());
@@ -105,7 +105,7 @@ void OnReportsDurable(State& state, const v1::ReportsDurable& durable, Effects& 
   if (group->said_step && durable.step() >= *group->said_step) SendReports(state, *group, effects);
 }
 
-// Ranks that run here answer themselves; what the others left is read from their files.
+// Running ranks answer themselves; the traces of ended ranks are read from their files.
 void OnTraceRequest(State& state, const CoordinatorMessage& message, Effects& effects) {
   const v1::TraceRequest& request = message.trace_request();
   Group* const group = FindGroup(state, request.job(), request.group_epoch());
@@ -118,7 +118,7 @@ void OnTraceRequest(State& state, const CoordinatorMessage& message, Effects& ef
   }
 }
 
-// Forwards what is for all ranks of the job's group epoch that `body`, a part of `message`, names.
+// Forwards `message` to all ranks of the job's group epoch that `body`, a part of it, names.
 template <typename Body>
 void ForwardToGroup(State& state, const Body& body, const CoordinatorMessage& message,
                     Effects& effects) {
@@ -181,7 +181,7 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
     return GoDown(state, now);
   }
   state.leader_epoch = welcome.leader_epoch();
-  // The lease is D itself; the rest of the ladder follows from it.
+  // The lease is the detection time; the other time limits follow from it.
   state.limits = MakeTimeLimits(welcome.lease_seconds());
   state.link = Link::kUp;
   state.failed_dials = 0;
@@ -214,7 +214,7 @@ void OnStreamMessage(State& state, const StreamMessage& event, MonotonicTime now
   OnCoordinatorMessage(state, message, now, effects);
 }
 
-// The job, group epoch and rank that a rank's message is about; nothing for messages that a rank
+// The job, group epoch and rank that a rank's message is about; absent for messages that a rank
 // must not send.
 struct About {
   std::string job;
@@ -279,7 +279,7 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       group->step = std::max(group->step, message.step_report().step());
       if (device.rank != 0) break;
       group->reports[message.step_report().step()] = message;
-      if (group->said_step) return;  // its turn comes after those before it
+      if (group->said_step) return;  // sent after the reports before it
       break;
     case WorkerMessage::kShardDone:
       group->votes[{message.shard_done().attempt(), device.rank}] = message;
@@ -292,7 +292,8 @@ void OnRankMessage(State& state, int index, const WorkerMessage& message, Effect
       if (group->said_step) return;
       break;
     case WorkerMessage::kImageSaved: {
-      // What a rank could not write to the end is there, too.
+      // The entry is made even if the image could not be written completely, because a partial file
+      // may exist.
       v1::HeldImage& image = state.images[message.image_saved().path()];
       image.set_job(message.image_saved().job());
       image.set_group_epoch(message.image_saved().group_epoch());
@@ -320,7 +321,7 @@ void OnRankExited(State& state, const RankExited& exited, MonotonicTime now, Eff
   Device& device = state.devices[exited.device];
   const ProcessState was = device.process;
   device.process = ProcessState::kNone;
-  // Those killed because they did not start in time are counted when they are killed.
+  // A process killed because it did not start in time was counted when it was killed.
   if (was == ProcessState::kStarting) ++device.failed_starts;
   if (!device.job.empty()) {
     v1::RankStopped stopped;

@@ -1,20 +1,18 @@
 // The worker daemon as one pure state machine: its stream to the coordinator, its rank processes,
-// and what it keeps until the coordinator has it. No clock, thread, socket or process is touched
-// here; the shell (worker/daemon.h) and simulations drive the same Step.
+// and the data it keeps until the coordinator has them. It uses no clock, thread, socket or
+// process; the shell (worker/daemon.h) and simulations drive the same Step.
 //
 // Invariants:
-// - A message of a lower leader epoch than the highest seen, or of a lower group epoch than the
-// job's highest, has no
-//   effect (facts: R2).
-// - A device has at most one rank. A rank of a newer group epoch starts only after the older one's
-// process has stopped.
-// - Rank 0's step reports, votes and manifests are kept until acknowledged and sent again on every
-// new stream; so is
-//   what each rank said of its start and failure. Receivers treat duplicates as one.
-// - A rank told to stop is killed once its limit has passed. Nothing else a coordinator does or
-// omits kills one: without
-//   it ranks run to the end of their tickets, whose lifetimes they watch themselves.
-// - Nothing is begun on a condemned device, and no process started.
+// - A message with a lower leader epoch than the highest seen, or a lower group epoch than the
+//   job's highest, has no effect.
+// - A device has at most one rank. A rank of a newer group epoch starts only after the process of
+//   the older one has stopped.
+// - Rank 0's step reports, votes and manifests are kept until acknowledged and resent on every new
+//   stream, as are each rank's reports of its start and failure. Receivers treat duplicates as one.
+// - A rank told to stop is killed once its limit has passed. No other action or omission of a
+//   coordinator kills a rank: without a coordinator, ranks run to the end of their tickets and
+//   check the tickets' lifetimes themselves.
+// - No rank begins and no process starts on a condemned device.
 // - Each rank runs on the cores that DivideCores gives it among all ranks known on the host.
 #ifndef TROUPE_WORKER_SESSION_SESSION_H_
 #define TROUPE_WORKER_SESSION_SESSION_H_
@@ -39,17 +37,18 @@ namespace troupe::session {
 inline constexpr int kProtocolVersion = 1;
 
 struct Config {
-  // protocol_version … metrics_address and the images of former lives; `held` and
-  // leader_epoch_seen empty.
+  // protocol_version … metrics_address and the images of former lives; `held` and leader_epoch_seen
+  // are empty.
   v1::Hello identity;
-  std::string log_directory;  // of ranks, see RankLogPath
-  std::string image_directory;  // of images of ranks' states
-  std::string cluster;        // the coordinator's address: tells clusters of one host apart
-  std::vector<Core> host_cores;    // of the whole host; empty: ranks are not bound to cores
+  std::string log_directory;       // folder of ranks' logs, see RankLogPath
+  std::string image_directory;     // folder of images of ranks' states
+  std::string cluster;             // the coordinator's address: distinguishes clusters on one host
+  std::vector<Core> host_cores;    // cores of the whole host; empty: ranks are not bound to cores
   std::vector<int> allowed_cores;  // hardware threads that this daemon may use, ascending
 };
 
-// All that a daemon tells the coordinator of one rank that it holds, resent on a new stream.
+// The daemon's reports to the coordinator about one rank that it still holds, resent on a new
+// stream.
 struct RankRecord {
   int device = 0;
   std::optional<v1::WorkerMessage> address;
@@ -58,30 +57,30 @@ struct RankRecord {
   v1::CoreSet cores;
 };
 
-// One job's ranks on this worker in one group epoch.
+// The ranks of one job on this worker in one group epoch.
 struct Group {
   uint64_t epoch = 0;
   std::map<int, RankRecord> ranks;
-  int64_t step = 0;  // highest applied by any rank here
+  int64_t step = 0;  // highest step applied by any rank here
   int64_t ticket_end_step = 0;
-  std::map<int64_t, v1::WorkerMessage> reports;                // rank 0's, by step
-  // Many reports wait: those up to here were said on this stream, the others follow once they are
-  // durable.
+  std::map<int64_t, v1::WorkerMessage> reports;  // rank 0's, by step
+  // If many reports wait: those up to this step were sent on this stream; the others follow once
+  // they are durable.
   std::optional<int64_t> said_step;
   std::map<std::pair<int64_t, int>, v1::WorkerMessage> votes;  // by (attempt, rank): done or failed
   std::map<int64_t, v1::WorkerMessage> manifests;              // by attempt
-  int threads = 1;                                             // of each rank
-  std::vector<int> ranks_on_host;  // of the job, those of other daemons among them
+  int threads = 1;                                             // threads of each rank
+  std::vector<int> ranks_on_host;  // ranks of the job, including those of other daemons
   uint64_t begin_ns = 0;           // when the ranks were placed here, on the host's monotonic clock
 };
 
 enum class ProcessState {
   kNone,      // not running; started again at `start_at`
-  kStarting,  // has not said that it is idle
+  kStarting,  // has not reported that it is idle
   kIdle,
   kBusy,      // has a rank
   kStopping,  // told to stop; killed at `kill_at`
-  kKilled,    // its death is awaited
+  kKilled,    // its end is awaited
 };
 
 struct Device {
@@ -89,12 +88,12 @@ struct Device {
   MonotonicTime start_at;
   MonotonicTime kill_at;
   int failed_starts = 0;  // in a row
-  std::string job;        // of the rank it has; empty: none
+  std::string job;        // job of its rank; empty: no rank
   uint64_t group_epoch = 0;
   int rank = -1;
   std::optional<v1::BeginRank> next;  // begun as soon as the process is idle
-  std::string fault;      // why its process is being killed, where the device is to blame
-  std::string condemned;  // why nothing may run on it; empty: it may
+  std::string fault;                  // why its process is being killed, if the device caused it
+  std::string condemned;              // why nothing may run on it; empty: not condemned
 };
 
 enum class Link {
@@ -106,24 +105,24 @@ enum class Link {
 struct State {
   Config config;
   Link link = Link::kDown;
-  uint64_t stream = 0;  // the one in use; each dial has a new number
+  uint64_t stream = 0;  // the stream in use; each dial has a new number
   MonotonicTime dial_at;
   int failed_dials = 0;
-  std::string noted;  // the last complaint about the stream, so that each is logged once
+  std::string noted;  // the last logged reason without a stream, so that each is logged once
   uint64_t leader_epoch = 0;
   TimeLimits limits = MakeTimeLimits(3);
   MonotonicTime heard_at;
   MonotonicTime heartbeat_at;
   std::vector<Device> devices;
   std::map<std::string, Group> groups;            // by job
-  std::map<std::string, uint64_t> highest_epoch;  // by job, of this life
-  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that happened without a stream
-  uint64_t burn_in = 0;  // number of the request that is under way; 0: none
-  std::map<std::string, v1::HeldImage> images;  // that are here, by path
-  std::vector<v1::CoreClaims> other_claims;       // of the host's other daemons
+  std::map<std::string, uint64_t> highest_epoch;  // by job, in this life of the daemon
+  std::deque<v1::WorkerMessage> unsent;           // ends of ranks that occurred without a stream
+  uint64_t burn_in = 0;                           // number of the request in progress; 0: none
+  std::map<std::string, v1::HeldImage> images;    // images on this host, by path
+  std::vector<v1::CoreClaims> other_claims;       // claims of the host's other daemons
   v1::CoreClaims published_claims;
-  // Why the daemons of the host cannot share out cores, in this life: ranks that begin report it as
-  // a fall-back. Empty: they can.
+  // Why the daemons of the host cannot divide cores together in this life; ranks that begin report
+  // it as a fall-back. Empty: they can.
   std::string core_table_fault;
   bool cores_stale = false;  // a rank has begun or ended since cores were divided
   bool ended = false;
@@ -148,12 +147,12 @@ struct RankExited {
   int exit_code = 0;
   int signal = 0;
   std::string last_operation;
-  std::string message;  // what the process could not do, if it was never started
+  std::string message;  // the error, if the process was never started
 };
-// A fault of a device: its process is to be replaced.
+// A fault of a device: its process must be replaced.
 struct DeviceFault {
   int device = 0;
-  bool condemned = false;  // and not even another may use it
+  bool condemned = false;  // no other process may use the device either
   std::string cause;       // "Xid 79 (GPU has fallen off the bus) on GPU-…"
 };
 struct CheckpointGone {
@@ -165,11 +164,11 @@ struct CheckpointReadBack {
 struct BurnInEnded {
   v1::BurnInDone done;
 };
-// The claims of the other daemons of this host, now.
+// The current claims of the other daemons of this host.
 struct OthersClaim {
   std::vector<v1::CoreClaims> claims;
 };
-// The daemons of this host do not know of each other's ranks.
+// The daemons of this host cannot learn of each other's ranks.
 struct CoreTableFault {
   std::string reason;
 };
@@ -191,7 +190,7 @@ struct HangUp {
 struct SendToCoordinator {
   v1::WorkerMessage message;
 };
-// The shell fills in the memory and sends.
+// The shell adds the memory usage and sends.
 struct SendHeartbeat {
   uint64_t leader_epoch = 0;
 };
@@ -209,7 +208,7 @@ struct SendToRank {
 struct ReadRankLogs {
   v1::ReadLogs request;
 };
-// Asks for the trace of a rank that has ended here: what it left behind, or that it left nothing.
+// Asks for the trace that a rank which ended here left behind; answered also if there is none.
 struct ReadRankTrace {
   v1::TraceRequest request;
   int rank = 0;
@@ -224,16 +223,16 @@ struct RemoveImages {
 struct ReadCheckpointBack {
   v1::VerifyCheckpoint request;
 };
-// Answered by BurnInEnded; one that is under way is stopped first.
+// Answered by BurnInEnded; a burn-in in progress is stopped first.
 struct BeginBurnIn {
   v1::BurnIn request;
 };
 struct StopBurnIn {};
-// For the other daemons of this host, in place of what was published before.
+// For the other daemons of this host; replaces the claims published before.
 struct PublishClaims {
   v1::CoreClaims claims;
 };
-// For the log.
+// A message for the log.
 struct Note {
   std::string text;
 };
@@ -247,16 +246,16 @@ using Effect =
                  ReadCheckpointBack, BeginBurnIn, StopBurnIn, PublishClaims, Note, EndDaemon>;
 using Effects = std::vector<Effect>;
 
-// Everything starts with the first Tick: processes of all devices, and the first dial.
+// The first Tick starts everything: processes of all devices, and the first dial.
 State MakeState(Config config, MonotonicTime now);
 
 Effects Step(State& state, const Event& event);
 
-// When the next Tick is due.
+// Returns when the next Tick is due.
 MonotonicTime NextDeadline(const State& state);
 
-// "LOGS/JOB/rank-3.worker-0.log": of a rank while it ran on this worker; workers may share the
-// directory.
+// Returns "LOGS/JOB/rank-3.worker-0.log": the log of a rank while it ran on this worker. Workers
+// may share the directory.
 std::string RankLogPath(const Config& config, const std::string& job, int rank);
 
 }  // namespace troupe::session

@@ -12,7 +12,7 @@ namespace {
 using v1::CoordinatorMessage;
 using v1::WorkerMessage;
 
-// Drives one daemon of two devices by hand.
+// Drives one daemon with two devices by hand.
 class SessionTest : public ::testing::Test {
  protected:
   SessionTest() {
@@ -71,7 +71,7 @@ class SessionTest : public ::testing::Test {
     *report.mutable_worker() = std::move(message);
     return Do(RankSaid{device, report});
   }
-  // Up, both processes idle.
+  // Connects the stream; both processes become idle.
   void Settle() {
     Do(Tick{});
     Welcome(1);
@@ -155,7 +155,7 @@ TEST_F(SessionTest, RanksOfOneHostAreCountedWhateverTheirIsland) {
   Settle();
   CoordinatorMessage start = Start(1);
   v1::Plan& plan = *start.mutable_start_ranks()->mutable_plan();
-  // On the same host in another island, and in the same island on another host.
+  // One rank on the same host in another island, one in the same island on another host.
   plan.mutable_ranks(0)->set_island("other rack");
   v1::RankPlacement& remote = *plan.add_ranks();
   remote.set_rank(2);
@@ -182,7 +182,8 @@ class CoresTest : public SessionTest {
     plan.set_threads_per_rank(threads);
     return message;
   }
-  // "device 0: 0,1" of each command and of what the coordinator is told; "x2": shared by two.
+  // Returns "device 0: 0,1" for each command and each message to the coordinator; "x2": shared by
+  // two.
   std::vector<std::string> Moves(const Effects& effects) {
     std::vector<std::string> moves;
     const auto text = [](const v1::CoreSet& set) {
@@ -218,14 +219,14 @@ TEST_F(CoresTest, ARankGivesUpCoresWhenAnotherJobBeginsAndGetsThemBackAtItsEnd) 
 }
 
 TEST_F(CoresTest, RanksOfOtherDaemonsOfTheHostAreCountedWithTheirOwn) {
-  const Effects begun = Said(Start(1, {0}));  // rank 1 of the plan is another daemon's
+  const Effects begun = Said(Start(1, {0}));  // rank 1 of the plan belongs to another daemon
   EXPECT_EQ(Moves(begun), (Lines{"begin 0: 0", "told jobs/a/0: 0"}));
   ASSERT_EQ(All<PublishClaims>(begun).size(), 1u);
   const v1::CoreClaims own = All<PublishClaims>(begun)[0].claims;
   ASSERT_EQ(own.claims_size(), 1);
   EXPECT_EQ(own.claims(0).rank(), 0);
   EXPECT_EQ(own.claims(0).cluster(), "coordinator:1");
-  // Its daemon's own word changes nothing, another cluster's job does.
+  // The report of that rank's own daemon changes nothing; a job of another cluster does.
   v1::CoreClaims other = own;
   other.mutable_claims(0)->set_rank(1);
   EXPECT_EQ(Moves(Do(OthersClaim{{other}})), Lines{});
@@ -717,10 +718,10 @@ TEST_F(SessionTest, ARankWhoseProcessCannotStartThreeTimesCountsAsCrashed) {
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", "no memory"})).empty());
   After(std::chrono::seconds(1));
   EXPECT_TRUE(Sent(Do(RankExited{0, 1, 0, "", "no memory"})).empty());
-  // The third does not end by itself.
+  // The third process does not end by itself.
   After(std::chrono::seconds(1));
   EXPECT_EQ(All<KillProcess>(After(std::chrono::seconds(30))).size(), 2u);
-  After(std::chrono::seconds(1));  // dials: the lease was over
+  After(std::chrono::seconds(1));  // dials again, because the lease was over
   Welcome(1);
   const auto sent = Sent(Do(RankExited{0, 0, 9, "", "no memory"}));
   ASSERT_EQ(sent.size(), 1u);
@@ -757,7 +758,7 @@ TEST_F(SessionTest, AFaultOfADeviceFailsItsRankWithTheCauseAndReplacesTheProcess
   EXPECT_EQ(stopped.message(), cause);
   EXPECT_EQ(stopped.last_operation(), "step 3: forward");
   EXPECT_EQ(All<StartProcess>(exited).size(), 1u);
-  // Its successor is like any other.
+  // Its successor is treated like any other process.
   Idle(1);
   FromRank(0, Stopped(1, 0));
   Idle(0);

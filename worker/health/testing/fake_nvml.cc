@@ -1,5 +1,5 @@
-// NVML's functions over what a test says: see fake_nvml.h. Values are written out as NVML's reference
-// has them, not taken from nvml_api.h, so that a slip there is found.
+// NVML's functions with values that a test sets: see fake_nvml.h. Constants are written as in
+// NVML's reference, not taken from nvml_api.h, so that tests find a wrong one there.
 #include "worker/health/testing/fake_nvml.h"
 
 #include <chrono>
@@ -23,10 +23,10 @@ FakeNvml& Fake() {
   return fake;
 }
 
-// A handle is the address of the GPU's entry: stable as NVML's are.
+// A handle is the address of the GPU's entry, which is stable like NVML's handles.
 using Entry = std::pair<const std::string, FakeGpu>;
 
-// Calls `use` with the GPU of the handle.
+// Calls `use` with the GPU that the handle refers to.
 template <typename Use>
 int WithGpu(void* device, Use use) {
   std::lock_guard lock(Fake().mutex);
@@ -134,7 +134,7 @@ int nvmlDeviceGetTotalEccErrors(void* device, int error_type, int counter_type,
                                 unsigned long long* count) {
   return WithGpu(device, [&](FakeGpu& gpu) {
     if (!gpu.has_ecc) return kNotSupported;
-    // Counters of type 1 go on for the life of the board.
+    // Counters of type 1 count over the life of the board.
     const unsigned long long former = counter_type == 1 ? 1000 : 0;
     *count = former + (error_type == 1 ? gpu.uncorrected : gpu.corrected);
     return kSuccess;
@@ -148,7 +148,7 @@ int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* rea
   });
 }
 
-// nvmlFieldValue_t, as NVML lays it out.
+// nvmlFieldValue_t in NVML's layout.
 struct Field {
   unsigned id;
   unsigned scope;
@@ -198,7 +198,7 @@ int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void*) {
   });
 }
 
-// nvmlEventData_t, as NVML lays it out.
+// nvmlEventData_t in NVML's layout.
 struct Event {
   void* device;
   unsigned long long type;

@@ -1,4 +1,4 @@
-// The controls of a library that has NVML's functions and no GPU: what tests load in its place.
+// Controls a library with NVML's functions and no GPU, which tests load in NVML's place.
 #ifndef TROUPE_WORKER_HEALTH_TESTING_FAKE_NVML_H_
 #define TROUPE_WORKER_HEALTH_TESTING_FAKE_NVML_H_
 
@@ -22,7 +22,7 @@ struct FakeGpu {
   unsigned recovery_action = 0;
   unsigned long long event_types = 0x8 | 0x2 | 0x1;
   unsigned long long registered = 0;
-  int fails = 0;  // what every call of the device returns; 0: it works
+  int fails = 0;  // code that every call for the device returns; 0: calls work
 };
 
 struct FakeEvent {
@@ -31,22 +31,22 @@ struct FakeEvent {
   unsigned long long data = 0;
 };
 
-// All of it guarded by `mutex`.
+// All fields are guarded by `mutex`.
 struct FakeNvml {
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, FakeGpu> gpus;  // by UUID
-  std::deque<FakeEvent> events;         // to be waited for; those that are not registered are dropped
-  int init_fails = 0;                   // what nvmlInit_v2 returns
-  int wait_fails = 0;                   // what nvmlEventSetWait_v2 returns
+  std::deque<FakeEvent> events;  // not yet waited for; events that are not registered are dropped
+  int init_fails = 0;                   // code that nvmlInit_v2 returns
+  int wait_fails = 0;                   // code that nvmlEventSetWait_v2 returns
   int starts = 0;                       // nvmlInit_v2 minus nvmlShutdown
   int event_sets = 0;                   // created and not freed
   int waits = 0;                        // calls of nvmlEventSetWait_v2
   int samples = 0;                      // calls of nvmlDeviceGetTemperature
-  bool hangs = false;                   // nvmlDeviceGetTemperature does not return until it is false
+  bool hangs = false;                   // nvmlDeviceGetTemperature blocks until this is false
 };
 
-// Exported by the library as `troupe_fake_nvml`; of one process there is one.
+// Exported by the library as `troupe_fake_nvml`; a process has one instance.
 using FakeNvmlOf = FakeNvml*();
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// For tests: the fake NVML of this process, with two GPUs.
+// Test fixture: the fake NVML of this process, with two GPUs.
 #ifndef TROUPE_WORKER_HEALTH_TESTING_FAKE_NVML_FIXTURE_H_
 #define TROUPE_WORKER_HEALTH_TESTING_FAKE_NVML_FIXTURE_H_
 
@@ -16,7 +16,7 @@ inline constexpr char kSecondGpu[] = "GPU-bbbbbbbb-2222";
 
 class FakeNvmlTest : public ::testing::Test {
  protected:
-  // Its own hold on the library outlives those of the code under test.
+  // This handle keeps the library loaded after the code under test releases its own.
   FakeNvmlTest() : handle_(dlopen(TROUPE_FAKE_NVML, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) return;
     fake_ = reinterpret_cast<FakeNvmlOf*>(dlsym(handle_, "troupe_fake_nvml"))();
@@ -37,7 +37,7 @@ class FakeNvmlTest : public ::testing::Test {
     change(*fake_);
     fake_->changed.notify_all();
   }
-  // Waits until `holds`; false after some seconds.
+  // Waits until `holds`; returns false after some seconds.
   bool WaitFor(const std::function<bool(const FakeNvml&)>& holds) {
     std::unique_lock lock(fake_->mutex);
     return fake_->changed.wait_for(lock, std::chrono::seconds(20), [&] { return holds(*fake_); });
