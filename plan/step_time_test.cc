@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// Nothing costs but products, until a test says so.
+// Only matmuls cost time, until a test changes that.
 v1::DeviceProfile Profile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
@@ -57,8 +57,8 @@ StepTime TimeOf(const Planned& planned, const v1::DeviceProfile& profile) {
 TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
   const Planned one = PlanOf({});
   const StepTime time = TimeOf(one, Profile());
-  // Half of the peak is attained, and attention's mask is counted exactly where the plan halves the
-  // square.
+  // Half of the peak is attained, and attention's mask is counted exactly where the plan counts
+  // half of the square.
   EXPECT_NEAR(time.mfu, 0.5, 0.01);
   EXPECT_NEAR(time.seconds, one.plan.model_flops_per_step() / 1e9, 0.02 * time.seconds);
   EXPECT_EQ(time.communication_seconds, 0);
@@ -71,7 +71,7 @@ TEST(StepTime, AttentionGoesAtItsOwnRate) {
   v1::DeviceProfile profile = Profile();
   profile.set_attention_efficiency(profile.product_efficiency());
   EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
-  // The time of attention doubles, and the rest stays.
+  // The time of attention doubles, and the rest is unchanged.
   const auto seconds_at = [&](double efficiency) {
     profile.set_attention_efficiency(efficiency);
     return TimeOf(one, profile).seconds;
@@ -99,8 +99,8 @@ TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
   for (const char* schedule : {"ZBV", "DualPipeV"}) {
     EXPECT_LT(TimeOf(plan_of(schedule), Profile()).bubble_ratio, plain.bubble_ratio) << schedule;
   }
-  // Each of two stages sends an activation and a gradient for each of 16 microbatches; a transfer within the last one
-  // would add half as many.
+  // Each of two stages sends an activation and a gradient for each of 16 microbatches; transfers
+  // within the last stage would add half as many.
   v1::DeviceProfile slow = Profile();
   slow.mutable_fabric()->set_latency_seconds(1);
   const double seconds = TimeOf(plan_of("ZBV"), slow).communication_seconds;
@@ -117,7 +117,7 @@ TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
   EXPECT_GT(free.bubble_ratio, 0);
   profile.mutable_fabric()->set_bytes_per_second(1e8);
   const StepTime apart = TimeOf(planned, profile);
-  profile.set_devices_per_island(2);  // tensor groups within
+  profile.set_devices_per_island(2);  // each tensor group within an island
   const StepTime tensor_within = TimeOf(planned, profile);
   profile.set_devices_per_island(4);
   const StepTime all_within = TimeOf(planned, profile);
@@ -174,13 +174,13 @@ TEST(StepTime, AnInterleavedPairTakesLessThanItsSidesApart) {
                           std::string("parallelism.pipeline_parallel_schedule=") + schedule}),
                   profile);
   };
-  // There is one stage, so that nothing else tells the two schedules apart.
+  // With one stage the two schedules differ in nothing else.
   const StepTime plain = time_of("1F1B", false), pairs = time_of("DualPipeV", false);
   EXPECT_GT(plain.communication_seconds, 0.2 * plain.seconds);
   EXPECT_LT(pairs.seconds, 0.9 * plain.seconds);
   EXPECT_NEAR(plain.seconds - pairs.seconds,
               plain.communication_seconds - pairs.communication_seconds, 0.01 * plain.seconds);
-  // Nothing is hidden by cores that are busy with the transfer.
+  // Cores that are busy with a transfer hide nothing.
   EXPECT_GE(time_of("DualPipeV", true).seconds, (1 - 1e-9) * time_of("1F1B", true).seconds);
 }
 
@@ -189,7 +189,7 @@ TEST(StepTime, RepeatedKeysAndValuesTakeTimeAndAreNoModelFlops) {
     return PlanOf({"parallelism.tensor_parallel_degree=4",
                    std::string("model.num_key_value_heads=") + heads});
   };
-  // With two heads of keys and values for four ranks every rank has one head as with four.
+  // With two key-value heads on four ranks every rank has one head, as with four heads.
   const Planned shared = plan_of("2"), own = plan_of("4");
   EXPECT_LT(shared.plan.model_flops_per_step(), own.plan.model_flops_per_step());
   const StepTime time = TimeOf(shared, Profile()), time_of_own = TimeOf(own, Profile());
