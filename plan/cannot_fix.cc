@@ -13,12 +13,13 @@ std::string Bytes(int64_t bytes) { return Scaled(static_cast<double>(bytes), "B"
 
 bool Shards(const v1::JobSpec& spec) { return spec.parallelism().zero_stage() > 0; }
 
-// "data_shard", or with experts "data_shard × expert": over which ZeRO shards dense parameters.
+// The axes over which ZeRO shards dense parameters: "data_shard", or with experts "data_shard ×
+// expert".
 std::string ShardAxes(const v1::Plan& plan) {
   return plan.mesh().expert() > 1 ? "data_shard × expert" : "data_shard";
 }
 
-// What would cut the state that an axis leaves whole.
+// The setting that would shard the state which an axis replicates.
 std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std::string& axis) {
   const auto& parallelism = spec.parallelism();
   if (!Shards(spec)) {
@@ -35,7 +36,7 @@ std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std
                               : fmt::format("more ranks of {} cut it further", ShardAxes(plan));
 }
 
-// What would cut the saved activations that an axis leaves whole.
+// The setting that would shard the saved activations which an axis replicates.
 std::string SavedRemedy(const v1::JobSpec& spec, const std::string& axis) {
   if (axis == "tensor" && !spec.parallelism().sequence_parallel()) {
     return "sequence_parallel cuts those between products by tensor's ranks";
@@ -60,7 +61,7 @@ std::string PipeLine(const v1::AxisReplication& entry, const v1::Plan& plan) {
   return line;
 }
 
-// Tensor above the heads of keys and values; empty elsewhere.
+// The line about a tensor degree above the number of key-value heads; empty if it is not above.
 std::string SharedHeadsLine(const v1::JobSpec& spec) {
   const auto& model = spec.model();
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
@@ -85,7 +86,7 @@ std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan&
       continue;
     }
     const bool used = entry.degree() > 1;
-    // Unused it has no shards to read off: under zero_stage 3 it leaves nothing whole.
+    // An axis of degree 1 has no shards to inspect; under zero_stage 3 it would replicate no state.
     const bool would_shard = axis == "data_shard" && !used && !Shards(spec);
     const int64_t state = would_shard ? 0 : entry.state_bytes();
     std::string line = fmt::format(

@@ -1,5 +1,5 @@
-// What each axis of a job's mesh leaves whole on its ranks, how much that is, and what would cut
-// it. Pure.
+// Describes, for each axis of a job's mesh, the memory that the axis replicates instead of
+// sharding, its size, and the setting that would shard it. Pure.
 #ifndef TROUPE_PLAN_CANNOT_FIX_H_
 #define TROUPE_PLAN_CANNOT_FIX_H_
 
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-// One line an axis. REQUIRES: `plan` has its replication, of `spec`.
+// One line for each axis. REQUIRES: `plan` is a plan of `spec` and has its replication.
 std::vector<std::string> CannotFixLines(const v1::JobSpec& spec, const v1::Plan& plan);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-// How long ranks may take to write a checkpoint, for the limits that must not mistake one for a
-// hang.
+// Upper bounds on the time to write a checkpoint. Timeouts use them so that a slow write is not
+// taken for a hang.
 #ifndef TROUPE_PLAN_CHECKPOINT_WRITE_H_
 #define TROUPE_PLAN_CHECKPOINT_WRITE_H_
 
@@ -11,7 +11,8 @@
 
 namespace troupe {
 
-// For what the largest rank holds, at the slowest pace worth writing to; 0 without a folder.
+// Seconds in which the rank with the largest state writes it at the slowest supported storage rate;
+// 0 without a checkpoint folder.
 inline double CheckpointWriteSeconds(const v1::JobSpec& spec, const v1::Plan& plan) {
   constexpr double kSlowestBytesPerSecond = 50e6;
   if (spec.checkpoint().folder().empty()) return 0;
@@ -22,8 +23,8 @@ inline double CheckpointWriteSeconds(const v1::JobSpec& spec, const v1::Plan& pl
   return static_cast<double>(most) / kSlowestBytesPerSecond;
 }
 
-// For copying what the largest rank holds in memory, at the slowest pace that memory is worth; 0
-// without a folder.
+// Seconds in which the rank with the largest state copies it in memory, at 10 times the storage
+// rate above; 0 without a checkpoint folder.
 inline double CheckpointCopySeconds(const v1::JobSpec& spec, const v1::Plan& plan) {
   constexpr double kCopiesFasterThanWrites = 10;
   return CheckpointWriteSeconds(spec, plan) / kCopiesFasterThanWrites;

@@ -6,15 +6,15 @@
 namespace troupe {
 namespace {
 
-constexpr double kAsShort = 1.01;  // of the shortest step
+constexpr double kAsShort = 1.01;  // times the shortest step
 
 struct Candidate {
   ScheduleKind kind;
   PipelineShape shape;
   ScheduleCosts costs;
-  double seconds;  // of a step, or whatever unit the costs are in
+  double seconds;  // per step, in the unit of the costs
   double bubble_ratio;
-  double peak;  // microbatches of a whole stage that the fullest rank keeps alive
+  double peak;  // live microbatches of a whole stage on the rank with the most
 };
 
 std::string NameOf(ScheduleKind kind, int chunks_per_stage) {

@@ -1,5 +1,6 @@
-// parallelism.pipeline_parallel_schedule: auto. Every schedule that runs the shape is simulated with what the model's own
-// chunks cost under it; which is best depends on them (zero-bubble schedules want F ~ I ~ W). Pure.
+// Implements parallelism.pipeline_parallel_schedule: auto. Every schedule that supports the shape
+// is simulated with the costs of the model's chunks under it; the best one depends on these costs
+// (zero-bubble schedules are best where F ~ I ~ W). Pure.
 #ifndef TROUPE_PLAN_CHOOSE_SCHEDULE_H_
 #define TROUPE_PLAN_CHOOSE_SCHEDULE_H_
 
@@ -21,20 +22,22 @@ struct ScheduleCosts {
   bool indivisible_pairs = false;   // as of SimulateOptions
 };
 
-// An error (too few blocks) keeps the schedule out.
+// Returns the costs of a schedule. An error (too few blocks) excludes the schedule.
 using CostsOfSchedule = std::function<StatusOr<ScheduleCosts>(const Schedule& schedule)>;
 
 struct ScheduleChoice {
   ScheduleKind kind = ScheduleKind::k1F1B;
   PipelineShape shape;
-  ScheduleCosts costs;  // its own
-  // A line for the schedule that was taken, then one for each other: its bubble and memory, or why it does not run.
+  ScheduleCosts costs;  // the costs under this schedule
+  // One line for the chosen schedule, then one for each other schedule: its bubble and memory, or
+  // why it cannot run.
   std::vector<std::string> reasons;
 };
 
-// The schedule with the shortest step; among those within 1% of it, the one that keeps the least alive; of these, the
-// one with the fewest chunks. `chunks_per_stage`: as the user asked, else none. INVALID_ARGUMENT with every reason where
-// no schedule runs.
+// Chooses the schedule with the shortest step; among those within 1% of it, the one with the fewest
+// live activations; among these, the one with the fewest chunks. `chunks_per_stage`: the number
+// that the user stated, else none. INVALID_ARGUMENT with every schedule's reason where none can
+// run.
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
                                         int microbatches, const CostsOfSchedule& costs_of_schedule);
 

@@ -9,7 +9,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// A stage of cost 1, 1, 1 and at most `blocks` chunks.
+// A stage costs 1, 1, 1 (F, I, W) and the model has at most `blocks` chunks.
 CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
   return [=](const Schedule& schedule) -> StatusOr<ScheduleCosts> {
     const int chunks = stages * static_cast<int>(schedule.chunks[0].size());
@@ -24,7 +24,7 @@ CostsOfSchedule EqualCosts(int stages, int blocks, ActionCosts stage = {}) {
 TEST(ChooseScheduleTest, TheShortestStepWinsAndSaysSo) {
   const auto choice = ChooseSchedule(8, std::nullopt, 32, EqualCosts(8, 16));
   ASSERT_TRUE(choice.ok()) << choice.status();
-  // ZBV and DualPipeV take the same time; ZBV keeps 2P chunks alive, not 2P+1.
+  // ZBV and DualPipeV take the same time; ZBV keeps 2P chunks live, not 2P+1.
   EXPECT_EQ(choice->kind, ScheduleKind::kZeroBubbleV);
   EXPECT_EQ(choice->shape.chunks_per_stage, 2);
   ASSERT_EQ(choice->reasons.size(), 6u);
@@ -42,7 +42,8 @@ TEST(ChooseScheduleTest, WithFewBlocksSchedulesOfOneChunkRemain) {
 }
 
 TEST(ChooseScheduleTest, CheapWeightGradientsTakeTheAdvantageOfPuttingThemOff) {
-  // Nothing to fill bubbles with: interleaving, which shortens them, is what is left.
+  // There is nothing to fill bubbles with, so interleaving, which shortens them, is the only
+  // option.
   const auto choice = ChooseSchedule(4, std::nullopt, 16, EqualCosts(4, 8, {1, 2, 0.001}));
   ASSERT_TRUE(choice.ok());
   EXPECT_NE(choice->kind, ScheduleKind::kZeroBubbleH1);

@@ -10,7 +10,7 @@ namespace {
 
 using model::Axis;
 
-// Parameters of a block, each gathered and summed by itself.
+// Parameter tensors of a block, each of which is gathered and reduced separately.
 constexpr double kTensorsOfBlock = 3;
 
 }  // namespace
@@ -76,7 +76,7 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
   norm_rows_ = spec.parallelism().sequence_parallel() ? rows_ / tensor_ : rows_;
   hidden_ = static_cast<double>(model.hidden_size);
   queries_ = static_cast<double>(model.num_attention_heads * model.head_dim) / tensor_;
-  // At least one head a rank, whose neighbours may have the same.
+  // Each rank has at least one key-value head; neighbouring ranks may share one.
   keys_ = std::max(static_cast<double>(model.num_key_value_heads) / tensor_, 1.0) *
           static_cast<double>(model.head_dim);
   ffn_ = static_cast<double>(model.intermediate_size) / tensor_;
@@ -121,7 +121,7 @@ double ChunkBound::Product(double m, double n, double k, double bytes_of_result)
 
 double ChunkBound::Attention(double passes) const {
   const double tokens = static_cast<double>(spec_.training().sequence_length());
-  // Half of the square, scores and values.
+  // Scores and values, over half of the square.
   return passes * 2 * rows_ * tokens * queries_ / flops_ +
          (rings_ ? context_ : 1) * profile_.launch_seconds();
 }
@@ -138,7 +138,7 @@ double ChunkBound::HalfSum() const {
 }
 
 double ChunkBound::WholeSum() const {
-  // Two ranks exchange all that they have at once.
+  // Two ranks exchange their data in one step.
   const double saved = tensor_ == 2 ? LinkOver(tensor_span_).latency_seconds() : 0;
   return 2 * HalfSum() - saved;
 }
@@ -185,14 +185,15 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   const double attention = chunk.attention, mlp = chunk.mlp, blocks = attention + mlp;
   const double heads = queries_ + 2 * keys_;
   const bool by_rows = norm_rows_ < rows_;  // sequence parallelism
-  const double half = HalfSum();            // of a pair, with sequence parallelism
+  const double half = HalfSum();            // one half of a pair, with sequence parallelism
   const double sum = by_rows ? 2 * half : WholeSum();
 
-  // Norms read the residual and a block's output, write their sum and what the block reads.
+  // Norms read the residual and a block's output, and write their sum and the block's input.
   const double norm = Pass(4 * norm_rows_ * hidden_);
   const double project_out = Forward(rows_, hidden_, queries_);
   const double project_down = Forward(rows_, hidden_, ffn_);
-  // Turned and, for a ring, taken apart; put together and turned back.
+  // Queries, keys and values are transposed and, for ring attention, split; the results are merged
+  // and transposed back.
   const double turn = (rings_ ? 2 : 1) * Pass(2 * rows_ * heads);
   const double scores = Attention(1);
   const double swiglu = Pass(3 * rows_ * ffn_);
@@ -201,7 +202,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   forward.compute =
       attention * (norm + Forward(rows_, heads, hidden_) + turn + scores + project_out) +
       mlp * (norm + Forward(rows_, 2 * ffn_, hidden_) + swiglu + project_down);
-  // Rows that travel in parts go under the products of other parts.
+  // Rows that are exchanged in parts overlap with the matmuls of other parts.
   const bool in_parts = spec_.parallelism().tensor_parallel_parts() > 1;
   const double waits_for_half = in_parts ? 0 : half, waits_for_sum = in_parts ? 0 : sum;
   Send(tensor_span_, blocks * sum, &forward);
@@ -214,16 +215,16 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
                      mlp * (norm + Gradients(rows_, hidden_, ffn_) + Pass(5 * rows_ * ffn_) +
                             Gradients(rows_, 2 * ffn_, hidden_));
   Send(tensor_span_, blocks * sum, &backward);
-  // A gradient of rows is gathered right before the product that reads it; sums may go under those
-  // of the weights.
+  // A gradient of rows is gathered directly before the matmul that reads it; reductions may overlap
+  // with the matmuls of weight gradients.
   backward.waits = by_rows ? blocks * waits_for_half : 0;
 
   if (rings_) {
     const v1::LinkProfile& link = LinkOver(context_span_);
     const double round = (context_ - 1) * (link.latency_seconds() +
                                            rows_ * 2 * keys_ * element_ / link.bytes_per_second());
-    // Keys and values are on their way while those before are attended to; backward once more, with
-    // their gradients, under the two products before as well.
+    // Keys and values are in flight while attention processes the previous ones; in backward they
+    // are sent again, with their gradients, and overlap with the two preceding matmuls too.
     Send(context_span_, attention * round, &forward);
     forward.waits += attention * std::max(0.0, round - scores * (context_ - 1) / context_);
     Send(context_span_, attention * 2 * round, &backward);
@@ -232,10 +233,10 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
         attention * (context_ - 1) * (Pass(3 * rows_ * queries_) + Pass(6 * rows_ * keys_));
   }
   if (recomputation_ == Recomputation::kSelective) {
-    // In float8 SwiGLU is part of what quantises it, and codes are kept.
+    // With FP8, SwiGLU is fused with the quantisation of its output, and the FP8 tensor is saved.
     backward.compute += attention * scores + (float8_ ? 0 : mlp * swiglu);
   } else if (recomputation_ == Recomputation::kFull) {
-    // Of a layer the last product alone need not be made again, nor its sum.
+    // In a layer only the last matmul and its reduction need not be recomputed.
     backward.compute += attention * (Forward(rows_, heads, hidden_) + turn + scores) +
                         chunk.inner_attention * project_out +
                         mlp * (Forward(rows_, 2 * ffn_, hidden_) + swiglu);
@@ -262,7 +263,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
     }
   }
   if (chunk.has_head) {
-    // Its gradients are made while the logits are there.
+    // The head computes its gradients while the logits exist.
     forward.compute += Forward(rows_, vocab_, hidden_) + Gradients(rows_, vocab_, hidden_) +
                        Pass((tensor_ > 1 ? 3 : 2) * rows_ * vocab_);
     Send(tensor_span_, sum, &forward);
@@ -273,7 +274,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   const double of_embedding = chunk.has_embedding ? table() : 0;
   const double of_head = chunk.owns_head ? table() : 0;
   const double all = of_blocks + of_embedding + of_head;
-  Work before, after;  // what is gathered before the first microbatch, summed after the last
+  Work before, after;  // gathers before the first microbatch, reductions after the last
   if (model_.blocks.find('E') == std::string::npos) {
     if (zero_stage_ == 3) {
       Send(shard_span_, RingOfShards(all, tensors, held_), &forward);
@@ -299,7 +300,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   ChunkSeconds seconds;
   seconds.forward = Total(forward);
   seconds.backward = Total(backward);
-  // At best they go under these two.
+  // At best they overlap with forward and backward.
   const auto together = [&](Work work, const Work& end) {
     work.within += end.within;
     work.across += end.across;
@@ -322,7 +323,7 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   double parameters = ParametersOf(chunk);
   if (chunk.has_embedding) parameters += table();
   if (chunk.owns_head) parameters += table();
-  const double whole = held_;  // a copy as it is gathered
+  const double whole = held_;  // bytes of a gathered copy
   const double spread = zero_stage_ > 0 ? shards_ * expert_ : 1;
   double of_parameter = held_ < 4 ? 18 : 16;
   switch (zero_stage_) {
@@ -334,13 +335,13 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
       break;
     case 3:
       of_parameter = of_parameter / spread;
-      // A run's share of copies instead of its own block of them.
+      // With runs, a rank keeps the run's share of the copies instead of its own block of them.
       if (run_ > 0) of_parameter += whole * (1 / (run_ * expert_) - 1 / spread);
       break;
     default:
       break;
   }
-  // What is gathered in another dtype is converted once a step, or where it is used.
+  // A gathered matrix of another dtype is converted once a step, or where it is used.
   if (zero_stage_ < 3 && held_ != element_) of_parameter += element_;
   ChunkBytes bytes;
   bytes.state = static_cast<int64_t>(parameters * of_parameter);
@@ -350,10 +351,10 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
                                         (tensor_ * expert_ * shards_));
   }
 
-  // Of a microbatch: what enters each block, what its first product reads, heads, what attention
-  // makes of them, both halves of SwiGLU and their product.
+  // Saved for a microbatch: the input of each block, the input of its first matmul, heads, the
+  // output of attention, both halves of SwiGLU and their product.
   const double heads = queries_ + 2 * keys_;
-  const double factor = (float8_ ? 1 : element_) / element_;  // of what a product reads
+  const double factor = (float8_ ? 1 : element_) / element_;  // size of a saved matmul operand
   double saved = 0;
   switch (recomputation_) {
     case Recomputation::kNone:
@@ -373,8 +374,8 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   }
   bytes.saved = static_cast<int64_t>(element_ * saved);
 
-  // The gradient of what SwiGLU made; that of both its halves lies where they were saved, or, where all is made again, beside
-  // it.
+  // The gradient of the SwiGLU output. The gradient of both its halves overwrites the saved halves,
+  // or has its own memory where everything is recomputed.
   const bool makes_all_again = recomputation_ == Recomputation::kFull && !spec_.activation_recomputation().has_num_layers();
   double temporary = mlp > 0 ? element_ * (makes_all_again ? 2 : 1) * ffn_ * rows_ : 0;
   if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk));

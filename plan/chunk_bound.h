@@ -1,7 +1,7 @@
-// What a chunk of a layout needs at least, from the sizes of the model alone: every term is of an
-// operation, a transfer or a value that its program cannot do without, at the cost that the planner
-// gives it (plan/step_time.h). What is not certain (dropout, the collectives of experts) counts as
-// nothing. Pure.
+// Lower bounds on the time and memory of one chunk under a layout, computed from the model's
+// dimensions only. Each term is an operation, a transfer or a value that the chunk's program cannot
+// avoid, at the cost that the planner assigns to it (plan/step_time.h). Costs that are not certain
+// (dropout, the collectives of experts) count as zero. Pure.
 #ifndef TROUPE_PLAN_CHUNK_BOUND_H_
 #define TROUPE_PLAN_CHUNK_BOUND_H_
 
@@ -16,47 +16,49 @@ namespace troupe {
 
 struct ChunkContents {
   int attention = 0;        // blocks A
-  int inner_attention = 0;  // of these, whose layer goes on in the chunk
+  int inner_attention = 0;  // blocks A directly followed by their block D in the same chunk
   int mlp = 0;              // blocks D
   int experts = 0;          // blocks E
   bool has_embedding = false;
   bool has_head = false;
-  bool owns_head = false;  // its matrix is not the embedding's of the same rank
+  bool owns_head = false;  // the head's matrix is not the embedding's matrix of the same rank
 };
 
-// Of blocks [first_block, end_block) of `model`, of which the first has the embedding and the last
-// the head.
+// Counts the blocks [first_block, end_block) of `model`. The chunk has the embedding if it starts
+// at block 0, and the head if it ends at the last block.
 ChunkContents ContentsOf(const model::ModelConfig& model, int first_block, int end_block);
 
 struct ChunkSeconds {
-  double forward = 0;   // of a microbatch, without what is sent to the next stage
-  double backward = 0;  // likewise: I and W together, run as B or apart
-  double once = 0;      // a step, beside the microbatches: gathers and sums at its ends, update
+  double forward = 0;   // per microbatch, without the send to the next stage
+  double backward = 0;  // likewise: I and W together, whether run as B or apart
+  // Per step, in addition to the microbatches: gathers and reductions at its ends, update.
+  double once = 0;
 };
 
 struct ChunkBytes {
   int64_t state = 0;      // parameters, copies, gradients, moments
-  int64_t saved = 0;      // of each microbatch that is alive
-  int64_t temporary = 0;  // chunks of a rank share the room
+  int64_t saved = 0;      // activations of one live microbatch
+  int64_t temporary = 0;  // the chunks of a rank share this memory
 };
 
 class ChunkBound {
  public:
-  // `flops`: what products attain in a second. Keeps references to all but it. REQUIRES: `spec` is
-  // a valid one of `model`, its defaults are filled in.
+  // `flops`: attained FLOPs per second of matmuls. Keeps references to all other arguments.
+  // REQUIRES: `spec` is a valid job with this `model`, and its defaults are filled in.
   ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile& profile, double flops,
              const v1::JobSpec& spec);
 
   ChunkSeconds Seconds(const ChunkContents& chunk) const;
   ChunkBytes Bytes(const ChunkContents& chunk) const;
-  // What it takes to hand a microbatch on to a neighbouring stage.
+  // Seconds to send the activations of one microbatch to a neighbouring stage.
   double TransferSeconds() const;
 
  private:
   enum class Recomputation { kNone, kSelective, kFull };
 
-  // Seconds in which the device computes; of which its links are busy, those within an island and
-  // those across; `waits`: of the links', while it does not compute for certain.
+  // compute: seconds in which the device is busy. within, across: seconds in which its links within
+  // an island and across islands are busy. waits: seconds of link time that cannot overlap with
+  // compute.
   struct Work {
     double compute = 0;
     double within = 0;
@@ -64,11 +66,14 @@ class ChunkBound {
     double waits = 0;
   };
   double Total(const Work& work) const;
-  // Has the links busy of a group of ranks whose last is `span` after its first.
+  // Adds `seconds` to the link time of a group of ranks; `span` is its last rank number minus its
+  // first.
   void Send(int64_t span, double seconds, Work* work) const;
 
-  // An operation over so many elements of the compute dtype; the product of [m,k] by [k,n]; the
-  // ways of m rows of a product and its two gradients.
+  // Each returns seconds. Pass: an element-wise operation over `elements` elements of the compute
+  // dtype. Product: the matmul of [m,k] by [k,n] with `bytes_of_result` bytes per element of the
+  // result. Forward, Gradients: the matmul of a linear layer with `rows` rows, and the two matmuls
+  // of its backward.
   double Pass(double elements) const;
   double Product(double m, double n, double k, double bytes_of_result) const;
   double Forward(double rows, double out, double in) const {
@@ -80,21 +85,26 @@ class ChunkBound {
   double WeightGradient(double rows, double out, double in) const {
     return Product(out, in, rows, 4);
   }
-  double Attention(double passes) const;  // scores and values of all keys; of one forward 1
+  // Scores and values of all keys; `passes` is 1 for one forward.
+  double Attention(double passes) const;
 
-  // Half an all-reduce of a microbatch's rows over tensor, and a whole one.
+  // Seconds of the reduce-scatter or all-gather of a microbatch's rows over tensor (HalfSum), and
+  // of the all-reduce (WholeSum).
   double HalfSum() const;
   double WholeSum() const;
-  // Of one element of each parameter, in a ring of the shards (of those of one run, where they are
-  // cut into runs), of what takes so many bytes; and of what such a run leaves, across runs.
+  // Each returns seconds. RingOfShards: a ring collective over the shards, or over the shards of
+  // one run where they are cut into runs (plan/reshard.h), for `parameters` elements of `bytes`
+  // bytes each in `tensors` separate collectives. RingAcrossRuns: the collective across the runs
+  // that remains to be done.
   double RingOfShards(double parameters, double tensors, double bytes) const;
   double RingAcrossRuns(double parameters, double tensors, double bytes) const;
-  // Of gradients over the ranks with the same blocks of parameters.
+  // Seconds of the all-reduce of gradients over the ranks that hold the same blocks of parameters.
   double SumOverReplicas(double parameters) const;
 
   const v1::LinkProfile& LinkOver(int64_t span) const;
 
-  double ParametersOf(const ChunkContents& chunk) const;  // dense ones of blocks, after tensor
+  // Dense parameters of the blocks, after tensor sharding.
+  double ParametersOf(const ChunkContents& chunk) const;
   double LargestParameter(const ChunkContents& chunk) const;
   double table() const { return vocab_ * hidden_; }
 
@@ -103,18 +113,18 @@ class ChunkBound {
   const v1::JobSpec& spec_;
   const Mesh mesh_;
   const double flops_;
-  v1::LinkProfile inner_link_;  // of a group that may lie in one island
-  bool is_aligned_;             // stages begin with islands
+  v1::LinkProfile inner_link_;  // the best link that a group within one island may have
+  bool is_aligned_;             // stages begin at island boundaries
   int64_t tensor_span_, context_span_, shard_span_, runs_span_ = 0, replica_span_;
-  double element_;  // bytes
-  double held_;     // bytes of an element of a matrix as it is gathered (mixed_precision.param)
-  bool float8_;     // linear layers of blocks: factors, and what of them is saved, in 8 bits
+  double element_;  // bytes of an element of the compute dtype
+  double held_;     // bytes of an element of a gathered matrix (mixed_precision.param)
+  bool float8_;     // linear layers of blocks have FP8 operands, which are saved in FP8 too
   double reduced_;  // bytes of an element of a gradient that is sent
   double pipe_, tensor_, context_, expert_, shards_, replicas_;
-  double rows_;       // of a microbatch on a rank
-  double norm_rows_;  // of these, where norms and residuals are
+  double rows_;       // rows of a microbatch on a rank
+  double norm_rows_;  // those of rows_ that norms and residuals process on a rank
   double hidden_, queries_, keys_, ffn_,
-      vocab_;           // widths on a rank: of `keys_` half a key-value pair
+      vocab_;           // widths on a rank; `keys_` counts keys only, values have the same width
   int zero_stage_ = 0;  // 2 where parameters are kept once gathered
   int run_ = 0;         // plan/reshard.h
   bool rings_ = false;

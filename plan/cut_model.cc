@@ -9,16 +9,16 @@ namespace troupe {
 
 namespace {
 
-// What a device of the kind computes, in FLOPs, while its memory moves a byte: rates of an AMD Zen
-// 4 core pair and of an H200, rounded.
+// FLOPs that a device of the job's kind computes in the time its memory moves one byte: rounded
+// rates of two AMD Zen 4 cores and of an H200.
 double FlopsOfAByte(const v1::JobSpec& spec) {
   const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
   if (spec.devices() == "cuda") return bfloat16 ? 200 : 14;
   return bfloat16 ? 8 : 4;
 }
 
-// The embedding multiplies nothing: it moves rows of the table and of their gradient. A third of
-// what that costs in forward and backward, as a third of a block's cost is in its forward.
+// The embedding has no matmul: it moves rows of the table and of their gradient. The result is a
+// third of the cost of forward and backward, because a third of a block's cost is in its forward.
 double EmbeddingCost(const v1::JobSpec& spec, const model::ModelConfig& model, double samples,
                      double tokens) {
   const double element = spec.training().compute_dtype() == "bfloat16" ? 2 : 4;

@@ -1,4 +1,4 @@
-// Where a model is cut into the chunks of its pipeline. Pure.
+// Cuts a model into the chunks of its pipeline. Pure.
 #ifndef TROUPE_PLAN_CUT_MODEL_H_
 #define TROUPE_PLAN_CUT_MODEL_H_
 
@@ -11,13 +11,14 @@
 
 namespace troupe {
 
-// Into so many `pieces`: by the FLOPs of blocks and head and what the embedding moves, or at the
-// job's split points. INVALID_ARGUMENT where there are fewer blocks than pieces or the split points
-// do not make as many. REQUIRES: `model` is that of `spec`.
+// Cuts the model into `pieces` pieces: at the job's split points if it has any, else by cost (the
+// FLOPs of blocks and head, and the bytes that the embedding moves). INVALID_ARGUMENT where there
+// are fewer blocks than pieces or the split points make another number of pieces. REQUIRES: `model`
+// is the model of `spec`.
 StatusOr<Partition> CutModel(const v1::JobSpec& spec, const model::ModelConfig& model, int pieces);
 
-// Adds the chunks of `schedule`, and what the plan says of the whole model: imbalance, parameters, FLOPs. INVALID_ARGUMENT
-// as CutModel.
+// Adds the chunks of `schedule` to `plan`, and its figures of the whole model: imbalance,
+// parameters, FLOPs. INVALID_ARGUMENT as CutModel.
 Status AddChunks(const v1::JobSpec& spec, const model::ModelConfig& model, const Schedule& schedule,
                  v1::Plan* plan);
 

@@ -1,5 +1,5 @@
-// Device profiles: how fast a device and its links are, for estimates of devices that need not be
-// present. Pure.
+// Device profiles: the rates of a device and of its links, from which the planner estimates devices
+// that need not be present. Pure.
 #ifndef TROUPE_PLAN_DEVICE_PROFILE_H_
 #define TROUPE_PLAN_DEVICE_PROFILE_H_
 
@@ -10,15 +10,16 @@
 
 namespace troupe {
 
-// The profile that the YAML `text` states; every key is required but attention_efficiency and the two rates of products,
-// of which there is at least one. `file_name` is for messages. INVALID_ARGUMENT with lines "file:7: …"
-// for every error found.
+// Parses the YAML `text` of a profile. All keys are required except name, attention_efficiency and
+// transfers_need_cores; of the two FLOP rates at least one is required. `file_name` is used in
+// messages only. INVALID_ARGUMENT with a line "file:7: …" for every parse error, or with the errors
+// of CheckDeviceProfile.
 StatusOr<v1::DeviceProfile> ParseDeviceProfile(std::string_view text, std::string_view file_name);
 
 // INVALID_ARGUMENT with every key that is absent or out of range.
 Status CheckDeviceProfile(const v1::DeviceProfile& profile);
 
-// The share of the peak that attention attains.
+// The fraction of the peak FLOPs that attention attains.
 inline double AttentionEfficiency(const v1::DeviceProfile& profile) {
   return profile.has_attention_efficiency() ? profile.attention_efficiency()
                                             : profile.product_efficiency();

@@ -14,7 +14,7 @@ int64_t KeyValueWidth(const model::ModelConfig& model) {
   return model.head_dim * model.num_key_value_heads;
 }
 
-// Scores and values over half of the square.
+// FLOPs of scores and values, over half of the square.
 double PairForwardFlops(const model::ModelConfig& model, double samples, double tokens) {
   return 2 * samples * tokens * tokens * static_cast<double>(QueryWidth(model));
 }
@@ -28,12 +28,12 @@ double BlockForwardFlops(const model::ModelConfig& model, char block, double sam
   const double query = static_cast<double>(QueryWidth(model));
   const double key_value = static_cast<double>(KeyValueWidth(model));
   if (block == 'A') {
-    // Projections in and out.
+    // Input and output projections.
     return 2 * all_tokens * hidden * (2 * query + 2 * key_value) +
            PairForwardFlops(model, samples, tokens);
   }
   if (block == 'E') {
-    // Active parameters: the experts that a token passes.
+    // Active parameters: the experts that process a token.
     const model::ExpertConfig& e = model.experts;
     return 2 * all_tokens * hidden * 3 * static_cast<double>(e.moe_intermediate_size) *
            static_cast<double>(e.num_experts_per_tok + e.num_shared_experts);

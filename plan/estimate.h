@@ -1,8 +1,9 @@
-// What a plan costs, from the sizes of the model: parameters, model FLOPs. Pure.
+// The size and the work of a model, from its dimensions: parameters and model FLOPs. Pure.
 //
-// FLOPs follow facts' convention "model FLOPs, version 1": a product of m×k by k×n counts 2mnk, backward twice forward,
-// causal attention half of the square, real tokens, the vocabulary as stated (no padding), normalisation and other
-// element-wise work not at all.
+// FLOPs follow the convention "model FLOPs, version 1": a matmul of m×k by k×n counts 2mnk,
+// backward counts twice the forward, causal attention counts half of the square, tokens are real
+// tokens, the vocabulary is the stated one (no padding), and normalisation and other element-wise
+// operations count nothing.
 #ifndef TROUPE_PLAN_ESTIMATE_H_
 #define TROUPE_PLAN_ESTIMATE_H_
 
@@ -12,13 +13,14 @@
 
 namespace troupe {
 
-// Forward FLOPs of `samples` samples of `tokens` tokens; × 3 with backward.
+// Forward FLOPs for `samples` samples of `tokens` tokens each; multiply by 3 to include backward.
 double BlockForwardFlops(const model::ModelConfig& model, char block, double samples, double tokens);
 double HeadForwardFlops(const model::ModelConfig& model, double samples, double tokens);
 
-// FLOPs of one pass over a block, or the head, by the part of it in which they are done: products have as many for the
-// gradient of the inputs, and of the weights, as forward; attention scores have no weights and twice as many backward;
-// the head makes its gradients in its forward, while the logits are there.
+// FLOPs of one forward and backward over a block or the head, by the action that executes them. A
+// matmul has as many for the gradient of its input, and for that of its weight, as for forward.
+// Attention scores have no weights and twice as many in backward. The head computes its gradients
+// in its forward, while the logits exist.
 struct PassFlops {
   double forward = 0;
   double input_gradient = 0;
@@ -27,17 +29,18 @@ struct PassFlops {
 PassFlops BlockPassFlops(const model::ModelConfig& model, char block, double samples, double tokens);
 PassFlops HeadPassFlops(const model::ModelConfig& model, double samples, double tokens);
 
-// Forward and backward of the whole model.
+// FLOPs of forward and backward of the whole model.
 double ModelFlops(const model::ModelConfig& model, double samples, double tokens);
-// Of these, what query-key pairs cost.
+// The part of ModelFlops that is due to query-key pairs.
 double AttentionFlops(const model::ModelConfig& model, double samples, double tokens);
 
-// Elements, before any sharding. The block's own norm is counted with it; the final norm with the head.
+// Elements before any sharding. A block's own norm is counted with the block, the final norm with
+// the head.
 int64_t BlockParameters(const model::ModelConfig& model, char block);
 int64_t EmbeddingParameters(const model::ModelConfig& model);
 int64_t HeadParameters(const model::ModelConfig& model);  // final norm + output matrix, tied or not
 
-// Of the whole model; a tied matrix counts once.
+// Parameters of the whole model; a tied matrix counts once.
 int64_t ModelParameters(const model::ModelConfig& model);
 
 }  // namespace troupe

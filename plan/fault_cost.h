@@ -1,4 +1,5 @@
-// How often a job is saved, and so what a fault costs it: the work since its last commit. All pure.
+// How often a job saves a checkpoint, and therefore what a fault costs: the work since its last
+// commit. Pure.
 #ifndef TROUPE_PLAN_FAULT_COST_H_
 #define TROUPE_PLAN_FAULT_COST_H_
 
@@ -9,11 +10,13 @@
 
 namespace troupe {
 
-// Between checkpoints by time; 0 where they come by steps (checkpoint.interval) or the final one
-// alone is made. REQUIRES: defaults are applied.
+// Seconds between checkpoints that are due by time; 0 where they are due by steps
+// (checkpoint.interval), where only the final one is made, or where there are none.
+// REQUIRES: defaults are applied.
 int64_t SecondsBetweenCheckpoints(const v1::JobSpec& spec);
 
-// checkpoint.final_save_seconds, also of a job whose spec was completed before there was that key.
+// checkpoint.final_save_seconds; the default also holds for a job whose spec was completed before
+// this key existed.
 inline constexpr double kFinalSaveSeconds = 600;
 inline double FinalSaveSeconds(const v1::JobSpec& spec) {
   const v1::CheckpointSpec& checkpoint = spec.checkpoint();
@@ -21,8 +24,8 @@ inline double FinalSaveSeconds(const v1::JobSpec& spec) {
 }
 
 // One sentence for people: "a checkpoint every 30 min: a fault costs at most 30 min of training and
-// what is trained while a checkpoint is written". REQUIRES: defaults are applied; of checkpoint.folder only an
-// empty text that is stated counts as none.
+// what is trained while a checkpoint is written". Only a checkpoint.folder that is stated as ""
+// counts as no folder. REQUIRES: defaults are applied.
 std::string FaultCost(const v1::JobSpec& spec);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// What a plan says of a GPU's memory, worked out by hand.
+// Tests the GPU memory of a plan against values computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,18 +49,19 @@ int64_t OfValues(const v1::RankMemory& memory) {
 
 TEST(GpuMemoryTest, OfOneRankIsItsValuesAProductsWorkspaceAndTheDriversReserve) {
   const v1::RankMemory memory = PlanOf(JobWith("cuda", {"model.preset=tiny", "checkpoint={folder: /c, async_mode: async}"})).memory(0);
-  // Float32: no library makes attention.
+  // Float32 attention uses no library.
   EXPECT_EQ(memory.scratch_bytes(), 32 * kMebibyte);
   EXPECT_EQ(memory.reserve_bytes(), kGibibyte);
   EXPECT_EQ(memory.total_bytes(), OfValues(memory) + 32 * kMebibyte + kGibibyte);
-  // 4 layers of attention 256·(2·256 + 2·128), MLP 3·256·704 and two norms, two tables of 259 ids and a norm; 4 bytes of
-  // parameter and 8 of its moments.
+  // 4 layers with attention 256·(2·256 + 2·128), MLP 3·256·704 and two norms, two tables of 259 ids
+  // and a norm; 4 bytes of parameter and 8 bytes of its moments.
   const int64_t parameters = 4 * (256 * 768 + 3 * 256 * 704 + 2 * 256) + 2 * 259 * 256 + 256;
   EXPECT_EQ(memory.snapshot_bytes(), 12 * parameters);
   EXPECT_EQ(memory.host_bytes(), 12 * parameters);
 }
 
-// 12 heads of 1,024 tokens and 8 samples: 2·1,024² + 4·1,024 bytes a head, a MiB, and 4 bytes of lse a row and head.
+// 12 heads of 1,024 tokens and 8 samples: 2·1,024² + 4·1,024 bytes per head, a MiB, and 4 bytes of
+// lse per row and head.
 TEST(GpuMemoryTest, HasTheWorkspaceOfAnAttentionsGradient) {
   const v1::RankMemory memory = PlanOf(JobWith("cuda", {"model.preset=llama-124m", "training={global_batch_size: 8, micro_batch_size: "
                                                         "8, sequence_length: 1024, compute_dtype: bfloat16}"}))
@@ -69,7 +70,7 @@ TEST(GpuMemoryTest, HasTheWorkspaceOfAnAttentionsGradient) {
   EXPECT_EQ(memory.total_bytes(), OfValues(memory) + memory.scratch_bytes() + kGibibyte);
 }
 
-// By stage, of the job's layout.
+// The reserve by stage, under the job's layout.
 std::vector<int64_t> ReservesIn(const std::string& parallelism) {
   std::vector<int64_t> reserves;
   const v1::Plan plan = PlanOf(JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 16, micro_batch_size: 2}",
@@ -80,12 +81,13 @@ std::vector<int64_t> ReservesIn(const std::string& parallelism) {
 
 TEST(GpuMemoryTest, LeavesAReserveForEachGroupAndEachEdgeOfNccl) {
   const auto reserve = [](int64_t groups, int64_t edges) { return kGibibyte + groups * 512 * kMebibyte + edges * 32 * kMebibyte; };
-  // Tensor, and all ranks for the control word.
+  // Two groups: tensor, and all ranks for the control word.
   EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2"), (std::vector{reserve(2, 0)}));
-  // Replicas' gradients besides. Activations go up and gradients down across each boundary, of which the stage between has two.
+  // The gradients of the replicas add a group. Activations are sent forward and gradients backward
+  // across each boundary; the middle stages have two.
   EXPECT_EQ(ReservesIn("tensor_parallel_degree: 2, data_parallel_replicate_degree: 2, pipeline_parallel_degree: 4"),
             (std::vector{reserve(3, 2), reserve(3, 4), reserve(3, 4), reserve(3, 2)}));
-  // Chunks 0 and 3 on one rank, 1 and 2 on the other, between which nothing is sent.
+  // Chunks 0 and 3 are on one rank, 1 and 2 on the other; nothing is sent between 1 and 2.
   EXPECT_EQ(ReservesIn("pipeline_parallel_degree: 2, pipeline_parallel_schedule: ZBVZeroBubble"),
             (std::vector{reserve(1, 4), reserve(1, 4)}));
 }
@@ -143,7 +145,8 @@ TEST(GpuMemoryTest, OfAnEstimateIsThatOfThePlan) {
   }
 }
 
-// Values of the model take some 50 MB; a reserve of a GiB is too much for a GPU of a GiB, as is NCCL's for one of two.
+// The model's values take some 50 MB; a reserve of a GiB is too much for a GPU of a GiB, as is
+// NCCL's for a GPU of two.
 TEST(GpuMemoryTest, ASearchRefusesWhatLeavesTheReserveNoRoom) {
   const v1::JobSpec spec = JobWith("cuda", {"model.preset=tiny", "training={global_batch_size: 4, micro_batch_size: 1}"});
   const auto found = [&](int64_t memory, int devices) {

@@ -10,7 +10,7 @@ int64_t Groups(const model::Program& program) {
   std::set<model::CollectiveGroup> groups;
   const auto add = [&](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
-      if (op.kind == model::OpKind::kCopy) continue;  // moves nothing
+      if (op.kind == model::OpKind::kCopy) continue;  // a view: sends nothing
       const auto* const attributes = std::get_if<model::CollectiveAttributes>(&op.attributes);
       if (attributes != nullptr && GroupSize(program.mesh, attributes->group) > 1) groups.insert(attributes->group);
     }
@@ -28,7 +28,7 @@ int64_t Edges(const v1::Plan& plan, const model::Program& program) {
   for (const model::ChunkInterface& chunk : program.chunks) {
     for (const int neighbour : {chunk.chunk - 1, chunk.chunk + 1}) {
       if (neighbour < 0 || neighbour >= plan.chunks_size()) continue;
-      // Neighbouring chunks of one rank hand over in its memory.
+      // Neighbouring chunks of one rank exchange data in the rank's memory.
       if (plan.chunks(neighbour).pipe_rank() != plan.chunks(chunk.chunk).pipe_rank()) edges += 2;
     }
   }

@@ -1,7 +1,7 @@
-// What a plan leaves aside of a GPU's memory for others than the rank's own allocations: the driver and NCCL, which take
-// theirs by themselves. Pure.
+// The GPU memory that a plan reserves for allocations outside the rank's own arena: those of the
+// driver and of NCCL. Pure.
 //
-// Nothing here is measured: no GPU was at hand. The figures are what is known of the sizes, rounded up.
+// The figures are not measured; they are derived from published sizes and rounded up.
 #ifndef TROUPE_PLAN_GPU_RESERVE_H_
 #define TROUPE_PLAN_GPU_RESERVE_H_
 
@@ -12,20 +12,24 @@
 
 namespace troupe {
 
-// The CUDA context (about half a GiB on an H100, by what others report), the loaded kernels, ours, cuBLASLt's and cuDNN's,
-// the captured graphs of a step, tables that kernels read, and what rounding adds to the regions of the arena.
+// For the CUDA context (about half a GiB on an H100, as others report), the loaded kernels (ours,
+// cuBLASLt's and cuDNN's), the captured graphs of a step, tables that kernels read, and the
+// rounding of the arena's regions.
 inline constexpr int64_t kDriverReserveBytes = int64_t{1} << 30;
 
-// A group of several ranks has a communicator of NCCL's own. By NCCL's source a connection has buffers of 9.2 MiB on each
-// channel (4 MiB, and 4.7 and 0.5 MiB for short messages), so that a ring of 32 channels has 294 MiB; the rest is for a tree,
-// or for the connections between pairs of ranks that an exchange among all has.
+// For the NCCL communicator of a group of several ranks. According to NCCL's source a connection
+// has 9.2 MiB of buffers per channel (4 MiB, and 4.7 and 0.5 MiB for short messages), so a ring of
+// 32 channels has 294 MiB. The rest is for a tree, or for the connections between pairs of ranks
+// that an all-to-all uses.
 inline constexpr int64_t kNcclGroupReserveBytes = int64_t{512} << 20;
 
-// A directed edge of the pipeline has one too, of at most 4 channels (collective/nccl), 18 MiB for what comes in or goes out.
+// For each directed pipeline link: its communicator has at most 4 channels (collective/nccl), 18
+// MiB for what is sent or received.
 inline constexpr int64_t kNcclEdgeReserveBytes = int64_t{32} << 20;
 
-// Of a rank with `program`, which is a stage of `plan`: for the driver, each group that has a collective, and the two edges of
-// each boundary between its chunks and those of other ranks.
+// The reserve for a rank with `program`, which is a stage of `plan`: for the driver, for each group
+// that has a collective, and for the two pipeline links of each boundary between its chunks and
+// those of other ranks.
 int64_t GpuReserveBytes(const v1::Plan& plan, const model::Program& program);
 
 }  // namespace troupe

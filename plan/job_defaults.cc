@@ -46,7 +46,7 @@ const Preset* FindPreset(std::string_view name) {
     if (!(message)->has_##field()) (message)->set_##field(value);  \
   } while (false)
 
-// Keys of block E.
+// Defaults of the keys of block E.
 void ApplyExpertDefaults(v1::ModelSpec* model) {
   if (model->pattern().find('E') == std::string::npos) return;
   TROUPE_DEFAULT(model, num_experts_per_tok,
@@ -62,19 +62,21 @@ void ApplyExpertDefaults(v1::ModelSpec* model) {
 
 void ApplyModelDefaults(v1::ModelSpec* model) {
   TROUPE_DEFAULT(model, export_dtype, "float32");
-  // An imported model is stated in full, or refused: a default could contradict its directory.
+  // An imported model gets no defaults, because a default could contradict its directory: the
+  // directory must state everything, or the job is refused.
   if (model->has_from()) return;
   const Preset* preset = FindPreset(model->preset());
   if (model->has_preset() && preset == nullptr) return;
   const Preset& base = preset != nullptr ? *preset : kPresets[0];
   TROUPE_DEFAULT(model, pattern, base.pattern);
   TROUPE_DEFAULT(model, hidden_size, base.hidden_size);
-  // A preset's key-value heads and sizes belong to its own head count and hidden size; beside them a model of the
-  // user's own takes what follows from what was given.
+  // The key-value heads and sizes of a preset fit its own head count and hidden size. Without a
+  // preset they follow from the stated values.
   TROUPE_DEFAULT(model, num_attention_heads, base.heads);
   TROUPE_DEFAULT(model, num_key_value_heads,
                  preset != nullptr ? base.key_value_heads : model->num_attention_heads());
-  // Heads that do not divide have none: head_dim must be stated.
+  // Without head_dim the number of heads must divide the hidden size; otherwise head_dim must be
+  // stated.
   const int64_t heads = model->num_attention_heads();
   if (!model->has_head_dim() && heads > 0 && model->hidden_size() % heads == 0) {
     model->set_head_dim(model->hidden_size() / model->num_attention_heads());
@@ -100,7 +102,7 @@ void ApplyModelDefaults(v1::ModelSpec* model) {
   }
 }
 
-// A dtype that is stated for parameters is that of computing too, unless that is stated.
+// A stated dtype of parameters is also the default of compute_dtype.
 void ApplyMixedPrecisionDefaults(v1::TrainingSpec* training) {
   if (!training->has_mixed_precision()) return;
   auto* precision = training->mutable_mixed_precision();
@@ -145,7 +147,7 @@ void ApplyOptimizerDefaults(v1::OptimizerSpec* optimizer) {
   TROUPE_DEFAULT(optimizer, weight_decay, 0.1);
 }
 
-// `steps`: of training, after which a decay ends.
+// `steps`: training steps, the default end of a decay.
 void ApplyScheduleDefaults(int64_t steps, v1::LrScheduleSpec* schedule) {
   TROUPE_DEFAULT(schedule, warmup_steps, 0);
   TROUPE_DEFAULT(schedule, decay_type, "constant");
@@ -166,7 +168,8 @@ void ApplyParallelismDefaults(v1::ParallelismSpec* parallelism) {
   TROUPE_DEFAULT(parallelism, sequence_parallel, false);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_degree, 1);
   TROUPE_DEFAULT(parallelism, pipeline_parallel_schedule, "1F1B");
-  // None for auto, which chooses their number too, nor for a name that is refused.
+  // auto has no default, because it also chooses this number; neither has an unknown name, which is
+  // refused.
   if (const auto named = FindSchedule(parallelism->pipeline_parallel_schedule())) {
     TROUPE_DEFAULT(parallelism, pipeline_parallel_chunks, named->default_chunks_per_stage);
   }

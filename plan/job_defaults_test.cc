@@ -26,12 +26,12 @@ std::string Schema() {
   return text.str();
 }
 
-// The text from `begin` up to the first of `ends`.
+// The text from `begin` up to the first character of `ends`.
 std::string UpTo(const std::string& text, size_t begin, const char* ends) {
   return text.substr(begin, text.find_first_of(ends, begin) - begin);
 }
 
-// The word after "default" in the comment of `field`; none where it states no default.
+// The word after "default" in the comment of `field`; none where the comment states no default.
 std::optional<std::string> StatedDefault(const std::string& schema, const FieldDescriptor& field) {
   const size_t message = schema.find("message " + field.containing_type()->name() + " {");
   const size_t line = schema.find(" " + field.name() + " = ", message);
@@ -59,7 +59,7 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   }
 }
 
-// `prefix`: the path of `message` in `whole`, with a dot.
+// `prefix`: the path of `message` in `whole`, with a dot at its end.
 void Compare(const std::string& schema, const v1::JobSpec& whole, const Message& message,
              const std::string& prefix, int* compared) {
   const Descriptor* const type = message.GetDescriptor();
@@ -86,7 +86,7 @@ void Compare(const std::string& schema, const v1::JobSpec& whole, const Message&
     const bool dropped = !present && !WhyWithoutEffect(whole, path).empty();
     EXPECT_EQ(stated.has_value(), present || (stated.has_value() && dropped));
     if (!stated || !present) continue;
-    // Those that follow from another field are checked below by their values.
+    // Defaults that depend on another field are checked below by value.
     const std::string name = field->name();
     if (name == "num_key_value_heads" || name == "head_dim" || name == "intermediate_size" ||
         name == "decay_steps") {

@@ -23,7 +23,7 @@ using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Number of one-letter insertions, deletions and substitutions from `a` to `b`.
+// The number of one-letter insertions, deletions and substitutions from `a` to `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -43,7 +43,7 @@ std::string Join(std::string_view prefix, std::string_view key) {
   return prefix.empty() ? std::string(key) : fmt::format("{}.{}", prefix, key);
 }
 
-// Every key of the schema below `descriptor`, as dotted paths.
+// Collects every key of the schema below `descriptor` as a dotted path.
 void CollectKeys(const Descriptor* descriptor, const std::string& prefix,
                  std::vector<std::string>* keys) {
   for (int i = 0; i < descriptor->field_count(); ++i) {
@@ -56,8 +56,8 @@ void CollectKeys(const Descriptor* descriptor, const std::string& prefix,
   }
 }
 
-// The key of `root` nearest to `path`: by its last word first, so that a key in the wrong section is found too, then
-// by the whole path.
+// Returns the key of `root` nearest to `path`: first by the last word, so that a key in the wrong
+// section is found too, then by the whole path.
 std::string NearestKey(const Descriptor* root, std::string_view path) {
   std::vector<std::string> keys;
   CollectKeys(root, "", &keys);
@@ -124,10 +124,10 @@ bool LooksNonFinite(std::string text) {
   return word == "nan" || word == "inf" || word == "infinity";
 }
 
-// Writes YAML nodes into messages; errors go to `violations`.
+// Converts YAML nodes to messages; adds errors to `violations`.
 class Reader {
  public:
-  // Of a message of type `root`, which unknown keys are compared with.
+  // `root`: the message type in which the nearest known key is searched.
   Reader(const Descriptor* root, std::string_view source, Violations* violations)
       : root_(root), source_(source), violations_(violations) {}
 
@@ -204,7 +204,7 @@ class Reader {
   void ReadScalar(const YAML::Node& node, const std::string& path, const FieldDescriptor* field,
                   ProtoMessage* message) {
     const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-    // A quoted scalar is text, whatever it looks like.
+    // A quoted scalar is always text.
     if (!node.IsScalar() || (!is_text && node.Tag() == "!")) {
       Add(node, path, "is {}, not {}", NodeText(node), TypeWord(field));
       return;
@@ -276,7 +276,7 @@ class Reader {
   Violations* violations_;
 };
 
-// yaml-cpp throws; nothing of ours does.
+// Converts the exceptions of yaml-cpp to a Status; our code does not throw.
 StatusOr<YAML::Node> LoadYaml(std::string_view text, std::string_view source) {
   try {
     std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
@@ -389,7 +389,7 @@ StatusOr<v1::JobSpec> LoadJobFile(const std::string& path,
   }
   errno = 0;
   std::ifstream file(absolute, std::ios::binary);
-  // To a user a job file that is not there is bad input, not an unknown job.
+  // A missing job file is invalid input for the user, not an unknown job.
   if (!file) return InvalidArgument("{}", Message(ErrnoStatus(errno, fmt::format("open {}", path))));
   std::string text(kMaxJobFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));

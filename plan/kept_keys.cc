@@ -13,7 +13,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using ProtoMessage = google::protobuf::Message;
 
-// Calls `differ(path, text, old text)` for each key at and below `field` whose values differ.
+// Calls `differ(path, text, old text)` for each key at or below `field` with different values.
 template <typename Differ>
 void CompareKey(const ProtoMessage& before, const ProtoMessage& after, const FieldDescriptor* field,
                 const std::string& path, const Differ& differ) {
@@ -69,7 +69,7 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
                    "others never",
                    training.seed(), state.seed());
   }
-  // In 128 bits, since both numbers may be anything.
+  // In 128 bits, because both numbers may have any value.
   const __int128 samples = static_cast<__int128>(state.step()) * training.global_batch_size();
   if (trained && samples != state.consumed_samples()) {
     violations.Add("training.global_batch_size",
@@ -89,7 +89,8 @@ Status CheckContinues(const v1::CheckpointManifest& manifest, const v1::JobSpec&
     }
     const auto differ = [&](const std::string& path, const std::string& text,
                             const std::string& old_text) {
-      // Where the model's numbers came from and what exports say, not what they are.
+      // These keys say where the model's numbers came from and what exports contain; they are not
+      // numbers of the model.
       if (path == "model.preset" || path == "model.from" || path == "model.export_dtype" ||
           path == "model.export_config" || path == "model.max_position_embeddings") {
         return;

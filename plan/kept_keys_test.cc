@@ -106,7 +106,7 @@ TEST(ContinuesTest, WeightsWithoutStepsGoWithEveryTraining) {
   v1::CheckpointManifest weights;
   weights.mutable_state()->set_seed(99);
   EXPECT_TRUE(CheckContinues(weights, SomeJob()).ok());
-  // But with their own model alone: another rope_theta would not show in a shape.
+  // Weights still need their own model: another rope_theta would not show in a shape.
   weights.set_job_spec_json(CheckpointOf(SomeJob(), 0).job_spec_json());
   EXPECT_TRUE(CheckContinues(weights, SomeJob()).ok());
   v1::JobSpec other = SomeJob();

@@ -13,7 +13,7 @@ bool HasBlock(const v1::JobSpec& spec, char letter) {
   return spec.model().pattern().find(letter) != std::string::npos;
 }
 
-// Why a key of `block` is idle; empty where the pattern has the block.
+// Why a key of `block` has no effect; empty where the pattern has the block.
 std::string Without(const v1::JobSpec& spec, char block) {
   if (HasBlock(spec, block)) return "";
   return fmt::format("model.pattern = \"{}\" has no block {}", spec.model().pattern().substr(0, 200), block);
@@ -22,7 +22,7 @@ std::string Without(const v1::JobSpec& spec, char block) {
 std::string OfAttention(const v1::JobSpec& spec) { return Without(spec, 'A'); }
 
 std::string IntermediateSize(const v1::JobSpec& spec) {
-  // That of the experts is this one unless it is stated.
+  // The experts use this size too unless theirs is stated.
   const v1::ModelSpec& model = spec.model();
   if (HasBlock(spec, 'E') && model.moe_intermediate_size() == model.intermediate_size()) return "";
   return Without(spec, 'D');
@@ -38,7 +38,8 @@ std::string OfValidation(const v1::JobSpec& spec) {
   return "nothing is held out: neither data.validation nor data.validation_fraction is stated";
 }
 
-// For a key of what happens every so many steps.
+// Why a key with an interval in steps has no effect; empty where the interval is at most
+// training.steps.
 std::string BeyondTheEnd(const v1::JobSpec& spec, int64_t interval) {
   if (interval <= spec.training().steps()) return "";
   return fmt::format("training ends at step {}", spec.training().steps());
@@ -69,7 +70,7 @@ int64_t Replicas(const v1::ParallelismSpec& parallelism) {
   return parallelism.data_parallel_replicate_degree() * parallelism.context_parallel_degree();
 }
 
-// Where every gradient travels by itself, nothing depends on which of them make up a bucket.
+// Where every gradient is reduced separately, it does not matter which gradients form a bucket.
 std::string BucketElements(const v1::JobSpec& spec) {
   if (const std::string why = OfBuckets(spec); !why.empty()) return why;
   const v1::ParallelismSpec& parallelism = spec.parallelism();

@@ -1,6 +1,8 @@
-// The keys of a job file that do nothing next to what the rest of the job says, such as
-// lr_schedule.decay_ratio without decay_type: wsd. One rule holds for all of them: a stated one is named by a warning of the plan (plan/key_warnings.h), and it is no part of
-// the plan's digest. Keys that ask for what cannot be are refused instead (plan/validate.h). Pure.
+// Finds the keys of a job file that have no effect in combination with the rest of the job, such as
+// lr_schedule.decay_ratio without decay_type: wsd. The same rule holds for all of them: a stated
+// key without effect is reported in a warning of the plan (plan/key_warnings.h), and it is not part
+// of the plan's digest. Keys that ask for something impossible are refused instead
+// (plan/validate.h). Pure.
 #ifndef TROUPE_PLAN_KEY_EFFECTS_H_
 #define TROUPE_PLAN_KEY_EFFECTS_H_
 
@@ -12,23 +14,25 @@
 
 namespace troupe {
 
-// A key that can be without effect.
+// A key that has no effect under some conditions.
 struct ConditionalKey {
   std::string_view path;
-  // Why no value of it would change anything about the job, whose other keys have their defaults;
-  // empty: one would.
+  // Returns why no value of the key would change anything about the job, whose other keys have
+  // their defaults; empty if some value would.
   std::string (*why_without_effect)(const v1::JobSpec& spec);
-  // Its default is not applied where it has no effect: one that is present was stated. Of the others
-  // only values unlike their default are known to be.
+  // If true, the default is not applied where the key has no effect, so a key that is present was
+  // stated by the user. For other keys only a value that differs from the default is known to be
+  // stated.
   bool drops_default = false;
 };
 
 std::span<const ConditionalKey> ConditionalKeys();
 
-// As ConditionalKey has it; empty for every other key.
+// Calls the why_without_effect of the key at `path`; empty for a key that is not in
+// ConditionalKeys.
 std::string WhyWithoutEffect(const v1::JobSpec& spec, std::string_view path);
 
-// Clears every key of `spec` that drops its default, has no effect and is absent in `stated`.
+// Clears every key of `spec` that has drops_default, has no effect, and is absent in `stated`.
 void DropDefaults(const v1::JobSpec& stated, v1::JobSpec* spec);
 
 // Clears every key that has no effect.

@@ -14,7 +14,7 @@ using google::protobuf::Message;
 
 struct Step {
   const FieldDescriptor* field;
-  std::string_view rest;  // of the path; empty at its end
+  std::string_view rest;  // remaining path; empty at its end
 };
 
 Step FirstStep(const Message& message, std::string_view path) {

@@ -1,4 +1,4 @@
-// Fields of a message by their dotted path, "training.float8.recipe". Pure.
+// Accesses the fields of a message by dotted path, such as "training.float8.recipe". Pure.
 #ifndef TROUPE_PLAN_KEY_PATH_H_
 #define TROUPE_PLAN_KEY_PATH_H_
 
@@ -10,17 +10,18 @@
 namespace troupe {
 
 // Whether the field at `path` is present (repeated: not empty), in any element of the repeated
-// messages on the way. REQUIRES: the message type has the path.
+// messages along the path. REQUIRES: the message type has the path.
 bool HasKey(const google::protobuf::Message& message, std::string_view path);
 
-// Clears it, in every element of the repeated messages on the way. REQUIRES: as HasKey.
+// Clears the field at `path`, in every element of the repeated messages along the path. REQUIRES:
+// as HasKey.
 void ClearKey(std::string_view path, google::protobuf::Message* message);
 
-// Clears every field below `message` that is a message without a field of its own.
+// Clears every submessage field below `message` that has no field set.
 void ClearEmptyMessages(google::protobuf::Message* message);
 
-// Its value as text: "0.1", "\"wsd\"", "[1, 2]"; "absent". Of several messages on the way each one's,
-// with commas between. REQUIRES: as HasKey.
+// The value of the field at `path` as text: "0.1", "\"wsd\"", "[1, 2]"; "absent". With several
+// messages along the path, the values of all of them, separated by commas. REQUIRES: as HasKey.
 std::string KeyText(const google::protobuf::Message& message, std::string_view path);
 
 }  // namespace troupe

@@ -24,7 +24,7 @@ std::vector<std::string> KeyWarnings(const v1::JobSpec& spec) {
     if (!HasKey(spec, key.path)) continue;
     const std::string why = key.why_without_effect(spec);
     if (why.empty() || (!key.drops_default && HasItsDefault(spec, key))) continue;
-    // An imported model is stated in full, whatever its blocks need.
+    // An imported model states all keys, including those that its blocks do not need.
     if (spec.model().has_from() && key.path.starts_with("model.")) continue;
     lines.push_back(fmt::format("{} = {} has no effect: {}", key.path, KeyText(spec, key.path), why));
   }

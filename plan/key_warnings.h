@@ -1,4 +1,4 @@
-// Warnings about keys of a job that do not do what they say. Pure.
+// Warnings about keys of a job that do not have the stated effect. Pure.
 #ifndef TROUPE_PLAN_KEY_WARNINGS_H_
 #define TROUPE_PLAN_KEY_WARNINGS_H_
 
@@ -9,12 +9,13 @@
 
 namespace troupe {
 
-// The newest commits that are kept whatever checkpoint.keep_latest_k says; checkpoint/retention.h has
-// the same number.
+// This many of the newest commits are kept whatever checkpoint.keep_latest_k is;
+// checkpoint/retention.h has the same number.
 inline constexpr int kKeptCommitsMin = 2;
 
-// "KEY = VALUE has no effect: WHY" for each stated key that has none (plan/key_effects.h), and for
-// values below a limit that holds whatever they say. REQUIRES: `spec` has its defaults.
+// Returns "KEY = VALUE has no effect: WHY" for each stated key without effect (plan/key_effects.h),
+// and a line for each value below a limit that the product enforces anyway. REQUIRES: `spec` has
+// its defaults.
 std::vector<std::string> KeyWarnings(const v1::JobSpec& spec);
 
 }  // namespace troupe

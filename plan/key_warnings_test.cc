@@ -27,8 +27,8 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using ::testing::HasSubstr;
 
-// Keys whose effect is on neither plan nor programs, and where it is. Those of them that can be
-// without effect are held to the rule by the tests that are named.
+// Keys with an effect on neither plan nor programs, and what they affect instead. For those that
+// can be without effect the named tests check the rule.
 const std::map<std::string, std::string> kElsewhere = {
     {"name", "of the job"},
     {"priority", "the queue"},
@@ -93,7 +93,8 @@ v1::JobSpec Small(std::vector<std::string> overrides) {
   return Stated(overrides);
 }
 
-// Jobs among which every key has an effect somewhere, and none elsewhere if it can.
+// A set of jobs in which every key has an effect in some job, and no effect in another if that is
+// possible.
 std::map<std::string, v1::JobSpec> Jobs() {
   const char* const dense = "model.pattern=(AD)x2";
   const char* const sparse = "model={pattern: (AE)x2, num_experts: 4, moe_intermediate_size: 32}";
@@ -119,7 +120,7 @@ std::map<std::string, v1::JobSpec> Jobs() {
   };
 }
 
-// Adds the operations that ranks run: sums among one rank are none.
+// Appends the operations that the program runs; a collective of one rank is none.
 void AddOperations(const model::Program& program, std::string* text) {
   const auto add = [&](const std::vector<model::Op>& ops) {
     for (const model::Op& op : ops) {
@@ -135,8 +136,8 @@ void AddOperations(const model::Program& program, std::string* text) {
   add(program.initialize);
 }
 
-// `text` with its values numbered as they first appear: operations that are the same may have made
-// their values in another order.
+// Returns `text` with its values numbered in the order of first appearance, because equal
+// operations may have created their values in another order.
 std::string Renumbered(const std::string& text) {
   std::map<std::string, size_t> numbers;
   std::string renumbered;
@@ -153,7 +154,8 @@ std::string Renumbered(const std::string& text) {
   return renumbered;
 }
 
-// `text` with waits that follow one another in one order: all are over before the next operation.
+// Returns `text` with consecutive waits in one order: all of them complete before the next
+// operation.
 std::string WithSortedWaits(const std::string& text) {
   std::string sorted;
   std::set<std::string> waits;
@@ -171,8 +173,8 @@ std::string WithSortedWaits(const std::string& text) {
   return sorted;
 }
 
-// Everything that the planner makes of a job but texts about it, and what its ranks run; none where
-// the job is refused.
+// Everything that the planner makes from a job except texts about it, and the operations of its
+// ranks; none where the job is refused.
 std::optional<std::string> MadeOf(const v1::JobSpec& spec, std::vector<std::string>* warnings) {
   auto plan = MakeUnplacedPlan(spec);
   if (!plan.ok()) return std::nullopt;
@@ -189,7 +191,7 @@ std::optional<std::string> MadeOf(const v1::JobSpec& spec, std::vector<std::stri
   return WithSortedWaits(Renumbered(made)) + plan->SerializeAsString();
 }
 
-// Values to try; most are refused by most keys.
+// Values to try; most keys refuse most of them.
 std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -222,7 +224,7 @@ void ForEachLeaf(const Descriptor& type, const std::string& prefix,
 
 bool Names(const std::vector<std::string>& warnings, const std::string& path) {
   for (const std::string& line : warnings) {
-    // plan/precision_words.h has sentences of its own.
+    // plan/precision_words.h has its own sentences.
     const bool names = line.starts_with(path + " = ") || line.starts_with(path + " is ");
     if (names && line.find("has no effect") != std::string::npos) return true;
   }
@@ -236,7 +238,7 @@ bool IsDefault(const v1::JobSpec& spec, const std::string& path) {
   return KeyText(without, path) == KeyText(spec, path);
 }
 
-// States `path` in `job` with every value that is accepted: each changes something, or is named.
+// Sets `path` in `job` to every accepted value: each must change something or be reported.
 void TryKey(const v1::JobSpec& job, const std::string& path, const FieldDescriptor& field) {
   std::vector<std::string> warnings;
   const auto before = MadeOf(Completed(job), &warnings);
@@ -265,7 +267,7 @@ TEST(KeyWarningsTest, NoKeyIsWithoutEffectInSilence) {
   for (const auto& [name, job] : Jobs()) {
     SCOPED_TRACE(name);
     ForEachLeaf(*v1::JobSpec::descriptor(), "", [&](const std::string& path, const auto& field) {
-      // The memory of a copy is there or not.
+      // Keys of kElsewhere change neither plan nor operations.
       if (!kElsewhere.contains(path)) TryKey(job, path, field);
     });
   }
@@ -282,7 +284,7 @@ struct Case {
   const char* path;
   const char* value;
   std::vector<std::string> idle;       // a job in which it has no effect
-  std::vector<std::string> effective;  // and one in which it has
+  std::vector<std::string> effective;  // a job in which it has one
 };
 
 TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {

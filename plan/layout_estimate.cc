@@ -14,9 +14,9 @@
 namespace troupe {
 namespace {
 
-// What a stage's program and time depend on: what its chunks hold, which neighbours share its rank,
-// and where in an island it begins. Its memory depends on how many microbatches it keeps alive as
-// well.
+// The properties on which a stage's program and time depend: the contents of its chunks, which
+// neighbouring chunks are on its rank, and its first rank's position in the island. Its memory also
+// depends on the number of live microbatches.
 std::string KindOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile, int pipe_rank,
                         bool split_backward) {
   const auto is_here = [&](int chunk) {
@@ -38,15 +38,15 @@ struct Stage {
   StageTime time;
 };
 
-// What the stages from the first on leave no schedule to avoid.
+// A lower bound on the step time under any schedule, from the stages added so far.
 class StepBound {
  public:
   StepBound(int microbatches, bool split_backward)
       : microbatches_(microbatches), split_backward_(split_backward) {}
 
-  // The next stage: it begins with its first chunk, which waits for the forward of every chunk
-  // before it; where I and W are not apart it ends with that chunk, for which every chunk before it
-  // waits.
+  // Adds the next stage. It begins with its first chunk, which waits for the forward of every chunk
+  // before it; where I and W are not split it also ends with that chunk, and every chunk before it
+  // waits for that.
   void Add(const StageTime& stage) {
     double busy = 0;
     for (const ActionCosts& chunk : stage.chunks) {
@@ -62,7 +62,7 @@ class StepBound {
   double seconds() const { return kRounding * (in_schedule_ + outside_schedule_); }
 
  private:
-  // Sums of so many summands differ by their order.
+  // The rounding error of a sum depends on the order of its terms.
   static constexpr double kRounding = 1 - 1e-9;
 
   const int microbatches_;

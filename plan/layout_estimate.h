@@ -1,5 +1,5 @@
-// What a layout needs and takes, for who compares many: the planner's own figures, without the plan. Stages of one kind
-// are built once. Pure.
+// Memory and time estimates of a layout for callers that compare many layouts. The figures are the
+// planner's own, but no plan is built, and equal stages are built once. Pure.
 #ifndef TROUPE_PLAN_LAYOUT_ESTIMATE_H_
 #define TROUPE_PLAN_LAYOUT_ESTIMATE_H_
 
@@ -15,14 +15,17 @@
 namespace troupe {
 
 struct LayoutEstimate {
-  int64_t memory_bytes = 0;      // of the rank that needs most of those that were looked at: all if there is a time
-  double seconds_at_least = 0;   // what those ranks need for a step
-  std::optional<StepTime> time;  // none where the memory of the profile's device does not suffice, or it is too slow
+  // Bytes on the rank with the largest need among the evaluated ranks (all of them if `time` is
+  // set).
+  int64_t memory_bytes = 0;
+  double seconds_at_least = 0;  // lower bound on the step time, from the evaluated ranks
+  // None where it does not fit in the profile's memory_bytes, or is too slow.
+  std::optional<StepTime> time;
 };
 
-// Ends as soon as it is certain that memory does not suffice or that a step takes `too_slow_seconds`. INVALID_ARGUMENT
-// where the layout cannot be planned or the profile has no rate for the job's compute dtype. REQUIRES: `spec` is valid,
-// its defaults are filled in.
+// Stops as soon as it is certain that memory does not suffice or that a step takes at least
+// `too_slow_seconds`. INVALID_ARGUMENT where the layout cannot be planned or the profile has no
+// rate for the job's compute dtype. REQUIRES: `spec` is valid, its defaults are filled in.
 StatusOr<LayoutEstimate> EstimateLayout(
     const v1::JobSpec& spec, const v1::DeviceProfile& profile,
     double too_slow_seconds = std::numeric_limits<double>::infinity());

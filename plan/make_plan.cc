@@ -33,7 +33,7 @@ namespace {
 
 using model::Axis;
 
-// The job's own schedule, or the one that `auto` takes, which the plan then gives reasons for.
+// The job's own schedule, or the one that `auto` chooses; the plan then gets the reasons.
 StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig& model,
                               const v1::DeviceProfile* profile, v1::Plan* plan) {
   const auto& parallelism = spec.parallelism();
@@ -65,7 +65,8 @@ StatusOr<Schedule> ScheduleOf(const v1::JobSpec& spec, const model::ModelConfig&
 }
 
 Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
-  // At equal costs of all chunks, so that the figure is the schedule's own; what the cut adds is `imbalance`.
+  // Simulates with equal costs for all chunks, so that the figure is a property of the schedule;
+  // `imbalance` measures the effect of the cut.
   TROUPE_ASSIGN_OR_RETURN(
       const SimulationResult simulated,
       Simulate(schedule, std::vector<ActionCosts>(static_cast<size_t>(plan->chunks_size())),
@@ -82,7 +83,7 @@ Status AddSchedule(const Schedule& schedule, v1::Plan* plan) {
   return OkStatus();
 }
 
-// The larger of each figure.
+// Keeps the larger of each figure in `entry`.
 void Max(const v1::AxisReplication& other, v1::AxisReplication* entry) {
   if (other.state_bytes() > entry->state_bytes()) {
     entry->set_state_bytes(other.state_bytes());
@@ -112,8 +113,8 @@ void AddTraffic(const v1::AxisTraffic& of_stage,
       std::max(most.across_islands_bytes_per_step(), of_stage.across_islands_bytes_per_step()));
 }
 
-// Memory of each pipe rank, the channels of samples that they read, what each axis leaves whole,
-// and per axis and purpose the most that any rank sends.
+// Sets the memory of each pipe rank, the sample channels that the ranks read, the state that each
+// axis replicates, and for each axis and purpose the largest traffic of any rank.
 Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   plan->clear_memory();
   plan->clear_traffic();
@@ -137,7 +138,7 @@ Status SetCosts(const v1::JobSpec& spec, v1::Plan* plan) {
   return OkStatus();
 }
 
-// Megatron's constants (facts: formulas, "Distributed optimizer").
+// The constants are those of Megatron's distributed optimizer.
 v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   v1::BucketPolicy policy;
   policy.set_elements(std::max<int64_t>(40'000'000, int64_t{1'000'000} * data_ranks));
@@ -148,14 +149,15 @@ v1::BucketPolicy MakeBucketPolicy(const v1::BucketSpec& spec, int data_ranks) {
   return policy;
 }
 
-// What is left to the planner is chosen by how long it takes.
+// Whether the planner makes a choice that depends on the estimated step time.
 bool ChoosesByProfile(const v1::JobSpec& spec) {
   return (spec.parallelism().pipeline_parallel_schedule() == kAutoSchedule &&
           spec.parallelism().pipeline_parallel_degree() > 1) ||
          ChoosesTensorParts(spec);
 }
 
-// That of the first rank's device, of whose kind all are; null where it announced none.
+// The profile of the first rank's device, which has the same kind as all others; null if it
+// announced none.
 const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView& cluster) {
   const v1::RankPlacement& first = gang.ranks.front();
   for (const ClusterDevice& device : cluster.free_devices) {
@@ -167,13 +169,14 @@ const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView&
 
 constexpr double kGibibyte = 1 << 30;
 
-// Which stages of `placed` need more of a GPU than that of a rank has.
+// Warns of the stages of `placed` that need more memory than a GPU of their ranks has.
 std::vector<std::string> GpuMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
   std::map<std::pair<std::string, int>, int64_t> of_device;
   for (const ClusterDevice& device : cluster.free_devices) {
     of_device[{device.worker, device.device.index()}] = device.device.memory_bytes();
   }
-  std::map<int, std::pair<int, int64_t>> stages;  // ranks that need more, and the least that one of them has
+  // Number of ranks that lack memory, and the smallest memory among them.
+  std::map<int, std::pair<int, int64_t>> stages;
   for (const v1::RankPlacement& rank : placed.ranks()) {
     const int pipe = rank.coordinates().pipe();
     const int64_t memory = of_device[{rank.worker(), rank.device()}];
@@ -191,8 +194,8 @@ std::vector<std::string> GpuMemoryWarnings(const v1::Plan& placed, const Cluster
   return warnings;
 }
 
-// What the ranks of `placed` need on each host where that is more than the devices of `cluster`
-// there have; of GPUs, whose memory is no host's, each by itself.
+// Warns of each host on which the ranks of `placed` need more memory than the devices of `cluster`
+// on it have. GPUs are checked one by one, because their memory is not the host's.
 std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
   if (placed.device().kind() == "cuda") return GpuMemoryWarnings(placed, cluster);
   std::map<std::string, int64_t> there;
@@ -219,7 +222,7 @@ std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterVie
   return warnings;
 }
 
-// Whether the figures that SetCosts makes are those of the plan as it is placed.
+// Whether the figures of SetCosts already are those of the placed plan.
 bool HasCosts(const v1::Plan& plan) {
   return plan.memory_size() > 0 && plan.memory(0).threads() == std::max(1, plan.threads_per_rank()) &&
          plan.has_samples();
@@ -309,13 +312,14 @@ StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
     *placed.mutable_device() = gang.device;
     placed.set_threads_per_rank(gang.threads_per_rank);
   }
-  // Scratch memory grows with the threads of a rank, and traffic is split by islands: both are known
-  // by now. A plan that was made anew and given the frozen device counts one thread until here.
+  // Scratch memory grows with the threads of a rank, and traffic is split by islands; both are
+  // known only now. A plan that was made again and got the frozen device has assumed one thread
+  // until here.
   if (!HasCosts(placed) || Islands(placed) != Islands(plan)) {
     TROUPE_RETURN_IF_ERROR(SetCosts(spec, &placed));
   }
   placed.set_digest(PlanDigest(spec, placed));
-  // A plan is placed again after each failure: it keeps no warning of an earlier placement.
+  // A plan is placed again after each failure; warnings of an earlier placement are dropped.
   placed.clear_warnings();
   for (auto& line : WarningLines(spec, placed)) placed.add_warnings(std::move(line));
   for (auto& line : MemoryWarnings(placed, cluster)) placed.add_warnings(std::move(line));
@@ -337,7 +341,8 @@ std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices) {
     parallelism->set_data_parallel_replicate_degree(fewer);
     if (ValidateJobSpec(candidate, JobPurpose::kPlan).ok()) return candidate;
   }
-  // Not one replica fits: its parameters are spread over fewer ranks, which each keep more.
+  // Not even one replica fits: its parameters are distributed over fewer ranks, each of which holds
+  // more.
   parallelism->set_data_parallel_replicate_degree(1);
   const int64_t shards = parallelism->data_parallel_shard_degree();
   const int64_t ranks_per_shard = ranks_per_replica / shards;

@@ -1,4 +1,4 @@
-// From a job to its plan: mesh, chunks, schedule, memory, traffic; then placed on devices. All pure.
+// Makes a job's plan (mesh, chunks, schedule, memory, traffic) and places it on devices. Pure.
 #ifndef TROUPE_PLAN_MAKE_PLAN_H_
 #define TROUPE_PLAN_MAKE_PLAN_H_
 
@@ -13,39 +13,45 @@
 
 namespace troupe {
 
-// `spec` with every default filled in, or every relation that failed (INVALID_ARGUMENT with BadRequest
-// details): what CreateJob calls first.
+// Returns `spec` with every default filled in, or INVALID_ARGUMENT (with BadRequest details) with
+// every relation that failed. CreateJob calls it first.
 StatusOr<v1::JobSpec> CompleteJobSpec(const v1::JobSpec& spec);
 
-// What programs are built from, and when they run.
+// The inputs of program building, and the schedule that runs the programs.
 struct BarePlan {
-  v1::Plan plan;  // mesh, lag, chunks, buckets and how pairs run alone
+  v1::Plan plan;  // with mesh, lag, chunks, buckets and interleaves_pairs only
   Schedule schedule;
 };
 
-// What is chosen (pipeline_parallel_schedule: auto) is chosen by the rates of `profile`; by FLOPs where it is null.
-// REQUIRES: `spec` is valid, its defaults are filled in. INVALID_ARGUMENT where the schedule or the cut cannot be.
+// Makes the part of the plan that program building needs. Choices that are left to the planner
+// (pipeline_parallel_schedule: auto) are made by the rates of `profile`, or by FLOPs where it is
+// null. REQUIRES: `spec` is valid, its defaults are filled in. INVALID_ARGUMENT where the schedule
+// or the cut is impossible.
 StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile* profile);
 
-// A plan with coordinates but neither workers nor device kind. The spec's defaults must be filled in; it need not have
-// name, data or checkpoint paths. INVALID_ARGUMENT where the job cannot be. The plan keeps `profile`, by which it
-// has chosen as MakeBarePlan says: with it a plan made again chooses the same. One that states nothing is none.
+// Makes a plan whose ranks have coordinates but no workers and no device kind. The plan stores
+// `profile`, by which it has chosen as MakeBarePlan says, so that planning again with the stored
+// profile makes the same choices. A profile without any key counts as none. `spec` need not have a
+// name, data or checkpoint paths. REQUIRES: the defaults of `spec` are filled in. INVALID_ARGUMENT
+// where the job is impossible.
 StatusOr<v1::Plan> MakeUnplacedPlan(const v1::JobSpec& spec,
                                     const v1::DeviceProfile* profile = nullptr);
 
-// `plan` with every rank on a free device of `cluster`. A device kind that the plan has already (frozen at the first
-// placement, with threads_per_rank) is kept, and only devices of that very kind are used. The first placement
-// chooses again by the profile of the devices that it takes, if they announced one. FAILED_PRECONDITION, saying
-// what is missing, where they do not suffice.
+// Places every rank of `plan` on a free device of `cluster`. A device kind that the plan already
+// has (frozen at the first placement, with threads_per_rank) is kept, and only devices of exactly
+// that kind are used. The first placement repeats the planner's choices with the profile of the
+// devices that it uses, if they announced one. FAILED_PRECONDITION, naming what is missing, where
+// the free devices do not suffice.
 StatusOr<v1::Plan> PlacePlan(const v1::JobSpec& spec, const v1::Plan& plan,
                              const ClusterView& cluster);
 
-// Both of the above.
+// MakeUnplacedPlan, then PlacePlan.
 StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec, const ClusterView& cluster);
 
-// `spec` on the largest data_parallel_replicate_degree that is smaller than its own, fits `devices` devices and
-// validates; where not even 1 fits, with 1 and such a data_parallel_shard_degree; none where there is no such layout.
-// For fault_tolerance.allow_layout_change.
+// Returns `spec` with the largest data_parallel_replicate_degree that is smaller than its own, fits
+// `devices` devices and validates; if not even 1 fits, with 1 and the largest such
+// data_parallel_shard_degree; none where no such layout exists. For
+// fault_tolerance.allow_layout_change.
 std::optional<v1::JobSpec> SmallerLayout(const v1::JobSpec& spec, int devices);
 
 }  // namespace troupe

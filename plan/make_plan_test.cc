@@ -63,10 +63,10 @@ TEST(MakePlanTest, MemoryAndTrafficFollowTheZeroStage) {
     for (const auto& entry : plan->traffic()) {
       if (entry.axis() == "data_shard") sent[entry.purpose()] = entry.bytes_per_step();
     }
-    // Half of four bytes a parameter crosses in each gather and each scatter.
+    // Each gather and each scatter sends half of four bytes per parameter.
     const double all = 2.0 * static_cast<double>(parameters);
     EXPECT_EQ(sent["gradient"], zero_stage == 1 ? all : kMicrobatches * all);
-    // The embedding's derivative does not read its table.
+    // The embedding's backward does not read its table.
     const double again = all - 2.0 * static_cast<double>(table);
     EXPECT_EQ(sent["unshard"], zero_stage == 3 ? kMicrobatches * (all + again) : all);
   }
@@ -192,7 +192,7 @@ TEST(MakePlanTest, OnlyStatedNumbersOfTheBucketPolicyAreSaidToBeInherited) {
     return lines;
   };
   const std::string data = "parallelism.data_parallel_replicate_degree=3";
-  EXPECT_EQ(of_buckets({}), "");  // nothing is summed
+  EXPECT_EQ(of_buckets({}), "");  // nothing is reduced
   EXPECT_EQ(of_buckets({data}), "");
   EXPECT_EQ(of_buckets({data, "parallelism.bucket.elements=1000"}), "");
   EXPECT_EQ(of_buckets({data, "parallelism.bucket={elements: 1000, alignment: 32, padding: 96}"}), "");
@@ -227,7 +227,7 @@ TEST(MakePlanTest, RecordsTheChannelsOfSamplesThatItsStagesRead) {
   ASSERT_EQ(samples["channels"].size(), 6u);
   EXPECT_EQ(samples["channels"][4].dump(), R"({"extent":"token","lanes":1,"name":"documents","type":"i32"})");
   EXPECT_EQ(samples["channels"][5].dump(), R"({"extent":"sample","lanes":2,"name":"slots","type":"i32"})");
-  // The operations of a step are others; a later schema alone changes none.
+  // The operations of a step differ; a newer schema alone changes none.
   EXPECT_NE(masked->digest(), plain->digest());
 }
 
@@ -252,7 +252,7 @@ TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
   EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
   plan.set_control_lag_steps(1);
   EXPECT_TRUE(MakeStageBuildOptions(spec, plan, 0)->halts);
-  // A step that is skipped holds no later one back.
+  // A skipped step does not delay a later one.
   spec.mutable_training()->set_on_nonfinite("skip_step");
   EXPECT_FALSE(MakeStageBuildOptions(spec, plan, 0)->halts);
 }
@@ -300,7 +300,7 @@ TEST(MakePlanTest, ModelFlopsFollowTheStatedConvention) {
 TEST(MakePlanTest, StagesAreCutByCostWithTheHeadCounted) {
   const auto plan = PlanWith({"model.preset=llama-124m", "parallelism.pipeline_parallel_degree=2"});
   ASSERT_TRUE(plan.ok());
-  // The head costs as much as five layers: the last stage has fewer blocks.
+  // The head costs as much as five layers, so the last stage has fewer blocks.
   EXPECT_GT(plan->chunks(0).block_count(), plan->chunks(1).block_count() + 6);
   EXPECT_LT(plan->imbalance(), 1.05);
   const auto split = PlanWith({"model.preset=llama-124m",
@@ -379,7 +379,7 @@ TEST(MakePlanTest, PairsAreInterleavedWhereAStageExchangesSomethingWithinThem) {
   EXPECT_FALSE(apart->schedule().interleaves_pairs());
   EXPECT_EQ(Json::parse(PlanToJson(*interleaved))["schedule"]["interleaves_pairs"], true);
   EXPECT_THAT(PlanToText(*interleaved), HasSubstr("overlapped pairs are interleaved"));
-  // The output of a pair leaves at its end, and the plan says what that costs.
+  // The results of a pair are sent at its end, and the plan reports that cost.
   EXPECT_GT(interleaved->schedule().bubble_ratio(), apart->schedule().bubble_ratio());
   const auto& peak = interleaved->memory(0).peak();
   EXPECT_THAT(peak[peak.size() - 1], HasSubstr("pairs are interleaved"));
@@ -406,8 +406,9 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_EQ(json["schedule"]["interleaves_pairs"], false);
   EXPECT_THAT(PlanToText(*plan), HasSubstr("overlapped pairs run one action after the other"));
   EXPECT_THAT(plan->ownership(1), HasSubstr("tied to the head of the same stage"));
-  // Two of the three edges cross, each both ways. Under 1F1B there is one, so that each rank sends over it one way:
-  // here a rank sends one activation and one gradient.
+  // Two of the three pipeline links cross ranks, each in both directions. Under 1F1B there is one
+  // link, over which each rank sends in one direction; here a rank sends one activation and one
+  // gradient.
   const auto sent = [](const v1::Plan& plan) {
     double bytes = 0;
     for (const auto& entry : plan.traffic()) bytes += entry.axis() == "pipe" ? entry.bytes_per_step() : 0;
@@ -416,7 +417,7 @@ TEST(MakePlanTest, AVShapedPlanHasBothEndsOnTheFirstStageAndNoTransferWithinTheL
   EXPECT_DOUBLE_EQ(sent(*plan), 2 * 16.0 * 256 * 256 * 4);
   // The gradients of a tied matrix on two stages cross too.
   EXPECT_DOUBLE_EQ(sent(*plan_of("GPipe")) - sent(*plan_of("1F1B")), 0);
-  // I and W run apart: what W needs of a microbatch outlives I.
+  // Where I and W are split, the values that W needs of a microbatch outlive I.
   EXPECT_GT(plan->memory(0).saved_bytes(), plan_of("1F1B")->memory(0).saved_bytes());
 }
 

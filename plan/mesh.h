@@ -1,5 +1,6 @@
-// The mesh of a job: a named grid of ranks. Rank numbers run with `tensor` fastest, then expert, context, data_shard,
-// data_replicate, and `pipe` slowest, so that the ranks that talk most have neighbouring numbers.
+// The mesh of a job: a grid of ranks with named axes. In rank numbers `tensor` varies fastest, then
+// expert, context, data_shard, data_replicate, and `pipe` slowest, so that the ranks that
+// communicate most have neighbouring numbers.
 //
 // A value; thread-safe.
 #ifndef TROUPE_PLAN_MESH_H_
@@ -33,17 +34,19 @@ class Mesh {
   model::PerAxis CoordinatesOf(int rank) const;
   // REQUIRES: 0 <= coordinates[a] < degree(a) for every axis a.
   int RankOf(const model::PerAxis& coordinates) const;
-  // The ranks that differ from `rank` in the coordinates of `axes` (bit a: model::Axis a) alone, by number; `rank` is
-  // among them.
+  // The ranks that differ from `rank` only in the coordinates of `axes` (bit a: model::Axis a),
+  // ascending, including `rank`.
   std::vector<int> GroupOf(int rank, unsigned axes) const;
   std::vector<int> GroupOf(int rank, model::Axis axis) const {
     return GroupOf(rank, 1u << static_cast<int>(axis));
   }
 
-  // Those of a group of axes, of which it may have a part. REQUIRES: it is of axes.
+  // The ranks of `group`, which is a group of axes or a part of one. REQUIRES: `group` is a group
+  // of axes.
   std::vector<int> GroupOf(int rank, const model::CollectiveGroup& group) const;
 
-  // Samples are split over these axes: data_replicate, data_shard and expert, in this order.
+  // The number of ranks that get different samples. Samples are split over data_replicate,
+  // data_shard and expert, in this order.
   int data_ranks() const;
   // 0 <= DataRankOf(rank) < data_ranks().
   int DataRankOf(int rank) const;
@@ -56,7 +59,7 @@ class Mesh {
   int ranks_;
 };
 
-// Product of the six degrees. REQUIRES: ValidateJobSpec accepts the job.
+// The product of the six degrees. REQUIRES: ValidateJobSpec accepts the job.
 int64_t RankCount(const v1::ParallelismSpec& parallelism);
 
 }  // namespace troupe

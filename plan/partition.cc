@@ -15,7 +15,7 @@ class CostSums {
     std::partial_sum(costs.blocks.begin(), costs.blocks.end(), sums_.begin() + 1);
   }
   int blocks() const { return static_cast<int>(costs_.blocks.size()); }
-  // Of the piece [begin, end).
+  // The cost of the piece [begin, end).
   double Of(int begin, int end) const {
     return sums_[end] - sums_[begin] + (begin == 0 ? costs_.embedding : 0) +
            (end == blocks() ? costs_.head : 0);
@@ -53,9 +53,9 @@ StatusOr<Partition> PartitionByCost(const PartitionCosts& costs, int pieces) {
     return InvalidArgument("{} blocks are fewer than {} pieces of at least one block", blocks,
                            pieces);
   }
-  // least[p][i]: smallest largest cost of cutting the first i blocks into p pieces; cut[p][i]: where the last of them
-  // begins. With i fixed, least[p-1][j] rises and the last piece's cost falls with j, so that the best j is where they
-  // cross: binary search.
+  // least[p][i] is the smallest maximum cost of cutting the first i blocks into p pieces, and
+  // cut[p][i] is the start of the last piece. For fixed i, least[p-1][j] increases and the last
+  // piece's cost decreases with j, so the best j is where they cross: binary search.
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<std::vector<int>> cut(pieces + 1, std::vector<int>(blocks + 1, 0));
   std::vector<double> before(blocks + 1, kNever);

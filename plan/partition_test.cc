@@ -15,7 +15,7 @@ double Largest(const Partition& partition) {
   return *std::max_element(partition.piece_cost.begin(), partition.piece_cost.end());
 }
 
-// The smallest largest cost over all ways to cut.
+// The smallest maximum cost over all ways to cut.
 double BruteForce(const PartitionCosts& costs, int pieces) {
   const int blocks = static_cast<int>(costs.blocks.size());
   std::function<double(int, int)> best = [&](int begin, int left) {

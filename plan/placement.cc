@@ -15,10 +15,11 @@ KindKey KeyOf(const v1::DeviceKind& kind) {
   return {kind.kind(), kind.model(), kind.kernel_level(), kind.versions()};
 }
 
-// Its worker looked for it in vain.
+// Whether the worker searched for NCCL and found none.
 bool HasNoNccl(const v1::DeviceKind& kind) { return kind.has_nccl() && kind.nccl().empty(); }
 
-// Whether a gang of several that has `frozen` (null: not yet) may have a device of `kind`.
+// Whether a gang of several ranks with the kind `frozen` (null: not fixed yet) may use a device of
+// `kind`.
 bool ReachesOthers(const v1::DeviceKind& kind, const v1::DeviceKind* frozen) {
   if (HasNoNccl(kind)) return false;
   return frozen == nullptr || !frozen->has_nccl() || kind.nccl() == frozen->nccl();
@@ -52,7 +53,8 @@ class Island {
     }
   }
   int free() const { return free_; }
-  // The device with the lowest index of the worker that has the fewest ranks of the gang so far.
+  // Removes and returns the device with the lowest index on the worker that has the fewest ranks of
+  // the gang so far.
   const ClusterDevice* Take(std::map<std::string, int>* ranks_on_worker) {
     std::vector<const ClusterDevice*>* least = nullptr;
     int least_ranks = 0;
@@ -75,8 +77,8 @@ class Island {
   int free_ = 0;
 };
 
-// ": 3 of cpu M (avx512; 1), 2 of cpu M (avx512; 2)": why no more than `available` of the free devices may be taken; empty
-// where they are all.
+// ": 3 of cpu M (avx512; 1), 2 of cpu M (avx512; 2)": why at most `available` of the free devices
+// may be used; empty where all may.
 std::string KindsThere(const ClusterView& cluster, const std::string& device_kind, size_t available) {
   std::map<std::string, size_t> kinds;
   size_t all = 0;
@@ -91,7 +93,8 @@ std::string KindsThere(const ClusterView& cluster, const std::string& device_kin
   return text;
 }
 
-// Devices of one kind, enough for the gang: kinds by number of free devices, then by text.
+// Returns devices of one kind, enough for the gang. Kinds are tried by number of free devices, then
+// by text.
 StatusOr<std::vector<const ClusterDevice*>> ChooseKind(const ClusterView& cluster,
                                                        const std::string& device_kind,
                                                        const v1::DeviceKind* frozen, int ranks) {
@@ -144,8 +147,9 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   if (mesh.ranks() == 1) placement.device.clear_nccl();
   std::map<std::string, int> ranks_on_worker;
   std::vector<const ClusterDevice*> chosen(mesh.ranks());
-  // Tensor groups are runs of consecutive ranks and all of one size, so that filling one island after the other, the
-  // one with the most room first, uses the fewest islands and loses no room for a whole group.
+  // All tensor groups are runs of consecutive ranks of the same size. Filling one island after
+  // another, the one with the most room first, therefore uses the fewest islands and wastes no room
+  // for a whole group.
   const int group_size = mesh.degree(model::Axis::kTensor);
   const int run_size = std::max(shard_run, 1) * mesh.degree(model::Axis::kContext) *
                        mesh.degree(model::Axis::kExpert) * group_size;
@@ -158,7 +162,7 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
   };
   Island* current = nullptr;
   for (int first = 0; first < mesh.ranks(); first += group_size) {
-    // So are runs of shards, of whole tensor groups.
+    // The same holds for runs of shards, which consist of whole tensor groups.
     if (shard_run > 0 && first % run_size == 0 &&
         (current == nullptr || current->free() < run_size)) {
       Island* const roomy = with_room(run_size);

@@ -1,9 +1,10 @@
-// Gang placement: which free device every rank of a job runs on, all ranks or none. Pure.
+// Gang placement: assigns a free device to every rank of a job, to all ranks or to none. Pure.
 //
-// One device kind, model, kernel level and set of versions per gang (the same bits need them), and one version of NCCL for
-// several GPUs; one alone needs none. A tensor group stays
-// inside an island wherever one has room for it, and so does a run of shards that gathers parameters for every pass; a gang
-// takes as few islands as it can; inside an island its ranks spread over the workers.
+// All devices of a gang have the same kind, model, kernel level and versions, because identical
+// results need them, and several GPUs have the same version of NCCL; a single GPU needs none. A
+// tensor group stays inside an island wherever one has room for it, and so does a run of shards
+// that gathers parameters for every pass. A gang uses as few islands as possible; inside an island
+// its ranks are spread over the workers.
 #ifndef TROUPE_PLAN_PLACEMENT_H_
 #define TROUPE_PLAN_PLACEMENT_H_
 
@@ -28,20 +29,23 @@ struct ClusterView {
   std::vector<ClusterDevice> free_devices;  // in any order; the result does not depend on it
 };
 
-// `count` equal imagined devices of one worker each, for plans without a cluster; workers have empty names.
+// `count` equal imaginary devices, each on a worker of its own, for plans without a cluster; the
+// workers have empty names.
 ClusterView ImaginedCluster(int count, const std::string& device_kind);
 
 struct GangPlacement {
   std::vector<v1::RankPlacement> ranks;  // by rank, coordinates included
-  v1::DeviceKind device;  // of one rank without `nccl`
-  // Cores of a host shared fairly among the gang's ranks on it, the least over the hosts, at least 1.
+  v1::DeviceKind device;                 // a gang of one rank has no `nccl`
+  // The cores of a host divided evenly among the gang's ranks on it; the minimum over the hosts, at
+  // least 1.
   int threads_per_rank = 1;
-  std::vector<std::string> warnings;  // tensor groups and runs of shards that cross islands
+  std::vector<std::string> warnings;  // about tensor groups and runs of shards that cross islands
 };
 
-// Places the ranks of `mesh` on devices whose kind.kind is `device_kind`; where `frozen` is given, only on devices
-// equal to it (where it says nothing of NCCL, of any one version). `shard_run`: of data_shard (plan/reshard.h); 0: none.
-// FAILED_PRECONDITION saying what is missing, and what there is, where the free devices do not suffice.
+// Places the ranks of `mesh` on devices with kind.kind == `device_kind`. If `frozen` is given, only
+// on devices equal to it (any one version of NCCL if it has none). `shard_run`: length of the runs
+// of data_shard (plan/reshard.h); 0: none. FAILED_PRECONDITION, saying what is missing and what
+// exists, where the free devices do not suffice.
 StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& mesh, const std::string& device_kind,
                                   const ClusterView& cluster, const v1::DeviceKind* frozen,
                                   int shard_run = 0);

@@ -32,7 +32,7 @@ v1::MeshDegrees MeshOf(int pipe, int data, int tensor) {
   return mesh;
 }
 
-// "0:a.0 1:a.1": each rank's worker and device.
+// "0:a.0 1:a.1": the worker and device of each rank.
 std::string TextOf(const StatusOr<GangPlacement>& placement) {
   if (!placement.ok()) return ToString(placement.status());
   std::string text;
@@ -51,7 +51,7 @@ TEST(PlacementTest, OneRankAWorkerIsGolden) {
 }
 
 TEST(PlacementTest, TensorGroupsStayInsideAnIslandThatHasRoom) {
-  // Island x has three devices, y two, z two: three tensor pairs, none across islands.
+  // Island x has three devices, y two, z two: three tensor pairs fit, none across islands.
   const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "y"), Device("c", 0, "x"),
                              Device("d", 0, "y"), Device("e", 0, "x"), Device("f", 0, "z"),
                              Device("g", 0, "z")}};
@@ -95,7 +95,7 @@ TEST(PlacementTest, AGangIsOfOneKindAndVersion) {
   EXPECT_THAT(TextOf(none), HasSubstr("needs 4 free devices of one kind, cpu; 3 are free"));
 }
 
-// A GPU of a worker that has this NCCL.
+// A GPU on a worker with this version of NCCL.
 ClusterDevice Gpu(const std::string& worker, const std::string& nccl) {
   ClusterDevice device = Device(worker, 0);
   device.device.mutable_kind()->set_kind("cuda");
@@ -124,7 +124,7 @@ TEST(PlacementTest, TheVersionOfNcclIsFrozenWithAGangOfSeveral) {
   EXPECT_EQ(Message(PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, &frozen).status()),
             "needs 2 free devices of one kind, cuda M (sm_90; v1; NCCL 2.28.9); 1 is free: 1 of cuda M (sm_90; v1; NCCL 2.28.9), 2 of "
             "cuda M (sm_90; v1; NCCL 2.29.0)");
-  // Of a plan from before it was said.
+  // A plan from before NCCL versions were recorded.
   v1::DeviceKind unsaid = frozen;
   unsaid.clear_nccl();
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 2, 1), "cuda", cluster, &unsaid)), "0:b.0 1:c.0");
@@ -135,7 +135,7 @@ TEST(PlacementTest, AGpuAloneNeedsNoNccl) {
   const auto alone = PlaceGang(MeshOf(1, 1, 1), "cuda", cluster, nullptr);
   EXPECT_EQ(TextOf(alone), "0:a.0");
   EXPECT_FALSE(alone->device.has_nccl());
-  // Not even that which it began with.
+  // A single GPU may even change to another version than the one it began with.
   v1::DeviceKind frozen = alone->device;
   EXPECT_EQ(TextOf(PlaceGang(MeshOf(1, 1, 1), "cuda", {{Gpu("b", "2.28.9")}}, &frozen)), "0:b.0");
   frozen.set_nccl("2.27.3");
@@ -161,7 +161,8 @@ TEST(PlacementTest, CoresOfAHostAreSharedByItsRanks) {
 }
 
 TEST(PlacementTest, RunsOfShardsStayInsideAnIslandThatHasRoom) {
-  // Island x has three devices, y and z two: filled one after the other, a pair of shards would cross.
+  // Island x has three devices, y and z two: filled one after another, a pair of shards would cross
+  // islands.
   const ClusterView cluster{{Device("a", 0, "x"), Device("b", 0, "x"), Device("c", 0, "x"),
                              Device("d", 0, "y"), Device("e", 0, "y"), Device("f", 0, "z"),
                              Device("g", 0, "z")}};

@@ -51,7 +51,8 @@ constexpr DigestException kOfPlan[] = {
     {"digest", "the digest itself"},
 };
 
-// Numbers hosts and islands by their first rank: which ranks share one decides how messages travel.
+// Replaces the names of hosts and islands by numbers in the order of their first rank: which ranks
+// share one decides how messages are sent.
 void NumberPlaces(v1::Plan* plan) {
   std::map<std::string, size_t> hosts, islands;
   const auto number = [](const std::string& name, std::map<std::string, size_t>& known) {
@@ -83,7 +84,7 @@ std::string PlanDigest(const v1::JobSpec& spec, const v1::Plan& plan) {
   NumberPlaces(&part);
   for (const DigestException& exception : kOfPlan) ClearKey(exception.path, &part);
   ClearEmptyMessages(&part);
-  // Each with its length in front, so that no two pairs give the same bytes.
+  // Each part is preceded by its length, so that no two pairs give the same bytes.
   const std::string first = job.SerializeAsString();
   const std::string bytes = fmt::format("{}:", first.size()) + first + part.SerializeAsString();
   unsigned char hash[SHA256_DIGEST_LENGTH];

@@ -1,6 +1,6 @@
-// The digest of a plan: equal for two plans whose steps compute the same from the same state and
-// cost the same. Everything of job and plan is part of it but for the lists below, so that a field
-// that is added is part of it too. Pure.
+// The digest of a plan. It is equal for two plans whose steps compute the same results from the
+// same state at the same cost. It covers all fields of job and plan except the lists below, so a
+// newly added field is covered too. Pure.
 #ifndef TROUPE_PLAN_PLAN_DIGEST_H_
 #define TROUPE_PLAN_PLAN_DIGEST_H_
 
@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-// A field that is no part of the digest, all below it with it.
+// A field that the digest leaves out, with everything below it.
 struct DigestException {
   std::string_view path;
   std::string_view reason;
@@ -22,8 +22,8 @@ struct DigestException {
 std::span<const DigestException> DigestExceptionsOfJob();
 std::span<const DigestException> DigestExceptionsOfPlan();
 
-// "sha256:…". Of ranks it has which of them share a host and an island, not which those are.
-// REQUIRES: defaults are applied to `spec`.
+// Returns "sha256:…". For the ranks it covers which of them share a host and an island, but not the
+// names of hosts and islands. REQUIRES: defaults are applied to `spec`.
 std::string PlanDigest(const v1::JobSpec& spec, const v1::Plan& plan);
 
 }  // namespace troupe

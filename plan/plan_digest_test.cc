@@ -17,7 +17,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Each field of `type` that is no message, and of those that are, what is below it.
+// Visits each field of `type` that is not a message, and the fields below those that are.
 void ForEachLeaf(const Descriptor& type, const std::string& prefix,
                  const std::function<void(const std::string&)>& visit) {
   for (int i = 0; i < type.field_count(); ++i) {
@@ -33,8 +33,8 @@ void ForEachLeaf(const Descriptor& type, const std::string& prefix,
 
 std::string Changed(const std::string& text) { return text + "x"; }
 
-// Gives the field another value: of repeated messages on the way in the first, made where there is
-// none.
+// Changes the value of the field at `path`; for repeated messages along the path it changes the
+// first element, adding one if there is none.
 void Change(const std::string& path, Message* message) {
   const size_t dot = path.find('.');
   const FieldDescriptor* const field =
@@ -76,7 +76,7 @@ bool IsException(std::span<const DigestException> exceptions, const std::string&
   return false;
 }
 
-// In which every key has an effect.
+// A job in which every key has an effect.
 v1::JobSpec RichJob() {
   v1::JobSpec spec;
   spec.mutable_model()->set_pattern("(ADAE)x1");
@@ -145,7 +145,7 @@ TEST(PlanDigestTest, ExceptionsNameFieldsAndSayWhy) {
   const v1::JobSpec spec = RichJob();
   for (const DigestException& exception : DigestExceptionsOfJob()) {
     v1::JobSpec cleared = spec;
-    ClearKey(exception.path, &cleared);  // ends the test where there is no such field
+    ClearKey(exception.path, &cleared);  // aborts the test if there is no such field
     EXPECT_FALSE(exception.reason.empty());
   }
   for (const DigestException& exception : DigestExceptionsOfPlan()) {

@@ -1,4 +1,4 @@
-// What a plan says in numbers of balance, islands and of what each axis leaves whole.
+// Tests a plan's figures of balance, islands and replication by axis.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -61,8 +61,8 @@ std::vector<std::string> With(std::vector<std::string> keys,
   return keys;
 }
 
-// Blocks of 6 FLOPs an element of hidden, a head of 16, and an embedding that moves 20/3 bytes an
-// element.
+// Blocks have 6 FLOPs per element of hidden, the head has 16, and the embedding moves 20/3 bytes
+// per element.
 TEST(StageBalance, CountsWhatTheEmbeddingMoves) {
   const v1::Plan plan =
       Planned({"model.pattern=(D)x4", "model.hidden_size=64", "model.intermediate_size=1",
@@ -70,7 +70,7 @@ TEST(StageBalance, CountsWhatTheEmbeddingMoves) {
   ASSERT_EQ(plan.chunks_size(), 2);
   EXPECT_EQ(plan.chunks(0).block_count(), 1);
   EXPECT_EQ(plan.chunks(1).block_count(), 3);
-  // FLOPs stay FLOPs.
+  // FLOPs do not include the embedding's bytes.
   const double block = 6.0 * 256 * 64;
   EXPECT_DOUBLE_EQ(plan.chunks(0).forward_flops(), block);
   EXPECT_DOUBLE_EQ(plan.chunks(1).forward_flops(), 3 * block + 16.0 * 256 * 64);
@@ -147,7 +147,7 @@ TEST(PlanWarnings, OfAPlacedPlanAreThoseOfItsPlacement) {
   EXPECT_THAT(std::vector<std::string>(whole->warnings().begin(), whole->warnings().end()),
               Not(Contains(HasSubstr("islands"))));
   EXPECT_EQ(TrafficOf(*whole, "context")["across_islands_bytes_per_step"], 0);
-  // Placed again on other islands, as after a failure.
+  // The plan is placed again on other islands, as after a failure.
   const auto split = PlacePlan(spec, *whole, TwoIslands(2));
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_THAT(std::vector<std::string>(split->warnings().begin(), split->warnings().end()),
@@ -190,8 +190,8 @@ TEST(Replication, IsWhatAnAxisDoesNotCut) {
     const v1::Plan shards = Planned({"parallelism.data_parallel_shard_degree=2",
                                      std::string("parallelism.zero_stage=") + stage});
     const v1::RankMemory& of = shards.memory(0);
-    // Under 1 gradients and gathered copies (the masters lie in them), under 2 copies, under 3
-    // nothing.
+    // Stage 1 replicates gradients and gathered copies (which contain the masters), stage 2 copies,
+    // stage 3 nothing.
     const int64_t copies = of.compute_copy_bytes() + of.parameter_bytes();
     const int64_t left = Left(shards, Axis::kDataShard).state_bytes();
     EXPECT_EQ(left, *stage == '1'   ? copies + of.gradient_bytes()
@@ -206,12 +206,12 @@ TEST(Replication, IsWhatAnAxisDoesNotCut) {
   const int64_t saved = Left(tensor, Axis::kTensor).saved_bytes();
   EXPECT_GT(saved, 0);
   EXPECT_LT(saved, tensor.memory(0).saved_bytes());
-  // Rows between products are cut then; those that a product has gathered are not.
+  // Rows between matmuls are then cut; rows gathered for a matmul are not.
   const v1::Plan rows =
       Planned({"parallelism={tensor_parallel_degree: 2, sequence_parallel: true}"});
   EXPECT_LT(Left(rows, Axis::kTensor).saved_bytes(), saved * 2 / 3);
 
-  // Banks of experts are cut, all else is not.
+  // Expert weights are sharded, everything else is not.
   const v1::Plan expert = Planned(With(kMixture, {"parallelism.expert_parallel_degree=2"}));
   EXPECT_GT(Left(expert, Axis::kExpert).state_bytes(), 0);
   EXPECT_LT(Left(expert, Axis::kExpert).state_bytes(),
@@ -256,7 +256,7 @@ TEST(CannotFix, NamesHeadsThatTensorRanksShare) {
   EXPECT_THAT(shared.cannot_fix(6),
               AllOf(HasSubstr("tensor 4 is above the 2 heads of keys and values: 2 ranks hold"),
                     HasSubstr("are cut by 2, not by 4")));
-  // Both are of one size a rank, where k_proj and v_proj are cut by 2.
+  // Both have the same size per rank, where k_proj and v_proj are cut by 2.
   const v1::Plan cut =
       Planned({"model.num_key_value_heads=4", "parallelism.tensor_parallel_degree=4"});
   EXPECT_EQ(cut.cannot_fix_size(), 6);

@@ -30,7 +30,7 @@ Json StringsToJson(const auto& strings) {
   return list;
 }
 
-// A GPU's rank: nothing else has a reserve.
+// Whether the rank is one of a GPU: no other device has a reserve.
 bool IsOfGpu(const v1::RankMemory& memory) { return memory.reserve_bytes() > 0; }
 
 Json MemoryToJson(const v1::RankMemory& memory) {
@@ -123,7 +123,7 @@ std::string GridToText(const Grid& grid) {
                      grid.expert(), grid.tensor());
 }
 
-// ", of which 1.2 MB across islands"; empty where these are not known.
+// ", of which 1.2 MB across islands"; empty where islands are not known.
 std::string AcrossText(const v1::AxisTraffic& entry) {
   if (!entry.has_across_islands_bytes_per_step()) return "";
   const double across = entry.across_islands_bytes_per_step();
@@ -244,7 +244,7 @@ std::string RanksText(const v1::Plan& plan) {
   return text;
 }
 
-// Empty where there are no lines.
+// A titled list of `lines`; empty where there are none.
 template <typename Lines>
 std::string SectionText(const char* title, const Lines& lines) {
   if (lines.empty()) return "";

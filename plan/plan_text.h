@@ -1,4 +1,4 @@
-// A plan as text for people and as the JSON of `troupe plan -o json`. Pure.
+// Formats a plan as text for people and as the JSON of `troupe plan -o json`. Pure.
 #ifndef TROUPE_PLAN_PLAN_TEXT_H_
 #define TROUPE_PLAN_PLAN_TEXT_H_
 
@@ -9,11 +9,11 @@
 
 namespace troupe {
 
-// One JSON object: mesh, ranks, stages, parameters, model_flops_per_step, memory, traffic, schedule, cannot_fix,
-// ownership, warnings; with `time`, estimate.
+// One JSON object: mesh, ranks, stages, parameters, model_flops_per_step, memory, traffic,
+// schedule, cannot_fix, ownership, warnings; if `time` is given, estimate.
 std::string PlanToJson(const v1::Plan& plan, const StepTime* time = nullptr);
 
-// A page of text. Ranks beyond the first 64 are counted, not listed.
+// One page of text. Ranks after the first 64 are counted, not listed.
 std::string PlanToText(const v1::Plan& plan, const StepTime* time = nullptr);
 
 }  // namespace troupe

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// A chunk is more than this much heavier than the mean before the plan warns.
+// The plan warns where a chunk is heavier than the mean by more than this factor.
 constexpr double kImbalanceToMention = 1.25;
 
 // "cut over tensor 2 by rows (130, 129)"; "whole" on one rank.
@@ -28,8 +28,8 @@ std::string RowsOverTensor(int64_t rows, int tensor) {
                            smaller);
 }
 
-// A stated padding that fits another topology, as of a job file that was written for one. Numbers
-// that are not stated follow from this job's ranks.
+// Warns of a stated padding that fits another topology, as in a job file written for another one.
+// Numbers that are not stated follow from this job's ranks.
 std::vector<std::string> BucketWarnings(const v1::JobSpec& spec, const v1::Plan& plan) {
   const v1::BucketSpec& stated = spec.parallelism().bucket();
   const bool pads = WhyWithoutEffect(spec, "parallelism.bucket.padding").empty();

@@ -1,4 +1,4 @@
-// The sentences of a plan: who owns what, and what to beware of. Pure.
+// The sentences of a plan on ownership and its warnings. Pure.
 #ifndef TROUPE_PLAN_PLAN_WORDS_H_
 #define TROUPE_PLAN_PLAN_WORDS_H_
 
@@ -11,11 +11,12 @@
 
 namespace troupe {
 
-// Which part of every parameter's state is a block of rows on each rank of data_shard (× expert);
-// none where nothing is sharded.
+// Lines on the part of every parameter's state of which each rank of data_shard (× expert) has one
+// block of rows; none where nothing is sharded.
 std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism);
 
-// Owners of embedding, head, norms and tied weights, in the order in which ownership is established.
+// The owners of embedding, head, norms and tied weights, in the order in which ownership is
+// established.
 std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v1::Plan& plan,
                                         bool spreads_experts_over_tensor);
 

@@ -11,7 +11,7 @@ int64_t RanksOf(const Mesh& mesh, const model::CollectiveGroup& group) {
   return model::GroupSize({.degrees = mesh.degrees(), .coordinates = {}}, group);
 }
 
-// Whether first and last stage, on different ranks, hold the same table.
+// Whether the first and the last stage, on different ranks, hold the same table.
 bool SumsOverOwners(const v1::JobSpec& spec, const v1::Plan& plan) {
   return spec.model().tie_word_embeddings() && !plan.chunks().empty() &&
          plan.chunks(0).pipe_rank() != plan.chunks(plan.chunks_size() - 1).pipe_rank();

@@ -1,4 +1,4 @@
-// What a plan warns of in training.mixed_precision. Pure.
+// Warnings of a plan about training.mixed_precision. Pure.
 #ifndef TROUPE_PLAN_PRECISION_WORDS_H_
 #define TROUPE_PLAN_PRECISION_WORDS_H_
 
@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// A line for each dtype that is stated, is not the default and has no effect under this layout and
+// A line for each dtype that is stated, is not the default, and has no effect under this layout and
 // model.
 std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan);
 

@@ -1,4 +1,4 @@
-// What a plan says of the channels of samples (base/sample_schema.h) that its programs read. Pure.
+// The sample channels (base/sample_schema.h) that a plan's programs read. Pure.
 #ifndef TROUPE_PLAN_READ_CHANNELS_H_
 #define TROUPE_PLAN_READ_CHANNELS_H_
 
@@ -13,15 +13,17 @@
 
 namespace troupe {
 
-// The channels that the programs of a job read, collected stage by stage.
+// Collects the channels that the programs of a job read, stage by stage.
 class ReadChannels {
  public:
   explicit ReadChannels(SampleSchema schema) : schema_(std::move(schema)) {}
 
-  // What the chunks of one stage read. INTERNAL where that is nothing that the schema has in that form.
+  // Adds the channels that the chunks of one stage read. INTERNAL where the schema has no channel
+  // of that name and form.
   Status Add(const model::Program& program);
 
-  // Of all stages, in the schema's order. INTERNAL where none reads what the schema requires.
+  // The channels of all stages, in the schema's order. INTERNAL where no stage reads a channel that
+  // the schema requires.
   StatusOr<v1::SampleChannels> ToProto() const;
 
  private:

@@ -22,7 +22,7 @@ bool IsCut(const Value& value, int axis) {
   return value.placement.axes[axis].kind == model::PlacementKind::kShard;
 }
 
-// State of parameters that the first and the last stage both have.
+// The state of parameters that the first and the last stage both hold.
 int64_t TiedBytes(const Program& program) {
   int64_t bytes = 0;
   for (const model::ParameterEntry& entry : program.parameters) {

@@ -1,4 +1,4 @@
-// What of a stage's memory an axis of the mesh does not cut. Pure.
+// Measures the part of a stage's memory that an axis of the mesh replicates. Pure.
 #ifndef TROUPE_PLAN_REPLICATION_H_
 #define TROUPE_PLAN_REPLICATION_H_
 
@@ -10,10 +10,12 @@
 
 namespace troupe {
 
-// One entry an axis, in the order of model::Axis. A value counts where the program does not shard
-// it along the axis: each rank of the axis has all of it, or the whole of its own summands. Where
-// the axis has one rank it is what a longer one would leave so. `buffers`: microbatches in flight
-// of each chunk. `saved_bytes`: those of the stage's memory, of which activations have their share.
+// Returns one entry for each axis, in the order of model::Axis. A value counts as replicated where
+// the program does not shard it along the axis: each rank of the axis holds all of it, or its own
+// partial sum of full size. The state of pipe is that of tied parameters. For an axis of degree 1
+// the figures are those of a longer axis. `buffers`: in-flight microbatches of each chunk.
+// `saved_bytes`: the bytes of saved values in the stage's memory, of which activations get their
+// share.
 std::vector<v1::AxisReplication> ReplicationOf(const model::Program& program,
                                                std::span<const int> buffers, int64_t saved_bytes);
 

@@ -15,7 +15,7 @@ int ShardRun(const v1::ParallelismSpec& parallelism) {
   int run = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), run);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
-  // One way to write a number: the text is part of the plan's digest.
+  // A number has only one valid spelling, because the text is part of the plan's digest.
   return is_number && run > 0 && text[0] != '0' ? run : 0;
 }
 

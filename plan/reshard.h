@@ -1,5 +1,5 @@
-// What parallelism.reshard_after_forward asks for: true, false, or a number of neighbours on the
-// data_shard axis. Pure.
+// Interprets parallelism.reshard_after_forward: true, false, or the length N of a run of neighbours
+// on the data_shard axis. Pure.
 #ifndef TROUPE_PLAN_RESHARD_H_
 #define TROUPE_PLAN_RESHARD_H_
 
@@ -8,17 +8,17 @@
 
 namespace troupe {
 
-// The number of neighbours that parameters are gathered over in forward and backward; 0 where it
-// says true or false, or nothing that is valid.
+// The number of neighbouring ranks over which forward and backward gather parameters; 0 if the key
+// is true, false or invalid.
 int ShardRun(const v1::ParallelismSpec& parallelism);
 
-// Adds what fails of it. Beside a data_parallel_shard_degree below 1, or stages that do not shard,
-// no more than that.
+// Adds the violations of the key. Its run length is compared with data_parallel_shard_degree only
+// where zero_stage is 3 and that degree is at least 1.
 void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violations);
 
-// For a layout with `parallelism`'s data_parallel_shard_degree in place of that of `before`: as it
-// was where the degree is still cut into several such runs, else true: the blocks of all ranks,
-// which are fewer now, are gathered.
+// Adapts the key to a layout whose data_parallel_shard_degree replaces that of `before`: keeps it
+// where the new degree is still cut into several runs of this length, else sets true, so that
+// parameters are gathered over all of the fewer ranks.
 void KeepReshard(const v1::ParallelismSpec& before, v1::ParallelismSpec* parallelism);
 
 }  // namespace troupe

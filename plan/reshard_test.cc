@@ -85,7 +85,7 @@ TEST(Reshard, OfFewerShardsKeepsRunsWhereTheyStillFit) {
   EXPECT_EQ(all.reshard_after_forward(), "false");
 }
 
-// Eight ranks in islands of two with little between them.
+// Eight ranks in islands of two, with slow links between the islands.
 v1::DeviceProfile Profile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
@@ -113,7 +113,7 @@ v1::JobSpec Job(const std::string& parallelism) {
   return spec;
 }
 
-// Of 4 ranks in runs of 2, each keeps a quarter and holds half of the copies.
+// With 4 ranks in runs of 2, each rank keeps a quarter and holds half of the copies.
 TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
   const auto plan = [](const char* reshard) {
     v1::JobSpec spec =
@@ -140,8 +140,8 @@ TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
   const auto whole = sent(*all), parts = sent(*runs);
   EXPECT_FALSE(parts.contains("data_shard unshard"));
   EXPECT_FALSE(parts.contains("data_shard gradient"));
-  // Four bytes of each parameter: 3/4 sent in each of four microbatches; of runs 1/2 within, and
-  // 1/2 of a half across.
+  // Four bytes per parameter: without runs 3/4 is sent in each of four microbatches; with runs 1/2
+  // is sent within, and 1/2 of a half across.
   const double bytes = whole.at("data_shard gradient") / 4 / 0.75;
   EXPECT_NEAR(parts.at("data_shard_within_2 gradient"), 4 * bytes / 2, 1e-2 * bytes);
   EXPECT_NEAR(parts.at("data_shard_across_2 gradient"), 4 * bytes / 4, 1e-2 * bytes);
@@ -178,7 +178,7 @@ TEST(Reshard, RunsInsideIslandsTakeLessTimeThanGatheringAcrossThem) {
   };
   for (const bool transfers_need_cores : {false, true}) {
     EXPECT_LT(seconds("2", transfers_need_cores), 0.5 * seconds("true", transfers_need_cores));
-    // Runs that span islands gather over the fabric each time.
+    // Runs that span islands use the fabric for each gather.
     EXPECT_LT(seconds("2", transfers_need_cores), seconds("4", transfers_need_cores));
   }
 }

@@ -1,4 +1,4 @@
-// Numbers for people. Pure.
+// Formats numbers for people. Pure.
 #ifndef TROUPE_PLAN_SCALED_H_
 #define TROUPE_PLAN_SCALED_H_
 
@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-// 1234567 "B" as "1.23 MB": three digits and a decimal prefix.
+// Formats a value with three digits and a decimal prefix: 1234567 "B" is "1.23 MB".
 std::string Scaled(double value, const char* unit);
 
 }  // namespace troupe

@@ -18,7 +18,7 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
   TROUPE_ASSIGN_OR_RETURN(const Partition partition, CutModel(spec, model, chunks));
   const double samples = static_cast<double>(spec.training().micro_batch_size());
   const double tokens = static_cast<double>(spec.training().sequence_length());
-  // A block that is computed again is so when the gradient of its inputs begins.
+  // A recomputed block runs its forward again when its input gradient begins.
   const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
                               !spec.activation_recomputation().has_num_layers();
   ScheduleCosts costs;

@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Four stages that leave their schedule to the planner.
+// Four stages whose schedule is left to the planner.
 v1::JobSpec Job() {
   v1::JobSpec spec;
   for (const char* override :
@@ -56,7 +56,8 @@ TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
   const auto by_launches = MakeUnplacedPlan(Job(), &launches);
   const auto by_flops = MakeUnplacedPlan(Job());
   ASSERT_TRUE(by_sends.ok() && by_launches.ok() && by_flops.ok());
-  // Two chunks a stage send more often; W has few operations to fill bubbles with where each costs as much.
+  // Two chunks per stage send more often; W has few operations to fill bubbles with where the cost
+  // is per operation.
   EXPECT_EQ(by_sends->schedule().name(), "ZBH1");
   EXPECT_EQ(by_launches->schedule().name(), "ZBV");
   EXPECT_THAT(Costs(*by_sends), StartsWith("costs of F, I, W in seconds of device profile sends: "));
@@ -97,7 +98,8 @@ TEST(ScheduleCosts, AreThoseOfTheDevicesAtTheFirstPlacementAndStay) {
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(placed->schedule().name(), "ZBH1");
   EXPECT_EQ(placed->device_profile().name(), "sends");
-  // Frozen: neither another placement nor making it again with the profile that it keeps changes it.
+  // The choice is frozen: neither another placement nor planning again with the stored profile
+  // changes it.
   const auto again = PlacePlan(spec, *placed, Cluster(launches));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->schedule().SerializeAsString(), placed->schedule().SerializeAsString());
@@ -105,7 +107,7 @@ TEST(ScheduleCosts, AreThoseOfTheDevicesAtTheFirstPlacementAndStay) {
   const auto anew = MakeUnplacedPlan(spec, &placed->device_profile());
   ASSERT_TRUE(anew.ok());
   EXPECT_EQ(anew->schedule().SerializeAsString(), placed->schedule().SerializeAsString());
-  // A rate that the profile lacks leaves the choice by FLOPs.
+  // If the profile lacks the rate, the choice is by FLOPs.
   v1::DeviceProfile no_rate = sends;
   no_rate.clear_bfloat16_flops_per_second();
   no_rate.set_float32_flops_per_second(1e12);

@@ -29,19 +29,19 @@ using Json = nlohmann::ordered_json;
 struct Candidate {
   v1::JobSpec spec;
   std::vector<std::string> keys;
-  size_t layout = 0;  // candidates that differ in recomputation alone have one number
+  size_t layout = 0;  // the same for candidates that differ in recomputation only
   double seconds_at_least = 0;
   int64_t bytes_at_least = 0;
   std::optional<StatusOr<LayoutEstimate>> estimate;
 };
 
-// Layouts that are estimated at once.
+// The number of layouts that are estimated at once.
 constexpr unsigned kWave = 8;
 
 // pipe, context, expert, tensor, data_shard, data_replicate.
 using Degrees = std::array<int, 6>;
 
-// Visits every way to write `devices` as a product of degrees from number `first` on.
+// Visits every factorisation of `devices` into the degrees from index `first` on.
 void ForEachFactorization(int devices, size_t first, Degrees& degrees,
                           const std::function<void()>& visit) {
   if (first + 1 == degrees.size()) {
@@ -77,7 +77,8 @@ class Search {
 
   SearchResult Run() {
     Enumerate();
-    // Of one layout that which computes least again comes first: bounds are equal or grow with it.
+    // Among candidates of one layout the one with the least recomputation comes first: the bound is
+    // equal or grows with it.
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) {
                        return a.seconds_at_least < b.seconds_at_least;
@@ -125,7 +126,8 @@ class Search {
       parallelism.set_data_parallel_shard_degree(degrees[4]);
       parallelism.set_data_parallel_replicate_degree(degrees[5]);
       std::vector<std::string> keys;
-      // Sends as much as without and keeps less; beside experts it is needed.
+      // Sequence parallelism sends the same bytes and needs less memory; with experts it is
+      // required.
       if (degrees[3] > 1 && !parallelism.has_sequence_parallel()) {
         parallelism.set_sequence_parallel(true);
         keys.push_back("parallelism.sequence_parallel=true");
@@ -143,13 +145,13 @@ class Search {
         ApplyDefaults(&spec);
         return AddMicrobatches(spec, keys);
       }
-      // Over expert alone nothing is sharded unless it is stated.
+      // Over expert alone nothing is sharded unless zero_stage is stated.
       if (degrees[4] == 1) {
         v1::JobSpec whole = spec;
         ApplyDefaults(&whole);
         AddMicrobatches(std::move(whole), keys);
       }
-      // 2 gathers what 1 does and keeps less, but scatters each microbatch.
+      // Stage 2 gathers as much as stage 1 and keeps less, but reduce-scatters each microbatch.
       for (const int zero_stage : {1, 2, 3}) {
         v1::JobSpec staged = spec;
         staged.mutable_parallelism()->set_zero_stage(zero_stage);
@@ -178,7 +180,7 @@ class Search {
         std::vector<std::string> all = keys;
         all.push_back(fmt::format("training.micro_batch_size={}", size));
         all.push_back(fmt::format("activation_recomputation.mode={}", mode));
-        // Relations do not depend on recomputation: one refusal stands for all.
+        // Relations do not depend on recomputation: one refusal is valid for all modes.
         if (const Status valid = Validate(spec); !valid.ok()) {
           Reject(keys, FirstViolation(valid));
           return;
@@ -188,8 +190,8 @@ class Search {
     }
   }
 
-  // As ValidateJobSpec. Globs are matched against the tensors of the model, for which all of it is
-  // built: once for all layouts.
+  // Same as ValidateJobSpec, except that the globs of no_weight_decay, which need the whole model
+  // to be built, are checked only once for all layouts.
   Status Validate(const v1::JobSpec& spec) {
     v1::JobSpec layout = spec;
     layout.mutable_optimizer()->clear_no_weight_decay();
@@ -217,11 +219,12 @@ class Search {
     return is_full ? result_.best.back().time.seconds : std::numeric_limits<double>::infinity();
   }
 
-  // Estimates the candidate and those behind it that may be wanted next, on all cores: what is found does not depend on
-  // how many there are.
+  // Estimates the candidate and the following ones that may be needed next, on all cores. The
+  // result does not depend on the number of cores.
   void EstimateWave(size_t first) {
     std::vector<Candidate*> wave;
-    std::set<size_t> layouts;  // of one, what computes more again is wanted where this does not fit
+    // One candidate each: more recomputation matters only if this does not fit.
+    std::set<size_t> layouts;
     const double too_slow_seconds = TooSlowSeconds();
     for (size_t i = first; i < candidates_.size() && wave.size() < kWave; ++i) {
       Candidate& candidate = candidates_[i];
@@ -273,7 +276,7 @@ class Search {
   SearchBounds bounds_;
   std::vector<Candidate> candidates_;
   size_t layouts_ = 0;
-  std::optional<Status> names_checked_;  // of optimizer.no_weight_decay
+  std::optional<Status> names_checked_;  // result of checking optimizer.no_weight_decay
   std::set<size_t> fits_without_more_;  // layouts
   SearchResult result_;
 };
@@ -284,7 +287,7 @@ std::string Joined(const std::vector<std::string>& keys) {
   return text;
 }
 
-// A reason without its numbers, so that like ones are counted together.
+// Removes the numbers from a reason, so that similar reasons are counted together.
 std::string WithoutNumbers(const std::string& reason) {
   std::string text;
   for (const char c : reason) {

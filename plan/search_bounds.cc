@@ -16,7 +16,7 @@ bool SplitsBackward(ScheduleKind kind) {
          kind == ScheduleKind::kDualPipeV;
 }
 
-// Microbatches that a rank keeps alive of each of its chunks, at least.
+// A lower bound on the live microbatches of each chunk on a rank.
 int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
   switch (kind) {
     case ScheduleKind::kGPipe:
@@ -28,12 +28,12 @@ int LiveAtLeast(ScheduleKind kind, const PipelineShape& shape, int rank) {
   }
 }
 
-// The schedule is chosen later: every rank has its mean share of the model, at best without
-// waiting.
+// Bounds for a schedule that is chosen later: every rank has its average share of the model and, at
+// best, never waits.
 LayoutBounds OfAnySchedule(const ChunkBound& bound, const ChunkContents& model, int stages,
                            int microbatches) {
   const ChunkBytes bytes = bound.Bytes(model);
-  // Its cut may end every chunk within a layer.
+  // The cut may end every chunk within a layer.
   ChunkContents cut = model;
   cut.inner_attention = 0;
   const ChunkSeconds seconds = bound.Seconds(cut);
@@ -79,7 +79,8 @@ LayoutBounds SearchBounds::Of(const v1::JobSpec& spec) {
   LayoutBounds least;
   double in_schedule = 0, once = 0;
   // A rank begins with the first of its chunks, which waits for the forward of all chunks before
-  // it; where I and W are not apart it also ends with that chunk, for which those before it wait.
+  // it; where I and W are not split it also ends with that chunk, and the chunks before it wait for
+  // that.
   double waits = 0;
   for (int rank = 0; rank < stages; ++rank) {
     double busy = 0, rank_once = 0;
@@ -87,10 +88,10 @@ LayoutBounds SearchBounds::Of(const v1::JobSpec& spec) {
     const std::vector<int>& chunks = placed[static_cast<size_t>(rank)];
     for (const int chunk : chunks) {
       ChunkContents contents = cut[static_cast<size_t>(chunk)];
-      // The embedding's matrix is its own where one rank has both.
+      // The embedding's matrix is also the head's where one rank has both.
       if (model_.tie_word_embeddings && chunks.front() == 0) contents.owns_head = false;
       const ChunkSeconds seconds = bound.Seconds(contents);
-      // In a V the last rank hands over to itself.
+      // In a V the last rank passes its output to itself.
       const bool within = is_v && rank + 1 == stages;
       const double sent = contents.has_head || (within && chunk == chunks.front()) ? 0 : transfer;
       const double sent_back =
@@ -108,7 +109,7 @@ LayoutBounds SearchBounds::Of(const v1::JobSpec& spec) {
     waits += first.forward + transfer;
     if (!splits) waits += first.backward + (rank > 0 ? transfer : 0);
   }
-  // Sums of so many summands differ by their order.
+  // The rounding error of a sum depends on the order of its terms.
   least.seconds = (1 - 1e-9) * (in_schedule + once);
   return least;
 }

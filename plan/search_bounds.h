@@ -1,5 +1,5 @@
-// What no plan of a layout undercuts, from the numbers of the model alone: a search makes in full
-// only those plans whose bounds are better than what it has found. Pure.
+// Lower bounds on the time and memory of a layout's plan, from the model's dimensions only. A
+// search makes full plans only for layouts whose bounds are better than what it has found. Pure.
 #ifndef TROUPE_PLAN_SEARCH_BOUNDS_H_
 #define TROUPE_PLAN_SEARCH_BOUNDS_H_
 
@@ -21,28 +21,28 @@ struct LayoutBounds {
   double seconds = 0;  // at most StepTime::seconds
 };
 
-// Remembers where the model is cut; one thread at a time.
+// Caches the cuts of the model. Not thread-safe.
 class SearchBounds {
  public:
-  // `peak`: of the job's compute dtype, a second. Keeps references to `model` and `profile`.
+  // `peak`: FLOPs per second of the job's compute dtype. Keeps references to `model` and `profile`.
   SearchBounds(const model::ModelConfig& model, const v1::DeviceProfile& profile, double peak)
       : model_(model),
         profile_(profile),
         flops_(peak * std::max(profile.product_efficiency(), AttentionEfficiency(profile))) {}
 
-  // Nothing of a layout that cannot be planned. REQUIRES: `spec` is a valid one of the model, its
-  // defaults are filled in.
+  // The bounds of a layout; 0 for one that cannot be planned. REQUIRES: `spec` is a valid job with
+  // this model, its defaults are filled in.
   LayoutBounds Of(const v1::JobSpec& spec);
 
  private:
-  // By chunk. Empty where the model cannot be cut in so many.
+  // The contents by chunk. Empty where the model cannot be cut into `chunks` chunks.
   const std::vector<ChunkContents>& Cut(const v1::JobSpec& spec, int chunks);
 
   const model::ModelConfig& model_;
   const v1::DeviceProfile& profile_;
-  const double flops_;  // a second: what products attain, or attention where that is more
+  const double flops_;  // attained per second by matmuls, or by attention if that is more
   std::map<int, std::vector<ChunkContents>>
-      cuts_;  // by number of chunks: it depends on nothing else
+      cuts_;  // by number of chunks: the cut depends on nothing else
 };
 
 }  // namespace troupe

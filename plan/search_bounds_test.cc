@@ -17,13 +17,13 @@
 namespace troupe {
 namespace {
 
-// Draws layouts of one model and devices of many kinds, the same in every run.
+// Draws random layouts of one model and random devices, the same in every run.
 class Sample {
  public:
   Sample(std::vector<std::string> job, unsigned seed, bool float8 = false, std::string batch = "16")
       : job_(std::move(job)), float8_(float8), batch_(std::move(batch)), random_(seed) {}
 
-  // Checks the bounds of so many layouts that can be.
+  // Checks the bounds of `layouts` valid layouts.
   void Check(int layouts) {
     for (int checked = 0, drawn = 0; checked < layouts; ++drawn) {
       ASSERT_LT(drawn, 100 * layouts) << "hardly any layout is valid";
@@ -80,7 +80,7 @@ class Sample {
     if (One(3)) set("parallelism.tensor_parallel_parts", Of({"2", "4"}));
     const std::string shards = Of({"1", "2", "4"});
     set("parallelism.data_parallel_shard_degree", shards);
-    // Over expert alone too: refused where that is 1.
+    // Also over expert alone; refused where expert is 1.
     if (shards != "1" || One(2)) {
       const std::string stage = Of({"1", "2", "3"});
       set("parallelism.zero_stage", stage);
@@ -89,7 +89,7 @@ class Sample {
     return keys;
   }
 
-  // Devices of which now this, now that is the narrow part.
+  // Devices with a random bottleneck.
   v1::DeviceProfile Profile() {
     v1::DeviceProfile profile;
     profile.set_name("drawn");
@@ -130,7 +130,7 @@ TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVoca
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(100);
 }
 
-// So many tokens that the update of parameters does not hide what the head takes.
+// The number of tokens is large enough that the update of parameters does not hide the head's time.
 TEST(SearchBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8, /*float8=*/false, "512").Check(100);
 }

@@ -135,7 +135,7 @@ TEST(SearchLayouts, LeavesNothingUnseenOfAThousandDevices) {
 }
 
 TEST(SearchLayouts, KeepsTensorGroupsInsideIslands) {
-  // A model that one device cannot hold, islands of eight.
+  // A model that one device cannot hold, and islands of eight.
   const auto found = SearchLayouts(Job({"model.preset=llama-8b",
                                         "training={global_batch_size: 64, sequence_length: 4096, "
                                         "compute_dtype: bfloat16}"}),

@@ -1,5 +1,5 @@
-// How long a step may take before anything of it was measured: what coordinator and ranks wait for
-// alike.
+// The longest time that a step may take before any step was measured. The coordinator and the ranks
+// use the same limit.
 #ifndef TROUPE_PLAN_SLOWEST_STEP_H_
 #define TROUPE_PLAN_SLOWEST_STEP_H_
 
@@ -9,11 +9,11 @@
 
 namespace troupe {
 
-// Floating-point operations a second of the slowest processor worth training on.
+// FLOPs per second of the slowest processor that is supported for training.
 inline constexpr double kSlowestFlops = 2e9;
 
-// fault_tolerance.hang_seconds where it is not stated: as long as the pace of a job is not known,
-// it hangs once it has finished no step for so long. Stated, it only lengthens limits.
+// The default of fault_tolerance.hang_seconds. While the pace of a job is not known, the job counts
+// as hung when it has finished no step for this time. A stated value can only lengthen the limits.
 inline constexpr double kDefaultHangSeconds = 60;
 
 // Seconds of one step of `plan` if every rank had such a processor.

@@ -27,11 +27,12 @@ using model::Role;
 
 struct Sent {
   double bytes = 0;
-  double across = 0;  // of these, in groups that span islands
+  double across = 0;  // the part in groups that span islands
 };
 using Traffic = std::map<std::pair<std::string, std::string>, Sent>;
 
-// "tensor", "data_replicate+expert", "data_shard_within_2"; "pipe" for the owners of a tied parameter.
+// "tensor", "data_replicate+expert", "data_shard_within_2"; "pipe" for the owners of a tied
+// parameter.
 std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
   switch (group.kind) {
     case CollectiveGroup::Kind::kAll:
@@ -44,7 +45,7 @@ std::string AxisText(const CollectiveGroup& group, const Mesh& mesh) {
   return model::AxisText(mesh.degrees(), group);
 }
 
-// What one rank of a stage sends in a step.
+// The bytes that one rank of a stage sends in a step.
 class StageTraffic {
  public:
   StageTraffic(const v1::Plan& plan, const Mesh& mesh, int pipe_rank)
@@ -60,7 +61,7 @@ class StageTraffic {
     }
   }
 
-  // To the stage `other`, from each rank to that of the same place.
+  // Adds a transfer from each rank to the rank with the same position in stage `other`.
   void AddTransfer(int other, double bytes) {
     const int ranks = mesh_.ranks() / mesh_.degree(Axis::kPipe);
     bool spans = false;
@@ -109,7 +110,7 @@ StageTraffic TrafficOf(const Program& program, const v1::Plan& plan, const Mesh&
     const auto& interface = program.chunks[index];
     for (model::ValueId sent : {interface.output, interface.input_gradient}) {
       if (sent == model::kNoValue) continue;
-      // Neighbouring chunks of one rank hand over in its memory.
+      // Neighbouring chunks of one rank exchange data in the rank's memory.
       const int other =
           plan.chunks(interface.chunk + (sent == interface.output ? 1 : -1)).pipe_rank();
       if (other == pipe_rank) continue;
@@ -129,7 +130,7 @@ int64_t BytesOfRole(const Program& program, Role role) {
 }
 
 v1::RankMemory StateMemory(const Program& program) {
-  // A sharded float32 master may lie within the compute copy that it is a block of.
+  // A sharded float32 master may be stored within the compute copy, of which it is a block.
   int64_t within_copies = 0;
   for (const model::ParameterEntry& entry : program.parameters) {
     const model::Value& master = program.value(entry.value);
@@ -143,23 +144,23 @@ v1::RankMemory StateMemory(const Program& program) {
   return memory;
 }
 
-// The copy of what a rank writes of its state; replicas share the writing.
+// Bytes of a snapshot: the copy of the state that a rank writes; replicas divide the writing.
 int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::RankMemory& memory) {
-  // A job that states no folder is given one.
+  // A job that states no folder gets one.
   const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
   if (spec.checkpoint().async_mode() != "async" || !saves) return 0;
   const int64_t replicas = std::max(1, plan.mesh().data_replicate());
   return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
 }
 
-// Sets what a rank needs beside its values, and the total.
+// Sets the memory that a rank needs in addition to its values, and the total.
 void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& program,
                const model::MemoryPlan& memory_plan, v1::RankMemory* memory) {
   memory->set_scratch_bytes(memory_plan.scratch_bytes);
   memory->set_snapshot_bytes(SnapshotBytes(spec, plan, *memory));
   int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
   if (spec.devices() == "cuda") {
-    // The snapshot is copied into the host's memory.
+    // The snapshot is copied to the host's memory.
     memory->set_host_bytes(memory->snapshot_bytes());
     memory->set_scratch_bytes(model::GpuWorkingBytes(program));
     memory->set_reserve_bytes(GpuReserveBytes(plan, program));
@@ -168,7 +169,8 @@ void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& pro
   memory->set_total_bytes(memory_plan.total_bytes() - memory_plan.scratch_bytes + around);
 }
 
-// Of the ranks that share what `program`'s stage and tensor slice have, the one with the most elements of parameters.
+// Among the ranks with the stage and tensor slice of `program`, the coordinates of the one with the
+// most parameter elements.
 model::PerAxis FullestShard(const Program& program) {
   model::MeshView mesh = program.mesh;
   model::PerAxis fullest = mesh.coordinates;
@@ -241,7 +243,7 @@ StatusOr<StageCost> CostOfStage(const v1::JobSpec& spec, const v1::Plan& plan, i
     saved += memory_plan.saved_bytes[chunk] * buffers[chunk];
   }
   memory.set_saved_bytes(saved);
-  // Scalars and the gaps of alignment are counted with the temporaries.
+  // Scalars and alignment gaps are counted with the temporaries.
   memory.set_temporary_bytes(memory_plan.temporary_bytes + memory_plan.persistent_bytes -
                              memory.parameter_bytes() - memory.compute_copy_bytes() -
                              memory.gradient_bytes() - memory.optimizer_bytes());

@@ -35,9 +35,10 @@ model::DType DTypeOf(const std::string& word) {
   return word == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
 }
 
-// Each chunk of the head's rows reads and writes the whole gradient of the table, which costs a GPU as much time as the
-// product does with a thousand rows or two: there a chunk is a power of two of rows whose logits take at most two GiB,
-// and half of it at least. On processors 1,024 rows suffice.
+// Rows of a chunk of the head. Each chunk reads and writes the whole gradient of the table, which
+// takes a GPU as much time as the matmul with one or two thousand rows. On a GPU a chunk is
+// therefore a power of two of rows with logits of at most two GiB and at least half of that. On
+// processors 1,024 rows suffice.
 int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType compute_dtype) {
   constexpr uint64_t kLogitsBytes = uint64_t{2} << 30;
   constexpr int64_t kLeast = 1024;
@@ -155,7 +156,8 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
     options.shard_run = ShardRun(spec.parallelism());
     options.whole_matrices = spec.parallelism().shard_whole_matrices();
   }
-  // Where no gradient travels there are no buckets. A plan of before a number was recorded has it as 0.
+  // Without gradient reduction there are no buckets. A plan from before a number was recorded has 0
+  // for it.
   if (WhyWithoutEffect(spec, "parallelism.bucket.alignment").empty()) {
     if (plan.bucket().elements() > 0) options.bucket_elements = plan.bucket().elements();
     options.bucket_layout = {.alignment = std::max<int64_t>(1, plan.bucket().alignment()),
@@ -174,7 +176,7 @@ LiveMicrobatches CountLiveMicrobatches(const std::vector<Action>& actions_of_ran
   for (const Action& action : actions_of_rank) {
     Count& chunk = counts[action.chunk];
     if (action.kind == ActionKind::kForward) chunk.most = std::max(chunk.most, ++chunk.now);
-    // A microbatch lives until the gradients of its weights are made.
+    // A microbatch is live until its weight gradients are computed.
     if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kWeightGradient) {
       --chunk.now;
     }

@@ -1,5 +1,5 @@
-// From a job and its plan to what model/ builds stage programs of: shared by planner and worker, so that both build
-// the same program. Pure.
+// Converts a job and its plan to the inputs from which model/ builds stage programs. Planner and
+// worker share it, so that both build the same program. Pure.
 #ifndef TROUPE_PLAN_STAGE_INPUTS_H_
 #define TROUPE_PLAN_STAGE_INPUTS_H_
 
@@ -19,20 +19,21 @@ namespace troupe {
 // INVALID_ARGUMENT where the pattern does not parse. REQUIRES: defaults are filled in.
 StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec);
 
-// True where experts are spread over expert × tensor, and not each expert's weights over tensor.
+// True where experts are distributed over expert × tensor; false where the weights of each expert
+// are sharded over tensor.
 bool SpreadsExpertsOverTensor(const v1::ParallelismSpec& parallelism);
 
 BatchGeometry MakeBatchGeometry(const v1::TrainingSpec& training, const Mesh& mesh);
 
-// What the program of `rank` is built from. INVALID_ARGUMENT for a rank that the plan does not have. REQUIRES: `spec`
-// and `plan` belong together; the spec's defaults are filled in.
+// The options from which the program of `rank` is built. INVALID_ARGUMENT for a rank that the plan
+// does not have. REQUIRES: `plan` is a plan of `spec`; the defaults of `spec` are filled in.
 StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, const v1::Plan& plan,
                                                     int rank);
 
-// What a pipe rank's memory plan is made for.
+// The inputs of a pipe rank's memory plan.
 struct LiveMicrobatches {
-  std::vector<int> of_chunk;    // of each of its chunks, ascending: alive at once
-  bool split_backward = false;  // its schedule runs I and W apart somewhere
+  std::vector<int> of_chunk;    // live at once, by chunk of the rank, ascending
+  bool split_backward = false;  // some action of its schedule runs I and W apart
 };
 
 LiveMicrobatches CountLiveMicrobatches(const std::vector<Action>& actions_of_rank);

@@ -37,7 +37,7 @@ struct Time {
 
 class Clock {
  public:
-  // `peak`: FLOPs of a second.
+  // `peak`: FLOPs per second.
   Clock(const v1::DeviceProfile& profile, double peak, const Mesh& mesh, int rank)
       : profile_(profile),
         product_flops_(peak * profile.product_efficiency()),
@@ -45,16 +45,18 @@ class Clock {
         mesh_(mesh),
         rank_(rank) {}
 
-  // One operation after the other on the device, one transfer after the other on its links of a
-  // kind; what is begun before it is waited for costs only what the operations in between do not
-  // hide. `last_microbatch`: with what is begun beside that one alone.
+  // The time of the operations in `lists`. Operations run one after another on the device, and
+  // transfers one after another on the links of their kind; an asynchronous transfer costs only the
+  // part that the operations before its wait do not hide. `last_microbatch`: includes the
+  // operations that only the last microbatch has.
   Time Of(const Program& program, std::initializer_list<const std::vector<Op>*> lists,
           bool last_microbatch = false) const {
     Time time;
-    // From when on, seconds after the first operation: what goes within an island does not wait for
-    // what crosses.
+    // The time, in seconds after the first operation, at which the links are free; transfers within
+    // an island do not wait for those across islands.
     double links_free[2] = {};
-    std::map<model::ValueId, double> ends;  // of what is under way, by its first output
+    // End times of asynchronous collectives, by first output.
+    std::map<model::ValueId, double> ends;
     const auto wait_until = [&time](double end) {
       time.communication += std::max(0.0, end - time.total());
     };
@@ -88,7 +90,7 @@ class Clock {
     return time;
   }
 
-  // Of what a neighbouring stage waits for.
+  // The time of a transfer for which a neighbouring stage waits.
   Time Transfer(double bytes) const {
     const v1::LinkProfile& link = LinkOf(CollectiveGroup{
         CollectiveGroup::Kind::kAxes, static_cast<uint8_t>(1u << static_cast<int>(Axis::kPipe))});
@@ -99,7 +101,7 @@ class Clock {
   double Seconds(const model::CollectiveCost& collective) const {
     const v1::LinkProfile& link = LinkOf(collective.group);
     const int ranks = model::GroupSize({mesh_.degrees(), {}}, collective.group);
-    // A ring hands each part on from rank to rank, in a reduction and in a gathering.
+    // In a ring, for a reduction and for a gather, each part passes from rank to rank.
     const double rounds =
         collective.kind == model::OpKind::kShift      ? 1.0
         : collective.kind == model::OpKind::kRelayout ? 2.0  // each chunk to its rank
@@ -113,7 +115,7 @@ class Clock {
     return Crosses(group) ? profile_.fabric() : profile_.island();
   }
 
-  // Whether it spans islands, which hold consecutive ranks.
+  // Whether the group spans islands, which have consecutive ranks.
   bool Crosses(const CollectiveGroup& group) const {
     const std::vector<int> ranks =
         group.kind == CollectiveGroup::Kind::kOwners ? mesh_.GroupOf(rank_, Axis::kPipe)
@@ -125,7 +127,7 @@ class Clock {
   }
 
   const v1::DeviceProfile& profile_;
-  const double product_flops_, attention_flops_;  // attained, a second
+  const double product_flops_, attention_flops_;  // attained per second
   const Mesh& mesh_;
   const int rank_;
 };
@@ -166,12 +168,12 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
     const model::ChunkInterface& chunk = program.chunks[c];
     Time forward = clock.Of(program, {&program.Ops(index, Piece::kForward)});
     Time input_gradient = clock.Of(program, {&program.Ops(index, Piece::kInputGradient)});
-    // In B what I begins may go under W.
+    // In B the asynchronous transfers of I may overlap with W.
     const std::vector<Op>& backward = program.Ops(index, Piece::kBackward);
     const Time weight_gradient =
         run.split_backward ? clock.Of(program, {&program.Ops(index, Piece::kWeightGradient)})
                            : clock.Of(program, {&backward}) - input_gradient;
-    // Neighbouring chunks of one rank hand over in its memory.
+    // Neighbouring chunks of one rank exchange data in the rank's memory.
     const auto is_elsewhere = [&](int other) {
       return plan.chunks(other).pipe_rank() != run.pipe_rank;
     };
@@ -186,7 +188,7 @@ StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
       in_schedule.compute += run.microbatches * time.compute;
       in_schedule.communication += run.microbatches * time.communication;
     }
-    // What the first forward leaves over of Unshard, and the last backward of Reduce.
+    // The parts of Unshard and Reduce that the first forward and the last backward do not hide.
     const std::vector<Op>& first = program.Ops(index, Piece::kForward);
     once += clock.Of(program, {&program.Ops(index, Piece::kUnshard), &first}) -
             clock.Of(program, {&first});

@@ -1,7 +1,8 @@
-// How long a step of a plan takes on devices of a profile: each operation at the rate of products
-// or of memory, whichever is slower, each collective at the rate of the links that its group spans,
-// the schedule simulated with what comes of it. What is begun before it is waited for costs what
-// computation in between leaves over, unless the profile's transfers need its cores. Pure.
+// Estimates the time of a plan's step on devices of a profile. Each operation runs at the rate of
+// matmuls or of memory, whichever is slower; each collective runs at the rate of the links that its
+// group spans; the schedule is simulated with the resulting costs. An asynchronous operation costs
+// only the time that the computation before its wait does not hide, unless the profile's transfers
+// need the computing cores. Pure.
 #ifndef TROUPE_PLAN_STEP_TIME_H_
 #define TROUPE_PLAN_STEP_TIME_H_
 
@@ -18,51 +19,54 @@ namespace troupe {
 
 struct StepTime {
   double seconds = 0;
-  // Of the rank that has most of it:
+  // The next two are those of the rank with the largest value.
   double compute_seconds = 0;
-  double communication_seconds = 0;  // that computation does not hide
-  double bubble_ratio = 0;  // of the schedule at these costs
-  double mfu = 0;           // model FLOPs over seconds × ranks × the peak of the compute dtype
+  double communication_seconds = 0;  // not hidden by computation
+  double bubble_ratio = 0;           // bubble of the schedule at these costs
+  double mfu = 0;  // model FLOPs over seconds × ranks × the peak of the compute dtype
 };
 
-// INVALID_ARGUMENT where the profile has no rate for the job's compute dtype. REQUIRES: `plan` is
-// one of `spec`, whose defaults are filled in; `profile` is one that ParseDeviceProfile returns.
+// INVALID_ARGUMENT where the profile has no rate for the job's compute dtype. REQUIRES: `plan` is a
+// plan of `spec`, whose defaults are filled in; `profile` was returned by ParseDeviceProfile.
 StatusOr<StepTime> EstimateStepTime(const v1::JobSpec& spec, const v1::Plan& plan,
                                     const v1::DeviceProfile& profile);
 
-// The same by stages, for who plans many layouts: stages of one kind take one time.
+// The functions below do the same by stage, for callers that plan many layouts: stages of the same
+// kind take the same time.
 
 struct StageTime {
   // Of the rank, ascending: seconds of F, I and W with its sends. Where its schedule runs B alone, I and W are what B
   // takes together.
   std::vector<ActionCosts> chunks;
-  double outside_schedule = 0;      // once a step: gathers, reductions, update
-  double compute = 0;               // of all that the rank does in a step
+  double outside_schedule = 0;  // once per step: gathers, reductions, update
+  double compute = 0;           // all computation of the rank in a step
   double communication = 0;
 };
 
-// The peak of the job's compute dtype. INVALID_ARGUMENT where the profile has none.
+// The peak FLOPs per second of the job's compute dtype. INVALID_ARGUMENT where the profile has
+// none.
 StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile);
 
 // How a rank runs its program.
 struct StageRun {
   int pipe_rank = 0;
-  int microbatches = 1;         // of a step
-  bool split_backward = false;  // I and W run apart somewhere
+  int microbatches = 1;         // per step
+  bool split_backward = false;  // some action runs I and W apart
 };
 
-// Of such a rank, whose program is BuildStage's (plan/stage_cost.h). REQUIRES: `plan` has mesh and chunks.
+// The times of a rank that runs as `run` says; `program` is BuildStage's (plan/stage_cost.h).
+// REQUIRES: `plan` has mesh and chunks.
 StageTime TimeOfStage(const v1::Plan& plan, const v1::DeviceProfile& profile,
                       double flops_per_second, const StageRun& run, const model::Program& program);
 
-// Of every pipe rank, as `schedule` has it run. REQUIRES: `plan` has mesh, chunks and buckets, the chunks lie where the
-// schedule has them.
+// The times of every pipe rank under `schedule`. REQUIRES: `plan` has mesh, chunks and buckets, and
+// its chunks are on the ranks that the schedule gives them.
 StatusOr<std::vector<StageTime>> TimesOfStages(const v1::JobSpec& spec, const v1::Plan& plan,
                                                const Schedule& schedule,
                                                const v1::DeviceProfile& profile,
                                                double flops_per_second);
 
-// F, I and W by chunk of the model; `stages` by pipe rank.
+// The costs of F, I and W by chunk of the model; `stages` is indexed by pipe rank.
 std::vector<ActionCosts> CostsByChunk(const v1::Plan& plan, const std::vector<StageTime>& stages);
 
 // Of the whole; `stages` by pipe rank. REQUIRES: `plan` has mesh, chunks and FLOPs.

@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-// Nothing costs but products, until a test says so.
+// Only matmuls cost time, until a test changes that.
 v1::DeviceProfile Profile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
@@ -57,8 +57,8 @@ StepTime TimeOf(const Planned& planned, const v1::DeviceProfile& profile) {
 TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
   const Planned one = PlanOf({});
   const StepTime time = TimeOf(one, Profile());
-  // Half of the peak is attained, and attention's mask is counted exactly where the plan halves the
-  // square.
+  // Half of the peak is attained, and attention's mask is counted exactly where the plan counts
+  // half of the square.
   EXPECT_NEAR(time.mfu, 0.5, 0.01);
   EXPECT_NEAR(time.seconds, one.plan.model_flops_per_step() / 1e9, 0.02 * time.seconds);
   EXPECT_EQ(time.communication_seconds, 0);
@@ -71,7 +71,7 @@ TEST(StepTime, AttentionGoesAtItsOwnRate) {
   v1::DeviceProfile profile = Profile();
   profile.set_attention_efficiency(profile.product_efficiency());
   EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
-  // What attention takes doubles, and the rest stays.
+  // The time of attention doubles, and the rest is unchanged.
   const auto seconds_at = [&](double efficiency) {
     profile.set_attention_efficiency(efficiency);
     return TimeOf(one, profile).seconds;
@@ -99,8 +99,8 @@ TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
   for (const char* schedule : {"ZBV", "DualPipeV"}) {
     EXPECT_LT(TimeOf(plan_of(schedule), Profile()).bubble_ratio, plain.bubble_ratio) << schedule;
   }
-  // Each of two stages sends an activation and a gradient for each of 16 microbatches; a transfer within the last one
-  // would add half as many.
+  // Each of two stages sends an activation and a gradient for each of 16 microbatches; transfers
+  // within the last stage would add half as many.
   v1::DeviceProfile slow = Profile();
   slow.mutable_fabric()->set_latency_seconds(1);
   const double seconds = TimeOf(plan_of("ZBV"), slow).communication_seconds;
@@ -117,7 +117,7 @@ TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
   EXPECT_GT(free.bubble_ratio, 0);
   profile.mutable_fabric()->set_bytes_per_second(1e8);
   const StepTime apart = TimeOf(planned, profile);
-  profile.set_devices_per_island(2);  // tensor groups within
+  profile.set_devices_per_island(2);  // each tensor group within an island
   const StepTime tensor_within = TimeOf(planned, profile);
   profile.set_devices_per_island(4);
   const StepTime all_within = TimeOf(planned, profile);

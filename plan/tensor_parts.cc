@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-constexpr double kWorthIt = 0.99;  // of the step with fewer parts
+constexpr double kWorthIt = 0.99;  // times the step with fewer parts
 
 }  // namespace
 

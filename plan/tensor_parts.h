@@ -1,5 +1,6 @@
-// In how many parts a microbatch's rows travel between tensor ranks where the job does not say
-// (parallelism.tensor_parallel_parts): parts hide behind products, but each has its own latency and launches. Pure.
+// Chooses in how many parts a microbatch's rows are exchanged between tensor ranks where the job
+// does not state it (parallelism.tensor_parallel_parts). More parts overlap with matmuls, but each
+// part has its own latency and launches. Pure.
 #ifndef TROUPE_PLAN_TENSOR_PARTS_H_
 #define TROUPE_PLAN_TENSOR_PARTS_H_
 
@@ -10,13 +11,13 @@
 
 namespace troupe {
 
-// True where the number is for ChooseTensorParts to decide: the job says none, something travels, and the model's rows
-// can be cut.
+// True where ChooseTensorParts has to choose: the job states no number, rows are exchanged, and the
+// model's rows can be cut.
 bool ChoosesTensorParts(const v1::JobSpec& spec);
 
-// Sets the number with the shortest estimated step, and why; more parts must save at least 1% of a step.
-// Changes nothing where it is not to decide.
-// REQUIRES: `plan` is one of `spec`, with its schedule. INVALID_ARGUMENT as EstimateStepTime.
+// Sets the number with the shortest estimated step, and the reasons; more parts must save at least
+// 1% of a step. Changes nothing where ChoosesTensorParts is false. REQUIRES: `plan` is a plan of
+// `spec`, with its schedule. INVALID_ARGUMENT as EstimateStepTime.
 Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile, v1::Plan* plan);
 
 }  // namespace troupe

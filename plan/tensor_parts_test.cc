@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Products take about as long as what travels between them.
+// Matmuls take about as long as the transfers between them.
 v1::DeviceProfile Profile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
@@ -75,7 +75,7 @@ TEST(TensorPartsTest, WhatTheJobSaysStays) {
 }
 
 TEST(TensorPartsTest, OnlyNumbersThatDivideTheRows) {
-  // 30 rows over two tensor ranks: one part only.
+  // 30 rows over two tensor ranks: only one part is possible.
   const v1::Plan plan =
       Chosen(Profile(), {"training.micro_batch_size=1", "training.sequence_length=30"});
   EXPECT_EQ(plan.tensor_parallel_parts(), 1);

@@ -22,7 +22,8 @@ namespace {
 // Upper bounds keep every product of sizes within 64 bits.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
-constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86400;  // 64 bits of nanoseconds: 292 years
+// 100 years: times are counted in nanoseconds in 64 bits, which overflow after 292 years.
+constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86400;
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
 constexpr size_t kMaxNameLength = 64;
 
@@ -48,7 +49,7 @@ class Validator {
   }
 
  private:
-  // Each of these returns whether the value is as stated.
+  // Each of the following returns whether the value is valid.
   bool Within(const char* field, int64_t value, int64_t least, int64_t most) {
     if (value < least) {
       violations_.Add(field, "is {}, not at least {}", value, least);
@@ -72,7 +73,7 @@ class Validator {
     if (!good) violations_.Add(field, "is {}, not in [{}, {})", value, least, below);
     return good;
   }
-  // `built` are the words that this build has, `known` the further ones of the schema.
+  // `built`: the words that this build supports; `known`: the other words of the schema.
   bool Word(const char* field, std::string_view value, std::initializer_list<std::string_view> built,
             std::initializer_list<std::string_view> known = {}) {
     for (std::string_view word : built) {
@@ -157,7 +158,7 @@ class Validator {
     Experts();
   }
 
-  // Whether the configuration of model.from has been written into the other keys.
+  // Whether the configuration of model.from has been copied into the other keys.
   bool From() {
     const auto& model = spec_.model();
     Absolute("model.from", model.from());
@@ -241,7 +242,7 @@ class Validator {
     NotNegative("model.router_bias_update_rate", model.router_bias_update_rate());
   }
 
-  // Keys of block E mean nothing without it: each is refused by name.
+  // Keys of block E have no meaning without it: each is refused by name.
   void ExpertKeysWithoutBlock() {
     const auto& model = spec_.model();
     const auto* descriptor = v1::ModelSpec::descriptor();
@@ -378,7 +379,7 @@ class Validator {
     Within("lr_schedule.warmup_steps", schedule.warmup_steps(), 0, kMaxSteps);
     Word("lr_schedule.decay_type", schedule.decay_type(),
          {"constant", "linear", "cosine", "wsd", "inverse_sqrt"});
-    // Its default is training.steps, which is refused by its own name.
+    // The default is training.steps, which is refused under its own name.
     if (schedule.has_decay_steps() && schedule.decay_steps() != spec_.training().steps()) {
       Within("lr_schedule.decay_steps", schedule.decay_steps(), 1, kMaxSteps);
     }
@@ -424,7 +425,7 @@ class Validator {
     const auto& bucket = parallelism.bucket();
     if (bucket.has_elements())
       Within("parallelism.bucket.elements", bucket.elements(), 1, int64_t{1} << 40);
-    // Regions of memory begin at pages of 1,024 elements.
+    // Memory regions begin at pages of 1,024 elements.
     if (bucket.has_alignment()) Within("parallelism.bucket.alignment", bucket.alignment(), 1, 1024);
     if (bucket.has_padding() &&
         Within("parallelism.bucket.padding", bucket.padding(), 1, int64_t{1} << 24) &&
@@ -444,7 +445,7 @@ class Validator {
     }
   }
 
-  // Features of the schema that this build lacks.
+  // Reports features of the schema that this build lacks.
   void Unfinished() {
     const auto& parallelism = spec_.parallelism();
     if (parallelism.has_context_parallel_method()) {

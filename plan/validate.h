@@ -1,4 +1,4 @@
-// Whether a job can be what it says: every relation between the fields of a JobSpec. Pure.
+// Checks whether a job is possible: every relation between the fields of a JobSpec. Pure.
 #ifndef TROUPE_PLAN_VALIDATE_H_
 #define TROUPE_PLAN_VALIDATE_H_
 
@@ -14,9 +14,9 @@ enum class JobPurpose {
   kTrain,  // everything that training needs, paths absolute
 };
 
-// Checks `spec` and reports every violation, not only the first: INVALID_ARGUMENT naming field, value and relation, or
-// the feature that this build lacks.
-// REQUIRES: ApplyDefaults(spec) has been called.
+// Checks `spec` and reports every violation, not only the first: INVALID_ARGUMENT naming field,
+// value and relation, or the feature that this build lacks. REQUIRES: ApplyDefaults(spec) has been
+// called.
 Status ValidateJobSpec(const v1::JobSpec& spec, JobPurpose purpose);
 
 }  // namespace troupe

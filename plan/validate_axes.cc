@@ -18,7 +18,7 @@ bool HasExperts(const v1::JobSpec& spec) {
   return spec.model().pattern().find('E') != std::string::npos;
 }
 
-// Of one context rank.
+// Rows of a microbatch on one context rank.
 int64_t RowsOfMicrobatch(const v1::JobSpec& spec) {
   const int64_t context = std::max<int64_t>(1, spec.parallelism().context_parallel_degree());
   return spec.training().micro_batch_size() * spec.training().sequence_length() / context;
@@ -159,7 +159,7 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   }
 }
 
-// Fewer than the tensor ranks they are held by several alike.
+// Where there are fewer key-value heads than tensor ranks, several ranks hold the same head.
 void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
   const char* field = "parallelism.tensor_parallel_degree";
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
@@ -199,7 +199,7 @@ void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
                     rows, training.micro_batch_size(), training.sequence_length(), field, tensor);
   }
   ValidateTensorParts(spec, violations);
-  // Over expert alone where a stage of ZeRO is stated.
+  // Sharding over expert alone requires a stated ZeRO stage.
   if (spec.parallelism().shard_whole_matrices() && !spec.parallelism().has_zero_stage()) {
     violations->Add("parallelism.shard_whole_matrices",
                     "is true where parallelism.data_parallel_shard_degree = 1 and no zero_stage is "

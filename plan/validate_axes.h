@@ -1,5 +1,5 @@
-// What the axes may touch of a model: the relations between degrees and heads, widths, vocabulary, tokens and experts.
-// Pure.
+// Checks the relations between the degrees of the axes and the model's heads, widths, vocabulary,
+// tokens and experts. Pure.
 #ifndef TROUPE_PLAN_VALIDATE_AXES_H_
 #define TROUPE_PLAN_VALIDATE_AXES_H_
 
@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// Adds every relation that fails. Degrees below 1 are refused by their own names elsewhere. REQUIRES: the spec's
-// defaults are filled in.
+// Adds a violation for every relation that fails. Degrees below 1 are reported elsewhere under
+// their own names. REQUIRES: the spec's defaults are filled in.
 void ValidateAxes(const v1::JobSpec& spec, Violations* violations);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Relations of data.blend: what data/blend.h needs of its weights, and no dataset twice.
+// Checks data.blend: its weights are valid for data/blend.h, and no dataset occurs twice.
 #ifndef TROUPE_PLAN_VALIDATE_BLEND_H_
 #define TROUPE_PLAN_VALIDATE_BLEND_H_
 
@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-// Adds a violation for each relation that fails. REQUIRES: there is a blend, with its defaults.
+// Adds a violation for each relation that fails. REQUIRES: `data` has a blend, with its defaults.
 void ValidateBlend(const v1::DataSpec& data, Violations* violations);
 
 }  // namespace troupe

@@ -9,13 +9,14 @@ namespace troupe {
 namespace {
 
 constexpr int64_t kMaxStages = int64_t{1} << 16;
-constexpr int64_t kMaxChunks = 4096;  // of a stage
+constexpr int64_t kMaxChunks = 4096;  // per stage
 constexpr int64_t kMaxBatch = int64_t{1} << 24;
-// Forwards in a schedule, of each microbatch through each chunk: the plan holds every action of it,
-// so that this bounds its size (some 4 MB) and the time that it takes.
+// Limit on the forwards in a schedule, over all microbatches and chunks. The plan holds every
+// action of the schedule, so this bounds the plan's size (some 4 MB) and its planning time.
 constexpr int64_t kMaxForwards = int64_t{1} << 17;
 
-// Of a step on each pipeline; 0 where the numbers that make them are refused.
+// The microbatches of a step on each pipeline; 0 where one of the numbers that determine it is
+// refused.
 int64_t Microbatches(const v1::JobSpec& spec) {
   const auto& parallelism = spec.parallelism();
   const auto& training = spec.training();
@@ -62,7 +63,7 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
     violations->Add(field, "is \"{}\", not one of {}", name, KnownSchedules());
   }
   if (stages < 1 || stages > kMaxStages) return;
-  // Without a number of the user's, auto takes as many chunks as the split points make.
+  // If the user states no number, auto uses as many chunks as the split points make.
   const int64_t points = parallelism.pipeline_parallel_split_points_size();
   int64_t chunks = std::max<int64_t>(1, (points + 1) / stages);
   if (parallelism.has_pipeline_parallel_chunks()) {

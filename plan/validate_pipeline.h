@@ -1,4 +1,5 @@
-// The relations of a job's pipeline: stages, chunks, schedule, split points, and the microbatches of a step. Pure.
+// Checks a job's pipeline: stages, chunks, schedule, split points, and the microbatches of a step.
+// Pure.
 #ifndef TROUPE_PLAN_VALIDATE_PIPELINE_H_
 #define TROUPE_PLAN_VALIDATE_PIPELINE_H_
 
@@ -7,8 +8,9 @@
 
 namespace troupe {
 
-// Adds every relation that fails. Of numbers that are refused by their own names (degrees, batch sizes, a pattern that
-// does not parse) nothing further is said. REQUIRES: the spec's defaults are filled in.
+// Adds a violation for every relation that fails. Relations that depend on a number which is
+// refused under its own name (degrees, batch sizes, a pattern that does not parse) are skipped.
+// REQUIRES: the spec's defaults are filled in.
 void ValidatePipeline(const v1::JobSpec& spec, Violations* violations);
 
 }  // namespace troupe

@@ -223,7 +223,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
 }
 
 TEST(ValidateTest, SchedulesOfTooManyForwardsAreRefusedWithTheRelation) {
-  // What a schedule holds, and so what a plan costs to make, is bounded: by microbatches and chunks.
+  // The size of a schedule, and therefore the cost of a plan, is bounded by limits on microbatches
+  // and chunks.
   const auto with = [](int64_t batch, const std::string& parallelism) {
     return ValidateWith({fmt::format("training.global_batch_size={}", batch),
                          "training.micro_batch_size=1", "model.pattern=\"(AD)x8\"",

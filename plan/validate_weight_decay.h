@@ -1,4 +1,4 @@
-// Relations of optimizer.no_weight_decay to the model's tensors.
+// Checks optimizer.no_weight_decay against the model's tensors.
 #ifndef TROUPE_PLAN_VALIDATE_WEIGHT_DECAY_H_
 #define TROUPE_PLAN_VALIDATE_WEIGHT_DECAY_H_
 
@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-// Adds a violation for each glob that matches no tensor of the model, or is empty beside others.
-// REQUIRES: nothing else is wrong with the job's model.
+// Adds a violation for each glob that matches no tensor of the model, or is empty in a list with
+// other globs. REQUIRES: the job's model is otherwise valid.
 void ValidateWeightDecay(const v1::JobSpec& spec, Violations* violations);
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
-// What is wrong with a request: each violation names the field, its value and the relation that failed. A Status made
-// of violations carries them as a google.rpc.BadRequest payload, so that they cross gRPC unchanged.
+// Reports the errors in a request: each violation names the field, its value and the relation that
+// failed. A Status made from violations carries them as a google.rpc.BadRequest payload, so that
+// they cross gRPC unchanged.
 #ifndef TROUPE_PLAN_VIOLATION_H_
 #define TROUPE_PLAN_VIOLATION_H_
 
@@ -29,7 +30,8 @@ class Violations {
     list_.push_back({std::move(field), fmt::format(format, std::forward<Args>(args)...)});
   }
 
-  // Where both are above 0 and `degree` does not divide `value`, that of `other`.
+  // Adds a violation of `field` if both are above 0 and `degree` does not divide `value`, the value
+  // of `other`.
   void AddUnlessDivides(const char* field, int64_t degree, const char* other, int64_t value) {
     if (degree > 0 && value > 0 && value % degree != 0) {
       Add(field, "is {}, which does not divide {} = {}", degree, other, value);
@@ -39,7 +41,7 @@ class Violations {
   bool empty() const { return list_.empty(); }
   const std::vector<Violation>& list() const { return list_; }
 
-  // OK if empty; else `code`. One line a violation, "field description".
+  // OK if empty; else `code` with one line for each violation, "field description".
   Status ToStatus(StatusCode code = StatusCode::kInvalidArgument) const;
 
  private:
@@ -49,7 +51,7 @@ class Violations {
 // The violations in the BadRequest payload of `status`; empty if it has none.
 std::vector<Violation> ViolationsOf(const Status& status);
 
-// The Status of one violation.
+// A Status with a single violation.
 template <typename... Args>
 Status RefuseField(StatusCode code, std::string field, fmt::format_string<Args...> format,
                    Args&&... args) {
@@ -58,7 +60,7 @@ Status RefuseField(StatusCode code, std::string field, fmt::format_string<Args..
   return violations.ToStatus(code);
 }
 
-// INVALID_ARGUMENT: the data of `spec` cannot be opened for the reason `why`; `field` is to blame.
+// INVALID_ARGUMENT: the data of `spec` cannot be opened because of `why`; `field` is the cause.
 Status RefuseData(const v1::JobSpec& spec, const std::string& field, const Status& why);
 
 }  // namespace troupe

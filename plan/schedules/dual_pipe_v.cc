@@ -7,8 +7,9 @@
 namespace troupe {
 namespace {
 
-// Appends actions of a rank's two chunks. Forwards and backwards of a chunk go through the microbatches in order; the
-// gradients of weights that were put off are made up for in the order in which they were, whichever their chunk.
+// Appends actions of a rank's two chunks. Forwards and backwards of a chunk process the
+// microbatches in order; delayed weight gradients run in the order in which they were delayed,
+// regardless of their chunk.
 class RankActions {
  public:
   RankActions(int stages, int rank, std::vector<Action>* actions)
@@ -65,7 +66,7 @@ Schedule DualPipeV(int stages, int microbatches) {
     }
     for (int i = 0; i < microbatches - 2 * stages + rank + 1; ++i) {
       if (i == 0 && after == 0) {
-        // Its output is wanted by this very rank, so that nothing is to be hidden.
+        // This rank consumes the output itself, so there is no communication to hide.
         add.F(0);
         add.B(1);
       } else {
@@ -77,7 +78,7 @@ Schedule DualPipeV(int stages, int microbatches) {
       add.B(1);
       add.OverlappedFB(1, 0);
     }
-    // In the second half of the last backwards the gradients of weights wait.
+    // In the second half of the last backwards the weight gradients are delayed.
     for (int i = 0; i < 2 * (rank + 1); ++i) {
       const int index = i % 2 == 0 ? 1 : 0;
       if (i <= rank) {

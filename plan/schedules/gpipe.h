@@ -1,5 +1,5 @@
-// GPipe: all forwards, then all backwards. One chunk a rank; works for every number of microbatches, all of which are
-// alive at once. Idle per rank (P-1)(F+B).
+// GPipe: all forwards, then all backwards, with one chunk per rank. It supports every number of
+// microbatches; all of them are live at once. Idle time per rank: (P-1)(F+B).
 #ifndef TROUPE_PLAN_SCHEDULES_GPIPE_H_
 #define TROUPE_PLAN_SCHEDULES_GPIPE_H_
 

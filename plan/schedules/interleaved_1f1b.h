@@ -1,6 +1,7 @@
-// Interleaved 1F1B (Megatron-LM): V chunks a rank, chunk c on rank c mod P, so that the bubble is V times smaller than
-// 1F1B's: idle per rank (P-1)(F+B)/V, F and B being those of all the rank's chunks. Rank 0 keeps at most
-// (V-1)P + 2(P-1) + 1 chunks alive where M >= 2P. With one chunk it is not 1F1B: its warm-up is longer.
+// Interleaved 1F1B (Megatron-LM): V chunks per rank, chunk c on rank c mod P, which makes the
+// bubble V times smaller than that of 1F1B. Idle time per rank is (P-1)(F+B)/V, where F and B are
+// those of all the rank's chunks. Rank 0 keeps at most (V-1)P + 2(P-1) + 1 chunks live where M >=
+// 2P. With one chunk it differs from 1F1B: its warm-up is longer.
 #ifndef TROUPE_PLAN_SCHEDULES_INTERLEAVED_1F1B_H_
 #define TROUPE_PLAN_SCHEDULES_INTERLEAVED_1F1B_H_
 

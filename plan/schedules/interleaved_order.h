@@ -1,7 +1,7 @@
-// The order in which a rank with several chunks goes through (chunk, microbatch) pairs in the interleaved schedules:
-// rounds of G = M / max(1, floor(M/P)) microbatches; in each round all G on the first chunk, then all G on the next; the
-// backward pass goes through the chunks in reverse. (Narayanan et al. 2021, "Efficient Large-Scale Language Model
-// Training on GPU Clusters".)
+// The order in which a rank with several chunks processes (chunk, microbatch) pairs in the
+// interleaved schedules. It has rounds of G = M / max(1, floor(M/P)) microbatches; a round runs all
+// G on the first chunk, then all G on the next. The backward pass processes the chunks in reverse.
+// (Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters".)
 #ifndef TROUPE_PLAN_SCHEDULES_INTERLEAVED_ORDER_H_
 #define TROUPE_PLAN_SCHEDULES_INTERLEAVED_ORDER_H_
 
@@ -14,14 +14,15 @@ class InterleavedOrder {
   // REQUIRES: HoldsFor(shape).
   InterleavedOrder(const PipelineShape& shape, int rank) : shape_(shape), rank_(rank) {}
 
-  // G. REQUIRES: shape.stages >= 1.
+  // The round length G. REQUIRES: shape.stages >= 1.
   static int RoundOf(const PipelineShape& shape);
-  // Whether rounds come out even: floor(M/P), or 1, divides M. One chunk needs no rounds.
+  // Whether all rounds have equal length: floor(M/P), or 1 if that is 0, divides M. One chunk needs
+  // no rounds.
   static bool HoldsFor(const PipelineShape& shape);
 
-  // Forwards of the rank in a step; as many backwards.
+  // The number of forwards of the rank in a step, which is also the number of backwards.
   int count() const { return shape_.microbatches * shape_.chunks_per_stage; }
-  // The k-th of them. REQUIRES: 0 <= k < count().
+  // The k-th forward and the k-th backward. REQUIRES: 0 <= k < count().
   Action Forward(int k) const;
   Action Backward(int k, ActionKind kind) const;
 

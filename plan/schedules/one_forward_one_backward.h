@@ -1,6 +1,6 @@
-// 1F1B (PipeDream-flush): each rank runs as many forwards ahead as there are ranks after it, then alternates. One chunk
-// a rank; works for every number of microbatches of at least 1. Idle per rank (P-1)(F+B); rank r keeps at most
-// min(M, P-r) microbatches alive.
+// 1F1B (PipeDream-flush): each rank runs as many forwards ahead as there are ranks after it, then
+// alternates. One chunk per rank; it supports every number of microbatches of at least 1. Idle time
+// per rank: (P-1)(F+B). Rank r keeps at most min(M, P-r) microbatches live.
 #ifndef TROUPE_PLAN_SCHEDULES_ONE_FORWARD_ONE_BACKWARD_H_
 #define TROUPE_PLAN_SCHEDULES_ONE_FORWARD_ONE_BACKWARD_H_
 

@@ -64,7 +64,7 @@ TEST(OneForwardOneBackwardTest, IdleAndPeakAreTheTablesForEveryShape) {
 }
 
 TEST(SimulatorTest, UnequalCostsGiveThePublishedShare) {
-  // facts: pipeline-schedules, "P=8, M=32, F:I:W = 1 : 1.5 : 0.8".
+  // The published share for P=8, M=32, F:I:W = 1 : 1.5 : 0.8.
   const auto result =
       Simulate(OneForwardOneBackward(8, 32), std::vector<ActionCosts>(8, {1, 1.5, 0.8}));
   EXPECT_NEAR(result->bubble_ratio, 0.179, 0.001);
@@ -84,7 +84,7 @@ TEST(SimulatorTest, RefusesSchedulesThatAreWrong) {
               HasSubstr("B1.0 comes before"));
   EXPECT_THAT(broken([](Schedule* s) { s->actions[1][0].chunk = 0; }),
               HasSubstr("does not belong on rank 1"));
-  // Rank 0 wants the backward of 0 before it sends the forward of 1, rank 1 the other way round.
+  // Rank 0 needs the backward of 0 before it sends the forward of 1, rank 1 the other way round.
   EXPECT_THAT(broken([](Schedule* s) {
                 s->actions[0] = {*ParseAction("F0.0"), *ParseAction("B0.0"), *ParseAction("F0.1"),
                                  *ParseAction("B0.1")};

@@ -1,5 +1,5 @@
-// The schedules by name: what a job file may say, how many chunks a stage has unless it says so, which shapes each
-// runs, and the schedule itself. Pure.
+// The schedules by name: the names in a job file, the default number of chunks per stage, the
+// shapes that each schedule supports, and the schedule itself. Pure.
 #ifndef TROUPE_PLAN_SCHEDULES_SCHEDULES_H_
 #define TROUPE_PLAN_SCHEDULES_SCHEDULES_H_
 
@@ -18,7 +18,7 @@ inline constexpr ScheduleKind kScheduleKinds[] = {
     ScheduleKind::kGPipe,        ScheduleKind::k1F1B,        ScheduleKind::kInterleaved1F1B,
     ScheduleKind::kZeroBubbleH1, ScheduleKind::kZeroBubbleV, ScheduleKind::kDualPipeV};
 
-// "auto": not a schedule but the wish for the best one (plan/choose_schedule.h).
+// "auto" is not a schedule; it asks the planner for the best one (plan/choose_schedule.h).
 inline constexpr std::string_view kAutoSchedule = "auto";
 
 struct NamedSchedule {
@@ -26,20 +26,21 @@ struct NamedSchedule {
   int default_chunks_per_stage = 1;
 };
 
-// Of a name of the job file: ours or torchtitan's. None for any other, "auto" included.
+// Finds a schedule by its name in the job file, ours or torchtitan's. None for any other name,
+// including "auto".
 std::optional<NamedSchedule> FindSchedule(std::string_view name);
 
-// All of FindSchedule's names, as a sentence lists them.
+// All names that FindSchedule knows, as a list for a sentence.
 const char* KnownSchedules();
 
-// "ZBV": ours.
+// Our name of the schedule, such as "ZBV".
 const char* Name(ScheduleKind kind);
 
-// Whether the schedule runs this shape: INVALID_ARGUMENT with the relation that fails and its numbers. REQUIRES: every
-// number of `shape` is at least 1.
+// Whether the schedule supports this shape: INVALID_ARGUMENT with the relation that fails and its
+// numbers. REQUIRES: every number of `shape` is at least 1.
 Status CheckShape(ScheduleKind kind, const PipelineShape& shape);
 
-// Whether any schedule does; INVALID_ARGUMENT with every schedule's reason.
+// Whether any schedule supports this shape; INVALID_ARGUMENT with every schedule's reason.
 Status CheckAnyShape(const PipelineShape& shape);
 
 // REQUIRES: CheckShape(kind, shape) is OK.

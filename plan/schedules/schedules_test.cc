@@ -1,6 +1,7 @@
-// Every schedule against the table of facts (idle time and live activations, where there are at least twice as many
-// microbatches as stages), and as text against golden files, where it is the simulation that decides. To accept a
-// change of those, run with TROUPE_UPDATE_GOLDEN=1 and read the difference.
+// Tests every schedule against the published formulas (idle time and live activations, where there
+// are at least twice as many microbatches as stages), and its text against golden files, where the
+// simulation is authoritative. To accept a change of the golden files, run with
+// TROUPE_UPDATE_GOLDEN=1 and review the difference.
 #include "plan/schedules/schedules.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,7 @@ std::string Text(ScheduleKind kind, const PipelineShape& shape) {
                      shape.microbatches);
 }
 
-// At F = I = W of 1 for every chunk.
+// Simulates with F = I = W = 1 for every chunk.
 StatusOr<SimulationResult> SimulateEqual(ScheduleKind kind, const PipelineShape& shape,
                                          const SimulateOptions& options = {}) {
   return Simulate(MakeSchedule(kind, shape),
@@ -55,7 +56,7 @@ TEST_P(ScheduleTable, EveryShapeRunsRightOrIsRefusedWithItsNumbers) {
       return;
     }
     ++ran;
-    // Each action once, in an order that data and edges allow, to the end.
+    // Each action runs once, in an order that data and pipeline links allow, to the end.
     const auto result = SimulateEqual(kind, shape);
     ASSERT_TRUE(result.ok()) << Text(kind, shape) << ": " << result.status();
   });
@@ -70,13 +71,14 @@ TEST_P(ScheduleTable, IdleTimeAndPeakAreTheTablesFromTwiceAsManyMicrobatchesOn) 
     SCOPED_TRACE(Text(kind, shape));
     const auto result = SimulateEqual(kind, shape);
     ASSERT_TRUE(result.ok()) << result.status();
-    // In forwards of a chunk, of which a stage's is V: (P-1)(F+B) and (P-1)(F+B-2W) over V.
+    // In forwards of a chunk, V of which are a stage's forward: (P-1)(F+B) and (P-1)(F+B-2W) over
+    // V.
     const bool keeps_backward_whole = kind == ScheduleKind::kGPipe || kind == ScheduleKind::k1F1B ||
                                       kind == ScheduleKind::kInterleaved1F1B;
     const double idle = (keeps_backward_whole ? 3 : 1) * (stages - 1);
     const double busy = 3.0 * shape.chunks_per_stage * shape.microbatches;
     EXPECT_DOUBLE_EQ(result->bubble_ratio, idle / (idle + busy));
-    // The table's (V-1)P is of rounds of P microbatches; rounds of G keep (V-1)G.
+    // The formula's (V-1)P is for rounds of P microbatches; rounds of G keep (V-1)G.
     const int earlier = (shape.chunks_per_stage - 1) * InterleavedOrder::RoundOf(shape);
     for (int rank = 0; rank < stages; ++rank) {
       EXPECT_DOUBLE_EQ(result->idle[rank], idle);
@@ -105,7 +107,7 @@ TEST_P(ScheduleTable, IdleTimeAndPeakAreTheTablesFromTwiceAsManyMicrobatchesOn) 
   });
 }
 
-// The plan holds every action, so a bound on their number has to bound the memory too.
+// The plan holds every action, so a bound on the number of actions must bound the memory too.
 TEST_P(ScheduleTable, KeepsNoMoreRoomThanItsActionsNeed) {
   const PipelineShape shape{512, GetParam() == ScheduleKind::kZeroBubbleV ? 2 : 1, 4};
   if (!CheckShape(GetParam(), shape).ok()) return;
@@ -152,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, ScheduleTable, ::testing::ValuesIn(kSchedule
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 TEST(SchedulesTest, UnequalCostsGiveThePublishedShares) {
-  // facts: pipeline-schedules, "P=8, M=32, F:I:W = 1 : 1.5 : 0.8".
+  // The published shares for P=8, M=32, F:I:W = 1 : 1.5 : 0.8.
   const auto share = [](ScheduleKind kind, int chunks) {
     const Schedule schedule = MakeSchedule(kind, {8, chunks, 32});
     return Simulate(schedule, std::vector<ActionCosts>(8 * chunks, {1, 1.5, 0.8}))->bubble_ratio;
@@ -177,10 +179,10 @@ TEST(SchedulesTest, AnOverlappedPairIdlesTwiceAsLongWhereNothingDividesIt) {
 }
 
 TEST(SchedulesTest, FewerMicrobatchesThanTheTableCoversAreWhatSimulationSays) {
-  // facts: pipeline-schedules, the last trap.
+  // Schedules with fewer microbatches than the published formulas cover.
   const auto zbv = SimulateEqual(ScheduleKind::kZeroBubbleV, {4, 2, 4});
   EXPECT_EQ(zbv->peak_live_activations, (std::vector<int>{5, 6, 7, 8}));
-  EXPECT_DOUBLE_EQ(zbv->idle[0] / 2, 3.0);  // of a stage's two chunks
+  EXPECT_DOUBLE_EQ(zbv->idle[0] / 2, 3.0);  // idle time over both chunks of a stage
   EXPECT_EQ(SimulateEqual(ScheduleKind::kInterleaved1F1B, {4, 2, 4})->peak_live_activations[0], 8);
   EXPECT_DOUBLE_EQ(SimulateEqual(ScheduleKind::kZeroBubbleH1, {4, 1, 2})->idle[0], 5);
 }

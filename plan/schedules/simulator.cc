@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNotYet = -1;
 
-// When each part of (chunk, microbatch) was done.
+// The completion time of each part of (chunk, microbatch).
 struct Done {
   double forward = kNotYet;
   double input_gradient = kNotYet;
@@ -37,13 +37,14 @@ class Simulation {
       result_.peak_live_by_chunk.emplace_back(chunks.size(), 0);
       live_.emplace_back(chunks.size(), 0);
     }
-    // A rank runs ahead until its next action lacks data; a round in which no rank moves is a deadlock.
+    // A rank runs ahead until its next action lacks data; a round in which no rank moves is a
+    // deadlock.
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t rank = 0; rank < ranks; ++rank) {
         const std::vector<Action>& actions = schedule_.actions[rank];
         while (next[rank] < actions.size()) {
-          // One action, or the two of a pair that nothing divides.
+          // One action, or the two of an indivisible pair.
           const size_t begin = next[rank];
           const bool pair = options_.indivisible_pairs && actions[begin].overlaps_next &&
                             begin + 1 < actions.size();
@@ -106,8 +107,8 @@ class Simulation {
     return OkStatus();
   }
 
-  // Microbatches pass each edge in the order in which the one chunk sends and the other receives them, or posts the
-  // receives of their gradients: one order for all.
+  // Microbatches pass each pipeline link in the order in which one chunk sends them and the other
+  // receives them or posts the receives of their gradients, so all chunks must have the same order.
   Status CheckEdges() {
     const std::vector<int>* first = nullptr;
     std::vector<std::vector<int>> orders[2];
@@ -125,7 +126,7 @@ class Simulation {
       for (size_t chunk = 0; chunk < owner_.size(); ++chunk) {
         const std::vector<int>& order = of_kind[chunk];
         if (first == nullptr) first = &order;
-        // Another number of them is refused for what is missing or doubled.
+        // A different number is reported later as a missing or doubled action.
         if (order.size() == first->size() && order != *first) {
           return InvalidArgument("{}: chunk {} takes the {} of its microbatches in another order than "
                                  "chunk 0 the forwards",
@@ -161,7 +162,7 @@ class Simulation {
     return OkStatus();
   }
 
-  // When the data of `action` are there; negative: not yet known.
+  // The time at which the inputs of `action` are available; negative: not yet known.
   double ReadyTime(const Action& action) {
     const int last_chunk = static_cast<int>(costs_.size()) - 1;
     if (action.kind == ActionKind::kForward) {
@@ -211,7 +212,7 @@ class Simulation {
         done.input_gradient = time;
         break;
       case ActionKind::kBackward:
-        // The gradient of the inputs leaves with the end of the whole action.
+        // The input gradient is sent at the end of the whole action.
         done.input_gradient = time;
         [[fallthrough]];
       case ActionKind::kWeightGradient:
@@ -239,7 +240,7 @@ class Simulation {
   const SimulateOptions options_;
   std::vector<Done> done_;
   std::vector<int> owner_;  // rank of each chunk
-  std::vector<std::vector<int>> live_;  // per rank and its chunk
+  std::vector<std::vector<int>> live_;  // by rank and its chunk
   SimulationResult result_;
 };
 

@@ -1,5 +1,6 @@
-// Runs a schedule on virtual time: proves that it ends (no rank waits for ever), that every action runs once and in an
-// order that data allow, and gives its bubble and how many microbatches are alive at once. Pure.
+// Runs a schedule on virtual time. It proves that the schedule ends (no deadlock) and that every
+// action runs once, in an order that its data dependencies allow; it returns the bubble and the
+// number of live microbatches. Pure.
 #ifndef TROUPE_PLAN_SCHEDULES_SIMULATOR_H_
 #define TROUPE_PLAN_SCHEDULES_SIMULATOR_H_
 
@@ -9,7 +10,7 @@
 
 namespace troupe {
 
-// Of one chunk and one microbatch, in any one unit of time.
+// The costs of one chunk for one microbatch, in any one unit of time.
 struct ActionCosts {
   double forward = 1;
   double input_gradient = 1;
@@ -18,23 +19,26 @@ struct ActionCosts {
 
 struct SimulationResult {
   double makespan = 0;
-  std::vector<double> idle;  // per pipe rank: makespan less its busy time
-  double bubble_ratio = 0;   // idle time of all ranks over ranks × makespan
-  // Per pipe rank: most (chunk, microbatch) pairs at once between the start of F and the end of B or W.
+  std::vector<double> idle;  // by pipe rank: makespan minus its busy time
+  double bubble_ratio = 0;   // idle time of all ranks over (ranks × makespan)
+  // By pipe rank: the largest number of (chunk, microbatch) pairs that are at once between the
+  // start of F and the end of B or W.
   std::vector<int> peak_live_activations;
-  // Per pipe rank and its chunk: the same for that chunk alone.
+  // By pipe rank and its chunk: the same for that chunk only.
   std::vector<std::vector<int>> peak_live_by_chunk;
 };
 
 struct SimulateOptions {
-  // An overlapped pair is one action: it begins when both of its parts can, and what it makes leaves at its end. Else
-  // the forward runs first and sends its output at its own end.
+  // An overlapped pair is one action: it begins when both of its parts can begin, and its results
+  // are sent at its end. Otherwise the forward runs first and its output is sent when the forward
+  // ends.
   bool indivisible_pairs = false;
 };
 
-// `costs` has one entry a global chunk; transfers take no time. INVALID_ARGUMENT naming the action where one is
-// missing, doubled, out of place (on a rank without the chunk; backward before forward), where chunks take their
-// microbatches in unlike orders (edges keep them), or where ranks wait for each other for ever.
+// `costs` has one entry for each global chunk; transfers take no time. INVALID_ARGUMENT, naming the
+// action, where an action is missing, doubled or misplaced (on a rank without the chunk; backward
+// before forward), where chunks process their microbatches in different orders (pipeline links keep
+// the order), or where ranks deadlock.
 StatusOr<SimulationResult> Simulate(const Schedule& schedule, const std::vector<ActionCosts>& costs,
                                     const SimulateOptions& options = {});
 

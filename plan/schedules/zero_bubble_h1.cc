@@ -19,7 +19,7 @@ Schedule ZeroBubbleH1(const PipelineShape& shape) {
         std::min(order.count(), (shape.chunks_per_stage - 1) * InterleavedOrder::RoundOf(shape) +
                                     shape.stages - 1 - rank);
     std::vector<Action>& actions = schedule.actions.emplace_back();
-    int weights = 0;  // gradients of weights made so far, in the order of those of inputs
+    int weights = 0;  // weight gradients so far, in the order of the input gradients
     for (int k = 0; k < order.count() + warm_up; ++k) {
       if (k < order.count()) actions.push_back(order.Forward(k));
       if (k < warm_up) continue;

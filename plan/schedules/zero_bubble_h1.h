@@ -1,7 +1,8 @@
-// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): the memory of 1F1B, and a third of its bubble where
-// F = I = W, because the gradients of the weights wait until nothing else can run: rank r begins with them after r
-// gradients of inputs. Any number of chunks a rank, placed as in Interleaved 1F1B. Idle per rank (P-1)(F+B-2W)/V; every
-// rank keeps V·P chunks alive where M >= 2P.
+// ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): the memory of 1F1B, and a third of
+// its bubble where F = I = W, because weight gradients are delayed until nothing else can run: rank
+// r begins with them after r input gradients. Any number of chunks per rank, placed as in
+// Interleaved 1F1B. Idle time per rank is (P-1)(F+B-2W)/V; every rank keeps V·P chunks live where M
+// >= 2P.
 #ifndef TROUPE_PLAN_SCHEDULES_ZERO_BUBBLE_H1_H_
 #define TROUPE_PLAN_SCHEDULES_ZERO_BUBBLE_H1_H_
 

@@ -7,9 +7,9 @@
 namespace troupe {
 namespace {
 
-// Appends actions of a rank's two chunks; each kind of action of a chunk goes through the
-// microbatches in order. The order is made for at least 2 * stages - 1 microbatches; an action of
-// one beyond the schedule's own is counted and not kept, so that memory grows with the schedule.
+// Appends actions of a rank's two chunks; each kind of action of a chunk processes the microbatches
+// in order. The order is made for at least 2 * stages - 1 microbatches. Actions of microbatches
+// beyond the schedule's own are counted but not stored, so that memory grows with the schedule.
 class RankActions {
  public:
   RankActions(int stages, int rank, int microbatches, std::vector<Action>* actions)

@@ -1,8 +1,9 @@
-// ZBV (Qi et al. 2023): two chunks a rank, placed as a V, at most 2P chunks alive (the memory of 1F1B). Where F = I = W
-// and M >= 2P a rank idles for (P-1) forwards of a chunk, and only because all ranks end the step together.
+// ZBV (Qi et al. 2023): two chunks per rank, placed as a V, and at most 2P live chunks (the memory
+// of 1F1B). Where F = I = W and M >= 2P a rank idles for P-1 forwards of a chunk, and only because
+// all ranks end the step together.
 //
-// Works for every number of microbatches: one below 2P-1 is the schedule of 2P-1 without the actions of the microbatches
-// that are not there.
+// It supports every number of microbatches: with fewer than 2P-1 it is the schedule for 2P-1
+// without the actions of the microbatches that do not exist.
 #ifndef TROUPE_PLAN_SCHEDULES_ZERO_BUBBLE_V_H_
 #define TROUPE_PLAN_SCHEDULES_ZERO_BUBBLE_V_H_
 
