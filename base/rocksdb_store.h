@@ -3,6 +3,7 @@
 #define TROUPE_BASE_ROCKSDB_STORE_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/acknowledged_writes.h"
@@ -19,7 +20,7 @@ class RocksDbStore final : public Store {
   // Opens or makes the database in `directory` (its parent must exist). A torn last record of the
   // log, which a crash leaves, is dropped. DATA_LOSS where a write is gone that was acknowledged
   // (base/acknowledged_writes.h), and for any other damage that is met. FAILED_PRECONDITION if
-  // another process has it open.
+  // another process has it open. RESOURCE_EXHAUSTED where the disk has no room for recovery.
   static StatusOr<std::unique_ptr<RocksDbStore>> Open(const std::string& directory);
 
   ~RocksDbStore() override;
@@ -30,12 +31,17 @@ class RocksDbStore final : public Store {
   Status Scan(std::string_view begin, std::string_view end,
               const std::function<bool(std::string_view key, std::string_view value)>& visit)
       const override;
+  // After an error every later call returns that error.
   Status Write(const WriteBatch& batch, Durability durability) override;
 
  private:
   RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged);
-  const std::unique_ptr<rocksdb::DB> db_;
+  Status WriteNow(const WriteBatch& batch, Durability durability);
+
+  std::unique_ptr<rocksdb::DB> db_;
   AcknowledgedWrites acknowledged_;
+  std::mutex write_mutex_;
+  Status failed_;  // of the first write that failed; guarded by write_mutex_
 };
 
 }  // namespace troupe
