@@ -68,6 +68,10 @@ StatusOr<uint64_t> AcknowledgedWrites::NewestNumber() const {
 StatusOr<AcknowledgedWrites> AcknowledgedWrites::Open(const std::string& directory) {
   const std::string path = directory + "/" + kName;
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file < 0 && (errno == EISDIR || errno == ELOOP)) {
+    return FailedPrecondition(
+        "{}: is no regular file; remove it to start with what the catalog has", path);
+  }
   if (file < 0) return ErrnoStatus(errno, "open " + path);
   AcknowledgedWrites writes(directory, file);
   char text[kBytes + 1];

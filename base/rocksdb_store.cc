@@ -1,10 +1,14 @@
 #include "base/rocksdb_store.h"
 
+#include <fcntl.h>
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <vector>
 
 #include "base/descriptor_limit.h"
 
@@ -23,11 +27,39 @@ Status FromRocksDb(const rocksdb::Status& status, std::string_view what) {
   return MakeStatus(code, fmt::format("{}: {}", what, status.ToString()));
 }
 
+// RocksDB aborts where it cannot write what recovery writes: a table of what its logs hold, and
+// little else.
+Status CheckRoom(const std::string& directory) {
+  constexpr off_t kElse = 1 << 20;
+  off_t bytes = kElse;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.path().extension() != ".log") continue;
+    const auto size = entry.file_size(error);
+    if (!error) bytes += static_cast<off_t>(size);
+  }
+  const std::string path = directory + "/ROOM";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file < 0) return ErrnoStatus(errno, "open " + path);
+  const int failed = posix_fallocate(file, 0, bytes);
+  close(file);
+  unlink(path.c_str());
+  if (failed == 0) return OkStatus();
+  return ErrnoStatus(failed, fmt::format("the catalog in {} needs {} bytes to be opened", directory,
+                                         bytes));
+}
+
 }  // namespace
 
 RocksDbStore::RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged)
     : db_(std::move(db)), acknowledged_(std::move(acknowledged)) {}
-RocksDbStore::~RocksDbStore() = default;
+
+// RocksDB aborts where a log that could not be written is written again or closed. The process ends
+// after such an error: what is open is left open until then.
+RocksDbStore::~RocksDbStore() {
+  static std::vector<rocksdb::DB*>* const left_open = new std::vector<rocksdb::DB*>;
+  if (!failed_.ok()) left_open->push_back(db_.release());
+}
 
 StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& directory) {
   rocksdb::Options options;
@@ -44,6 +76,7 @@ StatusOr<std::unique_ptr<RocksDbStore>> RocksDbStore::Open(const std::string& di
   if (!std::filesystem::create_directory(directory, error) && error) {
     return ErrnoStatus(error.value(), directory);
   }
+  TROUPE_RETURN_IF_ERROR(CheckRoom(directory));
   TROUPE_ASSIGN_OR_RETURN(AcknowledgedWrites acknowledged, AcknowledgedWrites::Open(directory));
   rocksdb::DB* opened = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &opened);
@@ -84,6 +117,12 @@ Status RocksDbStore::Scan(
 }
 
 Status RocksDbStore::Write(const WriteBatch& batch, Durability durability) {
+  const std::lock_guard lock(write_mutex_);
+  if (failed_.ok()) failed_ = WriteNow(batch, durability);
+  return failed_;
+}
+
+Status RocksDbStore::WriteNow(const WriteBatch& batch, Durability durability) {
   rocksdb::WriteBatch changes;
   for (const WriteBatch::Change& change : batch.changes()) {
     const rocksdb::Status added = change.value.has_value()

@@ -3,6 +3,7 @@
 #define TROUPE_BASE_ROCKSDB_STORE_H_
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/acknowledged_writes.h"
@@ -30,12 +31,17 @@ class RocksDbStore final : public Store {
   Status Scan(std::string_view begin, std::string_view end,
               const std::function<bool(std::string_view key, std::string_view value)>& visit)
       const override;
+  // After an error every later call returns that error.
   Status Write(const WriteBatch& batch, Durability durability) override;
 
  private:
   RocksDbStore(std::unique_ptr<rocksdb::DB> db, AcknowledgedWrites acknowledged);
-  const std::unique_ptr<rocksdb::DB> db_;
+  Status WriteNow(const WriteBatch& batch, Durability durability);
+
+  std::unique_ptr<rocksdb::DB> db_;
   AcknowledgedWrites acknowledged_;
+  std::mutex write_mutex_;
+  Status failed_;  // of the first write that failed; guarded by write_mutex_
 };
 
 }  // namespace troupe

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -44,6 +47,49 @@ TEST(RocksDbStore, KeepsWhatWasWrittenAcrossReopening) {
                 return true;
               }).ok());
   EXPECT_EQ(visited, 1);
+}
+
+// What a full disk does, by another error: no file of this process may be longer than `bytes`.
+void LimitFiles(rlim_t bytes) {
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) std::_Exit(9);
+}
+
+TEST(RocksDbStore, AWriteThatFailsIsAnErrorFromThenOnAndNoAbort) {
+  const TemporaryDirectory folder;
+  const auto write_beyond_the_limit = [&] {
+    auto store = RocksDbStore::Open(folder.Child("catalog"));
+    if (!store.ok()) std::_Exit(1);
+    LimitFiles(1 << 20);
+    const WriteBatch large = Put("a", std::string(2 << 20, 'x'));
+    const Status first = (*store)->Write(large, Durability::kSynced);
+    const Status second = (*store)->Write(Put("b", "y"), Durability::kSynced);
+    if (Message(first).find("File too large") == std::string_view::npos) std::_Exit(2);
+    if (ToString(second) != ToString(first)) std::_Exit(3);
+    store->reset();
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(write_beyond_the_limit(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST(RocksDbStore, WithoutRoomForRecoveryItIsNotOpenedAndSaysSo) {
+  const TemporaryDirectory folder;
+  {
+    auto store = RocksDbStore::Open(folder.Child("catalog"));
+    ASSERT_TRUE(store.ok());
+    ASSERT_TRUE((*store)->Write(Put("a", std::string(3 << 20, 'x')), Durability::kSynced).ok());
+  }
+  const auto open_below_the_limit = [&] {
+    LimitFiles(2 << 20);
+    const Status status = RocksDbStore::Open(folder.Child("catalog")).status();
+    const std::string text = ToString(status);
+    std::_Exit(text.find("bytes to be opened: File too large") == std::string::npos ? 1 : 0);
+  };
+  EXPECT_EXIT(open_below_the_limit(), ::testing::ExitedWithCode(0), "");
+  auto store = RocksDbStore::Open(folder.Child("catalog"));
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->Get("a")->size(), size_t{3} << 20);
 }
 
 TEST(RocksDbStore, SaysThatAnotherProcessHasItOpen) {
@@ -174,6 +220,12 @@ TEST(RocksDbStore, ADamagedNoteOfWhatWasAcknowledgedSaysWhatHelpsAndThatHelps) {
   EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr(path + "/ACKNOWLEDGED"));
   EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("remove the file"));
   EXPECT_THAT(std::string(Message(status)), ::testing::HasSubstr("rebuild-catalog"));
+  std::filesystem::remove(path + "/ACKNOWLEDGED");
+  std::filesystem::create_directory(path + "/ACKNOWLEDGED");
+  const Status directory = RocksDbStore::Open(path).status();
+  EXPECT_EQ(directory.code(), StatusCode::kFailedPrecondition) << directory;
+  EXPECT_THAT(std::string(Message(directory)),
+              ::testing::HasSubstr("/ACKNOWLEDGED: is no regular file; remove it"));
   std::filesystem::remove(path + "/ACKNOWLEDGED");
   EXPECT_EQ(IntactRecords(path), 40);
 }
