@@ -26,6 +26,16 @@ Json GridToJson(const Grid& grid) {
           {"tensor", grid.tensor()}};
 }
 
+Json FailureToJson(const v1::Failure& failure) {
+  return {{"cause", failure.cause()},
+          {"message", failure.message()},
+          {"rank", failure.rank()},
+          {"worker", failure.worker()},
+          {"exit_code", failure.exit_code()},
+          {"signal", failure.signal()},
+          {"last_operation", failure.last_operation()}};
+}
+
 }  // namespace
 
 std::string StateText(v1::JobState state) {
@@ -116,17 +126,8 @@ Json JobToJson(const v1::Job& job) {
     }
   }
   json["checkpoints"] = std::move(checkpoints);
-  json["failure"] = nullptr;
-  if (job.has_failure()) {
-    const auto& failure = job.failure();
-    json["failure"] = {{"cause", failure.cause()},
-                       {"message", failure.message()},
-                       {"rank", failure.rank()},
-                       {"worker", failure.worker()},
-                       {"exit_code", failure.exit_code()},
-                       {"signal", failure.signal()},
-                       {"last_operation", failure.last_operation()}};
-  }
+  json["failure"] = job.has_failure() ? FailureToJson(job.failure()) : Json(nullptr);
+  json["last_failure"] = job.has_last_failure() ? FailureToJson(job.last_failure()) : Json(nullptr);
   json["waiting_for"] = job.waiting_for();
   json["plan_digest"] = job.plan().digest();
   json["create_wall_time_ns"] = job.create_wall_time_ns();

@@ -68,8 +68,11 @@ TEST(JsonTextTest, DescribeHasTheShapeOfTheContract) {
   EXPECT_TRUE(json["failure"].is_null());
   ASSERT_EQ(json["checkpoints"].size(), 1u);
   EXPECT_EQ(json["checkpoints"][0]["state"], "COMMITTED");
+  EXPECT_TRUE(json["last_failure"].is_null());
   job.mutable_failure()->set_cause("RANK_LOST");
   EXPECT_EQ(JobToJson(job)["failure"]["cause"], "RANK_LOST");
+  job.mutable_last_failure()->set_cause("HANG");
+  EXPECT_EQ(JobToJson(job)["last_failure"]["cause"], "HANG");
 }
 
 TEST(JsonTextTest, AStepHasTheNormsOfItsBlocks) {

@@ -102,6 +102,13 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
                     HasSubstr("no rank reported a step for 6.0 s")));
   EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-2"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
+  // The job goes on, and describe still says what happened, also after a restart.
+  cluster.Restart();
+  const v1::Job shown = DescribeJob(cluster.job("a"), true);
+  EXPECT_FALSE(shown.has_failure());
+  EXPECT_EQ(shown.last_failure().cause(), "HANG");
+  EXPECT_EQ(shown.last_failure().worker(), "worker-2");
+  EXPECT_THAT(shown.last_failure().message(), HasSubstr("rank 2 did not enter operation 12"));
 }
 
 TEST(Hang, IsBlamedOnTheRankThatSaysNothingAfterHalfTheDetectionTime) {

@@ -440,6 +440,7 @@ v1::Job DescribeJob(const Job& job, bool full) {
   for (v1::CheckpointRecord& record : ListedCheckpoints(job))
     *shown.add_checkpoints() = std::move(record);
   if (job.record.has_failure()) *shown.mutable_failure() = job.record.failure();
+  if (job.record.has_last_failure()) *shown.mutable_last_failure() = job.record.last_failure();
   shown.set_waiting_for(job.waiting_for);
   shown.set_create_wall_time_ns(job.record.create_wall_time_ns());
   *shown.mutable_submitted_layout() = SubmittedPlan(job).mesh();

@@ -252,6 +252,8 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   const std::string text = FailureText(failure);
   FlushReports(job, turn);
   const int64_t fault_step = FaultStep(job);
+  *job.record.mutable_last_failure() = failure;
+  SaveRecord(job, turn);
   DropAttempts(job, "its group epoch ended: " + text, turn);
   // The ranks were told to stop before; their devices are free again once their death is confirmed.
   DropLeftImages(job, turn);
