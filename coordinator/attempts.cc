@@ -29,8 +29,6 @@ namespace {
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);
-// It travels in one message, of which a worker takes in 64 MiB.
-constexpr size_t kManifestBytesMax = 60 << 20;
 
 std::string SpecJson(const v1::JobSpec& spec) {
   google::protobuf::util::JsonPrintOptions options;
@@ -280,9 +278,10 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
   if (AllVoted(job, attempt)) {
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
-    if (bytes > kManifestBytesMax) {
+    if (bytes > kCheckpointMessageBytesMax) {
       AbortAttempt(job, vote.attempt(),
-                   fmt::format("its manifest has {} bytes, more than {}", bytes, kManifestBytesMax),
+                   fmt::format("its manifest has {} bytes, more than {}", bytes,
+                               kCheckpointMessageBytesMax),
                    turn);
       return;
     }
