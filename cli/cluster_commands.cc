@@ -366,6 +366,8 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "workers")));
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
+  const Status former = ReadClusterFile(folder).status();
+  if (former.code() == StatusCode::kFailedPrecondition) return former;
   const bool runs = SupervisorLives(folder);
   TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, runs));
   const bool fresh = !runs && !AnySurvivor(folder);

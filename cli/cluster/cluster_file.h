@@ -25,6 +25,7 @@ struct ClusterFile {
     ProcessId process;
     std::string metrics;  // URL
   };
+  std::string folder;  // that the processes run in; empty in files of earlier versions
   std::string coordinator_address;
   std::string coordinator_metrics;
   ProcessId coordinator;
@@ -36,8 +37,10 @@ std::string ToJsonText(const ClusterFile& cluster);
 // INVALID_ARGUMENT where `text` is not what ToJsonText writes.
 StatusOr<ClusterFile> ParseClusterFile(const std::string& text);
 
-// NOT_FOUND where no cluster is up in `folder`.
+// NOT_FOUND where no cluster is up in `folder`, FAILED_PRECONDITION where the file is a copy: the
+// processes that it names live, and run in another folder.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder);
+// States `folder` in it.
 Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster);
 
 }  // namespace troupe
