@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/attempt_messages.h"
 #include "coordinator/attempts.h"
 #include "coordinator/culprit.h"
 #include "coordinator/doubts.h"
