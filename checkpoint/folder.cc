@@ -23,7 +23,16 @@ bool IsId(std::string_view text) {
 
 std::string TokenPrefix(std::string_view job) { return fmt::format(".start-{}-epoch-", job); }
 
-// An existing file is equally valid: only its name matters.
+bool IsTokenOf(std::string_view job, std::string_view token) {
+  const std::string prefix = TokenPrefix(job);
+  if (!token.starts_with(prefix) || token.find('/') != std::string_view::npos) return false;
+  uint64_t epoch = 0;
+  const char* const end = token.data() + token.size();
+  const auto [rest, error] = std::from_chars(token.data() + prefix.size(), end, epoch);
+  return error == std::errc() && std::string_view(rest, end).starts_with("-rank-");
+}
+
+// One that is there already is as good: its name alone says everything.
 Status MakeEmptyFile(FileSystem& files, const std::string& path) {
   const auto made = files.Create(path, CreateMode::kExclusive);
   if (made.status().code() == StatusCode::kAlreadyExists) return OkStatus();
@@ -111,18 +120,10 @@ StatusOr<bool> SeesFolderToken(FileSystem& files, const std::string& folder,
 }
 
 Status RemoveFolderTokens(FileSystem& files, const std::string& folder, std::string_view job,
-                          uint64_t group_epoch) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, files.List(folder));
-  const std::string prefix = TokenPrefix(job);
-  for (const DirectoryEntry& entry : entries) {
-    const std::string_view name = entry.name;
-    if (!name.starts_with(prefix)) continue;
-    uint64_t epoch = 0;
-    const char* const end = name.data() + name.size();
-    const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, epoch);
-    const bool is_token = error == std::errc() && std::string_view(rest, end).starts_with("-rank-");
-    if (!is_token || epoch > group_epoch) continue;
-    const Status removed = files.Remove(JoinPath(folder, entry.name));
+                          const std::vector<std::string>& tokens) {
+  for (const std::string& token : tokens) {
+    if (!IsTokenOf(job, token)) continue;
+    const Status removed = files.Remove(JoinPath(folder, token));
     if (!removed.ok() && removed.code() != StatusCode::kNotFound) return removed;
   }
   return OkStatus();

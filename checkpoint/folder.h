@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file_system.h"
 #include "base/status.h"
@@ -56,9 +57,10 @@ Status PutFolderToken(FileSystem& files, const std::string& folder, const std::s
 StatusOr<bool> SeesFolderToken(FileSystem& files, const std::string& folder,
                                const std::string& token);
 
-// Removes the tokens of the job's group epochs up to `group_epoch`.
+// Removes those of `tokens` that are there and are of a job of that name. A job of another cluster
+// may have the same name, folder and group epoch: its tokens are not among them.
 Status RemoveFolderTokens(FileSystem& files, const std::string& folder, std::string_view job,
-                          uint64_t group_epoch);
+                          const std::vector<std::string>& tokens);
 
 }  // namespace troupe
 

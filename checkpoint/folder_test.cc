@@ -75,19 +75,21 @@ TEST_F(FolderTest, ErrorsOfTheDiskAreNoAnswer) {
   EXPECT_THAT(std::string(Message(found)), testing::Not(HasSubstr("another disk")));
 }
 
-TEST_F(FolderTest, TokensOfAJobsEpochsAreSeenAndRemoved) {
+TEST_F(FolderTest, TokensAreSeenAndThoseOfTheListAndTheJobRemoved) {
   const std::string token = FolderTokenName("a", 2, 3, "r");
   EXPECT_EQ(token, ".start-a-epoch-2-rank-3-r");
   EXPECT_FALSE(SeesFolderToken(files_, path_, token).value());
   TROUPE_CHECK_OK(PutFolderToken(files_, path_, token));
   TROUPE_CHECK_OK(PutFolderToken(files_, path_, token));
   EXPECT_TRUE(SeesFolderToken(files_, path_, token).value());
-  TROUPE_CHECK_OK(PutFolderToken(files_, path_, FolderTokenName("a", 1, 0, "q")));
-  TROUPE_CHECK_OK(PutFolderToken(files_, path_, FolderTokenName("a", 3, 0, "q")));
-  TROUPE_CHECK_OK(PutFolderToken(files_, path_, FolderTokenName("a-epoch", 1, 0, "q")));
-  TROUPE_CHECK_OK(RemoveFolderTokens(files_, path_, "a", 2));
-  EXPECT_THAT(Names(),
-              testing::ElementsAre(".start-a-epoch-3-rank-0-q", ".start-a-epoch-epoch-1-rank-0-q"));
+  const std::string of_another_cluster = FolderTokenName("a", 2, 3, "q");
+  const std::string of_another_job = FolderTokenName("a-epoch", 1, 0, "q");
+  const std::string absent = FolderTokenName("a", 2, 4, "r");
+  TROUPE_CHECK_OK(PutFolderToken(files_, path_, of_another_cluster));
+  TROUPE_CHECK_OK(PutFolderToken(files_, path_, of_another_job));
+  TROUPE_CHECK_OK(RemoveFolderTokens(files_, path_, "a",
+                                     {absent, token, of_another_job, token + "/../x"}));
+  EXPECT_THAT(Names(), testing::ElementsAre(of_another_cluster, of_another_job));
 }
 
 TEST(FolderOfAttempt, IsTwoAbove) {

@@ -13,6 +13,7 @@
 #include <set>
 #include <thread>
 
+#include "base/detection_seconds.h"
 #include "base/file_system.h"
 #include "base/keep_ended.h"
 #include "base/log_rotation.h"
@@ -130,6 +131,10 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
                           WantedDevices(line, workers, settings.devices));
   TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
                           line.PositiveNumber("--detection-seconds", settings.detection_seconds));
+  if (detection_seconds < kLeastDetectionSeconds || detection_seconds > kMostDetectionSeconds) {
+    return InvalidArgument("--detection-seconds is {}, must be a number from {} to {}",
+                           detection_seconds, kLeastDetectionSeconds, kMostDetectionSeconds);
+  }
   TROUPE_ASSIGN_OR_RETURN(const int64_t log_bytes,
                           line.Integer("--log-bytes", settings.log_bytes, 0, int64_t{1} << 40));
   TROUPE_ASSIGN_OR_RETURN(const int64_t log_files,
@@ -363,10 +368,17 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   if (line.Has("--coordinator")) return InvalidArgument("--coordinator: up starts its own");
   PosixFileSystem files;
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "logs")));
-  TROUPE_RETURN_IF_ERROR(MakeDirectories(files, JoinPath(folder, "workers")));
+  for (const char* name : {"logs", "workers"}) {
+    const Status made = MakeDirectories(files, JoinPath(folder, name));
+    // A file is on the way to it, or its name is too long: it takes another --data-dir.
+    if (made.code() == StatusCode::kUnavailable)
+      return InvalidArgument("--data-dir {}: {}", folder, Message(made));
+    TROUPE_RETURN_IF_ERROR(made);
+  }
   TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
+  const Status former = ReadClusterFile(folder).status();
+  if (former.code() == StatusCode::kFailedPrecondition) return former;
   const bool runs = SupervisorLives(folder);
   TROUPE_ASSIGN_OR_RETURN(ClusterSettings settings, WantedSettings(line, folder, runs));
   const bool fresh = !runs && !AnySurvivor(folder);

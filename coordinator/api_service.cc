@@ -11,6 +11,7 @@
 #include "coordinator/data_check.h"
 #include "coordinator/grpc_status.h"
 #include "coordinator/resume.h"
+#include "coordinator/session_service.h"
 #include "coordinator/views.h"
 #include "coordinator/watch_reactor.h"
 
@@ -41,6 +42,14 @@ grpc::ServerUnaryReactor* Read(Engine& engine,
   auto* const reactor = new CallReactor(engine);
   reactor->Query([=](const CoordinatorState& state) { return view(state, *request, response); });
   return reactor;
+}
+
+// The server takes in larger messages than any of these calls needs.
+template <typename Request>
+Status CheckSize(const Request& request) {
+  const size_t bytes = request.ByteSizeLong();
+  if (bytes <= kMaxRequestBytes) return OkStatus();
+  return InvalidArgument("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
 }
 
 // Calls on their way to the machine, with what is planned for them.
@@ -165,6 +174,10 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
                                                      const v1::CreateJobRequest* request,
                                                      v1::CreateJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (const Status size = CheckSize(*request); !size.ok()) {
+    reactor->FinishWith(size);
+    return reactor;
+  }
   const auto call = std::make_shared<Creation>();
   call->request = *request;
   reactor->CallAfter(
@@ -230,6 +243,10 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
                                                      const v1::ResumeJobRequest* request,
                                                      v1::ResumeJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (const Status size = CheckSize(*request); !size.ok()) {
+    reactor->FinishWith(size);
+    return reactor;
+  }
   const auto call = std::make_shared<Resumption>();
   call->request = *request;
   reactor->CallAfter(
@@ -346,6 +363,10 @@ grpc::ServerUnaryReactor* CheckpointServiceShell::RebuildJob(grpc::CallbackServe
                                                              const v1::RebuildJobRequest* request,
                                                              v1::RebuildJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
+  if (const Status size = CheckSize(*request); !size.ok()) {
+    reactor->FinishWith(size);
+    return reactor;
+  }
   const auto call = std::make_shared<Rebuilding>();
   call->request = *request;
   reactor->CallAfter(

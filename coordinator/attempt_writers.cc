@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/attempt_messages.h"
 #include "coordinator/attempts.h"
 #include "plan/checkpoint_write.h"
 

@@ -1,7 +1,5 @@
 #include "coordinator/attempts.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "checkpoint/attempt.h"
 #include "checkpoint/manifest.h"
+#include "coordinator/attempt_messages.h"
 #include "coordinator/failed_writes.h"
 #include "coordinator/group.h"
 #include "coordinator/growth.h"
@@ -29,39 +28,6 @@ namespace {
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);
-// It travels in one message, of which a worker takes in 64 MiB.
-constexpr size_t kManifestBytesMax = 60 << 20;
-
-std::string SpecJson(const v1::JobSpec& spec) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  // Cannot fail for a message without Any and with valid UTF-8, which parsing has ensured.
-  const auto status = google::protobuf::util::MessageToJsonString(spec, &json, options);
-  return status.ok() ? json : std::string();
-}
-
-// A function of what is durable and of the votes alone, so that every leader that asks for an
-// attempt's manifest asks for the same bytes: one that is written after the commit of another must
-// not change its digest.
-v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt) {
-  v1::CheckpointManifest manifest;
-  manifest.set_format_version(kManifestFormatVersion);
-  manifest.set_job(job.id());
-  manifest.set_attempt(attempt.record.attempt());
-  manifest.set_group_epoch(attempt.record.group_epoch());
-  *manifest.mutable_state() = attempt.votes.begin()->second.state();
-  *manifest.mutable_layout() = job.plan.mesh();
-  manifest.set_plan_digest(job.plan.digest());
-  if (job.plan.has_samples()) *manifest.mutable_samples() = job.plan.samples();
-  for (const auto& [rank, vote] : attempt.votes) {
-    for (const v1::ShardFile& shard : vote.shards()) *manifest.add_shards() = shard;
-  }
-  manifest.set_job_spec_json(SpecJson(job.spec));
-  manifest.set_wall_time_ns(attempt.record.intent_wall_time_ns());
-  manifest.set_job_create_wall_time_ns(job.record.create_wall_time_ns());
-  return manifest;
-}
 
 bool AllVoted(const Job& job, const Attempt& attempt) {
   return attempt.votes.size() == static_cast<size_t>(job.plan.ranks_size());
@@ -225,31 +191,6 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
   return std::nullopt;
 }
 
-bool ThenStop(const Job& job, const Attempt& attempt) {
-  const v1::CheckpointRecord& record = attempt.record;
-  return (!attempt.asked && record.step() == job.steps()) ||
-         (record.attempt() == job.record.stop_attempt() && record.attempt() > 0);
-}
-
-v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt) {
-  v1::CheckpointIntent intent;
-  intent.set_attempt(attempt.record.attempt());
-  intent.set_step(attempt.asked ? 0 : attempt.record.step());
-  intent.set_path(attempt.record.path());
-  intent.set_then_stop(ThenStop(job, attempt));
-  intent.set_folder_id(attempt.record.folder_id());
-  return intent;
-}
-
-v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt) {
-  v1::CoordinatorMessage message;
-  v1::CheckpointRequest* const request = message.mutable_checkpoint_request();
-  request->set_job(job.id());
-  request->set_group_epoch(job.group->epoch);
-  *request->mutable_intent() = IntentOf(job, attempt);
-  return message;
-}
-
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
   const GroupPhase phase = job.group->phase;
   if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return;
@@ -280,9 +221,10 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
   if (AllVoted(job, attempt)) {
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
-    if (bytes > kManifestBytesMax) {
+    if (bytes > kCheckpointMessageBytesMax) {
       AbortAttempt(job, vote.attempt(),
-                   fmt::format("its manifest has {} bytes, more than {}", bytes, kManifestBytesMax),
+                   fmt::format("its manifest has {} bytes, more than {}", bytes,
+                               kCheckpointMessageBytesMax),
                    turn);
       return;
     }

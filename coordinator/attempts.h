@@ -27,12 +27,6 @@ Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn);
 std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
                                              const TimeLimits& limits);
 
-// Whether the ranks end after this attempt: the final one, or that of a cancel.
-bool ThenStop(const Job& job, const Attempt& attempt);
-v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt);
-// What asks the ranks for it.
-v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt);
-
 // A vote. REQUIRES: IsCurrent; the vote's incarnation is the worker's.
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn);
 void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn);

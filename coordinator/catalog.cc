@@ -10,6 +10,7 @@ namespace troupe {
 namespace {
 
 constexpr char kLeaderEpoch[] = "leader_epoch";
+constexpr char kEpochFloor[] = "epoch_floor";
 
 // What a job has one row of, and what it has many of.
 constexpr const char* kJobRows[] = {"job", "spec", "plan", "smaller", "group", "receipt", "images"};
@@ -47,20 +48,21 @@ Status Decode(std::string_view key, std::string_view value, Message* message) {
   return OkStatus();
 }
 
-StatusOr<uint64_t> DecodeEpoch(std::string_view value) {
+StatusOr<uint64_t> DecodeEpoch(std::string_view key, std::string_view value) {
   uint64_t epoch = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), epoch);
   if (error != std::errc() || end != value.data() + value.size()) {
-    return DataLoss("catalog: the value of {} is \"{}\", not a number", kLeaderEpoch, value);
+    return DataLoss("catalog: the value of {} is \"{}\", not a number", key, value);
   }
   return epoch;
 }
 
-StatusOr<uint64_t> ReadLeaderEpoch(const Store& store) {
-  const StatusOr<std::string> value = store.Get(kLeaderEpoch);
+// 0 where there is none yet.
+StatusOr<uint64_t> ReadEpoch(const Store& store, std::string_view key) {
+  const StatusOr<std::string> value = store.Get(key);
   if (value.status().code() == StatusCode::kNotFound) return uint64_t{0};
   TROUPE_RETURN_IF_ERROR(value.status());
-  return DecodeEpoch(*value);
+  return DecodeEpoch(key, *value);
 }
 
 // What follows "kind/" in a key up to the next slash, and what follows that as a number (0 where
@@ -117,6 +119,9 @@ std::string RequestDigest(const v1::CreateJobRequest& request) {
 
 void CatalogBatch::PutLeaderEpoch(uint64_t epoch) {
   batch_.Put(kLeaderEpoch, fmt::format("{}", epoch));
+}
+void CatalogBatch::PutEpochFloor(uint64_t epoch) {
+  batch_.Put(kEpochFloor, fmt::format("{}", epoch));
 }
 void CatalogBatch::PutJob(const v1::JobRecord& record) {
   batch_.Put("job/" + record.id(), Encode(record));
@@ -226,7 +231,8 @@ StatusOr<WriteBatch> CatalogBatch::ForStore(const Store& store) const {
 
 StatusOr<CatalogImage> ReadCatalog(const Store& store) {
   CatalogImage image;
-  TROUPE_ASSIGN_OR_RETURN(image.leader_epoch, ReadLeaderEpoch(store));
+  TROUPE_ASSIGN_OR_RETURN(image.leader_epoch, ReadEpoch(store, kLeaderEpoch));
+  TROUPE_ASSIGN_OR_RETURN(image.epoch_floor, ReadEpoch(store, kEpochFloor));
   TROUPE_RETURN_IF_ERROR(
       ReadKind<v1::JobRecord>(store, "job/", false, [&](const KeyParts& key, v1::JobRecord value) {
         image.jobs[key.id].record = std::move(value);
@@ -283,7 +289,7 @@ StatusOr<CatalogImage> ReadCatalog(const Store& store) {
 }
 
 StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store) {
-  TROUPE_ASSIGN_OR_RETURN(const uint64_t last, ReadLeaderEpoch(*store));
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t last, ReadEpoch(*store, kLeaderEpoch));
   CatalogBatch batch;
   batch.PutLeaderEpoch(last + 1);
   TROUPE_RETURN_IF_ERROR(WriteCatalog(batch, store));

@@ -1,6 +1,7 @@
 // The coordinator's durable memory: which keys hold what, and everything that a restart needs.
 //
 //   leader_epoch                       decimal
+//   epoch_floor                        decimal: the highest group epoch of any job that was deleted
 //   job/ID                             JobRecord
 //   spec/ID                            JobSpec, defaults applied
 //   plan/ID                            Plan, frozen
@@ -43,6 +44,7 @@ namespace troupe {
 class CatalogBatch {
  public:
   void PutLeaderEpoch(uint64_t epoch);
+  void PutEpochFloor(uint64_t epoch);
   void PutJob(const v1::JobRecord& record);
   void PutSpec(const std::string& id, const v1::JobSpec& spec);
   void PutPlan(const std::string& id, const v1::Plan& plan);
@@ -103,6 +105,7 @@ struct CatalogJob {
 // Everything but history and events, which are read when asked for.
 struct CatalogImage {
   uint64_t leader_epoch = 0;
+  uint64_t epoch_floor = 0;
   std::map<std::string, CatalogJob> jobs;                             // by id
   std::map<std::pair<std::string, int32_t>, v1::LeaseRecord> leases;  // by worker, device
   std::map<std::string, v1::BlameRecord> blame;                       // by worker

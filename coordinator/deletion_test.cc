@@ -76,6 +76,22 @@ TEST(DeleteJob, TakesEveryRowOfTheJobAndNothingElse) {
   EXPECT_TRUE(cluster.Submit(TestSpec("a", 1, 10)).status.ok());
 }
 
+// Workers drop the words of an epoch that is not above all they heard of a name.
+TEST(DeleteJob, AJobOfTheSameNameTakesUpNoEpochOfTheDeletedOne) {
+  TestCluster cluster;
+  CancelledJob(cluster);
+  const uint64_t last = cluster.job("a").record.group_epoch();
+  ASSERT_GE(last, 1u);
+  ASSERT_TRUE(Delete(cluster, false).replies.at(0).status.ok());
+  cluster.Restart();
+  cluster.Reconnect("worker-0");
+  ASSERT_TRUE(cluster.Submit(TestSpec("a", 1, 10)).status.ok());
+  EXPECT_EQ(cluster.job("a").record.group_epoch(), last + 1) << "its first group starts";
+  // No name is remembered: the next one may be any.
+  ASSERT_TRUE(cluster.Submit(TestSpec("b", 1, 10)).status.ok());
+  EXPECT_EQ(cluster.job("b").record.group_epoch(), last) << "it waits for the device";
+}
+
 TEST(DeleteJob, AJobThatHasNotEndedStays) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);

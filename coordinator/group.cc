@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "coordinator/attempt_messages.h"
 #include "coordinator/attempts.h"
 #include "coordinator/images.h"
 #include "coordinator/progress.h"

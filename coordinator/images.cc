@@ -16,6 +16,9 @@
 namespace troupe {
 namespace {
 
+constexpr std::string_view kElse =
+    "discard them (--discard-images) to go on from the newest commit";
+
 // "worker-0:/data/images/a/step-…", for people.
 std::string PlacesOf(const v1::JobImages& images) {
   std::vector<std::string> places;
@@ -137,10 +140,20 @@ bool GoesOnFromImages(const Job& job) {
   return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
 }
 
+bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {
+  const auto code = static_cast<StatusCode>(message.code());
+  return GoesOnFromImages(job) && message.cause().empty() && !message.secondary() &&
+         (code == StatusCode::kDataLoss || code == StatusCode::kNotFound);
+}
+
+std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
+  return fmt::format("the image of step {} from which rank {} was to go on is damaged: {}; resume "
+                     "it once the file is whole again, or {}",
+                     job.images.step(), message.rank(), message.message(), kElse);
+}
+
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   if (!GoesOnFromImages(job)) return OkStatus();
-  constexpr std::string_view kElse =
-      "discard them (--discard-images) to go on from the newest commit";
   // Asked for as it was submitted, a job goes on on the smaller layout that its images have.
   const std::string asked = spec.parallelism().SerializeAsString();
   const bool same_layout =

@@ -37,6 +37,10 @@ void DropLeftImages(Job& job, Turn& turn);
 
 // Whether the job would be restored from its images.
 bool GoesOnFromImages(const Job& job);
+// A rank that starts says that its image is not there, or not what was written. Nobody else has it:
+// every other try would find the same.
+bool FindsImageDamaged(const Job& job, const v1::RankFailed& message);
+std::string DamagedImageText(const Job& job, const v1::RankFailed& message);
 // FAILED_PRECONDITION naming what is missing where the job would go on from images and cannot: a
 // worker that has one is not connected, or `spec` has another layout than they.
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);

@@ -133,6 +133,25 @@ TEST_F(Images, AreWhatResumeGoesOnFromAlsoAfterARestartAndTheCommitOfThemEndsThe
             "/data-1/images/a/step-10");
 }
 
+TEST_F(Images, ADamagedOneEndsTheJobAtOnceAndNamesTheRemedy) {
+  EndWithImages();
+  ASSERT_TRUE(Resume().ok());
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(job().record.group_epoch());
+  failed.set_rank(1);
+  failed.set_code(static_cast<int>(StatusCode::kDataLoss));
+  failed.set_message("/data-1/images/a/step-10/image.json: digest x is not y");
+  cluster_.Say("worker-1", message);
+  ASSERT_EQ(job().record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_EQ(job().record.failure().cause(), "BAD_IMAGE");
+  EXPECT_THAT(job().record.failure().message(), HasSubstr("step-10/image.json: digest x is not y"));
+  EXPECT_THAT(job().record.failure().message(), HasSubstr("--discard-images"));
+  cluster_.StopRanks("a", job().record.group_epoch(), {"worker-0", "worker-1"});
+  EXPECT_TRUE(Resume(true).ok());
+}
+
 TEST_F(Images, PlaceEachRankOnTheWorkerThatHasItsOwn) {
   EndWithImages();
   cluster_.Connect("worker-00");

@@ -25,6 +25,10 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
     state.request_digests.erase(request.first);
     return true;
   });
+  if (const uint64_t epoch = job->second.record.group_epoch(); epoch > state.epoch_floor) {
+    state.epoch_floor = epoch;
+    turn.effects.writes.PutEpochFloor(epoch);
+  }
   turn.effects.writes.DeleteJob(id);
   turn.effects.forgotten_jobs.push_back(id);
   state.active.erase(id);

@@ -461,6 +461,10 @@ class Stepper {
 
   // Keeps a job that is recorded in the turn's writes, and replies with it.
   void Take(Job job, CallId call) {
+    if (job.record.group_epoch() < state_.epoch_floor) {
+      job.record.set_group_epoch(state_.epoch_floor);
+      SaveRecord(job, turn_);
+    }
     turn_.effects.failpoints_after.push_back("catalog.job.recorded");
     ReplyWithJob(job, call, turn_);
     const std::string id = job.id();

@@ -40,6 +40,9 @@ struct CoordinatorState {
   std::map<std::string, std::string> requests;  // request id → job id
   std::map<std::string, std::string> request_digests;  // request id → what it asked for
   uint64_t last_sequence = 0;                          // of job creation
+  // No new job has a group epoch up to this one, which a deleted job may have had: its name may be
+  // used again, and workers drop what names an epoch that is not above all they heard of that name.
+  uint64_t epoch_floor = 0;
   LogReads log_reads;
   std::map<std::string, std::vector<CallId>> delete_callers;  // by job that is being deleted
   MonotonicTime keep_ended_time;  // when ended jobs are looked at next, if some are let go

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/descriptor_limit.h"
+#include "base/detection_seconds.h"
 #include "base/failpoint.h"
 #include "base/keep_ended.h"
 #include "base/log.h"
@@ -80,7 +81,9 @@ StatusOr<ServerOptions> ParseFlags(int argc, char** argv, LogLimit* log) {
     } else if (flag == "--metrics-listen") {
       options.metrics_listen = value;
     } else if (flag == "--detection-seconds") {
-      TROUPE_ASSIGN_OR_RETURN(options.detection_seconds, SecondsOf(flag, value, 0.1, 3600));
+      TROUPE_ASSIGN_OR_RETURN(
+          options.detection_seconds,
+          SecondsOf(flag, value, kLeastDetectionSeconds, kMostDetectionSeconds));
     } else if (flag == "--blame-half-life-seconds") {
       TROUPE_ASSIGN_OR_RETURN(options.blame_half_life_seconds, SecondsOf(flag, value, 1, 1e7));
     } else if (flag == "--keep-ended") {

@@ -12,6 +12,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
   state.options = std::move(options);
   state.keep_ended_time = now;
   state.leader_epoch = leader_epoch;
+  state.epoch_floor = image.epoch_floor;
   state.fleet.leases = image.leases;
   state.requests = image.requests;
   state.request_digests = image.request_digests;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/attempt_messages.h"
 #include "coordinator/attempts.h"
 #include "coordinator/culprit.h"
 #include "coordinator/doubts.h"
@@ -337,6 +338,10 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
     // Not one of its own: checkpoint.initial_load, which stays what it is.
     breakdown.fatal = job.last_group.restore_attempt() == 0;
+  } else if (starting && FindsImageDamaged(job, message)) {
+    breakdown.failure.set_cause("BAD_IMAGE");
+    breakdown.failure.set_message(DamagedImageText(job, message));
+    breakdown.fatal = true;
   } else if (!message.secondary()) {
     // What a job asks for cannot be wrong once it has trained: that is of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;

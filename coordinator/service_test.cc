@@ -234,6 +234,32 @@ TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
   EXPECT_EQ(update.end(), v1::JOB_STATE_SUCCEEDED);
 }
 
+// A rank of many tensors lists them all in its vote.
+TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
+  constexpr size_t kBytes = 6 << 20;
+  v1::JobSpec large = Spec("large", 3);
+  large.mutable_data()->set_train(std::string(kBytes, 'x'));
+  v1::CreateJobResponse created;
+  const grpc::Status refused = Create(large, "", &created);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), ContainsRegex("the request has [0-9]+ bytes, more than"));
+  Worker stranger(*workers_, std::string(kBytes, 'x'));
+  v1::CoordinatorMessage message;
+  EXPECT_FALSE(stranger.Read(&message));
+
+  ASSERT_TRUE(Create(Spec("a", 3), "", &created).ok());
+  Worker worker(*workers_, "worker-0");
+  const v1::StartRanks start = worker.Await(v1::CoordinatorMessage::kStartRanks).start_ranks();
+  worker.StartRank(start);
+  v1::WorkerMessage vote;
+  vote.mutable_shard_done()->set_job("a");
+  vote.mutable_shard_done()->set_group_epoch(start.group_epoch());
+  vote.mutable_shard_done()->set_write_method(std::string(kBytes, 'x'));
+  worker.Write(vote);
+  for (int64_t step = 1; step <= 3; ++step) worker.Report(start, step);
+  EXPECT_TRUE(worker.Await(v1::CoordinatorMessage::kStopRanks).stop_ranks().finished());
+}
+
 TEST_F(ServiceTest, AWrongFieldIsNamedInTheStatusDetails) {
   v1::JobSpec spec = Spec("a", 3);
   spec.mutable_parallelism()->set_tensor_parallel_degree(3);

@@ -57,7 +57,12 @@ class SessionReactor final
       End(OkStatus());
       return;
     }
-    if (const Status said = engine_.Say(session_, std::move(incoming_)); !said.ok()) {
+    const bool too_large = first_ && incoming_.ByteSizeLong() > kMaxRequestBytes;
+    first_ = false;
+    const Status said = too_large ? InvalidArgument("the first message has {} bytes, more than {}",
+                                                    incoming_.ByteSizeLong(), kMaxRequestBytes)
+                                  : engine_.Say(session_, std::move(incoming_));
+    if (!said.ok()) {
       LogWarning("coordinator", "session {} of {} is refused: {}", session_, peer_, ToString(said));
       sink_->FinishOnce(said);
       return;
@@ -90,6 +95,7 @@ class SessionReactor final
   const std::shared_ptr<StreamSink> sink_;
   const SessionId session_;
   v1::WorkerMessage incoming_;
+  bool first_ = true;  // nothing has been taken in yet
 };
 
 void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {

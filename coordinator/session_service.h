@@ -9,8 +9,12 @@
 
 namespace troupe {
 
-// Of one message to the coordinator; larger ones are refused.
-inline constexpr int kMaxReceiveBytes = 4 << 20;
+// The server takes in no larger message. A rank's vote for a checkpoint lists all of its tensors, up
+// to kCheckpointMessageBytesMax of them. All messages on their way share one quota of memory
+// (server.cc), so that larger ones do not let strangers take more of it.
+inline constexpr int kMaxReceiveBytes = 64 << 20;
+// The first message of a stream, which comes from nobody known yet, and a request have less.
+inline constexpr size_t kMaxRequestBytes = 4 << 20;
 
 // Thread-safe. `engine` outlives the service and its streams.
 class SessionService final : public v1::WorkerService::CallbackService {

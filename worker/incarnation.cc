@@ -21,7 +21,10 @@ StatusOr<uint64_t> NextIncarnation(FileSystem& files, const std::string& directo
     const char* const end = text->data() + text->size();
     const auto read = std::from_chars(text->data(), end, last);
     if (read.ec != std::errc() || std::string_view(read.ptr, end) != "\n")
-      return DataLoss("{}: there is no number in it", path);
+      return DataLoss(
+          "{}: there is no number in it; remove the file: the worker then counts on from the time of "
+          "day",
+          path);
   } else if (text.status().code() != StatusCode::kNotFound) {
     return text.status();
   }

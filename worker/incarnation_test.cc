@@ -22,7 +22,9 @@ TEST(Incarnation, AFileThatIsNoNumberIsRefused) {
   PosixFileSystem files;
   const TemporaryDirectory folder;
   ASSERT_TRUE(WriteFileDurably(files, folder.Child("w.incarnation"), AsBytes("seven\n")).ok());
-  EXPECT_EQ(NextIncarnation(files, folder.path(), "w", 1).status().code(), StatusCode::kDataLoss);
+  const Status damaged = NextIncarnation(files, folder.path(), "w", 1).status();
+  EXPECT_EQ(damaged.code(), StatusCode::kDataLoss);
+  EXPECT_NE(Message(damaged).find("remove the file"), std::string::npos) << damaged;
 }
 
 }  // namespace

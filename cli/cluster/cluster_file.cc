@@ -1,8 +1,12 @@
 #include "cli/cluster/cluster_file.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file_system.h"
+#include "cli/cluster/process.h"
 
 namespace troupe {
 namespace {
@@ -17,6 +21,19 @@ ProcessId ProcessOf(const Json& json) {
   return {.pid = json.at("pid").get<pid_t>(), .start_ticks = json.at("start_ticks").get<uint64_t>()};
 }
 
+bool IsSameFolder(const std::string& one, const std::string& other) {
+  std::error_code error;
+  return one == other || std::filesystem::equivalent(one, other, error);
+}
+
+// A process that the file names and that lives; none if there is none.
+std::optional<ProcessId> AnyAlive(const ClusterFile& cluster) {
+  std::vector<ProcessId> all = {cluster.supervisor, cluster.coordinator};
+  for (const auto& worker : cluster.workers) all.push_back(worker.process);
+  const auto alive = std::find_if(all.begin(), all.end(), IsAlive);
+  return alive == all.end() ? std::nullopt : std::optional(*alive);
+}
+
 }  // namespace
 
 std::string ToJsonText(const ClusterFile& cluster) {
@@ -28,6 +45,7 @@ std::string ToJsonText(const ClusterFile& cluster) {
                        {"start_ticks", worker.process.start_ticks}});
   }
   const Json json = {
+      {"folder", cluster.folder},
       {"coordinator",
        {{"address", cluster.coordinator_address},
         {"pid", cluster.coordinator.pid},
@@ -44,6 +62,7 @@ StatusOr<ClusterFile> ParseClusterFile(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     ClusterFile cluster;
+    cluster.folder = json.value("folder", "");
     const Json& coordinator = json.at("coordinator");
     cluster.coordinator_address = coordinator.at("address").get<std::string>();
     cluster.coordinator_metrics = coordinator.at("metrics").get<std::string>();
@@ -66,12 +85,21 @@ StatusOr<ClusterFile> ReadClusterFile(const std::string& folder) {
                                                            SymbolicLinks::kRefuse));
   auto cluster = ParseClusterFile(text);
   if (!cluster.ok()) return Annotate(cluster.status(), PathOf(folder));
+  if (cluster->folder.empty() || IsSameFolder(cluster->folder, folder)) return cluster;
+  if (const std::optional<ProcessId> alive = AnyAlive(*cluster)) {
+    return FailedPrecondition(
+        "{} is a copy of that of the cluster in {}, whose processes are not this folder's: process "
+        "{} lives; remove the copy, or troupe down that cluster first",
+        PathOf(folder), cluster->folder, alive->pid);
+  }
   return cluster;
 }
 
 Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster) {
   PosixFileSystem files;
-  return WriteFileDurably(files, PathOf(folder), AsBytes(ToJsonText(cluster)));
+  ClusterFile stated = cluster;
+  stated.folder = folder;
+  return WriteFileDurably(files, PathOf(folder), AsBytes(ToJsonText(stated)));
 }
 
 }  // namespace troupe

@@ -26,6 +26,7 @@ struct ClusterFile {
     ProcessId process;
     std::string metrics;  // URL
   };
+  std::string folder;  // that the processes run in; empty in files of earlier versions
   std::string coordinator_address;
   std::string coordinator_metrics;
   ProcessId coordinator;
@@ -39,6 +40,7 @@ StatusOr<ClusterFile> ParseClusterFile(const std::string& text);
 
 // NOT_FOUND if no cluster is running in `folder`.
 StatusOr<ClusterFile> ReadClusterFile(const std::string& folder);
+// States `folder` in it.
 Status WriteClusterFile(const std::string& folder, const ClusterFile& cluster);
 
 }  // namespace troupe

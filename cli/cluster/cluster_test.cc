@@ -36,6 +36,29 @@ TEST(ClusterFileTest, BadFilesAreErrors) {
   EXPECT_EQ(ReadClusterFile("/nowhere/at/all").status().code(), StatusCode::kNotFound);
 }
 
+TEST(ClusterFileTest, ACopyIsRefusedWhileTheOriginalsProcessesLive) {
+  const TemporaryDirectory one, copy;
+  ClusterFile cluster{.coordinator_address = "127.0.0.1:7",
+                      .coordinator_metrics = "http://127.0.0.1:8/metrics",
+                      .coordinator = *FindProcess(getpid())};
+  ASSERT_TRUE(WriteClusterFile(one.path(), cluster).ok());
+  EXPECT_TRUE(ReadClusterFile(one.path()).ok());
+  std::filesystem::copy(one.Child("cluster.json"), copy.path());
+  const Status refused = ReadClusterFile(copy.path()).status();
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(refused).find(one.path()), std::string::npos) << refused;
+  // Another name of the folder leads to the same cluster.
+  const std::string link = copy.Child("link");
+  std::filesystem::create_directory_symlink(one.path(), link);
+  EXPECT_TRUE(ReadClusterFile(link).ok());
+  // What is left of a cluster that is down may be copied.
+  ++cluster.coordinator.start_ticks;
+  ASSERT_TRUE(WriteClusterFile(one.path(), cluster).ok());
+  std::filesystem::copy(one.Child("cluster.json"), copy.path(),
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_TRUE(ReadClusterFile(copy.path()).ok());
+}
+
 TEST(ClusterSettingsTest, AreKept) {
   const TemporaryDirectory folder;
   EXPECT_EQ(ReadClusterSettings(folder.path()).status().code(), StatusCode::kNotFound);

@@ -51,7 +51,7 @@ void CatalogObserver::OnWrite(const WriteBatch& batch) {
   const std::set<std::string> going = JobsThatGo(batch);
   for (const WriteBatch::Change& change : batch.changes()) {
     const std::string& key = change.key;
-    if (key == "leader_epoch") continue;  // checked when it serves
+    if (key == "leader_epoch" || key == "epoch_floor") continue;  // judged when it serves
     if (change.value) {
       keys_.insert(key);
     } else {

@@ -27,6 +27,7 @@ const std::map<std::string, std::string> kReasons = {
     {"collective/network.cc", "a destructor's last resort; owners call Close with a limit"},
     {"collective/network.h", "default of an option that ranks always state"},
     {"collective/nccl/nccl_network.h", "defaults of options that ranks always state"},
+    {"coordinator/api_service.cc", "how long a file system may take for a look at a new job's data"},
     {"coordinator/attempts.cc", "pauses between tries to save on a disk that may be full"},
     {"coordinator/group.cc", "a day: bound on what a job may ask for"},
     {"coordinator/hang_limit.cc", "a day: bound on what a job may ask for"},

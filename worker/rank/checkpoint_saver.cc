@@ -158,7 +158,8 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
                              WriteMethod method) {
   v1::WorkerMessage message;
   const int64_t attempt = save.intent.attempt();
-  if (shard.ok()) {
+  Status status = shard.status();
+  if (status.ok()) {
     if (!method_logged_) LogInfo("rank", "checkpoints are written by {}", Name(method));
     method_logged_ = true;
     v1::ShardDone& done = *message.mutable_shard_done() = options_.vote;
@@ -170,19 +171,25 @@ void CheckpointSaver::Answer(const Save& save, const StatusOr<v1::ShardFile>& sh
     done.set_write_seconds(ToSeconds(options_.clock->Now() - save.taken));
     done.set_stall_seconds(ToSeconds(save.stall));
     done.set_write_method(std::string(Name(method)));
-  } else {
+    // A session takes in no larger message, however often it is said.
+    if (const size_t bytes = done.ByteSizeLong(); bytes > options_.vote_bytes_max) {
+      status = FailedPrecondition("the list of its {} tensors has {} bytes, more than {}",
+                                  shard->tensors_size(), bytes, options_.vote_bytes_max);
+    }
+  }
+  if (!status.ok()) {
     LogWarning("rank", "checkpoint attempt {} after step {}: {}", attempt, save.step,
-               ToString(shard.status()));
+               ToString(status));
     v1::ShardFailed& failed = *message.mutable_shard_failed();
     failed.set_job(options_.vote.job());
     failed.set_group_epoch(options_.vote.group_epoch());
     failed.set_rank(options_.rank);
     failed.set_attempt(attempt);
-    failed.set_reason(ToString(shard.status()));
+    failed.set_reason(ToString(status));
   }
   if (stop_.load()) return;
   options_.send(std::move(message));
-  if (!shard.ok()) return;
+  if (!status.ok()) return;
   if (const Status hit = HitFailpoint("checkpoint.vote.sent"); !hit.ok()) {
     LogWarning("rank", "{}", ToString(hit));
   }

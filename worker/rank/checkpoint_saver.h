@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/file_system.h"
 #include "base/status.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/shard_writer.h"
 #include "checkpoint/snapshot.h"
 #include "troupe/v1/worker.pb.h"
@@ -37,6 +38,7 @@ struct CheckpointSaverOptions {
   // The common fields of all votes: job, group epoch, rank, incarnation and, in its state, the
   // seed.
   v1::ShardDone vote;
+  size_t vote_bytes_max = kCheckpointMessageBytesMax;
   int64_t samples_per_step = 0;
   Snapshot::Pin pin;       // for devices with memory of their own
   std::function<void(v1::WorkerMessage)> send;

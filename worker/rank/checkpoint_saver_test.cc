@@ -16,6 +16,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr Duration kLimit = std::chrono::seconds(10);
@@ -78,6 +79,7 @@ class CheckpointSaverTest : public ::testing::Test {
     options.vote.set_group_epoch(7);
     options.vote.mutable_state()->set_seed(5);
     options.samples_per_step = 16;
+    options.vote_bytes_max = vote_bytes_max_;
     options.send = [this](v1::WorkerMessage message) {
       std::lock_guard lock(mutex_);
       sent_.push_back(std::move(message));
@@ -107,6 +109,7 @@ class CheckpointSaverTest : public ::testing::Test {
     return text.ok() ? Xxh128Of(AsBytes(*text)) : ToString(text.status());
   }
 
+  size_t vote_bytes_max_ = kCheckpointMessageBytesMax;
   std::vector<float> weights_;
   TemporaryDirectory folder_;
   PosixFileSystem files_;
@@ -137,6 +140,18 @@ TEST_F(CheckpointSaverTest, VotesForWhatIsOnTheDiskInBothModes) {
   }
   // Both saves have the same state.
   EXPECT_EQ(DigestOnDisk(1), DigestOnDisk(2));
+}
+
+TEST_F(CheckpointSaverTest, AVoteThatNoSessionTakesInIsAFailureThatNamesItsBytes) {
+  vote_bytes_max_ = 100;
+  const auto saver = MakeSaver(files_, false);
+  saver->Take(Intent(1), 1);
+  ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
+  ASSERT_EQ(sent().size(), 1u);
+  ASSERT_TRUE(sent()[0].has_shard_failed());
+  EXPECT_EQ(sent()[0].shard_failed().attempt(), 1);
+  EXPECT_THAT(sent()[0].shard_failed().reason(),
+              ContainsRegex("list of its 1 tensors has [0-9]+ bytes, more than 100"));
 }
 
 TEST_F(CheckpointSaverTest, TheStateMayChangeOnceCopiedWhileTheWriteIsInFlight) {

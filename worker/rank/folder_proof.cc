@@ -72,6 +72,7 @@ Status FolderProof::Put(v1::RankAddress* address) {
 Status FolderProof::Finish(const std::vector<v1::RankAddress>& addresses,
                            const Patience& patience) {
   if (folder_.empty() || addresses.empty() || !is_first_of_worker(rank_)) return OkStatus();
+  for (const v1::RankAddress& address : addresses) tokens_.push_back(address.folder_token());
   std::vector<int> wanted;
   for (size_t rank = 0; rank < addresses.size(); ++rank) {
     const bool concerns = rank_ == 0 ? rank != 0 : rank == 0;
@@ -114,7 +115,7 @@ Status FolderProof::Finish(const std::vector<v1::RankAddress>& addresses,
 
 void FolderProof::Clean() {
   if (folder_.empty()) return;
-  const Status removed = RemoveFolderTokens(files_, folder_, job_, start_.group_epoch());
+  const Status removed = RemoveFolderTokens(files_, folder_, job_, tokens_);
   if (!removed.ok()) LogWarning("rank", "remove tokens of the start: {}", ToString(removed));
 }
 

@@ -127,6 +127,17 @@ TEST_F(FolderProofTest, HostsThatShareTheFolderSeeOneAnotherAtOnceAndLeaveItsIde
   EXPECT_EQ((*left)[0].name, ".troupe-folder-" + id_);
 }
 
+TEST_F(FolderProofTest, AJobOfAnotherClusterOfTheSameNameKeepsItsTokens) {
+  for (int i = 0; i < 2; ++i) AddHost("shared");
+  const std::string other = FolderTokenName("a", 4, 1, "of-another-cluster");
+  TROUPE_CHECK_OK(PutFolderToken(files_, directory_.Child("shared"), other));
+  for (const Status& status : Prove()) EXPECT_TRUE(status.ok()) << status;
+  proofs_[0]->Clean();
+  EXPECT_TRUE(*SeesFolderToken(files_, directory_.Child("shared"), other));
+  const auto left = files_.List(directory_.Child("shared"));
+  EXPECT_EQ(left->size(), 2u) << "that token and the folder's identity";
+}
+
 TEST_F(FolderProofTest, TwoHostsWithFoldersOfTheirOwnBothFailAndNameEachOther) {
   AddHost("one");
   AddHost("other");
