@@ -35,7 +35,8 @@ class FileChores {
   // Says CheckpointGone once the removal is durable; a failure (another folder is mounted there)
   // is logged, the coordinator asks again, as it does where too much waits to be removed.
   void Remove(v1::DeleteCheckpoint request);
-  // Removes what ranks had kept here; a failure is logged.
+  // Removes what ranks had kept here, or, without paths, what logs of the job are here; a failure is
+  // logged.
   void RemoveImages(v1::DeleteImages request);
   // Says CheckpointReadBack once it has read the commit, one at a time and behind everything else
   // that wants the processor. One that waits or is read already is not read again for being asked
