@@ -59,7 +59,9 @@ bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
       record.set_state(v1::CHECKPOINT_STATE_DELETING);
       turn.effects.writes.PutCheckpoint(record);
     }
-  } else if (!job.record.deleting()) {
+  } else {
+    // Somebody who asks again waits for files no longer.
+    if (job.record.deleting()) return true;
     std::erase_if(job.checkpoints, [&](const auto& entry) {
       const v1::CheckpointState state = entry.second.state();
       if (state == v1::CHECKPOINT_STATE_ABORTED || state == v1::CHECKPOINT_STATE_DELETING) {

@@ -25,8 +25,9 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet);
 
 // Begins to delete it, or says again what is to be deleted: true if nothing is to be waited for,
 // and the caller may drop it now. Without `checkpoints` the directories of commits stay as they
-// are; files of aborted attempts are deleted where their worker is connected. Images of its ranks
-// go. REQUIRES: CheckDeletable.
+// are; files of aborted attempts are deleted where their worker is connected, and a job that is
+// being deleted already waits for no file any more. Images of its ranks go. REQUIRES:
+// CheckDeletable.
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn);
 
 // Ended jobs that `keep` lets go, those that ended first at the front. Never one whose newest state

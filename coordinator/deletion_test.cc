@@ -28,6 +28,13 @@ void Cancel(TestCluster& cluster, const std::string& job = "a") {
   cluster.Do(call);
 }
 
+void Wait(TestCluster& cluster, int seconds) {
+  for (int second = 0; second < seconds; ++second) {
+    cluster.Heartbeat();
+    cluster.Pass(std::chrono::seconds(1));
+  }
+}
+
 // Job `a` on worker-0 with commits of steps 10 and 20, cancelled, its rank gone.
 void CancelledJob(TestCluster& cluster) {
   RunJob(cluster, 1, 1);
@@ -68,7 +75,10 @@ TEST(DeleteJob, TakesEveryRowOfTheJobAndNothingElse) {
   EXPECT_TRUE(effects.replies[0].status.ok()) << effects.replies[0].status;
   EXPECT_THAT(effects.forgotten_jobs, ElementsAre("a"));
   EXPECT_EQ(KeysOf(cluster.store(), "a"), others);
-  EXPECT_THAT(effects.messages, IsEmpty()) << "its checkpoints stay where they are";
+  ASSERT_EQ(effects.messages.size(), 1u) << "its checkpoints stay where they are";
+  const v1::CoordinatorMessage& message = effects.messages[0].message;
+  EXPECT_EQ(message.delete_images().job(), "a") << "its logs go";
+  EXPECT_EQ(message.delete_images().paths_size(), 0);
   cluster.Restart();
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
   EXPECT_TRUE(cluster.state().jobs.contains("ab"));
@@ -150,6 +160,60 @@ TEST(DeleteJob, WhatIsNotGoneIsAskedForAgain) {
       EXPECT_EQ(cluster.Count("worker-0", kDelete), 2) << restarted << minute;
     }
   }
+}
+
+TEST(DeleteJob, WhoseFilesAreNotRemovedInTimeStaysAndCanStillBeDeletedWithoutThem) {
+  TestCluster cluster;
+  CancelledJob(cluster);
+  EXPECT_THAT(Delete(cluster, true).replies, IsEmpty());
+  const size_t before = cluster.replies.size();
+  Wait(cluster, 301);
+  ASSERT_EQ(cluster.replies.size(), before + 1);
+  EXPECT_EQ(cluster.replies.back().call, kCall);
+  EXPECT_EQ(cluster.replies.back().status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(Message(cluster.replies.back().status)),
+              HasSubstr("worker-0 has not said that 2 checkpoint attempts are removed"));
+  EXPECT_TRUE(cluster.state().jobs.contains("a"));
+  const Effects effects = Delete(cluster, false);
+  ASSERT_EQ(effects.replies.size(), 1u);
+  EXPECT_TRUE(effects.replies[0].status.ok()) << effects.replies[0].status;
+  EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
+}
+
+// Job `a` that was cancelled, with files of an aborted attempt that worker-0 was to remove.
+void CancelledJobWithLeftFiles(TestCluster& cluster) {
+  RunJob(cluster, 1, 1);
+  ReportUpTo(cluster, 1, 10);
+  Cancel(cluster);
+  cluster.StopRanks("a", 1, {"worker-0"});
+  ASSERT_FALSE(cluster.job("a").checkpoints.empty());
+}
+
+TEST(DeleteJob, WithoutItsCheckpointsItWaitsForLeftFilesButNotForEver) {
+  for (const bool restarts : {false, true}) {
+    TestCluster cluster;
+    CancelledJobWithLeftFiles(cluster);
+    EXPECT_THAT(Delete(cluster, false).replies, IsEmpty());
+    if (restarts) {
+      cluster.Restart();
+      cluster.worker("worker-0").held.clear();
+      cluster.Reconnect("worker-0");
+    }
+    EXPECT_TRUE(cluster.state().jobs.contains("a"));
+    Wait(cluster, restarts ? 301 : 21);
+    EXPECT_THAT(cluster.state().jobs, IsEmpty());
+    EXPECT_EQ(cluster.replies.back().call == kCall, !restarts) << "a new leader knows no caller";
+  }
+}
+
+TEST(KeepEnded, DoesNotKeepAJobWhoseLeftFilesAreNeverRemoved) {
+  TestCluster cluster;
+  CancelledJobWithLeftFiles(cluster);
+  cluster.state().options.keep_ended.count = 0;
+  Wait(cluster, 62);
+  EXPECT_TRUE(cluster.state().jobs.contains("a"));
+  Wait(cluster, 301);
+  EXPECT_THAT(cluster.state().jobs, IsEmpty());
 }
 
 TEST(DeleteJob, APinnedCheckpointIsNotDeleted) {

@@ -10,15 +10,29 @@ namespace troupe {
 namespace {
 
 constexpr auto kKeepEndedInterval = std::chrono::minutes(1);
+// How long the files of a job may take to go.
+constexpr Duration kRemovalLimit = std::chrono::minutes(5);
+// Those of its aborted attempts alone, where somebody waits: less than a client does.
+constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
+
+// Tells every worker that is connected that the job is gone; ranks of it may have run on any.
+void SayGone(const std::string& id, Turn& turn) {
+  v1::CoordinatorMessage gone;
+  gone.mutable_delete_images()->set_job(id);
+  for (const auto& [name, worker] : turn.fleet.workers) {
+    if (worker.session != 0) SendToWorker(name, gone, turn);
+  }
+}
 
 // The job goes, with its requests, and those who asked for it are answered.
 void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
-  const auto callers = state.delete_callers.find(id);
-  if (callers != state.delete_callers.end()) {
-    for (const CallId call : callers->second) ReplyWithJob(job->second, call, turn);
-    state.delete_callers.erase(callers);
+  const auto removal = state.removals.find(id);
+  if (removal != state.removals.end()) {
+    for (const CallId call : removal->second.callers) ReplyWithJob(job->second, call, turn);
+    state.removals.erase(removal);
   }
+  SayGone(id, turn);
   std::erase_if(state.requests, [&](const auto& request) {
     if (request.second != id) return false;
     turn.effects.writes.DeleteRequest(request.first);
@@ -36,6 +50,15 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   state.jobs.erase(job);
 }
 
+// Who was to remove what, and has not said that it did.
+std::string AwaitedRemoval(const Job& job) {
+  if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
+  return fmt::format("{} has not said that {} checkpoint attempts are removed, of which {} is one; "
+                     "its log may say why",
+                     job.last_group.ranks(0).worker(), job.checkpoints.size(),
+                     job.checkpoints.begin()->second.path());
+}
+
 void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& turn) {
   const std::string id = job.id();
   if (BeginDeletion(job, checkpoints, turn)) {
@@ -51,8 +74,47 @@ void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Tu
   const bool checkpoints = event.request.checkpoints();
   const Status status = CheckDeletable(job, checkpoints, state.fleet);
   if (!status.ok()) return ReplyWithError(event.call, status, turn);
-  state.delete_callers[job.id()].push_back(event.call);
+  const std::string id = job.id();
+  JobRemoval& removal = state.removals[id];
+  removal.callers.push_back(event.call);
+  removal.deadline = turn.now + (checkpoints ? kRemovalLimit : kLeftFilesLimit);
+  removal.checkpoints = checkpoints;
   BeginOrRemove(job, checkpoints, state, turn);
+}
+
+void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state) {
+  if (!job.record.deleting()) return;
+  JobRemoval& removal = state.removals[job.id()];
+  removal.deadline = now + kRemovalLimit;
+  removal.checkpoints = std::ranges::any_of(job.checkpoints, [](const auto& entry) {
+    return entry.second.state() == v1::CHECKPOINT_STATE_DELETING;
+  });
+}
+
+void EndLateRemovals(CoordinatorState& state, Turn& turn) {
+  std::vector<std::string> late;
+  for (const auto& [id, removal] : state.removals) {
+    if (turn.now >= removal.deadline) late.push_back(id);
+  }
+  for (const std::string& id : late) {
+    const Job& job = state.jobs.at(id);
+    const std::string awaited = AwaitedRemoval(job);
+    if (!state.removals.at(id).checkpoints || job.checkpoints.empty()) {
+      turn.effects.notes.push_back(
+          fmt::format("job {} goes, and files of it stay: {}", id, awaited));
+      Remove(id, state, turn);
+      continue;
+    }
+    for (const CallId call : state.removals.at(id).callers) {
+      ReplyWithError(call,
+                     DeadlineExceeded("job {} is still being deleted after {:.0f} s: {}; ask "
+                                      "again, or delete it without its checkpoints, whose files "
+                                      "then stay",
+                                      id, ToSeconds(kRemovalLimit), awaited),
+                     turn);
+    }
+    state.removals.erase(id);
+  }
 }
 
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn) {
@@ -71,6 +133,7 @@ void LetEndedGo(CoordinatorState& state, Turn& turn) {
   if (!any_ended && turn.now < state.keep_ended_time) return;
   state.keep_ended_time = turn.now + kKeepEndedInterval;
   for (const std::string& id : EndedJobsToDrop(state.jobs, state.fleet, keep, turn.wall_ns)) {
+    state.removals[id].deadline = turn.now + kRemovalLimit;
     BeginOrRemove(state.jobs.at(id), false, state, turn);
   }
 }

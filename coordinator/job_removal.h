@@ -14,6 +14,14 @@ namespace troupe {
 // call is answered then, or now with why it stays.
 void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Turn& turn);
 
+// A job of a former leader that is being deleted: its files have as long to go as if it had been
+// asked for now.
+void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state);
+
+// Jobs whose files have not been removed in time: one whose commits were to be removed stays, and
+// those who asked are told; another one goes, and its files stay.
+void EndLateRemovals(CoordinatorState& state, Turn& turn);
+
 // The job goes if it is being deleted and no file of it is left.
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn);
 

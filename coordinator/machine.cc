@@ -182,11 +182,14 @@ class Stepper {
       for (auto& [number, attempt] : job.attempts) std::erase(attempt.callers, event.call);
     }
     AbandonLogs(event.call, &state_.log_reads);
-    for (auto& [id, callers] : state_.delete_callers) std::erase(callers, event.call);
+    for (auto& [id, removal] : state_.removals) std::erase(removal.callers, event.call);
   }
 
   // The last of a turn.
-  void End() { LetEndedGo(state_, turn_); }
+  void End() {
+    EndLateRemovals(state_, turn_);
+    LetEndedGo(state_, turn_);
+  }
 
   // Places what can be placed. The queue must be up to date (Touch).
   void Schedule() {
@@ -500,6 +503,7 @@ std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state) {
   if (const auto due = NextTraceDeadline(state.traces)) at(*due);
   if (state.options.keep_ended.age || state.options.keep_ended.count) at(state.keep_ended_time);
   if (const auto due = NextBurnInTime(state.fleet)) at(*due);
+  for (const auto& [id, removal] : state.removals) at(removal.deadline);
   return next;
 }
 

@@ -30,6 +30,13 @@
 
 namespace troupe {
 
+// A job that goes once files of its checkpoints are removed.
+struct JobRemoval {
+  std::vector<CallId> callers;
+  MonotonicTime deadline;    // then it goes without, or, with `checkpoints`, its callers are told
+  bool checkpoints = false;  // its commits were to be removed too
+};
+
 struct CoordinatorState {
   CoordinatorOptions options;
   uint64_t leader_epoch = 0;
@@ -44,7 +51,7 @@ struct CoordinatorState {
   // used again, and workers drop what names an epoch that is not above all they heard of that name.
   uint64_t epoch_floor = 0;
   LogReads log_reads;
-  std::map<std::string, std::vector<CallId>> delete_callers;  // by job that is being deleted
+  std::map<std::string, JobRemoval> removals;  // by job that is being deleted
   MonotonicTime keep_ended_time;  // when ended jobs are looked at next, if some are let go
   Traces traces;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/job_removal.h"
 #include "coordinator/machine.h"
 
 namespace troupe {
@@ -38,6 +39,7 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
     state.last_sequence = std::max(state.last_sequence, job.record.sequence());
     if (IsQueued(job)) state.queue.insert(QueueKeyOf(job));
     if (NextJobDeadline(job, state.options)) state.active.insert(id);
+    AdoptRemoval(job, now, state);
     state.jobs.emplace(id, std::move(job));
   }
   return state;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "base/failpoint.h"
@@ -79,8 +80,15 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
 }
 
 void FileChores::RemoveImages(v1::DeleteImages request) {
-  const bool queued = executor_.Run([this, request] {
+  const int64_t asked_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  const bool queued = executor_.Run([this, request, asked_ns] {
     PosixFileSystem files;
+    if (request.paths().empty()) {
+      const Status removed = RemoveRankLogs(files, config_, request.job(), asked_ns);
+      if (!removed.ok()) LogWarning("worker", "remove logs: {}", ToString(removed));
+    }
     for (const std::string& path : request.paths()) {
       const Status removed = DeleteRankImage(files, config_.image_directory, path);
       if (!removed.ok()) LogWarning("worker", "remove an image: {}", ToString(removed));

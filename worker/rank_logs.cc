@@ -1,7 +1,10 @@
 #include "worker/rank_logs.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +26,24 @@ int RankOfLog(std::string_view name, const std::string& worker) {
   int rank = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), rank);
   return error == std::errc() && end == name.data() + name.size() ? rank : -1;
+}
+
+// Whether a rank on this worker writes a file of such a name: "rank-3.WORKER.log.2",
+// "rank-3.WORKER.trace", "rank-3.WORKER.epoch-1.flight.json".
+bool IsOfWorker(std::string_view name, const std::string& worker) {
+  constexpr std::string_view kBegin = "rank-";
+  if (!name.starts_with(kBegin)) return false;
+  name.remove_prefix(kBegin.size());
+  const size_t digits = name.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return false;
+  return name.substr(digits).starts_with("." + worker + ".");
+}
+
+// By the wall clock, in nanoseconds; nothing where the file cannot be looked at.
+std::optional<int64_t> WrittenAt(const std::string& path) {
+  struct stat found = {};
+  if (lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
+  return int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
 }
 
 struct LogTail {
@@ -110,6 +131,25 @@ std::vector<v1::WorkerMessage> ReadRankLogs(FileSystem& files, const session::Co
     message.mutable_log_lines()->set_request(request.request());
   messages.back().mutable_log_lines()->set_last(true);
   return messages;
+}
+
+Status RemoveRankLogs(FileSystem& files, const session::Config& config, const std::string& job,
+                      int64_t before_ns) {
+  const std::string folder = ParentDirectory(session::RankLogPath(config, job, 0));
+  const auto entries = files.List(folder);
+  if (entries.status().code() == StatusCode::kNotFound) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(entries.status());
+  bool others = false;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string path = JoinPath(folder, entry.name);
+    const auto written = WrittenAt(path);
+    if (IsOfWorker(entry.name, config.identity.name()) && written && *written < before_ns) {
+      TROUPE_RETURN_IF_ERROR(files.Remove(path));
+    } else {
+      others = true;
+    }
+  }
+  return others ? OkStatus() : files.RemoveDirectory(folder);
 }
 
 }  // namespace troupe

@@ -77,5 +77,24 @@ TEST_F(RankLogsTest, BytesThatAreNoTextAreMadePrintable) {
   EXPECT_EQ(Read(0), (std::vector<std::string>{"a?b"}));
 }
 
+TEST_F(RankLogsTest, OfAJobThatIsGoneGoWithAllThatLiesBesideThem) {
+  constexpr int64_t kLater = int64_t{1} << 62;
+  for (const char* name : {"rank-2.worker-0.log", "rank-2.worker-0.log.1", "rank-2.worker-0.trace",
+                           "rank-12.worker-0.epoch-3.flight.json"}) {
+    Write(name, "x");
+  }
+  Write("rank-3.worker-1.log", "another worker's\n");
+  EXPECT_TRUE(RemoveRankLogs(files_, config_, "a", 0).ok()) << "all is newer";
+  EXPECT_EQ(files_.List(folder_.Child("a"))->size(), 5u);
+  ASSERT_TRUE(RemoveRankLogs(files_, config_, "a", kLater).ok());
+  const auto left = files_.List(folder_.Child("a"));
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_EQ(left->front().name, "rank-3.worker-1.log");
+  config_.identity.set_name("worker-1");
+  ASSERT_TRUE(RemoveRankLogs(files_, config_, "a", kLater).ok());
+  EXPECT_FALSE(files_.Stat(folder_.Child("a"), SymbolicLinks::kFollow).ok());
+  EXPECT_TRUE(RemoveRankLogs(files_, config_, "a", kLater).ok()) << "nothing is left";
+}
+
 }  // namespace
 }  // namespace troupe

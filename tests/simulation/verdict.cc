@@ -107,8 +107,12 @@ bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
   if (cause == "STORAGE") return job.highest_step() == 0 && !world_.lost_mounts.empty();
   // A bad host writes no last checkpoint, and its ranks hold the only copy of the state.
   if (cause == "FINAL_CHECKPOINT_UNWRITABLE") {
-    return std::any_of(world_.bad_hosts.begin(), world_.bad_hosts.end(),
-                       [](const auto& host) { return host.second == HostFault::kCannotWrite; });
+    const v1::GroupRecord* const group = catalog_.Group(id);
+    return group != nullptr && std::any_of(group->ranks().begin(), group->ranks().end(),
+                                           [this](const v1::RankPlacement& placement) {
+                                             return world_.FaultOf(placement.worker()) ==
+                                                    HostFault::kCannotWrite;
+                                           });
   }
   return false;
 }
