@@ -22,8 +22,7 @@ namespace {
 // Upper bounds keep every product of sizes within 64 bits.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
-// 100 years: times are counted in nanoseconds in 64 bits, which overflow after 292 years.
-constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86400;
+constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86400;  // in nanoseconds, within 64 bits
 constexpr int64_t kMaxRanks = int64_t{1} << 16;
 constexpr size_t kMaxNameLength = 64;
 
