@@ -79,6 +79,10 @@ Status ConnectionAcceptor::Bind(const std::string& host, const std::string& port
   if (error != 0) return Unavailable("{}", gai_strerror(error));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
   Status failed = Unavailable("it has no address");
+  bool has_ipv4 = false;
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    has_ipv4 |= address->ai_family == AF_INET;
+  }
   for (addrinfo* address = found; address != nullptr; address = address->ai_next) {
     if (address->ai_family != AF_INET && address->ai_family != AF_INET6) continue;
     const int listener =
@@ -91,14 +95,19 @@ Status ConnectionAcceptor::Bind(const std::string& host, const std::string& port
     if (port_ != 0) SetPort(address, port_);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    // Next to a socket for IPv4, that for IPv6 must not take the same port of IPv4 too.
+    if (address->ai_family == AF_INET6 && has_ipv4) {
+      setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    }
     // Inherited by the connections: messages are small, and each is waited for.
     setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (bind(listener, address->ai_addr, address->ai_addrlen) != 0 ||
         ::listen(listener, kBacklog) != 0) {
-      failed = ErrnoStatus(errno, "bind");
+      const int cause = errno;
+      failed = ErrnoStatus(cause, "bind");
       close(listener);
-      // Another process has the port; an address family that is switched off does not matter.
-      if (failed.code() != StatusCode::kUnavailable && errno == EADDRINUSE) return failed;
+      // Another process has the port. An address family that is switched off does not matter.
+      if (cause == EADDRINUSE) return failed;
       continue;
     }
     listeners_.push_back(listener);

@@ -98,6 +98,17 @@ TEST(ConnectionAcceptorTest, ATakenPortIsNamedWithTheReason) {
   EXPECT_EQ(ConnectionAcceptor::Listen("no such host:1").status().code(), StatusCode::kUnavailable);
 }
 
+TEST(ConnectionAcceptorTest, APortThatIsTakenInOneAddressFamilyIsTaken) {
+  auto loopback = ConnectionAcceptor::Listen("[::1]:0");
+  if (!loopback.ok()) GTEST_SKIP() << "this host has no IPv6: " << loopback.status();
+  // Without a host all addresses of both families are meant.
+  const auto all = ConnectionAcceptor::Listen(fmt::format(":{}", (*loopback)->port()));
+  ASSERT_FALSE(all.ok());
+  EXPECT_EQ(all.status().code(), StatusCode::kUnavailable);
+  const auto free = ConnectionAcceptor::Listen(":0");
+  EXPECT_TRUE(free.ok()) << free.status();
+}
+
 TEST(ConnectionAcceptorTest, TheBoundLeavesDescriptorsToTheRestOfTheProcess) {
   EXPECT_EQ(FirstRefusedDescriptor(200), 150);
   EXPECT_EQ(FirstRefusedDescriptor(1024), 768);

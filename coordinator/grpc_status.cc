@@ -8,21 +8,28 @@
 namespace troupe {
 namespace {
 
-// A status travels in HTTP/2 trailers, for which peers accept 8 KiB in all. The message may grow by
-// percent-encoding, and the details by a third in base64.
-constexpr size_t kMostMessageBytes = 2000;
+// A status travels in HTTP/2 trailers, for which peers accept 8 KiB in all. Details grow by a third
+// in base64.
+constexpr size_t kMostMessageBytes = 3000;
 constexpr size_t kMostDetailBytes = 1500;
+constexpr size_t kMostRepeatedBytes = 500;  // of the message within the details
 
-// At most `most` bytes of `text`, whole characters of UTF-8, and how many were cut.
+// Returns `text`, cut at a whole character of UTF-8 so that it has at most `most` bytes after
+// percent-encoding; what is appended says how many bytes are missing.
 std::string Cut(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t end = most;
+  size_t encoded = 0, end = 0;
+  for (; end < text.size(); ++end) {
+    const auto byte = static_cast<unsigned char>(text[end]);
+    encoded += byte >= 0x20 && byte < 0x7F && byte != '%' ? 1 : 3;
+    if (encoded > most) break;
+  }
+  if (end == text.size()) return text;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + fmt::format(" … ({} more bytes)", text.size() - end);
 }
 
-// Removes the last violations of a BadRequest until it fits; one that remains says how many went.
-// Returns false if `detail` is something else or nothing of it fits.
+// Removes the last violations of a BadRequest until it fits; an added one says how many are missing.
+// Returns false if `detail` is something else.
 bool FitBadRequest(google::protobuf::Any* detail) {
   google::rpc::BadRequest bad;
   if (!detail->UnpackTo(&bad)) return false;
@@ -54,7 +61,7 @@ grpc::Status ToGrpcStatus(const Status& status) {
   const std::string message = Cut(std::string(Message(status)), kMostMessageBytes);
   if (details.details().empty()) return grpc::Status(code, message);
   details.set_code(static_cast<int>(status.code()));
-  details.set_message(Cut(message, kMostDetailBytes));
+  details.set_message(Cut(message, kMostRepeatedBytes));
   return grpc::Status(code, message, details.SerializeAsString());
 }
 
