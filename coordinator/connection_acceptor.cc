@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-// Kept for the catalog (RocksDB), logs, gRPC's own and /metrics.
+// Descriptors reserved for the catalog (RocksDB), logs, gRPC itself and /metrics.
 constexpr int kReservedMax = 512;
 constexpr int kConnectionsMax = 16384;
 constexpr int kBacklog = 1024;
@@ -87,17 +87,17 @@ Status ConnectionAcceptor::Bind(const std::string& host, const std::string& port
       failed = ErrnoStatus(errno, "socket");
       continue;
     }
-    // All addresses of a name have one port.
+    // All addresses of a name share one port.
     if (port_ != 0) SetPort(address, port_);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // Inherited by the connections: messages are small, and each is waited for.
+    // Connections inherit this option; messages are small, and a peer waits for each.
     setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (bind(listener, address->ai_addr, address->ai_addrlen) != 0 ||
         ::listen(listener, kBacklog) != 0) {
       failed = ErrnoStatus(errno, "bind");
       close(listener);
-      // Another process has the port; an address family that is switched off does not matter.
+      // Fails if another process has the port. An address family that is disabled does not matter.
       if (failed.code() != StatusCode::kUnavailable && errno == EADDRINUSE) return failed;
       continue;
     }
@@ -153,7 +153,8 @@ void ConnectionAcceptor::Accept(int listener) {
   } else if (errno == EMFILE || errno == ENFILE) {
     DropOne(listener);
   }
-  // Whatever else it was (the client has gone, a signal) is over; what waits is accepted next.
+  // Any other error (the client has gone, a signal) needs no handling; the next waiting connection
+  // follows.
 }
 
 void ConnectionAcceptor::DropOne(int listener) {
@@ -162,7 +163,7 @@ void ConnectionAcceptor::DropOne(int listener) {
   if (connection >= 0) close(connection);
   spare_ = OpenNull();
   handlers_.refused();
-  // Nothing can be accepted until descriptors come back: not in a circle.
+  // No connection can be accepted until descriptors are freed, so pause to avoid a busy loop.
   pollfd wake{wake_, POLLIN, 0};
   poll(&wake, 1, 10);
 }

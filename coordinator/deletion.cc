@@ -52,7 +52,7 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
 }
 
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
-  // Nothing but this job could go on from them.
+  // Only this job could continue from its images.
   if (job.images.images_size() > 0) DropImages(job, turn);
   if (checkpoints) {
     for (auto& [number, record] : job.checkpoints) {

@@ -8,12 +8,12 @@
 namespace troupe {
 namespace {
 
-// A status travels in HTTP/2 trailers, for which peers accept 8 KiB in all. The message may grow by
-// percent-encoding, and the details by a third in base64.
+// Limit within the 8 KiB of HTTP/2 trailers that peers accept. Percent-encoding may enlarge the
+// message, and base64 enlarges the details by a third.
 constexpr size_t kMostMessageBytes = 2000;
 constexpr size_t kMostDetailBytes = 1500;
 
-// At most `most` bytes of `text`, whole characters of UTF-8, and how many were cut.
+// Returns at most `most` bytes of `text`, in whole UTF-8 characters, and states how many were cut.
 std::string Cut(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
   size_t end = most;
@@ -21,8 +21,8 @@ std::string Cut(const std::string& text, size_t most) {
   return text.substr(0, end) + fmt::format(" … ({} more bytes)", text.size() - end);
 }
 
-// Removes the last violations of a BadRequest until it fits; one that remains says how many went.
-// Returns false if `detail` is something else or nothing of it fits.
+// Removes the last violations of a BadRequest until it fits, and adds one that states how many were
+// removed. Returns false if `detail` has another type.
 bool FitBadRequest(google::protobuf::Any* detail) {
   google::rpc::BadRequest bad;
   if (!detail->UnpackTo(&bad)) return false;
