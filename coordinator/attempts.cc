@@ -101,8 +101,8 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
   }
 }
 
-// Returns the rank whose host is to blame: the first one on the worker that the message blames,
-// else the sender.
+// Returns the rank to blame for its host: the first one on the worker that the message blames, else
+// the sender.
 int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
     if (placement.worker() == message.blamed_worker()) return placement.rank();

@@ -23,7 +23,7 @@ Attempt& RequestCheckpoint(Job& job, Turn& turn);
 Attempt& JoinOrRequestCheckpoint(Job& job, Turn& turn);
 
 // Returns when an attempt is aborted for being late, counted from its begin on a rank or else from
-// the request. Returns nullopt for a due attempt whose step has not been reached.
+// the request. Returns nullopt for a due attempt if its step has not been reached.
 std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& attempt,
                                              const TimeLimits& limits);
 

@@ -11,13 +11,13 @@
 namespace troupe {
 
 // Returns INVALID_ARGUMENT with the offending key if training could not open the data of
-// `complete`. Data whose folder is not on this host may be on the workers' hosts and passes unless
-// `must_be_here`.
+// `complete`. Data in a folder that is not on this host may be on the workers' hosts and passes
+// unless `must_be_here`.
 Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
 // Returns INVALID_ARGUMENT with checkpoint.initial_load if it holds no checkpoint, or with the key
-// whose value prevents `complete` from continuing from it. A folder that is not on this host passes
-// unless `must_be_here`.
+// that prevents `complete` from continuing from it. A folder that is not on this host passes unless
+// `must_be_here`.
 Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
 // Returns true if there are workers and all of them run on this host, so that data missing here

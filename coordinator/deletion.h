@@ -28,9 +28,9 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet);
 // waits for files. Images of the job's ranks are deleted. REQUIRES: CheckDeletable.
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn);
 
-// Returns the ended jobs that `keep` no longer retains and whose ranks have all ended, earliest end
-// first. Never includes a job whose newest state is in images of its ranks, because they would be
-// deleted with it.
+// Returns the ended jobs that `keep` no longer retains, earliest end first. Excludes jobs with a
+// rank that may still be alive, and jobs with their newest state in images of their ranks, because
+// the images would be deleted too.
 std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs, const Fleet& fleet,
                                          const KeepEnded& keep, int64_t wall_ns);
 

@@ -175,7 +175,7 @@ struct Effects {
   std::vector<LogChunk> logs;
   std::vector<Measurement> measurements;
   std::vector<std::string> forgotten_jobs;  // their metrics are dropped after the measurements
-  std::vector<std::string> notes;           // for the log: what was refused, whose it was and why
+  std::vector<std::string> notes;           // for the log: what was refused, from whom and why
 };
 
 }  // namespace troupe

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-// Records, once, a failed write against the host of `rank`, whose attempt is aborted. If the worker
+// Records, once, a failed write against the host of `rank`; the attempt is aborted. If the worker
 // failed for the third time since the newest commit and the job has room on other hosts that are
 // not set aside, the group ends and restarts there from the newest commit. This happens once
 // between two commits: if the next host cannot write either, the cause is not the host. REQUIRES:

@@ -83,7 +83,7 @@ std::string Shortened(const std::string& text);
 // Handles the end of a stream. Returns the worker's name; empty if no worker is bound to it.
 std::string CloseSession(SessionId session, MonotonicTime now, Fleet* fleet);
 
-// Marks workers whose limit has passed as lost and returns their names; unbinds their sessions and
+// Marks workers beyond their limit as lost and returns their names; unbinds their sessions and
 // returns them in `closed`. Drops workers absent for `forget_worker` together with their leases,
 // and puts the deletions into `writes`.
 std::vector<std::string> ExpireWorkers(const TimeLimits& limits, MonotonicTime now, Fleet* fleet,
