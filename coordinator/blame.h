@@ -3,8 +3,8 @@
 //
 // A fault weighs 1 when it happens, and its weight halves with each half-life. A device's fault
 // also counts half on its host, so that a host with several failing devices is found. A host or
-// device with faults of kSetAsideWeight (two faults within a half-life, or a wrong folder at a
-// job's first start) is set aside: jobs are placed on it only if nothing else suffices
+// device is set aside when its faults weigh kSetAsideWeight: two faults within a half-life, or a
+// wrong folder at a job's first start. Jobs are then placed on it only if nothing else suffices
 // (coordinator/preference.h), until a burn-in finds it sound (coordinator/host_faults.h). Its
 // faults are kept and decay, so the next fault sets it aside again, for longer.
 #ifndef TROUPE_COORDINATOR_BLAME_H_
