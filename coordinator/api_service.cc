@@ -52,7 +52,7 @@ Status CheckSize(const Request& request) {
   return InvalidArgument("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
 }
 
-// Calls on their way to the machine, with the plans prepared for them.
+// Calls to be sent to the machine, with the plans prepared for them.
 struct Creation {
   v1::CreateJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;

@@ -1,6 +1,6 @@
 // A commit that one worker found damaged is doubted until a second reading decides: a wrong reading
 // on one host (a disk mounted in the folder's place, bad memory) must not cost a checkpoint. The
-// second reader is a worker of another host, else another worker on the only host, else the same
+// second reader is a worker of another host, else another worker of the same host, else the same
 // worker again. If it also finds damage, the commit is quarantined; if the commit is whole, it is
 // valid again and the first reader's host is blamed. All functions are pure.
 //

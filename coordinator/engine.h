@@ -41,7 +41,7 @@ class WatchSink {
 // The state that a watcher missed before it subscribed; live updates follow without a gap. The
 // history is in the store.
 struct WatchStart {
-  Status status;                                 // OK or NOT_FOUND
+  Status status;                                 // NOT_FOUND, or why the events could not be read
   std::vector<v1::JobEvent> events;              // all stored events
   std::vector<v1::StepEvent> unflushed;          // steps newer than the stored history
   v1::JobState end = v1::JOB_STATE_UNSPECIFIED;  // final state, if the job has ended

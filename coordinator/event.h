@@ -1,6 +1,7 @@
 // The inputs (events) and outputs (effects) of the coordinator's state machine. Time and calls
 // arrive with the event. All outside actions are effects, performed in the order of the fields of
-// Effects: made durable before anything is sent.
+// Effects, except that notes are logged before messages are sent. Nothing is sent before the writes
+// are durable.
 #ifndef TROUPE_COORDINATOR_EVENT_H_
 #define TROUPE_COORDINATOR_EVENT_H_
 

@@ -42,8 +42,8 @@ double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
   return static_cast<double>(most) * job.plan.ranks_size();
 }
 
-// Limits a group's start: the startup allowance plus a restore at the slowest rate, and at least
-// the job's hang_seconds.
+// Returns the time limit of a group's start: the startup allowance plus a restore at the slowest
+// rate, or the job's hang_seconds if longer, at most a day and at least limits.start.
 Duration StartLimit(const Job& job, const v1::CheckpointRecord* commit, const TimeLimits& limits) {
   constexpr double kSlowestBytesPerSecond = 50e6;
   constexpr double kLongestSeconds = 86400;

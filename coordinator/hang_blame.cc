@@ -111,7 +111,7 @@ HangBlame BlameWithoutStands(const Flights& flights) {
 HangBlame BlameForHang(const Flights& flights) {
   const std::vector<Stand> stands = StandsOf(flights);
   if (stands.empty()) return BlameWithoutStands(flights);
-  // Orders the candidates, highest first: no report, number of ranks that wait for it, negated
+  // Ranks the candidates: no report, then the number of ranks that wait for it, then the lower
   // rank.
   using Weight = std::tuple<bool, int64_t, int>;
   std::optional<Weight> most;
