@@ -16,8 +16,8 @@ bool SomeRankIsAt(const Group& group, int64_t step) {
                      [step](const RankState& rank) { return rank.reported_step <= step; });
 }
 
-// Returns whether some rank may write the attempt in the background, by its last report or because
-// it reported nothing about writing.
+// Returns whether some rank may write the attempt in the background: it did at its last report, or
+// it has not reported since the coordinator's restart.
 bool SomeRankWrites(const Group& group, int64_t attempt) {
   return std::any_of(group.ranks.begin(), group.ranks.end(), [attempt](const RankState& rank) {
     return rank.writing_attempt.value_or(attempt) == attempt;

@@ -60,7 +60,7 @@ bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
       turn.effects.writes.PutCheckpoint(record);
     }
   } else {
-    // Somebody who asks again waits for files no longer.
+    // A repeated request no longer waits for files.
     if (job.record.deleting()) return true;
     std::erase_if(job.checkpoints, [&](const auto& entry) {
       const v1::CheckpointState state = entry.second.state();

@@ -180,7 +180,7 @@ TEST(DeleteJob, WhoseFilesAreNotRemovedInTimeStaysAndCanStillBeDeletedWithoutThe
   EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
 }
 
-// Job `a` that was cancelled, with files of an aborted attempt that worker-0 was to remove.
+// Job `a` is cancelled, with files of an aborted attempt that worker-0 was asked to remove.
 void CancelledJobWithLeftFiles(TestCluster& cluster) {
   RunJob(cluster, 1, 1);
   ReportUpTo(cluster, 1, 10);

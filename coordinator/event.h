@@ -52,7 +52,8 @@ struct CancelJobCall {
   CallId call = 0;
   v1::CancelJobRequest request;
 };
-// Answered once the job is deleted.
+// Answered once the job is deleted, or why it is not, for example because its files were not
+// removed in time.
 struct DeleteJobCall {
   CallId call = 0;
   v1::DeleteJobRequest request;

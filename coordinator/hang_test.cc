@@ -102,7 +102,7 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
                     HasSubstr("no rank reported a step for 6.0 s")));
   EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-2"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
-  // The job goes on, and describe still says what happened, also after a restart.
+  // The job continues, and `describe` still shows what happened, also after a restart.
   cluster.Restart();
   const v1::Job shown = DescribeJob(cluster.job("a"), true);
   EXPECT_FALSE(shown.has_failure());
