@@ -1,6 +1,5 @@
-// Checkpoint attempts of a job, from the intent to the commit or abort, and the deletion of old
-// commits. docs/architecture.md describes the protocol: synced intent, shards, votes, manifest, one
-// synced commit.
+// Checkpoint attempts of a job, from the intent to the commit or abort. docs/architecture.md
+// describes the protocol: synced intent, shards, votes, manifest, one synced commit.
 #ifndef TROUPE_COORDINATOR_ATTEMPTS_H_
 #define TROUPE_COORDINATOR_ATTEMPTS_H_
 

@@ -97,7 +97,8 @@ Status ConnectionAcceptor::Bind(const std::string& host, const std::string& port
         ::listen(listener, kBacklog) != 0) {
       failed = ErrnoStatus(errno, "bind");
       close(listener);
-      // Fails if another process has the port. An address family that is disabled does not matter.
+      // A disabled address family does not matter. The condition for a port in use never holds,
+      // because ErrnoStatus maps EADDRINUSE to UNAVAILABLE.
       if (failed.code() != StatusCode::kUnavailable && errno == EADDRINUSE) return failed;
       continue;
     }
