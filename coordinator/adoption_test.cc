@@ -1,4 +1,4 @@
-// What a coordinator that restarts does with the groups that went on meanwhile.
+// Tests what a restarted coordinator does with groups that kept running meanwhile.
 #include "coordinator/recovery.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(Adoption, AGroupWhoseRanksAreAllHeldGoesOnWithoutARestart) {
   EXPECT_EQ(cluster.job("a").record.step(), 5);
   cluster.Report("a", 6);
   EXPECT_EQ(cluster.job("a").record.step(), 6);
-  // Intents keep their attempts: the same step has one.
+  // Each step has one intent, because intents keep their attempts.
   EXPECT_EQ(cluster.job("a").attempts.size(), 10u);
 }
 
@@ -83,7 +83,7 @@ TEST(Adoption, ASlowJobThatIsHealthyKeepsItsPaceOverTheRestart) {
   cluster.Restart();
   cluster.Reconnect("worker-0");
   EXPECT_EQ(MedianStepSeconds(cluster.job("a")), 100);
-  // And half the detection time for what its rank says of the hang.
+  // Half the detection time is added to collect the rank's report of the hang.
   EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 500 + 2);
 }
 
@@ -114,7 +114,7 @@ TEST(Adoption, ALayoutChangeThatIsAllowedIsMadeAlsoIfTheCoordinatorDiesAtTheStar
   cluster.StopRanks("a", 1, {"worker-0"});
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   cluster.Restart();
-  // Only one of the two comes back.
+  // Only one of the two workers comes back.
   cluster.Reconnect("worker-0");
   for (int second = 0; second < 8; ++second) {
     cluster.Heartbeat();
@@ -129,12 +129,12 @@ TEST(Adoption, AStartThatWasInterruptedBeginsAnewAndStopsTheOldRanks) {
   cluster.Connect("worker-0");
   CreateJobCall call{1, {}};
   *call.request.mutable_job() = TestSpec("a", 1, 10);
-  // Durable, but StartRanks was never sent.
+  // The group is durable, but StartRanks was never sent.
   cluster.DoAndDie(call);
   cluster.Reconnect("worker-0");
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().group_epoch(), 2u);
   EXPECT_EQ(cluster.job("a").record.restarts(), 0);
-  // Sent, and running when the coordinator died before it knew.
+  // StartRanks was sent, and the rank ran when the coordinator died without knowing it.
   cluster.worker("worker-0").held.emplace_back().set_job("a");
   cluster.worker("worker-0").held[0].set_group_epoch(2);
   cluster.worker("worker-0").held[0].add_ranks(0);

@@ -20,7 +20,7 @@ namespace {
 
 using What = decltype(Event::what);
 
-// Puts the job of a reply into a response that has a `job`.
+// Moves the job of a reply into a response with a `job` field.
 template <typename Response>
 CallReactor::FillFromReply FillJob(Response* response) {
   return [response](Reply& reply) {
@@ -34,7 +34,7 @@ Engine::MakeCall MakeEvent(const Request& request) {
   return [&request](CallId call) { return What(Event{call, request}); };
 }
 
-// Requests and responses outlive their call's reactor.
+// Answers with a view of the state. Requests and responses outlive their call's reactor.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* Read(Engine& engine,
                                Status (*view)(const CoordinatorState&, const Request&, Response*),
@@ -44,7 +44,7 @@ grpc::ServerUnaryReactor* Read(Engine& engine,
   return reactor;
 }
 
-// The server takes in larger messages than any of these calls needs.
+// Bounds the request, because the server accepts larger messages than any of these calls needs.
 template <typename Request>
 Status CheckSize(const Request& request) {
   const size_t bytes = request.ByteSizeLong();
@@ -52,7 +52,7 @@ Status CheckSize(const Request& request) {
   return InvalidArgument("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
 }
 
-// Calls on their way to the machine, with what is planned for them.
+// Calls to be sent to the machine, with the plans prepared for them.
 struct Creation {
   v1::CreateJobRequest request;
   std::shared_ptr<const PreparedJob> prepared;
@@ -66,10 +66,10 @@ struct Rebuilding {
   std::shared_ptr<const PreparedJob> prepared;
 };
 
-// Time for a look at a job's data on a file system that answers.
+// Time limit of a job's data check; ample for a file system that answers.
 constexpr Duration kLookLimit = std::chrono::seconds(20);
 
-// Looks at the data of a job that could be made. The machine reports everything else that is wrong.
+// Checks the data of a job that has a valid plan. The machine reports all other errors.
 void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_checks,
                LimitedCalls& looks, const std::function<void(Status)>& done) {
   if (!call.prepared->plan.ok()) return done(OkStatus());
@@ -87,7 +87,7 @@ void CheckData(const Creation& call, bool must_be_here, SerialExecutor& data_che
   }
 }
 
-// Log lines as they come from the workers.
+// Streams log lines as they arrive from the workers.
 class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse> {
  public:
   LogReactor(Engine& engine, const v1::ReadJobLogsRequest& request)
@@ -115,12 +115,12 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
   void OnDone() override { delete this; }
 
  private:
-  // Outlives the reactor; the reactor is used only until `finished`.
+  // Outlives the reactor, which must not be used once `finished` is set.
   struct Stream {
     std::mutex mutex;
     LogReactor* reactor = nullptr;
     CallId call = 0;
-    std::deque<v1::ReadJobLogsResponse> queue;  // its front is being written
+    std::deque<v1::ReadJobLogsResponse> queue;  // the front is being written
     bool ended = false;
     bool finished = false;
     Status end;
@@ -183,7 +183,7 @@ grpc::ServerUnaryReactor* JobServiceShell::CreateJob(grpc::CallbackServerContext
   reactor->CallAfter(
       [call, &plans = plans_, &data_checks = data_checks_, &looks = limited_looks_](
           const CoordinatorState& state, std::function<void(Status)> done) {
-        // The machine knows a repeated request and a name that is taken, and plans nothing for
+        // The machine answers repeated requests and taken names itself, so nothing is planned for
         // them.
         const std::string& id = call->request.request_id();
         if ((!id.empty() && state.requests.contains(id)) ||
@@ -252,7 +252,7 @@ grpc::ServerUnaryReactor* JobServiceShell::ResumeJob(grpc::CallbackServerContext
   reactor->CallAfter(
       [call, &plans = plans_](const CoordinatorState& state, std::function<void(Status)> done) {
         const auto job = state.jobs.find(JobId(call->request.name()));
-        // The machine says what is wrong, and plans nothing then.
+        // The machine reports the error, so nothing is planned.
         if (job == state.jobs.end() ||
             !CheckResumable(job->second, call->request.overrides()).ok()) {
           return done(OkStatus());
@@ -297,7 +297,7 @@ grpc::ServerUnaryReactor* PlanServiceShell::PlanJob(grpc::CallbackServerContext*
                                                     const v1::PlanJobRequest* request,
                                                     v1::PlanJobResponse* response) {
   auto* const reactor = new CallReactor(engine_);
-  // The request is gone once the call has ended.
+  // Copies the request, which is destroyed once the call has ended.
   reactor->QueryThen([&plans = plans_, owned = *request, response](
                          const CoordinatorState& state, const CallReactor::Ended& ended,
                          const CallReactor::EndWith& finish) {

@@ -1,5 +1,5 @@
-// The public API (JobService, PlanService, CheckpointService, ClusterService): requests become
-// events or reads of the engine. Nothing here decides anything.
+// The public API (JobService, PlanService, CheckpointService, ClusterService). It translates
+// requests into events or reads of the engine and makes no decisions itself.
 #ifndef TROUPE_COORDINATOR_API_SERVICE_H_
 #define TROUPE_COORDINATOR_API_SERVICE_H_
 
@@ -13,10 +13,11 @@
 
 namespace troupe {
 
-// All thread-safe; `engine` outlives them and their calls.
+// All services are thread-safe. `engine` must outlive them and their calls.
 class JobServiceShell final : public v1::JobService::CallbackService {
  public:
-  // Plans on `plans` and looks at data on `data_checks`; both outlive the engine's last callback.
+  // Plans on `plans` and checks job data on `data_checks`; both must outlive the engine's last
+  // callback.
   JobServiceShell(Engine& engine, PlanDesk& plans, SerialExecutor& data_checks)
       : engine_(engine), plans_(plans), data_checks_(data_checks) {}
 
@@ -53,13 +54,13 @@ class JobServiceShell final : public v1::JobService::CallbackService {
   Engine& engine_;
   PlanDesk& plans_;
   SerialExecutor& data_checks_;
-  // A look at data on a mount that hangs holds up the looks after it for its limit alone.
+  // Limits each data check, so that a hanging mount delays later checks only until its limit.
   LimitedCalls limited_looks_{64};
 };
 
 class PlanServiceShell final : public v1::PlanService::CallbackService {
  public:
-  // Plans on `plans`, which outlives the engine's last callback.
+  // Plans on `plans`, which must outlive the engine's last callback.
   PlanServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
   grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
                                     const v1::PlanJobRequest* request,
@@ -72,7 +73,7 @@ class PlanServiceShell final : public v1::PlanService::CallbackService {
 
 class CheckpointServiceShell final : public v1::CheckpointService::CallbackService {
  public:
-  // Plans on `plans`, as above.
+  // Plans on `plans`, which must outlive the engine's last callback.
   CheckpointServiceShell(Engine& engine, PlanDesk& plans) : engine_(engine), plans_(plans) {}
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,

@@ -13,7 +13,7 @@ std::string SpecJson(const v1::JobSpec& spec) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   std::string json;
-  // Cannot fail for a message without Any and with valid UTF-8, which parsing has ensured.
+  // Cannot fail: the message has no Any, and parsing has ensured valid UTF-8.
   const auto status = google::protobuf::util::MessageToJsonString(spec, &json, options);
   return status.ok() ? json : std::string();
 }

@@ -7,14 +7,15 @@
 
 namespace troupe {
 
-// Returns whether the ranks end after this attempt: the final one, or that of a cancel.
+// Returns whether the ranks stop after this attempt: it is the one due at the job's last step, or
+// stop_attempt, with which the job is cancelled or grows.
 bool ThenStop(const Job& job, const Attempt& attempt);
 v1::CheckpointIntent IntentOf(const Job& job, const Attempt& attempt);
-// Returns the message that asks the ranks for the attempt. REQUIRES: the job has a group.
+// Returns the message that requests the attempt from the ranks. REQUIRES: the job has a group.
 v1::CoordinatorMessage RequestOf(const Job& job, const Attempt& attempt);
-// Returns the manifest of an attempt for which all ranks have voted. It is a function of what is
-// durable and of the votes alone, so that every leader that asks for an attempt's manifest asks for
-// the same bytes: a manifest written after the commit of another must not change its digest.
+// Returns the manifest of an attempt. It depends only on durable state and the votes, so that every
+// leader requests the same bytes: a manifest written after another leader's commit must not change
+// its digest. REQUIRES: all ranks have voted.
 v1::CheckpointManifest ManifestOf(const Job& job, const Attempt& attempt);
 
 }  // namespace troupe

@@ -9,14 +9,15 @@
 namespace troupe {
 namespace {
 
-// Whether a rank has reported no step after `step`. It begins to write a checkpoint of `step`
-// before it reports the next one.
+// Returns whether some rank has reported no step after `step`. A rank begins to write a checkpoint
+// of `step` before it reports the next step.
 bool SomeRankIsAt(const Group& group, int64_t step) {
   return std::any_of(group.ranks.begin(), group.ranks.end(),
                      [step](const RankState& rank) { return rank.reported_step <= step; });
 }
 
-// Whether a rank wrote the attempt in the background when it was last heard of.
+// Returns whether some rank may write the attempt in the background: it did at its last report, or
+// it has not reported since the coordinator's restart.
 bool SomeRankWrites(const Group& group, int64_t attempt) {
   return std::any_of(group.ranks.begin(), group.ranks.end(), [attempt](const RankState& rank) {
     return rank.writing_attempt.value_or(attempt) == attempt;

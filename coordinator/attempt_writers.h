@@ -1,4 +1,5 @@
-// What ranks may still be writing of checkpoint attempts, as far as their reports tell. All pure.
+// Derives from the ranks' reports which checkpoint attempts they may still be writing. All
+// functions are pure.
 #ifndef TROUPE_COORDINATOR_ATTEMPT_WRITERS_H_
 #define TROUPE_COORDINATOR_ATTEMPT_WRITERS_H_
 
@@ -8,15 +9,16 @@
 
 namespace troupe {
 
-// Whether a rank of the attempt's epoch may still write into its directory.
+// Returns whether a rank of the attempt's group epoch may still write into its directory.
 bool MayBeWritten(const Job& job, const v1::CheckpointRecord& record, const Fleet& fleet);
 
-// What a rank may still take to write its part of an attempt that another rank's failure has
-// aborted: so much longer may be the next step. Zero if there is none. REQUIRES: there is a group.
+// Returns the time by which the next step may take longer because a rank still writes its part of
+// an attempt that another rank's failure aborted; zero if there is none. REQUIRES: the job has a
+// group.
 Duration WritingAllowance(const Job& job);
 
-// Whether ranks may stand still because of attempts that they write: between two steps, after the
-// last one, or, where they write beside the steps, because one waits for another.
+// Returns whether checkpoint attempts in progress may block ranks: between two steps, after the
+// last step, or, if checkpoints are written in the background, because one waits for another.
 bool HoldsUpRanks(const Job& job);
 
 }  // namespace troupe

@@ -8,13 +8,13 @@
 namespace troupe {
 namespace {
 
-// Job `a` of two ranks that saves beside its steps.
+// Runs job `a` with two ranks that save in the background.
 void RunAsyncJob(TestCluster& cluster) {
   RunJob(cluster, 2, 2, 30);
   cluster.state().jobs.at("a").spec.mutable_checkpoint()->set_async_mode("async");
 }
 
-// Both ranks' reports of `step`; the attempts that they write.
+// Both ranks report `step` and the attempts that they write.
 void Report(TestCluster& cluster, int64_t step, int64_t rank_0_writes, int64_t rank_1_writes) {
   for (int32_t rank = 0; rank < 2; ++rank) {
     v1::WorkerMessage message;

@@ -23,8 +23,8 @@
 namespace troupe {
 namespace {
 
-// What stopped to be saved and could not be is saved again after so long; the wait doubles with
-// each further failure up to the limit. A full disk is seldom freed within seconds.
+// Wait before a failed save of stopped ranks is repeated. It doubles with each further failure up
+// to the limit; a full disk is seldom freed within seconds.
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);
@@ -44,7 +44,7 @@ v1::CoordinatorMessage SettledMessage(const Job& job, uint64_t group_epoch, int6
   return message;
 }
 
-// What a vote or manifest for an attempt that is not open gets: how it was settled.
+// Answers a vote or manifest for a closed attempt with the attempt's result.
 void SaySettled(const Job& job, int64_t attempt, const std::string& worker, Turn& turn) {
   const auto record = job.checkpoints.find(attempt);
   const bool committed =
@@ -59,8 +59,8 @@ void Begin(Job& job, Attempt& attempt, Turn& turn) {
   attempt.begun_time = turn.now;
 }
 
-// Marks the attempt ABORTED, so that what there is of it will be deleted; it is gone from
-// job.attempts. Returns it.
+// Marks the attempt ABORTED, so that its files will be deleted, removes it from job.attempts and
+// returns it.
 Attempt MarkAborted(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   Attempt attempt = std::move(job.attempts.at(number));
   job.attempts.erase(number);
@@ -71,7 +71,7 @@ Attempt MarkAborted(Job& job, int64_t number, const std::string& reason, Turn& t
   return attempt;
 }
 
-// Marks the attempt ABORTED, tells the watchers and those who asked for it.
+// Marks the attempt ABORTED and notifies the watchers and its callers.
 void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn) {
   const Attempt attempt = MarkAborted(job, number, reason, turn);
   turn.effects.measurements.push_back(CheckpointMeasured{attempt.record});
@@ -83,8 +83,9 @@ void RecordAbort(Job& job, int64_t number, const std::string& reason, Turn& turn
   }
 }
 
-// A rank takes part in asked-for attempt `number`, and ranks know the highest asked for alone:
-// lower ones of which nothing was heard before are passed by. Who asked for them gets this one.
+// Called when a rank takes part in requested attempt `number`. Ranks know only the highest
+// requested attempt, so lower ones that no rank has begun are aborted and their callers move to
+// this one.
 void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
   if (!job.attempts.at(number).asked) return;
   std::vector<int64_t> passed;
@@ -100,7 +101,8 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
   }
 }
 
-// The rank whose host is to blame: the lowest on the worker that the message names, if any.
+// Returns the rank to blame for its host: the first one on the worker that the message blames, else
+// the sender.
 int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
     if (placement.worker() == message.blamed_worker()) return placement.rank();
@@ -114,20 +116,20 @@ void SaveAgainLater(Job& job, Turn& turn) {
   if (!group.unsaved_since) group.unsaved_since = turn.now;
   const Duration pause =
       std::min<Duration>(kFirstSaveAgain * (int64_t{1} << doublings), kSaveAgainLimit);
-  // Not long beyond the limit, at which images are taken instead.
+  // Not much later than the deadline, at which images are taken instead.
   group.save_again_time =
       std::min(turn.now + pause, std::max(*FinalSaveDeadline(job), turn.now + kLeastPause));
   group.last_progress = turn.now;
 }
 
-// A rank answers a save that had ended without it.
+// Notes that a rank has answered a save that was aborted without its answer.
 void NoteLateAnswer(Job& job, int64_t attempt, int32_t rank, Turn& turn) {
   Group& group = *job.group;
   if (attempt != group.hung_save || group.hung_ranks.erase(rank) == 0) return;
   if (group.hung_ranks.empty() && group.save_again_time) group.save_again_time = turn.now;
 }
 
-// "rank 1 on worker-1, rank 2 on worker-2"
+// Returns, for example, "rank 1 on worker-1, rank 2 on worker-2".
 std::string HungRanksText(const Job& job) {
   std::vector<std::string> parts;
   for (const int32_t rank : job.group->hung_ranks) {
@@ -186,7 +188,7 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
   const Duration limit =
       limits.checkpoint_attempt + FromSeconds(CheckpointWriteSeconds(job.spec, job.plan));
   if (attempt.begun) return attempt.begun_time + limit;
-  // The ranks take part after their next step, which may take as long as a step may.
+  // The ranks take part after their next step, which may last up to the hang limit.
   if (attempt.asked) return attempt.asked_time + HangLimitOf(job, limits) + limit;
   return std::nullopt;
 }
@@ -255,7 +257,7 @@ void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   AbortAttempt(job, message.attempt(), fmt::format("rank {}: {}", message.rank(), message.reason()),
                turn);
   const int32_t blamed = BlamedRank(job, message);
-  // Ranks that have stopped for it hold the only state there is: they are not moved.
+  // The stopped ranks hold the only copy of the state, so they are not moved.
   if (job.group->save_again_time) return LayFailedWrite(job, blamed, message.reason(), turn);
   OnFailedWrite(job, blamed, message.reason(), turn);
 }
@@ -266,8 +268,8 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
     SaySettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
     return;
   }
-  // A manifest without all votes can only be one of a former leader: the votes come again, then it
-  // is asked for again.
+  // A manifest without all votes must be one of a former leader. The votes will be resent, and then
+  // the manifest is requested again.
   if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return;
   Attempt attempt = std::move(found->second);
   const bool stops = attempt.record.attempt() == job.record.stop_attempt();
@@ -285,7 +287,7 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   job.checkpoints[record.attempt()] = record;
   job.group->last_progress = turn.now;
   job.failed_writes = {};
-  turn.reschedule |= job.smaller.has_value();  // it may grow now
+  turn.reschedule |= job.smaller.has_value();  // the job may grow now
   CountFromCheckpoint(job, attempt.begun_time, turn);
   if (record.step() >= job.images.step()) DropImages(job, turn);
   Retire(job, turn);
@@ -322,7 +324,8 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
   RecordAbort(job, number, reason, turn);
   PostponeTimedCheckpoint(job, turn);
   SendToGroup(job, SettledMessage(job, job.group->epoch, number, false), turn);
-  // At once, for the space; what a slower rank makes after that goes once it cannot any more.
+  // Deletes at once to free space. Files that a slower rank writes later are deleted once it can no
+  // longer write.
   SendDeletion(job, job.checkpoints.at(number), turn);
   SendDeletions(job, turn);
   if (!then_stop) return;
@@ -401,9 +404,9 @@ void SaveAgain(Job& job, Turn& turn) {
   const bool over = group.unsaved_since && turn.now >= *FinalSaveDeadline(job);
   const bool hangs = !group.hung_ranks.empty();
   if (step == 0 || behind) {
-    // Rank 0 has not got to where the others stopped.
+    // Rank 0 has not reached the step at which the others stopped.
     if (over && hangs) return BreakHungSave(job, turn);
-    // Its report of the step at which they stopped is still on its way.
+    // Rank 0's report of the step at which the ranks stopped is still in flight.
     SaveAgainLater(job, turn);
     return;
   }
@@ -449,9 +452,8 @@ void DropAttempts(Job& job, const std::string& reason, Turn& turn) {
 }
 
 void SkipPassedIntents(Job& job, int64_t reported_step, Turn& turn) {
-  // What is heard of an attempt of step s comes before the report of step s+2 at the latest: a rank
-  // sends its vote, or says in its report of s or s+1 that the attempt has begun, before it goes
-  // on.
+  // Every report about an attempt of step s arrives before the report of step s+2: a rank sends its
+  // vote, or reports with step s or s+1 that the attempt has begun, before it continues.
   std::vector<int64_t> passed;
   for (const auto& [number, attempt] : job.attempts) {
     if (!attempt.asked && !attempt.begun && attempt.record.step() + 2 <= reported_step)

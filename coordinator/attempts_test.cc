@@ -1,5 +1,5 @@
-// Checkpoint attempts that go wrong: full disks, lost messages, two requests at once, slow ranks,
-// workers that are away.
+// Tests checkpoint attempts that go wrong: full disks, lost messages, concurrent requests, slow
+// ranks, absent workers.
 #include "coordinator/attempts.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 using Kind = v1::CoordinatorMessage;
 
-// Of all ranks, so that it is known that none is behind.
+// All ranks report, which proves that none is behind.
 void AllReportUpTo(TestCluster& cluster, int64_t from, int64_t to) {
   for (int64_t step = from; step <= to; ++step) {
     for (int rank = 0; rank < cluster.job("a").plan.ranks_size(); ++rank)
@@ -111,7 +111,7 @@ TEST(FinalAttempt, IsTriedAgainUntilTheStateIsSaved) {
   Fail(cluster, second.attempt());
   Wait(cluster, 8);
   EXPECT_EQ(NewestRequest(cluster), second.attempt()) << "each wait is longer";
-  // Far beyond the hang limit.
+  // The total wait is far beyond the hang limit.
   Wait(cluster, 4);
   int64_t newest = NewestRequest(cluster);
   for (int i = 0; i < 4; ++i) {
@@ -138,7 +138,7 @@ TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
     cluster.Reconnect("worker-0");
     ASSERT_EQ(cluster.job("a").group->phase, GroupPhase::kRunning);
     if (retried) {
-      // The ticket says it again.
+      // The ticket repeats the intent.
       const v1::Ticket& ticket = cluster.Last("worker-0", Kind::kTicket)->ticket();
       EXPECT_EQ(ticket.intents(ticket.intents_size() - 1).attempt(), AttemptOf(cluster, 30));
     } else {
@@ -149,7 +149,8 @@ TEST(FinalAttempt, ThatFailedBeforeTheCoordinatorsRestartIsTriedAgainAfterIt) {
   }
 }
 
-// Job `a` of two ranks has done its steps; rank 0 has voted for the last checkpoint, rank 1 writes.
+// Job `a` of two ranks has completed its steps; rank 0 has voted for the last checkpoint, rank 1 is
+// still writing.
 void HangInTheFinalSave(TestCluster& cluster, double final_save_seconds) {
   cluster.Connect("worker-0");
   cluster.Connect("worker-1");
@@ -364,7 +365,7 @@ TEST(Requests, AreAnsweredByTheCancelsThatCameAfterThem) {
   const CallId joined = Ask(cluster);
   const int64_t higher = NewestRequest(cluster);
   ASSERT_GT(higher, lower);
-  // Ranks know the highest alone.
+  // Ranks know only the highest request.
   AllReportUpTo(cluster, 1, 2);
   cluster.Vote("a", higher, 2, 0);
   EXPECT_FALSE(cluster.job("a").attempts.contains(lower));
@@ -424,7 +425,7 @@ TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 0);
   cluster.StopRanks("a", 1, {"worker-1"});
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3) << "of steps 10, 20 and 30";
-  // It was away: said again to it, and after a restart too.
+  // The worker was absent, so the deletions are resent to it, also after a restart.
   cluster.Restart();
   cluster.Reconnect("worker-0");
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 3);
@@ -432,12 +433,12 @@ TEST(Deletions, OfAJobThatEndedComeOnceItsLastRankHasStopped) {
   EXPECT_THAT(cluster.job("a").checkpoints, IsEmpty());
 }
 
-// Ranks that write stand still.
+// Ranks that write a checkpoint report no step.
 TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
   TestCluster cluster;
   RunJob(cluster, 2, 2, 30);
   Job& job = cluster.state().jobs.at("a");
-  job.plan.add_memory()->set_parameter_bytes(5'000'000'000);  // 100 s
+  job.plan.add_memory()->set_parameter_bytes(5'000'000'000);  // write time 100 s
   AllReportUpTo(cluster, 1, 9);
   v1::WorkerMessage report;
   report.mutable_step_report()->set_job("a");
@@ -448,11 +449,11 @@ TEST(Writing, IsNoHangWhileRankZeroSaysSoAndTheDiskIsSlow) {
   cluster.Report("a", 10, 1);
   Wait(cluster, 600);
   EXPECT_EQ(job.record.restarts(), 0);
-  // One gives up, the other still writes: it is at that step.
+  // One rank gives up; the other is at that step and still writes.
   Fail(cluster, AttemptOf(cluster, 10), 1);
   Wait(cluster, 100);
   EXPECT_EQ(job.record.restarts(), 0);
-  Wait(cluster, 15);  // the pace allows 6 s beyond the write
+  Wait(cluster, 15);  // the pace allows 6 s in addition to the write
   EXPECT_EQ(job.record.restarts(), 1);
 }
 

@@ -10,9 +10,9 @@
 namespace troupe {
 namespace {
 
-// Two half-lives after a single fault.
+// Weight of a single fault after two half-lives.
 constexpr double kSuspectWeight = 0.25;
-// Faults that weigh less are forgotten.
+// Faults of less weight are forgotten.
 constexpr double kLeastWeight = 1.0 / 64;
 constexpr double kOfDeviceOnHost = 0.5;
 constexpr size_t kMostFaults = 16;
@@ -22,7 +22,7 @@ double Decayed(const HostFault& fault, MonotonicTime now, Duration half_life) {
   return fault.weight * std::exp2(-ToSeconds(now - fault.time) / ToSeconds(half_life));
 }
 
-// The newest faults that weigh on it, newest first.
+// Returns the texts of the newest faults of the device or host, newest first.
 std::string ReasonFor(const HostBlame& blame, int device) {
   std::vector<std::string> texts;
   for (auto fault = blame.faults.rbegin(); fault != blame.faults.rend(); ++fault) {

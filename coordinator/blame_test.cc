@@ -115,7 +115,7 @@ TEST(Blame, SurvivesTheCatalog) {
   LayFault("w", Fault(kStart + kHalfLife, 1), kLimits, 5, &book);
   const MonotonicTime now = kStart + kHalfLife;
   const v1::BlameRecord record = ToRecord("w", book["w"], now, kHalfLife);
-  const MonotonicTime later = kStart + 100 * kHalfLife;  // another process's clock
+  const MonotonicTime later = kStart + 100 * kHalfLife;  // the clock of another process
   const HostBlame read = FromRecord(record, later);
   EXPECT_NEAR(WeightOf(read, 1, later, kHalfLife), 1.5, 1e-9);
   ASSERT_EQ(read.set_aside.size(), 1u);

@@ -1,4 +1,4 @@
-// One unary call, answered later by the engine or ended by its caller, whichever comes first.
+// One unary call, which the engine answers later or the caller ends first.
 #ifndef TROUPE_COORDINATOR_CALL_REACTOR_H_
 #define TROUPE_COORDINATOR_CALL_REACTOR_H_
 
@@ -17,7 +17,7 @@ namespace troupe {
 // Deletes itself when gRPC is done with it.
 class CallReactor final : public grpc::ServerUnaryReactor {
  public:
-  // Fills the response, on the engine's thread; what it returns ends the call.
+  // Fills the response on the engine's thread; its status ends the call.
   using Fill = std::function<Status(const CoordinatorState&)>;
   using FillFromReply = std::function<Status(Reply&)>;
 
@@ -25,20 +25,21 @@ class CallReactor final : public grpc::ServerUnaryReactor {
     shared_->reactor = this;
   }
 
-  // Ends the call with what `fill` says of the engine's state.
+  // Ends the call with the result of `fill` on the engine's state.
   void Query(Fill fill) {
     engine_.Query([shared = shared_, fill = std::move(fill)](const CoordinatorState& state) {
       shared->FinishOnce([&] { return fill(state); });
     });
   }
 
-  // Ends the call with the reply to the event that `make` makes.
+  // Ends the call with the reply to the event that `make` creates.
   void Call(const Engine::MakeCall& make, FillFromReply fill) {
     Call(shared_, engine_, make, std::move(fill));
   }
 
-  // Looks at the state, on the engine's thread, and calls `end_with` once, on any thread, with what
-  // fills the response and ends the call; `ended` says whether the call has ended by then.
+  // Calls `look` with the state on the engine's thread. `look` calls `end_with` once, on any
+  // thread, with the function that fills the response and ends the call; `ended` returns whether
+  // the call has already ended.
   using EndWith = std::function<void(std::function<Status()> fill)>;
   using Ended = std::function<bool()>;
   void QueryThen(std::function<void(const CoordinatorState&, Ended, EndWith)> look) {
@@ -49,11 +50,11 @@ class CallReactor final : public grpc::ServerUnaryReactor {
     });
   }
 
-  // Looks at the state, on the engine's thread, and calls `done` once, on any thread.
+  // Inspects the state on the engine's thread and calls `done` once, on any thread.
   using Check = std::function<void(const CoordinatorState&, std::function<void(Status)> done)>;
 
-  // As Call, once `check` is done with OK; else ends the call with what it says. `make` must own
-  // what it makes the event of: the call may have ended by then.
+  // Like Call, after `check` reports OK; any other status of `check` ends the call. `make` must own
+  // the data of its event, because the call may have ended by then.
   void CallAfter(Check check, Engine::MakeCall make, FillFromReply fill) {
     engine_.Query([shared = shared_, &engine = engine_, check = std::move(check),
                    make = std::move(make), fill = std::move(fill)](const CoordinatorState& state) {
@@ -98,10 +99,10 @@ class CallReactor final : public grpc::ServerUnaryReactor {
       shared->call = call;
       ended = shared->finished;
     }
-    if (ended) engine.Abandon(call);  // no effect if it was answered
+    if (ended) engine.Abandon(call);  // no effect if the call was answered
   }
 
-  // Outlives the reactor for callbacks that come too late; `reactor` is used only until `finished`.
+  // Outlives the reactor for late callbacks. `reactor` must not be used once `finished` is set.
   struct Shared {
     std::mutex mutex;
     bool finished = false;

@@ -12,7 +12,7 @@ namespace {
 constexpr char kLeaderEpoch[] = "leader_epoch";
 constexpr char kEpochFloor[] = "epoch_floor";
 
-// What a job has one row of, and what it has many of.
+// Kinds of rows of which a job has one (kJobRows) or many (kNumberedRows).
 constexpr const char* kJobRows[] = {"job", "spec", "plan", "smaller", "group", "receipt", "images"};
 constexpr const char* kNumberedRows[] = {"history", "event", "checkpoint"};
 
@@ -34,7 +34,7 @@ std::string LeaseKeyText(const std::string& worker, int32_t device) {
   return fmt::format("lease/{}/{:016x}", worker, static_cast<uint64_t>(device));
 }
 
-// Deterministic: no message of the catalog has a map field.
+// Deterministic, because no message of the catalog has a map field.
 std::string Encode(const google::protobuf::MessageLite& message) {
   return message.SerializeAsString();
 }
@@ -57,7 +57,7 @@ StatusOr<uint64_t> DecodeEpoch(std::string_view key, std::string_view value) {
   return epoch;
 }
 
-// 0 where there is none yet.
+// Returns 0 if the key is absent.
 StatusOr<uint64_t> ReadEpoch(const Store& store, std::string_view key) {
   const StatusOr<std::string> value = store.Get(key);
   if (value.status().code() == StatusCode::kNotFound) return uint64_t{0};
@@ -65,8 +65,7 @@ StatusOr<uint64_t> ReadEpoch(const Store& store, std::string_view key) {
   return DecodeEpoch(key, *value);
 }
 
-// What follows "kind/" in a key up to the next slash, and what follows that as a number (0 where
-// there is none).
+// The parts of a key "kind/ID" or "kind/ID/NUMBER"; `number` is 0 in the first form.
 struct KeyParts {
   std::string id;
   uint64_t number = 0;
@@ -112,7 +111,7 @@ Status ReadKind(const Store& store, const std::string& prefix, bool numbered, Ta
 std::string RequestDigest(const v1::CreateJobRequest& request) {
   v1::CreateJobRequest content = request;
   content.clear_request_id();
-  // Deterministic: no message of a job has a map field.
+  // Deterministic, because no message of a job has a map field.
   const std::string bytes = content.SerializeAsString();
   return Sha256Of(std::as_bytes(std::span(bytes)));
 }

@@ -1,14 +1,14 @@
-// The coordinator's durable memory: which keys hold what, and everything that a restart needs.
+// The coordinator's durable state: the keys of the store and everything that a restart needs.
 //
 //   leader_epoch                       decimal
 //   epoch_floor                        decimal: the highest group epoch of any job that was deleted
 //   job/ID                             JobRecord
 //   spec/ID                            JobSpec, defaults applied
 //   plan/ID                            Plan, frozen
-//   smaller/ID                         SmallerLayout, while the job's plan is that of one
+//   smaller/ID                         SmallerLayout, while the job's plan uses one
 //   group/ID                           GroupRecord of the newest group
 //   receipt/ID                         ReceiptTally, as of the history
-//   images/ID                          JobImages, while they are newer than every commit
+//   images/ID                          JobImages, while newer than every commit
 //   lease/WORKER/DEVICE                LeaseRecord
 //   blame/WORKER                       BlameRecord
 //   history/ID/STEP                    StepEvent, the last one of that step
@@ -17,7 +17,7 @@
 //   request/REQUEST_ID                 job id
 //   request_digest/REQUEST_ID          RequestDigest of what was asked for; absent in old catalogs
 //
-// Numbers in keys are 16 hexadecimal digits, so that keys order as numbers do.
+// Numbers in keys have 16 hexadecimal digits, so that the keys sort numerically.
 #ifndef TROUPE_COORDINATOR_CATALOG_H_
 #define TROUPE_COORDINATOR_CATALOG_H_
 
@@ -40,7 +40,7 @@
 
 namespace troupe {
 
-// Writes that become durable together or not at all, in the order they were put.
+// Writes that become durable together or not at all, in the order in which they were put.
 class CatalogBatch {
  public:
   void PutLeaderEpoch(uint64_t epoch);
@@ -67,28 +67,28 @@ class CatalogBatch {
   void PutRequest(const std::string& request_id, const std::string& id, const std::string& digest);
 
   void DeleteRequest(const std::string& request_id);
-  // Every row of the job goes, stored or put before; what is put later stays. Its requests are not
-  // its rows.
+  // Deletes every row of the job that is stored or was put before; rows put later are kept. The
+  // job's requests are not among its rows.
   void DeleteJob(const std::string& id) { deleted_jobs_.push_back({batch_.changes().size(), id}); }
 
   bool empty() const { return batch_.empty() && deleted_jobs_.empty(); }
-  // The rows that are put and deleted one by one.
+  // Returns the rows put and deleted individually.
   const WriteBatch& batch() const { return batch_; }
-  // Puts the writes of `later` after these.
+  // Appends the writes of `later`.
   void Append(const CatalogBatch& later);
-  // The writes for a store that holds what `store` does.
+  // Returns the writes to apply to a store with the contents of `store`; this resolves DeleteJob.
   StatusOr<WriteBatch> ForStore(const Store& store) const;
 
  private:
   struct DeletedJob {
-    size_t position = 0;  // changes of batch_ before it
+    size_t position = 0;  // number of changes in batch_ that precede it
     std::string id;
   };
   WriteBatch batch_;
   std::vector<DeletedJob> deleted_jobs_;
 };
 
-// Digest of everything that a CreateJobRequest asks for but its request id.
+// Returns the digest of a CreateJobRequest, without its request id.
 std::string RequestDigest(const v1::CreateJobRequest& request);
 
 struct CatalogJob {
@@ -102,7 +102,7 @@ struct CatalogJob {
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // by attempt
 };
 
-// Everything but history and events, which are read when asked for.
+// All of the catalog except history and events, which are read on demand.
 struct CatalogImage {
   uint64_t leader_epoch = 0;
   uint64_t epoch_floor = 0;
@@ -113,20 +113,20 @@ struct CatalogImage {
   std::map<std::string, std::string> request_digests;                 // by request id
 };
 
-// DATA_LOSS naming the key that does not decode.
+// Returns DATA_LOSS with the key's name if a value does not decode.
 StatusOr<CatalogImage> ReadCatalog(const Store& store);
 
-// Raises the leader epoch by one, synced, and returns it. To be called once, before anything is
+// Increments the leader epoch durably and returns it. REQUIRES: called once, before anything is
 // served.
 StatusOr<uint64_t> AdvanceLeaderEpoch(Store* store);
 
 // Makes `batch` durable.
 Status WriteCatalog(const CatalogBatch& batch, Store* store);
 
-// At most `limit` rows of the job's history from `from_step` on, in order of steps.
+// Returns at most `limit` rows of the job's history, starting at `from_step`, ordered by step.
 StatusOr<std::vector<v1::StepEvent>> ReadHistory(const Store& store, const std::string& id,
                                                  int64_t from_step, size_t limit);
-// The job's stored events, oldest first.
+// Returns the job's stored events, oldest first.
 StatusOr<std::vector<v1::JobEvent>> ReadEvents(const Store& store, const std::string& id);
 
 }  // namespace troupe

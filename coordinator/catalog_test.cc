@@ -70,7 +70,7 @@ TEST(Catalog, HistoryIsInOrderOfStepsAndKeepsTheLastOfEach) {
   again.set_step(10);
   again.set_group_epoch(2);
   batch.PutStep("a", again);
-  // A job whose name begins with the other's is another job.
+  // A job name that has another one as a prefix names another job.
   batch.PutStep("a-b", again);
   ASSERT_TRUE(WriteCatalog(batch, &store).ok());
   const auto rows = ReadHistory(store, "a", 9, 3);

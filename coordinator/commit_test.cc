@@ -1,4 +1,4 @@
-// From votes and a manifest to a commit.
+// Tests the path from votes and a manifest to a commit.
 #include "coordinator/attempts.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Commit, ACommitNeedsEveryRanksVoteOnceAndTheManifest) {
   ASSERT_NE(write, nullptr);
   EXPECT_EQ(write->write_manifest().manifest().shards_size(), 2);
   EXPECT_EQ(write->write_manifest().manifest().state().step(), 10);
-  // What the plan records of them.
+  // The sample channels are those recorded in the plan.
   const v1::SampleChannels& samples = write->write_manifest().manifest().samples();
   ASSERT_EQ(samples.channels_size(), 1);
   EXPECT_EQ(samples.channels(0).name(), "tokens");
@@ -43,7 +43,7 @@ TEST(Commit, ACommitNeedsEveryRanksVoteOnceAndTheManifest) {
   const Effects effects = cluster.WriteManifest("a", attempt);
   ASSERT_NE(NewestCommit(cluster.job("a")), nullptr);
   EXPECT_THAT(effects.failpoints_before, ElementsAre("catalog.commit.before"));
-  // Late votes of a settled attempt learn how it ended.
+  // A late vote for a finalised attempt is answered with the attempt's result.
   cluster.worker("worker-1").inbox.clear();
   cluster.Vote("a", attempt, 10, 1);
   EXPECT_TRUE(cluster.Last("worker-1", Kind::kCheckpointSettled)->checkpoint_settled().committed());
@@ -76,7 +76,7 @@ TEST(Commit, VotesForDifferentStepsAbortTheAttemptAndTrainingGoesOn) {
       cluster.Last("worker-1", Kind::kCheckpointSettled)->checkpoint_settled().committed());
   ASSERT_EQ(cluster.replies.back().call, 77u);
   EXPECT_EQ(cluster.replies.back().status.code(), StatusCode::kAborted);
-  // The files go, and with them the record once no rank may write any more.
+  // The files are deleted at once, the record only when no rank may write any more.
   const v1::CoordinatorMessage* const erase = cluster.Last("worker-0", Kind::kDeleteCheckpoint);
   ASSERT_NE(erase, nullptr);
   cluster.Deleted("a", attempt);

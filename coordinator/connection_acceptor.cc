@@ -18,7 +18,7 @@
 namespace troupe {
 namespace {
 
-// Kept for the catalog (RocksDB), logs, gRPC's own and /metrics.
+// Descriptors reserved for the catalog (RocksDB), logs, gRPC itself and /metrics.
 constexpr int kReservedMax = 512;
 constexpr int kConnectionsMax = 16384;
 constexpr int kBacklog = 1024;
@@ -91,7 +91,7 @@ Status ConnectionAcceptor::Bind(const std::string& host, const std::string& port
       failed = ErrnoStatus(errno, "socket");
       continue;
     }
-    // All addresses of a name have one port.
+    // All addresses of a name share one port.
     if (port_ != 0) SetPort(address, port_);
     const int on = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -162,7 +162,8 @@ void ConnectionAcceptor::Accept(int listener) {
   } else if (errno == EMFILE || errno == ENFILE) {
     DropOne(listener);
   }
-  // Whatever else it was (the client has gone, a signal) is over; what waits is accepted next.
+  // Any other error (the client has gone, a signal) needs no handling; the next waiting connection
+  // follows.
 }
 
 void ConnectionAcceptor::DropOne(int listener) {
@@ -171,7 +172,7 @@ void ConnectionAcceptor::DropOne(int listener) {
   if (connection >= 0) close(connection);
   spare_ = OpenNull();
   handlers_.refused();
-  // Nothing can be accepted until descriptors come back: not in a circle.
+  // No connection can be accepted until descriptors are freed, so pause to avoid a busy loop.
   pollfd wake{wake_, POLLIN, 0};
   poll(&wake, 1, 10);
 }

@@ -1,7 +1,7 @@
-// Listens for connections and hands them on, and never stops doing so: gRPC's own listener ends for
-// good when a connection finds no file descriptor left. So many descriptors are kept for the rest
-// of the process (the catalog, files); a connection above that bound is closed at once, and its
-// client may dial again.
+// Listens for connections and passes them on for the life of the process; gRPC's own listener ends
+// permanently when no file descriptor is free. A number of descriptors is reserved for the rest of
+// the process (catalog, files). A connection above that bound is closed at once, and its client may
+// dial again.
 #ifndef TROUPE_COORDINATOR_CONNECTION_ACCEPTOR_H_
 #define TROUPE_COORDINATOR_CONNECTION_ACCEPTOR_H_
 
@@ -17,31 +17,33 @@
 
 namespace troupe {
 
-// The first descriptor number that a connection may not have, of a process that may have
-// `descriptor_limit`: numbers are given from the lowest, so that as many are open.
+// Returns the lowest descriptor number that a connection may not have, in a process limited to
+// `descriptor_limit` descriptors. The kernel assigns the lowest free number, so this also bounds
+// how many are open.
 int FirstRefusedDescriptor(int descriptor_limit);
 
 class ConnectionAcceptor {
  public:
-  // `listen` is HOST:PORT; port 0 takes a free one. UNAVAILABLE with the reason if it cannot be
-  // listened on. Connections wait until Start.
+  // Listens on `listen`, HOST:PORT; port 0 selects a free one. Returns UNAVAILABLE with the reason
+  // on failure. Connections wait until Start.
   static StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(const std::string& listen);
   ~ConnectionAcceptor();
 
   int port() const { return port_; }
 
   struct Handlers {
-    std::function<void(int listener, int connection)> accepted;  // owns `connection` from then on
-    std::function<void()> refused;                               // it was closed: too many are open
+    std::function<void(int listener, int connection)> accepted;  // takes ownership of `connection`
+    // the connection was closed because too many are open
+    std::function<void()> refused;
   };
-  // Accepts on a thread of its own. REQUIRES: called once; `first_refused` is above the descriptors
-  // that are open now.
+  // Accepts connections on its own thread. REQUIRES: called once; `first_refused` is above all
+  // descriptors open now.
   void Start(Handlers handlers, int first_refused);
 
-  // No handler is called after it. Idempotent.
+  // No handler is called after Stop returns. Idempotent.
   void Stop();
 
-  // How long the thread has not turned; it does so at least every half second.
+  // Returns the time since the thread's loop last iterated; it does so at least every half second.
   std::chrono::steady_clock::duration Age() const { return turned_.Age(); }
 
  private:
@@ -53,8 +55,8 @@ class ConnectionAcceptor {
 
   int port_ = 0;
   std::vector<int> listeners_;
-  int wake_ = -1;   // an eventfd: Stop
-  int spare_ = -1;  // given up for a moment where no descriptor is left
+  int wake_ = -1;   // eventfd that wakes the thread for Stop
+  int spare_ = -1;  // reserve, released briefly if no descriptor is free
   int first_refused_ = 0;
   Handlers handlers_;
   LastSign turned_;

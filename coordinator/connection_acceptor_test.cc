@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-// A connection to `port` of 127.0.0.1; true of EndsSoon once the other end has closed it.
+// A connection to `port` of 127.0.0.1. IsEnded waits until the peer closes it.
 class Dialled {
  public:
   explicit Dialled(int port) : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -69,7 +69,8 @@ TEST(ConnectionAcceptorTest, HandsConnectionsOnAndRefusesThoseAboveTheBound) {
   const int next = dup(0);  // the lowest free number
   close(next);
   Seen seen;
-  // Two ends of each connection are in this process: the third one's other end is above the bound.
+  // This process has both ends of each connection, so the third one's accepted end exceeds the
+  // bound.
   (*acceptor)->Start(seen.Handlers(), next + 5);
   Dialled first((*acceptor)->port());
   ASSERT_TRUE(seen.Wait(1, 0));
@@ -78,7 +79,7 @@ TEST(ConnectionAcceptorTest, HandsConnectionsOnAndRefusesThoseAboveTheBound) {
   Dialled third((*acceptor)->port());
   ASSERT_TRUE(seen.Wait(2, 1));
   EXPECT_TRUE(third.IsEnded());
-  // Two that end make room for both ends of another one, and it goes on.
+  // Closing two connections frees the descriptors for both ends of another one.
   close(seen.accepted[0]);
   close(seen.accepted[1]);
   Dialled fourth((*acceptor)->port());

@@ -1,5 +1,5 @@
-// What a caller of CreateJob may send: each wrong field is named in the details, and nothing that
-// is refused leaves a trace.
+// Tests the input of CreateJob: the error details name each wrong field, and a refused request
+// leaves no trace.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class CreateJobTest : public ::testing::Test {
     return jobs_->CreateJob(&context, request, &response);
   }
 
-  // -1 if they cannot be listed.
+  // Returns -1 if the jobs cannot be listed.
   int Jobs() {
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -74,7 +74,7 @@ class CreateJobTest : public ::testing::Test {
   std::unique_ptr<v1::JobService::Stub> jobs_;
 };
 
-// What is wrong with a job, the field that is named for it, and words of the relation that fails.
+// A defect of a job, the field named for it, and words of the violated relation.
 struct WrongJob {
   const char* what;
   void (*spoil)(v1::JobSpec& spec);

@@ -1,5 +1,5 @@
-// Who is to blame for the failure that ended a group epoch: one table from the recorded cause to
-// what follows from it, for the job's budget of restarts and for the hosts that it ran on. Pure.
+// Assigns the blame for the failure that ended a group epoch. One table maps the recorded cause to
+// its effect on the job's restart budget and on the hosts that it ran on. Pure.
 #ifndef TROUPE_COORDINATOR_CULPRIT_H_
 #define TROUPE_COORDINATOR_CULPRIT_H_
 
@@ -9,13 +9,14 @@ namespace troupe {
 
 // Whether a failure counts against fault_tolerance.max_restarts.
 enum class Charged {
-  kNever,       // not the job's: a lost host, a coordinator that was away
-  kDelayed,     // not the job's, but the next try may meet it at once: that waits ever longer
-  kIfRepeated,  // the job's if it comes again at the same step: a killed process, a hang
-  kAlways,      // the job's: its process ends by itself, its numbers are not finite
+  kNever,       // not the job's fault: lost host, absent coordinator
+  kDelayed,     // not the job's, but may recur at once: retries wait ever longer
+  kIfRepeated,  // charged if it recurs at the same step: a killed process, a hang
+  kAlways,      // the job's fault: its process exits by itself, non-finite values
 };
 
-// What the failure is laid to (coordinator/blame.h), where it names a worker.
+// The target that a failure is recorded against (coordinator/blame.h) if the failure names a
+// worker.
 enum class Blamed { kNobody, kHost, kDevice };
 
 struct Culprit {
@@ -25,7 +26,7 @@ struct Culprit {
   bool operator==(const Culprit&) const = default;
 };
 
-// A cause that the table does not have is charged always and laid to its host.
+// Looks up the failure's cause. An unknown cause is always charged and recorded against the host.
 Culprit CulpritOf(const v1::Failure& failure);
 
 }  // namespace troupe

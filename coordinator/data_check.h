@@ -1,5 +1,5 @@
-// Looks at the data of a new job, and at the checkpoint it begins with, before it is accepted. Opening data may take a while: not for the
-// engine's thread.
+// Checks the data of a new job, and the checkpoint it starts from, before the job is accepted.
+// Opening data may take a while, so do not call these checks on the engine's thread.
 #ifndef TROUPE_COORDINATOR_DATA_CHECK_H_
 #define TROUPE_COORDINATOR_DATA_CHECK_H_
 
@@ -10,15 +10,18 @@
 
 namespace troupe {
 
-// INVALID_ARGUMENT naming the key to blame where training could not open the data of `complete`.
-// Data whose folder is not on this host may be on the workers', and passes unless `must_be_here`.
+// Returns INVALID_ARGUMENT with the offending key if training could not open the data of
+// `complete`. Data in a folder that is not on this host may be on the workers' hosts and passes
+// unless `must_be_here`.
 Status CheckJobData(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
-// INVALID_ARGUMENT naming checkpoint.initial_load where it holds no checkpoint, or the key in whose
-// value `complete` cannot go on from it. The same of a folder that is not on this host.
+// Returns INVALID_ARGUMENT with checkpoint.initial_load if it holds no checkpoint, or with the key
+// that prevents `complete` from continuing from it. A folder that is not on this host passes unless
+// `must_be_here`.
 Status CheckInitialLoad(FileSystem& files, const v1::JobSpec& complete, bool must_be_here);
 
-// True where there are workers and all of them run on this host: what is not here is nowhere.
+// Returns true if there are workers and all of them run on this host, so that data missing here
+// exists nowhere.
 bool AllWorkersAreHere(const Fleet& fleet);
 
 }  // namespace troupe

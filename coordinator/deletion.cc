@@ -52,7 +52,7 @@ Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet) {
 }
 
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
-  // Nothing but this job could go on from them.
+  // Only this job could continue from its images.
   if (job.images.images_size() > 0) DropImages(job, turn);
   if (checkpoints) {
     for (auto& [number, record] : job.checkpoints) {
@@ -60,7 +60,7 @@ bool BeginDeletion(Job& job, bool checkpoints, Turn& turn) {
       turn.effects.writes.PutCheckpoint(record);
     }
   } else {
-    // Somebody who asks again waits for files no longer.
+    // A repeated request no longer waits for files.
     if (job.record.deleting()) return true;
     std::erase_if(job.checkpoints, [&](const auto& entry) {
       const v1::CheckpointState state = entry.second.state();

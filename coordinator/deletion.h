@@ -1,5 +1,4 @@
-// Jobs that have ended and go from the catalog: because somebody asks for it, or because more of
-// them are kept than shall be. Pure.
+// Deletion of ended jobs from the catalog, on request or because more are kept than allowed. Pure.
 #ifndef TROUPE_COORDINATOR_DELETION_H_
 #define TROUPE_COORDINATOR_DELETION_H_
 
@@ -15,23 +14,23 @@
 
 namespace troupe {
 
-// What is left of a job that is being deleted is asked for again so often: a worker that lacks the
-// folder, or cannot write to it, says nothing.
+// Interval at which the remaining files of a job in deletion are requested again. A worker that
+// lacks the folder, or cannot write to it, does not answer.
 inline constexpr auto kDeleteAgainInterval = std::chrono::minutes(1);
 
-// OK, or FAILED_PRECONDITION: it has not ended, a rank of it may still live, or, with
-// `checkpoints`, one is pinned or no worker is known that can delete them.
+// Returns OK, or FAILED_PRECONDITION if the job has not ended, if one of its ranks may still be
+// alive, or, with `checkpoints`, if a checkpoint is pinned or no known worker can delete them.
 Status CheckDeletable(const Job& job, bool checkpoints, const Fleet& fleet);
 
-// Begins to delete it, or says again what is to be deleted: true if nothing is to be waited for,
-// and the caller may drop it now. Without `checkpoints` the directories of commits stay as they
-// are; files of aborted attempts are deleted where their worker is connected, and a job that is
-// being deleted already waits for no file any more. Images of its ranks go. REQUIRES:
-// CheckDeletable.
+// Starts or resends the deletion. Returns true if there is nothing to wait for and the caller may
+// drop the job now. Without `checkpoints`, the directories of commits are kept, files of aborted
+// attempts are deleted where their worker is connected, and a job already in deletion no longer
+// waits for files. Images of the job's ranks are deleted. REQUIRES: CheckDeletable.
 bool BeginDeletion(Job& job, bool checkpoints, Turn& turn);
 
-// Ended jobs that `keep` lets go, those that ended first at the front. Never one whose newest state
-// is in images of its ranks: they would go with it.
+// Returns the ended jobs that `keep` no longer retains, earliest end first. Excludes jobs with a
+// rank that may still be alive, and jobs with their newest state in images of their ranks, because
+// the images would be deleted too.
 std::vector<std::string> EndedJobsToDrop(const std::map<std::string, Job>& jobs, const Fleet& fleet,
                                          const KeepEnded& keep, int64_t wall_ns);
 

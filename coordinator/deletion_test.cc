@@ -1,4 +1,4 @@
-// Ended jobs that go: `troupe delete`, --keep-ended.
+// Tests the deletion of ended jobs: `troupe delete`, --keep-ended.
 #include "coordinator/deletion.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ void CancelledJob(TestCluster& cluster) {
   }
   Cancel(cluster);
   cluster.StopRanks("a", 1, {"worker-0"});
-  // What was due and is aborted is deleted.
+  // The aborted attempts of due checkpoints are deleted.
   while (!cluster.job("a").checkpoints.empty()) {
     const auto& last = *cluster.job("a").checkpoints.rbegin();
     if (last.second.state() != v1::CHECKPOINT_STATE_ABORTED) break;
@@ -82,11 +82,11 @@ TEST(DeleteJob, TakesEveryRowOfTheJobAndNothingElse) {
   cluster.Restart();
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
   EXPECT_TRUE(cluster.state().jobs.contains("ab"));
-  // The name is free again.
+  // The name can be used again.
   EXPECT_TRUE(cluster.Submit(TestSpec("a", 1, 10)).status.ok());
 }
 
-// Workers drop the words of an epoch that is not above all they heard of a name.
+// Workers drop messages with an epoch that is not above the highest one known for the job's name.
 TEST(DeleteJob, AJobOfTheSameNameTakesUpNoEpochOfTheDeletedOne) {
   TestCluster cluster;
   CancelledJob(cluster);
@@ -97,7 +97,7 @@ TEST(DeleteJob, AJobOfTheSameNameTakesUpNoEpochOfTheDeletedOne) {
   cluster.Reconnect("worker-0");
   ASSERT_TRUE(cluster.Submit(TestSpec("a", 1, 10)).status.ok());
   EXPECT_EQ(cluster.job("a").record.group_epoch(), last + 1) << "its first group starts";
-  // No name is remembered: the next one may be any.
+  // The floor applies to every name, because deleted names are not remembered.
   ASSERT_TRUE(cluster.Submit(TestSpec("b", 1, 10)).status.ok());
   EXPECT_EQ(cluster.job("b").record.group_epoch(), last) << "it waits for the device";
 }
@@ -122,7 +122,7 @@ TEST(DeleteJob, WithItsCheckpointsItGoesOnceTheyAreGone) {
   resume.request.set_name("a");
   EXPECT_THAT(std::string(Message(cluster.Do(resume).replies.at(0).status)),
               HasSubstr("is being deleted"));
-  // The coordinator dies meanwhile; the worker is told again.
+  // The coordinator restarts, and the request is resent to the worker.
   cluster.Restart();
   cluster.worker("worker-0").held.clear();
   cluster.Reconnect("worker-0");
@@ -150,7 +150,7 @@ TEST(DeleteJob, WhatIsNotGoneIsAskedForAgain) {
       cluster.worker("worker-0").held.clear();
       cluster.Reconnect("worker-0");
     }
-    // Its mount has failed: it says nothing.
+    // The worker's mount has failed, so it does not answer.
     for (int minute = 0; minute < 2; ++minute) {
       cluster.worker("worker-0").inbox.clear();
       for (int i = 0; i < 61; ++i) {
@@ -180,7 +180,7 @@ TEST(DeleteJob, WhoseFilesAreNotRemovedInTimeStaysAndCanStillBeDeletedWithoutThe
   EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
 }
 
-// Job `a` that was cancelled, with files of an aborted attempt that worker-0 was to remove.
+// Job `a` is cancelled, with files of an aborted attempt that worker-0 was asked to remove.
 void CancelledJobWithLeftFiles(TestCluster& cluster) {
   RunJob(cluster, 1, 1);
   ReportUpTo(cluster, 1, 10);

@@ -11,9 +11,10 @@
 namespace troupe {
 namespace {
 
-// A disk that reads more slowly than this is asked no longer; another reader is.
+// Slowest read rate to wait for; after that the next reader is asked.
 constexpr double kSlowestBytesPerSecond = 50e6;
-// Of a large fleet, in which few may mount the folder; the doubting worker itself comes last.
+// Bounds the readers asked in a large fleet, in which few may mount the folder. The doubting worker
+// itself is asked last.
 constexpr size_t kOtherReadersMax = 4;
 
 std::string HostOf(const std::string& worker, const Turn& turn) {
@@ -28,8 +29,8 @@ bool RanOn(const Job& job, const std::string& worker) {
   });
 }
 
-// The best reader that was not asked yet: of another host than the doubting worker's, of the job's
-// workers, another worker; null if there is none.
+// Returns the best reader not asked yet, or null. A host other than the doubting worker's is
+// preferred, then another worker, then a worker of the job.
 const Worker* NextReader(const Job& job, const v1::CheckpointRecord& record,
                          const DoubtReading& reading, const Turn& turn) {
   const std::string doubting_host = HostOf(record.doubted_by(), turn);
@@ -150,7 +151,7 @@ bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::str
 }
 
 void LookAfterDoubts(Job& job, Turn& turn) {
-  // Retention may have let go of what is doubted.
+  // Retention may have deleted doubted commits.
   std::erase_if(job.doubt_readings, [&](const auto& reading) {
     const auto found = job.checkpoints.find(reading.first);
     return found == job.checkpoints.end() ||

@@ -1,10 +1,10 @@
-// A commit that one worker found damaged is doubted until another reading decides: what one host
-// reads wrongly (a disk mounted in the folder's place, bad memory) is no reason to give a
-// checkpoint up. It is read back by a worker of another host, or of another worker where there is
-// one host alone, or by the same one once more. Damaged twice: quarantined. Whole: a commit like
-// before, and the first reader's host is to blame. All pure.
+// A commit that one worker found damaged is doubted until a second reading decides: a wrong reading
+// on one host (a disk mounted in the folder's place, bad memory) must not cost a checkpoint. The
+// second reader is a worker of another host, else another worker of the same host, else the same
+// worker again. If it also finds damage, the commit is quarantined; if the commit is whole, it is
+// valid again and the first reader's host is blamed. All functions are pure.
 //
-// A doubt is durable; who reads it is not: a restarted coordinator asks again.
+// A doubt is durable; its reader is not, so a restarted coordinator asks again.
 #ifndef TROUPE_COORDINATOR_DOUBTS_H_
 #define TROUPE_COORDINATOR_DOUBTS_H_
 
@@ -16,28 +16,29 @@
 
 namespace troupe {
 
-// `worker` found the commit at `path` damaged. The second word of another host quarantines it; the
-// first one has it read back. No effect unless there is such a commit.
+// Handles the report of `worker` that the commit at `path` is damaged. The first report starts a
+// second reading; a second report from another host quarantines the commit. No effect if there is
+// no such commit.
 void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
                  const std::string& worker, Turn& turn);
 
-// The answer to a reading that settles a doubt; false if none was asked for from `worker`.
+// Handles the answer to a reading for a doubt; returns false if none was requested from `worker`.
 bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
                  Turn& turn);
 
-// Ends the doubt about attempt `number`, which `reader` read whole: it is a commit like before.
-// Nobody is to blame: it may have been mended. REQUIRES: it is doubted.
+// Ends the doubt about attempt `number`, which `reader` read whole: the commit is valid again. No
+// host is blamed, because the files may have been repaired. REQUIRES: it is doubted.
 void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn);
 
-// Asks the next reader where one has gone away or has not answered in time, and gives a reading up
-// where none is left: its doubt stays, and the job is restored from it again.
+// Asks the next reader if one has gone away or missed its deadline. If no reader is left, gives up
+// the reading; the doubt remains, and the job may be restored from the commit again.
 void LookAfterDoubts(Job& job, Turn& turn);
 
-// When LookAfterDoubts has something to do.
+// Returns when LookAfterDoubts next has work to do.
 std::optional<MonotonicTime> NextDoubtDeadline(const Job& job);
 
-// The commit that the job would be restored from is being read: what to say while it waits for
-// that. Empty: it need not wait.
+// Returns the message to show while the job waits for a reading of the commit that it would be
+// restored from; empty if it need not wait.
 std::string AwaitedReading(const Job& job);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// Commits that a worker found damaged, and who may say so.
+// Tests commits that a worker found damaged, and which workers may confirm it.
 #include "coordinator/doubts.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using Kind = v1::CoordinatorMessage;
 
 class Doubts : public ::testing::Test {
  protected:
-  // Job `a` with commits of steps 10 and 20, and its rank 0 has crashed and is started again.
+  // Job `a` has commits of steps 10 and 20; its rank 0 has crashed and is started again.
   void RunAndRecover(int ranks, int workers) {
     RunJob(cluster_, ranks, workers);
     ReportUpTo(cluster_, 1, 10);
@@ -41,7 +41,7 @@ class Doubts : public ::testing::Test {
     cluster_.Pass(std::chrono::milliseconds(600));
   }
 
-  // `rank` cannot restore the newest commit; the others stop as told.
+  // `rank` cannot restore the newest commit; the others stop on request.
   void FailToRestore(int32_t rank) {
     const uint64_t epoch = job().record.group_epoch();
     const auto placements = job().last_group.ranks();
@@ -74,7 +74,8 @@ class Doubts : public ::testing::Test {
     if (!ok) verified.set_reason("a reason");
     cluster_.Say(worker, message);
   }
-  // The worker that was asked to read attempt `attempt` back since the last call.
+  // Returns the worker that was asked to read back attempt `attempt` since the last call; empty if
+  // none.
   std::string Reader(int64_t attempt) {
     std::string reader;
     for (const char* name : {"worker-0", "worker-1", "worker-2"}) {
@@ -276,7 +277,7 @@ TEST_F(Doubts, ADoubtEndsWhereTheCallerOfLiftHasReadTheCommitWhole) {
   ASSERT_EQ(job().record.state(), v1::JOB_STATE_STARTING) << "it need not wait for a reading";
   EXPECT_EQ(cluster_.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path(),
             commit(2).path());
-  Answer("worker-0", 2, false, true);  // too late
+  Answer("worker-0", 2, false, true);  // arrives too late
   EXPECT_EQ(commit(2).state(), v1::CHECKPOINT_STATE_COMMITTED);
 }
 

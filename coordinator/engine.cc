@@ -21,12 +21,12 @@
 namespace troupe {
 namespace {
 
-// Events that may wait; far more than a healthy cluster ever has.
+// Limit of queued events, far more than a healthy cluster ever has.
 constexpr size_t kMaxInbox = 65536;
-// Events that share one synced write.
+// Limit of events that share one synced write.
 constexpr size_t kMaxTogether = 256;
 constexpr size_t kGroupKeyBytes = 32;
-// A deadline is not looked at more often than this.
+// Shortest interval between two checks of deadlines.
 constexpr Duration kShortestAlarm = std::chrono::milliseconds(1);
 constexpr Duration kFleetMetricsInterval = std::chrono::milliseconds(500);
 
@@ -108,13 +108,13 @@ class Engine::Stepping {
     return call;
   }
 
-  // True if nobody has answered it.
+  // Returns true if the call was not answered yet.
   bool ForgetCall(CallId call) {
     const std::lock_guard lock(mutex_);
     return replies_.erase(call) + chunks_.erase(call) > 0;
   }
 
-  // On the engine's thread.
+  // Called on the engine's thread.
   void AddWatcher(const std::string& job, std::shared_ptr<WatchSink> sink) {
     watchers_[job].push_back(std::move(sink));
   }
@@ -123,7 +123,7 @@ class Engine::Stepping {
   const Planner& planner() const { return planner_; }
 
  private:
-  // The actor: every call comes from one thread at a time.
+  // The actor, which runs on one thread at a time.
   class Shell final : public Actor {
    public:
     explicit Shell(Stepping& stepping) : stepping_(stepping) {}
@@ -134,7 +134,7 @@ class Engine::Stepping {
   };
 
   void Wake() {
-    // The mailbox cannot be full: there is one poke for each time that the inbox stops being empty.
+    // The mailbox cannot be full: one Poke is sent each time the inbox becomes non-empty.
     const Status sent = system_->Send(address_, AnyMessage(Poke{}));
     if (!sent.ok()) LogWarning("coordinator", "an event was dropped: {}", ToString(sent));
   }
@@ -149,7 +149,7 @@ class Engine::Stepping {
     return items;
   }
 
-  // Steps what waits, then the tick if one is due, and sets the alarm for the next.
+  // Steps all queued events, then a tick if one is due, and sets the alarm for the next.
   Status Run(Context& context) {
     if (failed_) return OkStatus();
     while (true) {
@@ -187,7 +187,7 @@ class Engine::Stepping {
   }
 
   void SetAlarm(Context& context) {
-    // What changed since the last look at the fleet shows soon, also if nothing else happens.
+    // Fleet metrics are refreshed at their interval even if nothing else happens.
     const MonotonicTime tick =
         std::max(NextDeadline(state_).value_or(fleet_metrics_time_), stall_guard_.ticks_from());
     const MonotonicTime due = std::min(tick, fleet_metrics_time_);
@@ -207,7 +207,7 @@ class Engine::Stepping {
     return status;
   }
 
-  // Makes the pending effects durable together, then performs the rest of them in order.
+  // Makes the pending effects durable together, then performs their other parts in order.
   Status Perform() {
     if (pending_.empty()) return OkStatus();
     CatalogBatch batch;
@@ -233,7 +233,7 @@ class Engine::Stepping {
 
   void Deliver(Effects& effects) {
     for (const std::string& note : effects.notes) LogWarning("coordinator", "{}", note);
-    // All StartRanks of one epoch leave in one Step, so one key each serves.
+    // One key per group epoch suffices, because all StartRanks of an epoch leave in one Step.
     std::map<std::pair<std::string, uint64_t>, std::string> keys;
     for (ToWorker& message : effects.messages) {
       if (message.message.has_start_ranks()) {
@@ -309,14 +309,14 @@ class Engine::Stepping {
   CoordinatorState state_;  // the engine's thread
   const Planner planner_;
   StallGuard stall_guard_;        // the engine's thread
-  std::vector<Effects> pending_;  // likewise
-  TimerId alarm_;                 // likewise
-  bool failed_ = false;           // likewise
+  std::vector<Effects> pending_;  // the engine's thread
+  TimerId alarm_;                 // the engine's thread
+  bool failed_ = false;           // the engine's thread
   MonotonicTime fleet_metrics_time_{};
   std::set<std::string> worker_series_;
   std::unordered_map<std::string, std::vector<std::shared_ptr<WatchSink>>> watchers_;
 
-  std::mutex mutex_;  // guards what follows; never held while a callback runs
+  std::mutex mutex_;  // guards the members below; never held during callbacks
   std::deque<Item> inbox_;
   SessionId last_session_ = 0;
   CallId last_call_ = 0;

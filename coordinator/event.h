@@ -1,6 +1,7 @@
-// What goes into the coordinator's machine and what comes out of it. Time and calls come in with
-// the event; everything the outside is to do comes out as effects, performed in the order of the
-// fields of Effects: durable before sent.
+// The inputs (events) and outputs (effects) of the coordinator's state machine. Time and calls
+// arrive with the event. All outside actions are effects, performed in the order of the fields of
+// Effects, except that notes are logged before messages are sent. Nothing is sent before the writes
+// are durable.
 #ifndef TROUPE_COORDINATOR_EVENT_H_
 #define TROUPE_COORDINATOR_EVENT_H_
 
@@ -26,7 +27,7 @@ struct PreparedResume;
 
 // One stream of a worker; never 0, never reused within a coordinator's life.
 using SessionId = uint64_t;
-// One unanswered API call; likewise.
+// One unanswered API call; never 0, never reused within a coordinator's life.
 using CallId = uint64_t;
 
 struct WorkerSaid {
@@ -36,21 +37,23 @@ struct WorkerSaid {
 struct SessionClosed {
   SessionId session = 0;
 };
-// Time has passed; sent at or after NextDeadline(state), when nothing else is waiting.
+// Time has passed. Sent at or after NextDeadline(state), when no other event is queued.
 struct Tick {};
 
 struct CreateJobCall {
   CallId call = 0;
   v1::CreateJobRequest request;
-  // Of the request's job, its checkpoint folder filled in; null: the machine prepares it itself.
+  // The request's job, prepared with its checkpoint folder filled in; null: the machine prepares
+  // it.
   std::shared_ptr<const PreparedJob> prepared;
 };
-// Answered once the job is CANCELLED (or has ended otherwise) and that is durable.
+// Answered once it is durable that the job is CANCELLED or has ended otherwise.
 struct CancelJobCall {
   CallId call = 0;
   v1::CancelJobRequest request;
 };
-// Answered once the job is gone.
+// Answered once the job is deleted, or why it is not, for example because its files were not
+// removed in time.
 struct DeleteJobCall {
   CallId call = 0;
   v1::DeleteJobRequest request;
@@ -58,10 +61,11 @@ struct DeleteJobCall {
 struct ResumeJobCall {
   CallId call = 0;
   v1::ResumeJobRequest request;
-  // Of the job as somebody saw it (coordinator/resume.h); null: the machine prepares it itself.
+  // Prepared for the job as seen before this event (coordinator/resume.h); null: the machine
+  // prepares it.
   std::shared_ptr<const PreparedResume> prepared;
 };
-// Answered once the commit is durable or the attempt failed.
+// Answered once the commit is durable or the attempt has failed.
 struct CreateCheckpointCall {
   CallId call = 0;
   v1::CreateCheckpointRequest request;
@@ -77,19 +81,19 @@ struct LiftQuarantineCall {
 struct RebuildJobCall {
   CallId call = 0;
   v1::RebuildJobRequest request;
-  std::shared_ptr<const PreparedJob> prepared;  // of the request's job; null: likewise
+  std::shared_ptr<const PreparedJob> prepared;  // the request's job; null: the machine prepares it
 };
 // Answered by LogChunks.
 struct ReadLogsCall {
   CallId call = 0;
   v1::ReadJobLogsRequest request;
 };
-// Answered once every rank of the newest group has told its steps, or one cannot.
+// Answered once every rank of the newest group has reported its steps, or one cannot.
 struct TraceJobCall {
   CallId call = 0;
   v1::TraceJobRequest request;
 };
-// The caller went away or its deadline passed; what it asked for stands.
+// The caller went away or its deadline passed; the request itself remains in effect.
 struct CallAbandoned {
   CallId call = 0;
 };
@@ -106,7 +110,7 @@ struct Event {
 struct ToWorker {
   SessionId session = 0;
   v1::CoordinatorMessage
-      message;              // leader epoch set; StartRanks without group_key, which the shell draws
+      message;              // leader epoch set; StartRanks lacks group_key, which the shell draws
   bool then_close = false;  // end the stream after it
 };
 
@@ -116,7 +120,7 @@ struct Reply {
   std::variant<std::monostate, v1::Job, v1::CheckpointRecord, v1::TraceJobResponse> value;
 };
 
-// What watchers of `job` (an id) get.
+// An update for the watchers of `job` (an id).
 struct JobUpdate {
   std::string job;
   v1::WatchJobResponse update;
@@ -129,12 +133,12 @@ struct LogChunk {
   bool last = false;
 };
 
-// Facts for the metrics; losing one loses nothing else.
+// Facts for the metrics; losing one affects nothing else.
 struct StepMeasured {
   std::string job;
   v1::StepEvent step;
   double model_flops = 0;
-  double peak_flops = 0;  // peak × step seconds of all ranks; 0: a device's peak is unknown
+  double peak_flops = 0;  // peak × step seconds, summed over ranks; 0: a device's peak is unknown
 };
 struct RankMeasured {
   std::string job;
@@ -142,8 +146,8 @@ struct RankMeasured {
 };
 struct CheckpointMeasured {
   v1::CheckpointRecord record;        // COMMITTED, ABORTED or QUARANTINED
-  double stall_seconds = 0;           // of the slowest rank
-  std::map<std::string, int> writes;  // shards, by the method by which they were written
+  double stall_seconds = 0;           // stall of the slowest rank
+  std::map<std::string, int> writes;  // number of shards by write method
 };
 struct CheckpointSkipped {
   std::string job;
@@ -153,9 +157,9 @@ struct CheckpointVerifiedMeasured {
   std::string job;
   CheckpointFound found = CheckpointFound::kUnreadable;
 };
-// A worker said what it had no right to say.
+// A worker sent a message that it had no right to send.
 struct MessageDenied {
-  std::string kind;  // "checkpoint_verified"
+  std::string kind;  // for example "checkpoint_verified"
 };
 struct RestartMeasured {
   std::string job;
@@ -164,16 +168,16 @@ using Measurement = std::variant<StepMeasured, RankMeasured, CheckpointMeasured,
                                  CheckpointVerifiedMeasured, MessageDenied, RestartMeasured>;
 
 struct Effects {
-  std::vector<std::string_view> failpoints_before;  // hit first (base/failpoint.h)
-  CatalogBatch writes;  // one atomic, synced batch; nothing below happens before it is durable
+  std::vector<std::string_view> failpoints_before;  // hit before the write (base/failpoint.h)
+  CatalogBatch writes;  // one atomic, synced batch; durable before any effect below
   std::vector<std::string_view> failpoints_after;
   std::vector<ToWorker> messages;
   std::vector<Reply> replies;
   std::vector<JobUpdate> updates;
   std::vector<LogChunk> logs;
   std::vector<Measurement> measurements;
-  std::vector<std::string> forgotten_jobs;  // their metrics go, after the measurements
-  std::vector<std::string> notes;           // for the log: what was refused, of whom and why
+  std::vector<std::string> forgotten_jobs;  // their metrics are dropped after the measurements
+  std::vector<std::string> notes;           // for the log: what was refused, from whom and why
 };
 
 }  // namespace troupe

@@ -27,7 +27,7 @@ void OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn
   if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn))
     return LayFailedWrite(job, rank, reason, turn);
   failed = {{}, true};
-  // What ends the group is laid to the host.
+  // The failure that ends the group is also recorded against the host.
   BreakGroup(job,
              {MakeFailure("CHECKPOINT_FAILED",
                           fmt::format("its part of {} checkpoints since the newest commit could "

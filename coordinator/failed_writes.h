@@ -1,4 +1,5 @@
-// A host that cannot write its part of the checkpoints: without them a job only seems to go on.
+// Handles hosts that cannot write their part of the checkpoints, because a job without checkpoints
+// makes no safe progress.
 #ifndef TROUPE_COORDINATOR_FAILED_WRITES_H_
 #define TROUPE_COORDINATOR_FAILED_WRITES_H_
 
@@ -9,11 +10,11 @@
 
 namespace troupe {
 
-// `rank` could not write its part of an attempt, which is aborted: lays it to the host, once. Where
-// the worker could not for the third time since the newest commit and the job has room on others
-// that are not set aside, its group ends, to go on there from the newest commit. That happens once
-// between two commits: where the next host cannot write either, it is no host's fault. REQUIRES: a
-// group.
+// Records, once, a failed write against the host of `rank`; the attempt is aborted. If the worker
+// failed for the third time since the newest commit and the job has room on other hosts that are
+// not set aside, the group ends and restarts there from the newest commit. This happens once
+// between two commits: if the next host cannot write either, the cause is not the host. REQUIRES:
+// the job has a group.
 void OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn);
 
 }  // namespace troupe

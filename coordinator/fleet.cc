@@ -85,8 +85,8 @@ HelloOutcome AcceptHello(const v1::Hello& hello, SessionId session, uint64_t lea
       return outcome;
     }
     if (hello.incarnation() > old.incarnation) {
-      // An open stream, or a host that cannot vouch for the old life's end, has to wait for the
-      // lease.
+      // The old life may be alive if its stream is open or the new one is on another host, which
+      // cannot vouch for its end; then the lease must expire first.
       const bool may_live = old.session != 0 || old.hello.host() != hello.host();
       if (may_live && !old.lost) {
         outcome.refused = AlreadyExists("worker {} is still alive as incarnation {} on host {}",
@@ -193,7 +193,7 @@ bool CondemnDevice(const v1::DeviceCondemned& message, Worker* worker) {
 
 namespace {
 
-// Usable devices whose lease, null where there is none, `admits` takes.
+// Returns the usable devices for which `admits` accepts the lease (null if there is none).
 template <typename Admits>
 ClusterView DevicesWhere(const Fleet& fleet, Admits admits) {
   ClusterView view;

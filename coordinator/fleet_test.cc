@@ -89,7 +89,7 @@ TEST(Fleet, ACondemnedDeviceIsOfferedToNobody) {
   }
   condemned.set_device(7);
   EXPECT_FALSE(CondemnDevice(condemned, FindBySession(1, &fleet)));
-  // A new life of the daemon says anew what its devices are.
+  // A new life of the daemon reports its devices again.
   CloseSession(1, kStart, &fleet);
   ASSERT_TRUE(Accept(HelloOf("a", 11), 2, &fleet).refused.ok());
   EXPECT_EQ(ListDevices(fleet, true).free_devices.size(), 2u);
@@ -185,7 +185,7 @@ TEST(Fleet, AHelloFreesWhatItDoesNotHold) {
   const std::vector<v1::LeaseRecord> released = ReleaseNotHeld("a", hello, &fleet, &writes);
   ASSERT_EQ(released.size(), 1u);
   EXPECT_EQ(released[0].rank(), 0);
-  // A new life holds nothing of the old one, whatever it says.
+  // A new life holds nothing of the old one, regardless of its Hello.
   hello.set_incarnation(11);
   EXPECT_EQ(ReleaseNotHeld("a", hello, &fleet, &writes).size(), 1u);
   EXPECT_THAT(fleet.leases, IsEmpty());

@@ -20,17 +20,17 @@
 namespace troupe {
 namespace {
 
-// Granted before any step was measured; reports renew it long before it is used up.
+// The window before any step was measured; reports renew it long before it is used up.
 constexpr int64_t kFirstWindowSteps = 4096;
 constexpr int64_t kMaxWindowSteps = 1 << 20;
-// A window ends early at so many due checkpoints, so that a ticket stays small.
+// A window ends early at this number of due checkpoints, so that a ticket stays small.
 constexpr size_t kMaxIntents = 256;
 
 std::string CheckpointPath(const v1::CheckpointRecord* commit) {
   return commit != nullptr ? commit->path() : "";
 }
 
-// Of what the ranks restore, in all; 0 where they begin from the seed.
+// Returns the total bytes that the ranks restore; 0 if they start from the seed.
 double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
   const bool from_images = GoesOnFromImages(job);
   if (commit != nullptr && !from_images) return static_cast<double>(commit->bytes());
@@ -42,8 +42,8 @@ double RestoredBytes(const Job& job, const v1::CheckpointRecord* commit) {
   return static_cast<double>(most) * job.plan.ranks_size();
 }
 
-// A restore may be as slow as this, after the allowance for all else; a job that may pause for long
-// may start for as long.
+// Returns the time limit of a group's start: the startup allowance plus a restore at the slowest
+// rate, or the job's hang_seconds if longer, at most a day and at least limits.start.
 Duration StartLimit(const Job& job, const v1::CheckpointRecord* commit, const TimeLimits& limits) {
   constexpr double kSlowestBytesPerSecond = 50e6;
   constexpr double kLongestSeconds = 86400;
@@ -83,8 +83,8 @@ v1::CoordinatorMessage TicketOf(const Job& job, const TimeLimits& limits) {
   return message;
 }
 
-// Peak of the devices of all ranks in the dtype the job computes in; 0 if one of them is unknown.
-// Ranks on processors share the cores of their host, which count once however many ranks use them.
+// Returns the summed peak of all ranks' devices in the job's compute dtype; 0 if one is unknown.
+// CPU ranks on a host share its cores, which count once regardless of the number of ranks.
 double PeakFlops(const Job& job, const Fleet& fleet) {
   const bool bfloat16 = job.spec.training().compute_dtype() == "bfloat16";
   struct HostShare {
@@ -133,7 +133,7 @@ void BeginRunning(Job& job, Turn& turn) {
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
   group.peak_flops = PeakFlops(job, turn.fleet);
-  // A rank is ready once it has seen the others' tokens in the folder that has this identity.
+  // A rank is ready once it has seen the others' tokens in the folder with this identity.
   if (job.record.folder_id().empty()) job.record.set_folder_id(group.folder_id);
   for (RankState& rank : group.ranks) rank.reported_step = step;
   job.durable_step = step;
@@ -151,7 +151,7 @@ void BeginRunning(Job& job, Turn& turn) {
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
   if (EndIfFinished(job, turn)) return;
   if (step >= job.steps() && GoesOnFromImages(job)) {
-    // Nothing is left to train: what the images hold is to be saved.
+    // All steps are done; only the state in the images remains to be saved.
     group.save_again_time = turn.now;
   } else if (step >= job.steps()) {
     BreakGroup(job,
@@ -184,7 +184,7 @@ void SayRunningState(const Job& job, const std::string& worker, Turn& turn) {
     if (attempt.asked) SendToWorker(worker, RequestOf(job, attempt), turn);
     AskForManifest(job, attempt, turn);
   }
-  // A rank that has its image is not to write it again: the job may end meanwhile.
+  // A rank that has its image must not write it again, because the job may have ended by then.
   if (job.group->image_taking && AwaitsImageOf(job, worker))
     SendToWorker(worker, ImageOrderOf(job), turn);
 }
@@ -316,7 +316,7 @@ void GrantTicket(Job& job, Turn& turn) {
   int64_t end = std::max(group.ticket_end, std::min(job.steps(), base + window));
   if (job.has_folder()) {
     const int64_t interval = job.spec.checkpoint().interval();
-    int64_t step = group.ticket_end;  // intents up to there are recorded already
+    int64_t step = group.ticket_end;  // intents up to here are already recorded
     if (step < base) step = base;
     while (step < end) {
       step = interval > 0 ? std::min(job.steps(), (step / interval + 1) * interval) : job.steps();
@@ -345,7 +345,7 @@ void RenewTicket(Job& job, Turn& turn) {
   const bool half_used =
       group.ticket_end < job.steps() &&
       job.record.step() >= group.ticket_begin + (group.ticket_end - group.ticket_begin) / 2;
-  // A ticket that could not grow (its intents are many) is not asked to at every step.
+  // Avoids a request at every step if the ticket could not grow because it has many intents.
   const bool moved = job.record.step() > group.ticket_begin;
   if ((half_used && moved) || turn.now >= TicketRenewalTime(group, turn.limits()))
     GrantTicket(job, turn);
@@ -376,7 +376,7 @@ void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn&
     }
     group.ranks[static_cast<size_t>(placement.rank())].held = true;
   }
-  if (held == nullptr) return;  // no rank of this job is on the worker
+  if (held == nullptr) return;  // the worker has no rank of this job
   switch (group.phase) {
     case GroupPhase::kAdopting:
       group.ticket_end =

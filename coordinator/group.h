@@ -1,4 +1,4 @@
-// One formation of a job's ranks: start, addresses, readiness, tickets, adoption after a
+// One formation of a job's ranks: start, addresses, readiness, tickets, and adoption after a
 // coordinator's restart.
 #ifndef TROUPE_COORDINATOR_GROUP_H_
 #define TROUPE_COORDINATOR_GROUP_H_
@@ -15,8 +15,8 @@ namespace troupe {
 // a worker with a session.
 void StartGroup(Job& job, v1::Plan plan, Turn& turn);
 
-// Whether `rank` of the job's current group runs on `worker` and `epoch` is that group's. Messages
-// for which this is false are stale and change nothing (facts: R2).
+// Returns whether `epoch` is that of the job's current group and its `rank` runs on `worker`.
+// Messages for which this is false are stale and change nothing.
 bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& worker,
                const Turn& turn);
 
@@ -25,20 +25,20 @@ void OnRankCores(Job& job, const v1::RankCores& message, Turn& turn);
 void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);
 
 // Grants the next window: records the intents of its due checkpoints and sends the ticket to all
-// workers of the group. Also renews the lifetime where the window cannot grow. REQUIRES: the group
-// is running.
+// workers of the group. Renews the lifetime even if the window cannot grow. REQUIRES: the group is
+// running.
 void GrantTicket(Job& job, Turn& turn);
 
-// Grants a ticket if half of the newest one's steps or lifetime are used.
+// Grants a ticket if half of the newest one's steps or lifetime is used.
 void RenewTicket(Job& job, Turn& turn);
 MonotonicTime TicketRenewalTime(const Group& group, const TimeLimits& limits);
 
-// `worker` has a new stream of the same life: its ranks are adopted if the coordinator restarted,
-// and whatever may have been lost with the old stream is said again. Ranks that it no longer holds
-// have died.
+// Handles a new stream of `worker` in the same life. Adopts its ranks if the coordinator restarted,
+// and resends everything that may have been lost with the old stream. Ranks that the worker no
+// longer holds have died.
 void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn& turn);
 
-// Seconds; 0 until a step was measured.
+// Returns the median step time in seconds; 0 until a step was measured.
 double MedianStepSeconds(const Job& job);
 
 }  // namespace troupe

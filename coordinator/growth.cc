@@ -10,8 +10,8 @@
 namespace troupe {
 namespace {
 
-// It trains on a smaller layout, may change that, and can save the step at which it stops: nothing
-// could not be written since its newest commit, and it does not live on images.
+// Returns whether the job trains on a smaller layout, may change it, and can save the step at which
+// it stops: no write has failed since its newest commit, and it does not continue from images.
 bool MayGrow(const Job& job) {
   return job.smaller && job.group && job.group->phase == GroupPhase::kRunning &&
          job.spec.fault_tolerance().allow_layout_change() && job.has_folder() &&
@@ -21,7 +21,7 @@ bool MayGrow(const Job& job) {
 
 bool SubmittedLayoutFits(const Job& job, const Turn& turn) {
   const v1::Plan& plan = SubmittedPlan(job);
-  // A host that is set aside is not back yet.
+  // A host that is set aside does not count.
   const ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
   return static_cast<int>(view.free_devices.size()) >= plan.ranks_size() &&
          turn.options.planner.place(job.spec, plan, view).ok();
@@ -58,7 +58,7 @@ void ConsiderGrowth(Job& job, bool outranked, Turn& turn) {
 void BeginGrowthIfDue(Job& job, Turn& turn) {
   if (!job.grow_time || turn.now < *job.grow_time) return;
   job.grow_time.reset();
-  // Workers may have been lost in this very turn.
+  // Workers may have been lost in this turn.
   if (!MayGrow(job) || !SubmittedLayoutFits(job, turn)) return;
   job.record.set_stop_attempt(job.record.last_attempt() + 1);
   job.record.set_grows(true);
@@ -76,7 +76,7 @@ void EndForGrowth(Job& job, int64_t step, Turn& turn) {
   const std::string reason =
       fmt::format("grows to {} ranks after step {}", SubmittedPlan(job).ranks_size(), step);
   EndGroup(job, reason, turn);
-  // The devices may be gone again before it is placed.
+  // The devices may be gone again before the job is placed.
   job.shrink_time = turn.now + turn.limits().layout_patience;
   RecordEvent(job, "GROWING", reason, turn);
 }

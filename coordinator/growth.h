@@ -1,8 +1,8 @@
-// A job that goes on with fewer ranks grows back to its submitted layout: once devices enough for
-// it have been there for growth_patience (base/time_limits.h) without a break, its ranks commit a
-// checkpoint after one of their next steps and stop there, and it is placed anew. No step is
-// repeated, none is lost. A job without a checkpoint.folder could not save that step: it grows with
-// its next recovery alone.
+// Grows a job that runs with fewer ranks back to its submitted layout. Once enough devices have
+// been available without interruption for growth_patience (base/time_limits.h), its ranks commit a
+// checkpoint after one of their next steps and stop there, and the job is placed anew. No step is
+// repeated or lost. A job without a checkpoint.folder cannot save that step and grows only with its
+// next recovery.
 #ifndef TROUPE_COORDINATOR_GROWTH_H_
 #define TROUPE_COORDINATOR_GROWTH_H_
 
@@ -13,20 +13,20 @@
 
 namespace troupe {
 
-// Looks whether the job's own devices and the free ones hold its submitted layout, and sets or
-// clears job.grow_time accordingly. To be called whenever the fleet or the queue has changed.
-// `outranked`: a job that comes before this one waits for devices.
+// Checks whether the job's own devices and the free ones can hold its submitted layout, and sets or
+// clears job.grow_time accordingly. Call whenever the fleet or the queue has changed. `outranked`:
+// a job with precedence over this one waits for devices.
 void ConsiderGrowth(Job& job, bool outranked, Turn& turn);
 
-// Asks the ranks for the checkpoint after which they stop, if job.grow_time has come.
+// If job.grow_time has come, requests the checkpoint after which the ranks stop.
 void BeginGrowthIfDue(Job& job, Turn& turn);
 
-// The checkpoint of `step` is committed: ends the group and queues the job, which then is
-// RECOVERING but counts no restart. REQUIRES: job.record.grows() and a running group.
+// Ends the group after the checkpoint of `step` was committed, and queues the job, which becomes
+// RECOVERING without counting a restart. REQUIRES: job.record.grows() and a running group.
 void EndForGrowth(Job& job, int64_t step, Turn& turn);
 
-// The checkpoint could not be written, but the ranks' images are: the job does not grow and goes on
-// from them. REQUIRES: as above, and GoesOnFromImages.
+// Continues the job from its ranks' images, without growing, because the checkpoint could not be
+// written. REQUIRES: as for EndForGrowth, and GoesOnFromImages.
 void GoOnFromImages(Job& job, Turn& turn);
 
 }  // namespace troupe

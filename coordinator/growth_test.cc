@@ -1,4 +1,4 @@
-// A job that goes on with fewer ranks, and back.
+// Tests a job that continues with fewer ranks and grows back.
 #include "coordinator/growth.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using Kind = v1::CoordinatorMessage;
 
 constexpr Duration kGrowthPatience = std::chrono::seconds(120);
 
-// Time goes on, with heartbeats.
+// Lets time pass, with heartbeats.
 void PassWithHeartbeats(TestCluster& cluster, Duration duration) {
   for (Duration passed{}; passed < duration; passed += std::chrono::seconds(1)) {
     cluster.Heartbeat();
@@ -27,7 +27,7 @@ void PassWithHeartbeats(TestCluster& cluster, Duration duration) {
   }
 }
 
-// The growth patience passes while the job trains on from the step that it has reached.
+// Lets the growth patience pass while the job trains on from the step that it has reached.
 void TrainForTheGrowthPatience(TestCluster& cluster) {
   for (int i = 0; i < 4; ++i) {
     cluster.Report("a", cluster.job("a").record.step() + 1);
@@ -38,13 +38,13 @@ void TrainForTheGrowthPatience(TestCluster& cluster) {
 v1::JobSpec SpecThatMayShrink(int ranks) {
   v1::JobSpec spec = TestSpec("a", ranks, 100);
   spec.mutable_fault_tolerance()->set_allow_layout_change(true);
-  // A quarter of the growth patience passes between two steps.
+  // Exceeds the quarter of the growth patience that passes between two steps.
   spec.mutable_fault_tolerance()->set_hang_seconds(300);
   return spec;
 }
 
-// Job `a`, submitted for two ranks, has lost worker-1 after step 3 and runs on one rank from
-// step 4.
+// Job `a`, submitted for two ranks, has lost worker-1 after step 3 and runs on one rank from step
+// 4.
 void RunShrunkJob(TestCluster& cluster) {
   cluster.Connect("worker-0");
   cluster.Connect("worker-1");
@@ -64,14 +64,14 @@ void RunShrunkJob(TestCluster& cluster) {
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
 }
 
-// The attempt that the ranks of the shrunk job are asked to stop after; 0: none.
+// Returns the attempt after which the ranks of the shrunk job shall stop; 0: none.
 int64_t StopAttempt(TestCluster& cluster) {
   const v1::CoordinatorMessage* const asked = cluster.Last("worker-0", Kind::kCheckpointRequest);
   if (asked == nullptr || !asked->checkpoint_request().intent().then_stop()) return 0;
   return asked->checkpoint_request().intent().attempt();
 }
 
-// Worker-1 is back, step 7 is done and the job has asked its rank to stop after a checkpoint.
+// Worker-1 is back, step 7 is completed and the job has asked its rank to stop after a checkpoint.
 void BeginToGrow(TestCluster& cluster) {
   RunShrunkJob(cluster);
   cluster.Connect("worker-1");
@@ -149,7 +149,7 @@ TEST(Growth, AJobGrowsBackAtAStepBoundaryOnceItsDevicesHaveBeenThereForTwoMinute
   BeginToGrow(cluster);
   const int64_t attempt = StopAttempt(cluster);
   const int64_t restarts = cluster.job("a").record.restarts();
-  // The ranks stop after step 8, where they all know of it.
+  // The ranks stop after step 8, at which all of them know of the request.
   cluster.Report("a", 8);
   cluster.Commit("a", attempt, 8);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
@@ -166,7 +166,7 @@ TEST(Growth, AJobGrowsBackAtAStepBoundaryOnceItsDevicesHaveBeenThereForTwoMinute
   EXPECT_EQ(cluster.job("a").record.restarts(), restarts) << "growing is no recovery";
   EXPECT_FALSE(cluster.job("a").smaller);
   EXPECT_THAT(cluster.Events("a"), Contains("GREW"));
-  // Each step once: the epochs of the history change after step 8.
+  // Each step appears once; the epoch in the history changes after step 8.
   const auto rows = ReadHistory(cluster.store(), "a", 0, 100);
   ASSERT_EQ(rows->size(), 10u);
   for (const v1::StepEvent& row : *rows) {
@@ -224,7 +224,7 @@ TEST(Growth, AJobWithoutAFolderDoesNotStopToGrow) {
   for (int time = 0; time < 2; ++time) TrainForTheGrowthPatience(cluster);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
-  // Its next failure brings all ranks back.
+  // The job's next failure brings all ranks back.
   cluster.Crash("a", 0);
   EXPECT_EQ(cluster.job("a").plan.ranks_size(), 2);
 }
@@ -321,7 +321,7 @@ TEST(Growth, ARestartOfTheCoordinatorWhileTheRanksStopLosesNothing) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
 }
 
-// The attempt that the ranks have stopped for fails, and so does every further one.
+// Fails the attempt for which the ranks have stopped and every further one.
 void FailToSaveUntilImagesAreTaken(TestCluster& cluster) {
   for (int second = 0; second < 1000; ++second) {
     v1::WorkerMessage failed;
@@ -366,8 +366,8 @@ TEST(Growth, AJobWhoseStepCannotBeSavedGoesOnFromItsImagesOnTheSmallerLayout) {
   EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0) << "nothing was saved since";
 }
 
-// The shrunk job has done all its steps, its end could not be saved, and it ended with the image of
-// its one rank.
+// Runs the shrunk job to its last step, where the final save fails and the job ends with the image
+// of its one rank.
 void EndWithAnImage(TestCluster& cluster) {
   RunShrunkJob(cluster);
   ReportUpTo(cluster, 4, 100);
@@ -454,7 +454,7 @@ TEST(Growth, DevicesThatAreGoneInTheTurnInWhichItWouldBeginAreMissed) {
   ASSERT_TRUE(cluster.job("a").grow_time);
   cluster.Pass(std::chrono::milliseconds(1500));
   cluster.Report("a", 5);
-  // The lease of worker-1 and the patience are over when the coordinator next looks.
+  // The lease of worker-1 and the patience have both expired when the coordinator next runs.
   cluster.StandStill(std::chrono::seconds(2));
   EXPECT_THAT(cluster.Events("a"), Not(Contains("GROWING")));
   EXPECT_EQ(cluster.job("a").record.stop_attempt(), 0);
@@ -479,7 +479,8 @@ TEST(Growth, DevicesThatAnEarlierJobWaitsForAreLeftToIt) {
 TEST(Growth, ACatalogWithoutSmallerLayoutsLoads) {
   TestCluster cluster;
   RunShrunkJob(cluster);
-  // What an older coordinator leaves: the spec overwritten by the smaller one, and no other record.
+  // The state left by an older coordinator: the smaller layout's spec overwrites the submitted one,
+  // and there is no SmallerLayout.
   CatalogBatch older;
   v1::JobSpec spec = cluster.job("a").spec;
   spec.mutable_parallelism()->set_data_parallel_replicate_degree(1);

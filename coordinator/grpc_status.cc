@@ -14,8 +14,7 @@ constexpr size_t kMostMessageBytes = 3000;
 constexpr size_t kMostDetailBytes = 1500;
 constexpr size_t kMostRepeatedBytes = 500;  // of the message within the details
 
-// Returns `text`, cut at a whole character of UTF-8 so that it has at most `most` bytes after
-// percent-encoding; what is appended says how many bytes are missing.
+// Returns at most `most` bytes of `text`, in whole UTF-8 characters, and states how many were cut.
 std::string Cut(const std::string& text, size_t most) {
   size_t encoded = 0, end = 0;
   for (; end < text.size(); ++end) {
@@ -28,8 +27,8 @@ std::string Cut(const std::string& text, size_t most) {
   return text.substr(0, end) + fmt::format(" … ({} more bytes)", text.size() - end);
 }
 
-// Removes the last violations of a BadRequest until it fits; an added one says how many are missing.
-// Returns false if `detail` is something else.
+// Removes the last violations of a BadRequest until it fits, and adds one that states how many were
+// removed. Returns false if `detail` has another type.
 bool FitBadRequest(google::protobuf::Any* detail) {
   google::rpc::BadRequest bad;
   if (!detail->UnpackTo(&bad)) return false;

@@ -1,4 +1,4 @@
-// The one place where our Status becomes gRPC's.
+// The only place that converts our Status to gRPC's.
 #ifndef TROUPE_COORDINATOR_GRPC_STATUS_H_
 #define TROUPE_COORDINATOR_GRPC_STATUS_H_
 
@@ -8,9 +8,9 @@
 
 namespace troupe {
 
-// Returns the same code and message. Payloads (BadRequest of bad fields) go into a google.rpc.Status
-// in grpc-status-details-bin. A status that would exceed what HTTP/2 peers accept in trailers is cut
-// and says how much is missing.
+// Returns the same code and message. Payloads (BadRequest with the bad fields) go into a
+// google.rpc.Status in grpc-status-details-bin. A status that exceeds what HTTP/2 peers accept in
+// trailers is truncated and states how much is missing.
 grpc::Status ToGrpcStatus(const Status& status);
 
 }  // namespace troupe

@@ -11,14 +11,14 @@ namespace {
 
 using Flights = std::vector<std::optional<v1::RankFlight>>;
 
-// A rank that stands in an operation.
+// A rank blocked in an operation.
 struct Stand {
   int rank = -1;
   const v1::GroupFlight* group = nullptr;
-  std::vector<int> late;  // members that have not entered it, as far as they said
+  std::vector<int> late;  // members that have not reported entering it
 };
 
-// Operations of `group` that `rank` has entered; 0 where it said nothing of it.
+// Returns the number of operations of `group` that `rank` has entered; 0 if it did not report any.
 uint64_t Entered(const Flights& flights, int rank, const std::string& group) {
   if (rank < 0 || rank >= static_cast<int>(flights.size()) || !flights[static_cast<size_t>(rank)])
     return 0;
@@ -49,14 +49,15 @@ bool WaitsFor(const Stand& stand, int rank) {
   return std::find(stand.late.begin(), stand.late.end(), rank) != stand.late.end();
 }
 
-// "operation 812 (all_reduce, grad_reduce, 4096 bytes) of data/0 on axis data"
+// Returns, for example, "operation 812 (all_reduce, grad_reduce, 4096 bytes) of data/0 on axis
+// data".
 std::string OperationText(const v1::GroupFlight& group) {
   return fmt::format("operation {} ({}, {}, {} bytes) of {} on axis {}", group.stands_in(),
                      group.operation(), group.purpose(), group.bytes(), group.group(),
                      group.axis());
 }
 
-// Those of `ranks` that nobody heard.
+// Returns the ranks that did not report.
 std::vector<int> Silent(const Flights& flights) {
   std::vector<int> silent;
   for (size_t rank = 0; rank < flights.size(); ++rank) {
@@ -83,7 +84,7 @@ HangBlame BlameOne(const Flights& flights, const std::vector<Stand>& stands, int
           {}};
 }
 
-// Nobody stands in an operation.
+// Handles the case that no rank is blocked in an operation.
 HangBlame BlameWithoutStands(const Flights& flights) {
   const std::vector<int> silent = Silent(flights);
   if (silent.size() == 1) {
@@ -110,7 +111,8 @@ HangBlame BlameWithoutStands(const Flights& flights) {
 HangBlame BlameForHang(const Flights& flights) {
   const std::vector<Stand> stands = StandsOf(flights);
   if (stands.empty()) return BlameWithoutStands(flights);
-  // The more, the better a candidate: said nothing, how many wait for it, the lower rank.
+  // Ranks the candidates: no report, then the number of ranks that wait for it, then the lower
+  // rank.
   using Weight = std::tuple<bool, int64_t, int>;
   std::optional<Weight> most;
   for (int rank = 0; rank < static_cast<int>(flights.size()); ++rank) {

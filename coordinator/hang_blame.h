@@ -1,4 +1,4 @@
-// Which rank a hang is to be blamed on: the one that did not arrive, not those that waited. Pure.
+// Finds the rank to blame for a hang: the one that did not arrive, not those that waited. Pure.
 #ifndef TROUPE_COORDINATOR_HANG_BLAME_H_
 #define TROUPE_COORDINATOR_HANG_BLAME_H_
 
@@ -11,18 +11,20 @@
 namespace troupe {
 
 struct HangBlame {
-  int rank = -1;        // -1: none of them alone
-  std::string message;  // a sentence that names operation, communicator, and who waited how long
-  std::vector<int> suspects;  // ranks that are equally suspect; empty where one is blamed
+  int rank = -1;        // -1: no single rank
+  // one sentence with the operation, the communicator, and who waited how long
+  std::string message;
+  std::vector<int> suspects;  // equally suspect ranks; empty if one is blamed
 };
 
-// flights: what each rank said when the job hung, by rank; absent: it said nothing.
+// flights: the flight that each rank reported at the hang, indexed by rank; absent if it did not
+// report.
 //
-// A rank that stands in an operation waits for the members that have not entered it, or said
-// nothing. Blamed is who is waited for and itself waits for nobody: where several are, one that
-// said nothing, then the one that most wait for, then the lowest. Where nobody stands in an
-// operation it is the only rank that said nothing; where several did not, they are equally suspect
-// and none is blamed.
+// A rank blocked in an operation waits for the members that have not entered it or did not report.
+// The blamed rank is waited for and waits for nobody itself. Among several such ranks, one that did
+// not report is preferred, then the one that most ranks wait for, then the lowest. If no rank is
+// blocked in an operation, the only rank without a report, or the job's only rank, is blamed; if
+// several did not report, they are equally suspect and none is blamed.
 HangBlame BlameForHang(const std::vector<std::optional<v1::RankFlight>>& flights);
 
 }  // namespace troupe

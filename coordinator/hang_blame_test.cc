@@ -73,7 +73,7 @@ TEST(BlameForHang, OfSeveralTheOneThatMostWaitForIsNamed) {
 }
 
 TEST(BlameForHang, ARankThatHasEnteredAndWaitsInARingIsNotBlamedForBeingAwaited) {
-  // All but rank 2 have entered; in a ring, 1 waits for 0, which itself waits for 2.
+  // All but rank 2 have entered. In the ring, 1 waits for 0, which waits for 2.
   const HangBlame blame = BlameForHang({Flight({{"data/0", {0, 1, 2}, 12, 12, 2}}),
                                         Flight({{"data/0", {0, 1, 2}, 12, 12, 2}}),
                                         Flight({{"data/0", {0, 1, 2}, 11}})});
@@ -107,8 +107,8 @@ TEST(BlameForHang, WithoutCollectivesTheOneThatDoesNotAnswerOrTheOnlyRankIsNamed
   EXPECT_THAT(computing.message, HasSubstr("rank 1 at step 7: forward"));
 }
 
-// Whoever is stopped in a mesh of data × tensor groups, and wherever in the order of operations the
-// others run into it, it is the one that is named.
+// In a mesh of data × tensor groups, the stopped rank is named, whichever it is and wherever the
+// others' operations block on it.
 TEST(BlameForHang, InAMeshOfGroupsWhoeverStopsIsNamed) {
   constexpr int kRanks = 8;
   for (int stopped = 0; stopped < kRanks; ++stopped) {
@@ -123,7 +123,7 @@ TEST(BlameForHang, InAMeshOfGroupsWhoeverStopsIsNamed) {
         GroupOfRank t{"tensor/" + std::to_string(tensor_of(rank)), tensor, 10, 0, 0};
         GroupOfRank d{"data/" + std::to_string(data_of(rank)), data, 4, 0, 0};
         if (rank == stopped) {
-          t.entered = 9;  // in the midst of a layer
+          t.entered = 9;  // in the middle of a layer
         } else if (tensor_of(rank) == tensor_of(stopped)) {
           t.stands_in = 10;  // its tensor neighbour
         } else {

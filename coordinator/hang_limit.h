@@ -1,4 +1,4 @@
-// How long a job that runs may go without a step before it counts as hung. Pure.
+// How long a running job may go without a step before it counts as hung. Pure.
 #ifndef TROUPE_COORDINATOR_HANG_LIMIT_H_
 #define TROUPE_COORDINATOR_HANG_LIMIT_H_
 
@@ -7,28 +7,30 @@
 
 namespace troupe {
 
-// From so many steps of a group epoch on its pace is known.
+// Number of steps in a group epoch after which its pace is known.
 inline constexpr int kPaceSteps = 5;
-// A step may take so many times as long as the slowest one.
+// Factor by which a step may exceed the slowest recent one.
 inline constexpr double kHangSteps = 5;
 
 struct HangInputs {
   double stated_seconds = 0;  // fault_tolerance.hang_seconds
   int steps_seen = 0;         // in this group epoch
-  // Of the recent steps of this epoch but its first, which pays for warming up.
+  // Slowest recent step of this epoch, excluding its first, which includes warm-up.
   double slowest_step_seconds = 0;
-  // Of a step on the slowest device worth training on; see plan/slowest_step.h.
+  // Step time on the slowest device worth training on; see plan/slowest_step.h.
   double unmeasured_step_seconds = 0;
-  // The validation after the step that is awaited, in steps' worth of samples; 0: there is none.
+  // Samples of the validation after the awaited step, in units of a step's samples; 0: no
+  // validation.
   double validation_steps = 0;
-  // What a save may add to that step.
+  // Time that a save may add to the awaited step.
   double save_seconds = 0;
 };
 
-// Pace known: kHangSteps times the slowest recent step, at least twice the detection time (lease),
-// with room for validation and save; or the stated limit where that is longer than its default,
-// which is how a job that may pause says so. Before: the stated limit, at least the startup
-// allowance, and room for kHangSteps steps of the slowest device. Never above a day.
+// With a known pace, returns kHangSteps times the slowest recent step, at least twice the detection
+// time (lease), plus room for the validation; or the stated limit if that is longer and above its
+// default, which is how a user allows a job to pause. Before the pace is known, returns the larger
+// of the stated limit and the startup allowance, plus kHangSteps steps of the slowest device. Both
+// include save_seconds and never exceed one day.
 Duration HangLimit(const HangInputs& inputs, const TimeLimits& limits);
 
 }  // namespace troupe

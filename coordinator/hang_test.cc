@@ -1,4 +1,4 @@
-// Jobs that hang: when it is noticed, and whom it is blamed on.
+// Tests hung jobs: when the hang is detected and which rank is blamed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 using Kind = v1::CoordinatorMessage;
 
-// What rank `rank` of job `a` says: it has entered `entered` operations of its one group of all
-// ranks, and stands in the last of them or in none.
+// Returns rank `rank`'s report of job `a`: it has entered `entered` operations of its only group,
+// that of all ranks, and is blocked in the last of them if `stands`.
 v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entered, bool stands) {
   const Job& job = cluster.job("a");
   v1::WorkerMessage message;
@@ -37,7 +37,7 @@ v1::WorkerMessage FlightOf(const TestCluster& cluster, int rank, uint64_t entere
   return message;
 }
 
-// Seconds until the ranks of job `a` are told to stop, with heartbeats all along.
+// Returns the seconds until the ranks of job `a` are asked to stop, with heartbeats throughout.
 int SecondsUntilStopped(TestCluster& cluster, int limit) {
   for (int second = 1; second <= limit; ++second) {
     cluster.Heartbeat();
@@ -61,7 +61,7 @@ TEST(Hang, IsNoticedByThePaceOnceFiveStepsAreSeen) {
   for (const auto& [steps, seconds] : {std::pair(4, 60), std::pair(5, 6), std::pair(40, 6)}) {
     TestCluster cluster;
     RunJob(cluster, 2, 2);
-    ReportUpTo(cluster, 1, steps);  // of half a second each
+    ReportUpTo(cluster, 1, steps);  // half a second each
     EXPECT_EQ(SecondsUntilStopped(cluster, 100), seconds) << steps << " steps";
     EXPECT_TRUE(cluster.Last("worker-1", Kind::kStopRanks)->stop_ranks().tell_flight());
   }
@@ -102,7 +102,7 @@ TEST(Hang, IsBlamedOnTheRankThatDidNotArriveAsSoonAsAllHaveSaidWhereTheyAre) {
                     HasSubstr("no rank reported a step for 6.0 s")));
   EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-2"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
-  // The job goes on, and describe still says what happened, also after a restart.
+  // The job continues, and `describe` still shows what happened, also after a restart.
   cluster.Restart();
   const v1::Job shown = DescribeJob(cluster.job("a"), true);
   EXPECT_FALSE(shown.has_failure());

@@ -10,7 +10,8 @@
 namespace troupe {
 namespace {
 
-// Beyond its own time: the process starts, reads and writes folders, and the answer travels.
+// Time beyond the burn-in itself, for the process start, access to folders and the answer's
+// transfer.
 constexpr Duration kBurnInAllowance = std::chrono::seconds(120);
 
 void Record(const std::string& worker, Turn& turn) {
@@ -117,7 +118,7 @@ void StartBurnIns(Turn& turn) {
     const Worker* const there = FindWorker(worker, turn.fleet);
     const bool connected = there != nullptr && there->session != 0;
     if (blame.burn_in != 0) {
-      // Placed on after all, or gone: its time has come, and the next occasion will do.
+      // Dropped if ranks were placed on the worker or it has gone; the next occasion repeats it.
       if (!connected || !IsIdle(worker, turn.fleet)) blame.burn_in = 0;
       if (blame.burn_in != 0 && turn.now >= blame.burn_in_deadline) overdue.push_back(worker);
       continue;

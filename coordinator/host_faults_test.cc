@@ -1,4 +1,4 @@
-// Bad hosts: which are chosen after a fault, and how they come back.
+// Tests which hosts are chosen after a fault, and how bad hosts come back.
 #include "coordinator/host_faults.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ void PassWithHeartbeats(TestCluster& cluster, Duration duration) {
   }
 }
 
-// Where rank 0 of job `a` runs.
+// Returns the worker of rank 0 of job `a`.
 std::string WorkerOf(const TestCluster& cluster) {
   return cluster.job("a").last_group.ranks(0).worker();
 }
@@ -40,7 +40,7 @@ std::vector<v1::SetAside> SetAsideOf(TestCluster& cluster, const std::string& wo
   return {};
 }
 
-// Two losses of worker-0, which is back at once each time: it is set aside, and job `a`, of one
+// Loses worker-0 twice; it reconnects at once each time and is then set aside. Job `a`, with one
 // rank and slow steps, runs on worker-1.
 void SetWorkerAside(TestCluster& cluster) {
   cluster.Connect("worker-0");
@@ -59,7 +59,7 @@ void SetWorkerAside(TestCluster& cluster) {
   ASSERT_EQ(SetAsideOf(cluster, "worker-0").size(), 1u);
 }
 
-// The burn-in that worker-0 was asked for; 0: none.
+// Returns the burn-in requested from worker-0; 0: none.
 uint64_t BurnInOf(TestCluster& cluster) {
   const v1::CoordinatorMessage* const asked = cluster.Last("worker-0", Kind::kBurnIn);
   return asked == nullptr ? 0 : asked->burn_in().request();
@@ -194,7 +194,7 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   wait(kLimits.set_aside);
   const uint64_t second = BurnInOf(cluster);
   EXPECT_GT(second, first);
-  // No answer is no sound one.
+  // A burn-in without an answer has not succeeded.
   wait(std::chrono::seconds(200));
   EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("has not ended"));
   EXPECT_FALSE(SetAsideOf(cluster, "worker-0").at(0).burning_in());
@@ -209,7 +209,7 @@ TEST(HostFaults, ABurnInIsAskedForAnewOnANewStream) {
   }
   const uint64_t first = BurnInOf(cluster);
   ASSERT_GT(first, 0u);
-  // The old stream is not known to have ended.
+  // The coordinator does not know that the old stream has ended.
   cluster.Reconnect("worker-0");
   const uint64_t second = BurnInOf(cluster);
   EXPECT_GT(second, first);
@@ -263,7 +263,7 @@ TEST(HostFaults, FaultsOfAJobThatFailsByItselfAreNotItsHosts) {
   EXPECT_TRUE(cluster.state().fleet.blame.empty());
 }
 
-// `rank` cannot write its part of the next checkpoint.
+// `rank` fails to write its part of the next checkpoint.
 void FailWrite(TestCluster& cluster, int rank = 0) {
   CreateCheckpointCall call{cluster.next_call++, {}};
   call.request.set_job("a");
@@ -287,7 +287,7 @@ TEST(HostFaults, AJobLeavesAHostThatCannotWriteItsShardOnceAnotherIsFree) {
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
   ASSERT_EQ(WorkerOf(cluster), "worker-1");
   EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("No space left"));
-  // It cannot write there either: that is no host's fault, and the job stays.
+  // This host cannot write either, so no host is at fault, and the job stays.
   cluster.StartRanks("a");
   for (int time = 0; time < 5; ++time) FailWrite(cluster);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
@@ -322,8 +322,8 @@ TEST(HostFaults, ACommitEndsTheCountOfFailedWrites) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RUNNING);
 }
 
-// The proof that the hosts share checkpoint.folder fails on `rank` at the start, `worker` is to
-// blame (empty: that of the rank), and all ranks end.
+// On `rank`, the check at the start that the hosts share checkpoint.folder fails; `worker` is to
+// blame (empty: the rank's), and all ranks end.
 void FailFolderProof(TestCluster& cluster, int rank, const std::string& worker) {
   v1::WorkerMessage message;
   v1::RankFailed& failed = *message.mutable_rank_failed();
