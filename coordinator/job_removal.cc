@@ -24,7 +24,7 @@ void SayGone(const std::string& id, Turn& turn) {
   }
 }
 
-// The job goes, with its requests, and those who asked for it are answered.
+// Removes the job and its requests and answers the callers that asked for the deletion.
 void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
   const auto removal = state.removals.find(id);
@@ -64,7 +64,7 @@ void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& tu
   if (BeginDeletion(job, checkpoints, turn)) {
     Remove(id, state, turn);
   } else {
-    state.active.insert(id);  // it is looked at until it is gone
+    state.active.insert(id);  // it is checked until it is removed
   }
 }
 
