@@ -30,7 +30,7 @@ namespace troupe {
 struct Authority {
   enum class Verdict {
     kAccepted,
-    // Once true and since overtaken by events (facts: R2), or about an unknown object: no effect.
+    // Once true and since overtaken by events, or about an unknown object: no effect.
     kStale,
     // The sender has no right to send it: no effect, and it is logged.
     kDenied,
