@@ -196,8 +196,8 @@ void RecordEvent(Job& job, const std::string& event, const std::string& message,
 void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std::string& message,
             Turn& turn);
 
-// Cancels at once, or after a checkpoint (CancelJob in service.proto). The reply is sent now or when
-// the cancel is done.
+// Cancels at once, or after a checkpoint (CancelJob in service.proto). The reply is sent now or
+// when the cancel is done.
 void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
 
 // The newest commit that may be restored; null if there is none.

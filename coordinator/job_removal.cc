@@ -10,12 +10,14 @@ namespace troupe {
 namespace {
 
 constexpr auto kKeepEndedInterval = std::chrono::minutes(1);
-// How long the files of a job may take to go.
+// Time limit for deleting all files of a job.
 constexpr Duration kRemovalLimit = std::chrono::minutes(5);
-// Those of its aborted attempts alone, where somebody waits: less than a client does.
+// Time limit for the files of aborted attempts alone; shorter than a client's deadline, because a
+// caller waits.
 constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
 
-// Tells every worker that is connected that the job is gone; ranks of it may have run on any.
+// Asks every connected worker to delete the job's rank logs (DeleteImages without paths); the ranks
+// may have run on any worker.
 void SayGone(const std::string& id, Turn& turn) {
   v1::CoordinatorMessage gone;
   gone.mutable_delete_images()->set_job(id);
@@ -50,7 +52,7 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   state.jobs.erase(job);
 }
 
-// Who was to remove what, and has not said that it did.
+// Describes the worker that has not confirmed a deletion, and the files concerned.
 std::string AwaitedRemoval(const Job& job) {
   if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
   return fmt::format("{} has not said that {} checkpoint attempts are removed, of which {} is one; "

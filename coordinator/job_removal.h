@@ -15,12 +15,12 @@ namespace troupe {
 // or at once with the reason why the job stays.
 void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Turn& turn);
 
-// Recovers the deletion of a job that a former leader began: its files have as long to be deleted as
-// after a new request.
+// Recovers the deletion of a job that a former leader began: its files have as long to be deleted
+// as after a new request.
 void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state);
 
-// Ends deletions whose files were not removed in time: a job whose commits were to be deleted stays,
-// and the callers are told so; any other job is removed, and its files stay.
+// Ends deletions whose files were not removed in time: a job whose commits were to be deleted
+// stays, and the callers are told so; any other job is removed, and its files stay.
 void EndLateRemovals(CoordinatorState& state, Turn& turn);
 
 // Removes the job if it is being deleted and none of its files is left.

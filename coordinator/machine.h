@@ -30,11 +30,11 @@
 
 namespace troupe {
 
-// A job that goes once files of its checkpoints are removed.
+// The removal of a job, which waits until the files of its checkpoints are deleted.
 struct JobRemoval {
   std::vector<CallId> callers;
-  MonotonicTime deadline;    // then it goes without, or, with `checkpoints`, its callers are told
-  bool checkpoints = false;  // its commits were to be removed too
+  MonotonicTime deadline;    // then the wait ends (EndLateRemovals)
+  bool checkpoints = false;  // its commits are to be deleted too
 };
 
 struct CoordinatorState {

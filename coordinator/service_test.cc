@@ -234,7 +234,7 @@ TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
   EXPECT_EQ(update.end(), v1::JOB_STATE_SUCCEEDED);
 }
 
-// A rank of many tensors lists them all in its vote.
+// The vote of a rank with many tensors lists them all.
 TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
   constexpr size_t kBytes = 6 << 20;
   v1::JobSpec large = Spec("large", 3);

@@ -96,7 +96,7 @@ class SessionReactor final
   const std::shared_ptr<StreamSink> sink_;
   const SessionId session_;
   v1::WorkerMessage incoming_;
-  bool first_ = true;  // nothing has been taken in yet
+  bool first_ = true;  // no message has been accepted yet
 };
 
 void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {
