@@ -69,7 +69,7 @@ struct Group {
   double peak_flops = 0;        // sum over all ranks' devices; 0: unknown for at least one
   bool first_report = true;     // none has arrived in this epoch yet
   int steps_seen = 0;           // number of reports of rank 0 in this epoch
-  std::deque<double> recent_step_seconds;  // of the newest of these steps, except the first
+  std::deque<double> recent_step_seconds;  // durations of the newest of them, without the first
   // Identity of checkpoint.folder as rank 0 reports it; it becomes the job's once all ranks have
   // proved that they share the folder.
   std::string folder_id;
@@ -126,14 +126,14 @@ struct DoubtReading {
 struct Job {
   v1::JobRecord record;
   v1::JobSpec spec;  // as submitted, merged with the overrides of ResumeJob
-  v1::Plan plan;     // of the running layout, ranks placed as in the newest group
+  v1::Plan plan;     // the running layout's, ranks placed as in the newest group
   // Set while the running layout is smaller than the submitted one (coordinator/growth.h).
   std::optional<v1::SmallerLayout> smaller;
   v1::GroupRecord last_group;
   v1::JobImages images;    // images of its ranks, if newer than every commit; else empty
-  v1::ReceiptTally tally;  // of all reports so far; the catalog has it up to the durable reports
+  v1::ReceiptTally tally;  // all reports so far; in the catalog: those that are durable
   std::map<int64_t, v1::CheckpointRecord> checkpoints;  // finalised, by attempt
-  std::map<int64_t, Attempt> attempts;                  // of the current epoch, by attempt
+  std::map<int64_t, Attempt> attempts;                  // those of the current epoch, by attempt
   std::map<int64_t, Verification> verifications;        // in progress, by attempt
   std::map<int64_t, WorkerLife> deletions;  // the worker that was asked to delete, by attempt
   std::map<int64_t, DoubtReading> doubt_readings;  // in progress, by attempt
@@ -143,8 +143,8 @@ struct Job {
   int64_t delayed_recoveries = 0;  // from faults of Charged::kDelayed, since the highest step rose
   std::vector<v1::StepEvent> unflushed;  // reports of rank 0 that are not durable yet
   MonotonicTime flush_time;              // when they have to be durable; valid if there are any
-  int64_t durable_step = 0;              // of the current epoch's reports
-  std::deque<double> step_seconds;       // of the newest steps, for the median
+  int64_t durable_step = 0;              // last durable step of the current epoch's reports
+  std::deque<double> step_seconds;       // durations of the newest steps, for the median
   int waiting_free_count = 0;            // number of free devices stated in waiting_for
   std::string waiting_for;               // the capacity that the job waits for
   std::optional<MonotonicTime> place_not_before;  // backoff: not placed before then
