@@ -60,7 +60,7 @@ struct Group {
   uint64_t epoch = 0;
   GroupPhase phase = GroupPhase::kStarting;
   std::vector<RankState> ranks;  // by rank; placement: Job::plan.ranks
-  MonotonicTime deadline;        // of every phase except kRunning
+  MonotonicTime deadline;        // the present phase's; unused in kRunning
   Duration start_limit{};        // from StartRanks until every rank is ready
   int64_t ticket_begin = 0;      // last step applied when the newest ticket was granted
   int64_t ticket_end = 0;

@@ -22,7 +22,8 @@ void TakeSmallerLayout(const v1::JobSpec& smaller, Job& job, Turn& turn);
 // The caller replaces job.plan.
 void KeepSmallerLayout(v1::SmallerLayout smaller, Job& job, Turn& turn);
 
-// Makes the submitted layout the running one. The caller replaces job.plan.
+// Makes the submitted layout the running one and records it in the turn's writes. The caller
+// replaces job.plan.
 void ForgetSmallerLayout(Job& job, Turn& turn);
 
 }  // namespace troupe

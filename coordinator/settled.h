@@ -13,8 +13,9 @@ namespace troupe {
 // verified commits supersede.
 void Retire(Job& job, Turn& turn);
 
-// Protects a checkpoint from retention, or ends that protection, whereupon retention acts at once.
-// Replies with the record; NOT_FOUND if the job has no such commit.
+// Protects a checkpoint from retention, or ends that protection; retention then acts at once.
+// Replies with the record. NOT_FOUND if the job has no such commit or quarantined checkpoint,
+// INVALID_ARGUMENT if the request names neither step nor path.
 Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
 
 // Keeps the commit at `path` for inspection but never restores it again.
@@ -43,9 +44,10 @@ void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
 
 // Whether a commit or quarantined checkpoint of the job is at `path`.
 bool HasCheckpointAt(const Job& job, const std::string& path);
-// Makes a quarantined checkpoint, which the caller found whole, a commit again, and clears the
-// doubt of a doubted one. Replies with the record; NOT_FOUND if the job has no such checkpoint,
-// FAILED_PRECONDITION if the digest differs from that of the commit.
+// Makes a quarantined checkpoint, which the caller found whole, a verified commit again, and pins
+// it if retention would delete it; clears the doubt of a doubted commit. Replies with the record;
+// NOT_FOUND if the job has no such checkpoint, FAILED_PRECONDITION if the digest differs from that
+// of the commit.
 Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn);
 
 // Runs SendDeletions and SendVerifications if a rank runs or ran on `worker`, which has a new

@@ -32,8 +32,9 @@ struct Traces {
   std::map<uint64_t, PendingTrace> pending;  // by request number
 };
 
-// Requests the steps, or replies with an error: INVALID_ARGUMENT for a range that no job has,
-// FAILED_PRECONDITION if the job made no step or its workers are away.
+// Requests the steps, or replies with an error: INVALID_ARGUMENT for an invalid range or more steps
+// than one request may have, FAILED_PRECONDITION if the job has not run, ended before these steps,
+// or has workers that are away.
 void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request, Traces* traces,
                  Turn& turn);
 
