@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kElse =
     "discard them (--discard-images) to go on from the newest commit";
 
-// "worker-0:/data/images/a/step-…", for people.
+// A readable list such as "worker-0:/data/images/a/step-…, …".
 std::string PlacesOf(const v1::JobImages& images) {
   std::vector<std::string> places;
   for (const v1::RankImage& image : images.images()) {
@@ -30,8 +30,8 @@ std::string PlacesOf(const v1::JobImages& images) {
 
 void EndWithImages(Job& job, Turn& turn) {
   const ImageTaking taking = *std::exchange(job.group->image_taking, std::nullopt);
-  DropImages(job, turn);  // those that it went on from
-  // What a rank wrote in an earlier try is at the same path.
+  DropImages(job, turn);  // the images that it was restored from
+  // A rank's image of an earlier try has the same path.
   job.group->left_images.clear();
   job.images.set_step(taking.step);
   for (const auto& [rank, saved] : taking.saved) {
@@ -154,7 +154,7 @@ std::string DamagedImageText(const Job& job, const v1::RankFailed& message) {
 
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn) {
   if (!GoesOnFromImages(job)) return OkStatus();
-  // Asked for as it was submitted, a job goes on on the smaller layout that its images have.
+  // A job resumed on its submitted layout continues on the smaller layout of its images.
   const std::string asked = spec.parallelism().SerializeAsString();
   const bool same_layout =
       asked == RunningSpec(job).parallelism().SerializeAsString() ||
@@ -230,7 +230,7 @@ void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs
     });
     if (needed) continue;
     if (job.group && job.group->epoch == held.group_epoch()) {
-      // It may be written anew, or be one of those that are awaited.
+      // It may be rewritten, or be one of the awaited images.
       job.group->left_images[held.path()] = hello.name();
       continue;
     }

@@ -1,7 +1,8 @@
-// Where a job's end cannot be saved: after checkpoint.final_save_seconds of trying, each rank keeps
-// an image of its state on its worker, the job FAILS, and ResumeJob goes on from the images on the
-// same workers. A job that had stopped to grow goes on from them by itself, on the layout that it
-// had. Images count while they are newer than every commit. All pure.
+// Images: the fallback when a job's final checkpoint cannot be saved. After
+// checkpoint.final_save_seconds of failed attempts each rank writes an image of its state to its
+// worker, the job becomes FAILED, and ResumeJob restores it from the images on the same workers. A
+// job that had stopped in order to grow is restored by itself, on its former layout. Images count
+// while they are newer than every commit. All functions are pure.
 #ifndef TROUPE_COORDINATOR_IMAGES_H_
 #define TROUPE_COORDINATOR_IMAGES_H_
 
@@ -16,45 +17,47 @@
 
 namespace troupe {
 
-// When images are taken instead of another attempt; absent: no attempt has failed.
+// The time from which images are taken instead of another attempt; absent if no attempt has failed.
 std::optional<MonotonicTime> FinalSaveDeadline(const Job& job);
 
 // Asks every rank for its image. REQUIRES: the group is running and its ranks have stopped.
 void TakeImages(Job& job, Turn& turn);
-// What asks them.
+// The message that asks a rank for its image.
 v1::CoordinatorMessage ImageOrderOf(const Job& job);
-// A rank's answer. Once all have one the job FAILS with it, or goes on from it where it was to
-// grow; where one has none, it is GiveUpImages.
+// Handles a rank's answer. When all ranks have an image, the job becomes FAILED, or is restored
+// from the images if it was to grow. If a rank has none, calls GiveUpImages.
 void OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
-// The ranks hold the state on: the final checkpoint is tried again, for as long as before.
+// Drops this try: the ranks keep holding their state, and the final checkpoint is tried again for
+// as long as before.
 void GiveUpImages(Job& job, const std::string& reason, Turn& turn);
 
 // Whether a rank on `worker` has not answered yet. REQUIRES: images are being taken.
 bool AwaitsImageOf(const Job& job, const std::string& worker);
-// The group ends: what ranks wrote in tries that were given up, or that are under way, is removed.
-// REQUIRES: a group.
+// Called when the group ends: asks the workers to delete the images of abandoned tries and of the
+// try in progress. REQUIRES: a group.
 void DropLeftImages(Job& job, Turn& turn);
 
 // Whether the job would be restored from its images.
 bool GoesOnFromImages(const Job& job);
-// A rank that starts says that its image is not there, or not what was written. Nobody else has it:
-// every other try would find the same.
+// Whether `message` reports that the rank's image is missing or damaged. No other copy exists, so
+// every other try would fail in the same way.
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message);
 std::string DamagedImageText(const Job& job, const v1::RankFailed& message);
-// FAILED_PRECONDITION naming what is missing where the job would go on from images and cannot: a
-// worker that has one is not connected, or `spec` has another layout than they.
+// FAILED_PRECONDITION if the job would be restored from images and cannot be: it names the worker
+// with an image that is not connected, or says that `spec` has another layout than the images.
 Status CheckImages(const Job& job, const v1::JobSpec& spec, const Turn& turn);
-// The job's plan with each rank on the worker that has its image; RESOURCE_EXHAUSTED naming a
+// Places each rank of the job's plan on the worker that has its image. RESOURCE_EXHAUSTED names a
 // worker without a free device.
 StatusOr<v1::Plan> PlaceAtImages(const Job& job, const ClusterView& free);
 
-// The images are of no more use: forgotten, and their workers told to remove them. One that is away
-// is told when it says hello.
+// Forgets the images and asks their workers to delete them. A worker that is away is asked after
+// its next Hello.
 void DropImages(Job& job, Turn& turn);
 
-// A worker says which images it has: it is told to remove those that its jobs do not go on from.
-// Those of a group that lives wait for its end (DropLeftImages). What is of no job in the catalog
-// stays, and is noted: it may be all that another catalog's job has left.
+// Handles the images that a worker lists in its Hello: asks it to delete those that its jobs are
+// not restored from. Images of a live group wait for the group's end (DropLeftImages). Images of a
+// job that is not in the catalog are kept and logged, because they may be all that is left of a job
+// of another catalog.
 void DropNeedlessImages(const v1::Hello& hello, std::map<std::string, Job>* jobs, Turn& turn);
 
 }  // namespace troupe

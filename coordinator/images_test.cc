@@ -1,4 +1,4 @@
-// Where a job's end cannot be saved.
+// Tests of jobs whose final checkpoint cannot be saved.
 #include "coordinator/images.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using Kind = v1::CoordinatorMessage;
 
 class Images : public ::testing::Test {
  protected:
-  // Two ranks that have done all ten steps; the first save of the last has failed.
+  // Two ranks that have done all ten steps; the first save of the last step has failed.
   Images() {
     cluster_.Connect("worker-0");
     cluster_.Connect("worker-1");
@@ -40,7 +40,7 @@ class Images : public ::testing::Test {
     failed.mutable_shard_failed()->set_reason("no space left");
     cluster_.Say("worker-0", failed);
   }
-  // Time passes and every attempt at saving fails. Returns whether images were asked for.
+  // Advances time while every save fails. Returns whether images were requested.
   bool FailFor(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       cluster_.Heartbeat();
@@ -80,8 +80,7 @@ class Images : public ::testing::Test {
     }
     return cluster_.Do(resume).replies.at(0).status;
   }
-  // The worker of `rank` still has its image, of group epoch 1 unless stated, when it next says
-  // hello.
+  // The worker of `rank` reports its image, of group epoch 1 by default, in its next Hello.
   void Keeps(int rank, uint64_t epoch = 1, const std::string& of_job = "a") {
     v1::HeldImage image;
     image.set_job(of_job);

@@ -77,17 +77,18 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
   job.durable_step = record.step();
   if (record.median_step_seconds() > 0) job.step_seconds.push_back(record.median_step_seconds());
   const bool running = record.state() == v1::JOB_STATE_RUNNING;
-  // A job that waits may have been resumed on another layout than its last group had.
+  // A waiting job may have been resumed on a layout other than that of its last group.
   if (running && group.ranks_size() > 0) *job.plan.mutable_ranks() = group.ranks();
   if (running) {
     Group& adopted = job.group.emplace();
     adopted.epoch = record.group_epoch();
     adopted.phase = GroupPhase::kAdopting;
     adopted.deadline = now + limits.reconnect_grace;
-    // A job whose pace is known has warmed up.
+    // A job with known step times has warmed up.
     adopted.first_report = job.step_seconds.empty();
     adopted.ranks.resize(static_cast<size_t>(group.ranks_size()));
-    // Later ones are said again by each worker as it comes back, while others are still awaited.
+    // Each worker resends its ranks' later steps when it reconnects, while other workers are still
+    // awaited.
     for (RankState& rank : adopted.ranks) {
       rank.reported_step = record.step();
       rank.writing_attempt.reset();
@@ -96,8 +97,8 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       adopted.ranks[static_cast<size_t>(rank)].pid = group.pids(rank);
     }
   } else if (record.state() == v1::JOB_STATE_STARTING) {
-    // Which of its ranks were told is unknown: they are stopped when their workers say hello, and
-    // it starts anew.
+    // It is unknown which ranks received StartRanks: they are stopped at their workers' Hello, and
+    // the job starts again.
     job.record.set_state(record.recovering() || record.barren_restarts() > 0
                              ? v1::JOB_STATE_RECOVERING
                              : v1::JOB_STATE_QUEUED);
@@ -107,7 +108,8 @@ Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::P
       job.checkpoints[number] = checkpoint;
       const bool doubted =
           checkpoint.state() == v1::CHECKPOINT_STATE_COMMITTED && !checkpoint.doubted_by().empty();
-      // Who had been asked is forgotten: somebody is asked once the workers are back.
+      // The workers asked before the restart are not recorded: one is asked again once the workers
+      // are back.
       if (doubted) job.doubt_readings[number].look = now + limits.reconnect_grace;
     } else if (running && checkpoint.group_epoch() == record.group_epoch()) {
       Attempt& attempt = job.attempts[number];
@@ -227,7 +229,7 @@ void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn) {
     return;
   }
   job.cancel_callers.push_back(call);
-  // The ranks of a job that grows stop already: where they stop it is cancelled.
+  // The ranks of a job that is to grow are stopping already; it is cancelled where they stop.
   job.record.set_grows(false);
   if (job.record.stop_attempt() == 0) {
     job.record.set_stop_attempt(job.record.last_attempt() + 1);
@@ -281,7 +283,7 @@ void OnRunningTime(Job& job, Turn& turn) {
     const auto deadline = AttemptDeadline(job, attempt, turn.limits());
     if (deadline && turn.now >= *deadline) late.push_back(number);
   }
-  // The abort of one may be that of others.
+  // Aborting one attempt may also abort others.
   for (const int64_t number : late) {
     if (job.attempts.contains(number)) AbortLateAttempt(job, number, turn);
   }
@@ -296,7 +298,7 @@ void OnRunningTime(Job& job, Turn& turn) {
   RenewTicket(job, turn);
 }
 
-// The workers whose ranks were not confirmed since the coordinator's restart.
+// The workers whose ranks have not been confirmed since the coordinator restarted.
 std::string MissingWorkers(const Job& job) {
   std::set<std::string> missing;
   for (size_t rank = 0; rank < job.group->ranks.size(); ++rank) {
@@ -306,8 +308,8 @@ std::string MissingWorkers(const Job& job) {
   return fmt::format("{}", fmt::join(missing, ", "));
 }
 
-// Names the ranks that are awaited: for their addresses, which they state once they have loaded,
-// or, once all have stated them, to be ready. The failure names their worker if they have one.
+// Names the awaited ranks: those without an address, which a rank states once it has loaded, or,
+// once all have one, those that are not ready. The failure names their worker if they share one.
 v1::Failure LateStart(const Job& job) {
   const bool starts = job.group->phase == GroupPhase::kStarting;
   std::set<std::string> workers;

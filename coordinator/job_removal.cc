@@ -10,12 +10,14 @@ namespace troupe {
 namespace {
 
 constexpr auto kKeepEndedInterval = std::chrono::minutes(1);
-// How long the files of a job may take to go.
+// Time limit for deleting all files of a job.
 constexpr Duration kRemovalLimit = std::chrono::minutes(5);
-// Those of its aborted attempts alone, where somebody waits: less than a client does.
+// Time limit for the files of aborted attempts alone; shorter than a client's deadline, because a
+// caller waits.
 constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
 
-// Tells every worker that is connected that the job is gone; ranks of it may have run on any.
+// Asks every connected worker to delete the job's rank logs (DeleteImages without paths); the ranks
+// may have run on any worker.
 void SayGone(const std::string& id, Turn& turn) {
   v1::CoordinatorMessage gone;
   gone.mutable_delete_images()->set_job(id);
@@ -24,7 +26,7 @@ void SayGone(const std::string& id, Turn& turn) {
   }
 }
 
-// The job goes, with its requests, and those who asked for it are answered.
+// Removes the job and its requests and answers the callers that asked for the deletion.
 void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   const auto job = state.jobs.find(id);
   const auto removal = state.removals.find(id);
@@ -50,7 +52,7 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
   state.jobs.erase(job);
 }
 
-// Who was to remove what, and has not said that it did.
+// Describes the worker that has not confirmed a deletion, and the files concerned.
 std::string AwaitedRemoval(const Job& job) {
   if (job.checkpoints.empty() || job.last_group.ranks_size() == 0) return "no file is known";
   return fmt::format("{} has not said that {} checkpoint attempts are removed, of which {} is one; "
@@ -64,7 +66,7 @@ void BeginOrRemove(Job& job, bool checkpoints, CoordinatorState& state, Turn& tu
   if (BeginDeletion(job, checkpoints, turn)) {
     Remove(id, state, turn);
   } else {
-    state.active.insert(id);  // it is looked at until it is gone
+    state.active.insert(id);  // it is checked until it is removed
   }
 }
 

@@ -1,4 +1,5 @@
-// Ended jobs leave the state and the catalog. All pure; what decides it is in deletion.h.
+// Removes ended jobs from the state and the catalog. All functions are pure; deletion.h decides
+// what may be removed.
 #ifndef TROUPE_COORDINATOR_JOB_REMOVAL_H_
 #define TROUPE_COORDINATOR_JOB_REMOVAL_H_
 
@@ -10,23 +11,23 @@
 
 namespace troupe {
 
-// `job` of the state is to go: it goes now, or once the files of its checkpoints are deleted. The
-// call is answered then, or now with why it stays.
+// Removes `job` now, or once the files of its checkpoints are deleted. The call is answered then,
+// or at once with the reason why the job stays.
 void DeleteJob(Job& job, const DeleteJobCall& event, CoordinatorState& state, Turn& turn);
 
-// A job of a former leader that is being deleted: its files have as long to go as if it had been
-// asked for now.
+// Recovers the deletion of a job that a former leader began: its files have as long to be deleted
+// as after a new request.
 void AdoptRemoval(const Job& job, MonotonicTime now, CoordinatorState& state);
 
-// Jobs whose files have not been removed in time: one whose commits were to be removed stays, and
-// those who asked are told; another one goes, and its files stay.
+// Ends deletions whose files were not removed in time: a job whose commits were to be deleted
+// stays, and the callers are told so; any other job is removed, and its files stay.
 void EndLateRemovals(CoordinatorState& state, Turn& turn);
 
-// The job goes if it is being deleted and no file of it is left.
+// Removes the job if it is being deleted and none of its files is left.
 void RemoveIfDeleted(const std::string& id, CoordinatorState& state, Turn& turn);
 
-// Lets go of ended jobs that are more, or older, than shall be kept (CoordinatorOptions). Looks at
-// them once a minute, and where a job ended in this turn.
+// Removes ended jobs beyond the number or age that CoordinatorOptions keeps. Checks once a minute,
+// and whenever a job ended in this turn.
 void LetEndedGo(CoordinatorState& state, Turn& turn);
 
 }  // namespace troupe

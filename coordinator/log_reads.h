@@ -1,5 +1,5 @@
-// Log lines that were asked for: asked of the workers that have, or had, the ranks of the job's
-// newest group, and passed on as they come. Pure; nothing of it is durable.
+// Reads of log lines: the request goes to the workers that have, or had, the ranks of the job's
+// newest group, and the lines are passed on as they arrive. Pure; none of this state is durable.
 #ifndef TROUPE_COORDINATOR_LOG_READS_H_
 #define TROUPE_COORDINATOR_LOG_READS_H_
 
@@ -30,15 +30,15 @@ struct LogReads {
   std::map<uint64_t, PendingLogs> pending;  // by request number
 };
 
-// Asks for the lines, or ends the call: FAILED_PRECONDITION while no worker that has some is
-// connected, NOT_FOUND for a rank that the job does not have. No lines for a job that never ran.
+// Requests the lines, or ends the call: FAILED_PRECONDITION while no worker that has some is
+// connected, NOT_FOUND for a rank that the job does not have. A job that never ran has no lines.
 void AskForLogs(const Job& job, CallId call, const v1::ReadJobLogsRequest& request, LogReads* reads,
                 Turn& turn);
 
 // REQUIRES: `sender` was asked and has not sent its last lines (JudgeMessage).
 void OnLogLines(const v1::LogLines& lines, const WorkerLife& sender, LogReads* reads, Turn& turn);
 
-// Ends the calls whose time is over.
+// Ends the calls that have passed their deadlines.
 void ExpireLogs(LogReads* reads, Turn& turn);
 void AbandonLogs(CallId call, LogReads* reads);
 std::optional<MonotonicTime> NextLogDeadline(const LogReads& reads);

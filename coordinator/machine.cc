@@ -57,8 +57,8 @@ class Stepper {
     const std::string worker = CloseSession(event.session, turn_.now, &state_.fleet);
     if (worker.empty()) return;
     turn_.reschedule = true;
-    // Its ranks may live on until the reconnect grace is over, unless their epoch is failing
-    // anyway.
+    // The worker's ranks may live on until the reconnect grace is over, unless their epoch is
+    // failing anyway.
     ForEachGroupOn(worker, [&](Job& job) {
       if (job.group->phase == GroupPhase::kSettling) {
         OnWorkerLost(job, worker, "its stream closed and the other ranks lost it", turn_);
@@ -73,8 +73,8 @@ class Stepper {
       return;
     }
     Worker* const worker = FindBySession(event.session, &state_.fleet);
-    // Nothing counts before Hello or after another stream took over, nor what was meant for a
-    // former leader.
+    // Ignores messages before Hello, after another stream replaced this one, and for a former
+    // leader.
     if (worker == nullptr) return;
     if (message.leader_epoch() != 0 && message.leader_epoch() != state_.leader_epoch) return;
     worker->last_message = turn_.now;
@@ -101,7 +101,7 @@ class Stepper {
   void operator()(const ResumeJobCall& event) {
     Job* const job = FindJobOrReply("name", event.request.name(), event.call);
     if (job == nullptr) return;
-    // Dropped only if the job is resumed without them.
+    // The images are dropped only if the job is resumed without them.
     v1::JobImages images = job->images;
     const bool discards = event.request.discard_images();
     if (discards) job->images.Clear();
@@ -185,13 +185,13 @@ class Stepper {
     for (auto& [id, removal] : state_.removals) std::erase(removal.callers, event.call);
   }
 
-  // The last of a turn.
+  // Called last in each turn.
   void End() {
     EndLateRemovals(state_, turn_);
     LetEndedGo(state_, turn_);
   }
 
-  // Places what can be placed. The queue must be up to date (Touch).
+  // Places the queued jobs that can be placed. The queue must be up to date (Touch).
   void Schedule() {
     if (!turn_.reschedule) return;
     turn_.reschedule = false;
@@ -218,7 +218,7 @@ class Stepper {
     return job;
   }
 
-  // Brings the queue and the set of jobs with deadlines up to date with what happened to `id`.
+  // Updates the queue and the set of jobs with deadlines after a change of `id`.
   void Touch(const std::string& id) {
     const Job& job = state_.jobs.at(id);
     if (IsQueued(job)) {
@@ -248,8 +248,8 @@ class Stepper {
     }
   }
 
-  // Whether the message is to have an effect. What its sender has no right to say is noted, ever
-  // more rarely.
+  // Whether the message may have an effect. Denied messages of a stream are logged at their 1st,
+  // 2nd, 4th, 8th … occurrence.
   bool IsHeeded(const v1::WorkerMessage& message, Worker& sender) {
     const Authority authority = JudgeMessage(
         message, sender,
@@ -343,11 +343,11 @@ class Stepper {
       Touch(job->id());
     }
     AskAgainAfterEnd(stopped, worker, state_.traces, turn_);
-    // It may have been the last that could write into attempts of its epoch.
+    // It may have been the last rank that could write to attempts of its epoch.
     if (job != nullptr) SendDeletions(*job, turn_);
   }
 
-  // Hands a message to the job that it names.
+  // Passes a message to the job that it names.
   template <typename Message, typename Handle>
   void OfJob(const Message& message, Handle handle) {
     Job& job = state_.jobs.at(message.job());
@@ -399,7 +399,7 @@ class Stepper {
     });
     DropNeedlessImages(hello, &state_.jobs, turn_);
     AskForBurnInAnew(hello.name(), turn_);
-    // What was asked for while it was away, or before its ranks had ended.
+    // Resends requests made while it was away, or before its ranks had ended.
     for (auto& [id, job] : state_.jobs) SendFileWorkAgain(job, hello.name(), turn_);
     turn_.reschedule = true;
   }
@@ -462,7 +462,7 @@ class Stepper {
     return OkStatus();
   }
 
-  // Keeps a job that is recorded in the turn's writes, and replies with it.
+  // Adds a job that is recorded in the turn's writes to the state, and replies with it.
   void Take(Job job, CallId call) {
     if (job.record.group_epoch() < state_.epoch_floor) {
       job.record.set_group_epoch(state_.epoch_floor);

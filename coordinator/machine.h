@@ -2,10 +2,10 @@
 // randomness, file or socket is touched here; the shell (coordinator/server.h) and the simulator
 // drive the same functions.
 //
-// Contract of the driver: events one at a time; the effects of an event performed in the order of
-// the fields of Effects, the writes durable before anything else of them happens; a Tick at or
-// after NextDeadline(state), when no other event is waiting. After a crash at any point, Recover on
-// what is durable continues.
+// Contract of the driver: pass one event at a time; perform the effects of an event in the order of
+// the fields of Effects, and make the writes durable before any other effect; send a Tick at or
+// after NextDeadline(state) when no other event is waiting. After a crash at any point, Recover
+// continues from what is durable.
 #ifndef TROUPE_COORDINATOR_MACHINE_H_
 #define TROUPE_COORDINATOR_MACHINE_H_
 
@@ -30,11 +30,11 @@
 
 namespace troupe {
 
-// A job that goes once files of its checkpoints are removed.
+// The removal of a job, which waits until the files of its checkpoints are deleted.
 struct JobRemoval {
   std::vector<CallId> callers;
-  MonotonicTime deadline;    // then it goes without, or, with `checkpoints`, its callers are told
-  bool checkpoints = false;  // its commits were to be removed too
+  MonotonicTime deadline;    // then the wait ends (EndLateRemovals)
+  bool checkpoints = false;  // its commits are to be deleted too
 };
 
 struct CoordinatorState {
@@ -43,28 +43,29 @@ struct CoordinatorState {
   Fleet fleet;
   std::map<std::string, Job> jobs;              // by id
   std::set<std::string> active;                 // jobs that have a deadline
-  std::set<QueueKey> queue;                     // jobs that wait for devices, first come first
+  std::set<QueueKey> queue;                     // jobs that wait for devices, in scheduling order
   std::map<std::string, std::string> requests;  // request id → job id
-  std::map<std::string, std::string> request_digests;  // request id → what it asked for
-  uint64_t last_sequence = 0;                          // of job creation
-  // No new job has a group epoch up to this one, which a deleted job may have had: its name may be
-  // used again, and workers drop what names an epoch that is not above all they heard of that name.
+  std::map<std::string, std::string> request_digests;  // request id → digest of the request
+  uint64_t last_sequence = 0;                          // sequence number of the newest job
+  // A new job's group epochs are above this value, which a deleted job may have used. The deleted
+  // job's name may be reused, and workers drop messages with an epoch that is not above all those
+  // that they received for that name.
   uint64_t epoch_floor = 0;
   LogReads log_reads;
   std::map<std::string, JobRemoval> removals;  // by job that is being deleted
-  MonotonicTime keep_ended_time;  // when ended jobs are looked at next, if some are let go
+  MonotonicTime keep_ended_time;  // when ended jobs are next checked, if old ones are removed
   Traces traces;
 };
 
-// The state of a coordinator that starts with what `image` holds. `leader_epoch` is the new one,
-// already durable (AdvanceLeaderEpoch). Jobs that were running wait for their workers' Hello up to
-// the reconnect grace.
+// The state of a coordinator that starts with the contents of `image`. `leader_epoch` is the new
+// one, already durable (AdvanceLeaderEpoch). Jobs that were running wait up to the reconnect grace
+// for their workers' Hello.
 CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
                          uint64_t leader_epoch, MonotonicTime now);
 
 Effects Step(CoordinatorState& state, const Event& event);
 
-// When the next Tick is due; absent: never, as things are.
+// When the next Tick is due; absent: never, in the present state.
 std::optional<MonotonicTime> NextDeadline(const CoordinatorState& state);
 
 }  // namespace troupe

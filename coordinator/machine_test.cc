@@ -1,4 +1,4 @@
-// The life of jobs: submit, place, start, run, end, cancel, resume.
+// Tests of a job's life: submit, place, start, run, end, cancel, resume.
 #include "coordinator/machine.h"
 
 #include <gmock/gmock.h>
@@ -213,7 +213,7 @@ TEST(Machine, TheQueueGoesByPriorityThenAgeAndKeepsThePlaceOfLargeJobs) {
   v1::JobSpec impossible = TestSpec("impossible", 9, 3);
   impossible.set_priority(2);
   cluster.Submit(impossible);
-  // One device is free, but the large ones are before the small one and would fit an empty fleet.
+  // One device is free, but the large jobs are before the small one and would fit an empty fleet.
   EXPECT_EQ(cluster.job("small").record.state(), v1::JOB_STATE_QUEUED);
   Cancel(cluster, "first", false);
   EXPECT_EQ(cluster.job("urgent").record.state(), v1::JOB_STATE_QUEUED)
@@ -248,7 +248,7 @@ TEST(Machine, ATicketIsRenewedWhenHalfOfItIsUsed) {
   }
   cluster.Report("a", first / 2 + 1);
   const Group& group = *cluster.job("a").group;
-  // 0.5 s a step: at least 60 s of steps are granted ahead, whatever happens next.
+  // At 0.5 s per step, tickets cover at least 60 s of steps ahead.
   EXPECT_GE(group.ticket_end - cluster.job("a").record.step(), 120);
   EXPECT_GT(group.ticket_end, first / 2 + 120);
 }
@@ -281,7 +281,7 @@ TEST(Machine, ReportsAreDurableBeforeTheyAreAcknowledgedAndDuplicatesCountOnce) 
   ASSERT_EQ(cluster.Count("worker-0", Kind::kReportsDurable), 1);
   EXPECT_EQ(cluster.Last("worker-0", Kind::kReportsDurable)->reports_durable().step(), 2);
   EXPECT_EQ(ReadHistory(cluster.store(), "a", 0, 10)->size(), 2u);
-  // A worker that missed the acknowledgement sends again and is told again.
+  // A worker that missed the acknowledgement resends the report and gets another acknowledgement.
   cluster.Report("a", 2);
   EXPECT_EQ(cluster.Count("worker-0", Kind::kReportsDurable), 2);
 }
@@ -292,7 +292,7 @@ TEST(Machine, StepEventsCarryMfuOnlyWhereEveryPeakIsKnown) {
   cluster.Submit(TestSpec("a", 2, 10));
   cluster.StartRanks("a");
   cluster.Report("a", 1);
-  // 1e6 FLOPs in 0.5 s of two devices of 1e9 FLOP/s.
+  // 1e6 FLOPs in 0.5 s on two devices of 1e9 FLOP/s.
   EXPECT_DOUBLE_EQ(cluster.updates.back().update.step().mfu(), 1e6 / (2 * 1e9 * 0.5));
   v1::JobSpec spec = TestSpec("b", 1, 10);
   spec.mutable_training()->set_compute_dtype("bfloat16");
@@ -338,7 +338,7 @@ TEST(Machine, ACancelWithCheckpointEndsAfterTheCommitInsideTheGrantedWindow) {
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_CANCELLED);
   ASSERT_EQ(cluster.replies.size(), 1u);
   EXPECT_EQ(NewestCommit(cluster.job("a"))->step(), 2);
-  // Resume goes on from there.
+  // Resume continues from that step.
   cluster.StopRanks("a", 1, {"worker-0", "worker-1"});
   ASSERT_TRUE(Resume(cluster, "a").replies[0].status.ok());
   EXPECT_EQ(cluster.Last("worker-0", Kind::kStartRanks)->start_ranks().restore_path(),
@@ -407,7 +407,7 @@ TEST(Machine, AResumedJobMayTakeAnotherLayoutAlsoThroughARestartWhileItWaits) {
   degrees.mutable_parallelism()->set_data_parallel_replicate_degree(3);
   ASSERT_TRUE(Resume(cluster, "a", degrees).replies[0].status.ok());
   EXPECT_FALSE(cluster.job("a").plan.has_device()) << "another layout is placed anew";
-  // It waits for a third device; a restart must not give it the ranks of its former group back.
+  // It waits for a third device; a restart must not give it its former group's ranks back.
   cluster.Restart();
   for (int i = 0; i < 2; ++i) cluster.Reconnect(fmt::format("worker-{}", i));
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_QUEUED);
@@ -430,7 +430,7 @@ TEST(Machine, ADecayOverAllStepsGoesWithTheStepsOfAResumedJobUnlessItIsGiven) {
     more.mutable_training()->set_steps(20);
     if (given) more.mutable_lr_schedule()->set_decay_steps(10);
     ASSERT_TRUE(Resume(cluster, "a", more).replies[0].status.ok());
-    // Cleared: the defaults fill it in again.
+    // The value was cleared, so the defaults fill it in again.
     EXPECT_EQ(cluster.job("a").spec.lr_schedule().decay_steps(), given ? 10 : 0);
   }
 }
@@ -463,7 +463,7 @@ TEST(Machine, MessagesOfStaleEpochsStrangersAndFormerLeadersChangeNothing) {
   v1::WorkerMessage stale = message;
   stale.mutable_step_report()->set_group_epoch(0);
   cluster.Say("worker-0", stale);
-  cluster.Say("worker-2", message);  // not where rank 0 runs
+  cluster.Say("worker-2", message);  // rank 0 does not run there
   v1::WorkerMessage former = message;
   former.set_leader_epoch(cluster.state().leader_epoch + 1);
   cluster.Say("worker-0", former);

@@ -120,7 +120,7 @@ int Main(int argc, char** argv) {
   LimitLog(log);
   options->descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
-  // Every thread inherits the mask; only sigwait below sees these.
+  // Every thread inherits the mask; only sigwait below receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -128,7 +128,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  // What is durable is; a restart recovers it.
+  // Durable state is safe, and a restart recovers it.
   options->on_failure = [](const Status&) { std::_Exit(kFailed); };
   StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
   if (!server.ok()) {
@@ -149,7 +149,7 @@ int Main(int argc, char** argv) {
   sigwait(&signals, &signal_number);
   LogInfo("coordinator", "stops: signal {}", signal_number);
   (*server)->Stop();
-  // Everything is on the disk. The HTTP server of the metrics would take two seconds to end.
+  // Everything is on disk. The metrics' HTTP server would take two seconds to stop.
   std::_Exit(0);
 }
 

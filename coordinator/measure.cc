@@ -17,13 +17,14 @@ void Record(const StepMeasured& measured, Metrics& metrics) {
   metrics.Set("troupe_job_loss", labels, measured.step.loss());
   metrics.Add("troupe_job_tokens_total", labels, static_cast<double>(measured.step.tokens()));
   metrics.Add("troupe_job_model_flops_total", labels, measured.model_flops);
-  // An unknown device has no peak: no series, and so no MFU.
+  // An unknown device has no peak: it gets no series, and therefore no MFU.
   if (measured.peak_flops > 0)
     metrics.Add("troupe_job_peak_flops_total", labels, measured.peak_flops);
   metrics.Observe("troupe_job_step_duration_seconds", labels, measured.step.step_seconds());
 }
 
-// Series of single experts are bounded; how uneven the load is shows for any number of them.
+// The number of per-expert series is bounded; the imbalance of the load is recorded for any number
+// of experts.
 void RecordExpertLoad(const std::string& job, const v1::StepReport& report, Metrics& metrics) {
   constexpr int kMostExperts = 64;
   const int experts = report.expert_load_size();
@@ -183,7 +184,7 @@ void RecordRecoveredJob(const Job& job, Metrics& metrics) {
 }
 
 void RecordJob(const Job& job, Metrics& metrics) {
-  // A job that never failed has a series too.
+  // Creates the series of a job that never failed, with value 0.
   metrics.Add("troupe_job_restarts_total", {{"job_name", job.id()}}, 0);
   metrics.Add("troupe_checkpoint_quarantined_total", {{"job_name", job.id()}}, 0);
   const v1::JobState shown = ShownState(job);

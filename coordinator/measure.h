@@ -1,4 +1,4 @@
-// The coordinator's metrics: their families, and what each measurement adds to them.
+// The coordinator's metrics: declares their families and adds each measurement to them.
 #ifndef TROUPE_COORDINATOR_MEASURE_H_
 #define TROUPE_COORDINATOR_MEASURE_H_
 
@@ -15,13 +15,14 @@ void DeclareCoordinatorMetrics(Metrics& metrics);
 
 void RecordMeasurement(const Measurement& measurement, Metrics& metrics);
 
-// A job that this coordinator found in its catalog: counters go on where they were.
+// Records a job that this coordinator found in its catalog, so that its counters continue from
+// their former values.
 void RecordRecoveredJob(const Job& job, Metrics& metrics);
 
-// Sets the gauges of one job to what it says.
+// Sets the gauges of one job from its state.
 void RecordJob(const Job& job, Metrics& metrics);
 
-// `workers` are the names that have a series; brought up to date.
+// Sets the gauges of the fleet. `workers`: the names that have a series; updated.
 void RecordFleet(const Fleet& fleet, std::set<std::string>* workers, Metrics& metrics);
 
 }  // namespace troupe

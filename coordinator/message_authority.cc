@@ -19,7 +19,7 @@ const Job* JobOf(const AuthorityView& view, const std::string& id) {
   return job == view.jobs.end() ? nullptr : &job->second;
 }
 
-// Whether the lease that `sender` has for this very rank is of an earlier or later life of it.
+// Whether the lease of `sender` for this rank is of another incarnation than its present one.
 bool LeasedToAnotherLife(const Worker& sender, const std::string& job, uint64_t epoch, int32_t rank,
                          const Fleet& fleet) {
   for (auto lease = fleet.leases.lower_bound({sender.name, 0});
@@ -54,7 +54,7 @@ Authority JudgeMember(const std::string& id, uint64_t epoch, int32_t rank, const
   return {};
 }
 
-// The end of a rank frees its device whenever it comes, also after its epoch.
+// The end of a rank frees its device at any time, even after its epoch has ended.
 Authority JudgeEnd(const v1::RankStopped& stopped, const Worker& sender,
                    const AuthorityView& view) {
   for (auto lease = view.fleet.leases.lower_bound({sender.name, 0});
@@ -113,7 +113,8 @@ Authority JudgeVerified(const v1::CheckpointVerified& answer, const Worker& send
 Authority JudgeLogs(const v1::LogLines& answer, const Worker& sender, const AuthorityView& view) {
   const auto pending = view.log_reads.pending.find(answer.request());
   if (pending == view.log_reads.pending.end()) {
-    if (answer.request() <= view.log_reads.last_request) return {kStale, {}};  // its time is over
+    // its deadline has passed
+    if (answer.request() <= view.log_reads.last_request) return {kStale, {}};
     return Deny("nobody asked for lines by request {}", answer.request());
   }
   if (pending->second.outstanding.contains(LifeOf(sender))) return {};
@@ -142,7 +143,8 @@ Authority JudgeBurnIn(const v1::BurnInDone& answer, const Worker& sender,
   const auto blame = view.fleet.blame.find(sender.name);
   const uint64_t asked = blame == view.fleet.blame.end() ? 0 : blame->second.burn_in;
   if (asked != 0 && answer.request() == asked) return {};
-  if (answer.request() <= view.fleet.last_burn_in) return {kStale, {}};  // given up, or of others
+  // abandoned, or another worker's
+  if (answer.request() <= view.fleet.last_burn_in) return {kStale, {}};
   return Deny("nobody asked for burn-in {}", answer.request());
 }
 
@@ -174,7 +176,7 @@ Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
     case v1::WorkerMessage::kStepReport:
       return of_rank(message.step_report());
     case v1::WorkerMessage::kShardDone: {
-      // A vote that an earlier life of the worker sent is not this one's word.
+      // A vote sent by an earlier life of the worker does not count for this life.
       if (message.shard_done().incarnation() != sender.incarnation) return {kStale, {}};
       return of_rank(message.shard_done());
     }

@@ -1,7 +1,7 @@
-// Who may send what: decides, for each kind of worker message, whether its sender may send it.
+// Message authority: decides, for each kind of worker message, whether its sender may send it.
 // Pure.
 //
-//   heartbeat, device_condemned            any worker: they are about itself alone
+//   heartbeat, device_condemned            any worker: they concern only itself
 //   rank_address, rank_ready, step_report,
 //   shard_done, shard_failed, rank_failed,
 //   rank_cores, rank_flight, image_saved   the worker on which the job's current group has the rank
@@ -9,7 +9,7 @@
 //   rank_stopped                           as above, or the holder of that rank's lease, also of an
 //                                          epoch that has ended
 //   checkpoint_deleted, checkpoint_verified,
-//   log_lines, rank_trace, burn_in_done    the worker that was asked for just that
+//   log_lines, rank_trace, burn_in_done    the worker that was sent this very request
 //
 // A worker is a name with an incarnation, bound to one session (coordinator/fleet.h).
 #ifndef TROUPE_COORDINATOR_MESSAGE_AUTHORITY_H_
@@ -30,18 +30,18 @@ namespace troupe {
 struct Authority {
   enum class Verdict {
     kAccepted,
-    // Once true and overtaken by events (facts: R2), or about nothing that there is: no effect.
+    // Once true and since overtaken by events, or about an unknown object: no effect.
     kStale,
-    // The sender has no right to it: no effect, and it is noted.
+    // The sender has no right to send it: no effect, and it is logged.
     kDenied,
   };
   Verdict verdict = Verdict::kAccepted;
-  std::string reason;  // of kDenied: the relation that failed
+  std::string reason;  // kDenied: the relation that failed
 
   bool operator==(const Authority&) const = default;
 };
 
-// What is known of requests and groups.
+// The state that JudgeMessage consults: requests and groups.
 struct AuthorityView {
   const std::map<std::string, Job>& jobs;
   const Fleet& fleet;
@@ -50,11 +50,11 @@ struct AuthorityView {
   const KnownBugs& bugs;
 };
 
-// REQUIRES: `sender` has a session, and `message` came on it; the message is no Hello.
+// REQUIRES: `sender` has a session and `message` came on it; the message is not a Hello.
 Authority JudgeMessage(const v1::WorkerMessage& message, const Worker& sender,
                        const AuthorityView& view);
 
-// "checkpoint_verified": the name of the message's kind; "none" for an empty message.
+// The name of the message's kind, for example "checkpoint_verified"; "none" for an empty message.
 std::string KindOf(const v1::WorkerMessage& message);
 
 }  // namespace troupe

@@ -18,8 +18,8 @@ using ::testing::SizeIs;
 
 using Verdict = Authority::Verdict;
 
-// Job `a` on worker-0 and worker-1 with commits of steps 10, 20 and 30, of which rank 0's worker
-// was asked to read back the newest, and a third worker that has no part in it.
+// Job `a` runs on worker-0 and worker-1 and has commits of steps 10, 20 and 30; rank 0's worker was
+// asked to read back the newest. A third worker has no part in it.
 class MessageAuthority : public testing::Test {
  protected:
   MessageAuthority() {
@@ -40,7 +40,7 @@ class MessageAuthority : public testing::Test {
 
   const Job& job() const { return cluster_.job("a"); }
 
-  // A message of each kind about job `a` that would have an effect if the right worker sent it.
+  // One message of each kind about job `a` that would have an effect if the right worker sent it.
   std::vector<v1::WorkerMessage> MessagesAboutTheJob() const {
     std::vector<v1::WorkerMessage> messages;
     const auto of_rank = [&](auto* body) {
@@ -154,8 +154,8 @@ TEST_F(MessageAuthority, WhatAStrangerSaysIsCountedAndNotedEverMoreRarely) {
 }
 
 TEST_F(MessageAuthority, EachKindIsJudged) {
-  // What no worker may say of a job is stale or denied; a kind that JudgeMessage forgot would be
-  // accepted or stale for its rightful sender too.
+  // Messages that no worker may send about a job are stale or denied; a kind that JudgeMessage
+  // forgot would be accepted or stale for its rightful sender too.
   const auto* const kinds = v1::WorkerMessage::descriptor()->FindOneofByName("message");
   std::set<std::string> judged = {"hello", "heartbeat", "device_condemned"};
   for (const v1::WorkerMessage& message : MessagesAboutTheJob()) {
@@ -213,11 +213,11 @@ TEST_F(MessageAuthority, AnAnswerCountsFromTheOneThatWasAskedAndForWhatItWasAske
   verified.set_path(job().checkpoints.at(asked).path());
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kAccepted);
   EXPECT_EQ(Judge(message, "worker-1").verdict, Verdict::kDenied) << "a member, but not asked";
-  // The oldest is asked about only once there is something to delete behind it.
+  // The oldest commit is verified only once there is something to delete that depends on it.
   verified.set_attempt(job().checkpoints.begin()->first);
   verified.set_path(job().checkpoints.begin()->second.path());
   EXPECT_EQ(Judge(message, "worker-0").verdict, Verdict::kDenied);
-  // A stream that breaks does not make the answer another's.
+  // A broken stream does not change who owes the answer.
   cluster_.Disconnect("worker-0");
   cluster_.Reconnect("worker-0");
   verified.set_attempt(asked);
@@ -266,7 +266,7 @@ TEST_F(MessageAuthority, AStreamStaysItsFirstWorkersAndAConnectedLifeOneProcesss
   ASSERT_THAT(effects.messages, SizeIs(1));
   EXPECT_EQ(effects.messages[0].message.refused().code(),
             static_cast<int>(StatusCode::kInvalidArgument));
-  // Another process that calls itself the very life that is connected.
+  // Another process claims to be the life that is connected.
   hello.mutable_hello()->set_pid(4711);
   effects = cluster_.Do(WorkerSaid{9999, hello});
   ASSERT_THAT(effects.messages, SizeIs(1));

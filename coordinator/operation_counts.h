@@ -1,4 +1,4 @@
-// Counts by operation, as receipts have them.
+// Counts by operation, in the form that receipts use.
 #ifndef TROUPE_COORDINATOR_OPERATION_COUNTS_H_
 #define TROUPE_COORDINATOR_OPERATION_COUNTS_H_
 
@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// Adds `count` to that of `operation`.
+// Adds `count` to the count of `operation`.
 inline void CountOperation(const std::string& operation, int64_t count,
                            google::protobuf::RepeatedPtrField<v1::OperationCount>* counts) {
   for (v1::OperationCount& known : *counts) {

@@ -1,4 +1,4 @@
-// What a coordinator's machine is built with.
+// Options of a coordinator's state machine.
 #ifndef TROUPE_COORDINATOR_OPTIONS_H_
 #define TROUPE_COORDINATOR_OPTIONS_H_
 
@@ -10,28 +10,30 @@
 
 namespace troupe {
 
-// Known bugs, put back by the simulation to show that it catches them. All off in the product.
+// Known bugs that the simulation switches on to show that it catches them. All are off in the
+// product.
 struct KnownBugs {
-  bool charge_lost_hosts = false;        // every failure spends the job's own budget
-  bool choose_bad_hosts = false;         // whatever was laid to them
-  bool forget_submitted_layout = false;  // the smaller one takes its place
-  bool never_grow = false;               // a shrunk job stays so
-  bool quarantine_on_one_word = false;   // the first host that finds a commit damaged decides
-  // Messages of older group epochs are taken for the current one's.
+  bool charge_lost_hosts = false;        // every failure is charged to the job's own budget
+  bool choose_bad_hosts = false;         // ignores the faults charged to a host
+  bool forget_submitted_layout = false;  // the smaller layout replaces the submitted one
+  bool never_grow = false;               // a shrunk job never grows
+  bool quarantine_on_one_word = false;   // one host that finds a commit damaged suffices
+  // Messages of older group epochs are accepted as messages of the current one.
   bool accept_stale_epochs = false;
-  bool accept_unasked_answers = false;  // any worker may say that a commit is damaged or deleted
+  bool accept_unasked_answers = false;  // any worker may report a commit as damaged or deleted
 };
 
 struct CoordinatorOptions {
   TimeLimits limits = MakeTimeLimits(3);
-  // Of jobs that come without a checkpoint.folder, absolute; empty: those keep none.
+  // Default checkpoint.folder of a job that states none, absolute; empty: such jobs have no folder.
   std::string checkpoint_folder;
   Planner planner;
   KeepEnded keep_ended;  // by default all
   KnownBugs bugs;
 };
 
-// Gives a spec that states no checkpoint.folder, not even "", the coordinator's.
+// Sets the coordinator's folder in a spec that does not state checkpoint.folder; "" counts as
+// stated.
 void FillCheckpointFolder(const CoordinatorOptions& options, v1::JobSpec* spec);
 
 }  // namespace troupe

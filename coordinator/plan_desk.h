@@ -1,6 +1,7 @@
-// Makes plans on threads of its own, so that the engine never waits for one: few at a time, so that
-// their memory is bounded (plan/validate_pipeline.h bounds that of each), and few that wait. They
-// are placed on the engine's thread all the same: coordinator/scheduler.h says why.
+// Makes plans on its own threads, so that the engine never waits for one. Both the number made at
+// once and the number waiting are limited, which bounds their memory (plan/validate_pipeline.h
+// bounds the memory of each). Placement still runs on the engine's thread: coordinator/scheduler.h
+// says why.
 #ifndef TROUPE_COORDINATOR_PLAN_DESK_H_
 #define TROUPE_COORDINATOR_PLAN_DESK_H_
 
@@ -25,7 +26,8 @@ class PlanDesk {
   struct Options {
     int threads = 2;
     size_t max_waiting = 64;
-    Clock::duration limit = std::chrono::seconds(30);  // that a task may wait for its turn
+    // longest time a task may wait before it starts
+    Clock::duration limit = std::chrono::seconds(30);
   };
 
   explicit PlanDesk(Options options);
@@ -33,12 +35,13 @@ class PlanDesk {
   PlanDesk(const PlanDesk&) = delete;
   PlanDesk& operator=(const PlanDesk&) = delete;
 
-  // Calls `task` once: with OK on one of the threads; with RESOURCE_EXHAUSTED at once where as many
-  // wait already; with DEADLINE_EXCEEDED where its turn came too late. After Stop it is dropped.
+  // Calls `task` once: with OK on one of the threads; with RESOURCE_EXHAUSTED at once if
+  // max_waiting tasks wait already; with DEADLINE_EXCEEDED if it waited longer than `limit`. After
+  // Stop the task is dropped.
   void Run(std::function<void(const Status&)> task);
 
-  // Finishes the tasks that are under way; those that wait are dropped. Idempotent.
-  // REQUIRES: not called by a task.
+  // Finishes the running tasks and drops the waiting ones. Idempotent. REQUIRES: not called by a
+  // task.
   void Stop();
 
  private:

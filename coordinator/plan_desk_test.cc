@@ -1,4 +1,4 @@
-// Plans are made beside the engine: few at a time, and the engine answers meanwhile.
+// Plans are made outside the engine's thread: few at a time, while the engine keeps answering.
 #include "coordinator/plan_desk.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Opened once; those who wait give up after a time that no test takes.
+// A gate that is opened once; waiters give up after a time that no test takes.
 class Gate {
  public:
   void Open() { opened_.set_value(); }
@@ -92,7 +92,7 @@ TEST(PlanDeskTest, WhatWaitsIsDroppedWhenItStops) {
   EXPECT_FALSE(ran);
 }
 
-// A server whose plans are made only once the test lets them.
+// A server that makes plans only once the test lets it.
 class SlowPlans : public testing::Test {
  protected:
   SlowPlans() {
@@ -131,7 +131,7 @@ class SlowPlans : public testing::Test {
     v1::CreateJobRequest request;
     request.mutable_job()->set_name(name);
     request.mutable_job()->mutable_checkpoint()->set_folder("");
-    // Somewhere that only workers could see.
+    // A path that only workers could see.
     request.mutable_job()->mutable_data()->set_train("/nowhere/data");
     v1::CreateJobResponse response;
     return v1::JobService::NewStub(channel_)->CreateJob(&context, request, &response);

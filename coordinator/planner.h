@@ -1,5 +1,5 @@
-// What the coordinator asks of plan/: a seam, so that simulations of whole clusters need not build
-// stage programs for every job.
+// The coordinator's interface to plan/, replaceable so that simulations of whole clusters need not
+// build stage programs for every job.
 #ifndef TROUPE_COORDINATOR_PLANNER_H_
 #define TROUPE_COORDINATOR_PLANNER_H_
 
@@ -13,35 +13,35 @@
 
 namespace troupe {
 
-// All pure and callable from any thread.
+// All functions are pure and callable from any thread.
 struct Planner {
-  // `spec` with every default filled in, or what is wrong with it (INVALID_ARGUMENT with BadRequest
-  // details).
+  // Returns `spec` with every default filled in, or what is wrong with it (INVALID_ARGUMENT with
+  // BadRequest details).
   std::function<StatusOr<v1::JobSpec>(const v1::JobSpec& spec)> complete;
-  // A plan for a completed spec, not yet placed and with no device kind, or the relation that
-  // failed. It chooses by the rates of `profile`; by FLOPs, for now, where it is null.
+  // Makes a plan for a completed spec, not yet placed and without a device kind, or returns the
+  // relation that failed. Choices are based on the rates of `profile`, or on FLOPs while it is
+  // null.
   std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::DeviceProfile* profile)>
       make_plan;
-  // `plan` with every rank placed on one of the free devices of `cluster`, no device twice. If the
-  // plan's device kind is frozen, only devices of that kind are used, else one kind is chosen and
-  // frozen in the result, with what is chosen by the rates of such a device.
-  // FAILED_PRECONDITION, saying what is missing, where they do not suffice.
+  // Returns `plan` with every rank placed on a different free device of `cluster`. If the plan's
+  // device kind is frozen, only devices of that kind are used; otherwise one kind is chosen and
+  // frozen in the result, with the choices that depend on such a device's rates.
+  // FAILED_PRECONDITION states what is missing if the devices do not suffice.
   std::function<StatusOr<v1::Plan>(const v1::JobSpec& spec, const v1::Plan& plan,
                                    const ClusterView& cluster)>
       place;
-  // `spec` with a smaller data_parallel_replicate_degree that fits `devices` devices; none where
-  // there is none.
+  // Returns `spec` with a smaller data_parallel_replicate_degree that fits on `devices` devices;
+  // absent if there is none.
   std::function<std::optional<v1::JobSpec>(const v1::JobSpec& spec, int devices)> smaller_layout;
 };
 
-// The product's: plan/.
+// The planner of the product, implemented by plan/.
 Planner MakePlanner();
 
-// A new job's spec and plan, or what is wrong with them: what of CreateJob takes long and needs no
-// state.
+// A new job's spec and plan, or their errors: the slow part of CreateJob, which needs no state.
 struct PreparedJob {
   StatusOr<v1::JobSpec> spec;
-  StatusOr<v1::Plan> plan;  // where the spec is wrong: the same error
+  StatusOr<v1::Plan> plan;  // if the spec is wrong: the same error
 };
 PreparedJob Prepare(const Planner& planner, const v1::JobSpec& stated);
 

@@ -1,5 +1,5 @@
-// Which free devices a gang shall take first: spares before what is under suspicion, and what is
-// set aside only where nothing else suffices. Pure.
+// The order in which a gang tries free devices: unsuspected devices before suspected ones, and
+// devices that are set aside only if nothing else suffices. Pure.
 #ifndef TROUPE_COORDINATOR_PREFERENCE_H_
 #define TROUPE_COORDINATOR_PREFERENCE_H_
 
@@ -13,23 +13,23 @@
 
 namespace troupe {
 
-// How many devices of `view` are clean.
+// The number of clean devices in `view`.
 int CountClean(const ClusterView& view, const BlameBook& book, MonotonicTime now,
                Duration half_life);
 
-// Parts of `view` to be tried in this order: the clean devices, if they are `ranks` at least, else
-// those and as many of the others, the least blamed first, as `ranks` need; at last the whole view,
-// always.
+// Returns the parts of `view` to try, in order: first the clean devices if there are at least
+// `ranks`, otherwise the clean ones plus the least blamed others up to `ranks`, including all that
+// are as bad as the last of them; last, always, the whole view.
 std::vector<ClusterView> ViewsByPreference(const ClusterView& view, int ranks,
                                            const BlameBook& book, MonotonicTime now,
                                            Duration half_life);
 
-// planner.place on the first of these views that holds the plan; the error of the whole view where
-// none does.
+// Calls planner.place on these views in order and returns the first success, or the error of the
+// whole view if none holds the plan.
 StatusOr<v1::Plan> PlaceByPreference(const Planner& planner, const v1::JobSpec& spec,
                                      const v1::Plan& plan, const std::vector<ClusterView>& views);
 
-// `view` without the free devices that are set aside; leased ones stay.
+// Returns `view` without the free devices that are set aside; leased devices stay.
 ClusterView WithoutSetAside(const ClusterView& view, const Fleet& fleet);
 
 }  // namespace troupe

@@ -20,7 +20,7 @@ namespace troupe {
 namespace {
 
 constexpr size_t kMedianSteps = 31;
-// Between events that tell of skipped steps.
+// Minimum time between events about skipped steps.
 constexpr Duration kSkipEventInterval = std::chrono::seconds(10);
 
 v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
@@ -55,7 +55,7 @@ void Acknowledge(const Job& job, Turn& turn) {
   SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
 }
 
-// A rank says that it takes part in `attempt`, or (0) in none.
+// Handles a rank's report that it takes part in `attempt`, or in none (0).
 void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   const auto found = job.attempts.find(attempt);
   if (found == job.attempts.end() || found->second.begun) return;
@@ -63,8 +63,8 @@ void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   found->second.begun_time = turn.now;
 }
 
-// Says what was not finite, of the first of many steps in a row alone: their number follows with
-// the next word.
+// Records an event that says what was not finite. Of many skipped steps in a short time only the
+// first gets an event; the next event states the number of the others.
 void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
   ++job.skipped_since;
   if (job.skip_event_time && turn.now < *job.skip_event_time + kSkipEventInterval) return;
@@ -78,10 +78,10 @@ void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
   job.skipped_since = 0;
 }
 
-// Rank 0's: the numbers of the whole step.
+// Handles rank 0's report, which has the figures of the whole step.
 void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
-  // The first step of an epoch pays for warming up and says nothing about the pace.
+  // The first step of an epoch includes warm-up and says nothing about the pace.
   const bool steady = !group.first_report || job.step_seconds.empty();
   if (report.step_seconds() > 0 && std::isfinite(report.step_seconds()) && steady) {
     job.step_seconds.push_back(report.step_seconds());
@@ -121,7 +121,7 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   RenewTicket(job, turn);
 }
 
-// The validation after a step that may be next, in steps' worth of samples; 0: there is none.
+// Duration of the validation that may follow the next step, in steps' worth of samples; 0: none.
 double ValidationSteps(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
   const int64_t interval = training.validation_interval();
@@ -136,7 +136,7 @@ double ValidationSteps(const Job& job) {
   return 0;
 }
 
-// What the update of a step may wait for the copy of the state of which a save is under way.
+// Longest time that a step's update may wait for the state copy of a save in progress.
 double CopySeconds(const Job& job) {
   const bool saves = std::any_of(job.attempts.begin(), job.attempts.end(),
                                  [](const auto& entry) { return entry.second.begun; });
@@ -202,7 +202,7 @@ Duration HangLimitOf(const Job& job, const TimeLimits& limits) {
                     .save_seconds = ToSeconds(WritingAllowance(job)) + CopySeconds(job)};
   if (job.group) inputs.steps_seen = job.group->steps_seen;
   if (inputs.steps_seen < kPaceSteps) {
-    // What is known of former epochs.
+    // Step times known from former epochs.
     inputs.stated_seconds = std::max(inputs.stated_seconds, kHangSteps * MedianStepSeconds(job));
   } else {
     for (const double seconds : job.group->recent_step_seconds)

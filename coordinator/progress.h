@@ -1,4 +1,4 @@
-// Step reports: history, watchers, measurements, and what they trigger.
+// Step reports: history, watchers, measurements, and the actions that they trigger.
 #ifndef TROUPE_COORDINATOR_PROGRESS_H_
 #define TROUPE_COORDINATOR_PROGRESS_H_
 
@@ -10,20 +10,21 @@ namespace troupe {
 // REQUIRES: IsCurrent for the report's epoch, rank and worker.
 void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn);
 
-// Puts the reports that are not durable yet into the turn's writes and acknowledges them to rank
-// 0's worker.
+// Adds the reports that are not durable yet to the turn's writes and acknowledges them to rank 0's
+// worker.
 void FlushReports(Job& job, Turn& turn);
 
-// Puts the job's record into the turn's writes. Its step is never ahead of the history: the reports
-// up to it go along, or a restarted coordinator would take them for known when they are sent again.
+// Adds the job's record to the turn's writes, together with the reports up to its step. Without
+// them the record would be ahead of the history, and a restarted coordinator would ignore these
+// reports as known when they are resent.
 void SaveRecord(Job& job, Turn& turn);
 
-// The job is SUCCEEDED if its last step is reported and, where it has a folder, committed. Returns
-// whether it is.
+// Makes the job SUCCEEDED if its last step is reported and, if it has a folder, committed. Returns
+// whether it did.
 bool EndIfFinished(Job& job, Turn& turn);
 
-// How long a running group may go without progress before it counts as hung (HangLimit), with what
-// it may save or validate just now.
+// How long a running group may go without progress before it counts as hung (HangLimit), given what
+// it may be saving or validating at present.
 Duration HangLimitOf(const Job& job, const TimeLimits& limits);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A job that the catalog has lost, known again by what its checkpoints say of it. Pure.
+// Rebuilds a job that the catalog has lost from the records in its checkpoints. Pure.
 #ifndef TROUPE_COORDINATOR_REBUILD_H_
 #define TROUPE_COORDINATOR_REBUILD_H_
 
@@ -9,11 +9,13 @@
 
 namespace troupe {
 
-// A CANCELLED job with the checkpoints of the request, recorded in the turn's writes: it is listed
-// and can be resumed. Its group epoch and attempts go on behind the highest that were found. Events,
-// history and the devices it ran on are lost. INVALID_ARGUMENT naming the field for a spec that
-// cannot be trained or a record that cannot be: of another job, twice one attempt, no absolute path,
-// neither COMMITTED nor QUARANTINED, without the digest of its manifest.
+// Creates a CANCELLED job with the checkpoints of the request and records it in the turn's writes:
+// it is listed and can be resumed. Its group epoch and attempts continue after the highest that
+// were found. Events, history and the devices it ran on are lost. INVALID_ARGUMENT names the field
+// of an untrainable spec, of a number of checkpoints that is 0 or too large, or of an invalid
+// record: a record of another job, a repeated attempt, an attempt or step below 1, a path that is
+// not the absolute path of an attempt's directory, a state other than COMMITTED and QUARANTINED, or
+// a digest that is not a SHA-256.
 StatusOr<Job> RebuildJob(const RebuildJobCall& call, uint64_t sequence, Turn& turn);
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// A catalog made again from what lies in the directories, and checkpoints that are pinned.
+// Tests of rebuilding a catalog from the checkpoint directories, and of pinned checkpoints.
 #include "coordinator/rebuild.h"
 
 #include <gmock/gmock.h>

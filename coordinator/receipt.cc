@@ -8,9 +8,9 @@
 namespace troupe {
 namespace {
 
-// Below so many steps a mean says little.
+// With fewer steps a mean is not meaningful.
 constexpr int64_t kFewSteps = 10;
-// Of the step: shares that something else must have taken.
+// Share of the step spent waiting for cores above which other work must have used them.
 constexpr double kMuchCoreWait = 0.02;
 constexpr double kUnevenSteps = 1.5;
 
@@ -55,7 +55,7 @@ void FillSteady(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   }
 }
 
-// Why the figures themselves may.
+// Adds reasons why the figures themselves may mislead.
 void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
   if (tally.steady_steps() < kFewSteps) {
@@ -75,7 +75,7 @@ void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   }
 }
 
-// What was measured under one plan, next to the conditions that `receipt` has.
+// Adds the measurements of one plan to the conditions that `receipt` has.
 void AddFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   receipt->mutable_warm_up()->set_steps(tally.warm_up_steps());
   receipt->mutable_warm_up()->set_seconds(tally.warm_up_seconds());
@@ -116,7 +116,7 @@ void AddOtherPlans(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
 
 v1::Receipt MakeReceipt(const Job& job) {
   v1::ReceiptTally tally = job.tally;
-  // A plan that has had no step yet: the figures so far are of another one.
+  // The newest plan has had no step yet: the figures so far belong to another plan.
   if (tally.plan_digest() != job.plan.digest()) BeginPlan(job.plan, &tally);
   v1::Receipt receipt = ConditionsOf(job);
   receipt.set_state(StateName(ShownState(job)));

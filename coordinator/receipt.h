@@ -1,5 +1,6 @@
-// A job's receipt: what its ranks measured, folded as their reports arrive (coordinator/receipt_tally.h),
-// and under which conditions it was measured (docs/receipts.md). Pure.
+// A job's receipt: its ranks' measurements, accumulated as their reports arrive
+// (coordinator/receipt_tally.h), and the conditions under which they were measured
+// (docs/receipts.md). Pure.
 #ifndef TROUPE_COORDINATOR_RECEIPT_H_
 #define TROUPE_COORDINATOR_RECEIPT_H_
 

@@ -14,7 +14,8 @@
 namespace troupe {
 namespace {
 
-// "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread a rank)", one line for each kind.
+// One line per kind of device, for example "2 x AMD EPYC-Genoa (cpu, avx512_bf16, 1 thread a
+// rank)".
 void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
   std::map<std::string, int> devices;
   const auto& ready = job.tally.environments();
@@ -31,7 +32,7 @@ void FillDevices(const Job& job, v1::Receipt::Environment* environment) {
   }
 }
 
-// The driver apart from the libraries; both as the device's worker found them.
+// Separates the driver from the libraries; both versions are as the device's worker found them.
 void FillVersions(const v1::DeviceKind& kind, v1::Receipt::Environment* environment) {
   std::vector<std::string> libraries;
   for (std::string_view rest = kind.versions(); !rest.empty();) {
@@ -95,15 +96,15 @@ std::string IntendedPrecision(const v1::TrainingSpec& training) {
   return text;
 }
 
-// The part of a rank's text that is about products outside of float8.
+// The part of a rank's text that describes matmuls outside of float8.
 std::string_view PlainPart(std::string_view executed) {
   constexpr std::string_view kElse = "; else ";
   const size_t at = executed.find(kElse);
   return at == std::string_view::npos ? executed : executed.substr(at + kElse.size());
 }
 
-// Every rank's products, and of float8 those of some rank: a stage may be without linear layers,
-// but not all of them.
+// Whether the matmuls of every rank ran in the intended precision, and the float8 matmuls on at
+// least one rank: a stage may have no linear layers, but not every stage.
 bool IsAsIntended(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
   const std::string due =
@@ -111,7 +112,7 @@ bool IsAsIntended(const Job& job) {
   bool has_float8 = !HasFloat8(training);
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const std::string_view executed = rank.executed_precision();
-    if (executed.empty()) continue;  // it has not said so yet
+    if (executed.empty()) continue;  // the rank has not reported it yet
     const bool in_float8 = HasFloat8(training) && executed.find(due) != std::string_view::npos;
     has_float8 |= in_float8;
     const std::string_view plain = PlainPart(executed);
@@ -150,7 +151,7 @@ void FillGeometry(const Job& job, v1::Receipt* receipt) {
   receipt->set_sequence_length(training.sequence_length());
 }
 
-// The shape that the job's file asks for, and whether the ranks have it.
+// Adds the shape that the job's file asks for, and whether the ranks have it.
 void FillTarget(const Job& job, v1::Receipt* receipt) {
   const v1::TrainingSpec& training = job.spec.training();
   receipt->set_target_tokens_per_step(training.global_batch_size() * training.sequence_length());
@@ -186,7 +187,7 @@ void FillOverlap(const Job& job, v1::Receipt* receipt) {
   receipt->set_overlap_policy(fmt::format("{}", fmt::join(policy, "; ")));
 }
 
-// Why figures that are measured under these conditions may mislead.
+// Adds reasons why figures measured under these conditions may mislead.
 void AddSuspectConditions(const Job& job, v1::Receipt* receipt) {
   const auto say = [&](std::string reason) { receipt->add_suspect(std::move(reason)); };
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
@@ -233,7 +234,7 @@ v1::Receipt ConditionsOf(const Job& job) {
   FillOverlap(job, &receipt);
   FillTarget(job, &receipt);
   receipt.mutable_steady()->set_bubble_planned(job.plan.schedule().bubble_ratio());
-  // Where host and device are one there is nothing to synchronise with, or to launch.
+  // On a CPU, host and device are the same: there is nothing to synchronise or launch.
   if (job.plan.device().kind() == "cpu") {
     receipt.mutable_steady()->set_host_syncs_per_step(0);
     receipt.mutable_steady()->set_graph_launches_per_step(0);

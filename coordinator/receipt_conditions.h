@@ -1,4 +1,4 @@
-// Under which conditions a job measures. Pure.
+// The conditions under which a job measures. Pure.
 #ifndef TROUPE_COORDINATOR_RECEIPT_CONDITIONS_H_
 #define TROUPE_COORDINATOR_RECEIPT_CONDITIONS_H_
 
@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-// The receipt's fields that job, plan and the ranks' environments give, without figures of steps.
+// The receipt's fields that follow from the job, the plan and the ranks' environments, without step
+// figures.
 v1::Receipt ConditionsOf(const Job& job);
 
 }  // namespace troupe

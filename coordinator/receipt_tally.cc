@@ -21,7 +21,7 @@ auto& EntryOf(const std::string& purpose, Entries* entries) {
   return *added;
 }
 
-// What was prepared, written and found by the ranks is of all plans.
+// Moves the figures that belong to all plans: what ranks prepared, wrote and found.
 void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
   to->set_steps_of_other_plans(from->steps_of_other_plans());
   to->set_programs(from->programs());
@@ -37,7 +37,7 @@ void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
   to->mutable_checkpoint_writes()->Swap(from->mutable_checkpoint_writes());
 }
 
-// What a rank tells of its preparation with its first steps.
+// Adds what a rank reports about its preparation with its first steps.
 void TallyPreparation(const v1::StepReport& report, v1::ReceiptTally* tally) {
   if (tally->first_epoch() == 0) tally->set_first_epoch(report.group_epoch());
   if (report.has_graph_captures()) {
@@ -93,7 +93,7 @@ void TallyReady(uint64_t epoch, int32_t rank, const v1::RankEnvironment& environ
   }
   while (tally->environments_size() <= rank) tally->add_environments();
   v1::RankEnvironment& known = *tally->mutable_environments(rank);
-  if (known.programs() > 0) return;  // said again
+  if (known.programs() > 0) return;  // resent
   known = environment;
   if (environment.has_choices_found()) {
     tally->set_choices_found(tally->choices_found() + environment.choices_found());

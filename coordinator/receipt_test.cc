@@ -138,7 +138,7 @@ v1::RankEnvironment Environment(double build_seconds) {
   return environment;
 }
 
-// Twenty steps in bfloat16, then the job goes on in float8: another plan.
+// Twenty steps in bfloat16, then the job continues in float8: another plan.
 Job ResumedInFloat8() {
   Job job = JobWith({});
   job.spec.mutable_training()->set_compute_dtype("bfloat16");
@@ -239,13 +239,13 @@ TEST(ReceiptTest, CompileCountsEveryProgramAndTakesTheSlowestRankOfEachEpoch) {
   v1::ReceiptTally tally;
   TallyReady(1, 0, Environment(2.0), &tally);
   TallyReady(1, 1, Environment(3.0), &tally);
-  TallyReady(1, 1, Environment(3.0), &tally);  // said again
+  TallyReady(1, 1, Environment(3.0), &tally);  // resent
   TallyReady(2, 0, Environment(1.0), &tally);
   TallyReady(2, 1, Environment(0.5), &tally);
   const v1::Receipt receipt = MakeReceipt(JobWith(tally));
   EXPECT_EQ(receipt.compile().count(), 4);
   EXPECT_DOUBLE_EQ(receipt.compile().seconds(), 4.0);
-  EXPECT_FALSE(receipt.compile().has_recaptures());  // nothing that captures
+  EXPECT_FALSE(receipt.compile().has_recaptures());  // no backend that captures graphs
   EXPECT_FALSE(receipt.compile().has_cache_hits());
   EXPECT_EQ(receipt.environment().transports(0), "ucx 1.13.1");
   EXPECT_THAT(receipt.environment().implementations(), ElementsAre("attention: cuDNN 9.19.0 eng2_k24=7"));

@@ -1,4 +1,4 @@
-// What a coordinator finds in the catalog when it starts.
+// Restores a starting coordinator's state from the catalog.
 #include <algorithm>
 #include <utility>
 
@@ -17,12 +17,12 @@ CoordinatorState Recover(CoordinatorOptions options, const CatalogImage& image,
   state.fleet.leases = image.leases;
   state.requests = image.requests;
   state.request_digests = image.request_digests;
-  // An answer to a former leader is none to this one.
+  // Burn-in answers to a former leader do not count for this one.
   state.fleet.last_burn_in = leader_epoch << 32;
   for (const auto& [worker, record] : image.blame) {
     state.fleet.blame[worker] = FromRecord(record, now);
   }
-  // A worker that never comes back is forgotten like any other, and its leases with it.
+  // A worker that never comes back is forgotten like any other, together with its leases.
   for (const auto& [key, lease] : image.leases) {
     Worker& worker = state.fleet.workers[key.first];
     worker.name = key.first;

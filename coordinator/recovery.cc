@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kMaxDoublings = 16;
 constexpr char kHang[] = "HANG";
-// Workers whose folders fail a job alike before it has ever run.
+// Number of workers whose folders have to fail a job that never ran before the job itself is
+// blamed.
 constexpr int kMostFoldersTried = 3;
 
 void StopGroup(const Job& job, const std::string& reason, bool hangs, Turn& turn) {
@@ -43,7 +44,8 @@ std::string DisconnectedWorker(const Job& job, const Turn& turn) {
   return {};
 }
 
-// Errors of what the job asks for, met while starting: another try would meet them again.
+// Whether `code`, met while starting, is an error in the job's own request, which another try would
+// meet again.
 bool IsOfTheJob(int code) {
   switch (static_cast<StatusCode>(code)) {
     case StatusCode::kInvalidArgument:
@@ -57,14 +59,14 @@ bool IsOfTheJob(int code) {
   }
 }
 
-// A rank's first start failed because of the folder that its host has at checkpoint.folder: that is
-// of the host while there is another one to try.
+// Whether a rank's first start failed because of its host's folder at checkpoint.folder. The host
+// is blamed while there is another host to try.
 bool IsOfFolder(const v1::RankFailed& message) {
   return message.cause() == "STORAGE" &&
          static_cast<StatusCode>(message.code()) == StatusCode::kFailedPrecondition;
 }
 
-// Whether so many workers' folders failed the job that it is no host's fault.
+// Whether the folders of enough workers failed the job that no host is to blame.
 bool HostsFailAlike(const Job& job, const Turn& turn) {
   const auto failed = [&](const auto& entry) {
     const auto& faults = entry.second.faults;
@@ -95,7 +97,7 @@ bool HasOtherHosts(const Job& job, const std::string& worker, const Turn& turn) 
          turn.options.planner.place(RunningSpec(job), job.plan, view).ok();
 }
 
-// Errors that the same step meets again, whatever is placed anew.
+// Whether the same step would meet this error again on any placement.
 bool WouldRepeat(const v1::RankFailed& message) {
   if (message.cause() == "NONFINITE") return true;
   const auto code = static_cast<StatusCode>(message.code());
@@ -104,8 +106,8 @@ bool WouldRepeat(const v1::RankFailed& message) {
           code == StatusCode::kDataLoss);
 }
 
-// Commits there were, and every one of them turned out bad: from the seed the job would only seem
-// to go on.
+// Whether there were commits and every one is quarantined: from its seed the job would only appear
+// to continue.
 bool LostEveryCommit(const Job& job) {
   return NewestCommit(job) == nullptr && HasQuarantined(job) && !GoesOnFromImages(job);
 }
@@ -139,8 +141,8 @@ int64_t FaultStep(const Job& job) {
   return commit != nullptr ? commit->step() : 0;
 }
 
-// How long a primary cause is waited for: where the job would end for want of one, until every host
-// of its group that is lost is known to be. A lost host is not the job's fault.
+// How long to wait for a primary cause. If the job would end without one, the wait lasts until
+// every lost host of its group is known, because a lost host is not the job's fault.
 Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn) {
   v1::JobRecord after = job.record;
   const int64_t spent = ChargeFault(CulpritOf(failure).charged, FaultStep(job), &after);
@@ -148,13 +150,13 @@ Duration SettleTime(const Job& job, const v1::Failure& failure, const Turn& turn
   return turn.limits().lease + turn.limits().reconnect_grace;
 }
 
-// `tries`: recoveries without progress from faults that the next try may meet again, this one
-// included; 0: it is placed without a pause.
+// `tries`: recoveries without progress from faults that the next try may meet again, including this
+// one; 0: the job is placed without a pause.
 void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
   job.record.set_state(v1::JOB_STATE_RECOVERING);
   job.record.set_recovering(true);
   job.record.set_grows(false);
-  // By then its ranks have stopped or were killed, unless a driver holds them.
+  // By then its ranks have stopped or were killed, unless a driver blocks them.
   job.choose_time = turn.now + turn.limits().abort + turn.limits().heartbeat;
   if (tries >= 2) {
     const int doublings = static_cast<int>(std::min<int64_t>(tries - 2, kMaxDoublings));
@@ -193,7 +195,7 @@ std::string FailureText(const v1::Failure& failure) {
 
 namespace {
 
-// Waits for the flights of all ranks, which tell whom the others waited for.
+// Waits for the flight reports of all ranks, which show the rank that the others waited for.
 void SettleHang(Job& job, v1::Failure failure, Turn& turn) {
   Group& group = *job.group;
   if (group.phase == GroupPhase::kSettling && group.failure.cause() == kHang) return;
@@ -211,7 +213,7 @@ v1::Failure SettledFailure(const Job& job) {
   for (const auto& [rank, flight] : job.group->flights) flights[static_cast<size_t>(rank)] = flight;
   const HangBlame blame = BlameForHang(flights);
   failure.set_rank(blame.rank);
-  // Ranks of one host that are equally suspect point to the host.
+  // Ranks of one host that are equally suspect implicate the host.
   failure.set_worker(blame.rank >= 0 ? job.plan.ranks(blame.rank).worker()
                                      : OnlyWorkerOf(job, blame.suspects));
   failure.set_message(blame.message + "; " + failure.message());
@@ -233,7 +235,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   if (first) StopGroup(job, FailureText(breakdown.failure), hangs, turn);
   if (hangs) return SettleHang(job, std::move(breakdown.failure), turn);
   if (breakdown.secondary) {
-    // The others noticed first. A worker whose stream is closed is what they noticed.
+    // The other ranks noticed the failure first; a worker whose stream is closed is its cause.
     const std::string gone = DisconnectedWorker(job, turn);
     if (gone.empty()) {
       if (!first) return;
@@ -256,7 +258,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   *job.record.mutable_last_failure() = failure;
   SaveRecord(job, turn);
   DropAttempts(job, "its group epoch ended: " + text, turn);
-  // The ranks were told to stop before; their devices are free again once their death is confirmed.
+  // The ranks were asked to stop before; their devices are free once their end is confirmed.
   DropLeftImages(job, turn);
   job.group.reset();
   if (failure.cause() == "WORKER_LOST") {
@@ -336,14 +338,15 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
     breakdown.failure.set_cause("BAD_CHECKPOINT");
     breakdown.secondary = false;
     DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
-    // Not one of its own: checkpoint.initial_load, which stays what it is.
+    // Fatal if it is not one of the job's own checkpoints but checkpoint.initial_load, which does
+    // not change.
     breakdown.fatal = job.last_group.restore_attempt() == 0;
   } else if (starting && FindsImageDamaged(job, message)) {
     breakdown.failure.set_cause("BAD_IMAGE");
     breakdown.failure.set_message(DamagedImageText(job, message));
     breakdown.fatal = true;
   } else if (!message.secondary()) {
-    // What a job asks for cannot be wrong once it has trained: that is of one host, for a while.
+    // A job that has trained has a valid request, so the error is that of one host, for a while.
     const bool first_start = starting && job.record.highest_step() == 0;
     breakdown.of_folder = first_start && IsOfFolder(message);
     breakdown.fatal = (first_start && !breakdown.of_folder && IsOfTheJob(message.code())) ||
@@ -355,7 +358,7 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
 void OnRankStopped(Job& job, const v1::RankStopped& message, const std::string& worker,
                    Turn& turn) {
   if (!message.crashed()) {
-    // Ranks may leave by themselves once they have done what ends the job.
+    // Ranks may exit by themselves once they have done what ends the job.
     const bool leaving =
         std::any_of(job.attempts.begin(), job.attempts.end(),
                     [&](const auto& entry) { return ThenStop(job, entry.second); });

@@ -1,4 +1,4 @@
-// What fails: ranks, workers, what they start from.
+// Failures of ranks, of workers, and of the checkpoints that they start from.
 #include "coordinator/recovery.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 using Kind = v1::CoordinatorMessage;
 
-// A failure that rank 0 of job `a` says in its current epoch.
+// A failure that rank 0 of job `a` reports in its current epoch.
 v1::WorkerMessage FailureOf(const TestCluster& cluster, StatusCode code) {
   v1::WorkerMessage message;
   message.mutable_rank_failed()->set_job("a");
@@ -45,7 +45,7 @@ TEST(Recovery, ACrashedRankCostsOneRestartAndTheNewestCommitIsRestored) {
   EXPECT_EQ(start.restore_digest(), "sha256:1");
   cluster.StartRanks("a", 10);
   EXPECT_EQ(cluster.job("a").record.step(), 10);
-  // Steps 11 to 14 come again and replace the stored ones.
+  // Steps 11 to 14 are reported again and replace the stored ones.
   ReportUpTo(cluster, 11, 12);
   cluster.Pass(std::chrono::seconds(1));
   const auto rows = ReadHistory(cluster.store(), "a", 0, 100);
@@ -73,7 +73,7 @@ TEST(Recovery, AFaultOfADeviceIsTheRecordedCauseAndTheDeviceIsNotLeasedAgain) {
   failed.mutable_rank_failed()->set_message(cause);
   cluster.Say("worker-1", failed);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
-  // What the daemon says of the killed process follows from it.
+  // The daemon's report about the killed process is a consequence of it.
   v1::WorkerMessage stopped;
   stopped.mutable_rank_stopped()->set_job("a");
   stopped.mutable_rank_stopped()->set_group_epoch(1);
@@ -346,7 +346,7 @@ TEST(Recovery, WhatTheSameStepWouldMeetAgainEndsTheJobWithItsCause) {
     v1::WorkerMessage message = FailureOf(cluster, is.code);
     message.mutable_rank_failed()->set_cause(is.cause);
     cluster.Say("worker-0", message);
-    cluster.Pass(MakeTimeLimits(3).abort);  // a hang waits for what the other ranks say
+    cluster.Pass(MakeTimeLimits(3).abort);  // a hang waits for the other ranks' reports
     EXPECT_EQ(cluster.job("a").record.state(),
               is.fatal ? v1::JOB_STATE_FAILED : v1::JOB_STATE_RECOVERING)
         << is.cause;
@@ -377,7 +377,7 @@ TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
   cluster.Heartbeat();
   cluster.Pass(std::chrono::seconds(2));
   cluster.Heartbeat();
-  cluster.Pass(std::chrono::seconds(1));  // no rank says where it is
+  cluster.Pass(std::chrono::seconds(1));  // no rank reports its flight
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
   cluster.StopRanks("a", 1, {"worker-0"});
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING);
@@ -388,7 +388,7 @@ TEST(Recovery, AHungGroupIsBrokenAndAStartThatNeverEndsToo) {
   EXPECT_EQ(cluster.job("a").record.restarts(), 2);
 }
 
-// One rank of job `a` says where it can be reached, as it does once it has loaded.
+// One rank of job `a` reports its address, as it does once it has loaded.
 void SayAddress(TestCluster& cluster, int32_t rank) {
   v1::WorkerMessage message;
   v1::RankAddress& address = *message.mutable_rank_address();
@@ -422,7 +422,7 @@ TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
   for (const v1::RankPlacement& placement : cluster.job("a").last_group.ranks()) {
     EXPECT_NE(placement.worker(), "worker-1");
   }
-  // Where several are late nobody is alone.
+  // If several ranks are late, no single worker is blamed.
   EXPECT_LE(SecondsUntilBroken(cluster, 200), 121);
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
   EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-2"));
@@ -431,9 +431,9 @@ TEST(Recovery, AHostWhoseRankNeverGetsReadyIsLeftOnceASpareIsFree) {
 TEST(Recovery, AFirstStepMayTakeAsLongAsTheRanksOwnWatchdogAllows) {
   TestCluster cluster;
   RunJob(cluster, 2, 2);
-  // 100 s a step at 2 GFLOP/s a rank.
+  // 100 s per step at 2 GFLOP/s per rank.
   cluster.state().jobs.at("a").plan.set_model_flops_per_step(4e11);
-  // And half the detection time for what the ranks say of the hang.
+  // The last term is half the detection time, the wait for the ranks' flight reports.
   EXPECT_EQ(SecondsUntilBroken(cluster, 1000), 60 + 5 * 100 + 2);
 }
 

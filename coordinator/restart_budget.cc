@@ -6,8 +6,8 @@
 namespace troupe {
 namespace {
 
-// Rank 0's newest report and another rank's death come on different streams: either may be a step
-// ahead.
+// Rank 0's newest report and another rank's death arrive on different streams: either may be one
+// step ahead.
 constexpr int64_t kSameStep = 1;
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(RestartBudget, AFolderThatIsNotThereEndsNoJobAndIsTriedEverMoreRarely) {
   TestCluster cluster;
   RunJob(cluster, 1, 1);
   for (int second = 0; second < 120; ++second) {
-    // As often as it starts; each time its only rank fails at once and its device is free.
+    // Each time the job starts, its only rank fails at once and its device becomes free.
     for (int start = 0; start < 10; ++start) {
       const v1::JobRecord record = cluster.job("a").record;
       if (!cluster.job("a").group) break;

@@ -1,6 +1,6 @@
-// The coordinator dies between a durable write and what was to follow it, at each event of a job's
-// life in turn, and the next one brings the job to its end. The workers are played as worker/
-// behaves: they go on, and say again what is not settled.
+// The coordinator dies between a durable write and the effects that follow it, at each event of a
+// job's life in turn, and the next coordinator brings the job to its end. The played workers behave
+// like worker/: they continue, and resend what is not finalised.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -28,7 +28,7 @@ struct Player {
   int64_t durable = 0;
   std::map<int64_t, v1::CheckpointIntent> intents;  // by step
   std::map<int64_t, v1::ShardDone> unsettled;       // by attempt
-  std::map<int64_t, v1::ManifestDone> manifests;    // likewise
+  std::map<int64_t, v1::ManifestDone> manifests;    // by attempt
 };
 
 class Play {
@@ -49,7 +49,7 @@ class Play {
 
   void Run() {
     for (int round = 0; round < 200 && !Done(); ++round) {
-      // A client that was not answered asks again.
+      // A client that got no answer repeats its request.
       if (!cluster_.state().jobs.contains("a")) cluster_.Submit(TestSpec("a", kRanks, kSteps), "r");
       for (int rank = 0; rank < kRanks; ++rank) Read(rank);
       Train();
@@ -186,7 +186,7 @@ class Play {
     }
   }
 
-  // One step on both ranks, if both may: no rank is ahead of another.
+  // Runs one step on both ranks if both may: no rank is ahead of the other.
   void Train() {
     const bool together = players_[0].epoch != 0 && players_[0].epoch == players_[1].epoch &&
                           players_[0].step == players_[1].step;

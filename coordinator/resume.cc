@@ -13,10 +13,10 @@
 namespace troupe {
 namespace {
 
-// The job's spec with the overrides, completed.
+// The job's spec merged with the overrides, completed.
 StatusOr<v1::JobSpec> MergedSpec(const Planner& planner, const ResumeInputs& inputs) {
   v1::JobSpec merged = inputs.spec;
-  // Points that cut the model into the former number of chunks mean nothing for another number.
+  // Split points for the former number of chunks have no meaning for another number.
   const auto& asked = inputs.overrides.parallelism();
   const bool reschedules =
       asked.has_pipeline_parallel_schedule() &&
@@ -26,23 +26,25 @@ StatusOr<v1::JobSpec> MergedSpec(const Planner& planner, const ResumeInputs& inp
       asked.has_pipeline_parallel_degree() || asked.has_pipeline_parallel_chunks())
     merged.mutable_parallelism()->clear_pipeline_parallel_split_points();
   if (inputs.overrides.data().blend_size() > 0) merged.mutable_data()->clear_blend();
-  // A decay over all of the former steps was not asked for as a number: it goes with the steps.
+  // A decay over all of the former steps was not requested as a number: it follows the number of
+  // steps.
   if (inputs.overrides.training().has_steps() &&
       merged.lr_schedule().decay_steps() == inputs.spec.training().steps()) {
     merged.mutable_lr_schedule()->clear_decay_steps();
   }
-  // A time between checkpoints that nobody stated yields to a number of steps that is stated now.
+  // A number of steps between checkpoints that the overrides state replaces the former
+  // interval_seconds.
   if (inputs.overrides.checkpoint().interval() > 0)
     merged.mutable_checkpoint()->clear_interval_seconds();
   merged.MergeFrom(inputs.overrides);
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, planner.complete(merged));
-  DropDefaults(inputs.overrides, &spec);  // those that have lost their effect
+  DropDefaults(inputs.overrides, &spec);  // defaults that no longer have an effect
   TROUPE_RETURN_IF_ERROR(CheckKeptKeys(inputs.spec, spec));
   return spec;
 }
 
-// The same layout goes on with the same kernels, bit for bit. Another one is another computation,
-// whose devices and threads are chosen anew.
+// The same layout continues with the same kernels, bit for bit. Another layout is another
+// computation, and its devices and threads are chosen again.
 StatusOr<v1::Plan> PlanOf(const v1::JobSpec& spec, const Planner& planner,
                           const ResumeInputs& inputs) {
   TROUPE_ASSIGN_OR_RETURN(v1::Plan plan,
@@ -59,7 +61,7 @@ StatusOr<v1::Plan> PlanOf(const v1::JobSpec& spec, const Planner& planner,
   return plan;
 }
 
-// Whether what the job goes on from allows what is asked for. `reached`: its step.
+// Whether the state that the job is restored from allows the request. `reached`: its step.
 Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSpec& spec,
                    int64_t reached, const Turn& turn) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
@@ -69,7 +71,7 @@ Status CheckGoesOn(const Job& job, const v1::JobSpec& overrides, const v1::JobSp
   }
   TROUPE_RETURN_IF_ERROR(CheckImages(job, spec, turn));
   if (job.record.state() == v1::JOB_STATE_SUCCEEDED && spec.training().steps() <= reached) {
-    // Without a number of the caller's it is the job's state that is in the way, not the request.
+    // If the caller states no number of steps, the job's state is the obstacle, not the request.
     return RefuseField(overrides.training().has_steps() ? StatusCode::kInvalidArgument
                                                         : StatusCode::kFailedPrecondition,
                        "training.steps",
@@ -168,7 +170,7 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   RenewBudget(&job.record);
   job.delayed_recoveries = 0;
   job.failed_writes = {};
-  // With other numbers it may have another pace.
+  // With other settings the job may have another pace.
   job.step_seconds.clear();
   job.record.clear_median_step_seconds();
   turn.effects.writes.PutSpec(job.id(), job.spec);

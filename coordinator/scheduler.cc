@@ -13,7 +13,7 @@ namespace {
 
 enum class Placement { kStarted, kWaitsItsTurn, kLacksCapacity, kBackingOff };
 
-// The fleet as one pass over the queue sees it; looked at again after each start.
+// The fleet as one pass over the queue sees it; refreshed after each start.
 struct View {
   ClusterView free;
   ClusterView all;
@@ -30,7 +30,7 @@ void SayWaiting(Job& job, std::string what, Turn& turn) {
   if (first) RecordEvent(job, "WAITING_FOR_CAPACITY", job.waiting_for, turn);
 }
 
-// Spares first; see coordinator/preference.h.
+// Places on unsuspected devices first; see coordinator/preference.h.
 StatusOr<v1::Plan> PlaceOn(const ClusterView& view, const v1::JobSpec& spec, const v1::Plan& plan,
                            const Turn& turn) {
   if (turn.options.bugs.choose_bad_hosts) return turn.options.planner.place(spec, plan, view);
@@ -39,8 +39,8 @@ StatusOr<v1::Plan> PlaceOn(const ClusterView& view, const v1::JobSpec& spec, con
                                              turn.limits().blame_half_life));
 }
 
-// Whether the devices of its own former ranks, which end shortly, may spare it those under
-// suspicion.
+// Whether the devices of the job's own former ranks, which end shortly, may spare it the suspected
+// devices.
 bool WaitsForItsRanks(const Job& job, const ClusterView& free_view, int ranks, const Turn& turn) {
   return job.choose_time && turn.now < *job.choose_time && HoldsDevices(turn.fleet, job.id()) &&
          CountClean(free_view, turn.fleet.blame, turn.now, turn.limits().blame_half_life) < ranks;
@@ -49,7 +49,7 @@ bool WaitsForItsRanks(const Job& job, const ClusterView& free_view, int ranks, c
 // Whether a job without a group may be placed on `ranks` ranks, fewer than it was submitted for.
 bool MayShrinkTo(int ranks, const Job& job, const Fleet& fleet) {
   if (job.may_shrink) return true;
-  // No fewer than it ran on: there is nothing to be patient for but the end of its own ranks.
+  // It has at least as many ranks as it ran on, so it only waits for the end of its own ranks.
   return job.smaller && job.record.recovering() && ranks >= job.plan.ranks_size() &&
          job.spec.fault_tolerance().allow_layout_change() && !HoldsDevices(fleet, job.id());
 }
@@ -65,7 +65,7 @@ bool StartSmaller(Job& job, const ClusterView& free_view, Turn& turn) {
   StatusOr<v1::Plan> plan = planner.make_plan(*smaller, &submitted.device_profile());
   if (!plan.ok() || !MayShrinkTo(plan->ranks_size(), job, turn.fleet)) return false;
   if (submitted.has_device()) {
-    // The same device kind still gives the same kernels.
+    // The same device kind keeps the same kernels.
     *plan->mutable_device() = submitted.device();
     plan->set_threads_per_rank(submitted.threads_per_rank());
   }
@@ -103,7 +103,7 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
     StatusOr<v1::Plan> placed =
         from_images ? PlaceAtImages(job, view.free) : PlaceOn(view.free, job.spec, submitted, turn);
     if (placed.ok()) {
-      // Images are of the layout that runs.
+      // Images have the running layout.
       if (!from_images) ForgetSmallerLayout(job, turn);
       StartGroup(job, *std::move(placed), turn);
       return Placement::kStarted;
@@ -114,13 +114,13 @@ Placement TryPlace(Job& job, const View& view, Turn& turn) {
   if (!shortage.ok()) {
     SayWaiting(job, std::string(Message(shortage)), turn);
   } else if (job.waiting_for.empty() || job.waiting_free_count != view.free_count()) {
-    // Thousands may wait: what is said of each changes only with the number.
+    // Thousands of jobs may wait: each job's text changes only with the number of free devices.
     job.waiting_free_count = view.free_count();
     SayWaiting(
         job, fmt::format("{} ranks need {} devices; {} are free", ranks, ranks, view.free_count()),
         turn);
   }
-  // Where a worker with an image is away, other devices do not help.
+  // If a worker with an image is away, other devices do not help.
   const bool could =
       from_images ? PlaceAtImages(job, view.all).ok()
                   : view.all_count() >= ranks && planner.place(job.spec, submitted, view.all).ok();

@@ -1,18 +1,19 @@
 // The queue and gang placement: all ranks of a job or none.
 //
 // Jobs are tried by priority, then age. A job that the present fleet could hold if all its devices
-// were free keeps its place: nothing behind it is placed before it, so that large jobs do not
-// starve. One that it could not hold waits for capacity and holds up nobody.
+// were free keeps its place: no job behind it is placed first, so that large jobs do not starve. A
+// job that the fleet could not hold waits for capacity and blocks no other job.
 //
-// A job is placed on its submitted layout wherever that fits. One that recovers and may change its
-// layout takes the largest smaller one that fits: after layout_patience (base/time_limits.h), or, if
-// that has no fewer ranks than it ran on before, as soon as its former ranks have ended.
+// A job is placed on its submitted layout whenever that fits. A recovering job that may change its
+// layout uses the largest smaller layout that fits: after layout_patience (base/time_limits.h), or,
+// if that layout has at least as many ranks as it last ran on, as soon as its former ranks have
+// ended.
 //
-// Plans of new, resumed and rebuilt jobs are made beside the engine (coordinator/plan_desk.h), but
-// placed here, within a turn: a placement, and the smaller plan that may be made for it, hold for
-// the free devices of this very turn, whose leases are recorded with them. What another thread
-// placed would have to be checked against a fleet that has changed meanwhile, and jobs behind it in
-// the queue would have to wait for the answer.
+// Plans of new, resumed and rebuilt jobs are made outside the engine (coordinator/plan_desk.h) but
+// placed here, within a turn: a placement, and a smaller plan that may be made for it, are valid
+// for the free devices of this turn, and their leases are recorded in the same turn. A placement
+// from another thread would have to be checked against a changed fleet, and jobs behind it in the
+// queue would have to wait for the result.
 #ifndef TROUPE_COORDINATOR_SCHEDULER_H_
 #define TROUPE_COORDINATOR_SCHEDULER_H_
 
@@ -40,11 +41,11 @@ QueueKey QueueKeyOf(const Job& job);
 
 struct PlacedJobs {
   std::vector<std::string> started;        // ids
-  std::optional<QueueKey> waits_its_turn;  // the job that holds up everything behind it
+  std::optional<QueueKey> waits_its_turn;  // the job that blocks everything behind it
 };
 
-// Starts every job of `queue` whose turn it is and that can be placed; they are removed from
-// `queue`. REQUIRES: `queue` holds the keys of exactly the jobs that wait.
+// Starts every job of `queue` that is next in order and can be placed, and removes it from `queue`.
+// REQUIRES: `queue` holds exactly the keys of the waiting jobs.
 PlacedJobs PlaceQueuedJobs(std::set<QueueKey>* queue, std::map<std::string, Job>* jobs, Turn& turn);
 
 }  // namespace troupe

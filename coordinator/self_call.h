@@ -1,5 +1,5 @@
-// Calls this very server at intervals, as a client would but without a connection, so that it is
-// known whether calls are still answered: gRPC's threads, the engine and its catalog take part.
+// Calls this server at intervals, as a client would but without a connection, to detect whether
+// calls are still answered. Such a call passes through gRPC's threads, the engine and its catalog.
 #ifndef TROUPE_COORDINATOR_SELF_CALL_H_
 #define TROUPE_COORDINATOR_SELF_CALL_H_
 
@@ -17,16 +17,16 @@ namespace troupe {
 
 class SelfCall {
  public:
-  // Calls every `interval` on `channel`, an in-process one.
+  // Calls every `interval` on `channel`, an in-process channel.
   SelfCall(std::shared_ptr<grpc::Channel> channel, std::chrono::milliseconds interval);
   ~SelfCall();
   SelfCall(const SelfCall&) = delete;
   SelfCall& operator=(const SelfCall&) = delete;
 
-  // Ends the calls, within the limit of one, a second. Idempotent.
+  // Ends the calls within one call's limit, one second. Idempotent.
   void Stop();
 
-  // Since the last call that was answered.
+  // Time since the last answered call.
   std::chrono::steady_clock::duration Age() const { return answered_.Age(); }
 
  private:

@@ -25,12 +25,12 @@ namespace troupe {
 namespace {
 
 constexpr auto kShutdownLimit = std::chrono::milliseconds(500);
-// Workers ping at their heartbeat; a server that minds would end their streams.
+// Workers ping at their heartbeat; a server with a longer minimum interval would end their streams.
 constexpr int kMinPingIntervalMs = 100;
 constexpr size_t kMaxWaitingDataChecks = 256;
 // Calls and streams of one connection at a time.
 constexpr int kMaxStreams = 256;
-// Memory for all messages on their way.
+// Memory limit for all messages in flight.
 constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 // A connection that does not become HTTP/2 is closed, as is one without a call.
 constexpr int kHandshakeMs = 10000;
@@ -46,7 +46,7 @@ int Milliseconds(Duration duration) {
   return static_cast<int>(std::min<int64_t>(count, std::numeric_limits<int>::max()));
 }
 
-// The way from connections to the services.
+// Sets the limits of connections, streams and messages.
 void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder->SetResourceQuota(grpc::ResourceQuota("coordinator").Resize(kMaxMessageBytes));
@@ -55,7 +55,7 @@ void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
-  // A watcher whose host is gone is noticed.
+  // Keepalive detects a watcher that has lost its host.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(limits.keepalive));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(limits.keepalive_answer));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -63,8 +63,8 @@ void SetLimits(const TimeLimits& limits, grpc::ServerBuilder* builder) {
 
 }  // namespace
 
-// Destroyed from the last to the first: calls end before the engine they use, the engine before the
-// catalog.
+// Members are destroyed in reverse order: calls end before the engine that they use, the engine
+// before the catalog.
 struct Server::Parts {
   std::string host;
   SystemClock clock;
@@ -82,9 +82,9 @@ struct Server::Parts {
   std::unique_ptr<grpc::Server> grpc;
   std::unique_ptr<ConnectionAcceptor> acceptor;
   std::unique_ptr<SelfCall> self_call;
-  std::unique_ptr<MetricsServer> metrics_server;  // asks the two before it for their age
+  std::unique_ptr<MetricsServer> metrics_server;  // reads the age of the two above
 
-  // The older of the two signs of life.
+  // The age of the older of the two signs of life.
   std::chrono::duration<double> HealthAge() const {
     return std::max(acceptor->Age(), self_call->Age());
   }
@@ -174,7 +174,7 @@ void Server::Stop() {
   parts_->grpc->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
   parts_->grpc->Wait();
   parts_->grpc.reset();
-  parts_->plan_desk->Stop();  // it calls the data checks, and they the engine
+  parts_->plan_desk->Stop();  // it calls the data checks, and they call the engine
   parts_->data_checks->Stop();
   parts_->engine.reset();
   parts_->store.reset();

@@ -1,4 +1,4 @@
-// A coordinator that listens: the catalog on disk, the engine, the gRPC services, the metrics.
+// A listening coordinator: the catalog on disk, the engine, the gRPC services and the metrics.
 #ifndef TROUPE_COORDINATOR_SERVER_H_
 #define TROUPE_COORDINATOR_SERVER_H_
 
@@ -14,15 +14,15 @@
 namespace troupe {
 
 struct ServerOptions {
-  std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 takes a free one
-  std::string metrics_listen;          // likewise; empty: no metrics over HTTP
-  std::string data_directory;          // made if absent; its parent exists
+  std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 selects a free one
+  std::string metrics_listen;          // HOST:PORT; empty: no metrics over HTTP
+  std::string data_directory;          // created if absent; its parent exists
   double detection_seconds = 3;
-  // Half-life of the weight of a fault on its host; absent: as MakeTimeLimits derives it.
+  // Half-life of the weight of a fault charged to its host; absent: the value of MakeTimeLimits.
   std::optional<double> blame_half_life_seconds;
-  int descriptor_limit = 1024;  // of this process: bounds the connections
+  int descriptor_limit = 1024;  // this process's limit: bounds the connections
   Planner planner = MakePlanner();
-  KeepEnded keep_ended;  // by default all
+  KeepEnded keep_ended;                           // by default all
   std::function<void(const Status&)> on_failure;  // the catalog failed: the process has to end
 };
 
@@ -34,7 +34,7 @@ class Server {
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   ~Server();
 
-  // Ends all streams and closes the catalog, within a second; metrics are served on. Idempotent.
+  // Ends all streams and closes the catalog within a second; metrics are still served. Idempotent.
   void Stop();
 
   std::string address() const;  // HOST:PORT as bound

@@ -1,5 +1,5 @@
-// The coordinator as its callers see it: a real server on a real catalog, a worker's stream played
-// by the test.
+// The coordinator as its clients see it: a real server on a real catalog, with a worker's stream
+// played by the test.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -103,7 +103,7 @@ class ServiceTest : public ::testing::Test {
   std::unique_ptr<v1::WorkerService::Stub> workers_;
 };
 
-// One worker with one device: a stream that runs whatever it is told to, at once.
+// One worker with one device: a stream that runs at once whatever it is asked to.
 class Worker {
  public:
   Worker(v1::WorkerService::Stub& stub, const std::string& name, int protocol_version = 1) {
@@ -132,7 +132,7 @@ class Worker {
   // False at the end of the stream.
   bool Read(v1::CoordinatorMessage* message) { return stream_->Read(message); }
 
-  // Reads until a message of that kind comes.
+  // Reads until a message of that kind arrives.
   v1::CoordinatorMessage Await(v1::CoordinatorMessage::MessageCase kind) {
     v1::CoordinatorMessage message;
     while (Read(&message)) {
@@ -234,7 +234,7 @@ TEST_F(ServiceTest, AJobRunsOnAWorkersStreamAndAWatcherSeesItAll) {
   EXPECT_EQ(update.end(), v1::JOB_STATE_SUCCEEDED);
 }
 
-// A rank of many tensors lists them all in its vote.
+// The vote of a rank with many tensors lists them all.
 TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
   constexpr size_t kBytes = 6 << 20;
   v1::JobSpec large = Spec("large", 3);
@@ -295,8 +295,8 @@ TEST_F(ServiceTest, DataThatCannotBeTrainedOnIsRefusedByTheKeyToBlame) {
   spec.mutable_data()->clear_validation();
   EXPECT_TRUE(Create(spec, "r", &response).ok());
 
-  // A repeated request is the first one's job, whatever became of its data, but with another content
-  // it is none; and data whose folder is not on this host may be on the workers'.
+  // A repeated request returns the first one's job even if its data is gone, but a different
+  // content is refused. Data in a folder that is not on this host may be on the workers' hosts.
   ASSERT_TRUE(files.Remove(directory_.path() + "/data.idx").ok());
   EXPECT_TRUE(Create(spec, "r", &response).ok());
   spec.mutable_data()->set_train(directory_.path() + "/gone");
@@ -442,7 +442,8 @@ TEST_F(ServiceTest, AWatcherThatGoesAwayAndACallWhoseDeadlinePassesLeaveNothingB
   ASSERT_TRUE(watch->Read(&update));
   watching->TryCancel();
   EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  // Nobody makes the checkpoint: the caller's deadline ends the call, the cancel stands.
+  // Nobody makes the checkpoint: the caller's deadline ends the call, but the cancel remains in
+  // effect.
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
   v1::CancelJobRequest cancel;
@@ -467,7 +468,7 @@ TEST_F(ServiceTest, AWatcherThatDoesNotReadIsDroppedAndMayResume) {
   SetDeadline(&context);
   v1::WatchJobRequest request;
   request.set_name("a");
-  // A connection of its own that takes in little ahead of its reader.
+  // A separate connection that buffers little ahead of its reader.
   grpc::ChannelArguments small;
   small.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   small.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
@@ -488,7 +489,7 @@ TEST_F(ServiceTest, AWatcherThatDoesNotReadIsDroppedAndMayResume) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("from_step"));
   EXPECT_LT(last, kReports);
-  // Nobody else suffered, and the rest can be had.
+  // No other client was affected, and the remaining steps can be read.
   grpc::ClientContext again;
   SetDeadline(&again);
   request.set_from_step(last + 1);

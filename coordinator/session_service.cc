@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-// A worker that reads so little has to dial again.
+// A worker that reads so slowly that its queue exceeds this has to reconnect.
 constexpr size_t kMaxQueued = 8192;
 
 class SessionReactor;
@@ -23,9 +23,9 @@ class StreamSink final : public SessionSink {
 
   void Send(v1::CoordinatorMessage message, bool then_close) override;
   void OnWritten(bool ok);
-  // False if it had ended already.
+  // Returns false if it had already ended.
   bool FinishOnce(const Status& status);
-  // The reactor is about to go.
+  // Called when the reactor is about to be destroyed.
   void Detach() {
     const std::lock_guard lock(mutex_);
     finished_ = true;
@@ -81,7 +81,8 @@ class SessionReactor final
   }
 
  private:
-  // Of what came from the other end; gRPC does not say which of these it was.
+  // Ends the stream after its peer closed it, was lost or sent too large a message; gRPC does not
+  // say which.
   void End(const Status& status) {
     if (!sink_->FinishOnce(status)) return;
     LogWarning("coordinator",
@@ -91,11 +92,11 @@ class SessionReactor final
   }
 
   Engine& engine_;
-  const std::string peer_;  // unknown once it is gone
+  const std::string peer_;  // unknown once the peer is gone
   const std::shared_ptr<StreamSink> sink_;
   const SessionId session_;
   v1::WorkerMessage incoming_;
-  bool first_ = true;  // nothing has been taken in yet
+  bool first_ = true;  // no message has been accepted yet
 };
 
 void StreamSink::Send(v1::CoordinatorMessage message, bool then_close) {

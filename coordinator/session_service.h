@@ -1,4 +1,4 @@
-// WorkerService: each worker's stream, as a sink of the engine and a source of its events.
+// WorkerService: each worker's stream is a sink of the engine and a source of its events.
 #ifndef TROUPE_COORDINATOR_SESSION_SERVICE_H_
 #define TROUPE_COORDINATOR_SESSION_SERVICE_H_
 
@@ -9,11 +9,11 @@
 
 namespace troupe {
 
-// The server takes in no larger message. A rank's vote for a checkpoint lists all of its tensors, up
-// to kCheckpointMessageBytesMax of them. All messages on their way share one quota of memory
-// (server.cc), so that larger ones do not let strangers take more of it.
+// Maximum size of a message to the server. A rank's vote for a checkpoint lists all of its tensors,
+// up to kCheckpointMessageBytesMax of them. All messages in flight share one memory quota
+// (server.cc), so the larger limit does not let unknown peers use more of it.
 inline constexpr int kMaxReceiveBytes = 64 << 20;
-// The first message of a stream, which comes from nobody known yet, and a request have less.
+// Maximum size of a request, and of the first message of a stream, whose sender is still unknown.
 inline constexpr size_t kMaxRequestBytes = 4 << 20;
 
 // Thread-safe. `engine` outlives the service and its streams.

@@ -25,7 +25,8 @@ bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path) {
                                    record.state() == v1::CHECKPOINT_STATE_QUARANTINED);
 }
 
-// Deletes what a reading of a commit lets go, and has those read that it leaves.
+// Deletes the commits that a verification supersedes, and requests the verifications that are still
+// needed.
 void AfterReading(Job& job, Turn& turn) {
   Retire(job, turn);
   SendDeletions(job, turn);
@@ -37,8 +38,8 @@ RetentionPolicy PolicyOf(const Job& job) {
   return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
 }
 
-// Pins a commit, one of the job's, that retention would remove as things are: somebody has just
-// asked for it. Whether it did.
+// Pins one of the job's commits if retention would delete it in the present state, because somebody
+// has just asked for it. Returns whether it did.
 bool PinIfRetired(const Job& job, v1::CheckpointRecord& record) {
   const std::vector<int64_t> retired = AttemptsToDelete(RecordsOf(job), PolicyOf(job));
   const bool pins = std::ranges::count(retired, record.attempt()) > 0;

@@ -1,4 +1,4 @@
-// What becomes of older commits: newer ones are read back, then older ones deleted.
+// Retention of older commits: newer ones are read back, then older ones deleted.
 #include "coordinator/settled.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using ::testing::Not;
 
 using Kind = v1::CoordinatorMessage;
 
-// A job of one rank with due checkpoints every 10 steps, of which the policy keeps the newest two.
+// A job of one rank with due checkpoints every 10 steps; the policy keeps the newest two.
 class Retention : public testing::Test {
  protected:
   Retention() { Run(2); }
@@ -34,7 +34,7 @@ class Retention : public testing::Test {
     cluster_->Submit(spec);
     cluster_->StartRanks("a");
   }
-  // Commits all due up to `step`.
+  // Commits all due checkpoints up to `step`.
   void CommitUpTo(int64_t step) {
     for (; newest_ < step; newest_ += 10) {
       ReportUpTo(*cluster_, newest_ + 1, newest_ + 10);
@@ -44,7 +44,7 @@ class Retention : public testing::Test {
   }
   Effects Whole(int64_t step) { return cluster_->Verified("a", attempts_.at(step), true); }
   Effects Damaged(int64_t step) { return cluster_->Verified("a", attempts_.at(step), false, true); }
-  // Twice: the one host's second reading decides.
+  // Reports the damage twice: on a single host the second reading decides.
   Effects DamagedTwice(int64_t step) {
     Damaged(step);
     return Damaged(step);
@@ -60,7 +60,7 @@ class Retention : public testing::Test {
     }
     return steps;
   }
-  // Steps of the commits that the worker was told to read back, in order.
+  // Steps of the commits that the worker was asked to read back, in order.
   std::vector<int64_t> Asked(const std::string& worker = "worker-0") {
     std::vector<int64_t> steps;
     for (const v1::CoordinatorMessage& message : cluster_->worker(worker).inbox) {
@@ -100,7 +100,8 @@ TEST_F(Retention, ReadsTheNewestBackThenDeletesThroughATombstone) {
   EXPECT_THAT(Asked(), ElementsAre(30, 20, 40)) << "each once";
   Whole(40);
   EXPECT_THAT(Steps(v1::CHECKPOINT_STATE_COMMITTED), ElementsAre(30, 40));
-  // The tombstones outlive the coordinator and are said again to the worker that comes back.
+  // The tombstones outlive the coordinator, and the requests are resent to the worker when it comes
+  // back.
   cluster_->Restart();
   cluster_->Reconnect("worker-0");
   EXPECT_EQ(cluster_->Count("worker-0", Kind::kDeleteCheckpoint), 2);
@@ -127,7 +128,7 @@ TEST_F(Retention, ADamagedCommitIsQuarantinedAndTheOlderOnesStay) {
   Whole(30);
   EXPECT_THAT(Steps(v1::CHECKPOINT_STATE_COMMITTED), ElementsAre(10, 30));
   EXPECT_EQ(cluster_->Count("worker-0", Kind::kDeleteCheckpoint), 0);
-  // The next commit takes the place of the damaged one.
+  // The next commit replaces the damaged one.
   CommitUpTo(40);
   EXPECT_THAT(Asked(), ElementsAre(30, 20, 20, 40));
   Whole(40);
@@ -144,7 +145,7 @@ TEST_F(Retention, AnOlderCommitStandsInForADamagedOne) {
   Whole(30);
   Whole(20);
   EXPECT_THAT(Steps(v1::CHECKPOINT_STATE_DELETING), ElementsAre(10));
-  // Nobody asked again: a word that comes unasked changes nothing.
+  // Nobody asked again: an unrequested answer changes nothing.
   DamagedTwice(20);
   EXPECT_EQ(Record(20).state(), v1::CHECKPOINT_STATE_COMMITTED);
   EXPECT_TRUE(Record(20).verified());

@@ -1,6 +1,6 @@
-// Notices that this process itself stood still (stopped, its machine paused, its disk stuck): the
-// silence of others then says nothing, for what they sent waits unread. No limit of theirs is
-// looked at until they have had the reconnect grace to be heard again.
+// Detects that this process itself was stalled (stopped, its machine paused, its disk blocked). The
+// silence of others then means nothing, because their messages wait unread. None of their time
+// limits is checked until they have had the reconnect grace to be heard again.
 #ifndef TROUPE_COORDINATOR_STALL_GUARD_H_
 #define TROUPE_COORDINATOR_STALL_GUARD_H_
 
@@ -19,8 +19,8 @@ class StallGuard {
         last_look_(now),
         ticks_from_(now) {}
 
-  // To be called all the time: a gap between two calls that is longer than any wait of the caller
-  // is a stall. Returns whether it was one.
+  // Call this continually: a gap between two calls that is longer than any wait of the caller is a
+  // stall. Returns whether there was one.
   bool Look(MonotonicTime now) {
     const bool stalled = now - last_look_ > longest_gap_;
     last_look_ = now;
@@ -28,7 +28,7 @@ class StallGuard {
     return stalled;
   }
 
-  // No limit is to be looked at before then.
+  // No time limit is to be checked before then.
   MonotonicTime ticks_from() const { return ticks_from_; }
 
  private:

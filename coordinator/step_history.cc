@@ -9,7 +9,8 @@ std::vector<int64_t> StepsToDrop(int64_t step, const std::vector<int64_t>& kept_
   std::vector<int64_t> dropped;
   int64_t age = resolution.newest;
   int64_t kept = resolution.thinning;
-  // Beyond `age` only multiples of `kept` stay; what is no multiple of kept / thinning went before.
+  // Beyond `age` only multiples of `kept` stay; steps that are no multiple of kept / thinning were
+  // dropped before.
   while (step - age >= 1) {
     const int64_t old = step - age;
     const bool is_there = old % (kept / resolution.thinning) == 0;

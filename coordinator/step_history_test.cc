@@ -41,7 +41,7 @@ TEST(StepHistory, NothingGoesFromAJobOfUsualLength) {
   EXPECT_EQ(KeptAfter(65536, {}, {}).size(), 65536u);
   EXPECT_EQ(StepsToDrop(65537, {}), (std::vector<int64_t>{1}));
   EXPECT_THAT(StepsToDrop(65536 + 16, {}), testing::IsEmpty());
-  // A million steps: the newest 65536, every 16th of the rest.
+  // At a million steps: the newest 65536, and every 16th of the older ones.
   EXPECT_EQ(StepsToDrop(1'000'003, {}), (std::vector<int64_t>{1'000'003 - 65536}));
 }
 

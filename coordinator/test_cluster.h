@@ -1,6 +1,6 @@
-// A coordinator's machine on a store in memory, with workers played by the test: what tests of the
-// state machines stand on. Every event is stepped, its writes made durable, its messages handed to
-// the workers' inboxes.
+// A coordinator's state machine on an in-memory store, with workers played by the test; the tests
+// of the state machines use it. Every event is stepped, its writes are made durable, and its
+// messages are delivered to the workers' inboxes.
 #ifndef TROUPE_COORDINATOR_TEST_CLUSTER_H_
 #define TROUPE_COORDINATOR_TEST_CLUSTER_H_
 
@@ -14,11 +14,10 @@
 
 namespace troupe {
 
-// Plans as many ranks as data_parallel_replicate_degree says and places them on the free devices in
-// order.
+// A planner with data_parallel_replicate_degree ranks, placed on the free devices in order.
 Planner MakeTestPlanner();
 
-// A spec with everything that the machine reads.
+// A spec with every field that the machine reads.
 v1::JobSpec TestSpec(const std::string& name, int ranks, int64_t steps);
 
 struct TestWorker {
@@ -27,7 +26,7 @@ struct TestWorker {
   SessionId session = 0;
   int devices = 1;
   std::vector<v1::CoordinatorMessage> inbox;
-  std::vector<v1::HeldGroup> held;  // what the next Hello says
+  std::vector<v1::HeldGroup> held;    // reported by the next Hello
   std::vector<v1::HeldImage> images;  // likewise
 };
 
@@ -40,25 +39,26 @@ class TestCluster {
   const Job& job(const std::string& id) const { return state_.jobs.at(id); }
   TestWorker& worker(const std::string& name) { return workers_.at(name); }
 
-  // One event; its effects are performed and returned.
+  // Steps one event, performs its effects and returns them.
   Effects Do(decltype(Event::what) what);
-  // One event whose writes become durable, and nothing else happens: the coordinator dies and a new
-  // one recovers. All streams are closed.
+  // Steps one event and makes its writes durable, with no other effect: the coordinator dies and a
+  // new one recovers. All streams are closed.
   void DoAndDie(decltype(Event::what) what);
   // The coordinator dies between two events and a new one recovers.
   void Restart();
-  // Time passes, with ticks at every deadline on the way.
+  // Advances time, with a tick at every deadline in between.
   void Pass(Duration duration);
-  // Time passes while the coordinator stands still: there is one tick, at the end.
+  // Advances time while the coordinator is stalled: one tick, at the end.
   void StandStill(Duration duration);
 
-  // A new life of the worker dials and says hello. `held` is what its inbox says it runs.
+  // Connects a new life of the worker and sends its Hello; `held` lists what its inbox says it
+  // runs.
   TestWorker& Connect(const std::string& name, int devices = 1);
-  // The same life dials again.
+  // Connects the same life again.
   void Reconnect(const std::string& name);
   void Disconnect(const std::string& name);
   Effects Say(const std::string& worker, v1::WorkerMessage message);
-  // All workers that have a stream say something, so that no lease expires.
+  // Every worker with a stream sends a message, so that no lease expires.
   void Heartbeat();
 
   // Creates the job and returns the reply.
@@ -66,30 +66,31 @@ class TestCluster {
 
   // Plays the workers of the job until its ranks run: addresses, then ready at `step`.
   void StartRanks(const std::string& job, int64_t step = 0);
-  // Rank `rank`'s report of `step`.
+  // Sends rank `rank`'s report of `step`.
   Effects Report(const std::string& job, int64_t step, int32_t rank = 0);
-  // The vote of `rank`; of all ranks.
+  // Sends the vote of `rank`, or of all ranks.
   Effects Vote(const std::string& job, int64_t attempt, int64_t step, int32_t rank);
   void VoteAll(const std::string& job, int64_t attempt, int64_t step);
   Effects WriteManifest(const std::string& job, int64_t attempt);
-  // Votes of all and manifest.
+  // Sends the votes of all ranks and the manifest.
   void Commit(const std::string& job, int64_t attempt, int64_t step);
-  // What rank 0's worker answers to VerifyCheckpoint; ok and damaged are not both true.
+  // Rank 0's worker answers VerifyCheckpoint; ok and damaged are not both true.
   Effects Verified(const std::string& job, int64_t attempt, bool ok, bool damaged = false);
-  // What it answers to DeleteCheckpoint.
+  // Rank 0's worker answers DeleteCheckpoint.
   Effects Deleted(const std::string& job, int64_t attempt);
-  // It answers every VerifyCheckpoint in its inbox, and those that follow: whole. They leave it.
+  // Rank 0's worker answers every VerifyCheckpoint in its inbox, and those that follow, with
+  // "whole"; they are removed from the inbox.
   void VerifyAll(const std::string& job);
-  // Every rank of the epoch says that it stopped, as told.
+  // Every rank of the epoch reports that it stopped as asked.
   void StopRanks(const std::string& job, uint64_t epoch, const std::vector<std::string>& workers);
-  // Its process is killed from outside, or, with an exit code, ends by itself.
+  // The rank's process is killed from outside, or, with an exit code, exits by itself.
   Effects Crash(const std::string& job, int32_t rank, int exit_code = 0);
 
   // The newest message of its kind in the worker's inbox; null if there is none.
   const v1::CoordinatorMessage* Last(const std::string& worker,
                                      v1::CoordinatorMessage::MessageCase kind);
   int Count(const std::string& worker, v1::CoordinatorMessage::MessageCase kind);
-  // What happened to the job, in order.
+  // The job's events, in order.
   std::vector<std::string> Events(const std::string& job) const;
 
   std::vector<Reply> replies;
@@ -112,12 +113,12 @@ class TestCluster {
 
 // Job `a` of `ranks` ranks on worker-0 …, running, with due checkpoints every 10 of its steps.
 void RunJob(TestCluster& cluster, int ranks, int workers, int64_t steps = 100);
-// Rank 0's reports of job `a`.
+// Sends rank 0's reports of job `a`.
 void ReportUpTo(TestCluster& cluster, int64_t from, int64_t to);
 // Seconds until the running group of job `a` is broken, with heartbeats all along; limit + 1 if it
 // is not.
 int SecondsUntilBroken(TestCluster& cluster, int limit);
-// The attempt of `step` of job `a`; a failure of the test where there is none.
+// The attempt of `step` of job `a`; the test fails if there is none.
 int64_t AttemptOf(const TestCluster& cluster, int64_t step);
 
 }  // namespace troupe

@@ -25,7 +25,8 @@ void CountOnCheckpointTime(Job& job, Turn& turn) {
     job.record.set_unsaved_since_wall_time_ns(turn.wall_ns);
     SaveRecord(job, turn);
   }
-  // A wall clock that was set back or far ahead meanwhile moves the time by one interval at most.
+  // A wall clock that was set back or far ahead meanwhile shifts the due time by at most one
+  // interval.
   const Duration passed(turn.wall_ns - job.record.unsaved_since_wall_time_ns());
   job.checkpoint_due = turn.now + interval - std::clamp(passed, Duration::zero(), interval);
 }

@@ -1,7 +1,7 @@
-// Checkpoints by time: checkpoint.interval_seconds, where checkpoint.interval gives no number of
-// steps. The time counts from the state of the last commit, or from when training began that no
-// commit holds; that moment is durable, so that a restart of the coordinator or a recovery does not
-// begin it anew. All pure.
+// Checkpoints by time: checkpoint.interval_seconds, used if checkpoint.interval gives no number of
+// steps. The time counts from the state of the last commit or, while there is none, from the start
+// of the training that no commit holds. That moment is durable, so that neither a restart of the
+// coordinator nor a recovery restarts the count. All functions are pure.
 #ifndef TROUPE_COORDINATOR_TIMED_CHECKPOINT_H_
 #define TROUPE_COORDINATOR_TIMED_CHECKPOINT_H_
 
@@ -13,17 +13,17 @@
 
 namespace troupe {
 
-// The job's ranks run, begun or adopted: from the durable moment on, or from now.
+// Called when the job's ranks run, started or adopted: counts from the durable moment, or from now.
 void CountOnCheckpointTime(Job& job, Turn& turn);
 
-// A commit holds the state of time `taken`.
+// Counts from `taken`, the time of the state that a commit holds.
 void CountFromCheckpoint(Job& job, MonotonicTime taken, Turn& turn);
 
-// An attempt was aborted: one by time waits a little before it is tried again.
+// Called when an attempt was aborted: a timed one waits a little before it is tried again.
 void PostponeTimedCheckpoint(Job& job, Turn& turn);
 
-// When a checkpoint is to be asked for; absent: not as things are (by steps, none at all, one is
-// under way already, or the ranks are about to end or have stopped).
+// When a checkpoint is to be requested; absent if none is in the present state (checkpoints are by
+// steps or off, one is in progress, or the ranks are about to end or have stopped).
 std::optional<MonotonicTime> TimedCheckpointDue(const Job& job);
 
 }  // namespace troupe

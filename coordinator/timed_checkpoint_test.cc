@@ -1,4 +1,4 @@
-// Checkpoints by time.
+// Tests of checkpoints by time.
 #include "coordinator/timed_checkpoint.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ class TimedCheckpoint : public ::testing::Test {
     cluster_.Submit(spec);
     cluster_.StartRanks("a");
   }
-  // Time passes on both clocks, with a step a second.
+  // Advances both clocks, with one step per second.
   void Train(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       cluster_.wall_ns += 1'000'000'000;

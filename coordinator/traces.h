@@ -1,5 +1,5 @@
-// Traces that were asked for: asked of the workers that have, or had, the ranks of the job's newest
-// group, and answered once all ranks have. Pure; nothing of it is durable.
+// Requested traces: the request goes to the workers that have, or had, the ranks of the job's
+// newest group, and is answered once all ranks have answered. Pure; none of this state is durable.
 #ifndef TROUPE_COORDINATOR_TRACES_H_
 #define TROUPE_COORDINATOR_TRACES_H_
 
@@ -19,8 +19,9 @@ namespace troupe {
 
 struct PendingTrace {
   CallId call = 0;
-  v1::TraceRequest request;                    // without ranks
-  std::map<int32_t, std::string> outstanding;  // ranks that have not answered, and whom we asked
+  v1::TraceRequest request;  // without ranks
+  // rank that has not answered → the worker that was asked
+  std::map<int32_t, std::string> outstanding;
   v1::TraceJobResponse answered;
   int64_t bytes = 0;
   MonotonicTime deadline;
@@ -31,19 +32,20 @@ struct Traces {
   std::map<uint64_t, PendingTrace> pending;  // by request number
 };
 
-// Asks for the steps, or replies with what is wrong with them: INVALID_ARGUMENT for a range that no
-// job has, FAILED_PRECONDITION where the job made no step or its workers are away.
+// Requests the steps, or replies with an error: INVALID_ARGUMENT for an invalid range or more steps
+// than one request may have, FAILED_PRECONDITION if the job has not run, ended before these steps,
+// or has workers that are away.
 void AskForTrace(const Job& job, CallId call, const v1::TraceJobRequest& request, Traces* traces,
                  Turn& turn);
 
 // REQUIRES: JudgeMessage accepted it.
 void OnRankTrace(const v1::RankTrace& trace, Traces* traces, Turn& turn);
 
-// A rank has ended: what it did not answer is asked of what it left behind.
+// Called when a rank has ended: requests what it did not answer from the files that it left.
 void AskAgainAfterEnd(const v1::RankStopped& stopped, const std::string& worker,
                       const Traces& traces, Turn& turn);
 
-// Replies to those whose time is over.
+// Replies to the requests that have passed their deadlines.
 void ExpireTraces(Traces* traces, Turn& turn);
 void AbandonTrace(CallId call, Traces* traces);
 std::optional<MonotonicTime> NextTraceDeadline(const Traces& traces);

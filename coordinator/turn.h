@@ -1,4 +1,4 @@
-// What one Step works with: the time, the options, the fleet, and the effects it fills.
+// The context of one Step: time, options, fleet, and the effects that it fills.
 #ifndef TROUPE_COORDINATOR_TURN_H_
 #define TROUPE_COORDINATOR_TURN_H_
 
@@ -19,13 +19,13 @@ struct Turn {
   const CoordinatorOptions& options;
   Fleet& fleet;
   Effects& effects;
-  bool reschedule = false;  // devices or queue changed: the scheduler has to look again
+  bool reschedule = false;  // devices or queue changed: the scheduler has to run again
 
   const TimeLimits& limits() const { return options.limits; }
 };
 
-// Queues `message` for the worker if it has a session. A message that finds none is lost: whatever
-// a worker must know is said again when it comes back (ResendTo in coordinator/group.h).
+// Queues `message` for the worker if it has a session, and drops it otherwise: whatever a worker
+// must know is resent when it reconnects (ResendTo in coordinator/group.h).
 void SendToWorker(const std::string& worker, v1::CoordinatorMessage message, Turn& turn);
 
 }  // namespace troupe

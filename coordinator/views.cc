@@ -23,8 +23,8 @@ struct Page {
   std::string next_token;
 };
 
-// A token is the number of rows before its page: lists only grow at their end, or shrink, between
-// two pages.
+// A token is the number of rows before its page: between two pages a list only grows at its end, or
+// shrinks.
 StatusOr<Page> PageOf(size_t rows, int32_t page_size, const std::string& token) {
   if (page_size < 0) {
     return RefuseField(StatusCode::kInvalidArgument, "page_size", "is {}, below 0", page_size);
@@ -52,7 +52,7 @@ StatusOr<const Job*> JobNamed(const CoordinatorState& state, const char* field,
   return &job->second;
 }
 
-// The ranks that `job` runs on `worker`, as far as their cores are known.
+// Adds the ranks of `job` on `worker` with known cores.
 void AddRanksOn(const std::string& worker, const Job& job, v1::WorkerStatus* status) {
   if (!job.group) return;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
@@ -172,7 +172,7 @@ Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& 
 
 PlanInputs ViewPlanInputs(const CoordinatorState& state, const v1::PlanJobRequest& request) {
   PlanInputs inputs{state.options.planner, request.job(), ListDevices(state.fleet, false)};
-  // As `troupe plan` does: what a plan does not need, such as a name and data, may be absent.
+  // As in `troupe plan`: fields that a plan does not need, such as a name and data, may be absent.
   FillCheckpointFolder(state.options, &inputs.spec);
   ApplyDefaults(&inputs.spec);
   return inputs;

@@ -1,7 +1,7 @@
-// What the API's reads show of the coordinator's state. Pure.
+// The API's read-only views of the coordinator's state. Pure.
 //
-// Lists come in pages: `page_size` 0 means 100, more than 1,000 means 1,000; a token is what the
-// response before it gave, INVALID_ARGUMENT otherwise.
+// Lists are paged: `page_size` 0 means 100, more than 1,000 means 1,000; a page token is the one
+// that the previous response returned, else INVALID_ARGUMENT.
 #ifndef TROUPE_COORDINATOR_VIEWS_H_
 #define TROUPE_COORDINATOR_VIEWS_H_
 
@@ -22,19 +22,19 @@ Status ViewCheckpoints(const CoordinatorState& state, const v1::ListCheckpointsR
                        v1::ListCheckpointsResponse* response);
 Status ViewCheckpoint(const CoordinatorState& state, const v1::GetCheckpointRequest& request,
                       v1::GetCheckpointResponse* response);
-// By name.
+// Ordered by name.
 Status ViewWorkers(const CoordinatorState& state, const v1::ListWorkersRequest& request,
                    v1::ListWorkersResponse* response);
 
-// What a plan on this cluster needs of the state.
+// The part of the state that a plan on this cluster needs.
 struct PlanInputs {
   Planner planner;
   v1::JobSpec spec;  // defaults applied
   ClusterView cluster;
 };
 PlanInputs ViewPlanInputs(const CoordinatorState& state, const v1::PlanJobRequest& request);
-// A plan for the job: placed on the cluster's devices if they suffice, else without placement. May
-// take long.
+// Makes a plan for the job, placed on the cluster's devices if they suffice, else without
+// placement. May take long.
 StatusOr<v1::Plan> PlanOn(const PlanInputs& inputs);
 
 }  // namespace troupe

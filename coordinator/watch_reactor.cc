@@ -14,7 +14,7 @@
 namespace troupe {
 namespace {
 
-// Live updates that may wait for a watcher.
+// Maximum number of live updates queued for a watcher.
 constexpr size_t kMaxQueued = 16384;
 constexpr size_t kRowsAtOnce = 256;
 
@@ -44,7 +44,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
   void OnDone() override { delete this; }
 
  private:
-  // Outlives the reactor, for the engine; the reactor is used only until finished_.
+  // Outlives the reactor for the engine's sake; uses the reactor only until finished_.
   class Stream final : public WatchSink {
    public:
     Stream(WatchReactor& reactor, const Store& store, std::string job, int64_t from_step)
@@ -56,7 +56,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
 
     const std::string& job() const { return job_; }
 
-    // The engine's thread; before any Push.
+    // Runs on the engine's thread, before any Push.
     void Begin(WatchStart start) {
       {
         const std::lock_guard lock(mutex_);
@@ -66,8 +66,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
           return;
         }
         for (v1::JobEvent& event : start.events) {
-          // Those of the step before too: a watcher that resumes may have missed what came after
-          // that step.
+          // Includes the events of the step before: a watcher that resumes may have missed those
+          // that came after that step.
           if (event.step() >= from_step_ - 1) events_.push_back(std::move(event));
         }
         for (v1::StepEvent& step : start.unflushed) {
@@ -122,7 +122,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     }
 
    private:
-    // REQUIRES: writing_ is set and no write is under way, so that only one thread is here.
+    // REQUIRES: writing_ is set and no write is in flight, so that only one thread is here.
     void WriteNext() {
       while (true) {
         if (stored_.empty() && !history_done_) {
@@ -147,7 +147,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
       }
     }
 
-    // The next rows of the history, with the events that came before each.
+    // Reads the next rows of the history, with the events that came before each.
     Status ReadStored() {
       TROUPE_ASSIGN_OR_RETURN(std::vector<v1::StepEvent> rows,
                               ReadHistory(store_, job_, next_step_, kRowsAtOnce));
@@ -168,8 +168,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
       events_.pop_front();
     }
 
-    // Rows may become durable between the subscription and their reading: they come from both
-    // sides.
+    // Rows may become durable between the subscription and the read, and then arrive from both
+    // sources.
     bool IsRepeated(const v1::StepEvent& step) {
       int64_t& highest = highest_step_[step.group_epoch()];
       if (step.step() <= highest) return true;
@@ -189,7 +189,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     const std::string job_;
     const int64_t from_step_;
 
-    // The thread that writes.
+    // Used only by the writing thread.
     int64_t next_step_;
     bool history_done_ = false;
     std::deque<v1::JobEvent> events_;
@@ -197,7 +197,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
     v1::WatchJobResponse current_;
     std::map<uint64_t, int64_t> highest_step_;  // by group epoch
 
-    std::mutex mutex_;  // guards what follows
+    std::mutex mutex_;  // guards the members below
     bool writing_ = false;
     bool finished_ = false;
     int64_t last_step_ = 0;

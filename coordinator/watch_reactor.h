@@ -1,4 +1,4 @@
-// One WatchJob stream: the stored history from a step on, then live updates, without gap or
+// One WatchJob stream: the stored history from a given step, then live updates, without gap or
 // repetition.
 #ifndef TROUPE_COORDINATOR_WATCH_REACTOR_H_
 #define TROUPE_COORDINATOR_WATCH_REACTOR_H_
@@ -10,8 +10,9 @@
 
 namespace troupe {
 
-// Ends with `end` when the job has ended; RESOURCE_EXHAUSTED, naming the step to resume from, when
-// its reader is too slow; NOT_FOUND. Deletes itself. `engine` outlives it.
+// Creates a reactor that deletes itself. The stream ends with `end` when the job has ended; with
+// RESOURCE_EXHAUSTED, naming the step to resume from, if its reader is too slow; or with NOT_FOUND.
+// `engine` outlives it.
 grpc::ServerWriteReactor<v1::WatchJobResponse>* NewWatchReactor(Engine& engine,
                                                                 const v1::WatchJobRequest& request);
 
