@@ -117,7 +117,7 @@ TEST(DeleteJob, WithItsCheckpointsItGoesOnceTheyAreGone) {
   TestCluster cluster;
   CancelledJob(cluster);
   EXPECT_THAT(Delete(cluster, true).replies, IsEmpty());
-  EXPECT_EQ(cluster.Count("worker-0", v1::CoordinatorMessage::kDeleteCheckpoint) >= 2, true);
+  EXPECT_GE(cluster.Count("worker-0", v1::CoordinatorMessage::kDeleteCheckpoint), 2);
   ResumeJobCall resume{902, {}};
   resume.request.set_name("a");
   EXPECT_THAT(std::string(Message(cluster.Do(resume).replies.at(0).status)),
