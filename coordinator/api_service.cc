@@ -49,7 +49,7 @@ template <typename Request>
 Status CheckSize(const Request& request) {
   const size_t bytes = request.ByteSizeLong();
   if (bytes <= kMaxRequestBytes) return OkStatus();
-  return InvalidArgument("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
+  return ResourceExhausted("the request has {} bytes, more than {}", bytes, kMaxRequestBytes);
 }
 
 // Calls to be sent to the machine, with the plans prepared for them.

@@ -25,8 +25,8 @@ void PlanDesk::Run(std::function<void(const Status&)> task) {
 }
 
 void PlanDesk::Stop() {
-  std::deque<Waiting> dropped;
   {
+    std::deque<Waiting> dropped;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     dropped.swap(waiting_);

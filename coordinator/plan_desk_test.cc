@@ -5,9 +5,11 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <latch>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/temporary_directory.h"
@@ -85,8 +87,13 @@ TEST(PlanDeskTest, WhatWaitsIsDroppedWhenItStops) {
     EXPECT_TRUE(gate.Wait());
   });
   running.wait();
-  desk.Run([&](const Status&) { ran = true; });
+  auto waits = std::make_shared<int>();
+  const std::weak_ptr<int> waiting = waits;
+  desk.Run([&ran, waits = std::move(waits)](const Status&) { ran = true; });
   const auto stopped = std::async(std::launch::async, [&] { desk.Stop(); });
+  const auto limit = std::chrono::steady_clock::now() + seconds(20);
+  while (!waiting.expired() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  EXPECT_TRUE(waiting.expired()) << "it still waits";
   gate.Open();
   stopped.wait();
   EXPECT_FALSE(ran);

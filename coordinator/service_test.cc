@@ -388,7 +388,7 @@ TEST_F(ServiceTest, AnOversizedMessageEndsItsStreamAloneAndIsLogged) {
     Worker worker(*workers_, "worker-0");
     worker.Await(v1::CoordinatorMessage::kWelcome);
     v1::WorkerMessage message;
-    message.mutable_shard_failed()->set_reason(std::string(5 << 20, 'x'));
+    message.mutable_shard_failed()->set_reason(std::string(65 << 20, 'x'));
     worker.Write(message);
     v1::CoordinatorMessage next;
     while (worker.Read(&next)) {
@@ -398,7 +398,7 @@ TEST_F(ServiceTest, AnOversizedMessageEndsItsStreamAloneAndIsLogged) {
   EXPECT_TRUE(Create(Spec("a", 3), "", &response).ok());
   server_.reset();
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
-              ContainsRegex("session 1 of ipv.* above the limit of 4194304 bytes"));
+              ContainsRegex("session 1 of ipv.* above the limit of 67108864 bytes"));
 }
 
 TEST_F(ServiceTest, GarbageOnThePortDisturbsNobody) {
