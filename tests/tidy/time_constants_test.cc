@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 // Files with literal times, and why these do not depend on the detection time.
 const std::map<std::string, std::string> kReasons = {
+    {"base/detection_seconds.h", "the range of --detection-seconds itself"},
     {"base/time_limits.h", "where all that follow it are derived"},
     {"cli/client.h", "how long a person waits for a call"},
     {"cli/cluster/liveness.h", "how long a process of a local cluster may take to come up at all"},
@@ -29,6 +30,7 @@ const std::map<std::string, std::string> kReasons = {
     {"collective/nccl/nccl_network.h", "defaults of options that ranks always state"},
     {"coordinator/api_service.cc", "how long a file system may take for a look at a new job's data"},
     {"coordinator/attempts.cc", "pauses between tries to save on a disk that may be full"},
+    {"coordinator/deletion.h", "how long a person waits for files to go, and how often they are asked for"},
     {"coordinator/group.cc", "a day: bound on what a job may ask for"},
     {"coordinator/hang_limit.cc", "a day: bound on what a job may ask for"},
     {"coordinator/host_faults.cc", "what a burn-in may take beyond the seconds that it computes"},
