@@ -241,7 +241,7 @@ TEST_F(ServiceTest, AKnownWorkerMaySayMoreAtOnceThanAnybodyElse) {
   large.mutable_data()->set_train(std::string(kBytes, 'x'));
   v1::CreateJobResponse created;
   const grpc::Status refused = Create(large, "", &created);
-  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_message(), ContainsRegex("the request has [0-9]+ bytes, more than"));
   Worker stranger(*workers_, std::string(kBytes, 'x'));
   v1::CoordinatorMessage message;
