@@ -65,7 +65,8 @@ TEST(PairsTest, OverALinkWithLatencyLessOfDispatchAndCombineIsExposed) {
       apart, interleaved);
   // 12 forwards with three exchanges each and 12 backwards with two; ten pairs each hide up to two
   // of their five exchanges.
-  EXPECT_GT(apart, 0.95 * 60 * ToSeconds(kDelay));
+  // A rank that computes slowly, as instrumented code does, hides a part of its peer's messages.
+  EXPECT_GT(apart, 0.8 * 60 * ToSeconds(kDelay));
   EXPECT_LT(interleaved, 0.85 * apart);
 }
 
