@@ -65,8 +65,12 @@ TEST(PairsTest, OverALinkWithLatencyLessOfDispatchAndCombineIsExposed) {
       apart, interleaved);
   // 12 forwards with three exchanges each and 12 backwards with two; ten pairs each hide up to two
   // of their five exchanges.
-  // A rank that computes slowly, as instrumented code does, hides a part of its peer's messages.
-  EXPECT_GT(apart, 0.8 * 60 * ToSeconds(kDelay));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr double kExposedShare = 0.8;  // slow instrumented code hides a part of the messages
+#else
+  constexpr double kExposedShare = 0.95;
+#endif
+  EXPECT_GT(apart, kExposedShare * 60 * ToSeconds(kDelay));
   EXPECT_LT(interleaved, 0.85 * apart);
 }
 
