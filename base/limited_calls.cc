@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-// What a call shares with the one that waits for it.
+// The state that a call shares with the thread that waits for it.
 struct Answer {
   std::mutex mutex;
   std::condition_variable changed;

@@ -49,7 +49,7 @@ TEST(RocksDbStore, KeepsWhatWasWrittenAcrossReopening) {
   EXPECT_EQ(visited, 1);
 }
 
-// What a full disk does, by another error: no file of this process may be longer than `bytes`.
+// Imitates a full disk by another error: no file of this process may be longer than `bytes`.
 void LimitFiles(rlim_t bytes) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};

@@ -43,7 +43,7 @@ struct IdentifiedFolder {
   std::string folder;
   std::string id;  // empty: not known
 };
-// What FolderIdPath has put together.
+// Splits a path that FolderIdPath has returned.
 IdentifiedFolder SplitFolderIdPath(const std::string& path);
 
 // ".start-JOB-epoch-E-rank-R-RANDOM".

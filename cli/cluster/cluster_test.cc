@@ -51,7 +51,7 @@ TEST(ClusterFileTest, ACopyIsRefusedWhileTheOriginalsProcessesLive) {
   const std::string link = copy.Child("link");
   std::filesystem::create_directory_symlink(one.path(), link);
   EXPECT_TRUE(ReadClusterFile(link).ok());
-  // What is left of a cluster that is down may be copied.
+  // The folder of a cluster that is down may be copied.
   ++cluster.coordinator.start_ticks;
   ASSERT_TRUE(WriteClusterFile(one.path(), cluster).ok());
   std::filesystem::copy(one.Child("cluster.json"), copy.path(),

@@ -34,7 +34,7 @@ namespace troupe {
 // Returns the path of the lock that a supervisor holds while it is alive.
 std::string SupervisorLockPath(const std::string& folder);
 
-// What the coordinator of the cluster in `folder` is started with: its binary first.
+// The command line of the coordinator of the cluster in `folder`; its binary comes first.
 std::vector<std::string> CoordinatorCommand(const std::string& folder, const std::string& binaries,
                                             const ClusterSettings& settings);
 

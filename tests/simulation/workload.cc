@@ -79,7 +79,7 @@ class JobDraw {
   void DrawTolerance() {
     auto& tolerance = *spec_.mutable_fault_tolerance();
     tolerance.set_max_restarts(crashes_ ? 3 : 1'000'000);
-    // Of a bad host each job is the victim a few times at most.
+    // Each job is the victim of a bad host a few times at most.
     const bool only_hosts = mix_.crash_per_step == 0 && mix_.hang_per_step == 0;
     if (!crashes_ && mix_.bad_hosts > 0 && only_hosts) tolerance.set_max_restarts(kUsualRestarts);
     if (!crashes_ && mix_.small_budgets && traits_.Chance(0.8)) {
