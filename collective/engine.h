@@ -25,7 +25,8 @@
 #include "collective/active_operation.h"
 #include "collective/event_descriptor.h"
 #include "collective/flight_recorder.h"
-#include "collective/network.h"
+#include "collective/network_options.h"
+#include "collective/statistics.h"
 #include "collective/transport.h"
 
 namespace troupe::collective_internal {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "collective/network.h"
+#include "collective/network_options.h"
 #include "collective/transport.h"
 
 namespace troupe::collective_internal {

@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "collective/link.h"
+#include "collective/network_options.h"
 #include "collective/statistics.h"
 
 namespace troupe {
@@ -34,20 +35,6 @@ class Transport;
 namespace collective_internal {
 class Handshake;
 }  // namespace collective_internal
-
-struct NetworkOptions {
-  int rank = 0;  // rank of this process in the job
-  int ranks = 1;
-  uint64_t group_epoch = 0;
-  std::array<uint8_t, 32> group_key{};
-  // An operation that has not finished this long after its issue hangs.
-  Duration hang_limit = std::chrono::seconds(60);
-  // Waiting threads spin only if ranks_on_host <= cores_on_host.
-  int ranks_on_host = 1;
-  int cores_on_host = 1;
-  // The number of operations that the flight recorder keeps.
-  int recorded_operations = 1024;
-};
 
 class CollectiveNetwork {
  public:

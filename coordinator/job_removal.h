@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "coordinator/coordinator_state.h"
 #include "coordinator/event.h"
-#include "coordinator/machine.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

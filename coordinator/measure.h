@@ -7,7 +7,7 @@
 
 #include "base/metrics.h"
 #include "coordinator/event.h"
-#include "coordinator/machine.h"
+#include "coordinator/coordinator_state.h"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #define TROUPE_COORDINATOR_VIEWS_H_
 
 #include "base/status.h"
-#include "coordinator/machine.h"
+#include "coordinator/coordinator_state.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {

@@ -13,6 +13,7 @@
 #include "model/program/builder.h"
 #include "model/program/channels.h"
 #include "model/program/control_word.h"
+#include "model/program/counted_in_norm.h"
 #include "model/program/derivative.h"
 #include "model/program/shared_heads.h"
 #include "model/program/verifier.h"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <variant>
 
-#include "worker/session/session.h"
+#include "worker/session/event.h"
 
 namespace troupe {
 

@@ -14,7 +14,7 @@
 #include "troupe/v1/worker.pb.h"
 #include "worker/coordinator_stream.h"
 #include "worker/event_queue.h"
-#include "worker/session/session.h"
+#include "worker/session/state.h"
 
 namespace troupe {
 

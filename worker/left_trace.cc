@@ -1,6 +1,7 @@
 #include "worker/left_trace.h"
 
 #include "worker/rank/rank_trace.h"
+#include "worker/session/rank_log_path.h"
 
 namespace troupe {
 namespace {

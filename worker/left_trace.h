@@ -4,7 +4,7 @@
 
 #include "base/file_system.h"
 #include "troupe/v1/worker.pb.h"
-#include "worker/session/session.h"
+#include "worker/session/state.h"
 
 namespace troupe {
 

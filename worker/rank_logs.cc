@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/log_rotation.h"
+#include "worker/session/rank_log_path.h"
 
 namespace troupe {
 namespace {

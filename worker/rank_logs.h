@@ -9,7 +9,7 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "troupe/v1/worker.pb.h"
-#include "worker/session/session.h"
+#include "worker/session/state.h"
 
 namespace troupe {
 

@@ -3,22 +3,13 @@
 #ifndef TROUPE_CLI_CLUSTER_CLUSTER_FILE_H_
 #define TROUPE_CLI_CLUSTER_CLUSTER_FILE_H_
 
-#include <sys/types.h>
-
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "cli/cluster/process_id.h"
 
 namespace troupe {
-
-// A process and its start time, so that another process with a recycled pid is not mistaken for it.
-struct ProcessId {
-  pid_t pid = 0;
-  uint64_t start_ticks = 0;  // ticks since boot; field 22 of /proc/PID/stat
-  bool operator==(const ProcessId&) const = default;
-};
 
 struct ClusterFile {
   struct Worker {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/cluster/cluster_file.h"
+#include "cli/cluster/process_id.h"
 
 namespace troupe {
 

@@ -53,27 +53,30 @@ struct Invitation {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(NcclNetwork& network, Communicator& group)
-    : network_(network),
-      library_(network.library_),
-      device_(network.device_),
+NcclCommunicator::NcclCommunicator(NcclEnvironment& environment, Communicator& group,
+                                   std::function<void(NcclCommunicator*)> on_end)
+    : environment_(environment),
+      library_(environment.library),
+      device_(environment.device),
       group_(group),
+      on_end_(std::move(on_end)),
       ledger_(device_, group) {}
 
 NcclCommunicator::~NcclCommunicator() {
-  network_.Remove(this);
+  on_end_(this);
   if (!Close().ok()) Abort();
   // No other thread can use this object any more.
   if (!ended_.valid()) return;
-  const Duration limit = network_.leaves_behind() ? Duration::zero() : network_.options_.close_limit;
-  if (ended_.wait_for(limit) != std::future_status::ready) network_.LeaveBehind();
+  const Duration limit =
+      environment_.leaves_behind.load() ? Duration::zero() : environment_.options.close_limit;
+  if (ended_.wait_for(limit) != std::future_status::ready) environment_.leaves_behind.store(true);
 }
 
 Status NcclCommunicator::Connect() {
   Status status = TryConnect();
   if (status.ok()) return status;
   status = Annotate(status, fmt::format("group {} of NCCL", group_.name()));
-  network_.Abort(status);
+  environment_.abort(status);
   return status;
 }
 
@@ -96,7 +99,7 @@ Status NcclCommunicator::TryConnect() {
       [&](nccl::Comm) {
         return library_.comm_init_rank_config(&comm_, size(), invitation.id, rank(), &config);
       },
-      network_.options_.connect_limit);
+      environment_.options.connect_limit);
 }
 
 Status NcclCommunicator::Complete(const std::function<nccl::Result(nccl::Comm)>& call,
@@ -107,7 +110,7 @@ Status NcclCommunicator::Complete(const std::function<nccl::Result(nccl::Comm)>&
     {
       const std::lock_guard lock(mutex_);
       if (aborted_) {
-        const Status cause = network_.status();
+        const Status cause = environment_.status();
         return cause.ok() ? Unavailable("{} is aborted", group_.name()) : Annotate(cause, "aborted");
       }
       nccl::Result result = nccl::kSuccess;
@@ -141,7 +144,7 @@ Status NcclCommunicator::Issue(CollectiveOperation operation, size_t bytes, Purp
   Status status = mark.ok() ? TryIssue(*mark, stream, call) : mark.status();
   if (status.ok()) return status;
   status = Annotate(status, ledger_.Describe(operation, purpose));
-  network_.Abort(status);
+  environment_.abort(status);
   return status;
 }
 
@@ -152,7 +155,7 @@ Status NcclCommunicator::TryIssue(int mark, DeviceStream stream, const Call& cal
       [&](nccl::Comm comm) {
         return comm == nullptr ? nccl::Result{nccl::kInvalidUsage} : call(comm, native);
       },
-      network_.options_.hang_limit));
+      environment_.options.hang_limit));
   return device_.End(mark, stream);
 }
 
@@ -278,7 +281,7 @@ Status NcclCommunicator::Check() {
                                       fmt::format("group {} of NCCL", group_.name())));
     }
   }
-  return ledger_.CheckHang(Now(), network_.options_.hang_limit);
+  return ledger_.CheckHang(Now(), environment_.options.hang_limit);
 }
 
 void NcclCommunicator::Abort() {
@@ -302,10 +305,10 @@ Status NcclCommunicator::Close() {
     if (comm_ == nullptr) return OkStatus();
   }
   // If one rank aborts, all ranks abort.
-  TROUPE_RETURN_IF_ERROR(network_.status());
-  if (network_.leaves_behind()) return Unavailable("NCCL did not end another group");
+  TROUPE_RETURN_IF_ERROR(environment_.status());
+  if (environment_.leaves_behind.load()) return Unavailable("NCCL did not end another group");
   TROUPE_RETURN_IF_ERROR(Complete([this](nccl::Comm comm) { return library_.comm_finalize(comm); },
-                                  network_.options_.close_limit));
+                                  environment_.options.close_limit));
   const std::lock_guard lock(mutex_);
   if (comm_ == nullptr) return OkStatus();
   return library_.ToStatus(library_.comm_destroy(std::exchange(comm_, nullptr)), nullptr);

@@ -25,15 +25,16 @@
 #include "base/status.h"
 #include "collective/communicator.h"
 #include "collective/device_communicator.h"
-#include "collective/nccl/nccl_network.h"
+#include "collective/nccl/nccl_environment.h"
 #include "collective/nccl/operation_ledger.h"
 
 namespace troupe {
 
 class NcclCommunicator : public DeviceCommunicator {
  public:
-  // Both must outlive this object.
-  NcclCommunicator(NcclNetwork& network, Communicator& group);
+  // `environment` and `group` must outlive this object. `on_end` is called first when it ends.
+  NcclCommunicator(NcclEnvironment& environment, Communicator& group,
+                   std::function<void(NcclCommunicator*)> on_end);
   // Closes the communicator within the network's close limit. If NCCL has not ended it by then, it
   // is left behind.
   ~NcclCommunicator() override;
@@ -78,10 +79,11 @@ class NcclCommunicator : public DeviceCommunicator {
   Status TryConnect();
   Status Close();
 
-  NcclNetwork& network_;
+  NcclEnvironment& environment_;
   const NcclLibrary& library_;
   NcclDevice& device_;
   Communicator& group_;
+  const std::function<void(NcclCommunicator*)> on_end_;
   OperationLedger ledger_;
 
   std::mutex mutex_;  // guards the calls on comm_

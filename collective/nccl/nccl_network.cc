@@ -4,13 +4,15 @@
 
 #include "base/check.h"
 #include "collective/flight_recorder.h"
-#include "collective/nccl/nccl_communicator.h"
 
 namespace troupe {
 
 NcclNetwork::NcclNetwork(const NcclLibrary& library, NcclDevice& device, CollectiveNetwork& host,
                          const NcclOptions& options)
-    : library_(library), device_(device), host_(host), options_(options), watcher_([this] { Watch(); }) {}
+    : host_(host),
+      environment_{library, device, options, [this](const Status& status) { Abort(status); },
+                   [this] { return this->status(); }},
+      watcher_([this] { Watch(); }) {}
 
 NcclNetwork::~NcclNetwork() {
   {
@@ -23,7 +25,8 @@ NcclNetwork::~NcclNetwork() {
 }
 
 std::unique_ptr<DeviceCommunicator> NcclNetwork::Make(Communicator& group) {
-  auto communicator = std::make_unique<NcclCommunicator>(*this, group);
+  auto communicator = std::make_unique<NcclCommunicator>(
+      environment_, group, [this](NcclCommunicator* ending) { Remove(ending); });
   const std::lock_guard lock(mutex_);
   communicators_.push_back(communicator.get());
   if (!status().ok()) communicator->Abort();
@@ -63,9 +66,9 @@ Status NcclNetwork::Check() const {
 
 void NcclNetwork::Watch() {
   // Ignored: without its device an abort may fail, and its own status reports that.
-  device_.Use().IgnoreError();
+  environment_.device.Use().IgnoreError();
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, options_.watch_period, [this] { return ends_; })) {
+  while (!changed_.wait_for(lock, environment_.options.watch_period, [this] { return ends_; })) {
     lock.unlock();
     if (status().ok()) {
       if (Status found = Check(); !found.ok()) Abort(found);

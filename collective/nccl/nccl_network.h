@@ -7,8 +7,6 @@
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_NETWORK_H_
 
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -22,22 +20,13 @@
 #include "collective/communicator.h"
 #include "collective/device_communicator.h"
 #include "collective/device_statistics.h"
+#include "collective/nccl/nccl_communicator.h"
 #include "collective/nccl/nccl_device.h"
+#include "collective/nccl/nccl_environment.h"
 #include "collective/nccl/nccl_library.h"
 #include "collective/network.h"
 
 namespace troupe {
-
-class NcclCommunicator;
-
-struct NcclOptions {
-  Duration connect_limit = std::chrono::seconds(120);  // per group
-  // An operation hangs if the device has begun it and not ended it for this long; also the limit of
-  // one call.
-  Duration hang_limit = std::chrono::seconds(60);
-  Duration close_limit = std::chrono::seconds(10);  // per group; then it is aborted
-  Duration watch_period = std::chrono::milliseconds(20);
-};
 
 class NcclNetwork {
  public:
@@ -62,7 +51,7 @@ class NcclNetwork {
 
   // Whether NCCL did not end a communicator within the limit. It then still holds device memory,
   // and the process must be replaced.
-  bool leaves_behind() const { return leaves_behind_.load(); }
+  bool leaves_behind() const { return environment_.leaves_behind.load(); }
 
   // One entry for each (operation, axis, purpose) that the device has begun, over all communicators
   // ever created.
@@ -76,9 +65,7 @@ class NcclNetwork {
   std::string FlightRecorderJson() const;
 
  private:
-  friend class NcclCommunicator;
   void Remove(NcclCommunicator* communicator);
-  void LeaveBehind() { leaves_behind_.store(true); }
   void Watch();
   // The current values for the public functions. REQUIRES: mutex_ is held.
   std::vector<CollectiveFlight> FlightsNow() const;
@@ -86,10 +73,8 @@ class NcclNetwork {
   // Returns the first NCCL error or hang of any communicator.
   Status Check() const;
 
-  const NcclLibrary& library_;
-  NcclDevice& device_;
   CollectiveNetwork& host_;
-  const NcclOptions options_;
+  NcclEnvironment environment_;
 
   // Held while this object uses a communicator, so that the communicator is not destroyed
   // meanwhile.
@@ -103,7 +88,6 @@ class NcclNetwork {
   };
   std::optional<AtAbort> at_abort_;
   bool ends_ = false;
-  std::atomic<bool> leaves_behind_ = false;
 
   mutable std::mutex status_mutex_;
   Status status_;

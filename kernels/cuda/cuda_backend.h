@@ -6,22 +6,17 @@
 #ifndef TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
 #define TROUPE_KERNELS_CUDA_CUDA_BACKEND_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "collective/device_communicator.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/device_libraries.h"
+#include "kernels/cuda/make_device_communicator.h"
 
 namespace troupe::kernels {
-
-// Makes the device communicator for a host group; it is not connected yet.
-using MakeDeviceCommunicator =
-    std::function<StatusOr<std::unique_ptr<DeviceCommunicator>>(Communicator&)>;
 
 class CudaBackend : public Backend {
  public:

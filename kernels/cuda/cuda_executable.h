@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/make_device_communicator.h"
 #include "kernels/cuda/pipeline_edges.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/cuda/stalls.h"

@@ -7,7 +7,6 @@
 #include "model/ops/rules.h"
 #include "model/program/builder.h"
 #include "model/program/collective_types.h"
-#include "model/program/shared_heads.h"
 #include "model/program/storage.h"
 #include "model/program/verify_update.h"
 
@@ -404,17 +403,6 @@ Status CheckStep(const Program& program, std::span<const Piece> backward) {
 }
 
 }  // namespace
-
-bool CountedInNorm(const Program& program, const ParameterEntry& entry) {
-  const Value& master = program.value(entry.value);
-  for (int a = 1; a < kNumAxes; ++a) {
-    const AxisPlacement& placement = master.placement.axes[a];
-    const int coordinate = program.mesh.coordinates.of[a];
-    if (placement == Replicated() && coordinate != 0) return false;
-    if (IsSharedHeads(placement) && coordinate % placement.run != 0) return false;
-  }
-  return !entry.tied || program.mesh.coordinates[Axis::kPipe] == 0;
-}
 
 Status VerifyProgram(const Program& program) {
   TROUPE_RETURN_IF_ERROR(CheckPieceContents(program));

@@ -13,11 +13,6 @@ namespace troupe::model {
 // duplicated collective, a Partial gradient that reaches the optimizer, a norm of a Partial value …
 Status VerifyProgram(const Program& program);
 
-// Whether this rank counts the gradient of `entry` in the global norm. Of the ranks that hold a
-// copy, only the one at coordinate 0 of every axis along which the parameter is Replicated counts
-// it; for a tied parameter only the first stage.
-bool CountedInNorm(const Program& program, const ParameterEntry& entry);
-
 }  // namespace troupe::model
 
 #endif  // TROUPE_MODEL_PROGRAM_VERIFIER_H_

@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "model/program/counted_in_norm.h"
 #include "model/program/storage.h"
-#include "model/program/verifier.h"
 
 namespace troupe::model {
 

@@ -9,16 +9,9 @@
 
 #include "base/clock.h"
 #include "worker/health/device_sample.h"
+#include "worker/health/health.h"
 
 namespace troupe {
-
-// Ordered from good to bad.
-enum class Health {
-  kHealthy,
-  kDegraded,     // keeps running: slower, or due for a reset
-  kReplaceRank,  // the process on it is unreliable; the device is not
-  kCondemned,    // both are unreliable: nothing runs on it until the daemon restarts
-};
 
 struct Verdict {
   Health health = Health::kHealthy;

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "worker/health/device_health.h"
+#include "worker/health/health.h"
 
 namespace troupe {
 

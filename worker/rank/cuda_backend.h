@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "kernels/backend.h"
 #include "troupe/v1/worker.pb.h"
-#include "worker/rank/rank_backend.h"
+#include "worker/rank/rank_backend_options.h"
 
 namespace troupe {
 

@@ -3,7 +3,8 @@
 #ifndef TROUPE_WORKER_SESSION_CORES_H_
 #define TROUPE_WORKER_SESSION_CORES_H_
 
-#include "worker/session/session.h"
+#include "worker/session/effect.h"
+#include "worker/session/state.h"
 
 namespace troupe::session {
 

@@ -2,7 +2,9 @@
 #ifndef TROUPE_WORKER_SESSION_DEVICE_FAULT_H_
 #define TROUPE_WORKER_SESSION_DEVICE_FAULT_H_
 
-#include "worker/session/session.h"
+#include "worker/session/effect.h"
+#include "worker/session/event.h"
+#include "worker/session/state.h"
 
 namespace troupe::session {
 

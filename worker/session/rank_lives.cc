@@ -10,6 +10,7 @@
 #include "worker/executor/failure_cause.h"
 #include "worker/session/cores.h"
 #include "worker/session/outbox.h"
+#include "worker/session/rank_log_path.h"
 
 namespace troupe::session {
 namespace {

@@ -1,0 +1,33 @@
+// The device of a rank and what its backend needs of the rank.
+#ifndef TROUPE_WORKER_RANK_RANK_BACKEND_OPTIONS_H_
+#define TROUPE_WORKER_RANK_RANK_BACKEND_OPTIONS_H_
+
+#include <functional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/status.h"
+#include "collective/network.h"
+
+namespace troupe {
+
+struct RankBackendOptions {
+  std::string devices = "cpu";  // the job's: "cpu" or "cuda"
+  int device = 0;               // index on the worker
+  int threads = 1;              // threads of the rank
+  FileSystem* files = nullptr;
+  // Folder for the tuning results of device libraries, kept between jobs; empty: not kept.
+  std::string folder;
+  CollectiveNetwork* network = nullptr;  // the host's; outlives the backend
+  Duration wait_limit{};                 // limit of one wait of the host for its device
+  // Limit for making or closing one group of device communicators.
+  Duration connect_limit{};
+  Duration close_limit{};
+  // Ends such a wait if it returns an error, as an abort of `network` does. Called from any thread.
+  std::function<Status()> interruption;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_WORKER_RANK_RANK_BACKEND_OPTIONS_H_
