@@ -2,26 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "tests/tidy/sources.h"
+
 namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct SourceFile {
-  std::string path;  // relative to the root: "checkpoint/manifest.h"
-  std::vector<std::string> lines;
-};
-
-const std::vector<std::string> kFolders = {"base",   "proto", "actor",  "collective", "model",       "plan",   "kernels",
-                                           "checkpoint", "data", "interop", "coordinator", "worker", "cli", "tests", "bench"};
 
 // The folders that each folder may include (docs/architecture.md). "a/b.h" permits a single header.
 const std::map<std::string, std::set<std::string>> kArrows = {
@@ -43,48 +37,23 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"cli", {"base", "proto", "model", "plan", "checkpoint", "data", "interop"}},
 };
 
-std::vector<SourceFile> Sources() {
-  std::vector<SourceFile> files;
-  for (const std::string& folder : kFolders) {
-    if (!fs::exists(folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      static const std::set<std::string> kExtensions = {".h", ".cc", ".cu", ".proto"};
-      if (!kExtensions.contains(entry.path().extension())) continue;
-      SourceFile file{entry.path().generic_string(), {}};
-      std::ifstream in(entry.path());
-      for (std::string line; std::getline(in, line);) file.lines.push_back(line);
-      files.push_back(std::move(file));
-    }
-  }
-  return files;
-}
-
-std::string TopFolder(const std::string& path) { return path.substr(0, path.find('/')); }
-
-bool IsTest(const std::string& path) {
-  return path.ends_with("_test.cc") || path.ends_with("_test.h") || path.find("/testing/") != std::string::npos;
-}
-
 // Returns the folder of an included header, where generated protobuf headers count as proto; empty
 // for a header that is not ours.
 std::string IncludedFolder(const std::string& header) {
   if (header.starts_with("troupe/v1/") || header.starts_with("google/rpc/")) return "proto";
   const std::string folder = TopFolder(header);
-  return header.find('/') != std::string::npos && std::count(kFolders.begin(), kFolders.end(), folder) ? folder : "";
+  return header.find('/') != std::string::npos && std::ranges::count(SourceFolders(), folder) ? folder : "";
 }
 
 TEST(Tidy, ThereAreSourcesToLookAt) { EXPECT_GT(Sources().size(), 50u); }
 
 TEST(Tidy, IncludesFollowTheArrowsOfTheDesign) {
-  const std::regex include("^#include \"([^\"]+)\"");
   for (const SourceFile& file : Sources()) {
     const std::string from = TopFolder(file.path);
     const auto arrows = kArrows.find(from);
     if (arrows == kArrows.end() || IsTest(file.path)) continue;
     for (const std::string& line : file.lines) {
-      std::smatch match;
-      if (!std::regex_search(line, match, include)) continue;
-      const std::string header = match[1], to = IncludedFolder(header);
+      const std::string header = IncludedHeader(line), to = IncludedFolder(header);
       if (to.empty() || to == from) continue;
       EXPECT_TRUE(arrows->second.contains(to) || arrows->second.contains(header))
           << file.path << " includes \"" << header << "\": " << from << " may not include " << to;

@@ -1,0 +1,213 @@
+// Checks the structure of the sources: modules include each other in one direction, a folder has few
+// enough modules to survey, and a function is short enough to read at once. A module is a header
+// with its source files of the same name.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/tidy/sources.h"
+
+namespace troupe {
+namespace {
+
+using Graph = std::map<std::string, std::set<std::string>>;
+
+std::string ModuleOf(const std::string& path) { return path.substr(0, path.rfind('.')); }
+
+Graph Modules() {
+  std::set<std::string> headers;
+  for (const SourceFile& file : Sources()) headers.insert(file.path);
+  Graph graph;
+  for (const SourceFile& file : Sources()) {
+    const std::string from = ModuleOf(file.path);
+    graph[from];
+    for (const std::string& line : file.lines) {
+      const std::string header = IncludedHeader(line);
+      if (headers.contains(header) && ModuleOf(header) != from) graph[from].insert(ModuleOf(header));
+    }
+  }
+  return graph;
+}
+
+// Finds the strongly connected components of more than one module (Tarjan's algorithm).
+class CycleFinder {
+ public:
+  explicit CycleFinder(const Graph& graph) : graph_(graph) {
+    for (const auto& [module, included] : graph_) {
+      if (!index_.contains(module)) Visit(module);
+    }
+  }
+
+  const std::vector<std::set<std::string>>& cycles() const { return cycles_; }
+
+ private:
+  void Visit(const std::string& module) {
+    index_[module] = low_[module] = static_cast<int>(index_.size());
+    stack_.push_back(module);
+    on_stack_.insert(module);
+    for (const std::string& next : graph_.at(module)) {
+      if (!index_.contains(next)) {
+        Visit(next);
+        low_[module] = std::min(low_[module], low_[next]);
+      } else if (on_stack_.contains(next)) {
+        low_[module] = std::min(low_[module], index_[next]);
+      }
+    }
+    if (low_[module] != index_[module]) return;
+    std::set<std::string> component;
+    std::string member;
+    do {
+      member = stack_.back();
+      stack_.pop_back();
+      on_stack_.erase(member);
+      component.insert(member);
+    } while (member != module);
+    if (component.size() > 1) cycles_.push_back(std::move(component));
+  }
+
+  const Graph& graph_;
+  std::map<std::string, int> index_, low_;
+  std::vector<std::string> stack_;
+  std::set<std::string> on_stack_;
+  std::vector<std::set<std::string>> cycles_;
+};
+
+// Modules that are in a cycle today. The list may only shrink.
+const std::set<std::string> kModulesInCycles = {
+};
+
+TEST(Modules, IncludeEachOtherInOneDirection) {
+  const Graph graph = Modules();
+  ASSERT_GT(graph.size(), 500u) << "run in the root of the repository";
+  std::set<std::string> found;
+  for (const std::set<std::string>& cycle : CycleFinder(graph).cycles()) {
+    for (const std::string& module : cycle) {
+      found.insert(module);
+      if (kModulesInCycles.contains(module)) continue;
+      for (const std::string& next : graph.at(module)) {
+        if (cycle.contains(next)) ADD_FAILURE() << module << " includes " << next << " in a cycle";
+      }
+    }
+  }
+  for (const std::string& module : kModulesInCycles)
+    EXPECT_TRUE(found.contains(module)) << module << " is in no cycle: take it off the list";
+}
+
+TEST(Modules, CyclesAreFound) {
+  const Graph graph = {{"a", {"b"}}, {"b", {"c"}}, {"c", {"b", "d"}}, {"d", {}}};
+  const std::vector<std::set<std::string>> expected = {{"b", "c"}};
+  EXPECT_EQ(CycleFinder(graph).cycles(), expected);
+}
+
+constexpr size_t kMostModules = 30;
+
+// Folders with more modules today, and how many. The list may only shrink.
+const std::map<std::string, size_t> kLargeFolders = {
+};
+
+TEST(Modules, AFolderHasFewEnoughToSurvey) {
+  std::map<std::string, std::set<std::string>> folders;
+  for (const SourceFile& file : Sources()) {
+    if (IsTest(file.path)) continue;
+    folders[file.path.substr(0, file.path.rfind('/'))].insert(ModuleOf(file.path));
+  }
+  for (const auto& [folder, modules] : folders) {
+    const auto large = kLargeFolders.find(folder);
+    const size_t limit = large == kLargeFolders.end() ? kMostModules : large->second;
+    EXPECT_LE(modules.size(), limit) << folder;
+    if (large != kLargeFolders.end()) {
+      EXPECT_EQ(modules.size(), limit) << folder << " has fewer: lower its number in the list";
+    }
+  }
+}
+
+constexpr size_t kMostFunctionLines = 70;
+
+// Functions that may be longer, as "path name", with the reason.
+const std::map<std::string, std::string> kLongFunctions = {
+};
+
+struct Function {
+  std::string name;
+  size_t first_line = 0;
+  size_t lines = 0;
+};
+
+bool StartsWithAny(const std::string& text, const std::vector<std::string>& words) {
+  return std::ranges::any_of(words, [&](const std::string& word) { return text.starts_with(word); });
+}
+
+// Finds the functions defined at indentation 0 or, inside classes, 2. It relies on the layout of
+// clang-format: a body begins with a line that ends with `{` and ends with `}` at the indentation
+// of the signature's first line.
+std::vector<Function> Functions(const SourceFile& file) {
+  static const std::vector<std::string> kNoFunction = {
+      "namespace", "struct", "class", "enum", "union", "extern", "//", "switch", "if", "for",
+      "while",     "else",   "}",     "do",   "return", "case",  "#",  "TEST",   "const ", "static"};
+  std::vector<Function> functions;
+  for (size_t begin = 0; begin < file.lines.size(); ++begin) {
+    const std::string& line = file.lines[begin];
+    const size_t indent = line.find_first_not_of(' ');
+    if (indent == std::string::npos || (indent != 0 && indent != 2)) continue;
+    const std::string text = line.substr(indent);
+    const size_t open = text.find('(');
+    if (open == std::string::npos || StartsWithAny(text, kNoFunction)) continue;
+    // The signature goes on over lines of a deeper indentation.
+    size_t body = begin;
+    while (body < file.lines.size() && !file.lines[body].ends_with("{") &&
+           !file.lines[body].ends_with(";") && !file.lines[body].ends_with("}") &&
+           body - begin < 12) {
+      ++body;
+    }
+    if (body == file.lines.size() || !file.lines[body].ends_with("{")) continue;
+    const std::string close = std::string(indent, ' ') + "}";
+    size_t end = body + 1;
+    while (end < file.lines.size() && file.lines[end] != close) ++end;
+    if (end == file.lines.size()) continue;
+    const size_t name = text.find_last_of(" *&", open) + 1;
+    functions.push_back({text.substr(name, open - name), begin + 1, end - begin + 1});
+    begin = end;
+  }
+  return functions;
+}
+
+TEST(Functions, AreShortEnoughToReadAtOnce) {
+  std::set<std::string> found;
+  size_t count = 0;
+  for (const SourceFile& file : Sources()) {
+    if (IsTest(file.path) || file.path.ends_with(".proto")) continue;
+    for (const Function& function : Functions(file)) {
+      ++count;
+      if (function.lines <= kMostFunctionLines) continue;
+      const std::string name = file.path + " " + function.name;
+      found.insert(name);
+      EXPECT_TRUE(kLongFunctions.contains(name))
+          << file.path << ":" << function.first_line << ": " << function.name << " has "
+          << function.lines << " lines";
+    }
+  }
+  EXPECT_GT(count, 3000u);
+  for (const auto& [name, reason] : kLongFunctions)
+    EXPECT_TRUE(found.contains(name)) << name << " is short: take it off the list";
+}
+
+TEST(Functions, AreMeasuredFromSignatureToBrace) {
+  const SourceFile file{"a.cc",
+                        {"int A::F(int a,", "         int b) {", "  if (a) {", "    return 1;", "  }",
+                         "  return b;", "}", "", "class B {", "  void G() {", "    H();", "  }", "};"}};
+  const std::vector<Function> functions = Functions(file);
+  ASSERT_EQ(functions.size(), 2u);
+  EXPECT_EQ(functions[0].name, "A::F");
+  EXPECT_EQ(functions[0].lines, 7u);
+  EXPECT_EQ(functions[1].name, "G");
+  EXPECT_EQ(functions[1].first_line, 10u);
+  EXPECT_EQ(functions[1].lines, 3u);
+}
+
+}  // namespace
+}  // namespace troupe

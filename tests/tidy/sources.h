@@ -1,0 +1,34 @@
+// The source files of the repository, for the tests that check coding rules.
+#ifndef TROUPE_TESTS_TIDY_SOURCES_H_
+#define TROUPE_TESTS_TIDY_SOURCES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct SourceFile {
+  std::string path;  // relative to the root: "checkpoint/manifest.h"
+  std::vector<std::string> lines;
+};
+
+// The top folders with sources.
+const std::vector<std::string>& SourceFolders();
+
+// Returns all C++, CUDA and protobuf files. REQUIRES: the working directory is the repository's
+// root.
+const std::vector<SourceFile>& Sources();
+
+// Returns "checkpoint" for "checkpoint/manifest.h".
+std::string TopFolder(const std::string& path);
+
+// Whether the file is a test or serves tests alone.
+bool IsTest(const std::string& path);
+
+// Returns the header of `#include "…"`; empty for other lines.
+std::string IncludedHeader(const std::string& line);
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_TIDY_SOURCES_H_
