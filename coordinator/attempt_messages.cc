@@ -5,6 +5,7 @@
 #include <string>
 
 #include "checkpoint/manifest.h"
+#include "coordinator/job_state.h"
 
 namespace troupe {
 namespace {

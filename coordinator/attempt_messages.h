@@ -3,7 +3,7 @@
 #ifndef TROUPE_COORDINATOR_ATTEMPT_MESSAGES_H_
 #define TROUPE_COORDINATOR_ATTEMPT_MESSAGES_H_
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 
 namespace troupe {
 

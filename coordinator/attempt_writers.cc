@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/attempt_messages.h"
-#include "coordinator/attempts.h"
+#include "coordinator/job_state.h"
 #include "plan/checkpoint_write.h"
 
 namespace troupe {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "coordinator/fleet.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 
 namespace troupe {
 

@@ -1,9 +1,9 @@
 #include "coordinator/attempt_writers.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -9,15 +9,17 @@
 #include "checkpoint/manifest.h"
 #include "coordinator/attempt_messages.h"
 #include "coordinator/failed_writes.h"
-#include "coordinator/group.h"
-#include "coordinator/growth.h"
 #include "coordinator/host_faults.h"
 #include "coordinator/images.h"
-#include "coordinator/progress.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_pace.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
+#include "coordinator/kept_checkpoints.h"
 #include "coordinator/receipt_tally.h"
-#include "coordinator/recovery.h"
-#include "coordinator/settled.h"
 #include "coordinator/timed_checkpoint.h"
+#include "coordinator/transition.h"
 #include "plan/checkpoint_write.h"
 
 namespace troupe {
@@ -245,12 +247,12 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
   SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
 }
 
-void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
+Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, message.attempt(), message.rank(), turn);
     SaySettled(job, message.attempt(), job.plan.ranks(message.rank()).worker(), turn);
-    return;
+    return {};
   }
   Begin(job, found->second, turn);
   ReplaceLowerRequests(job, message.attempt(), turn);
@@ -258,19 +260,22 @@ void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
                turn);
   const int32_t blamed = BlamedRank(job, message);
   // The stopped ranks hold the only copy of the state, so they are not moved.
-  if (job.group->save_again_time) return LayFailedWrite(job, blamed, message.reason(), turn);
-  OnFailedWrite(job, blamed, message.reason(), turn);
+  if (job.group->save_again_time) {
+    LayFailedWrite(job, blamed, message.reason(), turn);
+    return {};
+  }
+  return OnFailedWrite(job, blamed, message.reason(), turn);
 }
 
-void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
+Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     SaySettled(job, message.attempt(), job.plan.ranks(0).worker(), turn);
-    return;
+    return {};
   }
   // A manifest without all votes must be one of a former leader. The votes will be resent, and then
   // the manifest is requested again.
-  if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return;
+  if (!AllVoted(job, found->second) || job.group->phase == GroupPhase::kSettling) return {};
   Attempt attempt = std::move(found->second);
   const bool stops = attempt.record.attempt() == job.record.stop_attempt();
   job.attempts.erase(found);
@@ -307,13 +312,11 @@ void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn) {
   turn.effects.measurements.push_back(std::move(measured));
   for (const CallId call : attempt.callers)
     turn.effects.replies.push_back({call, OkStatus(), record});
-  if (EndIfFinished(job, turn)) return;
-  if (stops && job.record.grows()) {
-    EndForGrowth(job, record.step(), turn);
-  } else if (stops) {
-    EndJob(job, v1::JOB_STATE_CANCELLED, nullptr,
-           fmt::format("cancelled after its commit of step {}", record.step()), turn);
-  }
+  if (IsFinished(job)) return Success(job);
+  if (stops && job.record.grows()) return GrowthCommitted{record.step()};
+  if (!stops) return {};
+  return JobEnd{v1::JOB_STATE_CANCELLED, std::nullopt,
+                fmt::format("cancelled after its commit of step {}", record.step())};
 }
 
 void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& turn) {
@@ -366,16 +369,13 @@ void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   AbortAttempt(job, number, reason, turn);
 }
 
-void BreakHungSave(Job& job, Turn& turn) {
+Breakdown HungSave(const Job& job) {
   const std::set<std::string> workers = HungWorkers(job);
-  BreakGroup(job,
-             {MakeFailure("CHECKPOINT_FAILED",
-                          fmt::format("neither the checkpoint with which its ranks had stopped nor "
-                                      "their images were written: {} did not answer; {}",
-                                      HungRanksText(job), job.group->save_failure),
-                          -1, workers.size() == 1 ? *workers.begin() : ""),
-              false, false},
-             turn);
+  return {MakeFailure("CHECKPOINT_FAILED",
+                      fmt::format("neither the checkpoint with which its ranks had stopped nor "
+                                  "their images were written: {} did not answer; {}",
+                                  HungRanksText(job), job.group->save_failure),
+                      -1, workers.size() == 1 ? *workers.begin() : "")};
 }
 
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {
@@ -391,11 +391,11 @@ void SaveAgainIfUnsaved(Job& job, Turn& turn) {
   if (!open) SaveAgainLater(job, turn);
 }
 
-void SaveAgain(Job& job, Turn& turn) {
+Transition SaveAgain(Job& job, Turn& turn) {
   Group& group = *job.group;
   group.save_again_time.reset();
   for (const auto& [number, attempt] : job.attempts) {
-    if (attempt.begun && ThenStop(job, attempt)) return;
+    if (attempt.begun && ThenStop(job, attempt)) return {};
   }
   const int64_t step = job.record.step();
   const bool behind =
@@ -405,18 +405,18 @@ void SaveAgain(Job& job, Turn& turn) {
   const bool hangs = !group.hung_ranks.empty();
   if (step == 0 || behind) {
     // Rank 0 has not reached the step at which the others stopped.
-    if (over && hangs) return BreakHungSave(job, turn);
+    if (over && hangs) return HungSave(job);
     // Rank 0's report of the step at which the ranks stopped is still in flight.
     SaveAgainLater(job, turn);
-    return;
+    return {};
   }
   if (over) {
     TakeImages(job, turn);
-    return;
+    return {};
   }
   if (hangs) {
     SaveAgainLater(job, turn);
-    return;
+    return {};
   }
   if (job.record.stop_attempt() != 0) {
     job.record.set_stop_attempt(job.record.last_attempt() + 1);
@@ -424,6 +424,7 @@ void SaveAgain(Job& job, Turn& turn) {
   Attempt& attempt = RecordIntent(job, step, turn);
   Begin(job, attempt, turn);
   SendToGroup(job, RequestOf(job, attempt), turn);
+  return {};
 }
 
 void CallOffStop(Job& job, const std::string& reason, Turn& turn) {

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_state.h"
+#include "coordinator/transition.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
@@ -28,9 +30,9 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
 
 // Handles a rank's vote. REQUIRES: IsCurrent; the vote's incarnation is the worker's.
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn);
-void OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn);
+[[nodiscard]] Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn);
 // Handles rank 0's report that the manifest is written. REQUIRES: IsCurrent for rank 0.
-void OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn);
+[[nodiscard]] Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn);
 
 // Asks rank 0's worker to write the manifest if all votes have arrived.
 void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn);
@@ -49,9 +51,10 @@ void AbortLateAttempt(Job& job, int64_t attempt, Turn& turn);
 void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // Runs when the time set by AbortAttempt has come: records another attempt for the step at which
 // the ranks stopped and requests it, or requests images. REQUIRES: the group is running.
-void SaveAgain(Job& job, Turn& turn);
-// Ends the group because ranks that do not answer produced neither the last checkpoint nor images.
-void BreakHungSave(Job& job, Turn& turn);
+[[nodiscard]] Transition SaveAgain(Job& job, Turn& turn);
+// Returns the failure of ranks that do not answer: neither the last checkpoint nor images were
+// written. REQUIRES: the job has a group.
+Breakdown HungSave(const Job& job);
 
 // Withdraws the plan to stop the ranks after a checkpoint (cancel or growth). Callers waiting for a
 // cancel get `reason`, and the job continues. No effect if no stop was planned.

@@ -1,11 +1,11 @@
 // Tests checkpoint attempts that go wrong: full disks, lost messages, concurrent requests, slow
 // ranks, absent workers.
 #include "coordinator/attempts.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

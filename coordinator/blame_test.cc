@@ -1,9 +1,9 @@
 #include "coordinator/blame.h"
+#include "coordinator/preference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/preference.h"
 
 namespace troupe {
 namespace {

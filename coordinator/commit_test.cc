@@ -1,13 +1,14 @@
 // Tests the path from votes and a manifest to a commit.
 #include "coordinator/attempts.h"
+#include "coordinator/group.h"
+#include "coordinator/job_view.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "coordinator/group.h"
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "coordinator/event.h"
 #include "coordinator/fleet.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/log_reads.h"
 #include "coordinator/options.h"
 #include "coordinator/scheduler.h"

@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "coordinator/images.h"
-#include "coordinator/progress.h"
-#include "coordinator/settled.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
+#include "coordinator/kept_checkpoints.h"
 
 namespace troupe {
 namespace {

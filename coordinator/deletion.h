@@ -10,7 +10,8 @@
 
 #include "base/keep_ended.h"
 #include "base/status.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
+#include "coordinator/turn.h"
 
 namespace troupe {
 

@@ -1,10 +1,10 @@
 // Tests the deletion of ended jobs: `troupe delete`, --keep-ended.
 #include "coordinator/deletion.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "coordinator/host_faults.h"
-#include "coordinator/recovery.h"
-#include "coordinator/settled.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
+#include "coordinator/kept_checkpoints.h"
+#include "coordinator/transition.h"
 
 namespace troupe {
 namespace {
@@ -72,7 +74,7 @@ void AskNextReader(Job& job, int64_t number, Turn& turn) {
   SendToWorker(reader->name, VerificationOf(job, record), turn);
 }
 
-void QuarantineDoubted(Job& job, int64_t number, const std::string& second,
+Transition QuarantineDoubted(Job& job, int64_t number, const std::string& second,
                        const std::string& reason, Turn& turn) {
   const v1::CheckpointRecord record = job.checkpoints.at(number);
   job.doubt_readings.erase(number);
@@ -82,7 +84,7 @@ void QuarantineDoubted(Job& job, int64_t number, const std::string& second,
                                                          record.doubted_by(), second, reason),
              turn);
   turn.reschedule = true;
-  FailIfNoCommitIsLeft(job, turn);
+  return CommitQuarantined{};
 }
 
 void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
@@ -96,7 +98,7 @@ void Refute(Job& job, int64_t number, const std::string& reader, Turn& turn) {
 
 }  // namespace
 
-void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
+Transition DoubtCommit(Job& job, const std::string& path, const std::string& reason,
                  const std::string& worker, Turn& turn) {
   for (auto& [number, record] : job.checkpoints) {
     if (record.path() != path || record.state() != v1::CHECKPOINT_STATE_COMMITTED) continue;
@@ -105,8 +107,7 @@ void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
       return QuarantineDoubted(job, number, worker, reason, turn);
     }
     if (known && HostOf(record.doubted_by(), turn) != HostOf(worker, turn)) {
-      QuarantineDoubted(job, number, worker, reason, turn);
-      return;
+      return QuarantineDoubted(job, number, worker, reason, turn);
     }
     if (!known) {
       record.set_doubted_by(worker);
@@ -116,8 +117,9 @@ void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
       RecordEvent(job, "CHECKPOINT_DOUBTED", fmt::format("{}: {}: {}", worker, path, reason), turn);
     }
     if (!job.doubt_readings.contains(number)) AskNextReader(job, number, turn);
-    return;
+    return {};
   }
+  return {};
 }
 
 void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
@@ -133,21 +135,22 @@ void EndDoubt(Job& job, int64_t number, const std::string& reader, Turn& turn) {
   turn.reschedule = true;
 }
 
-bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
+std::optional<Transition> OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
                  Turn& turn) {
   const auto reading = job.doubt_readings.find(message.attempt());
-  if (reading == job.doubt_readings.end() || reading->second.reader.name != worker) return false;
+  if (reading == job.doubt_readings.end() || reading->second.reader.name != worker)
+    return std::nullopt;
   const auto found = job.checkpoints.find(message.attempt());
-  if (found == job.checkpoints.end() || found->second.path() != message.path()) return false;
+  if (found == job.checkpoints.end() || found->second.path() != message.path())
+    return std::nullopt;
   const int64_t number = message.attempt();
-  if (message.damaged()) {
-    QuarantineDoubted(job, number, worker, message.reason(), turn);
-  } else if (message.ok()) {
+  if (message.damaged()) return QuarantineDoubted(job, number, worker, message.reason(), turn);
+  if (message.ok()) {
     Refute(job, number, worker, turn);
   } else {
     AskNextReader(job, number, turn);
   }
-  return true;
+  return Transition();
 }
 
 void LookAfterDoubts(Job& job, Turn& turn) {

@@ -11,7 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
+#include "coordinator/transition.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
@@ -19,12 +20,13 @@ namespace troupe {
 // Handles the report of `worker` that the commit at `path` is damaged. The first report starts a
 // second reading; a second report from another host quarantines the commit. No effect if there is
 // no such commit.
-void DoubtCommit(Job& job, const std::string& path, const std::string& reason,
-                 const std::string& worker, Turn& turn);
+[[nodiscard]] Transition DoubtCommit(Job& job, const std::string& path, const std::string& reason,
+                                     const std::string& worker, Turn& turn);
 
-// Handles the answer to a reading for a doubt; returns false if none was requested from `worker`.
-bool OnDoubtRead(Job& job, const v1::CheckpointVerified& message, const std::string& worker,
-                 Turn& turn);
+// Handles the answer to a reading for a doubt; returns nullopt if none was requested from `worker`.
+[[nodiscard]] std::optional<Transition> OnDoubtRead(Job& job,
+                                                    const v1::CheckpointVerified& message,
+                                                    const std::string& worker, Turn& turn);
 
 // Ends the doubt about attempt `number`, which `reader` read whole: the commit is valid again. No
 // host is blamed, because the files may have been repaired. REQUIRES: it is doubted.

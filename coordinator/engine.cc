@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "coordinator/job_state.h"
 #include "coordinator/measure.h"
 #include "coordinator/stall_guard.h"
 

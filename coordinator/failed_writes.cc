@@ -1,9 +1,10 @@
 #include "coordinator/failed_writes.h"
 
 #include "coordinator/host_faults.h"
+#include "coordinator/job_failure.h"
 #include "coordinator/preference.h"
-#include "coordinator/recovery.h"
 #include "coordinator/running_layout.h"
+#include "coordinator/transition.h"
 
 namespace troupe {
 namespace {
@@ -20,22 +21,21 @@ bool HasRoomWithout(const std::string& worker, const Job& job, const Turn& turn)
 
 }  // namespace
 
-void OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn) {
+Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn) {
   const std::string worker = job.plan.ranks(rank).worker();
   FailedWrites& failed = job.failed_writes;
   const int count = ++failed.counts[worker];
-  if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn))
-    return LayFailedWrite(job, rank, reason, turn);
+  if (count < kMostFailedWrites || failed.moved || !HasRoomWithout(worker, job, turn)) {
+    LayFailedWrite(job, rank, reason, turn);
+    return {};
+  }
   failed = {{}, true};
   // The failure that ends the group is also recorded against the host.
-  BreakGroup(job,
-             {MakeFailure("CHECKPOINT_FAILED",
-                          fmt::format("its part of {} checkpoints since the newest commit could "
-                                      "not be written, and other hosts are free: {}",
-                                      count, reason),
-                          rank, worker),
-              false, false},
-             turn);
+  return Breakdown{MakeFailure("CHECKPOINT_FAILED",
+                               fmt::format("its part of {} checkpoints since the newest commit "
+                                           "could not be written, and other hosts are free: {}",
+                                           count, reason),
+                               rank, worker)};
 }
 
 }  // namespace troupe

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/transition.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
@@ -15,7 +15,8 @@ namespace troupe {
 // not set aside, the group ends and restarts there from the newest commit. This happens once
 // between two commits: if the next host cannot write either, the cause is not the host. REQUIRES:
 // the job has a group.
-void OnFailedWrite(Job& job, int32_t rank, const std::string& reason, Turn& turn);
+[[nodiscard]] Transition OnFailedWrite(Job& job, int32_t rank, const std::string& reason,
+                                       Turn& turn);
 
 }  // namespace troupe
 

@@ -10,21 +10,19 @@
 #include "coordinator/attempt_messages.h"
 #include "coordinator/attempts.h"
 #include "coordinator/images.h"
-#include "coordinator/progress.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
+#include "coordinator/kept_checkpoints.h"
 #include "coordinator/receipt_tally.h"
-#include "coordinator/recovery.h"
 #include "coordinator/running_layout.h"
-#include "coordinator/settled.h"
+#include "coordinator/tickets.h"
 #include "coordinator/timed_checkpoint.h"
+#include "coordinator/transition.h"
 
 namespace troupe {
 namespace {
-
-// The window before any step was measured; reports renew it long before it is used up.
-constexpr int64_t kFirstWindowSteps = 4096;
-constexpr int64_t kMaxWindowSteps = 1 << 20;
-// A window ends early at this number of due checkpoints, so that a ticket stays small.
-constexpr size_t kMaxIntents = 256;
 
 std::string CheckpointPath(const v1::CheckpointRecord* commit) {
   return commit != nullptr ? commit->path() : "";
@@ -70,19 +68,6 @@ v1::CoordinatorMessage AddressBookOf(const Job& job) {
   return message;
 }
 
-v1::CoordinatorMessage TicketOf(const Job& job, const TimeLimits& limits) {
-  v1::CoordinatorMessage message;
-  v1::Ticket* const ticket = message.mutable_ticket();
-  ticket->set_job(job.id());
-  ticket->set_group_epoch(job.group->epoch);
-  ticket->set_end_step(job.group->ticket_end);
-  ticket->set_lifetime_seconds(ToSeconds(limits.ticket_lifetime));
-  for (const auto& [number, attempt] : job.attempts) {
-    if (!attempt.asked) *ticket->add_intents() = IntentOf(job, attempt);
-  }
-  return message;
-}
-
 // Returns the summed peak of all ranks' devices in the job's compute dtype; 0 if one is unknown.
 // CPU ranks on a host share its cores, which count once regardless of the number of ranks.
 double PeakFlops(const Job& job, const Fleet& fleet) {
@@ -116,19 +101,15 @@ double PeakFlops(const Job& job, const Fleet& fleet) {
   return sum;
 }
 
-void BeginRunning(Job& job, Turn& turn) {
+Transition BeginRunning(Job& job, Turn& turn) {
   Group& group = *job.group;
   const int64_t step = group.ranks[0].ready_step;
   for (size_t rank = 0; rank < group.ranks.size(); ++rank) {
     if (group.ranks[rank].ready_step == step) continue;
-    BreakGroup(job,
-               {MakeFailure("RESTORE_MISMATCH",
-                            fmt::format("rank {} is ready at step {}, rank 0 at step {}", rank,
-                                        group.ranks[rank].ready_step, step),
-                            static_cast<int32_t>(rank)),
-                false, false},
-               turn);
-    return;
+    return Breakdown{MakeFailure("RESTORE_MISMATCH",
+                                 fmt::format("rank {} is ready at step {}, rank 0 at step {}", rank,
+                                             group.ranks[rank].ready_step, step),
+                                 static_cast<int32_t>(rank))};
   }
   group.phase = GroupPhase::kRunning;
   group.last_progress = turn.now;
@@ -149,23 +130,22 @@ void BeginRunning(Job& job, Turn& turn) {
               : recovers ? "RECOVERED"
                          : "STARTED",
               fmt::format("{} ranks run from step {}", group.ranks.size(), step + 1), turn);
-  if (EndIfFinished(job, turn)) return;
+  if (IsFinished(job)) return Success(job);
   if (step >= job.steps() && GoesOnFromImages(job)) {
     // All steps are done; only the state in the images remains to be saved.
     group.save_again_time = turn.now;
   } else if (step >= job.steps()) {
-    BreakGroup(job,
-               {MakeFailure("NOTHING_TO_DO",
-                            fmt::format("the ranks begin at step {}, training.steps is {}", step,
-                                        job.steps())),
-                false, true},
-               turn);
-    return;
+    return Breakdown{
+        .failure = MakeFailure("NOTHING_TO_DO",
+                               fmt::format("the ranks begin at step {}, training.steps is {}", step,
+                                           job.steps())),
+        .fatal = true};
   }
   CountOnCheckpointTime(job, turn);
   GrantTicket(job, turn);
   SendDeletions(job, turn);
   SendVerifications(job, Occasion::kOther, turn);
+  return {};
 }
 
 bool AllReady(const Group& group) {
@@ -292,71 +272,20 @@ void OnRankCores(Job& job, const v1::RankCores& message, Turn&) {
   job.group->ranks[static_cast<size_t>(message.rank())].cores = message.cores();
 }
 
-void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn) {
+Transition OnRankReady(Job& job, const v1::RankReady& message, Turn& turn) {
   Group& group = *job.group;
-  if (group.phase != GroupPhase::kBooked) return;
+  if (group.phase != GroupPhase::kBooked) return {};
   RankState& rank = group.ranks[static_cast<size_t>(message.rank())];
   rank.ready = true;
   rank.ready_step = message.step();
   if (message.has_environment()) {
     TallyReady(group.epoch, message.rank(), message.environment(), &job.tally);
   }
-  if (AllReady(group)) BeginRunning(job, turn);
+  return AllReady(group) ? BeginRunning(job, turn) : Transition();
 }
 
-void GrantTicket(Job& job, Turn& turn) {
-  Group& group = *job.group;
-  const int64_t base = job.record.step();
-  const double step_seconds = MedianStepSeconds(job);
-  int64_t window = kFirstWindowSteps;
-  if (step_seconds > 0) {
-    const double steps = std::ceil(ToSeconds(turn.limits().ticket_window) / step_seconds);
-    window = static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMaxWindowSteps)));
-  }
-  int64_t end = std::max(group.ticket_end, std::min(job.steps(), base + window));
-  if (job.has_folder()) {
-    const int64_t interval = job.spec.checkpoint().interval();
-    int64_t step = group.ticket_end;  // intents up to here are already recorded
-    if (step < base) step = base;
-    while (step < end) {
-      step = interval > 0 ? std::min(job.steps(), (step / interval + 1) * interval) : job.steps();
-      if (step > end) break;
-      const bool recorded =
-          std::any_of(job.attempts.begin(), job.attempts.end(), [step](const auto& entry) {
-            return !entry.second.asked && entry.second.record.step() == step;
-          });
-      if (recorded) continue;
-      if (job.attempts.size() >= kMaxIntents) {
-        end = std::max(group.ticket_end, step - 1);
-        break;
-      }
-      RecordIntent(job, step, turn);
-    }
-  }
-  group.ticket_begin = base;
-  group.ticket_end = end;
-  group.ticket_time = turn.now;
-  turn.effects.failpoints_after.push_back("catalog.ticket.recorded");
-  SendToGroup(job, TicketOf(job, turn.limits()), turn);
-}
-
-void RenewTicket(Job& job, Turn& turn) {
-  const Group& group = *job.group;
-  const bool half_used =
-      group.ticket_end < job.steps() &&
-      job.record.step() >= group.ticket_begin + (group.ticket_end - group.ticket_begin) / 2;
-  // Avoids a request at every step if the ticket could not grow because it has many intents.
-  const bool moved = job.record.step() > group.ticket_begin;
-  if ((half_used && moved) || turn.now >= TicketRenewalTime(group, turn.limits()))
-    GrantTicket(job, turn);
-}
-
-MonotonicTime TicketRenewalTime(const Group& group, const TimeLimits& limits) {
-  return group.ticket_time + limits.ticket_lifetime / 2;
-}
-
-void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn& turn) {
-  if (!job.group) return;
+Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn& turn) {
+  if (!job.group) return {};
   Group& group = *job.group;
   const v1::HeldGroup* held = nullptr;
   for (const v1::HeldGroup& candidate : hello.held()) {
@@ -367,47 +296,36 @@ void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn&
     const bool lives = held != nullptr && std::find(held->ranks().begin(), held->ranks().end(),
                                                     placement.rank()) != held->ranks().end();
     if (!lives) {
-      BreakGroup(
-          job,
-          {MakeFailure("RANK_LOST", "its worker came back without it", placement.rank(), worker),
-           false, false},
-          turn);
-      return;
+      return Breakdown{
+          MakeFailure("RANK_LOST", "its worker came back without it", placement.rank(), worker)};
     }
     group.ranks[static_cast<size_t>(placement.rank())].held = true;
   }
-  if (held == nullptr) return;  // the worker has no rank of this job
+  if (held == nullptr) return {};  // the worker has no rank of this job
   switch (group.phase) {
     case GroupPhase::kAdopting:
       group.ticket_end =
           std::max(group.ticket_end, std::min(held->ticket_end_step(), job.steps()));
       if (AllHeld(group)) Adopt(job, turn);
-      return;
+      return {};
     case GroupPhase::kStarting:
-      return;
+      return {};
     case GroupPhase::kBooked:
       SendToWorker(worker, AddressBookOf(job), turn);
-      return;
+      return {};
     case GroupPhase::kRunning:
       SayRunningState(job, worker, turn);
-      return;
+      return {};
     case GroupPhase::kSettling: {
       v1::CoordinatorMessage stop;
       stop.mutable_stop_ranks()->set_job(job.id());
       stop.mutable_stop_ranks()->set_group_epoch(group.epoch);
       stop.mutable_stop_ranks()->set_reason("the group epoch has failed");
       SendToWorker(worker, stop, turn);
-      return;
+      return {};
     }
   }
-}
-
-double MedianStepSeconds(const Job& job) {
-  if (job.step_seconds.empty()) return 0;
-  std::vector<double> sorted(job.step_seconds.begin(), job.step_seconds.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+  return {};
 }
 
 }  // namespace troupe

@@ -1,11 +1,12 @@
-// One formation of a job's ranks: start, addresses, readiness, tickets, and adoption after a
+// One formation of a job's ranks: start, addresses, readiness, and adoption after a
 // coordinator's restart.
 #ifndef TROUPE_COORDINATOR_GROUP_H_
 #define TROUPE_COORDINATOR_GROUP_H_
 
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
+#include "coordinator/transition.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
@@ -22,24 +23,14 @@ bool IsCurrent(const Job& job, uint64_t epoch, int32_t rank, const std::string& 
 
 void OnRankAddress(Job& job, const v1::RankAddress& message, Turn& turn);
 void OnRankCores(Job& job, const v1::RankCores& message, Turn& turn);
-void OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);
+[[nodiscard]] Transition OnRankReady(Job& job, const v1::RankReady& message, Turn& turn);
 
-// Grants the next window: records the intents of its due checkpoints and sends the ticket to all
-// workers of the group. Renews the lifetime even if the window cannot grow. REQUIRES: the group is
-// running.
-void GrantTicket(Job& job, Turn& turn);
-
-// Grants a ticket if half of the newest one's steps or lifetime is used.
-void RenewTicket(Job& job, Turn& turn);
-MonotonicTime TicketRenewalTime(const Group& group, const TimeLimits& limits);
 
 // Handles a new stream of `worker` in the same life. Adopts its ranks if the coordinator restarted,
 // and resends everything that may have been lost with the old stream. Ranks that the worker no
 // longer holds have died.
-void ResendTo(Job& job, const std::string& worker, const v1::Hello& hello, Turn& turn);
-
-// Returns the median step time in seconds; 0 until a step was measured.
-double MedianStepSeconds(const Job& job);
+[[nodiscard]] Transition ResendTo(Job& job, const std::string& worker, const v1::Hello& hello,
+                                  Turn& turn);
 
 }  // namespace troupe
 

@@ -1,9 +1,9 @@
 #include "coordinator/growth.h"
 
 #include "coordinator/attempts.h"
-#include "coordinator/images.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/preference.h"
-#include "coordinator/progress.h"
 #include "coordinator/running_layout.h"
 #include "plan/placement.h"
 
@@ -25,23 +25,6 @@ bool SubmittedLayoutFits(const Job& job, const Turn& turn) {
   const ClusterView view = WithoutSetAside(ListDevicesFor(turn.fleet, job.id()), turn.fleet);
   return static_cast<int>(view.free_devices.size()) >= plan.ranks_size() &&
          turn.options.planner.place(job.spec, plan, view).ok();
-}
-
-// Ends the group without a failure and queues the job.
-void EndGroup(Job& job, const std::string& reason, Turn& turn) {
-  FlushReports(job, turn);
-  DropAttempts(job, "its group epoch ended: it " + reason, turn);
-  v1::CoordinatorMessage stop;
-  stop.mutable_stop_ranks()->set_job(job.id());
-  stop.mutable_stop_ranks()->set_group_epoch(job.group->epoch);
-  stop.mutable_stop_ranks()->set_reason(reason);
-  SendToGroup(job, stop, turn);
-  DropLeftImages(job, turn);
-  job.group.reset();
-  job.record.set_stop_attempt(0);
-  job.record.set_recovering(true);
-  job.record.set_state(v1::JOB_STATE_RECOVERING);
-  turn.reschedule = true;
 }
 
 }  // namespace
@@ -70,25 +53,6 @@ void BeginGrowthIfDue(Job& job, Turn& turn) {
                   job.plan.ranks_size()),
       turn);
   RequestCheckpoint(job, turn);
-}
-
-void EndForGrowth(Job& job, int64_t step, Turn& turn) {
-  const std::string reason =
-      fmt::format("grows to {} ranks after step {}", SubmittedPlan(job).ranks_size(), step);
-  EndGroup(job, reason, turn);
-  // The devices may be gone again before the job is placed.
-  job.shrink_time = turn.now + turn.limits().layout_patience;
-  RecordEvent(job, "GROWING", reason, turn);
-}
-
-void GoOnFromImages(Job& job, Turn& turn) {
-  const std::string reason = fmt::format(
-      "does not grow, for step {} could not be saved: {}; it goes on from the images "
-      "that its ranks keep on their workers",
-      job.images.step(), job.group->save_failure);
-  EndGroup(job, reason, turn);
-  job.record.set_grows(false);
-  RecordEvent(job, "GROWTH_CALLED_OFF", reason, turn);
 }
 
 }  // namespace troupe

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
@@ -20,14 +20,6 @@ void ConsiderGrowth(Job& job, bool outranked, Turn& turn);
 
 // If job.grow_time has come, requests the checkpoint after which the ranks stop.
 void BeginGrowthIfDue(Job& job, Turn& turn);
-
-// Ends the group after the checkpoint of `step` was committed, and queues the job, which becomes
-// RECOVERING without counting a restart. REQUIRES: job.record.grows() and a running group.
-void EndForGrowth(Job& job, int64_t step, Turn& turn);
-
-// Continues the job from its ranks' images, without growing, because the checkpoint could not be
-// written. REQUIRES: as for EndForGrowth, and GoesOnFromImages.
-void GoOnFromImages(Job& job, Turn& turn);
 
 }  // namespace troupe
 

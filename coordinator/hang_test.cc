@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "coordinator/group.h"
+#include "coordinator/job_view.h"
 #include "coordinator/recovery.h"
 #include "coordinator/test_cluster.h"
 

@@ -5,7 +5,8 @@
 
 #include "checkpoint/folder.h"
 #include "coordinator/culprit.h"
-#include "coordinator/recovery.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_state.h"
 
 namespace troupe {
 namespace {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

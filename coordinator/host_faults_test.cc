@@ -1,11 +1,11 @@
 // Tests which hosts are chosen after a fault, and how bad hosts come back.
 #include "coordinator/host_faults.h"
+#include "coordinator/test_cluster.h"
+#include "coordinator/views.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
-#include "coordinator/views.h"
 
 namespace troupe {
 namespace {

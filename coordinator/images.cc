@@ -6,9 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/growth.h"
-#include "coordinator/recovery.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/running_layout.h"
+#include "coordinator/transition.h"
 #include "plan/checkpoint_write.h"
 #include "plan/fault_cost.h"
 #include "plan/violation.h"
@@ -28,7 +31,7 @@ std::string PlacesOf(const v1::JobImages& images) {
   return fmt::format("{}", fmt::join(places, ", "));
 }
 
-void EndWithImages(Job& job, Turn& turn) {
+Transition EndWithImages(Job& job, Turn& turn) {
   const ImageTaking taking = *std::exchange(job.group->image_taking, std::nullopt);
   DropImages(job, turn);  // the images that it was restored from
   // A rank's image of an earlier try has the same path.
@@ -42,7 +45,7 @@ void EndWithImages(Job& job, Turn& turn) {
     image.set_digest(saved.digest());
   }
   turn.effects.writes.PutImages(job.id(), job.images);
-  if (job.record.grows()) return GoOnFromImages(job, turn);
+  if (job.record.grows()) return GrowthFailed{};
   const v1::Failure failure = MakeFailure(
       "FINAL_CHECKPOINT_UNWRITABLE",
       fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
@@ -50,7 +53,7 @@ void EndWithImages(Job& job, Turn& turn) {
                   "worker, and troupe resume goes on from there: {}",
                   taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
                   PlacesOf(job.images)));
-  EndJob(job, v1::JOB_STATE_FAILED, &failure, FailureText(failure), turn);
+  return JobEnd{v1::JOB_STATE_FAILED, failure, FailureText(failure)};
 }
 
 }  // namespace
@@ -82,22 +85,23 @@ v1::CoordinatorMessage ImageOrderOf(const Job& job) {
   return message;
 }
 
-void OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
+Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
   if (!job.group->image_taking || message.step() != job.group->image_taking->step) {
     if (message.error().empty())
       job.group->left_images[message.path()] = job.plan.ranks(message.rank()).worker();
-    return;
+    return {};
   }
   if (!message.error().empty()) {
     GiveUpImages(job,
                  fmt::format("rank {} on {}: {}", message.rank(),
                              job.plan.ranks(message.rank()).worker(), message.error()),
                  turn);
-    return;
+    return {};
   }
   ImageTaking& taking = *job.group->image_taking;
   taking.saved[message.rank()] = message;
-  if (taking.saved.size() == static_cast<size_t>(job.plan.ranks_size())) EndWithImages(job, turn);
+  if (taking.saved.size() < static_cast<size_t>(job.plan.ranks_size())) return {};
+  return EndWithImages(job, turn);
 }
 
 bool AwaitsImageOf(const Job& job, const std::string& worker) {

@@ -11,7 +11,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
+#include "coordinator/transition.h"
 #include "coordinator/turn.h"
 #include "plan/placement.h"
 
@@ -26,7 +27,7 @@ void TakeImages(Job& job, Turn& turn);
 v1::CoordinatorMessage ImageOrderOf(const Job& job);
 // Handles a rank's answer. When all ranks have an image, the job becomes FAILED, or is restored
 // from the images if it was to grow. If a rank has none, calls GiveUpImages.
-void OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
+[[nodiscard]] Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn);
 // Drops this try: the ranks keep holding their state, and the final checkpoint is tried again for
 // as long as before.
 void GiveUpImages(Job& job, const std::string& reason, Turn& turn);

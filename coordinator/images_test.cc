@@ -1,10 +1,10 @@
 // Tests of jobs whose final checkpoint cannot be saved.
 #include "coordinator/images.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

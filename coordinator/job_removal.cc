@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "coordinator/deletion.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_state.h"
 #include "coordinator/scheduler.h"
 
 namespace troupe {

@@ -7,6 +7,7 @@
 
 #include "coordinator/coordinator_state.h"
 #include "coordinator/event.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "coordinator/job_state.h"
 #include "plan/violation.h"
 
 namespace troupe {

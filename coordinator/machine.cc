@@ -5,18 +5,24 @@
 #include <utility>
 
 #include "coordinator/attempts.h"
+#include "coordinator/commit_verification.h"
 #include "coordinator/group.h"
 #include "coordinator/growth.h"
 #include "coordinator/host_faults.h"
 #include "coordinator/images.h"
+#include "coordinator/job_creation.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_record.h"
 #include "coordinator/job_removal.h"
+#include "coordinator/job_state.h"
+#include "coordinator/kept_checkpoints.h"
+#include "coordinator/lifecycle.h"
 #include "coordinator/log_reads.h"
 #include "coordinator/message_authority.h"
 #include "coordinator/progress.h"
 #include "coordinator/rebuild.h"
 #include "coordinator/recovery.h"
 #include "coordinator/resume.h"
-#include "coordinator/settled.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -318,7 +324,7 @@ class Stepper {
       case v1::WorkerMessage::kCheckpointVerified:
         return OfJob(message.checkpoint_verified(),
                      [&](Job& job, const v1::CheckpointVerified& read, Turn& turn) {
-                       OnCheckpointVerified(job, read, name, turn);
+                       return OnCheckpointVerified(job, read, name, turn);
                      });
       case v1::WorkerMessage::kBurnInDone:
         return OnBurnInDone(message.burn_in_done(), name, turn_);
@@ -347,11 +353,15 @@ class Stepper {
     if (job != nullptr) SendDeletions(*job, turn_);
   }
 
-  // Passes a message to the job that it names.
+  // Passes a message to the job that it names, and applies the transition that the handler returns.
   template <typename Message, typename Handle>
   void OfJob(const Message& message, Handle handle) {
     Job& job = state_.jobs.at(message.job());
-    handle(job, message, turn_);
+    if constexpr (std::is_void_v<std::invoke_result_t<Handle, Job&, const Message&, Turn&>>) {
+      handle(job, message, turn_);
+    } else {
+      Apply(job, handle(job, message, turn_), turn_);
+    }
     Touch(job.id());
   }
 
@@ -394,7 +404,7 @@ class Stepper {
       if (outcome.new_life) {
         OnWorkerLost(job, hello.name(), "it died and came back as a new life", turn_);
       } else {
-        ResendTo(job, hello.name(), hello, turn_);
+        Apply(job, ResendTo(job, hello.name(), hello, turn_), turn_);
       }
     });
     DropNeedlessImages(hello, &state_.jobs, turn_);

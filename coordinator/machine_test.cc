@@ -1,11 +1,12 @@
 // Tests of a job's life: submit, place, start, run, end, cancel, resume.
+#include "coordinator/job_creation.h"
 #include "coordinator/machine.h"
+#include "coordinator/test_cluster.h"
+#include "coordinator/views.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/test_cluster.h"
-#include "coordinator/views.h"
 #include "plan/violation.h"
 
 namespace troupe {

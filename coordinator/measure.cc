@@ -1,4 +1,5 @@
 #include "coordinator/measure.h"
+#include "coordinator/job_state.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,5 @@
 #include "coordinator/message_authority.h"
+#include "coordinator/job_state.h"
 
 #include <algorithm>
 

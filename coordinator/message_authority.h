@@ -19,7 +19,7 @@
 #include <string>
 
 #include "coordinator/fleet.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/log_reads.h"
 #include "coordinator/options.h"
 #include "coordinator/traces.h"

@@ -1,11 +1,11 @@
 #include "coordinator/message_authority.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -6,13 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/attempt_writers.h"
 #include "coordinator/attempts.h"
-#include "coordinator/group.h"
 #include "coordinator/hang_limit.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/receipt_tally.h"
 #include "coordinator/restart_budget.h"
 #include "coordinator/step_history.h"
+#include "coordinator/tickets.h"
+#include "coordinator/transition.h"
 #include "plan/checkpoint_write.h"
 #include "plan/slowest_step.h"
 
@@ -46,15 +48,6 @@ double ModelFlops(const Job& job, const v1::StepReport& report) {
   return report.model_flops() > 0 ? report.model_flops() : job.plan.model_flops_per_step();
 }
 
-void Acknowledge(const Job& job, Turn& turn) {
-  v1::CoordinatorMessage message;
-  v1::ReportsDurable* const durable = message.mutable_reports_durable();
-  durable->set_job(job.id());
-  durable->set_group_epoch(job.group->epoch);
-  durable->set_step(job.durable_step);
-  SendToWorker(job.plan.ranks(0).worker(), std::move(message), turn);
-}
-
 // Handles a rank's report that it takes part in `attempt`, or in none (0).
 void NoteWriting(Job& job, int64_t attempt, Turn& turn) {
   const auto found = job.attempts.find(attempt);
@@ -79,7 +72,7 @@ void NoteSkipped(Job& job, const v1::StepReport& report, Turn& turn) {
 }
 
 // Handles rank 0's report, which has the figures of the whole step.
-void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
+Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
   // The first step of an epoch includes warm-up and says nothing about the pace.
   const bool steady = !group.first_report || job.step_seconds.empty();
@@ -115,101 +108,31 @@ void OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   if (report.skipped()) NoteSkipped(job, report, turn);
   NoteWriting(job, report.checkpoint_attempt(), turn);
   SkipPassedIntents(job, report.step(), turn);
-  if (EndIfFinished(job, turn)) return;
-  if (group.phase != GroupPhase::kRunning) return;
+  if (IsFinished(job)) return Success(job);
+  if (group.phase != GroupPhase::kRunning) return {};
   SaveAgainIfUnsaved(job, turn);
   RenewTicket(job, turn);
-}
-
-// Duration of the validation that may follow the next step, in steps' worth of samples; 0: none.
-double ValidationSteps(const Job& job) {
-  const v1::TrainingSpec& training = job.spec.training();
-  const int64_t interval = training.validation_interval();
-  const int64_t next = job.record.step() + 1;
-  for (int64_t step = next; step <= next + job.plan.control_lag_steps(); ++step) {
-    const bool at_interval = interval > 0 && (step == 1 || step % interval == 0);
-    if (!at_interval && step != job.steps()) continue;
-    return std::max(1.0,
-                    static_cast<double>(training.validation_samples()) /
-                        static_cast<double>(std::max<int64_t>(1, training.global_batch_size())));
-  }
-  return 0;
-}
-
-// Longest time that a step's update may wait for the state copy of a save in progress.
-double CopySeconds(const Job& job) {
-  const bool saves = std::any_of(job.attempts.begin(), job.attempts.end(),
-                                 [](const auto& entry) { return entry.second.begun; });
-  return saves ? CheckpointCopySeconds(job.spec, job.plan) : 0;
+  return {};
 }
 
 }  // namespace
 
-void OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
+Transition OnStepReport(Job& job, const v1::StepReport& report, Turn& turn) {
   Group& group = *job.group;
-  if (group.phase == GroupPhase::kStarting || group.phase == GroupPhase::kBooked) return;
+  if (group.phase == GroupPhase::kStarting || group.phase == GroupPhase::kBooked) return {};
   RankState& rank = group.ranks[static_cast<size_t>(report.rank())];
   if (report.step() <= rank.reported_step) {
-    if (report.rank() == 0 && report.step() <= job.durable_step) Acknowledge(job, turn);
-    return;
+    if (report.rank() == 0 && report.step() <= job.durable_step) AcknowledgeReports(job, turn);
+    return {};
   }
-  if (report.step() > job.steps()) return;
+  if (report.step() > job.steps()) return {};
   rank.reported_step = report.step();
   rank.writing_attempt = report.writing_attempt();
   NoteWriting(job, report.writing_attempt(), turn);
   group.last_progress = turn.now;
   turn.effects.measurements.push_back(RankMeasured{job.id(), report});
   TallyStep(report, ModelFlops(job, report), group.peak_flops, &job);
-  if (report.rank() == 0) OnGlobalReport(job, report, turn);
-}
-
-void FlushReports(Job& job, Turn& turn) {
-  if (job.unflushed.empty()) return;
-  job.record.set_median_step_seconds(MedianStepSeconds(job));
-  const std::vector<int64_t> kept_every = {job.spec.training().validation_interval(),
-                                           job.spec.training().norms_interval()};
-  for (const v1::StepEvent& step : job.unflushed) {
-    turn.effects.writes.PutStep(job.id(), step);
-    for (const int64_t old : StepsToDrop(step.step(), kept_every)) {
-      turn.effects.writes.DeleteStep(job.id(), old);
-    }
-  }
-  turn.effects.writes.PutTally(job.id(), job.tally);
-  turn.effects.writes.PutJob(job.record);
-  job.durable_step = job.unflushed.back().step();
-  job.unflushed.clear();
-  if (job.group) Acknowledge(job, turn);
-}
-
-void SaveRecord(Job& job, Turn& turn) {
-  FlushReports(job, turn);
-  turn.effects.writes.PutJob(job.record);
-}
-
-bool EndIfFinished(Job& job, Turn& turn) {
-  if (job.record.step() < job.steps()) return false;
-  if (job.has_folder()) {
-    const v1::CheckpointRecord* const commit = NewestCommit(job);
-    if (commit == nullptr || commit->step() < job.steps()) return false;
-  }
-  EndJob(job, v1::JOB_STATE_SUCCEEDED, nullptr, fmt::format("{} steps", job.steps()), turn);
-  return true;
-}
-
-Duration HangLimitOf(const Job& job, const TimeLimits& limits) {
-  HangInputs inputs{.stated_seconds = job.spec.fault_tolerance().hang_seconds(),
-                    .unmeasured_step_seconds = SlowestStepSeconds(job.plan),
-                    .save_seconds = ToSeconds(WritingAllowance(job)) + CopySeconds(job)};
-  if (job.group) inputs.steps_seen = job.group->steps_seen;
-  if (inputs.steps_seen < kPaceSteps) {
-    // Step times known from former epochs.
-    inputs.stated_seconds = std::max(inputs.stated_seconds, kHangSteps * MedianStepSeconds(job));
-  } else {
-    for (const double seconds : job.group->recent_step_seconds)
-      inputs.slowest_step_seconds = std::max(inputs.slowest_step_seconds, seconds);
-    inputs.validation_steps = ValidationSteps(job);
-  }
-  return HangLimit(inputs, limits);
+  return report.rank() == 0 ? OnGlobalReport(job, report, turn) : Transition();
 }
 
 }  // namespace troupe

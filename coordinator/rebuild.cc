@@ -7,6 +7,8 @@
 
 #include "checkpoint/attempt.h"
 #include "checkpoint/digest.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "plan/violation.h"
 
 namespace troupe {

@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
+#include "coordinator/turn.h"
 
 namespace troupe {
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "coordinator/job_state.h"
 #include "coordinator/receipt_conditions.h"
 #include "coordinator/receipt_tally.h"
 

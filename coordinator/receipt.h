@@ -4,7 +4,7 @@
 #ifndef TROUPE_COORDINATOR_RECEIPT_H_
 #define TROUPE_COORDINATOR_RECEIPT_H_
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "troupe/v1/receipt.pb.h"
 
 namespace troupe {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/job_state.h"
 #include "coordinator/operation_counts.h"
 #include "plan/overlapped_pairs.h"
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/job_state.h"
 #include "coordinator/operation_counts.h"
 #include "coordinator/receipt_conditions.h"
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "troupe/v1/receipt.pb.h"
 #include "troupe/v1/worker.pb.h"
 

@@ -1,10 +1,10 @@
 #include "coordinator/receipt.h"
+#include "coordinator/receipt_tally.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/receipt_tally.h"
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/job_creation.h"
 #include "coordinator/job_removal.h"
+#include "coordinator/job_state.h"
+#include "coordinator/lifecycle.h"
 #include "coordinator/machine.h"
 
 namespace troupe {

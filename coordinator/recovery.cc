@@ -12,9 +12,14 @@
 #include "coordinator/hang_blame.h"
 #include "coordinator/host_faults.h"
 #include "coordinator/images.h"
-#include "coordinator/progress.h"
+#include "coordinator/job_end.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_messages.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/restart_budget.h"
 #include "coordinator/running_layout.h"
+#include "coordinator/transition.h"
 
 namespace troupe {
 namespace {
@@ -172,27 +177,6 @@ void QueueForRecovery(Job& job, int64_t tries, Turn& turn) {
 
 }  // namespace
 
-v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank,
-                        const std::string& worker) {
-  v1::Failure failure;
-  failure.set_cause(cause);
-  failure.set_message(message);
-  failure.set_rank(rank);
-  failure.set_worker(worker);
-  return failure;
-}
-
-std::string FailureText(const v1::Failure& failure) {
-  std::string text = failure.cause();
-  if (failure.rank() >= 0) text += fmt::format(": rank {}", failure.rank());
-  if (!failure.worker().empty()) text += fmt::format(" on {}", failure.worker());
-  if (failure.signal() != 0) text += fmt::format(", signal {}", failure.signal());
-  if (failure.exit_code() != 0) text += fmt::format(", exit code {}", failure.exit_code());
-  if (!failure.last_operation().empty()) text += fmt::format(", in {}", failure.last_operation());
-  if (!failure.message().empty()) text += ": " + failure.message();
-  return text;
-}
-
 namespace {
 
 // Waits for the flight reports of all ranks, which show the rank that the others waited for.
@@ -276,20 +260,20 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
       (breakdown.of_folder &&
        (HostsFailAlike(job, turn) || !HasOtherHosts(job, failure.worker(), turn)))) {
     Forgive(job, turn);
-    EndJob(job, v1::JOB_STATE_FAILED, &failure, text, turn);
+    EndJob(job, {v1::JOB_STATE_FAILED, failure, text}, turn);
     return;
   }
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   if (commit != nullptr && commit->step() >= job.steps()) {
     job.record.set_step(commit->step());
-    EndJob(job, v1::JOB_STATE_SUCCEEDED, nullptr, fmt::format("{} steps", job.steps()), turn);
+    EndJob(job, Success(job), turn);
     return;
   }
   if (LostEveryCommit(job)) {
     v1::Failure lost = failure;
     lost.set_cause("NO_RESTORABLE_CHECKPOINT");
     lost.set_message("every commit is quarantined; the last failure was " + text);
-    EndJob(job, v1::JOB_STATE_FAILED, &lost, lost.message(), turn);
+    EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
     return;
   }
   const Charged charged =
@@ -303,7 +287,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
                     "last failure was {}",
                     spent - 1, job.record.highest_step(), text));
     Forgive(job, turn);
-    EndJob(job, v1::JOB_STATE_FAILED, &last, last.message(), turn);
+    EndJob(job, {v1::JOB_STATE_FAILED, last, last.message()}, turn);
     return;
   }
   job.record.set_restarts(job.record.restarts() + 1);
@@ -322,7 +306,7 @@ void FailIfNoCommitIsLeft(Job& job, Turn& turn) {
   }
   const v1::Failure lost = MakeFailure("NO_RESTORABLE_CHECKPOINT",
                                        "every commit is quarantined; the last one is " + last);
-  EndJob(job, v1::JOB_STATE_FAILED, &lost, lost.message(), turn);
+  EndJob(job, {v1::JOB_STATE_FAILED, lost, lost.message()}, turn);
 }
 
 void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& worker, Turn& turn) {
@@ -337,7 +321,8 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   if (!message.bad_checkpoint_path().empty()) {
     breakdown.failure.set_cause("BAD_CHECKPOINT");
     breakdown.secondary = false;
-    DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
+    // A job that has a group does not wait to be restored.
+    std::ignore = DoubtCommit(job, message.bad_checkpoint_path(), message.message(), worker, turn);
     // Fatal if it is not one of the job's own checkpoints but checkpoint.initial_load, which does
     // not change.
     breakdown.fatal = job.last_group.restore_attempt() == 0;

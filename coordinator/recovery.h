@@ -5,19 +5,11 @@
 
 #include <string>
 
-#include "coordinator/job.h"
+#include "coordinator/job_failure.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {
-
-struct Breakdown {
-  v1::Failure failure;
-  bool secondary = false;  // follows from another failure that may still be reported
-  bool fatal = false;      // would fail again in the same way: the job is not recovered
-  // The fault is in the host's folder or in the job's checkpoint.folder: the host is set aside and
-  // others are tried; without others the failure is fatal.
-  bool of_folder = false;
-};
 
 // Ends the group and asks its ranks to stop. A primary cause is recorded at once, a secondary one
 // after a short wait for the primary. Without a group nothing happens.
@@ -43,12 +35,6 @@ void OnWorkerLost(Job& job, const std::string& worker, const std::string& reason
 // Ends a job that waits to be restored and has only quarantined commits, because a restart from its
 // seed would only appear to continue it. No effect on other jobs.
 void FailIfNoCommitIsLeft(Job& job, Turn& turn);
-
-v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank = -1,
-                        const std::string& worker = {});
-
-// For logs and events, for example "RANK_CRASHED: rank 2 on worker-1: …".
-std::string FailureText(const v1::Failure& failure);
 
 }  // namespace troupe
 

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "coordinator/images.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/restart_budget.h"
 #include "coordinator/running_layout.h"
 #include "plan/kept_keys.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/planner.h"
 #include "coordinator/turn.h"
 

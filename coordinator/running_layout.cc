@@ -1,4 +1,5 @@
 #include "coordinator/running_layout.h"
+#include "coordinator/job_state.h"
 
 #include <utility>
 

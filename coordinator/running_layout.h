@@ -3,7 +3,7 @@
 #ifndef TROUPE_COORDINATOR_RUNNING_LAYOUT_H_
 #define TROUPE_COORDINATOR_RUNNING_LAYOUT_H_
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

@@ -5,6 +5,8 @@
 #include "coordinator/doubts.h"
 #include "coordinator/group.h"
 #include "coordinator/images.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "coordinator/preference.h"
 #include "coordinator/running_layout.h"
 

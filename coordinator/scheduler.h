@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

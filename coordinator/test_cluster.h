@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/memory_store.h"
+#include "coordinator/job_state.h"
 #include "coordinator/machine.h"
 
 namespace troupe {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "coordinator/progress.h"
+#include "coordinator/job_record.h"
+#include "coordinator/job_state.h"
 #include "plan/fault_cost.h"
 
 namespace troupe {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 
 namespace troupe {

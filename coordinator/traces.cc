@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/job_messages.h"
+#include "coordinator/job_state.h"
 #include "plan/violation.h"
 
 namespace troupe {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "coordinator/event.h"
-#include "coordinator/job.h"
+#include "coordinator/job_state.h"
 #include "coordinator/turn.h"
 #include "troupe/v1/service.pb.h"
 #include "troupe/v1/worker.pb.h"

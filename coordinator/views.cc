@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/job_state.h"
+#include "coordinator/job_view.h"
 #include "coordinator/receipt.h"
 #include "plan/job_defaults.h"
 #include "plan/violation.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "coordinator/grpc_status.h"
+#include "coordinator/job_state.h"
 
 namespace troupe {
 namespace {

@@ -1,11 +1,13 @@
-// Finalised attempts of a job: commits that retention deletes, that are pinned or that prove
-// damaged, and aborted attempts that have to be deleted. All functions are pure.
-#ifndef TROUPE_COORDINATOR_SETTLED_H_
-#define TROUPE_COORDINATOR_SETTLED_H_
+// The checkpoints of a job that are committed, quarantined or to be deleted: retention, pins,
+// deletion and the requests to read commits back. Pure.
+#ifndef TROUPE_COORDINATOR_KEPT_CHECKPOINTS_H_
+#define TROUPE_COORDINATOR_KEPT_CHECKPOINTS_H_
 
 #include <string>
 
-#include "coordinator/job.h"
+#include "base/status.h"
+#include "coordinator/job_state.h"
+#include "coordinator/turn.h"
 
 namespace troupe {
 
@@ -18,6 +20,10 @@ void Retire(Job& job, Turn& turn);
 // INVALID_ARGUMENT if the request names neither step nor path.
 Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn);
 
+// Pins `record`, one of the job's commits, if retention would delete it in the present state,
+// because somebody has just asked for it. Returns whether it did.
+bool PinIfRetired(const Job& job, v1::CheckpointRecord& record);
+
 // Keeps the commit at `path` for inspection but never restores it again.
 void Quarantine(Job& job, const std::string& path, const std::string& reason, Turn& turn);
 
@@ -26,6 +32,7 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn);
 // Asks the worker where rank 0 runs or ran to delete every checkpoint that is to be deleted and
 // that no rank may still write to.
 void SendDeletions(Job& job, Turn& turn);
+
 // Removes the record, unless a rank may have written since. REQUIRES: JudgeMessage accepted it.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
 
@@ -34,21 +41,14 @@ enum class Occasion { kCommit, kOther };
 // be deleted. Each is asked for once per stream; one that could not be read is asked for again
 // after the next commit.
 void SendVerifications(Job& job, Occasion occasion, Turn& turn);
+
 // The message that asks a worker to read the commit back.
 v1::CoordinatorMessage VerificationOf(const Job& job, const v1::CheckpointRecord& record);
-// Marks the commit verified, or doubted if `worker` found it damaged (doubts.h), and deletes what
-// is superseded as a result. A commit that could not be read does not change. REQUIRES:
-// JudgeMessage accepted it.
-void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
-                          const std::string& worker, Turn& turn);
 
+// Whether `record` is a commit or a quarantined checkpoint at `path`.
+bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path);
 // Whether a commit or quarantined checkpoint of the job is at `path`.
 bool HasCheckpointAt(const Job& job, const std::string& path);
-// Makes a quarantined checkpoint, which the caller found whole, a verified commit again, and pins
-// it if retention would delete it; clears the doubt of a doubted commit. Replies with the record;
-// NOT_FOUND if the job has no such checkpoint, FAILED_PRECONDITION if the digest differs from that
-// of the commit.
-Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn);
 
 // Runs SendDeletions and SendVerifications if a rank runs or ran on `worker`, which has a new
 // stream.
@@ -56,4 +56,4 @@ void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn);
 
 }  // namespace troupe
 
-#endif  // TROUPE_COORDINATOR_SETTLED_H_
+#endif  // TROUPE_COORDINATOR_KEPT_CHECKPOINTS_H_

@@ -1,13 +1,11 @@
-#include "coordinator/settled.h"
+#include "coordinator/kept_checkpoints.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "checkpoint/retention.h"
 #include "coordinator/attempt_writers.h"
-#include "coordinator/doubts.h"
-#include "coordinator/group.h"
-#include "coordinator/progress.h"
+#include "coordinator/job_record.h"
 #include "plan/key_warnings.h"
 #include "plan/violation.h"
 
@@ -20,34 +18,17 @@ std::vector<v1::CheckpointRecord> RecordsOf(const Job& job) {
   return records;
 }
 
-bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path) {
-  return record.path() == path && (record.state() == v1::CHECKPOINT_STATE_COMMITTED ||
-                                   record.state() == v1::CHECKPOINT_STATE_QUARANTINED);
-}
-
-// Deletes the commits that a verification supersedes, and requests the verifications that are still
-// needed.
-void AfterReading(Job& job, Turn& turn) {
-  Retire(job, turn);
-  SendDeletions(job, turn);
-  SendVerifications(job, Occasion::kOther, turn);
-}
-
 RetentionPolicy PolicyOf(const Job& job) {
   static_assert(kKeptCommitsMin == kNewerVerifiedMin, "plans would warn of another limit");
   return {job.spec.checkpoint().keep_latest_k(), job.spec.checkpoint().keep_every_n_steps()};
 }
 
-// Pins one of the job's commits if retention would delete it in the present state, because somebody
-// has just asked for it. Returns whether it did.
-bool PinIfRetired(const Job& job, v1::CheckpointRecord& record) {
-  const std::vector<int64_t> retired = AttemptsToDelete(RecordsOf(job), PolicyOf(job));
-  const bool pins = std::ranges::count(retired, record.attempt()) > 0;
-  if (pins) record.set_pinned(true);
-  return pins;
-}
-
 }  // namespace
+
+bool IsListedAt(const v1::CheckpointRecord& record, const std::string& path) {
+  return record.path() == path && (record.state() == v1::CHECKPOINT_STATE_COMMITTED ||
+                                   record.state() == v1::CHECKPOINT_STATE_QUARANTINED);
+}
 
 void Retire(Job& job, Turn& turn) {
   bool any = false;
@@ -86,6 +67,13 @@ void Quarantine(Job& job, const std::string& path, const std::string& reason, Tu
     turn.effects.measurements.push_back(CheckpointMeasured{record, 0});
     RecordEvent(job, "CHECKPOINT_QUARANTINED", fmt::format("{}: {}", path, reason), turn);
   }
+}
+
+bool PinIfRetired(const Job& job, v1::CheckpointRecord& record) {
+  const std::vector<int64_t> retired = AttemptsToDelete(RecordsOf(job), PolicyOf(job));
+  const bool pins = std::ranges::count(retired, record.attempt()) > 0;
+  if (pins) record.set_pinned(true);
+  return pins;
 }
 
 Status PinCheckpoint(Job& job, const v1::PinCheckpointRequest& request, CallId call, Turn& turn) {
@@ -176,77 +164,9 @@ v1::CoordinatorMessage VerificationOf(const Job& job, const v1::CheckpointRecord
   return message;
 }
 
-void OnCheckpointVerified(Job& job, const v1::CheckpointVerified& message,
-                          const std::string& worker, Turn& turn) {
-  const auto found = job.checkpoints.find(message.attempt());
-  if (found == job.checkpoints.end()) return;
-  v1::CheckpointRecord& record = found->second;
-  if (record.state() != v1::CHECKPOINT_STATE_COMMITTED) return;
-  CheckpointVerifiedMeasured measured{job.id()};
-  if (message.damaged()) measured.found = CheckpointFound::kDamaged;
-  if (message.ok()) measured.found = CheckpointFound::kWhole;
-  if (OnDoubtRead(job, message, worker, turn)) {
-    turn.effects.measurements.push_back(std::move(measured));
-    AfterReading(job, turn);
-    return;
-  }
-  const auto asked = job.verifications.find(message.attempt());
-  if (asked == job.verifications.end() || asked->second.asked.name != worker) return;
-  if (message.damaged()) {
-    DoubtCommit(job, message.path(), message.reason(), worker, turn);
-  } else if (message.ok()) {
-    if (record.verified() || !record.doubted_by().empty()) return;
-    record.set_verified(true);
-    turn.effects.writes.PutCheckpoint(record);
-    turn.effects.failpoints_after.push_back("catalog.verified.recorded");
-  } else {
-    asked->second.unreadable = true;
-    RecordEvent(job, "CHECKPOINT_UNREADABLE",
-                fmt::format("{}: it is not verified, and what is older stays: {}", record.path(),
-                            message.reason()),
-                turn);
-  }
-  turn.effects.measurements.push_back(std::move(measured));
-  AfterReading(job, turn);
-}
-
 bool HasCheckpointAt(const Job& job, const std::string& path) {
   return std::ranges::any_of(job.checkpoints,
                              [&](const auto& entry) { return IsListedAt(entry.second, path); });
-}
-
-Status LiftQuarantine(Job& job, const v1::LiftQuarantineRequest& request, CallId call, Turn& turn) {
-  const auto found = std::ranges::find_if(
-      job.checkpoints, [&](const auto& entry) { return IsListedAt(entry.second, request.path()); });
-  if (found == job.checkpoints.end()) {
-    return RefuseField(StatusCode::kNotFound, "path", "is {}: job {} has no such checkpoint",
-                       request.path(), job.id());
-  }
-  v1::CheckpointRecord& record = found->second;
-  if (record.digest() != request.digest()) {
-    return RefuseField(StatusCode::kFailedPrecondition, "digest",
-                       "is {} of the manifest of {}, and the committed one has {}",
-                       request.digest(), record.path(), record.digest());
-  }
-  if (record.state() == v1::CHECKPOINT_STATE_QUARANTINED) {
-    const std::string was = record.reason();
-    record.set_state(v1::CHECKPOINT_STATE_COMMITTED);
-    record.clear_reason();
-    record.set_verified(true);
-    const bool pins = PinIfRetired(job, record);
-    turn.effects.writes.PutCheckpoint(record);
-    RecordEvent(job, "CHECKPOINT_LIFTED",
-                fmt::format("{}: it is whole again; it was quarantined: {}{}", record.path(), was,
-                            pins ? "; it is pinned, since the retention of the job would have it "
-                                   "removed otherwise"
-                                 : ""),
-                turn);
-  } else if (!record.doubted_by().empty()) {
-    EndDoubt(job, record.attempt(), "the caller of LiftQuarantine", turn);
-  }
-  turn.effects.replies.push_back({call, OkStatus(), record});
-  AfterReading(job, turn);
-  return OkStatus();
 }
 
 void SendFileWorkAgain(Job& job, const std::string& worker, Turn& turn) {

@@ -1,12 +1,11 @@
-// One job: its record, its queue of intents, its newest group of ranks, and the start and end of
-// its life. The rest of its life is in group.h (start, tickets, adoption), progress.h (step
-// reports), attempts.h (checkpoints) and recovery.h (failures). All functions are pure.
+// One job: its record, its queue of intents and its newest group of ranks, with the questions that
+// this data answers by itself. Nothing here has an effect.
 //
 // Invariants: every message to a worker follows from what is already in the turn's writes or in the
 // catalog; the group epoch only rises; attempts are numbered from 1 and never reused; a job that
 // has ended has no group, and a FAILED one has exactly one cause.
-#ifndef TROUPE_COORDINATOR_JOB_H_
-#define TROUPE_COORDINATOR_JOB_H_
+#ifndef TROUPE_COORDINATOR_JOB_STATE_H_
+#define TROUPE_COORDINATOR_JOB_STATE_H_
 
 #include <cstdint>
 #include <deque>
@@ -18,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "coordinator/event.h"
 #include "coordinator/fleet.h"
-#include "coordinator/turn.h"
 #include "troupe/v1/catalog.pb.h"
 #include "troupe/v1/receipt.pb.h"
 #include "troupe/v1/service.pb.h"
@@ -174,58 +173,22 @@ Status NoSuchJob(const char* field, const std::string& name);
 
 bool HasEnded(v1::JobState state);
 inline bool HasEnded(const Job& job) { return HasEnded(job.record.state()); }
+
 // Whether the job waits for devices.
 bool IsQueued(const Job& job);
 
-// Creates a QUEUED job and records it in the turn's writes. REQUIRES: `spec` is completed and
-// `plan` was made for it.
-Job CreateJob(v1::JobSpec spec, v1::Plan plan, uint64_t sequence, Turn& turn);
-
-// Restores the job as a restarted coordinator finds it in the catalog.
-Job RecoverJob(const v1::JobRecord& record, const v1::JobSpec& spec, const v1::Plan& plan,
-               const v1::GroupRecord& group,
-               const std::map<int64_t, v1::CheckpointRecord>& checkpoints, const TimeLimits& limits,
-               MonotonicTime now);
-
-// Appends an event to the job's stored events, adds the record to the writes and notifies the
-// watchers.
-void RecordEvent(Job& job, const std::string& event, const std::string& message, Turn& turn);
-
-// Ends the job: records the state and its cause, stops the ranks, drops unfinished attempts and
-// answers every waiting call.
-void EndJob(Job& job, v1::JobState state, const v1::Failure* failure, const std::string& message,
-            Turn& turn);
-
-// Cancels at once, or after a checkpoint (CancelJob in service.proto). The reply is sent now or
-// when the cancel is done.
-void CancelJob(Job& job, CallId call, bool checkpoint, Turn& turn);
-
 // The newest commit that may be restored; null if there is none.
 const v1::CheckpointRecord* NewestCommit(const Job& job);
+
 bool HasQuarantined(const Job& job);
-
-// Sends `message` once to each worker that has a rank of the group.
-void SendToGroup(const Job& job, const v1::CoordinatorMessage& message, Turn& turn);
-
-// Answers `call` with the job's present state.
-void ReplyWithJob(const Job& job, CallId call, Turn& turn);
-void ReplyWithError(CallId call, Status status, Turn& turn);
-
-// OnJobTime does what is due at turn.now; NextJobDeadline says when the next action is due.
-void OnJobTime(Job& job, Turn& turn);
-std::optional<MonotonicTime> NextJobDeadline(const Job& job, const CoordinatorOptions& options);
 
 // The state that users see: RUNNING with an open checkpoint is shown as CHECKPOINTING, a group in
 // kSettling as RECOVERING.
 v1::JobState ShownState(const Job& job);
+
 // For example "RUNNING".
 std::string StateName(v1::JobState state);
 
-// The job as the API shows it. `full`: with spec and plan.
-v1::Job DescribeJob(const Job& job, bool full);
-// Committed and quarantined checkpoints, newest last.
-std::vector<v1::CheckpointRecord> ListedCheckpoints(const Job& job);
-
 }  // namespace troupe
 
-#endif  // TROUPE_COORDINATOR_JOB_H_
+#endif  // TROUPE_COORDINATOR_JOB_STATE_H_

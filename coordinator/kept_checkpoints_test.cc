@@ -1,5 +1,5 @@
 // Retention of older commits: newer ones are read back, then older ones deleted.
-#include "coordinator/settled.h"
+#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 
-#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
