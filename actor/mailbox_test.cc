@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-struct Number {
+struct Integer {
   static constexpr std::string_view kMessageName = "number";
   int value = 0;
 };
@@ -16,26 +16,26 @@ struct Word {
 };
 
 TEST(AnyMessage, GivesItsBodyOnlyAsTheTypeItWasMadeFrom) {
-  AnyMessage message(Number{7});
-  ASSERT_NE(message.As<Number>(), nullptr);
-  EXPECT_EQ(message.As<Number>()->value, 7);
+  AnyMessage message(Integer{7});
+  ASSERT_NE(message.As<Integer>(), nullptr);
+  EXPECT_EQ(message.As<Integer>()->value, 7);
   EXPECT_EQ(message.As<Word>(), nullptr);
   EXPECT_EQ(message.name(), "number");
 }
 
 TEST(AnyMessage, IsEmptyAfterAMove) {
-  AnyMessage message(Number{7});
+  AnyMessage message(Integer{7});
   const AnyMessage taken = std::move(message);
   EXPECT_TRUE(message.empty());
-  EXPECT_EQ(message.As<Number>(), nullptr);
-  EXPECT_EQ(taken.As<Number>()->value, 7);
+  EXPECT_EQ(message.As<Integer>(), nullptr);
+  EXPECT_EQ(taken.As<Integer>()->value, 7);
 }
 
 TEST(Mailbox, RefusesAMessageBeyondItsCapacityAndNamesIt) {
   Mailbox mailbox(2);
-  EXPECT_TRUE(mailbox.Push(AnyMessage(Number{1})).ok());
-  EXPECT_TRUE(mailbox.Push(AnyMessage(Number{2})).ok());
-  const Status status = mailbox.Push(AnyMessage(Number{3}));
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{1})).ok());
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{2})).ok());
+  const Status status = mailbox.Push(AnyMessage(Integer{3}));
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(
       ToString(status),
@@ -44,15 +44,15 @@ TEST(Mailbox, RefusesAMessageBeyondItsCapacityAndNamesIt) {
 
 TEST(Mailbox, TakesNoticesWhenItIsFullAndKeepsTheOrder) {
   Mailbox mailbox(1);
-  EXPECT_TRUE(mailbox.Push(AnyMessage(Number{1})).ok());
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{1})).ok());
   mailbox.PushNotice(TimerNotice{TimerId{9}});
   std::vector<Envelope> taken;
   mailbox.TakeAll(taken);
   ASSERT_EQ(taken.size(), 2u);
-  EXPECT_EQ(std::get<AnyMessage>(taken[0]).As<Number>()->value, 1);
+  EXPECT_EQ(std::get<AnyMessage>(taken[0]).As<Integer>()->value, 1);
   EXPECT_EQ(std::get<TimerNotice>(taken[1]).timer.value, 9u);
   EXPECT_TRUE(mailbox.empty());
-  EXPECT_TRUE(mailbox.Push(AnyMessage(Number{2})).ok());
+  EXPECT_TRUE(mailbox.Push(AnyMessage(Integer{2})).ok());
 }
 
 }  // namespace

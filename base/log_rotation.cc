@@ -55,16 +55,6 @@ void LimitLog(const LogLimit& limit) {
   limit_bytes = limit.bytes;
 }
 
-StatusOr<int64_t> ParseLogNumber(std::string_view flag, std::string_view value, int64_t most) {
-  int64_t number = 0;
-  const char* const last = value.data() + value.size();
-  const auto [end, error] = std::from_chars(value.data(), last, number);
-  if (error != std::errc() || end != last || number < 0 || number > most) {
-    return InvalidArgument("{} is \"{}\", not a number from 0 to {}", flag, value, most);
-  }
-  return number;
-}
-
 LogLimit LogLimitFromEnvironment() {
   const LogLimit otherwise;
   return {NumberIn(kLogBytesVariable, otherwise.bytes),

@@ -25,10 +25,9 @@ inline constexpr char kLogFilesVariable[] = "TROUPE_LOG_FILES";
 // file. Thread-safe.
 void LimitLog(const LogLimit& limit);
 
-// Parses the value of a limit flag: an integer from 0 to `most`. Otherwise INVALID_ARGUMENT names
-// the flag.
+// The largest limits that flags accept.
+inline constexpr int64_t kMostLogBytes = int64_t{1} << 40;
 inline constexpr int kMostLogFiles = 100;
-StatusOr<int64_t> ParseLogNumber(std::string_view flag, std::string_view value, int64_t most);
 
 // Returns the limit that the environment states, or else the default.
 LogLimit LogLimitFromEnvironment();

@@ -83,14 +83,5 @@ TEST(LogRotationTest, WithoutFilesToKeepAFullLogGoes) {
   EXPECT_FALSE(std::filesystem::exists(log + ".1"));
 }
 
-TEST(LogRotationTest, NumbersOfFlagsAreChecked) {
-  EXPECT_EQ(*ParseLogNumber("--log-bytes", "10", 100), 10);
-  for (const char* text : {"", "-1", "x", "101", "1k"}) {
-    const Status status = ParseLogNumber("--log-bytes", text, 100).status();
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(Message(status)), testing::HasSubstr("--log-bytes"));
-  }
-}
-
 }  // namespace
 }  // namespace troupe

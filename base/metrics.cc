@@ -8,96 +8,102 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <mutex>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/metric_list.h"
 
 namespace troupe {
+
+namespace {
+
+// Upper bounds of buckets, in seconds.
+constexpr double kDurationBounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+                                      1,     2.5,    5,     10,   30,    60,   120, 300};
+
+std::string HelpOf(const MetricText& text) {
+  return std::string(text.help) + std::string(TextOf(text.unit).phrase) + ".";
+}
+
+}  // namespace
 
 struct Metrics::Families {
   struct HistogramFamily {
     prometheus::Family<prometheus::Histogram>* family = nullptr;
-    std::vector<double> buckets;
+    std::vector<double> bounds;
   };
 
   std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
-  mutable std::mutex mutex;
-  std::map<std::string, prometheus::Family<prometheus::Counter>*> counters;
-  std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges;
-  std::map<std::string, HistogramFamily> histograms;
+  std::mutex mutex;
+  std::map<std::string_view, prometheus::Family<prometheus::Counter>*> counters;
+  std::map<std::string_view, prometheus::Family<prometheus::Gauge>*> gauges;
+  std::map<std::string_view, HistogramFamily> histograms;
 
-  void CheckNew(const std::string& name) const {
-    TROUPE_CHECK(!counters.contains(name) && !gauges.contains(name) && !histograms.contains(name),
-                 "metric {} is declared twice", name);
+  // These return the family, which the first call registers. REQUIRE: the mutex is locked.
+  prometheus::Family<prometheus::Counter>& CounterOf(const MetricText& text) {
+    return *Registered(text, prometheus::BuildCounter(), &counters[text.name]);
+  }
+  prometheus::Family<prometheus::Gauge>& GaugeOf(const MetricText& text) {
+    return *Registered(text, prometheus::BuildGauge(), &gauges[text.name]);
+  }
+  prometheus::Histogram& HistogramOf(const MetricText& text, const LabelValues& labels,
+                                     std::span<const double> bounds) {
+    HistogramFamily& known = histograms[text.name];
+    if (known.family == nullptr) known.bounds.assign(bounds.begin(), bounds.end());
+    TROUPE_CHECK(std::ranges::equal(known.bounds, bounds), "{} has other bounds", text.name);
+    return Registered(text, prometheus::BuildHistogram(), &known.family)->Add(labels, known.bounds);
+  }
+
+ private:
+  template <typename Family, typename Builder>
+  Family* Registered(const MetricText& text, Builder builder, Family** family) {
+    if (*family == nullptr) {
+      *family = &builder.Name(std::string(text.name)).Help(HelpOf(text)).Register(*registry);
+    }
+    return *family;
   }
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}
 Metrics::~Metrics() = default;
 
-void Metrics::DeclareCounter(const std::string& name, const std::string& help) {
+void Metrics::AddTo(const MetricText& counter, const LabelValues& labels, double value) {
   const std::lock_guard lock(families_->mutex);
-  families_->CheckNew(name);
-  families_->counters[name] =
-      &prometheus::BuildCounter().Name(name).Help(help).Register(*families_->registry);
+  prometheus::Counter& series = families_->CounterOf(counter).Add(labels);
+  if (std::isfinite(value) && value > 0) series.Increment(value);
 }
 
-void Metrics::DeclareGauge(const std::string& name, const std::string& help) {
+void Metrics::SetTo(const MetricText& gauge, const LabelValues& labels, double value) {
+  if (!std::isfinite(value)) return;
   const std::lock_guard lock(families_->mutex);
-  families_->CheckNew(name);
-  families_->gauges[name] =
-      &prometheus::BuildGauge().Name(name).Help(help).Register(*families_->registry);
+  families_->GaugeOf(gauge).Add(labels).Set(value);
 }
 
-void Metrics::DeclareHistogram(const std::string& name, const std::string& help,
-                               std::vector<double> buckets) {
+void Metrics::ObserveIn(const MetricText& histogram, const LabelValues& labels, double value) {
+  if (!std::isfinite(value)) return;
   const std::lock_guard lock(families_->mutex);
-  families_->CheckNew(name);
-  families_->histograms[name] = {
-      &prometheus::BuildHistogram().Name(name).Help(help).Register(*families_->registry),
-      std::move(buckets)};
+  families_->HistogramOf(histogram, labels, kDurationBounds).Observe(value);
 }
 
-void Metrics::Add(const std::string& name, const MetricLabels& labels, double value) {
+void Metrics::ObserveManyIn(const MetricText& histogram, const LabelValues& labels,
+                            const ObservationCounts& observations) {
+  const auto& [bounds, counts, sum] = observations;
+  TROUPE_CHECK(counts.size() == bounds.size() + 1, "{} counts", counts.size());
   const std::lock_guard lock(families_->mutex);
-  const auto family = families_->counters.find(name);
-  TROUPE_CHECK(family != families_->counters.end(), "no counter {}", name);
-  prometheus::Counter& counter = family->second->Add(labels);
-  if (std::isfinite(value) && value > 0) counter.Increment(value);
+  families_->HistogramOf(histogram, labels, bounds)
+      .ObserveMultiple({counts.begin(), counts.end()}, sum);
 }
 
-void Metrics::Set(const std::string& name, const MetricLabels& labels, double value) {
+void Metrics::RemoveFrom(const MetricText& gauge, const LabelValues& labels) {
   const std::lock_guard lock(families_->mutex);
-  const auto family = families_->gauges.find(name);
-  TROUPE_CHECK(family != families_->gauges.end(), "no gauge {}", name);
-  if (std::isfinite(value)) family->second->Add(labels).Set(value);
-}
-
-void Metrics::Observe(const std::string& name, const MetricLabels& labels, double value) {
-  const std::lock_guard lock(families_->mutex);
-  const auto family = families_->histograms.find(name);
-  TROUPE_CHECK(family != families_->histograms.end(), "no histogram {}", name);
-  if (std::isfinite(value))
-    family->second.family->Add(labels, family->second.buckets).Observe(value);
-}
-
-void Metrics::ObserveMany(const std::string& name, const MetricLabels& labels,
-                          const std::vector<double>& counts, double sum) {
-  const std::lock_guard lock(families_->mutex);
-  const auto family = families_->histograms.find(name);
-  TROUPE_CHECK(family != families_->histograms.end(), "no histogram {}", name);
-  TROUPE_CHECK(counts.size() == family->second.buckets.size() + 1, "{} counts", counts.size());
-  family->second.family->Add(labels, family->second.buckets).ObserveMultiple(counts, sum);
-}
-
-void Metrics::Remove(const std::string& name, const MetricLabels& labels) {
-  const std::lock_guard lock(families_->mutex);
-  const auto family = families_->gauges.find(name);
-  TROUPE_CHECK(family != families_->gauges.end(), "no gauge {}", name);
-  if (family->second->Has(labels)) family->second->Remove(&family->second->Add(labels));
+  prometheus::Family<prometheus::Gauge>& family = families_->GaugeOf(gauge);
+  if (family.Has(labels)) family.Remove(&family.Add(labels));
 }
 
 namespace {
@@ -107,7 +113,7 @@ template <typename Family, typename Add>
 void RemoveSeriesOf(Family& family, const std::string& label, const std::string& value, Add add) {
   for (const prometheus::MetricFamily& collected : family.Collect()) {
     for (const prometheus::ClientMetric& series : collected.metric) {
-      MetricLabels labels;
+      std::map<std::string, std::string> labels;
       for (const auto& pair : series.label) labels[pair.name] = pair.value;
       const auto found = labels.find(label);
       if (found != labels.end() && found->second == value) family.Remove(add(labels));
@@ -121,15 +127,15 @@ void Metrics::RemoveSeries(const std::string& label, const std::string& value) {
   const std::lock_guard lock(families_->mutex);
   for (const auto& [name, family] : families_->counters) {
     RemoveSeriesOf(*family, label, value,
-                   [&](const MetricLabels& labels) { return &family->Add(labels); });
+                   [&](const LabelValues& labels) { return &family->Add(labels); });
   }
   for (const auto& [name, family] : families_->gauges) {
     RemoveSeriesOf(*family, label, value,
-                   [&](const MetricLabels& labels) { return &family->Add(labels); });
+                   [&](const LabelValues& labels) { return &family->Add(labels); });
   }
   for (const auto& [name, histogram] : families_->histograms) {
-    RemoveSeriesOf(*histogram.family, label, value, [&](const MetricLabels& labels) {
-      return &histogram.family->Add(labels, histogram.buckets);
+    RemoveSeriesOf(*histogram.family, label, value, [&](const LabelValues& labels) {
+      return &histogram.family->Add(labels, histogram.bounds);
     });
   }
 }
@@ -146,8 +152,8 @@ class HealthPage final : public prometheus::Collectable {
 
   std::vector<prometheus::MetricFamily> Collect() const override {
     prometheus::MetricFamily family;
-    family.name = "troupe_health_age_seconds";
-    family.help = "Time since this process last showed that it works.";
+    family.name = metric::kHealthAge.text.name;
+    family.help = HelpOf(metric::kHealthAge.text);
     family.type = prometheus::MetricType::Gauge;
     family.metric.emplace_back().gauge.value = age_().count();
     return {std::move(family)};
@@ -159,8 +165,8 @@ class HealthPage final : public prometheus::Collectable {
 
 }  // namespace
 
-// Each thread has one connection at a time, also one that says nothing. Whoever watches over the
-// process asks through the same threads: strangers must not keep him from an answer.
+// Each thread serves one connection at a time, including one that sends nothing. The process
+// supervisor uses the same threads, so idle connections must not occupy all of them.
 constexpr char kThreads[] = "16";
 constexpr char kRequestMs[] = "1000";
 
@@ -195,10 +201,6 @@ StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metrics& met
 int MetricsServer::port() const {
   const std::vector<int> ports = exposition_->exposer.GetListeningPorts();
   return ports.empty() ? 0 : ports.front();
-}
-
-std::vector<double> SecondsBuckets() {
-  return {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300};
 }
 
 }  // namespace troupe

@@ -1,7 +1,7 @@
-// Metrics in Prometheus's text format: a thin interface over prometheus-cpp.
+// The values of metrics, served in Prometheus's text format: a thin interface over prometheus-cpp.
 //
-// A family is declared once, with its help text; afterwards values are set by family name and
-// labels. Counters only increase; names carry base units. Thread-safe.
+// Metrics are declared as typed constants (base/metric.h); a metric appears with its first value.
+// Thread-safe.
 #ifndef TROUPE_BASE_METRICS_H_
 #define TROUPE_BASE_METRICS_H_
 
@@ -9,14 +9,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
-#include <vector>
+#include <type_traits>
 
+#include "base/metric.h"
 #include "base/status.h"
 
 namespace troupe {
 
-using MetricLabels = std::map<std::string, std::string>;
+// Observations that were counted elsewhere.
+struct ObservationCounts {
+  std::span<const double> bounds;  // upper bounds of the buckets, in increasing order
+  std::span<const double> counts;  // one more than bounds: the last bucket is above all bounds
+  double sum = 0;                  // total of the observed values
+};
 
 class Metrics {
  public:
@@ -25,39 +32,70 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // REQUIRES: `name` is not declared yet; `buckets` (upper bounds) are in increasing order.
-  void DeclareCounter(const std::string& name, const std::string& help);
-  void DeclareGauge(const std::string& name, const std::string& help);
-  void DeclareHistogram(const std::string& name, const std::string& help,
-                        std::vector<double> buckets);
-
-  // REQUIRES, for each of these: `name` is declared and of that kind. Values that are not finite
-  // are dropped, and for a counter also negative ones.
-  void Add(const std::string& name, const MetricLabels& labels, double value);
-  void Set(const std::string& name, const MetricLabels& labels, double value);
-  void Observe(const std::string& name, const MetricLabels& labels, double value);
-  // Adds observations made elsewhere: `counts` observations per bucket (the last bucket is above
-  // all bounds) with the total `sum`. REQUIRES: `counts` has one entry more than the family has
-  // bounds.
-  void ObserveMany(const std::string& name, const MetricLabels& labels,
-                   const std::vector<double>& counts, double sum);
+  // Each of these takes exactly the labels of the metric's declaration, in their order. Values that
+  // are not finite are dropped, and for a counter also negative ones.
+  template <typename... Labels>
+  void Add(const Counter<Labels...>& counter, double value,
+           const std::type_identity_t<Labels>&... labels) {
+    AddTo(counter.text, ValuesOf(labels...), value);
+  }
+  template <typename... Labels>
+  void Set(const Gauge<Labels...>& gauge, double value,
+           const std::type_identity_t<Labels>&... labels) {
+    SetTo(gauge.text, ValuesOf(labels...), value);
+  }
+  // Counts `value` in buckets for durations from a millisecond to minutes.
+  template <typename... Labels>
+  void Observe(const Histogram<Labels...>& histogram, double value,
+               const std::type_identity_t<Labels>&... labels) {
+    ObserveIn(histogram.text, ValuesOf(labels...), value);
+  }
+  // REQUIRES: all calls for a histogram have the same bounds, and none is mixed with Observe.
+  template <typename... Labels>
+  void ObserveMany(const Histogram<Labels...>& histogram, const ObservationCounts& observations,
+                   const std::type_identity_t<Labels>&... labels) {
+    ObserveManyIn(histogram.text, ValuesOf(labels...), observations);
+  }
   // Removes the gauge's series with these labels, if there is one.
-  void Remove(const std::string& name, const MetricLabels& labels);
+  template <typename... Labels>
+  void Remove(const Gauge<Labels...>& gauge, const std::type_identity_t<Labels>&... labels) {
+    RemoveFrom(gauge.text, ValuesOf(labels...));
+  }
 
   // Removes every series, of any kind, that has this label.
-  void RemoveSeries(const std::string& label, const std::string& value);
+  template <LabelName name>
+  void RemoveSeries(const Label<name>& label) {
+    RemoveSeries(label.kName, label.value());
+  }
 
   // Returns all families in the text that `/metrics` serves.
   std::string ToText() const;
 
  private:
   friend class MetricsServer;
+  using LabelValues = std::map<std::string, std::string>;
   struct Families;
+
+  template <typename... Labels>
+  static LabelValues ValuesOf(const Labels&... labels) {
+    LabelValues values;
+    ((labels.value().empty() ? void() : void(values.emplace(labels.kName, labels.value()))), ...);
+    return values;
+  }
+
+  void AddTo(const MetricText& counter, const LabelValues& labels, double value);
+  void SetTo(const MetricText& gauge, const LabelValues& labels, double value);
+  void ObserveIn(const MetricText& histogram, const LabelValues& labels, double value);
+  void ObserveManyIn(const MetricText& histogram, const LabelValues& labels,
+                     const ObservationCounts& observations);
+  void RemoveFrom(const MetricText& gauge, const LabelValues& labels);
+  void RemoveSeries(const std::string& label, const std::string& value);
+
   const std::unique_ptr<Families> families_;
 };
 
 // Serves `/metrics` over HTTP until it is destroyed. With a `health_age` it also serves `/health`:
-// the gauge troupe_health_age_seconds alone, for a process supervisor.
+// the gauge metric::kHealthAge alone, for a process supervisor.
 class MetricsServer {
  public:
   // `listen` is HOST:PORT; port 0 selects a free one. UNAVAILABLE if the server cannot listen on
@@ -78,9 +116,6 @@ class MetricsServer {
   explicit MetricsServer(std::unique_ptr<Exposition> exposition);
   const std::unique_ptr<Exposition> exposition_;
 };
-
-// Returns bucket bounds in seconds, for durations from a millisecond to minutes.
-std::vector<double> SecondsBuckets();
 
 }  // namespace troupe
 

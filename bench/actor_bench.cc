@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "actor/system.h"
 #include "base/check.h"
+#include "base/flag_parser.h"
 
 namespace troupe {
 namespace {
@@ -113,7 +115,12 @@ void Measure(std::string_view name, int receivers, int servers, int window, int 
 }  // namespace
 }  // namespace troupe
 
-int main() {
+int main(int argc, char** argv) {
+  troupe::FlagParser parser({.name = "troupe-bench-actor",
+                             .usage = "troupe-bench-actor",
+                             .summary = "Measures how many messages per second actors exchange; "
+                                        "prints JSON lines."});
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const int threads = std::min(cores, 4);
   troupe::Measure("pairs", 64, 64, 16, threads, 8'000'000);

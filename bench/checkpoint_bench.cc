@@ -1,10 +1,8 @@
 // Measures checkpoints of the state of llama-124m with AdamW (float32 parameters and both moments)
 // against the speed of the disk itself.
 //
-//   troupe-bench-checkpoint --directory DIR
-//
-// prints {"bytes": …}, then "ready". Then each line on stdin names a command, and the answer is its
-// seconds:
+// It prints {"bytes": …}, then "ready". Then each line on stdin names a command, and the answer is
+// its seconds:
 //   write          the same bytes with plain O_DIRECT writes of 8 MiB and fdatasync
 //   read           as many bytes with O_DIRECT reads of 8 MiB, four in flight
 //   copy           the snapshot, for which a step's update may have to wait
@@ -35,6 +33,7 @@
 
 #include "base/aligned_memory.h"
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "base/io_ring.h"
 #include "base/status.h"
 #include "checkpoint/attempt.h"
@@ -292,8 +291,18 @@ class Bench {
 };
 
 int Main(int argc, char** argv) {
-  if (argc != 3 || std::string(argv[1]) != "--directory") Refuse("usage: --directory DIR");
-  Bench bench(argv[2]);
+  std::string directory;
+  FlagParser parser({.name = "troupe-bench-checkpoint",
+                     .usage = "troupe-bench-checkpoint --directory DIR < commands",
+                     .summary = "Runs one command per line of standard input and prints its "
+                                "seconds: write, read, copy, save, save-between, load-same, "
+                                "load-reshard; method prints the write method."});
+  parser.AddText({"--directory", "DIR", "directory of the checkpoints; required"}, &directory);
+  const std::optional<int> ended = parser.ParseMain(argc, argv, [&]() -> Status {
+    return directory.empty() ? InvalidArgument("--directory is required") : OkStatus();
+  });
+  if (ended) return *ended;
+  Bench bench(directory);
   fmt::print("{{\"bytes\": {}}}\nready\n", bench.bytes());
   std::fflush(stdout);
   const std::map<std::string, std::function<void()>> commands{

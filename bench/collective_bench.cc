@@ -1,9 +1,6 @@
 // troupe-bench-collective measures collectives between processes on this host, over UCX with its
 // default transports or those of --transports.
 //
-//   troupe-bench-collective [--ranks 2] [--operations all_reduce,…] [--sizes 64,…] [--seconds 0.5]
-//   [--transports tcp,self]
-//
 // Prints one JSON line per operation and size: {"operation", "ranks", "bytes", "transports",
 // "samples", "median_seconds", "minimum_seconds", "bytes_per_second"}. Bytes are those of the
 // float32 data of all_reduce and reduce_scatter, and of the output of all_gather. Results are
@@ -15,17 +12,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "base/status.h"
 #include "collective/network.h"
 #include "collective/ucx/ucx_transport.h"
@@ -57,46 +57,38 @@ std::vector<std::string> SplitByComma(std::string_view text) {
   return parts;
 }
 
-template <typename Number>
-Status ParseNumber(std::string_view flag, std::string_view text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  if (error != std::errc() || end != text.data() + text.size() || !(*number > 0)) {
-    return InvalidArgument("{} '{}' is not a number above 0", flag, text);
-  }
-  return OkStatus();
-}
-
-StatusOr<BenchOptions> Parse(int argc, char** argv) {
-  BenchOptions options;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    if (i + 1 == argc) return InvalidArgument("{} needs a value", flag);
-    const std::string_view value = argv[i + 1];
-    if (flag == "--ranks") {
-      TROUPE_RETURN_IF_ERROR(ParseNumber(flag, value, &options.ranks));
-      if (options.ranks > 64) return InvalidArgument("--ranks {} is above 64", options.ranks);
-    } else if (flag == "--operations") {
-      options.operations = SplitByComma(value);
-      for (const std::string& name : options.operations) {
-        if (name != "all_reduce" && name != "reduce_scatter" && name != "all_gather") {
-          return InvalidArgument(
-              "--operations '{}' is none of all_reduce, reduce_scatter, all_gather", name);
+void AddFlags(FlagParser& parser, BenchOptions* options) {
+  parser.AddNumber({"--ranks", "N", "processes"}, {1, 64}, &options->ranks);
+  parser.AddParsed(
+      {"--operations", "NAME,…",
+       "all_reduce, reduce_scatter, all_gather; separated by commas (default: all_reduce)"},
+      [options](const std::string& value) -> Status {
+        options->operations = SplitByComma(value);
+        for (const std::string& name : options->operations) {
+          if (name != "all_reduce" && name != "reduce_scatter" && name != "all_gather") {
+            return InvalidArgument("--operations {}: not all_reduce, reduce_scatter or all_gather",
+                                   name);
+          }
         }
-      }
-    } else if (flag == "--sizes") {
-      options.bytes.clear();
-      for (const std::string& part : SplitByComma(value)) {
-        TROUPE_RETURN_IF_ERROR(ParseNumber(flag, part, &options.bytes.emplace_back()));
-      }
-    } else if (flag == "--seconds") {
-      TROUPE_RETURN_IF_ERROR(ParseNumber(flag, value, &options.seconds));
-    } else if (flag == "--transports") {
-      options.transports = value;
-    } else {
-      return InvalidArgument("unknown flag {}", flag);
-    }
-  }
-  return options;
+        return OkStatus();
+      });
+  parser.AddParsed({"--sizes", "BYTES,…",
+                    fmt::format("sizes of the data, separated by commas (default: {})",
+                                fmt::join(options->bytes, ","))},
+                   [options](const std::string& value) -> Status {
+                     options->bytes.clear();
+                     for (const std::string& part : SplitByComma(value)) {
+                       TROUPE_ASSIGN_OR_RETURN(
+                           options->bytes.emplace_back(),
+                           ParseNumber<uint64_t>("--sizes", part, {.least = 1}));
+                     }
+                     return OkStatus();
+                   });
+  parser.AddNumber({"--seconds", "SECONDS", "time to measure each operation and size"},
+                   {.least = kAboveZero}, &options->seconds);
+  parser.AddText(
+      {"--transports", "NAME,…", "UCX transports, such as tcp,self (default: UCX's own)"},
+      &options->transports);
 }
 
 // The buffers of one rank and the operation under test.
@@ -291,11 +283,13 @@ int Run(const BenchOptions& options) {
 }  // namespace troupe
 
 int main(int argc, char** argv) {
-  const auto options = troupe::Parse(argc, argv);
-  if (!options.ok()) {
-    std::fprintf(stderr, "%s\n", troupe::ToString(options.status()).c_str());
-    return 2;
-  }
+  troupe::BenchOptions options;
+  troupe::FlagParser parser({.name = "troupe-bench-collective",
+                             .usage = "troupe-bench-collective [FLAG …]",
+                             .summary = "Measures collectives between processes on this host, over "
+                                        "UCX, and prints one JSON line per operation and size."});
+  troupe::AddFlags(parser, &options);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   troupe::SizeUcxQueues();
-  return troupe::Run(*options);
+  return troupe::Run(options);
 }

@@ -2,20 +2,19 @@
 // alone, with random rows, on one rank or with its experts spread over ranks that are threads of
 // this process.
 //
-//   troupe-bench-experts --ranks 2 --dispatch all_to_all|all_gather --dtype float32|bfloat16
-//     [--hidden 768] [--width 2048] [--experts 8] [--choices 2] [--rows 1024] [--runs 7]
-//
 // Prints JSON: the median time of the block, the median time of only its operations that move rows
 // (without router, experts and norm) on the same choices, and their share.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "base/sample_schema.h"
 #include "bench/program_bench.h"
 #include "collective/loopback/loopback_cluster.h"
@@ -45,45 +44,21 @@ struct Arguments {
   std::exit(2);
 }
 
-Arguments Parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (i + 1 == argc) Refuse(flag + " needs a value");
-    const std::string value = argv[i + 1];
-    if (flag == "--dispatch") {
-      arguments.dispatch = value;
-      continue;
-    }
-    if (flag == "--dtype") {
-      arguments.dtype = value;
-      continue;
-    }
-    const int number = std::atoi(value.c_str());
-    if (number < 1) Refuse(flag + " must be a positive number");
-    if (flag == "--ranks") {
-      arguments.ranks = number;
-    } else if (flag == "--hidden") {
-      arguments.hidden = number;
-    } else if (flag == "--width") {
-      arguments.width = number;
-    } else if (flag == "--experts") {
-      arguments.experts = number;
-    } else if (flag == "--choices") {
-      arguments.choices = number;
-    } else if (flag == "--rows") {
-      arguments.rows = number;
-    } else if (flag == "--runs") {
-      arguments.runs = number;
-    } else {
-      Refuse("unknown flag " + flag);
-    }
-  }
-  if (arguments.dispatch != "all_to_all" && arguments.dispatch != "all_gather")
-    Refuse("--dispatch must be all_to_all or all_gather");
-  if (arguments.dtype != "float32" && arguments.dtype != "bfloat16")
-    Refuse("--dtype must be float32 or bfloat16");
-  return arguments;
+void AddFlags(FlagParser& parser, Arguments* arguments) {
+  parser.AddNumber({"--ranks", "N", "expert ranks, which are threads of this process"},
+                   {.least = 1}, &arguments->ranks);
+  parser.AddWord({"--dispatch", "METHOD", "all_to_all or all_gather"}, {"all_to_all", "all_gather"},
+                 &arguments->dispatch);
+  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
+                 {"float32", "bfloat16"}, &arguments->dtype);
+  parser.AddNumber({"--hidden", "N", "hidden size"}, {.least = 1}, &arguments->hidden);
+  parser.AddNumber({"--width", "N", "intermediate size of an expert"}, {.least = 1},
+                   &arguments->width);
+  parser.AddNumber({"--experts", "N", "experts"}, {.least = 1}, &arguments->experts);
+  parser.AddNumber({"--choices", "N", "experts per token"}, {.least = 1}, &arguments->choices);
+  parser.AddNumber({"--rows", "N", "tokens on each rank"}, {.least = 1}, &arguments->rows);
+  parser.AddNumber({"--runs", "N", "measured runs, whose median is printed"}, {.least = 1},
+                   &arguments->runs);
 }
 
 bool MovesRows(const model::Op& op) {
@@ -218,7 +193,13 @@ Seconds Measure(const Arguments& arguments, LoopbackCluster& cluster, int rank) 
 
 int main(int argc, char** argv) {
   using namespace troupe;
-  const Arguments arguments = Parse(argc, argv);
+  Arguments arguments;
+  FlagParser parser({.name = "troupe-bench-experts",
+                     .usage = "troupe-bench-experts [FLAG …]",
+                     .summary = "Measures the share of dispatch and combination in the forward and "
+                                "backward pass of one MoE block; prints one JSON line."});
+  AddFlags(parser, &arguments);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   LoopbackCluster cluster(arguments.ranks, {.ranks_on_host = arguments.ranks});
   std::vector<Seconds> seconds(static_cast<size_t>(arguments.ranks));
   cluster.Run([&](int rank) {

@@ -1,13 +1,8 @@
 // Measures every operation of a training step by itself, at the shapes of a model; prints one JSON
 // line each.
-//
-//   troupe-bench-kernels [--model llama-124m] [--batch 4] [--sequence 256] [--threads 2]
-//     [--dtype float32|bfloat16]  absent: both
-//     [--only KIND]               absent: all; for example attention_grad
-//     [--cpu-time]                CPU time instead of wall-clock time: for one thread on a busy
-//                                 machine
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "bench/program_bench.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/program_part.h"
@@ -38,38 +34,24 @@ struct Arguments {
   std::exit(2);
 }
 
-Arguments Parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--cpu-time") {
-      bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
-    } else if (i + 1 == argc) {
-      Refuse(flag + " needs a value");
-    } else if (flag == "--model") {
-      arguments.model = argv[++i];
-    } else if (flag == "--dtype") {
-      arguments.dtype = argv[++i];
-    } else if (flag == "--only") {
-      arguments.only = argv[++i];
-    } else {
-      const int value = std::atoi(argv[++i]);
-      if (value < 1) Refuse(flag + " must be a positive number");
-      if (flag == "--batch") {
-        arguments.batch = value;
-      } else if (flag == "--sequence") {
-        arguments.sequence = value;
-      } else if (flag == "--threads") {
-        arguments.threads = value;
-      } else {
-        Refuse("unknown flag " + flag);
-      }
-    }
-  }
-  if (!arguments.dtype.empty() && arguments.dtype != "float32" && arguments.dtype != "bfloat16") {
-    Refuse("--dtype must be float32 or bfloat16");
-  }
-  return arguments;
+void AddFlags(FlagParser& parser, Arguments* arguments) {
+  parser.AddText({"--model", "PRESET", "preset whose shapes are measured"}, &arguments->model);
+  parser.AddNumber({"--batch", "SAMPLES", "samples in a microbatch"}, {.least = 1},
+                   &arguments->batch);
+  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1},
+                   &arguments->sequence);
+  parser.AddNumber({"--threads", "N", "threads of the backend"}, {.least = 1}, &arguments->threads);
+  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16 (default: both)"},
+                 {"float32", "bfloat16"}, &arguments->dtype);
+  parser.AddText({"--only", "KIND", "only this kind of operation, such as attention_grad"},
+                 &arguments->only);
+  parser.AddParsed(
+      {"--cpu-time", "",
+       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
+      [](const std::string&) {
+        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+        return OkStatus();
+      });
 }
 
 // Returns the median of at least five runs, repeated for half a second or at most 199 runs.
@@ -135,7 +117,13 @@ void MeasureAll(const Arguments& arguments, kernels::CpuBackend& backend,
 }
 
 int Main(int argc, char** argv) {
-  const Arguments arguments = Parse(argc, argv);
+  Arguments arguments;
+  FlagParser parser({.name = "troupe-bench-kernels",
+                     .usage = "troupe-bench-kernels [FLAG …]",
+                     .summary = "Measures every operation of a training step by itself, at the "
+                                "shapes of a model; prints one JSON line each."});
+  AddFlags(parser, &arguments);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   auto backend = kernels::CpuBackend::Make({arguments.threads, std::nullopt});
   if (!backend.ok()) Refuse(ToString(backend.status()));
   for (const char* dtype : {"float32", "bfloat16"}) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/pattern.h"
+
 namespace troupe::bench {
 
 clockid_t timing_clock = CLOCK_MONOTONIC;

@@ -1,27 +1,19 @@
 // Measures a whole training step of one rank (forward, backward, norm, clipping, AdamW) on random
 // tokens, and the time of its matmuls alone in the same process.
-//
-//   troupe-bench-step --model llama-124m --batch 4 --sequence 256 --dtype float32|bfloat16
-//   --threads 2
-//     [--steps N]          prints JSON: the medians of N steps, and of N runs of the matmuls alone
-//     [--dropout PERCENT]  with dropout of this percentage
-//     [--products-alone]   prints only the time of the matmuls
-//     [--operations]       also prints the seconds of each kind of operation in one step
-//     [--cpu-time]         CPU time instead of wall-clock time: for one thread on a busy machine
-//     [--on-request]       prints "ready", then runs one step per line on stdin and prints its
-//                          seconds
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "base/random.h"
 #include "base/sample_schema.h"
 #include "bench/program_bench.h"
@@ -43,7 +35,8 @@ struct Arguments {
   std::string model = "llama-124m";
   int64_t batch = 4, sequence = 256;
   std::string dtype = "float32";
-  int threads = 2, steps = 5, dropout_percent = 0;
+  int threads = 2, steps = 5;
+  std::optional<int> dropout_percent;
   bool products_alone = false, operations = false, on_request = false;
 };
 
@@ -69,7 +62,7 @@ class Training {
   Training(kernels::CpuBackend& backend, const Arguments& arguments) {
     model::BuildOptions options;
     options.model = ConfigOf(arguments.model);
-    options.model.hidden_dropout = arguments.dropout_percent / 100.0;
+    options.model.hidden_dropout = arguments.dropout_percent.value_or(0) / 100.0;
     options.chunks = {{0, 0, options.model.num_blocks(), true, true}};
     options.micro_batch_size = arguments.batch;
     options.sequence_length = arguments.sequence;
@@ -182,45 +175,34 @@ class Training {
   int step_ = 0;
 };
 
-Arguments Parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--products-alone") {
-      arguments.products_alone = true;
-    } else if (flag == "--operations") {
-      arguments.operations = true;
-    } else if (flag == "--cpu-time") {
-      bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
-    } else if (flag == "--on-request") {
-      arguments.on_request = true;
-    } else if (i + 1 == argc) {
-      Refuse(flag + " needs a value");
-    } else if (flag == "--model") {
-      arguments.model = argv[++i];
-    } else if (flag == "--dtype") {
-      arguments.dtype = argv[++i];
-    } else {
-      const int value = std::atoi(argv[++i]);
-      if (value < 1) Refuse(flag + " must be a positive number");
-      if (flag == "--batch") {
-        arguments.batch = value;
-      } else if (flag == "--sequence") {
-        arguments.sequence = value;
-      } else if (flag == "--threads") {
-        arguments.threads = value;
-      } else if (flag == "--steps") {
-        arguments.steps = value;
-      } else if (flag == "--dropout") {
-        arguments.dropout_percent = value;
-      } else {
-        Refuse("unknown flag " + flag);
-      }
-    }
-  }
-  if (arguments.dtype != "float32" && arguments.dtype != "bfloat16")
-    Refuse("--dtype must be float32 or bfloat16");
-  return arguments;
+void AddFlags(FlagParser& parser, Arguments* arguments) {
+  parser.AddText({"--model", "PRESET", "preset of the model"}, &arguments->model);
+  parser.AddNumber({"--batch", "SAMPLES", "samples in a step"}, {.least = 1}, &arguments->batch);
+  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1},
+                   &arguments->sequence);
+  parser.AddNumber({"--threads", "N", "threads of the backend"}, {.least = 1}, &arguments->threads);
+  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
+                 {"float32", "bfloat16"}, &arguments->dtype);
+  parser.AddNumber({"--steps", "N", "measured steps, and measured runs of the matmuls alone"},
+                   {.least = 1}, &arguments->steps);
+  parser.AddOptionalNumber({"--dropout", "PERCENT", "dropout, in percent (default: none)"},
+                           {.least = 1}, &arguments->dropout_percent);
+  parser.AddSwitch({"--products-alone", "", "measures only the matmuls"},
+                   &arguments->products_alone);
+  parser.AddSwitch(
+      {"--operations", "", "also prints the seconds of each kind of operation in one step"},
+      &arguments->operations);
+  parser.AddParsed(
+      {"--cpu-time", "",
+       "measures CPU time instead of wall-clock time: for one thread on a busy machine"},
+      [](const std::string&) {
+        bench::timing_clock = CLOCK_PROCESS_CPUTIME_ID;
+        return OkStatus();
+      });
+  parser.AddSwitch({"--on-request", "",
+                    "prints \"ready\", then runs one step per line of standard input and prints "
+                    "its seconds"},
+                   &arguments->on_request);
 }
 
 // Prints the seconds of each kind of operation; the ops of one kind run one after another, alone.
@@ -240,7 +222,13 @@ void PrintOperations(kernels::CpuBackend& backend, Training& training) {
 }
 
 int Main(int argc, char** argv) {
-  const Arguments arguments = Parse(argc, argv);
+  Arguments arguments;
+  FlagParser parser({.name = "troupe-bench-step",
+                     .usage = "troupe-bench-step [FLAG …]",
+                     .summary = "Measures a whole training step of one rank on random tokens, and "
+                                "its matmuls alone; prints JSON lines with the medians."});
+  AddFlags(parser, &arguments);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
   auto made = kernels::CpuBackend::Make({arguments.threads, std::nullopt});
   if (!made.ok()) Refuse(ToString(made.status()));
   kernels::CpuBackend& backend = **made;

@@ -1,16 +1,16 @@
 // Measures the bytes per second that a tokenizer.json encodes on one core. Standard input names the
 // files, one per line; each is a document, encoded from memory with an empty cache.
-//
-//   troupe-bench-tokenizer TOKENIZER.json < paths
 #include <fmt/format.h>
 
 #include <ctime>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "data/tokenizer_file.h"
 #include "data/utf8.h"
 
@@ -57,10 +57,13 @@ void Run(const std::string& path) {
 }  // namespace troupe
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fmt::print(stderr, "usage: {} TOKENIZER.json < paths\n", argv[0]);
-    return 2;
-  }
-  troupe::Run(argv[1]);
+  std::vector<std::string> arguments;
+  troupe::FlagParser parser({.name = "troupe-bench-tokenizer",
+                             .usage = "troupe-bench-tokenizer TOKENIZER.json < paths",
+                             .summary = "Measures how fast a tokenizer encodes the files that "
+                                        "standard input names, one per line, on one core."});
+  parser.AddArguments(1, 1, &arguments);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
+  troupe::Run(arguments[0]);
   return 0;
 }

@@ -1,10 +1,13 @@
 #include "checkpoint/digest.h"
 
 #include <fmt/format.h>
+#if !defined(TROUPE_WITHOUT_ISAL)
+#include <isa-l/crc.h>
+#endif
 #include <openssl/evp.h>
 #include <xxhash.h>
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 #include <algorithm>
@@ -45,66 +48,21 @@ bool IsDigest(std::string_view digest, std::string_view prefix, size_t digits) {
 
 constexpr size_t kStretchBytes = size_t{96} << 10;
 
+#if !defined(TROUPE_WITHOUT_ISAL)
+// ISA-L returns with data in the upper halves of the vector registers, with which SSE code, such as
+// that of XXH3, takes twice as long.
 #if defined(__x86_64__)
-// The crc32 instruction has a latency of three cycles and a throughput of one per cycle, so three
-// independent lanes of this many bytes are computed together.
-constexpr size_t kLaneBytes = 4096;
+__attribute__((target("avx"))) void ClearUpperHalves() { _mm256_zeroupper(); }
 
-// Maps a CRC state to the state after kLaneBytes zero bytes. The map is linear in the bits of the
-// state, so one table per byte of the state represents it.
-class LaneShift {
- public:
-  __attribute__((target("sse4.2"))) LaneShift() {
-    std::array<uint32_t, 32> of_bit;
-    for (size_t bit = 0; bit < 32; ++bit) {
-      uint64_t state = uint32_t{1} << bit;
-      for (size_t at = 0; at < kLaneBytes; at += 8) state = _mm_crc32_u64(state, 0);
-      of_bit[bit] = static_cast<uint32_t>(state);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      for (size_t b = 0; b < 256; ++b) {
-        for (size_t bit = 0; bit < 8; ++bit) {
-          if ((b >> bit & 1) != 0) tables_[k][b] ^= of_bit[8 * k + bit];
-        }
-      }
-    }
-  }
-
-  uint32_t operator()(uint64_t state) const {
-    return tables_[0][state & 0xFF] ^ tables_[1][state >> 8 & 0xFF] ^
-           tables_[2][state >> 16 & 0xFF] ^ tables_[3][state >> 24 & 0xFF];
-  }
-
- private:
-  std::array<std::array<uint32_t, 256>, 4> tables_{};
-};
-
-inline uint64_t WordAt(const std::byte* at) {
-  uint64_t word;
-  std::memcpy(&word, at, 8);
-  return word;
+bool HasAvx() {
+  static const bool has_avx = __builtin_cpu_supports("avx");
+  return has_avx;
 }
+#else
+void ClearUpperHalves() {}
 
-__attribute__((target("sse4.2"))) uint32_t Crc32cSse42(std::span<const std::byte> bytes,
-                                                       uint32_t crc) {
-  static const LaneShift shift;
-  uint64_t state = ~crc;
-  const std::byte* at = bytes.data();
-  size_t left = bytes.size();
-  for (; left >= 3 * kLaneBytes; at += 3 * kLaneBytes, left -= 3 * kLaneBytes) {
-    uint64_t second = 0, third = 0;
-    for (size_t i = 0; i < kLaneBytes; i += 8) {
-      state = _mm_crc32_u64(state, WordAt(at + i));
-      second = _mm_crc32_u64(second, WordAt(at + kLaneBytes + i));
-      third = _mm_crc32_u64(third, WordAt(at + 2 * kLaneBytes + i));
-    }
-    state = shift(shift(state) ^ second) ^ third;
-  }
-  for (; left >= 8; at += 8, left -= 8) state = _mm_crc32_u64(state, WordAt(at));
-  uint32_t narrow = static_cast<uint32_t>(state);
-  for (; left > 0; ++at, --left) narrow = _mm_crc32_u8(narrow, std::to_integer<uint8_t>(*at));
-  return ~narrow;
-}
+bool HasAvx() { return false; }
+#endif
 #endif
 
 }  // namespace
@@ -127,11 +85,21 @@ uint32_t Crc32cPortable(std::span<const std::byte> bytes, uint32_t crc) {
 }
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
-#if defined(__x86_64__)
-  static const bool has_sse42 = __builtin_cpu_supports("sse4.2");
-  if (has_sse42) return Crc32cSse42(bytes, crc);
-#endif
+#if defined(TROUPE_WITHOUT_ISAL)
   return Crc32cPortable(bytes, crc);
+#else
+  uint32_t state = ~crc;
+  constexpr size_t kBytesPerCall = size_t{1} << 30;  // the library's lengths are ints
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(bytes.size(), kBytesPerCall));
+    // The library reads its argument only.
+    auto* const data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(part.data()));
+    state = crc32_iscsi(data, static_cast<int>(part.size()), state);
+    bytes = bytes.subspan(part.size());
+  }
+  if (HasAvx()) ClearUpperHalves();
+  return ~state;
+#endif
 }
 
 FileChecksums::FileChecksums() : state_(XXH3_createState()) {

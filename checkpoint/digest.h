@@ -24,10 +24,11 @@ constexpr int64_t DigestBlocks(int64_t bytes) {
 }
 
 // Returns CRC-32C (Castagnoli, reflected, initial and final inversion) as in RFC 3720, continued
-// from `crc`, the value of the preceding bytes. Uses SSE4.2 if the processor has it.
+// from `crc`, the value of the preceding bytes. Computed by ISA-L; in bare builds, which have no
+// such library, by Crc32cPortable.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 
-// The table-driven version of Crc32c, for processors without SSE4.2.
+// The table-driven version of Crc32c.
 uint32_t Crc32cPortable(std::span<const std::byte> bytes, uint32_t crc = 0);
 
 // Computes both checksums of a file in one pass while its bytes are appended from front to back.

@@ -24,7 +24,7 @@ TEST(Crc32c, GivesTheValuesOfRfc3720) {
 
 TEST(Crc32c, IsTheSameByTablesAndInPartsAtAnyAlignment) {
   std::mt19937_64 random(1);
-  std::vector<std::byte> bytes(60'000);  // longer than three lanes (12 KiB)
+  std::vector<std::byte> bytes(60'000);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
   for (int i = 0; i < 200; ++i) {
     const size_t begin = random() % 20, cut = begin + random() % (bytes.size() - begin);

@@ -13,7 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
 constexpr int kDimsMax = 16;
 
 Status ValidateFileName(const std::string& name) {

@@ -18,6 +18,8 @@
 namespace troupe {
 
 inline constexpr char kManifestFileName[] = "manifest.json";
+// Longer manifests are refused.
+inline constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
 inline constexpr int kManifestFormatVersion = 2;
 
 // Converts `tensor` without checking it.

@@ -99,7 +99,7 @@ std::string TensorsWithin(const v1::ShardFile& shard, int64_t begin, int64_t end
 namespace {
 
 // The size of one read: a whole number of digest blocks.
-constexpr int64_t kPieceBytes = 2 * kDigestBlockBytes;
+constexpr int64_t kReadPieceBytes = 2 * kDigestBlockBytes;
 // The number of pieces in flight; one thread each reads, checks and copies them. A disk that is
 // fast only with 32 MiB requested stays busy while some pieces are being checked.
 constexpr int kThreads = 8;
@@ -112,7 +112,7 @@ struct Run {
 };
 
 // Digest blocks [first, end) of a file that are read together, with their runs.
-struct Piece {
+struct ReadPiece {
   int64_t first = 0;
   int64_t end = 0;
   std::span<const Run> runs;
@@ -146,16 +146,16 @@ Status CollectRuns(const v1::ShardFile& shard, int64_t buffer_offset,
   return OkStatus();
 }
 
-std::vector<Piece> CutIntoPieces(std::span<const Run> runs) {
-  std::vector<Piece> pieces;
+std::vector<ReadPiece> CutIntoPieces(std::span<const Run> runs) {
+  std::vector<ReadPiece> pieces;
   for (size_t i = 0; i < runs.size();) {
-    Piece piece;
+    ReadPiece piece;
     piece.first = runs[i].begin / kDigestBlockBytes;
     piece.end = piece.first + 1;
     size_t end = i;
     for (; end < runs.size(); ++end) {
       const int64_t block = runs[end].begin / kDigestBlockBytes;
-      if (block > piece.end || (block + 1 - piece.first) * kDigestBlockBytes > kPieceBytes) break;
+      if (block > piece.end || (block + 1 - piece.first) * kDigestBlockBytes > kReadPieceBytes) break;
       piece.end = block + 1;
     }
     piece.runs = runs.subspan(i, end - i);
@@ -167,7 +167,7 @@ std::vector<Piece> CutIntoPieces(std::span<const Run> runs) {
 
 // Reads the piece into `buffer`, verifies its blocks and copies its runs to their targets.
 Status LoadPiece(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
-                 const Piece& piece, std::span<std::byte> buffer) {
+                 const ReadPiece& piece, std::span<std::byte> buffer) {
   const int64_t begin = piece.first * kDigestBlockBytes;
   const int64_t end = std::min(piece.end * kDigestBlockBytes, shard.bytes());
   const auto bytes = buffer.first(static_cast<size_t>(end - begin));
@@ -188,7 +188,7 @@ Status LoadPiece(const ReadableFile& file, const std::string& path, const v1::Sh
 // Loads all pieces with kThreads threads, one buffer each. Of the errors found, returns that of the
 // first piece in the file.
 Status LoadPieces(const ReadableFile& file, const std::string& path, const v1::ShardFile& shard,
-                  std::span<const Piece> pieces, std::span<const AlignedMemory> buffers) {
+                  std::span<const ReadPiece> pieces, std::span<const AlignedMemory> buffers) {
   std::atomic<size_t> next{0};
   std::mutex mutex;
   Status status;
@@ -256,9 +256,9 @@ Status LoadSlices(FileSystem& files, const std::string& directory,
     TROUPE_RETURN_IF_ERROR(Annotate(MatchHeader(shard, *header), directory));
     TROUPE_RETURN_IF_ERROR(CollectRuns(
         shard, header->buffer_offset, std::span(reads).subspan(first, end - first), targets, runs));
-    const std::vector<Piece> pieces = CutIntoPieces(runs);
+    const std::vector<ReadPiece> pieces = CutIntoPieces(runs);
     while (buffers.size() < std::min<size_t>(kThreads, pieces.size())) {
-      TROUPE_ASSIGN_OR_RETURN(AlignedMemory buffer, AlignedMemory::Make(kPieceBytes));
+      TROUPE_ASSIGN_OR_RETURN(AlignedMemory buffer, AlignedMemory::Make(kReadPieceBytes));
       buffers.push_back(std::move(buffer));
     }
     if (!pieces.empty()) {

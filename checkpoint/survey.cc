@@ -13,8 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
-
 struct Found {
   v1::CheckpointRecord record;
   std::string spec_json;

@@ -24,7 +24,7 @@ void PrintCheckpoint(const v1::CheckpointRecord& checkpoint) {
   }
 }
 
-StatusOr<ExitCode> List(const CommandLine& line) {
+StatusOr<ExitCode> ListCheckpoints(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   Json checkpoints = Json::array();
   v1::ListCheckpointsRequest request;
@@ -71,7 +71,7 @@ StatusOr<ExitCode> Create(const CommandLine& line) {
                  created.checkpoint().reason());
 }
 
-StatusOr<ExitCode> Show(const CommandLine& line) {
+StatusOr<ExitCode> ShowCheckpoint(const CommandLine& line) {
   PosixFileSystem files;
   const std::string& path = line.positional()[0];
   TROUPE_ASSIGN_OR_RETURN(const v1::CheckpointManifest manifest, ReadManifest(files, path, ""));
@@ -165,19 +165,20 @@ std::vector<Command> CheckpointCommands() {
                    .run = run};
   };
   std::vector<Command> commands = {
-      one("checkpoints list", "JOB", "A job's committed checkpoints, newest last.", List),
-      one("checkpoints create", "JOB", "Takes one at the next step; returns once it is committed.",
-          Create),
-      one("checkpoints show", "PATH", "What is inside one.", Show),
-      one("checkpoints verify", "PATH", "Reads every byte; names file and tensor that fail.",
-          Verify),
+      one("checkpoints list", "JOB", "Lists a job's committed checkpoints, newest last.", ListCheckpoints),
+      one("checkpoints create", "JOB",
+          "Takes a checkpoint at the next step; returns once it is committed.", Create),
+      one("checkpoints show", "PATH", "Lists the files and tensors of a checkpoint.",
+          ShowCheckpoint),
+      one("checkpoints verify", "PATH",
+          "Reads every byte of a checkpoint; names the file and tensor that fail.", Verify),
   };
-  commands.front().flags = {{"--all", "", "quarantined ones too, with the reason"}};
+  commands.front().flags = {{"--all", "", "also lists quarantined checkpoints, with the reason"}};
   commands.back().flags = {
-      {"--digest", "DIGEST", "of its manifest, as `checkpoints list` has it"},
+      {"--digest", "DIGEST", "expected digest of the manifest, from `checkpoints list`"},
       {"--lift", "",
-       "ends the quarantine of one that is whole, or the doubt about it: its job may be restored "
-       "from it"}};
+       "ends the quarantine of an intact checkpoint, or the doubt about it, so that its job may be "
+       "restored from it"}};
   return commands;
 }
 

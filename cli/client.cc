@@ -1,31 +1,49 @@
 #include "cli/client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "cli/cluster/cluster_file.h"
+#include "cli/cluster/running_clusters.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
 namespace troupe {
+namespace {
+
+StatusOr<std::string> AddressOfCluster(const std::string& folder) {
+  const auto cluster = ReadClusterFile(folder);
+  if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
+    return Unavailable("no cluster is up in {}", folder);
+  }
+  TROUPE_RETURN_IF_ERROR(cluster.status());
+  return cluster->coordinator_address;
+}
+
+}  // namespace
 
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line) {
   if (const auto address = line.Get("--coordinator")) return *address;
-  if (const auto folder = line.Get("--data-dir")) {
-    const auto cluster = ReadClusterFile(*folder);
-    if (!cluster.ok() && cluster.status().code() == StatusCode::kNotFound) {
-      return Unavailable("no cluster is up in {}", *folder);
-    }
-    TROUPE_RETURN_IF_ERROR(cluster.status());
-    return cluster->coordinator_address;
-  }
+  if (const auto folder = line.Get("--data-dir")) return AddressOfCluster(*folder);
   if (const char* address = std::getenv("TROUPE_COORDINATOR"); address != nullptr && *address) {
     return std::string(address);
   }
-  return InvalidArgument(
-      "no coordinator is named: give --coordinator ADDRESS or --data-dir DIR, or set "
-      "TROUPE_COORDINATOR");
+  const std::vector<std::string> running = RunningClusters();
+  if (running.empty()) {
+    return InvalidArgument(
+        "no coordinator is named and no local cluster runs: give --coordinator ADDRESS or "
+        "--data-dir DIR, set TROUPE_COORDINATOR, or start a cluster with troupe up");
+  }
+  if (running.size() > 1) {
+    fmt::print(stderr, "{} local clusters run; this command calls the newest, in {}\n",
+               running.size(), running.front());
+  }
+  return AddressOfCluster(running.front());
 }
 
 bool IsLocalAddress(const std::string& address) {

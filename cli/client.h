@@ -17,8 +17,9 @@
 
 namespace troupe {
 
-// Returns the address of the coordinator: --coordinator, else from cluster.json in --data-dir, else
-// TROUPE_COORDINATOR. INVALID_ARGUMENT if none is given, UNAVAILABLE if the folder has no cluster.
+// Returns the address of the coordinator: --coordinator, else that of the cluster in --data-dir, else
+// TROUPE_COORDINATOR, else that of this user's newest local cluster. INVALID_ARGUMENT if there is
+// none of these, UNAVAILABLE if no cluster is up in --data-dir.
 StatusOr<std::string> CoordinatorAddress(const CommandLine& line);
 
 // Returns whether `address` is this machine, so that paths in a request refer to its files.

@@ -48,7 +48,7 @@ StatusOr<std::string> AbsoluteDataDir(const CommandLine& line) {
 // Makes a second `up` or `down` of the same folder wait; the destructor releases the lock.
 class FolderLock {
  public:
-  static StatusOr<FolderLock> Take(const std::string& folder) {
+  static StatusOr<FolderLock> Acquire(const std::string& folder) {
     const std::string path = JoinPath(folder, "up.lock");
     FolderLock lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (lock.descriptor_ < 0) return ErrnoStatus(errno, path);
@@ -119,7 +119,8 @@ Status WantKeepEnded(const CommandLine& line, const std::string& folder, bool ru
   return OkStatus();
 }
 
-// What the folder's cluster should be once this `up` is done. A running one keeps what cannot change under it.
+// The settings of the folder's cluster once this `up` is done. A running cluster keeps those that
+// cannot change under it.
 StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::string& folder,
                                          bool runs) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t workers, line.Integer("--workers", 1, 1, kMostWorkers));
@@ -130,13 +131,10 @@ StatusOr<ClusterSettings> WantedSettings(const CommandLine& line, const std::str
   TROUPE_ASSIGN_OR_RETURN(const WorkerDevices devices,
                           WantedDevices(line, workers, settings.devices));
   TROUPE_ASSIGN_OR_RETURN(const double detection_seconds,
-                          line.PositiveNumber("--detection-seconds", settings.detection_seconds));
-  if (detection_seconds < kLeastDetectionSeconds || detection_seconds > kMostDetectionSeconds) {
-    return InvalidArgument("--detection-seconds is {}, must be a number from {} to {}",
-                           detection_seconds, kLeastDetectionSeconds, kMostDetectionSeconds);
-  }
+                          line.Number("--detection-seconds", settings.detection_seconds,
+                                      {kLeastDetectionSeconds, kMostDetectionSeconds}));
   TROUPE_ASSIGN_OR_RETURN(const int64_t log_bytes,
-                          line.Integer("--log-bytes", settings.log_bytes, 0, int64_t{1} << 40));
+                          line.Integer("--log-bytes", settings.log_bytes, 0, kMostLogBytes));
   TROUPE_ASSIGN_OR_RETURN(const int64_t log_files,
                           line.Integer("--log-files", settings.log_files, 0, kMostLogFiles));
   if (runs && (log_bytes != settings.log_bytes || log_files != settings.log_files)) {
@@ -375,7 +373,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
       return InvalidArgument("--data-dir {}: {}", folder, Message(made));
     TROUPE_RETURN_IF_ERROR(made);
   }
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder));
   TROUPE_ASSIGN_OR_RETURN(const std::string binaries, BinaryFolder());
   const Status former = ReadClusterFile(folder).status();
   if (former.code() == StatusCode::kFailedPrecondition) return former;
@@ -406,6 +404,7 @@ StatusOr<ExitCode> Up(const CommandLine& line) {
     for (const auto& worker : cluster.workers) {
       fmt::print("{} (pid {})\n", worker.name, worker.process.pid);
     }
+    fmt::print("export TROUPE_COORDINATOR={}\n", cluster.coordinator_address);
   }
   return ExitCode::kDone;
 }
@@ -419,7 +418,7 @@ ExitCode Stopped(const CommandLine& line) {
 StatusOr<ExitCode> Down(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(const std::string folder, AbsoluteDataDir(line));
   if (access(folder.c_str(), F_OK) != 0) return NotFound("{}: no such folder", folder);
-  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Take(folder));
+  TROUPE_ASSIGN_OR_RETURN(const FolderLock lock, FolderLock::Acquire(folder));
   const Status stopped = StopCluster(folder);
   if (stopped.code() == StatusCode::kNotFound) {
     fmt::print(stderr, "no cluster is up in {}\n", folder);
@@ -441,20 +440,24 @@ StatusOr<ExitCode> Supervise(const CommandLine& line) {
 std::vector<Command> ClusterCommands() {
   return {
       {.name = "up",
-       .summary =
-           "Starts a local cluster in --data-dir, or what is missing of it; returns once all "
-           "workers are ready.",
-       .flags = {{"--workers", "N", "worker daemons; default 1"},
-                 {"--devices", "KIND:N", "of each worker, cpu:N or cuda:N; default cpu:1"},
+       .summary = "Starts a local cluster in --data-dir, or its missing processes; returns once "
+                  "all workers "
+                  "are ready.",
+       .flags = {{"--workers", "N", "worker daemons (default: 1)"},
+                 {"--devices", "KIND:N",
+                  "devices of each worker, cpu:N or cuda:N (default: cpu:1)"},
                  {"--devices-per-worker", "N", "the same as --devices cpu:N"},
-                 {"--port", "PORT", "the coordinator's; default: a free one, kept from then on"},
-                 {"--detection-seconds", "S", "all of the cluster's time limits follow; default 3"},
-                 {"--keep-ended", "KEEP",
-                  "jobs that have ended: so many (1000), each for so long (36h; s, m, h or d) or "
-                  "all; default all"},
-                 {"--log-bytes", "N",
-                  "a log of so many bytes is moved aside; 0: never; default 67108864"},
-                 {"--log-files", "N", "logs moved aside that are kept, of each; default 4"}},
+                 {"--port", "PORT",
+                  "port of the coordinator (default: a free one, which later runs keep)"},
+                 {"--detection-seconds", "SECONDS",
+                  "time after which a silent worker is lost; all time limits of the cluster derive "
+                  "from it (default: 3)"},
+                 {"--keep-ended", "N|TIME|all",
+                  "ended jobs that stay in the catalog: the newest N, or each for a time such as "
+                  "36h (s, m, h or d) (default: all)"},
+                 {"--log-bytes", "BYTES",
+                  "size at which a log is rotated; 0: never (default: 67108864)"},
+                 {"--log-files", "N", "rotated logs that are kept of each log (default: 4)"}},
        .run = Up},
       {.name = "down", .summary = "Stops the local cluster in --data-dir.", .run = Down},
       {.name = "supervise",

@@ -1,5 +1,5 @@
 // The arguments after `troupe COMMAND`: flags and positional arguments, checked against the
-// command's own list. `--flag value` and `--flag=value` are equivalent; `--` ends the flags. Pure.
+// command's own list. Pure.
 #ifndef TROUPE_CLI_COMMAND_LINE_H_
 #define TROUPE_CLI_COMMAND_LINE_H_
 
@@ -9,17 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "base/flag_parser.h"
 #include "base/status.h"
 #include "cli/exit_code.h"
 
 namespace troupe {
-
-struct Flag {
-  std::string name;   // "--workers"
-  std::string value;  // name of its value in the help, "N"; empty: the flag has no value
-  std::string help;
-  bool repeated = false;
-};
 
 class CommandLine {
  public:
@@ -29,16 +23,20 @@ class CommandLine {
   std::optional<std::string> Get(const std::string& flag) const;
   std::string GetOr(const std::string& flag, const std::string& otherwise) const;
   std::vector<std::string> GetAll(const std::string& flag) const;
-  // INVALID_ARGUMENT names flag and value unless it is an integer within [least, most].
+  // INVALID_ARGUMENT names flag, value and range unless it is an integer within [least, most].
   StatusOr<int64_t> Integer(const std::string& flag, int64_t otherwise, int64_t least,
                             int64_t most) const;
-  StatusOr<double> PositiveNumber(const std::string& flag, double otherwise) const;
+  StatusOr<double> Number(const std::string& flag, double otherwise,
+                          NumberRange<double> range) const;
   bool wants_json() const { return GetOr("-o", "text") == "json"; }
+  // If set, the rest may be incomplete.
+  const std::optional<std::string>& help() const { return help_; }
 
  private:
   friend struct Command;
   std::vector<std::string> positional_;
   std::map<std::string, std::vector<std::string>> flags_;
+  std::optional<std::string> help_;
 };
 
 struct Command {
@@ -50,11 +48,8 @@ struct Command {
   std::vector<Flag> flags;  // in addition to those that every command has
   StatusOr<ExitCode> (*run)(const CommandLine& line) = nullptr;
 
-  // INVALID_ARGUMENT names an unknown flag, a flag without its value or given twice, or a wrong
-  // number of arguments.
+  // Returns the errors of FlagParser::Parse.
   StatusOr<CommandLine> Parse(const std::vector<std::string>& arguments) const;
-  std::string Usage() const;  // "troupe checkpoints list JOB"
-  std::string Help() const;
 };
 
 }  // namespace troupe

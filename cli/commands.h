@@ -12,6 +12,7 @@ namespace troupe {
 std::vector<Command> JobCommands();
 std::vector<Command> MeasureCommands();     // receipt trace
 std::vector<Command> PlanCommands();        // plan
+std::vector<Command> KeyCommands();         // keys
 std::vector<Command> DataCommands();        // data prepare, data show
 std::vector<Command> CheckpointCommands();  // checkpoints list create show verify
 std::vector<Command> InteropCommands();     // checkpoints import export

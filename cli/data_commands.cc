@@ -53,7 +53,7 @@ StatusOr<ExitCode> Prepare(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-StatusOr<ExitCode> Show(const CommandLine& line) {
+StatusOr<ExitCode> ShowData(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(v1::JobSpec spec, LoadJob(line));
   if (!line.Has("--step")) return InvalidArgument("--step S is required");
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, line.Integer("--step", 1, 1, int64_t{1} << 40));
@@ -99,27 +99,28 @@ StatusOr<ExitCode> Show(const CommandLine& line) {
 }  // namespace
 
 std::vector<Command> DataCommands() {
-  return {{.name = "data prepare",
-           .positionals = "PATH…",
-           .least_positionals = 1,
-           .most_positionals = 1 << 20,
-           .summary = "Tokenizes text files and folders into Megatron's indexed format.",
-           .flags = {{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx"},
-                     {"--tokenizer", "NAME",
-                      "bytes (the default): ids 0-255, 256 ends a document; or PATH/tokenizer.json: "
-                      "byte-level BPE as of GPT-2 and Llama 3"},
-                     {"--eod-id", "ID",
-                      "ends a document; else eos_token of the tokenizer_config.json beside the "
-                      "tokenizer.json, <|endoftext|> or <|end_of_text|>"}},
-           .run = Prepare},
-          {.name = "data show",
-           .positionals = "JOB.yaml",
-           .least_positionals = 1,
-           .most_positionals = 1,
-           .summary = "Exactly what training sees at a step.",
-           .flags = {{"--step", "S", "from 1"},
-                     {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
-           .run = Show}};
+  return {
+      {.name = "data prepare",
+       .positionals = "PATH…",
+       .least_positionals = 1,
+       .most_positionals = 1 << 20,
+       .summary = "Tokenizes text files and folders into Megatron's indexed format.",
+       .flags = {{"--output", "PREFIX", "writes PREFIX.bin and PREFIX.idx; required"},
+                 {"--tokenizer", "NAME",
+                  "bytes: ids 0-255, and 256 ends a document; or PATH/tokenizer.json: byte-level "
+                  "BPE as in GPT-2 and Llama 3 (default: bytes)"},
+                 {"--eod-id", "ID",
+                  "token that ends a document (default: eos_token of the tokenizer_config.json "
+                  "next to the tokenizer.json, <|endoftext|> or <|end_of_text|>)"}},
+       .run = Prepare},
+      {.name = "data show",
+       .positionals = "JOB.yaml",
+       .least_positionals = 1,
+       .most_positionals = 1,
+       .summary = "Prints exactly what training sees at a step.",
+       .flags = {{"--step", "STEP", "step, from 1; required"},
+                 {"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true}},
+       .run = ShowData}};
 }
 
 }  // namespace troupe

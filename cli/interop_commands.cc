@@ -65,19 +65,21 @@ std::vector<Command> InteropCommands() {
            .positionals = "HF_DIR",
            .least_positionals = 1,
            .most_positionals = 1,
-           .summary = "Makes a checkpoint of a Hugging Face directory of the Llama family.",
-           .flags = {{"--to", "PATH", "a new directory, which checkpoint.initial_load can name"}},
+           .summary = "Converts a Hugging Face directory of the Llama family to a checkpoint.",
+           .flags = {{"--to", "PATH",
+                      "a new directory, which checkpoint.initial_load can name; required"}},
            .run = Import},
           {.name = "checkpoints export",
            .positionals = "PATH",
            .least_positionals = 1,
            .most_positionals = 1,
            .summary = "Writes a checkpoint's weights as a Hugging Face directory.",
-           .flags = {{"--to", "HF_DIR", "a new directory"},
+           .flags = {{"--to", "HF_DIR", "a new directory; required"},
                      {"--dtype", "DTYPE",
-                      "float32, bfloat16 or float16; else what was imported, else float32"},
-                     {"--max-shard-bytes", "N",
-                      "of the tensors of one file (5 GiB); above it there are several and an index"}},
+                      "float32, bfloat16 or float16 (default: the imported dtype, else float32)"},
+                     {"--max-shard-bytes", "BYTES",
+                      "largest total of the tensors of one file; more tensors give several files "
+                      "and an index (default: 5 GiB)"}},
            .run = Export}};
 }
 

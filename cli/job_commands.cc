@@ -18,7 +18,7 @@ namespace troupe {
 namespace {
 
 // Small enough for gRPC's message limit.
-constexpr int kPageSize = 100;
+constexpr int kJobsOfPage = 100;
 
 // Returns an id that no other submission has: 128 random bits.
 StatusOr<std::string> MakeRequestId() {
@@ -78,11 +78,11 @@ StatusOr<ExitCode> Submit(const CommandLine& line) {
                   {.job = name, .json = line.wants_json(), .lines = !line.wants_json()});
 }
 
-StatusOr<ExitCode> List(const CommandLine& line) {
+StatusOr<ExitCode> ListJobs(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   Json jobs = Json::array();
   v1::ListJobsRequest request;
-  request.set_page_size(kPageSize);
+  request.set_page_size(kJobsOfPage);
   do {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListJobsResponse page,
@@ -122,7 +122,7 @@ StatusOr<ExitCode> Describe(const CommandLine& line) {
   return ExitCode::kDone;
 }
 
-StatusOr<ExitCode> Watch(const CommandLine& line) {
+StatusOr<ExitCode> WatchJob(const CommandLine& line) {
   InterruptWatch interrupt;
   TROUPE_ASSIGN_OR_RETURN(const int64_t from_step,
                           line.Integer("--from-step", 0, 0, int64_t{1} << 40));
@@ -230,7 +230,7 @@ StatusOr<ExitCode> Workers(const CommandLine& line) {
   TROUPE_ASSIGN_OR_RETURN(Client client, Client::Make(line));
   Json workers = Json::array();
   v1::ListWorkersRequest request;
-  request.set_page_size(kPageSize);
+  request.set_page_size(kJobsOfPage);
   do {
     TROUPE_ASSIGN_OR_RETURN(
         const v1::ListWorkersResponse page,
@@ -275,31 +275,34 @@ std::vector<Command> JobCommands() {
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Submits a job; returns once it is durable, with --wait once it has ended.",
-       .flags = {{"--name", "NAME", "instead of the file's"},
-                 {"--request-id", "ID", "a repeated id is the first one's job"},
+       .flags = {{"--name", "NAME", "name of the job (default: the file's)"},
+                 {"--request-id", "ID",
+                  "a submission with an id that was used before returns the first one's job"},
                  kSet,
-                 {"--wait", "", "follow it to its end; Ctrl-C detaches, the job goes on"}},
+                 {"--wait", "",
+                  "follows the job to its end; Ctrl-C detaches, and the job continues"}},
        .run = Submit},
-      {.name = "list", .summary = "All jobs.", .run = List},
+      {.name = "list", .summary = "Lists all jobs.", .run = ListJobs},
       {.name = "describe",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "A job's state, ranks, checkpoints and failure.",
+       .summary = "Prints a job's state, ranks, checkpoints and failure.",
        .run = Describe},
       {.name = "watch",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Follows a job's steps and events to its end.",
-       .flags = {{"--from-step", "STEP", "the first step of the history to show"}},
-       .run = Watch},
+       .flags = {{"--from-step", "STEP",
+                  "first step of the history to print (default: 0, all of it)"}},
+       .run = WatchJob},
       {.name = "cancel",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
        .summary = "Stops a job.",
-       .flags = {{"--checkpoint", "", "at a step, after committing a checkpoint"}},
+       .flags = {{"--checkpoint", "", "stops at a step, after committing a checkpoint"}},
        .run = Cancel},
       {.name = "delete",
        .positionals = "JOB",
@@ -307,25 +310,26 @@ std::vector<Command> JobCommands() {
        .most_positionals = 1,
        .summary =
            "Removes a job that has ended from the catalog, with its history, events and metrics.",
-       .flags = {{"--checkpoints", "", "and the directories of its checkpoints"}},
+       .flags = {{"--checkpoints", "", "also removes the directories of its checkpoints"}},
        .run = Delete},
       {.name = "resume",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "Queues a cancelled or failed job again; it goes on from its newest checkpoint.",
+       .summary =
+           "Queues a cancelled or failed job again; it continues from its newest checkpoint.",
        .flags = {kSet,
                  {"--discard-images", "",
-                  "from the newest commit, though its ranks left newer states on their workers"}},
+                  "continues from the newest commit, even if the ranks' images are newer"}},
        .run = Resume},
       {.name = "logs",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "What a job's ranks logged.",
-       .flags = {{"--rank", "R", "one rank alone"}},
+       .summary = "Prints the logs of a job's ranks.",
+       .flags = {{"--rank", "R", "only this rank"}},
        .run = Logs},
-      {.name = "workers", .summary = "The cluster's workers.", .run = Workers},
+      {.name = "workers", .summary = "Lists the cluster's workers.", .run = Workers},
   };
 }
 

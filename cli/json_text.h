@@ -3,14 +3,12 @@
 #ifndef TROUPE_CLI_JSON_TEXT_H_
 #define TROUPE_CLI_JSON_TEXT_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "plan/message_json.h"
 #include "troupe/v1/service.pb.h"
 
 namespace troupe {
-
-using Json = nlohmann::ordered_json;
 
 // Returns a text such as "RUNNING".
 std::string StateText(v1::JobState state);

@@ -8,8 +8,8 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> commands;
-  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, DataCommands,
-                    CheckpointCommands, CatalogCommands, InteropCommands}) {
+  for (auto list : {ClusterCommands, JobCommands, MeasureCommands, PlanCommands, KeyCommands,
+                    DataCommands, CheckpointCommands, CatalogCommands, InteropCommands}) {
     for (Command& command : list()) commands.push_back(std::move(command));
   }
   return commands;
@@ -59,8 +59,8 @@ ExitCode Run(const std::vector<std::string>& arguments) {
     if (typed != command.name) continue;
     const auto line = command.Parse({arguments.begin() + (two_words ? 2 : 1), arguments.end()});
     if (!line.ok()) return Fail(line.status());
-    if (line->Has("--help")) {
-      fmt::print("{}", command.Help());
+    if (line->help().has_value()) {
+      fmt::print("{}", *line->help());
       return ExitCode::kDone;
     }
     const auto code = command.run(*line);

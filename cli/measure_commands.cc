@@ -157,16 +157,18 @@ std::vector<Command> MeasureCommands() {
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "What a job measured, and under which conditions.",
-       .flags = {{"--compare", "OTHER", "rank the two by tokens a second, if conditions are alike"}},
+       .summary = "Prints what a job measured, and under which conditions.",
+       .flags = {{"--compare", "OTHER",
+                  "ranks both jobs by tokens per second, if their conditions are equal"}},
        .run = Receipt},
       {.name = "trace",
        .positionals = "JOB",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "What each rank did when, for Chrome's tracing or Perfetto; waits for steps to come.",
-       .flags = {{"--steps", "FIRST:LAST", "of the newest group epoch"},
-                 {"--output", "FILE", "where the JSON goes"}},
+       .summary = "Writes a timeline of each rank for Chrome's tracing or Perfetto; waits for "
+                  "future steps.",
+       .flags = {{"--steps", "FIRST:LAST", "steps of the newest group epoch; required"},
+                 {"--output", "FILE", "file for the JSON; required"}},
        .run = Trace},
   };
 }

@@ -120,16 +120,19 @@ std::vector<Command> PlanCommands() {
        .positionals = "JOB.yaml",
        .least_positionals = 1,
        .most_positionals = 1,
-       .summary = "What the planner makes of a job: layout, memory, traffic, schedule; or why it "
-                  "cannot be. Needs no cluster.",
-       .flags = {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
-                 {"--workers", "N", "ranks asked for; refused unless the degrees give as many"},
-                 {"--search", "",
-                  "proposes the fastest layouts for --workers devices of --profile, and says "
-                  "why the others are not"},
-                 {"--profile", "FILE",
-                  "a device profile (docs/planning.md): estimates the step's time and MFU, and chooses the "
-                  "schedule by them where it is auto"}},
+       .summary =
+           "Plans a job and prints layout, memory, traffic and schedule, or why it is refused. "
+           "Needs no cluster.",
+       .flags =
+           {{"--set", "KEY=VALUE", "sets any key of the job file; the value is YAML", true},
+            {"--workers", "N",
+             "expected number of ranks; another product of the degrees is refused"},
+            {"--search", "",
+             "proposes the fastest layouts for --workers devices of --profile, with the reasons "
+             "against the others"},
+            {"--profile", "FILE",
+             "device profile (docs/planning.md), from which step time and MFU are estimated and "
+             "the schedule is chosen where it is auto"}},
        .run = PlanCommand}};
 }
 

@@ -20,39 +20,34 @@ Json Counts(const google::protobuf::RepeatedPtrField<v1::OperationCount>& counts
   return json;
 }
 
-template <typename Texts>
-Json List(const Texts& texts) {
-  Json json = Json::array();
-  for (const auto& text : texts) json.push_back(text);
-  return json;
-}
-
-Json SteadyToJson(const v1::Receipt::Steady& steady, bool measured) {
+Json SteadyToJson(const v1::Receipt::Steady& steady) {
+  const v1::StepFigures& mean = steady.mean();
   Json exposed = Json::object();
   Json total = Json::object();
-  for (const auto& communication : steady.communication()) {
+  for (const auto& communication : mean.communication()) {
     exposed[communication.purpose()] = communication.exposed();
     total[communication.purpose()] = communication.total();
   }
-  const bool any = steady.steps() > 0;
-  return {{"steps", steady.steps()},
-          {"seconds", steady.seconds()},
-          {"fastest_step_seconds", OrNull(any, steady.fastest_step_seconds())},
-          {"slowest_step_seconds", OrNull(any, steady.slowest_step_seconds())},
-          {"tokens_per_second", OrNull(steady.has_tokens_per_second(), steady.tokens_per_second())},
-          {"mfu", OrNull(steady.has_mfu(), steady.mfu())},
-          {"mfu_convention", steady.mfu_convention()},
-          {"exposed_communication_seconds", OrNull(measured, std::move(exposed))},
-          {"communication_seconds", OrNull(measured, std::move(total))},
-          {"bubble",
-           {{"planned", OrNull(steady.has_bubble_planned(), steady.bubble_planned())},
-            {"measured", OrNull(steady.has_bubble_measured(), steady.bubble_measured())}}},
-          {"data_wait_seconds", OrNull(steady.has_data_wait_seconds(), steady.data_wait_seconds())},
-          {"core_wait_seconds", OrNull(steady.has_core_wait_seconds(), steady.core_wait_seconds())},
-          {"host_syncs_per_step",
-           OrNull(steady.has_host_syncs_per_step(), steady.host_syncs_per_step())},
-          {"graph_launches_per_step",
-           OrNull(steady.has_graph_launches_per_step(), steady.graph_launches_per_step())}};
+  const bool any = steady.steps() > 0, measured = mean.has_data_wait_seconds();
+  Json json = MessageToJson(steady, {"steps", "seconds"});
+  json["fastest_step_seconds"] = OrNull(any, steady.fastest_step_seconds());
+  json["slowest_step_seconds"] = OrNull(any, steady.slowest_step_seconds());
+  json.update(MessageToJson(steady, {"tokens_per_second", "mfu", "mfu_convention"}));
+  json["exposed_communication_seconds"] = OrNull(measured, std::move(exposed));
+  json["communication_seconds"] = OrNull(measured, std::move(total));
+  json["bubble"] = {{"planned", OrNull(steady.has_bubble_planned(), steady.bubble_planned())},
+                    {"measured", OrNull(mean.has_bubble_ratio(), mean.bubble_ratio())}};
+  const google::protobuf::Descriptor& figures = *v1::StepFigures::descriptor();
+  for (int i = 0; i < figures.field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* const field = figures.field(i);
+    if (field->is_repeated() || field->number() == v1::StepFigures::kBubbleRatioFieldNumber) {
+      continue;  // have a shape of their own, above
+    }
+    const google::protobuf::Reflection& reflection = *mean.GetReflection();
+    json[field->name()] =
+        OrNull(reflection.HasField(mean, field), reflection.GetDouble(mean, field));
+  }
+  return json;
 }
 
 void AddDifferences(const std::string& path, const Json& a, const Json& b,
@@ -92,66 +87,34 @@ void AddLines(const std::string& path, const Json& value, std::string* text) {
 }  // namespace
 
 Json ReceiptToJson(const v1::Receipt& receipt) {
-  const auto& environment = receipt.environment();
   Json blocks = Json::object();
   for (const auto& block : receipt.blocks()) blocks[block.block()] = block.count();
-  const auto& mesh = receipt.topology();
-  const auto& batch = receipt.batch_geometry();
-  Json json;
-  json["job"] = receipt.job();
-  json["state"] = receipt.state();
-  json["plan_digest"] = receipt.plan_digest();
-  json["environment"] = {{"devices", List(environment.devices())},
-                         {"driver", OrNull(environment.driver())},
-                         {"libraries", OrNull(environment.libraries())},
-                         {"flags", List(environment.flags())},
-                         {"transports", List(environment.transports())},
-                         {"implementations", List(environment.implementations())},
-                         {"hosts", environment.hosts()},
-                         {"islands", environment.islands()}};
-  json["topology"] = {{"pipe", mesh.pipe()},
-                      {"data_replicate", mesh.data_replicate()},
-                      {"data_shard", mesh.data_shard()},
-                      {"context", mesh.context()},
-                      {"expert", mesh.expert()},
-                      {"tensor", mesh.tensor()}};
+  Json json = MessageToJson(receipt, {"job", "state", "plan_digest"});
+  json["environment"] =
+      MessageToJson(receipt.environment(), {"devices", "driver", "libraries", "flags", "transports",
+                                            "implementations", "hosts", "islands"});
+  for (const char* unknown : {"driver", "libraries"}) {
+    if (json["environment"][unknown] == "") json["environment"][unknown] = nullptr;
+  }
+  json.update(MessageToJson(receipt, {"topology"}));
   json["model_mix"] = {{"pattern", receipt.pattern()}, {"blocks", std::move(blocks)}};
-  json["batch_geometry"] = {{"global_batch_size", batch.global_batch_size()},
-                            {"micro_batch_size", batch.micro_batch_size()},
-                            {"microbatches", batch.microbatches()},
-                            {"data_ranks", batch.data_ranks()}};
-  json["sequence_length"] = receipt.sequence_length();
+  json.update(MessageToJson(receipt, {"batch_geometry", "sequence_length"}));
   json["workload"] = {{"family", receipt.workload_family()},
                       {"documents", receipt.document_mask() ? "masked" : "joined"}};
-  json["seen_pairs"] = OrNull(receipt.has_seen_pairs(), receipt.seen_pairs());
+  json.update(MessageToJson(receipt, {"seen_pairs"}));
   json["precision"] = {{"intended", receipt.precision_intended()},
                        {"executed", OrNull(receipt.precision_executed())}};
-  json["compile"] = nullptr;
-  if (receipt.has_compile()) {
-    const auto& compile = receipt.compile();
-    json["compile"] = {{"count", compile.count()},
-                       {"seconds", compile.seconds()},
-                       {"cache_hits", OrNull(compile.has_cache_hits(), compile.cache_hits())},
-                       {"recaptures", OrNull(compile.has_recaptures(), compile.recaptures())},
-                       {"load_seconds", compile.load_seconds()}};
-  }
-  json["warm_up"] = {{"steps", receipt.warm_up().steps()},
-                     {"seconds", receipt.warm_up().seconds()}};
-  json["steps_apart"] = receipt.steps_apart();
-  json["schedule"] = receipt.schedule();
-  json["overlap_policy"] = receipt.overlap_policy();
-  json["bucket_policy"] = {{"elements", receipt.bucket().elements()},
-                           {"alignment", receipt.bucket().alignment()},
-                           {"padding", receipt.bucket().padding()},
-                           {"measured_on", receipt.bucket_measured_on()}};
-  json["steady"] = SteadyToJson(receipt.steady(), receipt.steady().has_data_wait_seconds());
+  json["compile"] = receipt.has_compile() ? MessageToJson(receipt.compile()) : Json(nullptr);
+  json.update(MessageToJson(receipt, {"warm_up", "steps_apart", "schedule", "overlap_policy"}));
+  json["bucket_policy"] = MessageToJson(receipt.bucket());
+  json["bucket_policy"]["measured_on"] = receipt.bucket_measured_on();
+  json["steady"] = SteadyToJson(receipt.steady());
   json["fallbacks"] = OrNull(receipt.ready(), Counts(receipt.fallbacks()));
   json["target_shape"] = {{"tokens_per_step", receipt.target_tokens_per_step()},
                           {"reached", receipt.target_reached()}};
   if (!receipt.target_missed().empty()) json["target_shape"]["why"] = receipt.target_missed();
   json["write_method"] = Counts(receipt.checkpoint_writes());
-  json["restarts"] = receipt.restarts();
-  json["suspect"] = List(receipt.suspect());
+  json.update(MessageToJson(receipt, {"restarts", "suspect"}));
   Json others = Json::array();
   for (const auto& other : receipt.other_plans()) {
     others.push_back(ReceiptToJson(other));

@@ -23,9 +23,9 @@ v1::Receipt Measured() {
   auto* const steady = receipt.mutable_steady();
   steady->set_steps(12);
   steady->set_tokens_per_second(1000);
-  steady->set_data_wait_seconds(0.5);
+  steady->mutable_mean()->set_data_wait_seconds(0.5);
   steady->set_bubble_planned(0);
-  auto* const communication = steady->add_communication();
+  auto* const communication = steady->mutable_mean()->add_communication();
   communication->set_purpose("tensor");
   communication->set_exposed(0.25);
   communication->set_total(0.5);
@@ -49,6 +49,8 @@ TEST(ReceiptTextTest, AReceiptHasTheFieldsOfTheContract) {
     EXPECT_TRUE(json["steady"].contains(field)) << field;
   }
   EXPECT_EQ(json["steady"]["exposed_communication_seconds"]["tensor"], 0.25);
+  EXPECT_EQ(json["steady"]["data_wait_seconds"], 0.5);
+  EXPECT_FALSE(json["steady"].contains("bubble_ratio")) << "it is bubble.measured";
   EXPECT_TRUE(json["fallbacks"].is_object());
 }
 

@@ -146,9 +146,7 @@ Json TraceToJson(const v1::TraceJobResponse& trace, const v1::Job& job) {
   Json clocks = Json::array();
   for (const v1::RankTrace& rank : trace.ranks()) {
     AddRank(rank, job, base, &events);
-    clocks.push_back({{"rank", rank.rank()},
-                      {"realtime_offset_ns", rank.realtime_offset_ns()},
-                      {"dropped_operations", rank.dropped_operations()}});
+    clocks.push_back(MessageToJson(rank, {"rank", "realtime_offset_ns", "dropped_operations"}));
   }
   return {{"traceEvents", std::move(events)},
           {"displayTimeUnit", "ms"},

@@ -328,4 +328,20 @@ std::vector<int> ActiveOperation::AwaitedRanks() const {
   return ranks;
 }
 
+std::vector<int> ActiveOperation::UnreachedRanks() const {
+  std::vector<int> ranks;
+  if (finished || !step_open_) return ranks;
+  const Step& step = list_->steps[step_index_];
+  const auto failed = [](const Transfer& transfer) {
+    return transfer.done && transfer.status.code() == StatusCode::kUnavailable;
+  };
+  for (size_t i = sends_done_; i < sends_posted_; ++i) {
+    if (failed(send_transfers_[i % kWindow])) ranks.push_back(step.send_to);
+  }
+  for (size_t i = receives_done_; i < receives_posted_; ++i) {
+    if (failed(receive_transfers_[i % kWindow])) ranks.push_back(step.receive_from);
+  }
+  return ranks;
+}
+
 }  // namespace troupe::collective_internal

@@ -56,6 +56,9 @@ struct ActiveOperation {
   // Ranks of the group for which the operation still waits.
   std::vector<int> AwaitedRanks() const;
 
+  // Ranks of the group to or from which the transport failed to transfer a message (UNAVAILABLE).
+  std::vector<int> UnreachedRanks() const;
+
   Group* group = nullptr;
   CollectiveOperation operation = CollectiveOperation::kBarrier;
   Purpose purpose = Purpose::kControl;

@@ -210,6 +210,8 @@ void Engine::FailAll() {
     std::optional<CollectiveFlight>& flight = operation->group->aborted_flight;
     if (operation->waited_for && !flight) flight = FlightIn(*operation, now);
     std::vector<int> awaited = AwaitedGlobalRanks(*operation);
+    for (const int rank : operation->UnreachedRanks())
+      unreached_.insert(operation->group->global_ranks[static_cast<size_t>(rank)]);
     operation->Fail(*transport_, status);
     Complete(operation, std::move(awaited));
   }

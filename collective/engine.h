@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,6 +68,9 @@ class Engine {
   bool aborted() const { return aborted_.load(std::memory_order_acquire); }
   Status abort_status() const;
 
+  // The global ranks to which a link had failed when the network was aborted.
+  std::set<int> UnreachedRanks() const;
+
   Status Close(Duration limit);
 
   const std::string& address() const { return address_; }
@@ -116,6 +120,7 @@ class Engine {
   std::vector<ActiveOperation*> free_;
   std::vector<ActiveOperation*> active_;  // in issue order
   FlightRecorder recorder_;
+  std::set<int> unreached_;  // global ranks
   std::array<Duration, kPurposes> total_by_purpose_{};
   std::array<Duration, kPurposes> exposed_by_purpose_{};
   int waiting_ = 0;  // threads inside WaitUntil

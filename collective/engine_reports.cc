@@ -1,5 +1,6 @@
 // Reports of an engine on its operations: statistics, records, and the progress in each group.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "collective/engine.h"
 
@@ -13,10 +14,12 @@ std::string Engine::FlightRecorderJson(std::string_view device) const {
     }
     return std::vector<int>();
   };
-  return fmt::format(
-      "{{\"rank\": {}, \"group_epoch\": {}, \"status\": {}, \"operations\": {}{}{}}}\n",
-      options_.rank, options_.group_epoch, JsonString(ToString(abort_status())),
-      recorder_.ToJson(made_, awaited), device.empty() ? "" : ", \"device\": ", device);
+  nlohmann::ordered_json json = {{"rank", options_.rank},
+                                 {"group_epoch", options_.group_epoch},
+                                 {"status", ToString(abort_status())},
+                                 {"operations", recorder_.ToJson(made_, awaited)}};
+  if (!device.empty()) json["device"] = nlohmann::ordered_json::parse(device, nullptr, false);
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 void Engine::AddStatistics(const Group& group,
@@ -80,6 +83,11 @@ CollectiveFlight Engine::FlightOf(const Group& group) const {
   flight.ranks = group.global_ranks;
   flight.entered = group.next_sequence;
   return flight;
+}
+
+std::set<int> Engine::UnreachedRanks() const {
+  const Lock lock = TakeMutex();
+  return unreached_;
 }
 
 std::vector<RecordedOperation> Engine::RecordedOperations(bool* complete) const {

@@ -1,10 +1,8 @@
 #include "collective/flight_recorder.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <iterator>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace troupe::collective_internal {
 namespace {
@@ -24,22 +22,9 @@ std::string_view Name(RecordState state) {
   return "unknown";
 }
 
-}  // namespace
+double RoundedToMicroseconds(Duration time) { return std::round(ToSeconds(time) * 1e6) / 1e6; }
 
-std::string JsonString(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      json += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      json += c;
-    }
-  }
-  return json + '"';
-}
+}  // namespace
 
 void FlightRecorder::ForEach(const std::function<void(const Record&)>& visit) const {
   const uint64_t kept = std::min<uint64_t>(next_, records_.size());
@@ -48,32 +33,27 @@ void FlightRecorder::ForEach(const std::function<void(const Record&)>& visit) co
   }
 }
 
-std::string FlightRecorder::ToJson(MonotonicTime start,
-                                   const std::function<std::vector<int>(uint64_t)>& awaited) const {
-  std::string json = "[";
-  auto out = std::back_inserter(json);
+nlohmann::ordered_json FlightRecorder::ToJson(
+    MonotonicTime start, const std::function<std::vector<int>(uint64_t)>& awaited) const {
+  nlohmann::ordered_json operations = nlohmann::ordered_json::array();
   const uint64_t kept = std::min<uint64_t>({next_, records_.size(), kWrittenOperations});
   for (uint64_t number = next_ - kept; number < next_; ++number) {
     const Record& record = records_[number % records_.size()];
-    fmt::format_to(out,
-                   "{}\n  {{\"sequence\": {}, \"operation\": \"{}\", \"group\": {}, \"axis\": {}, "
-                   "\"purpose\": "
-                   "\"{}\", \"bytes\": {}, \"issued_seconds\": {:.6f}, ",
-                   number == next_ - kept ? "" : ",", record.sequence,
-                   troupe::Name(record.operation), JsonString(record.group->name),
-                   JsonString(record.group->axis), troupe::Name(record.purpose), record.bytes,
-                   ToSeconds(record.issued - start));
-    if (record.state == RecordState::kPending) {
-      fmt::format_to(out, "\"finished_seconds\": null");
-    } else {
-      fmt::format_to(out, "\"finished_seconds\": {:.6f}", ToSeconds(record.finished - start));
-    }
-    const std::vector<int> waiting =
-        record.state == RecordState::kPending ? awaited(number) : record.awaited;
-    fmt::format_to(out, ", \"state\": \"{}\", \"waiting_for_ranks\": [{}]}}", Name(record.state),
-                   fmt::join(waiting, ", "));
+    const bool pending = record.state == RecordState::kPending;
+    nlohmann::ordered_json finished_seconds;
+    if (!pending) finished_seconds = RoundedToMicroseconds(record.finished - start);
+    operations.push_back({{"sequence", record.sequence},
+                          {"operation", troupe::Name(record.operation)},
+                          {"group", record.group->name},
+                          {"axis", record.group->axis},
+                          {"purpose", troupe::Name(record.purpose)},
+                          {"bytes", record.bytes},
+                          {"issued_seconds", RoundedToMicroseconds(record.issued - start)},
+                          {"finished_seconds", finished_seconds},
+                          {"state", Name(record.state)},
+                          {"waiting_for_ranks", pending ? awaited(number) : record.awaited}});
   }
-  return json + (kept > 0 ? "\n]" : "]");
+  return operations;
 }
 
 }  // namespace troupe::collective_internal

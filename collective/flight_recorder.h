@@ -5,8 +5,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <string_view>
+#include <nlohmann/json_fwd.hpp>
 #include <utility>
 #include <vector>
 
@@ -64,16 +63,13 @@ class FlightRecorder {
 
   // The newest records as the value of "operations" in CollectiveNetwork::FlightRecorderJson: a
   // JSON array, oldest first. `awaited` returns the global ranks that a pending record waits for.
-  std::string ToJson(MonotonicTime start,
-                     const std::function<std::vector<int>(uint64_t number)>& awaited) const;
+  nlohmann::ordered_json ToJson(
+      MonotonicTime start, const std::function<std::vector<int>(uint64_t number)>& awaited) const;
 
  private:
   std::vector<Record> records_;
   uint64_t next_ = 0;
 };
-
-// `text` as a JSON string with quotes.
-std::string JsonString(std::string_view text);
 
 }  // namespace troupe::collective_internal
 

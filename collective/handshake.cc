@@ -5,6 +5,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -117,6 +118,18 @@ std::vector<int> Handshake::Unproved() const {
   std::vector<int> ranks;
   for (const auto& peer : peers_) {
     if (!peer->proved) ranks.push_back(peer->rank);
+  }
+  return ranks;
+}
+
+std::vector<int> Handshake::Unreached() const {
+  std::vector<int> ranks;
+  for (const auto& peer : peers_) {
+    const auto transfers = {&peer->hello_out, &peer->hello_in, &peer->proof_out, &peer->proof_in};
+    const bool failed = std::any_of(transfers.begin(), transfers.end(), [](const Transfer* one) {
+      return one->done && one->status.code() == StatusCode::kUnavailable;
+    });
+    if (failed) ranks.push_back(peer->rank);
   }
   return ranks;
 }

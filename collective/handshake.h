@@ -54,6 +54,9 @@ class Handshake {
   // Peers that have not proved themselves yet.
   std::vector<int> Unproved() const;
 
+  // Peers to or from which the transport failed to transfer a message (UNAVAILABLE).
+  std::vector<int> Unreached() const;
+
  private:
   struct Peer {
     int rank = 0;

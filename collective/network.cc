@@ -154,6 +154,15 @@ bool CollectiveNetwork::aborted() const { return engine_->aborted(); }
 
 Status CollectiveNetwork::status() const { return engine_->abort_status(); }
 
+std::set<int> CollectiveNetwork::UnreachedRanks() const {
+  std::set<int> ranks = engine_->UnreachedRanks();
+  if (handshake_) {
+    const std::vector<int> unreached = handshake_->Unreached();
+    ranks.insert(unreached.begin(), unreached.end());
+  }
+  return ranks;
+}
+
 Status CollectiveNetwork::Close(Duration limit) { return engine_->Close(limit); }
 
 std::string CollectiveNetwork::FlightRecorderJson(std::string_view device) const {

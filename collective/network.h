@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -77,6 +78,10 @@ class CollectiveNetwork {
   bool aborted() const;
   // The status of the abort; OK until then.
   Status status() const;
+
+  // The ranks to which a link had failed (the transport reported UNAVAILABLE) when this network was
+  // aborted. REQUIRES: called by the thread that called Connect.
+  std::set<int> UnreachedRanks() const;
 
   // Frees the transport; pending operations are aborted (CANCELLED). After OK no buffer is
   // accessed. DEADLINE_EXCEEDED if this takes longer than `limit`: the process must then be ended,

@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr Duration kLimit = std::chrono::seconds(20);
+constexpr Duration kOperationLimit = std::chrono::seconds(20);
 // None, one, odd, several times the ring's threshold, more than one message per rank.
 constexpr size_t kCounts[] = {0, 1, 37, 5000, 150001};
 
@@ -24,7 +24,7 @@ void RunGroup(int ranks, const std::function<void(Communicator&)>& body) {
     auto communicator =
         cluster.network(rank).MakeCommunicator("tensor", Purpose::kTensor, all, "tensor/0");
     ASSERT_TRUE(communicator.ok()) << communicator.status();
-    const Status connected = cluster.network(rank).Connect(cluster.addresses(), kLimit);
+    const Status connected = cluster.network(rank).Connect(cluster.addresses(), kOperationLimit);
     ASSERT_TRUE(connected.ok()) << connected;
     body(**communicator);
   });
@@ -258,7 +258,7 @@ TEST_P(OperationsTest, SendsTravelAroundTheRanksWhileTheReceiveIsOpen) {
       auto out = edge(rank, next);
       auto in = edge(last, rank);
       ASSERT_TRUE(out.ok() && in.ok());
-      ASSERT_TRUE(network.Connect(cluster.addresses(), kLimit).ok());
+      ASSERT_TRUE(network.Connect(cluster.addresses(), kOperationLimit).ok());
       const std::vector<float> sent = Values(rank, count);
       std::vector<float> received(count);
       const size_t bytes = count * sizeof(float);

@@ -1,11 +1,10 @@
 // Tests what a restarted coordinator does with groups that kept running meanwhile.
+#include <gtest/gtest.h>
+
 #include "coordinator/group.h"
 #include "coordinator/job_pace.h"
 #include "coordinator/recovery.h"
 #include "coordinator/test_cluster.h"
-
-#include <gtest/gtest.h>
-
 
 namespace troupe {
 namespace {

@@ -94,7 +94,7 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
       : engine_(engine), stream_(std::make_shared<Stream>()) {
     stream_->reactor = this;
     const CallId call = engine.ReadLogs(
-        request, [stream = stream_](LogChunk chunk) { stream->Take(std::move(chunk)); });
+        request, [stream = stream_](LogChunk chunk) { stream->Enqueue(std::move(chunk)); });
     const std::lock_guard lock(stream_->mutex);
     stream_->call = call;
   }
@@ -125,7 +125,7 @@ class LogReactor final : public grpc::ServerWriteReactor<v1::ReadJobLogsResponse
     bool finished = false;
     Status end;
 
-    void Take(LogChunk chunk) {
+    void Enqueue(LogChunk chunk) {
       const std::lock_guard lock(mutex);
       if (finished) return;
       ended = chunk.last;

@@ -5,6 +5,7 @@
 #include "coordinator/attempt_messages.h"
 #include "coordinator/job_state.h"
 #include "plan/checkpoint_write.h"
+#include "plan/job/job_choices.h"
 
 namespace troupe {
 namespace {
@@ -56,7 +57,7 @@ bool HoldsUpRanks(const Job& job) {
     ++begun;
     last |= ThenStop(job, attempt);
   }
-  const bool async = job.spec.checkpoint().async_mode() == "async";
+  const bool async = ChoicesOf(job.spec).async_mode == v1::ASYNC_MODE_ASYNC;
   return begun > (async && !last ? 1 : 0);
 }
 

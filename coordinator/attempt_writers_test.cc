@@ -1,9 +1,9 @@
 #include "coordinator/attempt_writers.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -46,6 +46,7 @@ TEST(AsyncSaves, AnAbortedAttemptIsKeptInMindAsLongAsARankSaysThatItWritesIt) {
   cluster.Deleted("a", attempt);
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt)) << "rank 1 may still write";
   Report(cluster, 12, 0, 0);
+  cluster.Reconnect(cluster.job("a").last_group.ranks(0).worker());  // it is requested again
   cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
 }

@@ -30,6 +30,9 @@ namespace {
 constexpr Duration kFirstSaveAgain = std::chrono::seconds(5);
 constexpr Duration kSaveAgainLimit = std::chrono::seconds(60);
 constexpr Duration kLeastPause = std::chrono::milliseconds(100);
+// Number of groups in a row that may hang in the save after the last step. Then the job ends,
+// because each of them repeats the steps since the newest commit in vain.
+constexpr int64_t kHungFinalSavesMax = 3;
 
 bool AllVoted(const Job& job, const Attempt& attempt) {
   return attempt.votes.size() == static_cast<size_t>(job.plan.ranks_size());
@@ -128,22 +131,19 @@ void SaveAgainLater(Job& job, Turn& turn) {
 void NoteLateAnswer(Job& job, int64_t attempt, int32_t rank, Turn& turn) {
   Group& group = *job.group;
   if (attempt != group.hung_save || group.hung_ranks.erase(rank) == 0) return;
-  if (group.hung_ranks.empty() && group.save_again_time) group.save_again_time = turn.now;
+  if (!group.hung_ranks.empty()) return;
+  if (group.save_again_time) group.save_again_time = turn.now;
+  if (group.image_taking && !group.image_taking->failure.empty())
+    GiveUpImages(job, group.image_taking->failure, turn);
 }
 
 // Returns, for example, "rank 1 on worker-1, rank 2 on worker-2".
-std::string HungRanksText(const Job& job) {
+std::string RanksText(const Job& job, const std::set<int32_t>& ranks) {
   std::vector<std::string> parts;
-  for (const int32_t rank : job.group->hung_ranks) {
+  for (const int32_t rank : ranks) {
     parts.push_back(fmt::format("rank {} on {}", rank, job.plan.ranks(rank).worker()));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::set<std::string> HungWorkers(const Job& job) {
-  std::set<std::string> workers;
-  for (const int32_t rank : job.group->hung_ranks) workers.insert(job.plan.ranks(rank).worker());
-  return workers;
 }
 
 }  // namespace
@@ -198,6 +198,7 @@ std::optional<MonotonicTime> AttemptDeadline(const Job& job, const Attempt& atte
 void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker, Turn& turn) {
   const GroupPhase phase = job.group->phase;
   if (phase != GroupPhase::kRunning && phase != GroupPhase::kAdopting) return;
+  job.group->ranks[static_cast<size_t>(vote.rank())].last_answer = turn.now;
   const auto found = job.attempts.find(vote.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, vote.attempt(), vote.rank(), turn);
@@ -248,6 +249,7 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn) {
 }
 
 Transition OnShardFailed(Job& job, const v1::ShardFailed& message, Turn& turn) {
+  job.group->ranks[static_cast<size_t>(message.rank())].last_answer = turn.now;
   const auto found = job.attempts.find(message.attempt());
   if (found == job.attempts.end()) {
     NoteLateAnswer(job, message.attempt(), message.rank(), turn);
@@ -292,6 +294,7 @@ Transition OnManifestDone(Job& job, const v1::ManifestDone& message, Turn& turn)
   job.checkpoints[record.attempt()] = record;
   job.group->last_progress = turn.now;
   job.failed_writes = {};
+  job.record.set_hung_final_saves(0);
   turn.reschedule |= job.smaller.has_value();  // the job may grow now
   CountFromCheckpoint(job, attempt.begun_time, turn);
   if (record.step() >= job.images.step()) DropImages(job, turn);
@@ -352,30 +355,51 @@ void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   const MonotonicTime begin = attempt.begun ? attempt.begun_time : attempt.asked_time;
   std::string reason =
       fmt::format("not committed within {:.0f} s", ToSeconds(turn.now - begin));
-  if (!attempt.begun || !ThenStop(job, attempt)) return AbortAttempt(job, number, reason, turn);
-  Group& group = *job.group;
-  group.hung_save = number;
-  group.hung_ranks.clear();
+  if (!attempt.begun) return AbortAttempt(job, number, reason, turn);
+  // Every rank takes part once one has begun.
+  std::set<int32_t> silent;
   for (const v1::RankPlacement& placement : job.plan.ranks()) {
-    if (!attempt.votes.contains(placement.rank())) group.hung_ranks.insert(placement.rank());
+    if (!attempt.votes.contains(placement.rank())) silent.insert(placement.rank());
   }
-  if (!group.hung_ranks.empty()) reason += "; nothing was heard of " + HungRanksText(job);
-  if (!group.unsaved_since) group.unsaved_since = begin;
+  if (!silent.empty()) reason += "; nothing was heard of " + RanksText(job, silent);
   std::set<std::string> laid;
-  for (const int32_t rank : group.hung_ranks) {
-    if (laid.insert(job.plan.ranks(rank).worker()).second)
-      LayFailedWrite(job, rank, reason, turn);
+  for (const int32_t rank : silent) {
+    // A rank that has answered another attempt meanwhile writes one after the other, and writes.
+    if (job.group->ranks[static_cast<size_t>(rank)].last_answer >= begin) continue;
+    if (laid.insert(job.plan.ranks(rank).worker()).second) LayFailedWrite(job, rank, reason, turn);
+  }
+  if (ThenStop(job, attempt)) {
+    Group& group = *job.group;
+    if (!group.unsaved_since) group.unsaved_since = begin;
+    group.hung_save = number;
+    group.hung_ranks = std::move(silent);
   }
   AbortAttempt(job, number, reason, turn);
 }
 
-Breakdown HungSave(const Job& job) {
-  const std::set<std::string> workers = HungWorkers(job);
-  return {MakeFailure("CHECKPOINT_FAILED",
-                      fmt::format("neither the checkpoint with which its ranks had stopped nor "
-                                  "their images were written: {} did not answer; {}",
-                                  HungRanksText(job), job.group->save_failure),
-                      -1, workers.size() == 1 ? *workers.begin() : "")};
+Breakdown CountHungSave(Job& job) {
+  const std::set<int32_t>& hung = job.group->hung_ranks;
+  std::set<std::string> workers;
+  for (const int32_t rank : hung) workers.insert(job.plan.ranks(rank).worker());
+  const std::string worker = workers.size() == 1 ? *workers.begin() : "";
+  const std::optional<ImageTaking>& taking = job.group->image_taking;
+  std::string text = fmt::format(
+      "neither the checkpoint with which its ranks had stopped nor their images were written: {} "
+      "did not answer{}; {}",
+      RanksText(job, hung),
+      taking && !taking->failure.empty() ? "; no image of " + taking->failure : "",
+      job.group->save_failure);
+  // Ranks that stopped early, to grow or to be cancelled, go on with their steps in the next group.
+  const bool last = job.record.stop_attempt() == 0;
+  if (last) job.record.set_hung_final_saves(job.record.hung_final_saves() + 1);
+  const bool fatal = last && job.record.hung_final_saves() >= kHungFinalSavesMax;
+  if (fatal) {
+    text = fmt::format(
+        "{} groups in a row hung in the save after the last step; once the storage answers, troupe "
+        "resume goes on from the newest commit; {}",
+        kHungFinalSavesMax, text);
+  }
+  return {.failure = MakeFailure("CHECKPOINT_FAILED", text, -1, worker), .fatal = fatal};
 }
 
 void SaveAgainIfUnsaved(Job& job, Turn& turn) {
@@ -405,7 +429,7 @@ Transition SaveAgain(Job& job, Turn& turn) {
   const bool hangs = !group.hung_ranks.empty();
   if (step == 0 || behind) {
     // Rank 0 has not reached the step at which the others stopped.
-    if (over && hangs) return HungSave(job);
+    if (over && hangs) return CountHungSave(job);
     // Rank 0's report of the step at which the ranks stopped is still in flight.
     SaveAgainLater(job, turn);
     return {};

@@ -41,9 +41,10 @@ void AskForManifest(const Job& job, const Attempt& attempt, Turn& turn);
 // to end with it, they still hold the state and are asked to save it again a little later.
 void AbortAttempt(Job& job, int64_t attempt, const std::string& reason, Turn& turn);
 
-// Aborts an attempt that has exceeded its deadline. If the ranks have stopped for it, ranks that
-// have not answered hold a state that may still be saved, so the group is not ended; further
-// requests to them wait behind their current work.
+// Aborts an attempt that has exceeded its deadline. Once it has begun, each rank that has not
+// answered, nor answered another attempt since then, is a failed write of its host. If the ranks
+// have stopped for it, they hold a state that may still be saved, so the group is not ended;
+// further requests to ranks that have not answered wait behind their current work.
 void AbortLateAttempt(Job& job, int64_t attempt, Turn& turn);
 
 // If the ranks have stopped to be saved, marks their open attempt as begun. If none is open,
@@ -52,9 +53,10 @@ void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // Runs when the time set by AbortAttempt has come: records another attempt for the step at which
 // the ranks stopped and requests it, or requests images. REQUIRES: the group is running.
 [[nodiscard]] Transition SaveAgain(Job& job, Turn& turn);
-// Returns the failure of ranks that do not answer: neither the last checkpoint nor images were
-// written. REQUIRES: the job has a group.
-Breakdown HungSave(const Job& job);
+// Counts and returns the failure of ranks that do not answer: neither the last checkpoint nor images
+// were written. The third group in a row without a commit that ends so after the last step ends the
+// job. REQUIRES: the job has a group.
+Breakdown CountHungSave(Job& job);
 
 // Withdraws the plan to stop the ranks after a checkpoint (cancel or growth). Callers waiting for a
 // cancel get `reason`, and the job continues. No effect if no stop was planned.

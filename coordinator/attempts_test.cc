@@ -1,11 +1,11 @@
 // Tests checkpoint attempts that go wrong: full disks, lost messages, concurrent requests, slow
 // ranks, absent workers.
 #include "coordinator/attempts.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -204,6 +204,90 @@ TEST(FinalAttempt, OfARankThatWritesNoImageEitherBreaksTheGroupAndIsPausedTheSec
   EXPECT_EQ(cluster.job("a").record.restarts(), 2);
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
   EXPECT_EQ(cluster.job("a").delayed_recoveries, 2) << "which is how long it pauses";
+}
+
+TEST(Writing, OfARankThatSaysNothingIsAFailedWriteOfItsHostAlsoBetweenSteps) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  cluster.Vote("a", attempt, 10, 0);
+  for (int i = 0; i < 620 && cluster.job("a").attempts.contains(attempt); ++i) Wait(cluster, 1);
+  ASSERT_FALSE(cluster.job("a").attempts.contains(attempt));
+  EXPECT_THAT(cluster.job("a").checkpoints.at(attempt).reason(),
+              HasSubstr("nothing was heard of rank 1 on worker-1"));
+  EXPECT_TRUE(cluster.state().fleet.blame.contains("worker-1"));
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-0"));
+}
+
+TEST(Writing, OfARankThatAnswersAnotherAttemptMeanwhileIsNoFailedWrite) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
+  const int64_t due = AttemptOf(cluster, 10);
+  Ask(cluster);
+  const int64_t asked = NewestRequest(cluster);
+  cluster.Vote("a", due, 10, 0);
+  cluster.Vote("a", asked, 10, 0);
+  Wait(cluster, 500);
+  cluster.Vote("a", asked, 10, 1);
+  for (int i = 0; i < 120 && cluster.job("a").attempts.contains(due); ++i) Wait(cluster, 1);
+  ASSERT_FALSE(cluster.job("a").attempts.contains(due));
+  EXPECT_FALSE(cluster.state().fleet.blame.contains("worker-1"));
+}
+
+// Rank `rank` answers the newest order of an image of step 30.
+void SayImage(TestCluster& cluster, int rank, const std::string& error) {
+  v1::WorkerMessage message;
+  v1::ImageSaved& saved = *message.mutable_image_saved();
+  saved.set_job("a");
+  saved.set_group_epoch(cluster.job("a").record.group_epoch());
+  saved.set_rank(rank);
+  saved.set_step(30);
+  saved.set_error(error);
+  cluster.Say(cluster.job("a").plan.ranks(rank).worker(), message);
+}
+
+TEST(FinalAttempt, OfARankThatSaysNothingWhileAnotherWritesNoImageEndsTheGroupAndAtLastTheJob) {
+  TestCluster cluster;
+  HangInTheFinalSave(cluster, 600);
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+    ASSERT_EQ(cluster.job("a").group->epoch, epoch);
+    for (int i = 0; i < 620 && !cluster.job("a").group->image_taking; ++i) Wait(cluster, 1);
+    SayImage(cluster, 0, "No space left on device");
+    EXPECT_TRUE(cluster.job("a").group->image_taking) << "rank 1 may still answer";
+    for (int i = 0; i < 620 && cluster.job("a").group; ++i) Wait(cluster, 1);
+    ASSERT_FALSE(cluster.job("a").group) << "in epoch " << epoch;
+    const v1::Failure& failure = cluster.job("a").record.last_failure();
+    EXPECT_EQ(failure.cause(), "CHECKPOINT_FAILED");
+    EXPECT_EQ(failure.worker(), "worker-1");
+    EXPECT_THAT(failure.message(), HasSubstr("rank 1 on worker-1 did not answer"));
+    EXPECT_THAT(failure.message(), HasSubstr("no image of rank 0 on worker-0: No space left"));
+    if (epoch == 3) break;
+    EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_RECOVERING);
+    cluster.StopRanks("a", epoch, {"worker-0", "worker-1"});
+    for (int i = 0; i < 10 && !cluster.job("a").group; ++i) Wait(cluster, 1);
+    cluster.StartRanks("a");
+    AllReportUpTo(cluster, 1, 30);
+    cluster.Vote("a", cluster.job("a").record.last_attempt(), 30, 0);
+  }
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
+  EXPECT_THAT(cluster.job("a").record.failure().message(), HasSubstr("3 groups in a row"));
+}
+
+TEST(FinalAttempt, OfARankThatAnswersAfterAnotherWroteNoImageIsTriedAgainAtOnce) {
+  TestCluster cluster;
+  HangInTheFinalSave(cluster, 600);
+  const int64_t first = AttemptOf(cluster, 30);
+  for (int i = 0; i < 620 && !cluster.job("a").group->image_taking; ++i) Wait(cluster, 1);
+  SayImage(cluster, 0, "No space left on device");
+  cluster.Vote("a", first, 30, 1);
+  EXPECT_FALSE(cluster.job("a").group->image_taking);
+  Wait(cluster, 1);
+  ASSERT_EQ(cluster.Count("worker-1", Kind::kCheckpointRequest), 1);
+  cluster.Commit("a", NewestRequest(cluster), 30);
+  EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 0);
 }
 
 TEST(FinalAttempt, OfARankThatAnswersTooLateIsTriedAgainAtOnce) {
@@ -405,6 +489,29 @@ TEST(Deletions, OfAbortedAttemptsAreRepeatedUntilNoRankMayWriteThere) {
   AllReportUpTo(cluster, 11, 20);
   cluster.Commit("a", AttemptOf(cluster, 20), 20);
   EXPECT_EQ(cluster.Count("worker-0", Kind::kDeleteCheckpoint), 1);
+  cluster.Deleted("a", attempt);
+  EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
+}
+
+TEST(Deletions, ThatWereRequestedWhileARankCouldWriteLeaveTheAttemptToTheNextRequest) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2, 30);
+  AllReportUpTo(cluster, 1, 10);
+  const int64_t attempt = AttemptOf(cluster, 10);
+  Fail(cluster, attempt);
+  const v1::DeleteCheckpoint early =
+      cluster.Last("worker-0", Kind::kDeleteCheckpoint)->delete_checkpoint();
+  EXPECT_FALSE(early.none_writes()) << "rank 1 may still write";
+  cluster.Crash("a", 1);
+  cluster.StopRanks("a", 1, {"worker-0", "worker-1"});
+  EXPECT_TRUE(cluster.Last("worker-0", Kind::kDeleteCheckpoint)->delete_checkpoint().none_writes());
+  // The worker removed the files before rank 1 wrote its part, and its answer was slow.
+  v1::WorkerMessage answer;
+  answer.mutable_checkpoint_deleted()->set_job("a");
+  answer.mutable_checkpoint_deleted()->set_attempt(attempt);
+  answer.mutable_checkpoint_deleted()->set_path(early.path());
+  cluster.Say("worker-0", answer);
+  EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt));
   cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
 }

@@ -1,9 +1,9 @@
 #include "coordinator/blame.h"
-#include "coordinator/preference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/preference.h"
 
 namespace troupe {
 namespace {
@@ -144,6 +144,16 @@ TEST(Preference, CleanDevicesComeFirstThenSuspectsThenTheLeastBlamedOfThoseSetAs
   EXPECT_THAT(WorkersOf(WithoutSetAside(view, fleet)), ElementsAre("clean", "suspect"));
   fleet.leases[{"aside", 0}];
   EXPECT_THAT(WorkersOf(WithoutSetAside(view, fleet)), ElementsAre("aside", "clean", "suspect"));
+}
+
+TEST(Preference, OfEquallyBlamedDevicesNoMoreThanNeededComeFirst) {
+  BlameBook book;
+  for (const char* worker : {"bad-0", "bad-1"}) LayFault(worker, Fault(kStart), kLimits, 0, &book);
+  const auto views =
+      ViewsByPreference(FreeDevices({"bad-0", "bad-1", "clean"}), 2, book, kStart, kHalfLife);
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_THAT(WorkersOf(views[0]), ElementsAre("clean", "bad-0"));
+  EXPECT_EQ(views[1].free_devices.size(), 3u);
 }
 
 }  // namespace

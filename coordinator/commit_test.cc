@@ -1,14 +1,13 @@
 // Tests the path from votes and a manifest to a commit.
-#include "coordinator/attempts.h"
-#include "coordinator/group.h"
-#include "coordinator/job_view.h"
-#include "coordinator/test_cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "coordinator/attempts.h"
+#include "coordinator/group.h"
+#include "coordinator/job_view.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -84,6 +83,7 @@ TEST(Commit, VotesForDifferentStepsAbortTheAttemptAndTrainingGoesOn) {
   EXPECT_TRUE(cluster.job("a").checkpoints.contains(attempt));
   cluster.Report("a", 5, 0);
   cluster.Report("a", 5, 1);
+  cluster.Reconnect("worker-0");  // the deletion is requested again
   cluster.Deleted("a", attempt);
   EXPECT_FALSE(cluster.job("a").checkpoints.contains(attempt));
 }

@@ -1,4 +1,4 @@
-// What follows from reading a commit back: it is verified, doubted, or whole again. Pure.
+// Handles the result of reading a commit back: it is verified, doubted, or whole again. Pure.
 #ifndef TROUPE_COORDINATOR_COMMIT_VERIFICATION_H_
 #define TROUPE_COORDINATOR_COMMIT_VERIFICATION_H_
 

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr auto kLimit = std::chrono::seconds(10);
+constexpr auto kCallLimit = std::chrono::seconds(10);
 
 v1::JobSpec Spec(const std::string& name) {
   v1::JobSpec spec;
@@ -65,7 +65,7 @@ class CreateJobTest : public ::testing::Test {
 
  private:
   static void SetDeadline(grpc::ClientContext* context) {
-    context->set_deadline(std::chrono::system_clock::now() + kLimit);
+    context->set_deadline(std::chrono::system_clock::now() + kCallLimit);
     context->set_wait_for_ready(true);
   }
 

@@ -26,7 +26,8 @@ constexpr Rule kRules[] = {
     {"HANG", {Charged::kIfRepeated, Blamed::kHost}},
     // Names a worker if only that one is awaited.
     {"START_TIMEOUT", {Charged::kIfRepeated, Blamed::kHost}},
-    // Names nobody: the rank that reports it waits for another one.
+    // The rank that reports it waits for another one. Workers with failed links are blamed by
+    // LayBrokenLink (coordinator/host_faults.h).
     {"COLLECTIVE", {Charged::kIfRepeated, Blamed::kNobody}},
     // Faults of hosts and their disks.
     {"WORKER_LOST", {Charged::kNever, Blamed::kHost}},

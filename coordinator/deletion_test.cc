@@ -1,10 +1,10 @@
 // Tests the deletion of ended jobs: `troupe delete`, --keep-ended.
 #include "coordinator/deletion.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -13,10 +13,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr CallId kCall = 900;
+constexpr CallId kDeletionCall = 900;
 
 Effects Delete(TestCluster& cluster, bool checkpoints, const std::string& job = "a") {
-  DeleteJobCall call{kCall, {}};
+  DeleteJobCall call{kDeletionCall, {}};
   call.request.set_name(job);
   call.request.set_checkpoints(checkpoints);
   return cluster.Do(call);
@@ -28,7 +28,7 @@ void Cancel(TestCluster& cluster, const std::string& job = "a") {
   cluster.Do(call);
 }
 
-void Wait(TestCluster& cluster, int seconds) {
+void PassSeconds(TestCluster& cluster, int seconds) {
   for (int second = 0; second < seconds; ++second) {
     cluster.Heartbeat();
     cluster.Pass(std::chrono::seconds(1));
@@ -77,8 +77,7 @@ TEST(DeleteJob, TakesEveryRowOfTheJobAndNothingElse) {
   EXPECT_EQ(KeysOf(cluster.store(), "a"), others);
   ASSERT_EQ(effects.messages.size(), 1u) << "its checkpoints stay where they are";
   const v1::CoordinatorMessage& message = effects.messages[0].message;
-  EXPECT_EQ(message.delete_images().job(), "a") << "its logs go";
-  EXPECT_EQ(message.delete_images().paths_size(), 0);
+  EXPECT_EQ(message.forget_job().job(), "a") << "its logs go";
   cluster.Restart();
   EXPECT_EQ(cluster.state().jobs.size(), 1u);
   EXPECT_TRUE(cluster.state().jobs.contains("ab"));
@@ -134,7 +133,7 @@ TEST(DeleteJob, WithItsCheckpointsItGoesOnceTheyAreGone) {
   Delete(cluster, true);
   const Effects effects = cluster.Deleted("a", attempts[1]);
   ASSERT_EQ(effects.replies.size(), 1u);
-  EXPECT_EQ(effects.replies[0].call, kCall);
+  EXPECT_EQ(effects.replies[0].call, kDeletionCall);
   EXPECT_TRUE(effects.replies[0].status.ok());
   EXPECT_THAT(KeysOf(cluster.store(), "a"), IsEmpty());
 }
@@ -167,9 +166,9 @@ TEST(DeleteJob, WhoseFilesAreNotRemovedInTimeStaysAndCanStillBeDeletedWithoutThe
   CancelledJob(cluster);
   EXPECT_THAT(Delete(cluster, true).replies, IsEmpty());
   const size_t before = cluster.replies.size();
-  Wait(cluster, 301);
+  PassSeconds(cluster, 301);
   ASSERT_EQ(cluster.replies.size(), before + 1);
-  EXPECT_EQ(cluster.replies.back().call, kCall);
+  EXPECT_EQ(cluster.replies.back().call, kDeletionCall);
   EXPECT_EQ(cluster.replies.back().status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(Message(cluster.replies.back().status)),
               HasSubstr("worker-0 has not said that 2 checkpoint attempts are removed"));
@@ -200,9 +199,9 @@ TEST(DeleteJob, WithoutItsCheckpointsItWaitsForLeftFilesButNotForEver) {
       cluster.Reconnect("worker-0");
     }
     EXPECT_TRUE(cluster.state().jobs.contains("a"));
-    Wait(cluster, restarts ? 301 : 21);
+    PassSeconds(cluster, restarts ? 301 : 21);
     EXPECT_THAT(cluster.state().jobs, IsEmpty());
-    EXPECT_EQ(cluster.replies.back().call == kCall, !restarts) << "a new leader knows no caller";
+    EXPECT_EQ(cluster.replies.back().call == kDeletionCall, !restarts) << "a new leader knows no caller";
   }
 }
 
@@ -210,9 +209,9 @@ TEST(KeepEnded, DoesNotKeepAJobWhoseLeftFilesAreNeverRemoved) {
   TestCluster cluster;
   CancelledJobWithLeftFiles(cluster);
   cluster.state().options.keep_ended.count = 0;
-  Wait(cluster, 62);
+  PassSeconds(cluster, 62);
   EXPECT_TRUE(cluster.state().jobs.contains("a"));
-  Wait(cluster, 301);
+  PassSeconds(cluster, 301);
   EXPECT_THAT(cluster.state().jobs, IsEmpty());
 }
 

@@ -1,10 +1,10 @@
 // Tests commits that a worker found damaged, and which workers may confirm it.
 #include "coordinator/doubts.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

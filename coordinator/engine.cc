@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/metric_list.h"
 #include "coordinator/job_state.h"
 #include "coordinator/measure.h"
 #include "coordinator/stall_guard.h"
@@ -61,7 +62,7 @@ class Engine::Stepping {
         state_(std::move(state)),
         planner_(state_.options.planner),
         stall_guard_(state_.options.limits, options_.clock->Now()) {
-    DeclareCoordinatorMetrics(*options_.metrics);
+    RecordBuild(*options_.metrics);
     for (const auto& [id, job] : state_.jobs) RecordRecoveredJob(job, *options_.metrics);
     ActorSystemOptions system;
     system.threads = 1;
@@ -252,7 +253,7 @@ class Engine::Stepping {
       if (sink) sink->Send(std::move(message.message), message.then_close);
     }
     for (Reply& reply : effects.replies) {
-      if (auto done = Take(replies_, reply.call)) done(std::move(reply));
+      if (auto done = Extract(replies_, reply.call)) done(std::move(reply));
     }
     std::set<std::string> touched;
     for (const JobUpdate& update : effects.updates) {
@@ -263,7 +264,7 @@ class Engine::Stepping {
     for (const Measurement& measurement : effects.measurements)
       RecordMeasurement(measurement, *options_.metrics);
     for (const std::string& id : effects.forgotten_jobs) {
-      options_.metrics->RemoveSeries("job_name", id);
+      options_.metrics->RemoveSeries(label::JobName(id));
       watchers_.erase(id);
     }
     for (const std::string& id : touched) {
@@ -273,7 +274,7 @@ class Engine::Stepping {
   }
 
   template <typename Callback>
-  Callback Take(std::unordered_map<CallId, Callback>& calls, CallId call) {
+  Callback Extract(std::unordered_map<CallId, Callback>& calls, CallId call) {
     const std::lock_guard lock(mutex_);
     const auto found = calls.find(call);
     if (found == calls.end()) return nullptr;

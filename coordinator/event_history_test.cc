@@ -1,12 +1,12 @@
 #include "coordinator/event_history.h"
-#include "coordinator/job_record.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "coordinator/job_record.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -9,7 +9,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kProtocolVersion = 1;
+constexpr int kProtocolVersion = 2;
 constexpr size_t kMaxNameBytes = 253;
 constexpr int kMaxDevices = 1024;
 

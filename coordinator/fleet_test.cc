@@ -10,13 +10,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const TimeLimits kLimits = MakeTimeLimits(3);
-constexpr MonotonicTime kStart{std::chrono::hours(1)};
+const TimeLimits kFleetLimits = MakeTimeLimits(3);
+constexpr MonotonicTime kFleetStart{std::chrono::hours(1)};
 constexpr uint64_t kLeader = 5;
 
 v1::Hello HelloOf(const std::string& name, uint64_t incarnation, const std::string& host = "host") {
   v1::Hello hello;
-  hello.set_protocol_version(1);
+  hello.set_protocol_version(2);
   hello.set_name(name);
   hello.set_incarnation(incarnation);
   hello.set_host(host);
@@ -28,8 +28,8 @@ v1::Hello HelloOf(const std::string& name, uint64_t incarnation, const std::stri
 }
 
 HelloOutcome Accept(const v1::Hello& hello, SessionId session, Fleet* fleet,
-                    MonotonicTime now = kStart) {
-  return AcceptHello(hello, session, kLeader, kLimits, now, fleet);
+                    MonotonicTime now = kFleetStart) {
+  return AcceptHello(hello, session, kLeader, kFleetLimits, now, fleet);
 }
 
 v1::Plan PlanOn(const std::string& worker) {
@@ -50,7 +50,7 @@ TEST(Fleet, RefusesAHelloThatIsWrongForGood) {
     StatusCode code;
   };
   const Case cases[] = {
-      {"protocol_version", [](v1::Hello* hello) { hello->set_protocol_version(2); },
+      {"protocol_version", [](v1::Hello* hello) { hello->set_protocol_version(3); },
        StatusCode::kFailedPrecondition},
       {"name", [](v1::Hello* hello) { hello->set_name("a/b"); }, StatusCode::kInvalidArgument},
       {"name", [](v1::Hello* hello) { hello->clear_name(); }, StatusCode::kInvalidArgument},
@@ -90,7 +90,7 @@ TEST(Fleet, ACondemnedDeviceIsOfferedToNobody) {
   condemned.set_device(7);
   EXPECT_FALSE(CondemnDevice(condemned, FindBySession(1, &fleet)));
   // A new life of the daemon reports its devices again.
-  CloseSession(1, kStart, &fleet);
+  CloseSession(1, kFleetStart, &fleet);
   ASSERT_TRUE(Accept(HelloOf("a", 11), 2, &fleet).refused.ok());
   EXPECT_EQ(ListDevices(fleet, true).free_devices.size(), 2u);
 }
@@ -101,7 +101,7 @@ TEST(Fleet, ASecondLifeWaitsWhileTheFirstOnesStreamIsOpen) {
   const HelloOutcome second = Accept(HelloOf("a", 11), 2, &fleet);
   EXPECT_EQ(second.refused.code(), StatusCode::kAlreadyExists);
   EXPECT_TRUE(second.retry);
-  CloseSession(1, kStart, &fleet);
+  CloseSession(1, kFleetStart, &fleet);
   const HelloOutcome later = Accept(HelloOf("a", 11), 3, &fleet);
   EXPECT_TRUE(later.refused.ok());
   EXPECT_TRUE(later.new_life);
@@ -110,12 +110,12 @@ TEST(Fleet, ASecondLifeWaitsWhileTheFirstOnesStreamIsOpen) {
 TEST(Fleet, ALifeOnAnotherHostWaitsUntilTheOldOneIsLost) {
   Fleet fleet;
   ASSERT_TRUE(Accept(HelloOf("a", 10, "here"), 1, &fleet).refused.ok());
-  CloseSession(1, kStart, &fleet);
+  CloseSession(1, kFleetStart, &fleet);
   EXPECT_TRUE(Accept(HelloOf("a", 11, "there"), 2, &fleet).retry);
   std::vector<SessionId> closed;
   CatalogBatch writes;
-  const MonotonicTime later = kStart + kLimits.reconnect_grace;
-  EXPECT_THAT(ExpireWorkers(kLimits, later, &fleet, &closed, &writes), ElementsAre("a"));
+  const MonotonicTime later = kFleetStart + kFleetLimits.reconnect_grace;
+  EXPECT_THAT(ExpireWorkers(kFleetLimits, later, &fleet, &closed, &writes), ElementsAre("a"));
   EXPECT_TRUE(Accept(HelloOf("a", 11, "there"), 3, &fleet, later).new_life);
 }
 
@@ -136,7 +136,7 @@ TEST(Fleet, TheSameLifeMayOpenANewStream) {
   EXPECT_EQ(again.replaced_session, 1u);
   EXPECT_EQ(FindBySession(1, &fleet), nullptr);
   EXPECT_NE(FindBySession(2, &fleet), nullptr);
-  EXPECT_EQ(CloseSession(1, kStart, &fleet), "");
+  EXPECT_EQ(CloseSession(1, kFleetStart, &fleet), "");
 }
 
 TEST(Fleet, AWorkerIsLostWhenItsLeaseEndsAndForgottenMuchLater) {
@@ -145,16 +145,16 @@ TEST(Fleet, AWorkerIsLostWhenItsLeaseEndsAndForgottenMuchLater) {
   CatalogBatch writes;
   LeaseDevices(PlanOn("a"), "job", 1, &fleet, &writes);
   std::vector<SessionId> closed;
-  EXPECT_EQ(NextExpiry(kLimits, fleet), kStart + kLimits.lease);
+  EXPECT_EQ(NextExpiry(kFleetLimits, fleet), kFleetStart + kFleetLimits.lease);
   EXPECT_THAT(
-      ExpireWorkers(kLimits, kStart + kLimits.lease - Duration(1), &fleet, &closed, &writes),
+      ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease - Duration(1), &fleet, &closed, &writes),
       IsEmpty());
-  EXPECT_THAT(ExpireWorkers(kLimits, kStart + kLimits.lease, &fleet, &closed, &writes),
+  EXPECT_THAT(ExpireWorkers(kFleetLimits, kFleetStart + kFleetLimits.lease, &fleet, &closed, &writes),
               ElementsAre("a"));
   EXPECT_THAT(closed, ElementsAre(1u));
   EXPECT_EQ(fleet.leases.size(), 2u);
-  const MonotonicTime much_later = kStart + kLimits.lease + kLimits.forget_worker;
-  EXPECT_THAT(ExpireWorkers(kLimits, much_later, &fleet, &closed, &writes), IsEmpty());
+  const MonotonicTime much_later = kFleetStart + kFleetLimits.lease + kFleetLimits.forget_worker;
+  EXPECT_THAT(ExpireWorkers(kFleetLimits, much_later, &fleet, &closed, &writes), IsEmpty());
   EXPECT_THAT(fleet.workers, IsEmpty());
   EXPECT_THAT(fleet.leases, IsEmpty());
 }

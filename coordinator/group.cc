@@ -20,6 +20,8 @@
 #include "coordinator/tickets.h"
 #include "coordinator/timed_checkpoint.h"
 #include "coordinator/transition.h"
+#include "plan/device_traits.h"
+#include "plan/job/job_choices.h"
 
 namespace troupe {
 namespace {
@@ -71,7 +73,7 @@ v1::CoordinatorMessage AddressBookOf(const Job& job) {
 // Returns the summed peak of all ranks' devices in the job's compute dtype; 0 if one is unknown.
 // CPU ranks on a host share its cores, which count once regardless of the number of ranks.
 double PeakFlops(const Job& job, const Fleet& fleet) {
-  const bool bfloat16 = job.spec.training().compute_dtype() == "bfloat16";
+  const bool bfloat16 = ChoicesOf(job.spec).compute_dtype == model::DType::kBFloat16;
   struct HostShare {
     double used = 0;
     double whole = 0;
@@ -88,7 +90,8 @@ double PeakFlops(const Job& job, const Fleet& fleet) {
     if (found == nullptr) return 0;
     const double peak = bfloat16 ? found->peak_flops_bfloat16() : found->peak_flops_float32();
     if (!(peak > 0) || !std::isfinite(peak)) return 0;
-    if (found->kind().kind() != "cpu" || found->cores() <= 0) {
+    const DeviceTraits* const traits = FindDeviceTraits(found->kind().kind());
+    if (traits == nullptr || !traits->shares_host_cores || found->cores() <= 0) {
       sum += peak;
       continue;
     }

@@ -1,12 +1,12 @@
 // Tests a job that continues with fewer ranks and grows back.
 #include "coordinator/growth.h"
-#include "coordinator/job_view.h"
-#include "coordinator/receipt.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/job_view.h"
+#include "coordinator/receipt.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -81,6 +81,18 @@ void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& 
   Lay(failure.worker(), std::move(fault), turn);
 }
 
+void LayBrokenLink(const Job& job, const v1::Failure& failure,
+                   const std::set<std::string>& suspects, Turn& turn) {
+  for (const std::string& worker : suspects) {
+    Lay(worker,
+        {.job = job.id(),
+         .weight = 1.0 / static_cast<double>(suspects.size()),
+         .time = turn.now,
+         .text = FailureText(failure)},
+        turn);
+  }
+}
+
 void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Turn& turn) {
   Lay(job.plan.ranks(rank).worker(),
       {.job = job.id(),

@@ -9,6 +9,7 @@
 #define TROUPE_COORDINATOR_HOST_FAULTS_H_
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "coordinator/job_state.h"
@@ -19,6 +20,11 @@ namespace troupe {
 // Records the failure that ended the job's group against the host or device that its cause blames
 // (coordinator/culprit.h), if the failure names a worker.
 void LayToHost(const Job& job, const v1::Failure& failure, double weight, Turn& turn);
+
+// Records the failure against workers one of which has a broken link, in equal parts: the one that
+// takes part in several such failures gets the most.
+void LayBrokenLink(const Job& job, const v1::Failure& failure,
+                   const std::set<std::string>& suspects, Turn& turn);
 
 // Records a fault because `rank` could not write its part of a checkpoint.
 void LayFailedWrite(const Job& job, int32_t rank, const std::string& reason, Turn& turn);

@@ -1,11 +1,13 @@
 // Tests which hosts are chosen after a fault, and how bad hosts come back.
 #include "coordinator/host_faults.h"
-#include "coordinator/test_cluster.h"
-#include "coordinator/views.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "coordinator/test_cluster.h"
+#include "coordinator/views.h"
 
 namespace troupe {
 namespace {
@@ -15,9 +17,9 @@ using ::testing::IsEmpty;
 
 using Kind = v1::CoordinatorMessage;
 
-const TimeLimits kLimits = MakeTimeLimits(3);
+const TimeLimits kHostLimits = MakeTimeLimits(3);
 
-void PassWithHeartbeats(TestCluster& cluster, Duration duration) {
+void LetPass(TestCluster& cluster, Duration duration) {
   const Duration step = std::min<Duration>(duration, std::chrono::seconds(1));
   for (Duration passed{}; passed < duration; passed += step) {
     cluster.Heartbeat();
@@ -87,9 +89,66 @@ TEST(HostFaults, AHostWhoseRanksExitAtOnceCostsOneRestartWhileASpareIsFree) {
   RunJob(cluster, 1, 2);
   for (int life = 0; life < 10; ++life) {
     if (WorkerOf(cluster) == "worker-0") cluster.Crash("a", 0, 3);
-    PassWithHeartbeats(cluster, std::chrono::seconds(1));
+    LetPass(cluster, std::chrono::seconds(1));
   }
   EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+}
+
+// Returns whether job `a` has a rank on `worker`.
+bool HasRankOn(const TestCluster& cluster, const std::string& worker) {
+  const auto& ranks = cluster.job("a").last_group.ranks();
+  return std::any_of(ranks.begin(), ranks.end(), [&](const v1::RankPlacement& placement) {
+    return placement.worker() == worker;
+  });
+}
+
+// Rank 1 of job `a` reports that its link to rank 0 failed; the ranks end, and the job is placed
+// again.
+void BreakLink(TestCluster& cluster) {
+  const uint64_t epoch = cluster.job("a").record.group_epoch();
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(epoch);
+  failed.set_rank(1);
+  failed.set_secondary(true);
+  failed.set_cause("COLLECTIVE");
+  failed.set_message("all_reduce: send: Connection reset by remote peer");
+  failed.add_unreached_ranks(0);
+  const auto ranks = cluster.job("a").last_group.ranks();
+  cluster.Say(ranks[1].worker(), message);
+  cluster.StopRanks("a", epoch, {ranks[0].worker(), ranks[1].worker()});
+  LetPass(cluster, std::chrono::seconds(10));
+}
+
+TEST(HostFaults, AHostWithABrokenLinkIsLeftAfterTwoFailuresOfItsLinks) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 3);
+  ASSERT_TRUE(HasRankOn(cluster, "worker-0"));
+  BreakLink(cluster);
+  EXPECT_THAT(cluster.job("a").record.last_failure().message(),
+              HasSubstr("its link to rank 0 on worker-0 failed"));
+  ASSERT_TRUE(HasRankOn(cluster, "worker-2")) << "it has no fault";
+  if (HasRankOn(cluster, "worker-0")) {
+    cluster.StartRanks("a");
+    BreakLink(cluster);
+  }
+  EXPECT_FALSE(HasRankOn(cluster, "worker-0"));
+  EXPECT_THAT(SetAsideOf(cluster, "worker-1"), IsEmpty());
+}
+
+TEST(HostFaults, ACollectiveFailureWithoutAFailedLinkBlamesNobody) {
+  TestCluster cluster;
+  RunJob(cluster, 2, 2);
+  v1::WorkerMessage message;
+  message.mutable_rank_failed()->set_job("a");
+  message.mutable_rank_failed()->set_group_epoch(1);
+  message.mutable_rank_failed()->set_secondary(true);
+  message.mutable_rank_failed()->set_cause("COLLECTIVE");
+  cluster.Say("worker-0", message);
+  cluster.Pass(kHostLimits.settle);
+  EXPECT_EQ(cluster.job("a").record.restarts(), 1);
+  EXPECT_THAT(cluster.state().fleet.blame, IsEmpty());
 }
 
 TEST(HostFaults, AJobWaitsForTheEndOfItsOtherRanksRatherThanTakeABadHostAgain) {
@@ -106,7 +165,7 @@ TEST(HostFaults, AJobWaitsForTheEndOfItsOtherRanksRatherThanTakeABadHostAgain) {
   TestCluster stuck;
   RunJob(stuck, 2, 3);
   stuck.Crash("a", 0, 3);
-  PassWithHeartbeats(stuck, kLimits.abort + kLimits.heartbeat);
+  LetPass(stuck, kHostLimits.abort + kHostLimits.heartbeat);
   EXPECT_EQ(stuck.job("a").record.state(), v1::JOB_STATE_STARTING) << "a rank that does not end";
   EXPECT_EQ(stuck.job("a").last_group.ranks(0).worker(), "worker-0");
 }
@@ -138,7 +197,7 @@ TEST(HostFaults, ADeviceThatFaultsIsAvoidedAndTheOtherDevicesOfItsHostAfterClean
   cluster.Say("worker-0", stopped);
   EXPECT_EQ(WorkerOf(cluster), "worker-1");
   cluster.Disconnect("worker-1");
-  PassWithHeartbeats(cluster, std::chrono::seconds(4));
+  LetPass(cluster, std::chrono::seconds(4));
   EXPECT_EQ(WorkerOf(cluster), "worker-0");
   EXPECT_EQ(cluster.job("a").last_group.ranks(0).device(), 1);
 }
@@ -165,7 +224,7 @@ TEST(HostFaults, ItComesBackAfterASoundBurnIn) {
   EXPECT_EQ(BurnInOf(cluster), 0u);
   for (int part = 0; part < 10; ++part) {
     ReportUpTo(cluster, 2 + part, 2 + part);
-    PassWithHeartbeats(cluster, kLimits.set_aside / 10);
+    LetPass(cluster, kHostLimits.set_aside / 10);
   }
   const uint64_t request = BurnInOf(cluster);
   ASSERT_GT(request, 0u);
@@ -182,16 +241,16 @@ TEST(HostFaults, OneThatIsNotSoundStaysSetAsideAndIsTriedAgainLater) {
   const auto wait = [&](Duration duration) {
     for (int part = 0; part < 20; ++part) {
       ReportUpTo(cluster, cluster.job("a").record.step() + 1, cluster.job("a").record.step() + 1);
-      PassWithHeartbeats(cluster, duration / 20);
+      LetPass(cluster, duration / 20);
     }
   };
-  wait(kLimits.set_aside);
+  wait(kHostLimits.set_aside);
   const uint64_t first = BurnInOf(cluster);
   SayBurnt(cluster, first, false);
   EXPECT_THAT(SetAsideOf(cluster, "worker-0").at(0).reason(), HasSubstr("element 7"));
-  wait(kLimits.set_aside);
+  wait(kHostLimits.set_aside);
   EXPECT_EQ(BurnInOf(cluster), first);
-  wait(kLimits.set_aside);
+  wait(kHostLimits.set_aside);
   const uint64_t second = BurnInOf(cluster);
   EXPECT_GT(second, first);
   // A burn-in without an answer has not succeeded.
@@ -205,7 +264,7 @@ TEST(HostFaults, ABurnInIsAskedForAnewOnANewStream) {
   SetWorkerAside(cluster);
   for (int part = 0; part < 10; ++part) {
     ReportUpTo(cluster, 1 + part, 1 + part);
-    PassWithHeartbeats(cluster, kLimits.set_aside / 10);
+    LetPass(cluster, kHostLimits.set_aside / 10);
   }
   const uint64_t first = BurnInOf(cluster);
   ASSERT_GT(first, 0u);
@@ -224,7 +283,7 @@ TEST(HostFaults, ARankThatIsPlacedThereAllTheSamePutsTheBurnInOff) {
   SetWorkerAside(cluster);
   for (int part = 0; part < 10; ++part) {
     ReportUpTo(cluster, 1 + part, 1 + part);
-    PassWithHeartbeats(cluster, kLimits.set_aside / 10);
+    LetPass(cluster, kHostLimits.set_aside / 10);
   }
   const uint64_t first = BurnInOf(cluster);
   ASSERT_GT(first, 0u);
@@ -254,7 +313,7 @@ TEST(HostFaults, FaultsOfAJobThatFailsByItselfAreNotItsHosts) {
   RunJob(cluster, 1, 2);
   for (int life = 1; life <= 10 && !HasEnded(cluster.job("a")); ++life) {
     cluster.Crash("a", 0, 3);
-    PassWithHeartbeats(cluster, std::chrono::seconds(6));
+    LetPass(cluster, std::chrono::seconds(6));
     if (!HasEnded(cluster.job("a"))) cluster.StartRanks("a");
   }
   ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
@@ -380,7 +439,7 @@ TEST(HostFaults, AFolderThatThreeHostsFailAlikeEndsTheJobThoughOthersAreFree) {
   for (int time = 0; time < 3; ++time) {
     ASSERT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_STARTING) << time;
     FailFolderProof(cluster, 0, "");
-    PassWithHeartbeats(cluster, std::chrono::seconds(4));
+    LetPass(cluster, std::chrono::seconds(4));
   }
   EXPECT_EQ(cluster.job("a").record.state(), v1::JOB_STATE_FAILED);
   EXPECT_TRUE(cluster.state().fleet.blame.empty());
@@ -405,7 +464,7 @@ TEST(HostFaults, TheBurnInOfAHostThatCannotWriteTriesTheFolder) {
   cancel.request.set_name("a");
   cluster.Do(cancel);
   cluster.StopRanks("a", 1, {"worker-0"});
-  PassWithHeartbeats(cluster, kLimits.set_aside);
+  LetPass(cluster, kHostLimits.set_aside);
   ASSERT_GT(BurnInOf(cluster), 0u);
   EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0),
             "/ck/.troupe-folder-f1");
@@ -430,7 +489,7 @@ TEST(HostFaults, SoDoesThatOfAHostWhereTheFolderIsNotThere) {
   CancelJobCall cancel{cluster.next_call++, {}};
   cancel.request.set_name("a");
   cluster.Do(cancel);
-  PassWithHeartbeats(cluster, kLimits.set_aside);
+  LetPass(cluster, kHostLimits.set_aside);
   ASSERT_GT(BurnInOf(cluster), 0u);
   ASSERT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders_size(), 1);
   EXPECT_EQ(cluster.Last("worker-0", Kind::kBurnIn)->burn_in().folders(0), "/ck");

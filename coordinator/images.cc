@@ -50,9 +50,9 @@ Transition EndWithImages(Job& job, Turn& turn) {
       "FINAL_CHECKPOINT_UNWRITABLE",
       fmt::format("the last checkpoint, of step {}, could not be written for {:.0f} s "
                   "(checkpoint.final_save_seconds): {}; the state of each rank is kept on its "
-                  "worker, and troupe resume goes on from there: {}",
+                  "worker, and troupe resume goes on from there: {}; {}",
                   taking.step, FinalSaveSeconds(job.spec), job.group->save_failure,
-                  PlacesOf(job.images)));
+                  PlacesOf(job.images), UnwritableFolderAdvice(job)));
   return JobEnd{v1::JOB_STATE_FAILED, failure, FailureText(failure)};
 }
 
@@ -91,14 +91,14 @@ Transition OnImageSaved(Job& job, const v1::ImageSaved& message, Turn& turn) {
       job.group->left_images[message.path()] = job.plan.ranks(message.rank()).worker();
     return {};
   }
+  ImageTaking& taking = *job.group->image_taking;
   if (!message.error().empty()) {
-    GiveUpImages(job,
-                 fmt::format("rank {} on {}: {}", message.rank(),
-                             job.plan.ranks(message.rank()).worker(), message.error()),
-                 turn);
+    taking.failure = fmt::format("rank {} on {}: {}", message.rank(),
+                                 job.plan.ranks(message.rank()).worker(), message.error());
+    // While ranks hang, the checkpoint cannot be tried again: they have until the images' deadline.
+    if (job.group->hung_ranks.empty()) GiveUpImages(job, taking.failure, turn);
     return {};
   }
-  ImageTaking& taking = *job.group->image_taking;
   taking.saved[message.rank()] = message;
   if (taking.saved.size() < static_cast<size_t>(job.plan.ranks_size())) return {};
   return EndWithImages(job, turn);
@@ -126,7 +126,7 @@ void DropLeftImages(Job& job, Turn& turn) {
   }
 }
 
-void GiveUpImages(Job& job, const std::string& reason, Turn& turn) {
+void GiveUpImages(Job& job, std::string reason, Turn& turn) {
   for (const auto& [rank, saved] : job.group->image_taking->saved)
     job.group->left_images[saved.path()] = job.plan.ranks(rank).worker();
   job.group->image_taking.reset();
@@ -142,6 +142,16 @@ void GiveUpImages(Job& job, const std::string& reason, Turn& turn) {
 bool GoesOnFromImages(const Job& job) {
   const v1::CheckpointRecord* const commit = NewestCommit(job);
   return job.images.step() > 0 && (commit == nullptr || commit->step() < job.images.step());
+}
+
+std::string UnwritableFolderAdvice(const Job& job) {
+  if (!GoesOnFromImages(job)) return "";
+  std::set<std::string> workers;
+  for (const v1::RankImage& image : job.images.images()) workers.insert(image.worker());
+  return fmt::format("it can run only on {}, because a rank reads its image on its own worker: make "
+                     "{} writable there, or resume it with another folder (--set "
+                     "checkpoint.folder=DIR)",
+                     fmt::join(workers, ", "), job.spec.checkpoint().folder());
 }
 
 bool FindsImageDamaged(const Job& job, const v1::RankFailed& message) {

@@ -1,10 +1,10 @@
 // Tests of jobs whose final checkpoint cannot be saved.
 #include "coordinator/images.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -161,6 +161,52 @@ TEST_F(Images, PlaceEachRankOnTheWorkerThatHasItsOwn) {
   cluster_.StartRanks("a", 10);
   EXPECT_EQ(job().record.state(), v1::JOB_STATE_RUNNING);
   EXPECT_EQ(job().record.step(), 10);
+}
+
+TEST_F(Images, KeepAJobWhoseCheckpointsFailOnTheirWorkers) {
+  EndWithImages();
+  cluster_.Connect("worker-2");
+  cluster_.Connect("worker-3");
+  ResumeJobCall resume{cluster_.next_call++, {}};
+  resume.request.set_name("a");
+  resume.request.mutable_overrides()->mutable_training()->set_steps(100);
+  resume.request.mutable_overrides()->mutable_checkpoint()->set_interval(10);
+  ASSERT_TRUE(cluster_.Do(resume).replies.at(0).status.ok());
+  cluster_.StartRanks("a", 10);
+  for (int64_t step = 11; step <= 50; ++step) {
+    cluster_.Report("a", step, 0);
+    cluster_.Report("a", step, 1);
+    if (step % 10 != 0) continue;
+    v1::WorkerMessage failed;
+    failed.mutable_shard_failed()->set_job("a");
+    failed.mutable_shard_failed()->set_group_epoch(job().record.group_epoch());
+    failed.mutable_shard_failed()->set_rank(1);
+    failed.mutable_shard_failed()->set_attempt(AttemptOf(cluster_, step));
+    failed.mutable_shard_failed()->set_reason("read-only file system");
+    cluster_.Say("worker-1", failed);
+  }
+  EXPECT_EQ(job().record.restarts(), 0) << "other hosts cannot read the images";
+  EXPECT_EQ(job().record.step(), 50);
+}
+
+TEST_F(Images, AFolderThatTheirWorkersCannotWriteIsFailedWithWhatToDo) {
+  EndWithImages();
+  EXPECT_THAT(job().record.failure().message(),
+              HasSubstr("it can run only on worker-0, worker-1, because"));
+  EXPECT_THAT(job().record.failure().message(), HasSubstr("--set checkpoint.folder=DIR"));
+  ASSERT_TRUE(Resume(false, 20).ok());
+  v1::WorkerMessage message;
+  v1::RankFailed& failed = *message.mutable_rank_failed();
+  failed.set_job("a");
+  failed.set_group_epoch(job().record.group_epoch());
+  failed.set_rank(1);
+  failed.set_code(static_cast<int>(StatusCode::kFailedPrecondition));
+  failed.set_cause("STORAGE");
+  failed.set_message("/ck is not a directory");
+  cluster_.Say("worker-1", message);
+  EXPECT_EQ(job().record.state(), v1::JOB_STATE_RECOVERING);
+  EXPECT_THAT(job().record.last_failure().message(),
+              HasSubstr("/ck is not a directory; it can run only on worker-0, worker-1"));
 }
 
 TEST_F(Images, OnAWorkerThatIsNotThereOrForAnotherLayoutAreRefusedByName) {

@@ -3,6 +3,7 @@
 #define TROUPE_COORDINATOR_JOB_FAILURE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "troupe/v1/service.pb.h"
@@ -16,6 +17,7 @@ struct Breakdown {
   // The fault is in the host's folder or in the job's checkpoint.folder: the host is set aside and
   // others are tried; without others the failure is fatal.
   bool of_folder = false;
+  std::set<std::string> link_suspects;  // secondary: workers whose broken link may be its cause
 };
 
 v1::Failure MakeFailure(const std::string& cause, const std::string& message, int32_t rank = -1,

@@ -18,11 +18,10 @@ constexpr Duration kRemovalLimit = std::chrono::minutes(5);
 // caller waits.
 constexpr Duration kLeftFilesLimit = std::chrono::seconds(20);
 
-// Asks every connected worker to delete the job's rank logs (DeleteImages without paths); the ranks
-// may have run on any worker.
-void SayGone(const std::string& id, Turn& turn) {
+// Asks every connected worker to forget the job: its ranks may have run on any worker.
+void SendForgetJob(const std::string& id, Turn& turn) {
   v1::CoordinatorMessage gone;
-  gone.mutable_delete_images()->set_job(id);
+  gone.mutable_forget_job()->set_job(id);
   for (const auto& [name, worker] : turn.fleet.workers) {
     if (worker.session != 0) SendToWorker(name, gone, turn);
   }
@@ -36,7 +35,7 @@ void Remove(const std::string& id, CoordinatorState& state, Turn& turn) {
     for (const CallId call : removal->second.callers) ReplyWithJob(job->second, call, turn);
     state.removals.erase(removal);
   }
-  SayGone(id, turn);
+  SendForgetJob(id, turn);
   std::erase_if(state.requests, [&](const auto& request) {
     if (request.second != id) return false;
     turn.effects.writes.DeleteRequest(request.first);

@@ -37,6 +37,9 @@ struct RankState {
   int64_t pid = 0;
   std::string address;       // empty until RankAddress
   std::string folder_token;  // the token that its worker wrote to checkpoint.folder
+  // When it last answered an attempt, by a vote or a failure; the earliest time: not since the
+  // coordinator's start.
+  MonotonicTime last_answer = MonotonicTime::min();
   bool ready = false;
   bool held = false;  // kAdopting: confirmed by its worker's Hello
   int64_t reported_step = 0;
@@ -53,6 +56,8 @@ struct ImageTaking {
   int64_t step = 0;
   MonotonicTime deadline;
   std::map<int32_t, v1::ImageSaved> saved;  // by rank
+  // Why a rank could not write its image while others hung in the save; empty: none has failed.
+  std::string failure;
 };
 
 struct Group {
@@ -85,6 +90,7 @@ struct Group {
   // Images of an abandoned try, as path → worker; no job is restored from them.
   std::map<std::string, std::string> left_images;
   v1::Failure failure;  // kSettling: the secondary failure
+  std::set<std::string> link_suspects;  // kSettling: workers whose broken link may be its cause
 };
 
 // A recorded intent that is not finalised.

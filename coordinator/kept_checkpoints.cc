@@ -48,6 +48,8 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn) {
   erase->set_attempt(record.attempt());
   erase->set_path(record.path());
   erase->set_folder_id(record.folder_id());
+  erase->set_none_writes(record.state() != v1::CHECKPOINT_STATE_ABORTED ||
+                         !MayBeWritten(job, record, turn.fleet));
   const std::string& name = job.last_group.ranks(0).worker();
   if (const Worker* const worker = FindWorker(name, turn.fleet)) {
     job.deletions[record.attempt()] = LifeOf(*worker);
@@ -122,10 +124,9 @@ void SendDeletions(Job& job, Turn& turn) {
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn) {
   const auto found = job.checkpoints.find(message.attempt());
   if (found == job.checkpoints.end()) return;
-  const v1::CheckpointRecord& record = found->second;
-  const bool aborted = record.state() == v1::CHECKPOINT_STATE_ABORTED;
-  if (record.state() != v1::CHECKPOINT_STATE_DELETING && !aborted) return;
-  if (aborted && MayBeWritten(job, record, turn.fleet)) return;
+  const v1::CheckpointState state = found->second.state();
+  if (state != v1::CHECKPOINT_STATE_DELETING && state != v1::CHECKPOINT_STATE_ABORTED) return;
+  if (!message.none_writes()) return;
   turn.effects.writes.DeleteCheckpoint(job.id(), message.attempt());
   job.deletions.erase(message.attempt());
   job.checkpoints.erase(found);

@@ -33,7 +33,8 @@ void SendDeletion(Job& job, const v1::CheckpointRecord& record, Turn& turn);
 // that no rank may still write to.
 void SendDeletions(Job& job, Turn& turn);
 
-// Removes the record, unless a rank may have written since. REQUIRES: JudgeMessage accepted it.
+// Removes the record, unless ranks could still write when the deletion was requested: the answer
+// may be older than their last write. REQUIRES: JudgeMessage accepted it.
 void OnCheckpointDeleted(Job& job, const v1::CheckpointDeleted& message, Turn& turn);
 
 enum class Occasion { kCommit, kOther };

@@ -1,12 +1,11 @@
 // Retention of older commits: newer ones are read back, then older ones deleted.
-#include "coordinator/test_cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <memory>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

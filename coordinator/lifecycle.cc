@@ -139,7 +139,7 @@ void OnRunningTime(Job& job, Turn& turn) {
   if (job.group->save_again_time && turn.now >= *job.group->save_again_time) Apply(job, SaveAgain(job, turn), turn);
   if (!job.group) return;
   if (job.group->image_taking && turn.now >= job.group->image_taking->deadline) {
-    if (!job.group->hung_ranks.empty()) return Apply(job, HungSave(job), turn);
+    if (!job.group->hung_ranks.empty()) return Apply(job, CountHungSave(job), turn);
     GiveUpImages(job, "not every rank has answered", turn);
   }
   std::vector<int64_t> late;

@@ -165,7 +165,7 @@ class Stepper {
                             : RebuildJob(event, state_.last_sequence + 1, turn_);
     if (!job.ok()) return ReplyWithError(event.call, job.status(), turn_);
     ++state_.last_sequence;
-    Take(*std::move(job), event.call);
+    Admit(*std::move(job), event.call);
   }
 
   void operator()(const ReadLogsCall& event) {
@@ -468,12 +468,12 @@ class Stepper {
       state_.requests[request_id] = job.id();
       state_.request_digests[request_id] = digest;
     }
-    Take(std::move(job), event.call);
+    Admit(std::move(job), event.call);
     return OkStatus();
   }
 
   // Adds a job that is recorded in the turn's writes to the state, and replies with it.
-  void Take(Job job, CallId call) {
+  void Admit(Job job, CallId call) {
     if (job.record.group_epoch() < state_.epoch_floor) {
       job.record.set_group_epoch(state_.epoch_floor);
       SaveRecord(job, turn_);

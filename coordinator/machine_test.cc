@@ -1,12 +1,11 @@
 // Tests of a job's life: submit, place, start, run, end, cancel, resume.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include "coordinator/job_creation.h"
 #include "coordinator/machine.h"
 #include "coordinator/test_cluster.h"
 #include "coordinator/views.h"
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "plan/violation.h"
 
 namespace troupe {
@@ -159,7 +158,7 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
   ConnectWorkers(cluster, 1);
   WorkerSaid twin{77, {}};
   v1::Hello* const hello = twin.message.mutable_hello();
-  hello->set_protocol_version(1);
+  hello->set_protocol_version(2);
   hello->set_name("worker-0");
   hello->set_host("elsewhere\nforged");
   hello->set_incarnation(99);
@@ -168,7 +167,7 @@ TEST(Machine, WhatIsRefusedIsNotedWithNamesAndValues) {
                                 HasSubstr("99"), HasSubstr("still alive as incarnation 1"))));
   hello->set_protocol_version(7);
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("protocol_version is 7")));
-  hello->set_protocol_version(1);
+  hello->set_protocol_version(2);
   hello->set_incarnation(0);
   EXPECT_THAT(cluster.Do(twin).notes, ElementsAre(HasSubstr("incarnation must be positive")));
 }

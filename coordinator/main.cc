@@ -4,17 +4,16 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/descriptor_limit.h"
 #include "base/detection_seconds.h"
 #include "base/failpoint.h"
+#include "base/flag_parser.h"
 #include "base/keep_ended.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
@@ -23,102 +22,68 @@
 namespace troupe {
 namespace {
 
-constexpr char kUsage[] =
-    R"(troupe-coordinator --listen HOST:PORT --data-dir DIR [--metrics-listen HOST:PORT] [--detection-seconds 3]
-                   [--keep-ended N|TIME|all] [--log-bytes N] [--log-files N]
-                   [--blame-half-life-seconds S]
-
-  --listen             address of the API and of the workers' sessions; port 0 takes a free one
-  --data-dir           the catalog; one coordinator at a time
-  --metrics-listen     address of /metrics over HTTP; none unless given
-  --detection-seconds  every time limit of the cluster derives from it
-  --keep-ended         so many of the jobs that have ended stay in the catalog, the newest ("1000"), or each for so long
-                       ("36h"; s, m, h or d); others go, but for their checkpoints; default: all
-  --log-bytes          a log file of so many bytes is moved aside (where standard error is a file); 0, the default: never
-  --log-files          of those that were moved aside so many are kept; default 4
-  --blame-half-life-seconds
-                       what a fault weighs on its host halves in so long; default: 600 times --detection-seconds
-
-Once it serves, it prints one line: {"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
-Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory, the catalog is
-damaged or cannot be written), 2 usage, 3 an address cannot be listened on.
-)";
-
 constexpr int kFailed = 1;
-constexpr int kUsageError = 2;
 constexpr int kCannotListen = 3;
 
-StatusOr<double> SecondsOf(std::string_view flag, const std::string& value, double least,
-                           double most) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-  if (error != std::errc() || end != value.data() + value.size() ||
-      !(seconds >= least && seconds <= most)) {
-    return InvalidArgument("{} is \"{}\", must be a number from {} to {}", flag, value, least, most);
-  }
-  return seconds;
-}
+constexpr char kUsage[] = "troupe-coordinator --listen HOST:PORT --data-dir DIR [FLAG …]";
+constexpr char kFooter[] =
+    R"(Once it serves, it prints one line:
+{"address":"HOST:PORT","metrics":"http://HOST:PORT/metrics","pid":N}
 
-StatusOr<ServerOptions> ParseFlags(int argc, char** argv, LogLimit* log) {
-  ServerOptions options;
-  options.listen.clear();
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const size_t equals = argument.find('=');
-    const std::string_view flag = argument.substr(0, equals);
-    std::string value;
-    if (equals != std::string_view::npos) {
-      value = argument.substr(equals + 1);
-    } else if (i + 1 < argc) {
-      value = argv[++i];
-    } else {
-      return InvalidArgument("{} has no value", flag);
-    }
-    if (flag == "--listen") {
-      options.listen = value;
-    } else if (flag == "--data-dir") {
-      options.data_directory = value;
-    } else if (flag == "--metrics-listen") {
-      options.metrics_listen = value;
-    } else if (flag == "--detection-seconds") {
-      TROUPE_ASSIGN_OR_RETURN(
-          options.detection_seconds,
-          SecondsOf(flag, value, kLeastDetectionSeconds, kMostDetectionSeconds));
-    } else if (flag == "--blame-half-life-seconds") {
-      TROUPE_ASSIGN_OR_RETURN(options.blame_half_life_seconds, SecondsOf(flag, value, 1, 1e7));
-    } else if (flag == "--keep-ended") {
-      TROUPE_ASSIGN_OR_RETURN(options.keep_ended, ParseKeepEnded(flag, value));
-    } else if (flag == "--log-bytes") {
-      TROUPE_ASSIGN_OR_RETURN(log->bytes, ParseLogNumber(flag, value, int64_t{1} << 40));
-    } else if (flag == "--log-files") {
-      TROUPE_ASSIGN_OR_RETURN(const int64_t files, ParseLogNumber(flag, value, kMostLogFiles));
-      log->files = static_cast<int>(files);
-    } else {
-      return InvalidArgument("unknown flag {}", flag);
-    }
-  }
-  if (options.listen.empty()) return InvalidArgument("--listen is required");
-  if (options.data_directory.empty()) return InvalidArgument("--data-dir is required");
-  return options;
+Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed (another coordinator has the data directory,
+or the catalog is damaged or cannot be written), 2 wrong usage, 3 cannot listen on an address.)";
+
+void AddFlags(FlagParser& parser, ServerOptions* options, LogLimit* log) {
+  parser.AddText({"--listen", "HOST:PORT",
+                  "address of the API and of the workers' sessions; port 0 selects a free one; "
+                  "required"},
+                 &options->listen);
+  parser.AddText({"--data-dir", "DIR",
+                  "directory of the catalog, which one coordinator at a time may use; required"},
+                 &options->data_directory);
+  parser.AddText({"--metrics-listen", "HOST:PORT",
+                  "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
+                 &options->metrics_listen);
+  parser.AddNumber({"--detection-seconds", "SECONDS",
+                    "time after which a silent worker is lost; all time limits of the cluster "
+                    "derive from it"},
+                   {kLeastDetectionSeconds, kMostDetectionSeconds}, &options->detection_seconds);
+  parser.AddParsed({"--keep-ended", "N|TIME|all",
+                    "ended jobs that stay in the catalog: the newest N, or each for a time such as "
+                    "36h (s, m, h or d); checkpoints of the others stay (default: all)"},
+                   [options](const std::string& value) -> Status {
+                     TROUPE_ASSIGN_OR_RETURN(options->keep_ended,
+                                             ParseKeepEnded("--keep-ended", value));
+                     return OkStatus();
+                   });
+  parser.AddNumber({"--log-bytes", "BYTES",
+                    "size at which the log is rotated, if standard error is a file; 0: never"},
+                   {0, kMostLogBytes}, &log->bytes);
+  parser.AddNumber({"--log-files", "N", "rotated logs that are kept"}, {0, kMostLogFiles},
+                   &log->files);
+  parser.AddOptionalNumber(
+      {"--blame-half-life-seconds", "SECONDS",
+       "half-life of the weight of a fault on its host (default: 600 times --detection-seconds)"},
+      {1, 1e7}, &options->blame_half_life_seconds);
 }
 
 int Main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--help") {
-      std::fputs(kUsage, stdout);
-      return 0;
-    }
-  }
+  ServerOptions options;
+  options.listen.clear();
   LogLimit log{.bytes = 0};
-  StatusOr<ServerOptions> options = ParseFlags(argc, argv, &log);
-  const Status armed = ArmFailpointsFromEnvironment();
-  if (!options.ok() || !armed.ok()) {
-    const Status& wrong = options.ok() ? armed : options.status();
-    fmt::print(stderr, "troupe-coordinator: {}\n{}", Message(wrong), kUsage);
-    return kUsageError;
-  }
+  FlagParser parser({.name = "troupe-coordinator",
+                     .usage = kUsage,
+                     .summary = "Plans, places and tracks the jobs of one cluster.",
+                     .footer = kFooter});
+  AddFlags(parser, &options, &log);
+  const std::optional<int> ended = parser.ParseMain(argc, argv, [&]() -> Status {
+    if (options.listen.empty()) return InvalidArgument("--listen is required");
+    if (options.data_directory.empty()) return InvalidArgument("--data-dir is required");
+    return ArmFailpointsFromEnvironment();
+  });
+  if (ended) return *ended;
   LimitLog(log);
-  options->descriptor_limit = RaiseDescriptorLimit();
+  options.descriptor_limit = RaiseDescriptorLimit();
   SetLogContext("coordinator");
   // Every thread inherits the mask; only sigwait below receives these signals.
   sigset_t signals;
@@ -129,17 +94,17 @@ int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
 
   // Durable state is safe, and a restart recovers it.
-  options->on_failure = [](const Status&) { std::_Exit(kFailed); };
-  StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
+  options.on_failure = [](const Status&) { std::_Exit(kFailed); };
+  StatusOr<std::unique_ptr<Server>> server = Server::Start(options);
   if (!server.ok()) {
     fmt::print(stderr, "troupe-coordinator: {}\n", Message(server.status()));
     return server.status().code() == StatusCode::kUnavailable ? kCannotListen : kFailed;
   }
-  const size_t metrics_colon = options->metrics_listen.rfind(':');
+  const size_t metrics_colon = options.metrics_listen.rfind(':');
   const std::string metrics =
       (*server)->metrics_port() == 0
           ? std::string()
-          : fmt::format("http://{}:{}/metrics", options->metrics_listen.substr(0, metrics_colon),
+          : fmt::format("http://{}:{}/metrics", options.metrics_listen.substr(0, metrics_colon),
                         (*server)->metrics_port());
   fmt::print("{{\"address\":\"{}\",\"metrics\":\"{}\",\"pid\":{}}}\n", (*server)->address(),
              metrics, getpid());

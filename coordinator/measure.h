@@ -1,4 +1,4 @@
-// The coordinator's metrics: declares their families and adds each measurement to them.
+// Adds the coordinator's measurements to its metrics.
 #ifndef TROUPE_COORDINATOR_MEASURE_H_
 #define TROUPE_COORDINATOR_MEASURE_H_
 
@@ -11,7 +11,8 @@
 
 namespace troupe {
 
-void DeclareCoordinatorMetrics(Metrics& metrics);
+// Records which build of the coordinator runs.
+void RecordBuild(Metrics& metrics);
 
 void RecordMeasurement(const Measurement& measurement, Metrics& metrics);
 

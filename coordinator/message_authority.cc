@@ -1,7 +1,8 @@
 #include "coordinator/message_authority.h"
-#include "coordinator/job_state.h"
 
 #include <algorithm>
+
+#include "coordinator/job_state.h"
 
 namespace troupe {
 namespace {

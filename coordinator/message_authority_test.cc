@@ -1,11 +1,11 @@
 #include "coordinator/message_authority.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -77,6 +77,7 @@ class MessageAuthority : public testing::Test {
       deleted->set_job("a");
       deleted->set_attempt(number);
       deleted->set_path(record.path());
+      deleted->set_none_writes(true);
     }
     auto* const lines = messages.emplace_back().mutable_log_lines();
     lines->set_request(1);
@@ -233,6 +234,7 @@ TEST_F(MessageAuthority, ADeletionIsConfirmedByTheOneThatWasToldToDelete) {
   message.mutable_checkpoint_deleted()->set_job("a");
   message.mutable_checkpoint_deleted()->set_attempt(oldest);
   message.mutable_checkpoint_deleted()->set_path(job().checkpoints.at(oldest).path());
+  message.mutable_checkpoint_deleted()->set_none_writes(true);
   cluster_.Say("worker-1", message);
   cluster_.Say("stranger", message);
   EXPECT_TRUE(job().checkpoints.contains(oldest));

@@ -1,6 +1,5 @@
 // Plans are made outside the engine's thread: few at a time, while the engine keeps answering.
 #include "coordinator/plan_desk.h"
-#include "coordinator/server.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -15,6 +14,7 @@
 
 #include "base/temporary_directory.h"
 #include "checkpoint/attempt.h"
+#include "coordinator/server.h"
 #include "troupe/v1/service.grpc.pb.h"
 
 namespace troupe {

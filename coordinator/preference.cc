@@ -56,12 +56,15 @@ std::vector<ClusterView> ViewsByPreference(const ClusterView& view, int ranks,
   };
   offer();
   if (!enough()) {
-    for (size_t i = 0; i < blamed.size(); ++i) {
-      // Devices that are equally bad are offered together.
-      if (enough() && !blamed[i].IsAsBadAs(blamed[i - 1])) break;
-      chosen.free_devices.push_back(*blamed[i].device);
-    }
+    size_t next = 0;
+    while (next < blamed.size() && !enough())
+      chosen.free_devices.push_back(*blamed[next++].device);
     offer();
+    // Others that are as bad as the last of them may hold the plan where these do not.
+    const size_t least = chosen.free_devices.size();
+    for (; next > 0 && next < blamed.size() && blamed[next].IsAsBadAs(blamed[next - 1]); ++next)
+      chosen.free_devices.push_back(*blamed[next].device);
+    if (chosen.free_devices.size() > least) offer();
   }
   views.push_back(view);
   return views;

@@ -18,7 +18,7 @@ int CountClean(const ClusterView& view, const BlameBook& book, MonotonicTime now
                Duration half_life);
 
 // Returns the parts of `view` to try, in order: first the clean devices if there are at least
-// `ranks`, otherwise the clean ones plus the least blamed others up to `ranks`, including all that
+// `ranks`, otherwise the clean ones plus the least blamed others up to `ranks`, then also all that
 // are as bad as the last of them; last, always, the whole view.
 std::vector<ClusterView> ViewsByPreference(const ClusterView& view, int ranks,
                                            const BlameBook& book, MonotonicTime now,

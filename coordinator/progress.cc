@@ -25,22 +25,21 @@ constexpr size_t kMedianSteps = 31;
 // Minimum time between events about skipped steps.
 constexpr Duration kSkipEventInterval = std::chrono::seconds(10);
 
-v1::StepEvent StepEventOf(const v1::StepReport& report, double model_flops, double peak_flops) {
-  v1::StepEvent step;
+// Adds what the coordinator knows of the step to rank 0's event.
+v1::StepEvent StepEventOf(const Job& job, const v1::StepReport& report, double model_flops,
+                          double peak_flops) {
+  v1::StepEvent step = report.event();
   step.set_step(report.step());
-  step.set_loss(report.loss());
-  step.set_grad_norm(report.grad_norm());
-  step.set_learning_rate(report.learning_rate());
-  step.set_tokens(report.tokens());
   step.set_step_seconds(report.step_seconds());
+  step.set_group_epoch(report.group_epoch());
   if (report.step_seconds() > 0) {
-    step.set_tokens_per_second(static_cast<double>(report.tokens()) / report.step_seconds());
+    step.set_tokens_per_second(static_cast<double>(step.tokens()) / report.step_seconds());
   }
   if (peak_flops > 0) step.set_mfu(model_flops / peak_flops);
-  step.set_group_epoch(report.group_epoch());
-  if (report.has_validation()) step.set_validation_loss(report.validation_loss());
-  step.set_skipped(report.skipped());
-  *step.mutable_norms() = report.norms();
+  if (job.spec.model().has_capacity_factor() && report.routed_choices() > 0) {
+    step.set_dropped_fraction(static_cast<double>(report.dropped_choices()) /
+                              static_cast<double>(report.routed_choices()));
+  }
   return step;
 }
 
@@ -93,11 +92,7 @@ Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   const double model_flops = ModelFlops(job, report);
   const double peak_flops =
       report.step_seconds() > 0 ? group.peak_flops * report.step_seconds() : 0;
-  v1::StepEvent step = StepEventOf(report, model_flops, peak_flops);
-  if (job.spec.model().has_capacity_factor() && report.routed_choices() > 0) {
-    step.set_dropped_fraction(static_cast<double>(report.dropped_choices()) /
-                              static_cast<double>(report.routed_choices()));
-  }
+  v1::StepEvent step = StepEventOf(job, report, model_flops, peak_flops);
   turn.effects.measurements.push_back(StepMeasured{job.id(), step, model_flops, peak_flops});
   JobUpdate update{job.id(), {}};
   *update.update.mutable_step() = step;
@@ -105,7 +100,7 @@ Transition OnGlobalReport(Job& job, const v1::StepReport& report, Turn& turn) {
   if (job.unflushed.empty()) job.flush_time = turn.now + turn.limits().report_flush;
   job.unflushed.push_back(std::move(step));
 
-  if (report.skipped()) NoteSkipped(job, report, turn);
+  if (report.event().skipped()) NoteSkipped(job, report, turn);
   NoteWriting(job, report.checkpoint_attempt(), turn);
   SkipPassedIntents(job, report.step(), turn);
   if (IsFinished(job)) return Success(job);

@@ -1,11 +1,11 @@
 // Tests of rebuilding a catalog from the checkpoint directories, and of pinned checkpoints.
 #include "coordinator/rebuild.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "checkpoint/attempt.h"
+#include "coordinator/test_cluster.h"
 #include "plan/violation.h"
 
 namespace troupe {

@@ -5,6 +5,7 @@
 #include "coordinator/job_state.h"
 #include "coordinator/receipt_conditions.h"
 #include "coordinator/receipt_tally.h"
+#include "coordinator/step_figures.h"
 
 namespace troupe {
 namespace {
@@ -42,18 +43,7 @@ void FillSteady(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
     receipt->set_seen_pairs(1 - (tally.plan_model_flops() - flops) / attention);
   }
   if (tally.rank_steps() == 0) return;
-  const auto mean = [&](double sum) { return sum / static_cast<double>(tally.rank_steps()); };
-  steady->set_bubble_measured(mean(tally.bubble_ratio()));
-  steady->set_data_wait_seconds(mean(tally.data_wait_seconds()));
-  steady->set_host_syncs_per_step(mean(static_cast<double>(tally.host_waits())));
-  steady->set_graph_launches_per_step(mean(static_cast<double>(tally.graph_launches())));
-  steady->set_core_wait_seconds(mean(tally.core_wait_seconds()));
-  for (const v1::CommunicationSeconds& sums : tally.communication()) {
-    v1::CommunicationSeconds* const communication = steady->add_communication();
-    communication->set_purpose(sums.purpose());
-    communication->set_exposed(mean(sums.exposed()));
-    communication->set_total(mean(sums.total()));
-  }
+  steady->mutable_mean()->MergeFrom(MeanFigures(tally.figures(), tally.rank_steps()));
 }
 
 // Adds reasons why the figures themselves may mislead.
@@ -64,7 +54,7 @@ void AddSuspectFigures(const v1::ReceiptTally& tally, v1::Receipt* receipt) {
   }
   const double step_seconds =
       tally.rank_steps() > 0 ? tally.rank_seconds() / static_cast<double>(tally.rank_steps()) : 0;
-  const double core_wait = receipt->steady().core_wait_seconds();
+  const double core_wait = receipt->steady().mean().core_wait_seconds();
   if (step_seconds > 0 && core_wait > kMuchCoreWait * step_seconds) {
     say(fmt::format("step threads waited {} of the time for a core that other work had",
                     Percent(core_wait / step_seconds)));

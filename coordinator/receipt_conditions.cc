@@ -10,6 +10,9 @@
 
 #include "coordinator/job_state.h"
 #include "coordinator/operation_counts.h"
+#include "model/pattern.h"
+#include "plan/device_traits.h"
+#include "plan/job/job_choices.h"
 #include "plan/overlapped_pairs.h"
 
 namespace troupe {
@@ -81,17 +84,18 @@ void FillEnvironment(const Job& job, v1::Receipt* receipt) {
   receipt->set_precision_executed(fmt::format("{}", fmt::join(precisions, "; ")));
 }
 
-bool HasFloat8(const v1::TrainingSpec& training) {
-  return training.float8().has_recipe() && training.float8().recipe() != "none";
+bool HasFloat8(const v1::JobSpec& spec) {
+  return ChoicesOf(spec).float8 != model::Float8Recipe::kNone;
 }
 
-std::string IntendedPrecision(const v1::TrainingSpec& training) {
+std::string IntendedPrecision(const v1::JobSpec& spec) {
+  const v1::TrainingSpec& training = spec.training();
   std::string text = training.compute_dtype();
   const v1::MixedPrecision& mixed = training.mixed_precision();
   if (mixed.has_param()) text += fmt::format(", param {}", mixed.param());
   if (mixed.has_reduce()) text += fmt::format(", reduce {}", mixed.reduce());
   if (mixed.has_buffer()) text += fmt::format(", buffer {}", mixed.buffer());
-  if (HasFloat8(training)) {
+  if (HasFloat8(spec)) {
     text += fmt::format(", float8 {}", training.float8().recipe());
   }
   return text;
@@ -110,11 +114,11 @@ bool IsAsIntended(const Job& job) {
   const v1::TrainingSpec& training = job.spec.training();
   const std::string due =
       fmt::format("float8 products of linear layers, {} scaling", training.float8().recipe());
-  bool has_float8 = !HasFloat8(training);
+  bool has_float8 = !HasFloat8(job.spec);
   for (const v1::RankEnvironment& rank : job.tally.environments()) {
     const std::string_view executed = rank.executed_precision();
     if (executed.empty()) continue;  // the rank has not reported it yet
-    const bool in_float8 = HasFloat8(training) && executed.find(due) != std::string_view::npos;
+    const bool in_float8 = HasFloat8(job.spec) && executed.find(due) != std::string_view::npos;
     has_float8 |= in_float8;
     const std::string_view plain = PlainPart(executed);
     const bool all_in_float8 = in_float8 && plain == executed;
@@ -130,13 +134,16 @@ void FillModel(const Job& job, v1::Receipt* receipt) {
   for (const v1::ChunkPlan& chunk : job.plan.chunks()) {
     for (const char block : chunk.blocks()) ++blocks[block];
   }
+  std::string letters;
   for (const auto& [block, count] : blocks) {
+    letters += block;
     v1::BlockCount* const entry = receipt->add_blocks();
     entry->set_block(std::string(1, block));
     entry->set_count(count);
   }
-  const bool recurrent = blocks.contains('M') || blocks.contains('R');
-  receipt->set_workload_family(recurrent ? "hybrid" : blocks.contains('E') ? "sparse" : "dense");
+  receipt->set_workload_family(model::HasBlock(letters, &model::BlockKind::is_recurrent) ? "hybrid"
+                               : model::HasExperts(letters)                             ? "sparse"
+                                                                                        : "dense");
 }
 
 void FillGeometry(const Job& job, v1::Receipt* receipt) {
@@ -169,11 +176,10 @@ void FillTarget(const Job& job, v1::Receipt* receipt) {
 }
 
 void FillOverlap(const Job& job, v1::Receipt* receipt) {
-  const v1::ParallelismSpec& parallelism = job.spec.parallelism();
   const v1::MeshDegrees& mesh = job.plan.mesh();
   std::vector<std::string> policy;
   if (mesh.pipe() > 1) policy.push_back("pipeline sends and posted receives overlap computing");
-  if (mesh.context() > 1 && parallelism.context_parallel_method() == "ring") {
+  if (mesh.context() > 1 && ChoicesOf(job.spec).context_method == v1::CONTEXT_METHOD_RING) {
     policy.push_back("the next KV block is in flight while the present one is computed");
   }
   if (mesh.data_replicate() * mesh.data_shard() * mesh.context() * mesh.expert() > 1) {
@@ -219,7 +225,7 @@ v1::Receipt ConditionsOf(const Job& job) {
   receipt.set_plan_digest(job.plan.digest());
   *receipt.mutable_topology() = job.plan.mesh();
   receipt.set_document_mask(job.spec.data().document_mask());
-  receipt.set_precision_intended(IntendedPrecision(job.spec.training()));
+  receipt.set_precision_intended(IntendedPrecision(job.spec));
   receipt.set_schedule(job.plan.schedule().name());
   *receipt.mutable_bucket() = job.plan.bucket();
   const v1::BucketSpec& bucket = job.spec.parallelism().bucket();
@@ -235,10 +241,11 @@ v1::Receipt ConditionsOf(const Job& job) {
   FillOverlap(job, &receipt);
   FillTarget(job, &receipt);
   receipt.mutable_steady()->set_bubble_planned(job.plan.schedule().bubble_ratio());
-  // On a CPU, host and device are the same: there is nothing to synchronise or launch.
-  if (job.plan.device().kind() == "cpu") {
-    receipt.mutable_steady()->set_host_syncs_per_step(0);
-    receipt.mutable_steady()->set_graph_launches_per_step(0);
+  const DeviceTraits* const device = FindDeviceTraits(job.plan.device().kind());
+  if (device != nullptr && device->shares_host_cores) {
+    // There is nothing to synchronise or launch.
+    receipt.mutable_steady()->mutable_mean()->set_host_syncs_per_step(0);
+    receipt.mutable_steady()->mutable_mean()->set_graph_launches_per_step(0);
   }
   receipt.set_restarts(job.record.restarts());
   AddSuspectConditions(job, &receipt);

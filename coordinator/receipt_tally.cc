@@ -8,19 +8,10 @@
 #include "coordinator/job_state.h"
 #include "coordinator/operation_counts.h"
 #include "coordinator/receipt_conditions.h"
+#include "coordinator/step_figures.h"
 
 namespace troupe {
 namespace {
-
-template <typename Entries>
-auto& EntryOf(const std::string& purpose, Entries* entries) {
-  for (auto& entry : *entries) {
-    if (entry.purpose() == purpose) return entry;
-  }
-  auto* const added = entries->Add();
-  added->set_purpose(purpose);
-  return *added;
-}
 
 // Moves the figures that belong to all plans: what ranks prepared, wrote and found.
 void MoveCommonFigures(v1::ReceiptTally* from, v1::ReceiptTally* to) {
@@ -129,23 +120,14 @@ void TallyStep(const v1::StepReport& report, double model_flops, double peak_flo
   }
   tally->set_rank_steps(tally->rank_steps() + 1);
   tally->set_rank_seconds(tally->rank_seconds() + seconds);
-  tally->set_bubble_ratio(tally->bubble_ratio() + report.bubble_seconds() / seconds);
-  tally->set_data_wait_seconds(tally->data_wait_seconds() + report.data_wait_seconds());
-  tally->set_host_waits(tally->host_waits() + report.host_waits());
-  tally->set_graph_launches(tally->graph_launches() + report.graph_launches());
-  tally->set_core_wait_seconds(tally->core_wait_seconds() + report.core_wait_seconds());
-  for (const v1::StepCommunication& step : report.communication()) {
-    v1::CommunicationSeconds& sums = EntryOf(step.purpose(), tally->mutable_communication());
-    sums.set_exposed(sums.exposed() + step.exposed_seconds());
-    sums.set_total(sums.total() + step.total_seconds());
-  }
+  AddFigures(report.figures(), tally->mutable_figures());
   if (!global) return;
   tally->set_fastest_step_seconds(
       tally->steady_steps() == 0 ? seconds : std::min(tally->fastest_step_seconds(), seconds));
   tally->set_slowest_step_seconds(std::max(tally->slowest_step_seconds(), seconds));
   tally->set_steady_steps(tally->steady_steps() + 1);
   tally->set_steady_seconds(tally->steady_seconds() + seconds);
-  tally->set_steady_tokens(tally->steady_tokens() + report.tokens());
+  tally->set_steady_tokens(tally->steady_tokens() + report.event().tokens());
   tally->set_steady_model_flops(tally->steady_model_flops() + model_flops);
   if (peak_flops > 0) {
     tally->set_steady_peak_flops(tally->steady_peak_flops() + peak_flops * seconds);

@@ -1,10 +1,10 @@
 #include "coordinator/receipt.h"
-#include "coordinator/receipt_tally.h"
-#include "coordinator/test_cluster.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/receipt_tally.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {
@@ -21,7 +21,7 @@ v1::StepReport ReportOf(int32_t rank, int64_t step, double seconds = 0.5) {
   report.set_rank(rank);
   report.set_step(step);
   report.set_epoch_step(step);
-  report.set_tokens(rank == 0 ? 100 : 0);
+  if (rank == 0) report.mutable_event()->set_tokens(100);
   report.set_step_seconds(seconds);
   return report;
 }
@@ -85,8 +85,8 @@ TEST(ReceiptTest, AReceiptWithoutStepsHasNoFigures) {
   const v1::Receipt receipt = MakeReceipt(JobWith({}));
   EXPECT_FALSE(receipt.steady().has_tokens_per_second());
   EXPECT_FALSE(receipt.steady().has_mfu());
-  EXPECT_FALSE(receipt.steady().has_bubble_measured());
-  EXPECT_FALSE(receipt.steady().has_data_wait_seconds());
+  EXPECT_FALSE(receipt.steady().mean().has_bubble_ratio());
+  EXPECT_FALSE(receipt.steady().mean().has_data_wait_seconds());
   EXPECT_FALSE(receipt.has_compile());
   EXPECT_FALSE(receipt.ready());
   EXPECT_FALSE(receipt.target_reached());
@@ -96,24 +96,25 @@ TEST(ReceiptTest, FiguresOfRanksAreMeansOverRanksAndSteps) {
   v1::ReceiptTally tally;
   for (int32_t rank = 0; rank < 2; ++rank) {
     v1::StepReport report = ReportOf(rank, 10, 1.0);
-    report.set_bubble_seconds(rank == 0 ? 0.2 : 0.4);
-    report.set_data_wait_seconds(rank == 0 ? 0.1 : 0.0);
-    report.set_host_waits(rank);
-    report.set_graph_launches(2 - rank);
-    v1::StepCommunication* const gradient = report.add_communication();
+    v1::StepFigures& figures = *report.mutable_figures();
+    figures.set_bubble_ratio(rank == 0 ? 0.2 : 0.4);
+    figures.set_data_wait_seconds(rank == 0 ? 0.1 : 0.0);
+    figures.set_host_syncs_per_step(rank);
+    figures.set_graph_launches_per_step(2 - rank);
+    v1::CommunicationSeconds* const gradient = figures.add_communication();
     gradient->set_purpose("gradient");
-    gradient->set_exposed_seconds(rank == 0 ? 0.1 : 0.3);
-    gradient->set_total_seconds(0.5);
+    gradient->set_exposed(rank == 0 ? 0.1 : 0.3);
+    gradient->set_total(0.5);
     Tally(report, &tally);
   }
   const v1::Receipt receipt = MakeReceipt(JobWith(tally));
-  EXPECT_DOUBLE_EQ(receipt.steady().bubble_measured(), 0.3);
-  EXPECT_DOUBLE_EQ(receipt.steady().data_wait_seconds(), 0.05);
-  EXPECT_DOUBLE_EQ(receipt.steady().host_syncs_per_step(), 0.5);
-  EXPECT_DOUBLE_EQ(receipt.steady().graph_launches_per_step(), 1.5);
-  ASSERT_EQ(receipt.steady().communication_size(), 1);
-  EXPECT_DOUBLE_EQ(receipt.steady().communication(0).exposed(), 0.2);
-  EXPECT_DOUBLE_EQ(receipt.steady().communication(0).total(), 0.5);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().bubble_ratio(), 0.3);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().data_wait_seconds(), 0.05);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().host_syncs_per_step(), 0.5);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().graph_launches_per_step(), 1.5);
+  ASSERT_EQ(receipt.steady().mean().communication_size(), 1);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().communication(0).exposed(), 0.2);
+  EXPECT_DOUBLE_EQ(receipt.steady().mean().communication(0).total(), 0.5);
   EXPECT_EQ(receipt.steady().steps(), 1);
 }
 
@@ -264,7 +265,7 @@ TEST(ReceiptTest, CrowdedCoresFallbacksAndInjectedFaultsAreSuspect) {
   environment.set_executed_precision("bfloat16 products, float32 sums");
   TallyReady(1, 0, environment, &tally);
   v1::StepReport report = ReportOf(0, 10, 1.0);
-  report.set_core_wait_seconds(0.25);
+  report.mutable_figures()->set_core_wait_seconds(0.25);
   Tally(report, &tally);
   const v1::Receipt receipt = MakeReceipt(JobWith(tally));
   ASSERT_EQ(receipt.fallbacks_size(), 1);

@@ -17,6 +17,7 @@
 #include "coordinator/job_messages.h"
 #include "coordinator/job_record.h"
 #include "coordinator/job_state.h"
+#include "coordinator/link_blame.h"
 #include "coordinator/restart_budget.h"
 #include "coordinator/running_layout.h"
 #include "coordinator/transition.h"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr int kMaxDoublings = 16;
 constexpr char kHang[] = "HANG";
+constexpr char kCollective[] = "COLLECTIVE";
 // Number of workers whose folders have to fail a job that never ran before the job itself is
 // blamed.
 constexpr int kMostFoldersTried = 3;
@@ -226,6 +228,7 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
       job.group->phase = GroupPhase::kSettling;
       job.group->deadline = turn.now + SettleTime(job, breakdown.failure, turn);
       job.group->failure = std::move(breakdown.failure);
+      job.group->link_suspects = std::move(breakdown.link_suspects);
       return;
     }
     breakdown.failure =
@@ -234,8 +237,19 @@ void BreakGroup(Job& job, Breakdown breakdown, Turn& turn) {
   SettleBreakdown(job, breakdown, turn);
 }
 
+namespace {
+
+v1::Failure WithAdvice(const Job& job, v1::Failure failure) {
+  const bool of_folder = failure.cause() == "STORAGE" || failure.cause() == "CHECKPOINT_FAILED";
+  const std::string advice = of_folder ? UnwritableFolderAdvice(job) : "";
+  if (!advice.empty()) failure.set_message(failure.message() + "; " + advice);
+  return failure;
+}
+
+}  // namespace
+
 void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
-  const v1::Failure& failure = breakdown.failure;
+  const v1::Failure failure = WithAdvice(job, breakdown.failure);
   const std::string text = FailureText(failure);
   FlushReports(job, turn);
   const int64_t fault_step = FaultStep(job);
@@ -244,6 +258,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
   DropAttempts(job, "its group epoch ended: " + text, turn);
   // The ranks were asked to stop before; their devices are free once their end is confirmed.
   DropLeftImages(job, turn);
+  const std::set<std::string> link_suspects = std::move(job.group->link_suspects);
   job.group.reset();
   if (failure.cause() == "WORKER_LOST") {
     RecordEvent(job, "WORKER_LOST", text, turn);
@@ -255,6 +270,7 @@ void SettleBreakdown(Job& job, const Breakdown& breakdown, Turn& turn) {
     RecordEvent(job, "RANK_LOST", text, turn);
   }
   LayToHost(job, failure, breakdown.of_folder ? kSetAsideWeight : 1, turn);
+  if (failure.cause() == kCollective) LayBrokenLink(job, failure, link_suspects, turn);
   CallOffStop(job, "its ranks failed before the checkpoint: " + text, turn);
   if (breakdown.fatal ||
       (breakdown.of_folder &&
@@ -316,6 +332,14 @@ void OnRankFailed(Job& job, const v1::RankFailed& message, const std::string& wo
   breakdown.secondary = message.secondary();
   if (HasRankOn(job, message.blamed_worker()))
     breakdown.failure.set_worker(message.blamed_worker());
+  if (message.secondary()) {
+    LinkBlame links =
+        BlameForLinks(job.plan, message.rank(),
+                      {message.unreached_ranks().begin(), message.unreached_ranks().end()});
+    breakdown.link_suspects = std::move(links.suspects);
+    if (!links.message.empty())
+      breakdown.failure.set_message(message.message() + "; " + Shortened(links.message));
+  }
   const GroupPhase phase = job.group->phase;
   const bool starting = phase == GroupPhase::kStarting || phase == GroupPhase::kBooked;
   if (!message.bad_checkpoint_path().empty()) {

@@ -1,11 +1,10 @@
 // Failures of ranks, of workers, and of the checkpoints that they start from.
-#include "coordinator/group.h"
-#include "coordinator/recovery.h"
-#include "coordinator/test_cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/group.h"
+#include "coordinator/recovery.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -1,14 +1,13 @@
-#include "coordinator/job_failure.h"
-#include "coordinator/job_view.h"
-#include "coordinator/recovery.h"
-#include "coordinator/restart_budget.h"
-#include "coordinator/test_cluster.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
 
+#include "coordinator/job_failure.h"
+#include "coordinator/job_view.h"
+#include "coordinator/recovery.h"
+#include "coordinator/restart_budget.h"
+#include "coordinator/test_cluster.h"
 
 namespace troupe {
 namespace {

@@ -15,7 +15,7 @@ namespace {
 constexpr int kRanks = 2;
 constexpr int64_t kSteps = 4;
 
-std::string NameOf(int rank) { return fmt::format("worker-{}", rank); }
+std::string WorkerOf(int rank) { return fmt::format("worker-{}", rank); }
 
 // One worker with one rank of job "a".
 struct Player {
@@ -35,7 +35,7 @@ class Play {
  public:
   // Dies after the `deadly`-th event; -1: never.
   explicit Play(int deadly) : deadly_(deadly) {
-    for (int rank = 0; rank < kRanks; ++rank) cluster_.Connect(NameOf(rank));
+    for (int rank = 0; rank < kRanks; ++rank) cluster_.Connect(WorkerOf(rank));
     v1::JobSpec spec = TestSpec("a", kRanks, kSteps);
     spec.mutable_checkpoint()->set_interval(2);
     CreateJobCall call{1, {}};
@@ -74,12 +74,12 @@ class Play {
   }
 
   void Say(int rank, v1::WorkerMessage message) {
-    Do(WorkerSaid{cluster_.worker(NameOf(rank)).session, std::move(message)});
+    Do(WorkerSaid{cluster_.worker(WorkerOf(rank)).session, std::move(message)});
   }
 
   void Redial(int rank) {
     const Player& player = players_[rank];
-    TestWorker& worker = cluster_.worker(NameOf(rank));
+    TestWorker& worker = cluster_.worker(WorkerOf(rank));
     worker.held.clear();
     if (player.epoch != 0) {
       v1::HeldGroup& held = worker.held.emplace_back();
@@ -144,11 +144,11 @@ class Play {
 
   void Read(int rank) {
     std::vector<v1::CoordinatorMessage> inbox =
-        std::exchange(cluster_.worker(NameOf(rank)).inbox, {});
-    for (const v1::CoordinatorMessage& message : inbox) Take(rank, message);
+        std::exchange(cluster_.worker(WorkerOf(rank)).inbox, {});
+    for (const v1::CoordinatorMessage& message : inbox) Deliver(rank, message);
   }
 
-  void Take(int rank, const v1::CoordinatorMessage& message) {
+  void Deliver(int rank, const v1::CoordinatorMessage& message) {
     Player& player = players_[rank];
     if (message.has_start_ranks()) {
       player = Player{};
@@ -204,7 +204,7 @@ class Play {
       vote.set_rank(rank);
       vote.set_attempt(attempt);
       vote.set_step(step);
-      vote.set_incarnation(cluster_.worker(NameOf(rank)).incarnation);
+      vote.set_incarnation(cluster_.worker(WorkerOf(rank)).incarnation);
       vote.mutable_state()->set_step(step);
       SayVote(rank, v1::ShardDone(vote));
     }

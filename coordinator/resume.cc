@@ -172,12 +172,16 @@ Status ResumeJob(Job& job, const v1::ResumeJobRequest& request,
   RenewBudget(&job.record);
   job.delayed_recoveries = 0;
   job.failed_writes = {};
+  job.record.set_hung_final_saves(0);
   // With other settings the job may have another pace.
   job.step_seconds.clear();
   job.record.clear_median_step_seconds();
   turn.effects.writes.PutSpec(job.id(), job.spec);
   turn.effects.writes.PutPlan(job.id(), job.plan);
-  RecordEvent(job, "QUEUED", fmt::format("resumed from step {}{}", reached, layout), turn);
+  RecordEvent(job, "QUEUED",
+              fmt::format("resumed from step {}{}{}", reached, layout,
+                          GoesOnFromImages(job) ? ", on the workers that have its images" : ""),
+              turn);
   turn.reschedule = true;
   return OkStatus();
 }

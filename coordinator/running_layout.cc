@@ -1,7 +1,8 @@
 #include "coordinator/running_layout.h"
-#include "coordinator/job_state.h"
 
 #include <utility>
+
+#include "coordinator/job_state.h"
 
 namespace troupe {
 

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file_system.h"
+#include "base/metric_list.h"
 #include "base/metrics.h"
 #include "base/rocksdb_store.h"
 #include "base/serial_executor.h"
@@ -147,10 +148,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
              parameters.fd = connection;
              connections->HandleNewConnection(&parameters);
            },
-       .refused =
-           [metrics = &parts->metrics] {
-             metrics->Add("troupe_connections_refused_total", {}, 1);
-           }},
+       .refused = [metrics = &parts->metrics] { metrics->Add(metric::kConnectionsRefused, 1); }},
       FirstRefusedDescriptor(options.descriptor_limit));
   parts->self_call = std::make_unique<SelfCall>(
       parts->grpc->InProcessChannel(grpc::ChannelArguments()), SelfCallInterval(options));

@@ -106,7 +106,7 @@ class ServiceTest : public ::testing::Test {
 // One worker with one device: a stream that runs at once whatever it is asked to.
 class Worker {
  public:
-  Worker(v1::WorkerService::Stub& stub, const std::string& name, int protocol_version = 1) {
+  Worker(v1::WorkerService::Stub& stub, const std::string& name, int protocol_version = 2) {
     context_.set_deadline(std::chrono::system_clock::now() + kLimit);
     context_.set_wait_for_ready(true);
     stream_ = stub.Session(&context_);
@@ -163,7 +163,7 @@ class Worker {
     report->set_job(start.job());
     report->set_group_epoch(start.group_epoch());
     report->set_step(step);
-    report->set_loss(1.0 / static_cast<double>(step));
+    report->mutable_event()->set_loss(1.0 / static_cast<double>(step));
     report->set_step_seconds(0.01);
     stream_->Write(message);
   }
@@ -374,7 +374,7 @@ TEST_F(ServiceTest, AnUnknownJobIsNotFoundOnEveryCall) {
 }
 
 TEST_F(ServiceTest, AWorkerOfAnotherProtocolVersionIsRefusedForGood) {
-  Worker worker(*workers_, "worker-0", 2);
+  Worker worker(*workers_, "worker-0", 3);
   const v1::CoordinatorMessage refused = worker.Await(v1::CoordinatorMessage::kRefused);
   EXPECT_FALSE(refused.refused().retry());
   EXPECT_THAT(refused.refused().message(), HasSubstr("protocol_version"));

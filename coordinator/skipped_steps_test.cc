@@ -16,7 +16,7 @@ void ReportSkipped(TestCluster& cluster, int64_t step) {
   report->set_group_epoch(1);
   report->set_step(step);
   report->set_step_seconds(0.5);
-  report->set_skipped(true);
+  report->mutable_event()->set_skipped(true);
   report->set_nonfinite("rank 1: the loss is not finite");
   cluster.Say("worker-0", std::move(message));
 }

@@ -64,6 +64,7 @@ v1::JobSpec TestSpec(const std::string& name, int ranks, int64_t steps) {
   spec.mutable_parallelism()->set_data_parallel_replicate_degree(ranks);
   spec.mutable_training()->set_steps(steps);
   spec.mutable_checkpoint()->set_folder("/ck");
+  spec.mutable_checkpoint()->set_async_mode("disabled");
   spec.mutable_fault_tolerance()->set_max_restarts(5);
   spec.mutable_fault_tolerance()->set_hang_seconds(60);
   return spec;
@@ -146,7 +147,7 @@ void TestCluster::Reconnect(const std::string& name) {
   worker.session = ++last_session_;
   v1::WorkerMessage message;
   v1::Hello* const hello = message.mutable_hello();
-  hello->set_protocol_version(1);
+  hello->set_protocol_version(2);
   hello->set_name(name);
   hello->set_host("host-of-" + name);
   hello->set_incarnation(worker.incarnation);
@@ -233,8 +234,8 @@ Effects TestCluster::Report(const std::string& job, int64_t step, int32_t rank) 
   report->set_group_epoch(state_.jobs.at(job).record.group_epoch());
   report->set_rank(rank);
   report->set_step(step);
-  report->set_loss(1.0 / static_cast<double>(step));
-  report->set_tokens(100);
+  report->mutable_event()->set_loss(1.0 / static_cast<double>(step));
+  report->mutable_event()->set_tokens(100);
   report->set_step_seconds(0.5);
   report->set_model_flops(1e6);
   return Say(WorkerOf(job, rank), std::move(message));
@@ -296,7 +297,12 @@ Effects TestCluster::Deleted(const std::string& job, int64_t attempt) {
   deleted->set_attempt(attempt);
   const auto& checkpoints = state_.jobs.at(job).checkpoints;
   if (checkpoints.contains(attempt)) deleted->set_path(checkpoints.at(attempt).path());
-  return Say(WorkerOf(job, 0), std::move(message));
+  const std::string worker = WorkerOf(job, 0);
+  for (const v1::CoordinatorMessage& asked : workers_.at(worker).inbox) {
+    if (asked.has_delete_checkpoint() && asked.delete_checkpoint().attempt() == attempt)
+      deleted->set_none_writes(asked.delete_checkpoint().none_writes());
+  }
+  return Say(worker, std::move(message));
 }
 
 void TestCluster::VerifyAll(const std::string& job) {

@@ -77,7 +77,7 @@ class TestCluster {
   void Commit(const std::string& job, int64_t attempt, int64_t step);
   // Rank 0's worker answers VerifyCheckpoint; ok and damaged are not both true.
   Effects Verified(const std::string& job, int64_t attempt, bool ok, bool damaged = false);
-  // Rank 0's worker answers DeleteCheckpoint.
+  // Rank 0's worker answers the newest DeleteCheckpoint in its inbox.
   Effects Deleted(const std::string& job, int64_t attempt);
   // Rank 0's worker answers every VerifyCheckpoint in its inbox, and those that follow, with
   // "whole"; they are removed from the inbox.

@@ -1,10 +1,9 @@
 // Tests of checkpoints by time.
-#include "coordinator/test_cluster.h"
-#include "coordinator/timed_checkpoint.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
+#include "coordinator/timed_checkpoint.h"
 
 namespace troupe {
 namespace {

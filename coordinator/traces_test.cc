@@ -1,9 +1,8 @@
-#include "coordinator/test_cluster.h"
-#include "coordinator/traces.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/test_cluster.h"
+#include "coordinator/traces.h"
 
 namespace troupe {
 namespace {

@@ -1,5 +1,6 @@
-// What a module asks of the lifecycle (coordinator/lifecycle.h), which alone ends groups and jobs.
-// Modules below it return a transition instead of calling upward; who receives one must apply it.
+// The requests of modules to the lifecycle (coordinator/lifecycle.h), which alone ends groups and
+// jobs. Modules below it return a transition instead of calling upward; who receives one must apply
+// it.
 #ifndef TROUPE_COORDINATOR_TRANSITION_H_
 #define TROUPE_COORDINATOR_TRANSITION_H_
 

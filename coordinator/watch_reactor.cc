@@ -16,7 +16,7 @@ namespace troupe {
 namespace {
 
 // Maximum number of live updates queued for a watcher.
-constexpr size_t kMaxQueued = 16384;
+constexpr size_t kMaxQueuedEvents = 16384;
 constexpr size_t kRowsAtOnce = 256;
 
 v1::WatchJobResponse ResponseOf(v1::StepEvent step) {
@@ -88,7 +88,7 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::WatchJobResponse>
       {
         const std::lock_guard lock(mutex_);
         if (finished_) return false;
-        if (live_.size() >= kMaxQueued) {
+        if (live_.size() >= kMaxQueuedEvents) {
           FinishLocked(ResourceExhausted("this watcher is too slow: resume with from_step = {}",
                                          last_step_ + 1));
           return false;

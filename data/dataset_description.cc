@@ -5,9 +5,9 @@
 namespace troupe {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr int64_t kFileBytesMax = 1 << 20;
+constexpr int64_t kDescriptionBytesMax = 1 << 20;
 
 }  // namespace
 
@@ -15,22 +15,22 @@ std::string DescriptionPath(const std::string& prefix) { return prefix + ".troup
 
 Status WriteDescription(FileSystem& files, const std::string& prefix,
                         const DatasetDescription& description) {
-  const Json json = {{"tokenizer", description.tokenizer},
+  const OrderedJson json = {{"tokenizer", description.tokenizer},
                      {"vocab_size", description.vocab_size},
                      {"end_of_document", description.end_of_document},
                      {"tokens", description.tokens}};
   return WriteFileDurably(
       files, DescriptionPath(prefix),
-      AsBytes(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      AsBytes(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));
 }
 
 Status CheckDescription(FileSystem& files, const std::string& prefix, int64_t tokens,
                         int64_t vocab_size) {
   const std::string path = DescriptionPath(prefix);
-  const auto text = ReadFile(files, path, kFileBytesMax, SymbolicLinks::kFollow);
+  const auto text = ReadFile(files, path, kDescriptionBytesMax, SymbolicLinks::kFollow);
   if (text.status().code() == StatusCode::kNotFound) return OkStatus();
   if (!text.ok()) return text.status();
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const OrderedJson json = OrderedJson::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) -> int64_t {
     if (!json.is_object()) return -1;
     const auto found = json.find(key);

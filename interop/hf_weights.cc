@@ -11,8 +11,6 @@
 namespace troupe {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr int64_t kIndexBytesMax = int64_t{256} << 20;
 constexpr int64_t kReadBytes = int64_t{1} << 20;  // bytes per conversion
 constexpr size_t kNamesInErrors = 4;
@@ -33,7 +31,7 @@ std::string NamesText(const std::vector<std::string>& names) {
 
 // Returns the file of each tensor that an index names.
 StatusOr<std::map<std::string, std::string>> ParseIndex(std::string_view text) {
-  const Json index = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!index.is_object()) return InvalidArgument("it is not a JSON object");
   const auto map = index.find("weight_map");
   if (map == index.end() || !map->is_object() || map->empty()) {

@@ -14,8 +14,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
-
 // Splits the tensors by rows into shards of at most `bytes_max` bytes.
 std::vector<std::vector<GlobalSlice>> CutIntoShards(const std::vector<ModelTensor>& tensors,
                                                     int64_t bytes_max) {

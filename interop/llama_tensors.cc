@@ -1,12 +1,14 @@
 #include "interop/llama_tensors.h"
 
-#include "model/config.h"
+#include "model/pattern.h"
 
 namespace troupe {
 namespace {
 
 // The same bound as in plan/validate: products of two sizes stay within 64 bits.
 constexpr int64_t kMaxSize = int64_t{1} << 24;
+
+constexpr std::string_view kLayer = "AD";  // the blocks of a layer: attention and MLP
 
 Status CheckSizes(const v1::ModelSpec& model) {
   const std::pair<const char*, int64_t> sizes[] = {
@@ -28,14 +30,14 @@ Status CheckSizes(const v1::ModelSpec& model) {
 
 StatusOr<int64_t> LlamaLayers(const v1::ModelSpec& model) {
   TROUPE_ASSIGN_OR_RETURN(const std::string blocks, model::ExpandPattern(model.pattern()));
-  bool alternates = blocks.size() % 2 == 0;
-  for (size_t b = 0; b < blocks.size(); ++b) alternates &= blocks[b] == (b % 2 == 0 ? 'A' : 'D');
-  if (!alternates) {
+  const size_t layers = blocks.size() / kLayer.size();
+  if (const auto llama = model::ExpandPattern(fmt::format("({})x{}", kLayer, layers));
+      !llama.ok() || blocks != *llama) {
     return InvalidArgument(
         "model.pattern is \"{}\", and Llama's layers are each an attention and an MLP block: (AD)xN",
         model.pattern().substr(0, 200));
   }
-  return static_cast<int64_t>(blocks.size() / 2);
+  return static_cast<int64_t>(layers);
 }
 
 StatusOr<std::vector<ModelTensor>> LlamaTensors(const v1::ModelSpec& model) {

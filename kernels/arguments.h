@@ -1,7 +1,7 @@
 // The arguments of kernels, one struct per operation: addresses and extents, identical for all
 // backends whose kernels compute on plain arrays. A pointer is const void* where the element type
-// is the compute dtype (float32 or bfloat16). The shape letters are those of model/program/op.h.
-// OpArguments (kernels/op_arguments.h) fills the structs in.
+// is the compute dtype (float32 or bfloat16). The shape letters are those of
+// model/program/op_kinds.def. OpArguments (kernels/op_arguments.h) fills the structs in.
 #ifndef TROUPE_KERNELS_ARGUMENTS_H_
 #define TROUPE_KERNELS_ARGUMENTS_H_
 

@@ -22,7 +22,7 @@ constexpr int64_t kLeftPeriod = 61, kRightPeriod = 67, kCopyPeriod = 8191;
 constexpr int64_t kLeftTurn = 3, kRightTurn = 5;
 // Three sums of 16384 terms of magnitude at most 16 · 16 stay below 2^24.
 constexpr int64_t kGreatest = 16, kExtentMax = 16384;
-constexpr int kRepeatsMax = 3;
+constexpr int kStageRepeatsMax = 3;
 
 std::vector<float> SmallIntegers(uint64_t key, int64_t count) {
   std::vector<float> numbers;
@@ -114,7 +114,7 @@ StatusOr<BurnInReport> BurnIn(Backend& backend, const BurnInOptions& options) {
   const auto end = std::chrono::steady_clock::now() + options.at_least;
   do {
     // Consecutive rounds use different repeat counts, so that stale results are detected.
-    const int repeats = 1 + static_cast<int>(report.rounds % kRepeatsMax);
+    const int repeats = 1 + static_cast<int>(report.rounds % kStageRepeatsMax);
     for (int i = 0; i < repeats; ++i) {
       TROUPE_RETURN_IF_ERROR(executable->Run(0, model::Piece::kForward, 0, {.first_microbatch = i == 0}));
     }

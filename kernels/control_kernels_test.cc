@@ -69,5 +69,44 @@ TEST_P(KernelTest, WhatIsNotFiniteHaltsThisAndEveryLaterStep) {
   }
 }
 
+TEST_P(KernelTest, TotalsAreAddedAndTheRankOfANonfiniteOneIsMarked) {
+  if (compute() == DType::kBFloat16) GTEST_SKIP() << "control words have no compute dtype";
+  ReferenceBackend reference;
+  const std::vector<double> control = random_.Integers(model::kControlLanes, 0, 1);
+  for (const double loss : {3.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    const TestOp op{OpKind::kControlTotals,
+                    model::ControlAttributes{4},
+                    {{DType::kFloat64, {model::kControlLanes}, control},
+                     {DType::kFloat64, {2}, {loss, 16.0}}},
+                    {}};
+    for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference)}) {
+      const std::vector<double> result = RunOp(*backend, op).inputs[0];
+      EXPECT_EQ(result[model::kLaneWeight], control[model::kLaneWeight] + 16);
+      EXPECT_EQ(result[model::kLaneNonfinite],
+                std::isfinite(loss) ? control[model::kLaneNonfinite] : 5);
+      if (std::isfinite(loss)) {
+        EXPECT_EQ(result[model::kLaneLoss], control[model::kLaneLoss] + loss);
+      }
+    }
+  }
+}
+
+TEST_P(KernelTest, SumOfSquaresCoversAllGradients) {
+  if (compute() == DType::kBFloat16) GTEST_SKIP() << "gradients have no compute dtype";
+  ReferenceBackend reference;
+  for (const std::vector<int64_t>& counts : std::vector<std::vector<int64_t>>{{1}, {17, 5000, 3}}) {
+    TestOp op{OpKind::kSumOfSquares,
+              model::ControlAttributes{2},
+              {{DType::kFloat64, {model::kControlLanes}, {}}},
+              {}};
+    for (const int64_t count : counts) op.inputs.push_back(Floats({count}));
+    const std::vector<double> actual = RunOp(*backend_, op).inputs[0];
+    const std::vector<double> expected = RunOp(reference, op).inputs[0];
+    EXPECT_LE(RelativeError(actual, expected), 1e-12);
+    op.inputs.back().numbers.back() = INFINITY;
+    EXPECT_EQ(RunOp(*backend_, op).inputs[0][model::kLaneNonfinite], 3);
+  }
+}
+
 }  // namespace
 }  // namespace troupe::kernels

@@ -23,57 +23,38 @@ class OpArguments {
   OpArguments(const model::Program& program, const model::Op& op, AddressOf address)
       : program_(program), op_(op), address_(std::move(address)) {}
 
+  // The address of input or output i.
+  char* in(size_t i) const { return address_(op_.inputs[i]); }
+  char* out(size_t i) const { return address_(op_.outputs[i]); }
   // Whether the compute dtype is bfloat16 rather than float32.
   bool bfloat16() const;
   // Number of elements of the first output; 0 if there is none.
   int64_t elements() const;
 
-  EmbeddingArgs Embedding() const;
-  EmbeddingGradArgs EmbeddingGrad() const;
-  RmsNormArgs RmsNorm() const;  // also for kAddRmsNorm
+  // The arguments of each kind that a backend runs as one kernel. RmsNorm also fills those of
+  // kAddRmsNorm, SplitHeads of kJoinHeads, SoftmaxRescale of kSoftmaxRescaleGrad, and Combine of
+  // kPermuteGrad.
+#define TROUPE_CPU_TYPED(Kind, name) Kind##Args Kind() const;
+#define TROUPE_CPU_PLAIN(Kind, name) Kind##Args Kind() const;
+#define TROUPE_CPU_SERIAL(Kind, name) Kind##Args Kind() const;
+#include "model/program/op_kinds.def"
+
   RmsNormGradArgs RmsNormGrad() const;
-  AddArgs Add() const;
-  AccumulateArgs Accumulate() const;
   CastArgs Cast() const;
   RopeArgs Rope() const;
-  DropoutArgs Dropout() const;
-  SplitHeadsArgs SplitHeads() const;  // also for kJoinHeads
   AttentionArgs Attention() const;
   AttentionGradArgs AttentionGrad() const;
   AttentionArgs AttentionPart() const;
   AttentionGradArgs AttentionPartGrad() const;
-  SwiGluArgs SwiGlu() const;
-  SwiGluGradArgs SwiGluGrad() const;
-  SoftmaxStatsArgs SoftmaxStats() const;
-  SoftmaxStatsGradArgs SoftmaxStatsGrad() const;
-  SoftmaxStatsAndGradArgs SoftmaxStatsAndGrad() const;
-  SoftmaxRescaleArgs SoftmaxRescale() const;  // also for kSoftmaxRescaleGrad
-  CrossEntropyArgs CrossEntropy() const;
-  CrossEntropyGradArgs CrossEntropyGrad() const;
   ProductArgs Product() const;  // for kMatmul…, kGroupedMatmul… and their gradients
   QuantizeArgs Quantize() const;
   std::vector<AmaxHistoryEntry> AmaxHistories() const;  // for kAmaxHistory
   // Dequantises FP8 operand `index` (0 or 1) of a matmul, in the form that the bfloat16 matmul
   // takes.
   DequantizeArgs Factor(size_t index) const;
-  RouterLogitsArgs RouterLogits() const;
-  RouterLogitsGradInputArgs RouterLogitsGradInput() const;
-  RouterLogitsGradWeightArgs RouterLogitsGradWeight() const;
-  RouterTopKArgs RouterTopK() const;
-  RouterTopKGradArgs RouterTopKGrad() const;
-  RouterLoadArgs RouterLoad() const;
-  RouterSlotsArgs RouterSlots() const;
-  RouterLossArgs RouterLoss() const;
-  RouterLossGradArgs RouterLossGrad() const;
-  RouterBiasArgs RouterBias() const;
-  PermuteArgs Permute() const;
-  CombineArgs Combine() const;  // also for kPermuteGrad
-  CombineGradArgs CombineGrad() const;
   CopyRoutedRowsArgs CopyRoutedRows() const;
 
  private:
-  char* in(size_t i) const { return address_(op_.inputs[i]); }
-  char* out(size_t i) const { return address_(op_.outputs[i]); }
   float* in_floats(size_t i) const { return reinterpret_cast<float*>(in(i)); }
   float* out_floats(size_t i) const { return reinterpret_cast<float*>(out(i)); }
   int32_t* in_ints(size_t i) const { return reinterpret_cast<int32_t*>(in(i)); }

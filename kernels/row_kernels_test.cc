@@ -92,6 +92,44 @@ TEST_P(KernelTest, AddMatchesInPlaceToo) {
   }
 }
 
+TEST_P(KernelTest, AccumulateAddsUnlessItWritesFirst) {
+  for (const int64_t count : {1, 15, 16, 17, 1000, 5000}) {
+    const TestOp op{OpKind::kAccumulate, {}, {Floats({count})}, {Floats({count})}, true};
+    ExpectEqual(op, 1);
+    ExpectEqual(op, 0, {.first_microbatch = true});
+  }
+}
+
+TEST_P(KernelTest, CopyKeepsEveryBit) {
+  for (const auto& [rows, hidden] : kShapes) {
+    for (const int view : {-1, 0}) {
+      ExpectEqual({OpKind::kCopy,
+                   {},
+                   {Compute({rows, hidden})},
+                   {Empty(compute(), {rows, hidden})},
+                   false,
+                   view},
+                  0);
+    }
+  }
+}
+
+TEST_P(KernelTest, HeadsAreSplitAndJoinedAgain) {
+  for (const auto& [rows, unit] : kShapes) {
+    const int64_t q = 3 * unit, kv = 2 * unit;
+    ExpectEqual({OpKind::kSplitHeads,
+                 {},
+                 {Compute({rows, q + kv})},
+                 {Empty(compute(), {rows, q}), Empty(compute(), {rows, kv})}},
+                0);
+    ExpectEqual({OpKind::kJoinHeads,
+                 {},
+                 {Compute({rows, q}), Compute({rows, kv})},
+                 {Empty(compute(), {rows, q + kv})}},
+                0);
+  }
+}
+
 TEST_P(KernelTest, CastRoundsToNearestEven) {
   for (const int64_t count : {1, 15, 16, 17, 1000}) {
     TestValue x = Floats({count});

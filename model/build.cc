@@ -2,14 +2,13 @@
 
 #include "base/check.h"
 #include "base/sample_schema.h"
-#include "model/blocks/attention.h"
+#include "model/blocks/block_kind.h"
 #include "model/blocks/embedding.h"
-#include "model/blocks/experts.h"
 #include "model/blocks/head.h"
-#include "model/blocks/mlp.h"
 #include "model/blocks/parameters.h"
 #include "model/check_options.h"
 #include "model/passes/passes.h"
+#include "model/pattern.h"
 #include "model/program/builder.h"
 #include "model/program/channels.h"
 #include "model/program/control_word.h"
@@ -88,9 +87,8 @@ class StageBuilder {
       boundary[Axis::kTensor] = builder_.RowsOverTensor();
     }
     ChunkInterface& chunk = builder_.chunk();
-    const ValueId positions = ReadChannel(channels::kPositions);
-    const ValueId documents =
-        options_.document_mask ? ReadChannel(channels::kDocuments) : kNoValue;
+    (void)ReadChannel(channels::kPositions);
+    if (options_.document_mask) (void)ReadChannel(channels::kDocuments);
     const DropoutPolicy dropout = {model_.hidden_dropout, options_.seed, options_.sequence_length};
     if (dropout.probability > 0 && (spec.has_embedding || spec.block_count > 0)) {
       (void)ReadChannel(channels::kSlots);
@@ -106,23 +104,11 @@ class StageBuilder {
           builder_.AddValue("input", options_.compute_dtype, Role::kBoundary, activation, boundary);
     }
     for (int block = spec.first_block; block < spec.first_block + spec.block_count; ++block) {
-      builder_.SetLayer(LayerOfBlock(model_.blocks, block));
-      const int64_t tokens = options_.sequence_length;
-      switch (model_.blocks[block]) {
-        case 'A':
-          x = BuildAttention(builder_, model_, block,
-                             {x, positions, documents, options_.micro_batch_size, tokens, dropout,
-                              options_.ring_attention, options_.buffer_dtype});
-          break;
-        case 'E':
-          x = BuildExperts(builder_, model_, block,
-                           {x, ReadChannel(channels::kWeights), tokens, options_.spread_experts_over_tensor,
-                            options_.gather_dispatch, dropout});
-          break;
-        default:
-          x = BuildMlp(builder_, model_, block, x, dropout);
-          break;
-      }
+      const int layer = LayerOfBlock(model_.blocks, block);
+      builder_.SetLayer(layer);
+      const BlockKind& kind = BlockKindOf(model_.blocks[block]);
+      for (const std::string_view channel : kind.channels) (void)ReadChannel(channel);
+      x = kind.build(builder_, options_, {block, layer, x, dropout});
     }
     builder_.SetLayer(-1);
     if (!spec.has_head) {

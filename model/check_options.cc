@@ -1,5 +1,8 @@
 #include "model/check_options.h"
 
+#include "model/blocks/block_kind.h"
+#include "model/pattern.h"
+
 namespace troupe::model {
 namespace {
 
@@ -35,71 +38,11 @@ Status CheckModel(const ModelConfig& model, int64_t tensor) {
       return InvalidArgument("{} {} is below tensor_parallel_degree {}", name, value, tensor);
   }
   for (size_t b = 0; b < model.blocks.size(); ++b) {
-    if (model.blocks[b] != 'A' && model.blocks[b] != 'D' && model.blocks[b] != 'E') {
-      return InvalidArgument("block {} is '{}'; blocks that can be built are A, D and E", b,
-                             model.blocks[b]);
+    const BlockKind* const kind = FindBlockKind(model.blocks[b]);
+    if (kind == nullptr || kind->build == nullptr) {
+      return InvalidArgument("block {} is '{}'; blocks that can be built are {}", b,
+                             model.blocks[b], BuiltLetters());
     }
-  }
-  return OkStatus();
-}
-
-bool HasExperts(const ModelConfig& model) { return model.blocks.find('E') != std::string::npos; }
-
-Status CheckExperts(const BuildOptions& options) {
-  const ModelConfig& model = options.model;
-  const int expert = options.mesh.degrees[Axis::kExpert];
-  const int tensor = options.mesh.degrees[Axis::kTensor];
-  if (!HasExperts(model)) {
-    if (expert == 1) return OkStatus();
-    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
-  }
-  const ExpertConfig& e = model.experts;
-  if (e.num_experts < 1 || e.num_experts_per_tok < 1 || e.moe_intermediate_size < 1 ||
-      e.num_shared_experts < 0) {
-    return InvalidArgument(
-        "num_experts {}, num_experts_per_tok {} and moe_intermediate_size {} must be positive and "
-        "num_shared_experts {} not negative",
-        e.num_experts, e.num_experts_per_tok, e.moe_intermediate_size, e.num_shared_experts);
-  }
-  if (e.num_experts_per_tok > e.num_experts) {
-    return InvalidArgument("num_experts_per_tok {} is above num_experts {}", e.num_experts_per_tok,
-                           e.num_experts);
-  }
-  if (e.num_experts % expert != 0) {
-    return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
-                           e.num_experts, expert);
-  }
-  if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
-    return InvalidArgument(
-        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree {}, "
-        "over which experts are spread",
-        e.num_experts, expert, tensor);
-  }
-  if (!(e.bias_update_rate >= 0)) {
-    return InvalidArgument("bias_update_rate {} is negative", e.bias_update_rate);
-  }
-  if (!(e.capacity_factor >= 0) || !(e.aux_loss_coef >= 0) || !(e.z_loss_coef >= 0)) {
-    return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
-                           e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
-  }
-  if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
-      !options.sequence_parallel) {
-    return InvalidArgument(
-        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
-        "rank routes its own rows",
-        tensor, expert);
-  }
-  const int64_t rows =
-      options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
-  if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
-    return InvalidArgument(
-        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
-        "expert × tensor takes equal parts",
-        rows, tensor);
-  }
-  if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {
-    return InvalidArgument("moe_intermediate_size {} is below tensor_parallel_degree {}",
-                           e.moe_intermediate_size, tensor);
   }
   return OkStatus();
 }
@@ -167,7 +110,7 @@ Status CheckPlace(const BuildOptions& options) {
         "× {} ranks that shard them",
         rows, options.micro_batch_size, options.sequence_length, options.tensor_parts, shares);
   }
-  if (options.tensor_parts > 1 && HasExperts(options.model)) {
+  if (options.tensor_parts > 1 && HasExperts(options.model.blocks)) {
     return InvalidArgument("tensor_parallel_parts {} of a model with block E: its routers take whole rows",
                            options.tensor_parts);
   }
@@ -226,7 +169,16 @@ Status CheckOptions(const BuildOptions& options) {
         "would cut it differently",
         options.model.num_key_value_heads, options.mesh.degrees[Axis::kTensor]);
   }
-  return CheckExperts(options);
+  const int expert = options.mesh.degrees[Axis::kExpert];
+  if (expert > 1 && !HasExperts(options.model.blocks)) {
+    return InvalidArgument("expert_parallel_degree {} of a model without block E", expert);
+  }
+  for (const BlockKind* kind : BlockKinds()) {
+    if (kind->check == nullptr || options.model.blocks.find(kind->letter) == std::string::npos)
+      continue;
+    TROUPE_RETURN_IF_ERROR(kind->check(options));
+  }
+  return OkStatus();
 }
 
 }  // namespace troupe::model

@@ -1,5 +1,4 @@
-// A model as numbers and a pattern of blocks ("A" attention, "D" dense MLP, "E" experts; later M,
-// R).
+// A model as numbers and a sequence of blocks.
 //
 // A plain value; the code that creates it (plan/stage_inputs) validates it. Thread-safe if not
 // modified.
@@ -8,9 +7,7 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
-#include "base/status.h"
 #include "model/router_score.h"
 
 namespace troupe::model {
@@ -38,7 +35,7 @@ struct ExpertConfig {
 };
 
 struct ModelConfig {
-  std::string blocks;  // expanded pattern, one letter per block: "ADADADAD"
+  std::string blocks;  // one letter of model/blocks/block_kinds.def per block: "ADADADAD"
   int64_t hidden_size = 0;
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
@@ -55,17 +52,6 @@ struct ModelConfig {
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }
 };
-
-// Expands "(AD)x4" or "ADAD" to "ADADADAD". Grammar: item := LETTER | "(" item+ ")"; "x" COUNT may
-// follow an item. INVALID_ARGUMENT names the position of the first wrong character, an unknown
-// letter, or more than 4096 blocks.
-StatusOr<std::string> ExpandPattern(std::string_view pattern);
-
-// The Hugging Face layer number of a block. Every "A" begins a layer, and so does a "D" if its
-// layer has a "D" already. An attention block and the MLP after it thus share a layer ("ADAD": 0 0
-// 1 1; "ADD": 0 0 1), and no two blocks share a tensor name.
-int LayerOfBlock(std::string_view blocks, int block);
-int NumLayers(std::string_view blocks);
 
 }  // namespace troupe::model
 

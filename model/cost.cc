@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::model {
 namespace {

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "model/build.h"
-#include "model/ops/rules.h"
 #include "model/parameter_slices.h"
 #include "model/passes/passes.h"
 #include "model/program/builder.h"
 #include "model/program/collective_types.h"
 #include "model/program/memory_plan.h"
+#include "model/program/op_rules.h"
 #include "model/program/verifier.h"
 #include "model/testing.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr Float8Recipe kRecipes[] = {Float8Recipe::kCurrent, Float8Recipe::kDelayed, Float8Recipe::kBlockwise};
 
-BuildOptions Options(Float8Recipe recipe, const PerAxis& degrees = {}, ModelConfig model = SmallModel("ADAD")) {
+BuildOptions Float8Options(Float8Recipe recipe, const PerAxis& degrees = {}, ModelConfig model = SmallModel("ADAD")) {
   MeshView mesh;
   mesh.degrees = degrees;
   BuildOptions options = StageOptions(std::move(model), mesh, 2, 8);
@@ -41,10 +41,6 @@ PerAxis Degrees(int data, int shard, int tensor, int pipe = 1) {
   return degrees;
 }
 
-bool IsProduct(const Op& op) {
-  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput || op.kind == OpKind::kMatmulGradWeight;
-}
-
 // Calls `body` with each operation of chunk 0 and its piece; B is not split into I and W.
 template <typename Body>
 void ForEachOp(const Program& program, const Body& body) {
@@ -59,7 +55,7 @@ TEST(Float8Programs, AreVerifiedUnderEveryLayoutAndPass) {
       for (const int pipe : {1, 2}) {
         for (const int variant : {0, 1, 2, 3}) {
           const int shards = zero_stage == 0 ? 1 : 4;
-          BuildOptions options = Options(recipe, Degrees(2, shards, 2, pipe));
+          BuildOptions options = Float8Options(recipe, Degrees(2, shards, 2, pipe));
           options.mesh.coordinates[Axis::kTensor] = 1;
           options.zero_stage = zero_stage;
           options.shard_run = zero_stage == 3 && variant == 1 ? 2 : 0;
@@ -81,7 +77,7 @@ TEST(Float8Programs, AreVerifiedUnderEveryLayoutAndPass) {
 
 TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
   for (const Float8Recipe recipe : kRecipes) {
-    const Program program = BuildProgram(Options(recipe, {}, SmallMixture("ADAE"))).value();
+    const Program program = BuildProgram(Float8Options(recipe, {}, SmallMixture("ADAE"))).value();
     std::map<OpKind, int> quantized;
     int others = 0;
     ForEachOp(program, [&](Piece, const Op& op) {
@@ -114,7 +110,7 @@ TEST(Float8Programs, ProductsOfBlocksTakeEightBitsAndAllOthersStay) {
 TEST(Float8Programs, EachValueIsQuantizedOnceAndWeightsOnceAStepWhereTheyAreThere) {
   for (const Float8Recipe recipe : kRecipes) {
     for (const int zero_stage : {0, 2, 3}) {
-      BuildOptions options = Options(recipe, Degrees(1, zero_stage > 0 ? 2 : 1, 1));
+      BuildOptions options = Float8Options(recipe, Degrees(1, zero_stage > 0 ? 2 : 1, 1));
       options.zero_stage = zero_stage;
       const Program program = BuildProgram(options).value();
       std::map<std::string, int> times;
@@ -142,7 +138,7 @@ TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
     model.hidden_size = 256;
     model.head_dim = 64;
     model.intermediate_size = 512;
-    return PlanMemory(BuildProgram(Options(recipe, {}, model)).value(), {1}, false, 1).saved_bytes[0];
+    return PlanMemory(BuildProgram(Float8Options(recipe, {}, model)).value(), {1}, false, 1).saved_bytes[0];
   };
   // The saved values of a block D: its norm's output, 2 bytes per element, and the input of its
   // second matmul.
@@ -155,7 +151,7 @@ TEST(Float8Programs, SaveWhatWasQuantizedInPlaceOfWhatItWasMadeOf) {
 }
 
 TEST(Float8Programs, OnlyTheForwardPassCountsAMicrobatchForItsLargestMagnitudes) {
-  BuildOptions options = Options(Float8Recipe::kDelayed);
+  BuildOptions options = Float8Options(Float8Recipe::kDelayed);
   options.recomputation.mode = Recomputation::Mode::kFull;
   const Program program = BuildProgram(options).value();
   int again = 0;
@@ -191,7 +187,7 @@ std::vector<QuantizeSource> SourcesOf(const Program& program) {
 TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
   for (const Float8Recipe recipe : kRecipes) {
     for (const auto mode : {Recomputation::Mode::kNone, Recomputation::Mode::kSelective, Recomputation::Mode::kFull}) {
-      BuildOptions options = Options(recipe, Degrees(1, 1, 2));
+      BuildOptions options = Float8Options(recipe, Degrees(1, 1, 2));
       options.recomputation.mode = mode;
       const Program program = BuildProgram(options).value();
       int forward = 0;
@@ -220,7 +216,7 @@ TEST(Float8Programs, WriteNeitherWhatSwiGluMakesNorItsGradient) {
 }
 
 TEST(Float8Programs, ExpertsOfTheirOwnWriteWhatSwiGluMakesAndSharedOnesDoNot) {
-  const Program program = BuildProgram(Options(Float8Recipe::kCurrent, {}, SmallMixture("AE"))).value();
+  const Program program = BuildProgram(Float8Options(Float8Recipe::kCurrent, {}, SmallMixture("AE"))).value();
   std::map<OpKind, int> counted;
   ForEachOp(program, [&](Piece, const Op& op) {
     if (op.kind == OpKind::kSwiGlu || op.kind == OpKind::kSwiGluGrad) ++counted[op.kind];
@@ -263,7 +259,7 @@ TEST(QuantizeAtSource, WhatIsReadByOthersAsWellOrMadeByCountsIsWrittenAsBefore) 
 }
 
 TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage) {
-  const Program program = BuildProgram(Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
+  const Program program = BuildProgram(Float8Options(Float8Recipe::kDelayed, Degrees(2, 2, 2, 2))).value();
   int reduces = 0, moves = 0;
   for (const Op& op : program.update) {
     if (op.kind == OpKind::kAmaxHistory) ++moves;
@@ -278,7 +274,7 @@ TEST(Float8Programs, LargestMagnitudesAreReducedOnceAStepOverAllRanksOfTheStage)
   EXPECT_EQ(reduces, 1);
   EXPECT_EQ(moves, 1);
   for (const Float8Recipe recipe : {Float8Recipe::kCurrent, Float8Recipe::kBlockwise}) {
-    EXPECT_TRUE(BuildProgram(Options(recipe)).value().amax_histories.empty());
+    EXPECT_TRUE(BuildProgram(Float8Options(recipe)).value().amax_histories.empty());
   }
 }
 
@@ -286,7 +282,7 @@ TEST(Float8Programs, HistoriesAreSlicesOfCheckpointsWithTheSameNamesOnEveryLayou
   const auto names = [](const PerAxis& degrees) {
     std::vector<std::string> found;
     for (int stage = 0; stage < degrees[Axis::kPipe]; ++stage) {
-      BuildOptions options = Options(Float8Recipe::kDelayed, degrees);
+      BuildOptions options = Float8Options(Float8Recipe::kDelayed, degrees);
       MeshView mesh = options.mesh;
       mesh.coordinates[Axis::kPipe] = stage;
       const ModelConfig model = options.model;
@@ -311,7 +307,7 @@ TEST(Float8Programs, HistoriesAreSlicesOfCheckpointsWithTheSameNamesOnEveryLayou
 }
 
 TEST(Float8Programs, AreRefusedBesideFloat32) {
-  BuildOptions options = Options(Float8Recipe::kCurrent);
+  BuildOptions options = Float8Options(Float8Recipe::kCurrent);
   options.compute_dtype = DType::kFloat32;
   EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
               testing::HasSubstr("float8 current beside compute_dtype f32"));
@@ -319,7 +315,7 @@ TEST(Float8Programs, AreRefusedBesideFloat32) {
 
 // Replaces the input of every collective of a program by an FP8 value.
 TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMust) {
-  BuildOptions options = Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
+  BuildOptions options = Float8Options(Float8Recipe::kCurrent, {{1, 2, 2, 2, 2, 2}}, SmallMixture("AE"));
   options.model.num_key_value_heads = 4;
   options.model.experts.bias_update_rate = 0.1;
   options.sequence_parallel = true;
@@ -355,7 +351,7 @@ TEST(CollectiveTypes, NoCollectiveTakesEightBitsAndThePresentOnesTakeWhatTheyMus
 }
 
 TEST(CollectiveTypes, SumsOfWholeNumbersAndMaximaOfBfloat16AreRefused) {
-  Program program = BuildProgram(Options(Float8Recipe::kNone, Degrees(2, 1, 2))).value();
+  Program program = BuildProgram(Float8Options(Float8Recipe::kNone, Degrees(2, 1, 2))).value();
   for (const Op& op : program.Ops(0, Piece::kForward)) {
     if (op.kind != OpKind::kAllReduce) continue;
     const bool is_maximum = std::get<CollectiveAttributes>(op.attributes).reduce == ReduceKind::kMax;

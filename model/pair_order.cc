@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "model/build.h"
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 #include "model/testing.h"
 

@@ -17,7 +17,7 @@ namespace {
 
 using Dtypes = std::tuple<DType, std::optional<DType>, DType>;  // compute, param, reduce
 
-BuildOptions Options(const Dtypes& dtypes, int zero_stage, int shard_run = 0) {
+BuildOptions PrecisionOptions(const Dtypes& dtypes, int zero_stage, int shard_run = 0) {
   MeshView mesh;
   mesh.degrees[Axis::kDataShard] = 4;
   mesh.coordinates[Axis::kDataShard] = 1;
@@ -39,7 +39,7 @@ class Precision : public testing::TestWithParam<Dtypes> {};
 TEST_P(Precision, EachCollectiveHasTheDtypeThatIsStatedForIt) {
   const auto [compute, stated, reduce] = GetParam();
   for (const auto& [zero_stage, run] : {std::pair(0, 0), {1, 0}, {2, 0}, {3, 0}, {3, 2}}) {
-    const auto built = BuildProgram(Options(GetParam(), zero_stage, run));
+    const auto built = BuildProgram(PrecisionOptions(GetParam(), zero_stage, run));
     ASSERT_TRUE(built.ok()) << built.status();
     const Program& program = *built;
     const DType param = stated.value_or(compute);
@@ -116,7 +116,7 @@ TEST(PrecisionCost, GatheringInFloat32SendsTwiceTheBytesOfBfloat16) {
 }
 
 TEST(PrecisionBuffer, IsThatOfEveryRotation) {
-  BuildOptions options = Options({DType::kFloat32, std::nullopt, DType::kFloat32}, 0);
+  BuildOptions options = PrecisionOptions({DType::kFloat32, std::nullopt, DType::kFloat32}, 0);
   options.buffer_dtype = DType::kBFloat16;
   const Program program = BuildProgram(options).value();
   int rotations = 0;

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "model/build.h"
-#include "model/ops/rules.h"
 #include "model/program/builder.h"
 #include "model/program/memory_plan.h"
+#include "model/program/op_rules.h"
 #include "model/testing.h"
 
 namespace troupe::model {
 namespace {
 
-using Part = CollectiveGroup::Part;
+using GroupPart = CollectiveGroup::Part;
 
 constexpr int kShards = 6, kRun = 3, kExperts = 2;
 
@@ -45,8 +45,8 @@ TEST(ShardRuns, MembersOfAGroupAreNumberedInTheOrderOfTheirRanks) {
           for (int e = 0; e < kExperts; ++e) {
             for (int t = 0; t < 2; ++t) {
               const MeshView other = At(s, e, t);
-              const bool here = t == 0 && (group.part == Part::kWhole ? true
-                                           : group.part == Part::kWithin
+              const bool here = t == 0 && (group.part == GroupPart::kWhole ? true
+                                           : group.part == GroupPart::kWithin
                                                ? s / kRun == shard / kRun
                                                : s % kRun == shard % kRun && e == expert);
               EXPECT_EQ(AreInOneGroup(group, mine.coordinates, other.coordinates), here);
@@ -169,7 +169,7 @@ TEST(ShardRuns, NoOtherOperationTakesABlockOfARunOrAPartOfAnAxis) {
   EXPECT_FALSE(scatter(WithinRun(GroupOf(Axis::kExpert), kRun)));
 }
 
-BuildOptions Options(int shards, int run, int rank) {
+BuildOptions RunOptions(int shards, int run, int rank) {
   MeshView mesh;
   mesh.degrees[Axis::kDataShard] = shards;
   mesh.coordinates[Axis::kDataShard] = rank;
@@ -186,7 +186,7 @@ TEST(ShardRuns, BuildsAndVerifiesEveryRank) {
       for (const int pipe : {1, 2}) {
         for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
           for (const bool tied : {false, true}) {
-            BuildOptions options = Options(shards, run, rank);
+            BuildOptions options = RunOptions(shards, run, rank);
             MeshView mesh = options.mesh;
             mesh.degrees[Axis::kTensor] = 2;
             mesh.degrees[Axis::kPipe] = pipe;
@@ -211,7 +211,7 @@ TEST(ShardRuns, BuildsAndVerifiesEveryRank) {
 TEST(ShardRuns, RefusesRunsThatAreNone) {
   for (const auto& [stage, run] : {std::pair(2, 2), std::pair(3, 1), std::pair(3, 6),
                                    std::pair(3, 4), std::pair(3, 12), std::pair(3, -2)}) {
-    BuildOptions options = Options(6, run, 0);
+    BuildOptions options = RunOptions(6, run, 0);
     options.zero_stage = stage;
     EXPECT_THAT(std::string(Message(BuildProgram(options).status())),
                 testing::HasSubstr("data_shard ranks under zero_stage"))
@@ -285,7 +285,7 @@ TEST(ShardRuns, HoldsAShareOfTheParametersBesideWhatZeroThreeKeeps) {
 TEST(ShardRuns, TheOrderOfCollectivesIsThatOfEveryRank) {
   std::vector<std::string> orders;
   for (const int rank : {0, 39, 40, 79}) {
-    BuildOptions options = Options(80, 40, rank);
+    BuildOptions options = RunOptions(80, 40, rank);
     options.bucket_elements = 600;
     const Program program = BuildProgram(options).value();
     std::string order;
@@ -302,7 +302,7 @@ TEST(ShardRuns, TheOrderOfCollectivesIsThatOfEveryRank) {
 
 // Counts asynchronous collectives by group, and those that hide matmuls.
 TEST(ShardRuns, OverlapsGathersAndBothScattersWithComputation) {
-  BuildOptions options = Options(4, 2, 0);
+  BuildOptions options = RunOptions(4, 2, 0);
   options.bucket_elements = 1;
   const Program program = BuildProgram(options).value();
   const std::vector<Op>& ops = program.Ops(0, Piece::kBackward);

@@ -1,5 +1,7 @@
 #include "model/testing.h"
 
+#include "model/pattern.h"
+
 namespace troupe::model {
 
 ModelConfig SmallModel(std::string blocks) {
@@ -50,6 +52,11 @@ BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_
   options.micro_batch_size = micro_batch_size;
   options.sequence_length = sequence_length;
   return options;
+}
+
+bool IsProduct(const Op& op) {
+  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
+         op.kind == OpKind::kMatmulGradWeight;
 }
 
 }  // namespace troupe::model

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/build.h"
+#include "model/program/op.h"
 
 namespace troupe::model {
 
@@ -21,6 +22,9 @@ ModelConfig Llama124m();
 // blocks.
 BuildOptions StageOptions(const ModelConfig& model, const MeshView& mesh, int64_t micro_batch_size,
                           int64_t sequence_length);
+
+// Returns whether `op` is a matmul of a linear layer, or the gradient of its input or weight.
+bool IsProduct(const Op& op);
 
 }  // namespace troupe::model
 

@@ -7,19 +7,20 @@
 #include <vector>
 
 #include "model/build.h"
+#include "model/pattern.h"
 #include "model/testing.h"
 
 namespace troupe::model {
 namespace {
 
-constexpr int kShards = 4, kExperts = 2;
+constexpr int kMatrixShards = 4, kMatrixExperts = 2;
 
-BuildOptions Options(const std::string& pattern, int shard, int expert, int zero_stage, int run) {
+BuildOptions WholeMatrixOptions(const std::string& pattern, int shard, int expert, int zero_stage, int run) {
   MeshView mesh;
-  mesh.degrees[Axis::kDataShard] = kShards;
+  mesh.degrees[Axis::kDataShard] = kMatrixShards;
   mesh.coordinates[Axis::kDataShard] = shard;
-  const bool has_experts = pattern.find('E') != std::string::npos;
-  mesh.degrees[Axis::kExpert] = has_experts ? kExperts : 1;
+  const bool has_experts = HasExperts(pattern);
+  mesh.degrees[Axis::kExpert] = has_experts ? kMatrixExperts : 1;
   mesh.coordinates[Axis::kExpert] = expert;
   ModelConfig model = SmallModel(pattern);
   if (has_experts) {
@@ -45,11 +46,11 @@ struct Held {
 // by rank.
 void Hold(const std::string& pattern, int zero_stage, int run, std::map<std::string, Held>* tensors,
           std::vector<int64_t>* load) {
-  const int experts = pattern.find('E') != std::string::npos ? kExperts : 1;
-  for (int shard = 0; shard < kShards; ++shard) {
+  const int experts = HasExperts(pattern) ? kMatrixExperts : 1;
+  for (int shard = 0; shard < kMatrixShards; ++shard) {
     for (int expert = 0; expert < experts; ++expert) {
       const Program program =
-          BuildProgram(Options(pattern, shard, expert, zero_stage, run)).value();
+          BuildProgram(WholeMatrixOptions(pattern, shard, expert, zero_stage, run)).value();
       load->push_back(0);
       for (const ParameterEntry& entry : program.parameters) {
         for (const ParameterPart& part : entry.parts) {
@@ -88,7 +89,7 @@ TEST(WholeMatrices, EachIsOnOneRankAndRanksHaveAboutAsMuch) {
           largest = std::max(largest, whole.value(entry.value).elements());
       }
       for (const int64_t elements : load) {
-        EXPECT_LE(elements, sum / kShards + largest) << "zero " << zero_stage << " run " << run;
+        EXPECT_LE(elements, sum / kMatrixShards + largest) << "zero " << zero_stage << " run " << run;
         EXPECT_GT(elements, 0);
       }
     }
@@ -109,12 +110,12 @@ TEST(WholeMatrices, OfABankExpertsStayWholeOnSeveralRanks) {
 }
 
 TEST(WholeMatrices, TablesAndNormsAreCutAsEver) {
-  const Program program = BuildProgram(Options("AD", 1, 0, 3, 0)).value();
+  const Program program = BuildProgram(WholeMatrixOptions("AD", 1, 0, 3, 0)).value();
   for (const ParameterEntry& entry : program.parameters) {
     const Value& value = program.value(entry.value);
     if (value.dims.size() == 2 && !IsTable(value.name)) continue;
     EXPECT_EQ(value.dims[0].local,
-              BalancedRange(program.value(entry.unsharded).dims[0].local, kShards, 1).size())
+              BalancedRange(program.value(entry.unsharded).dims[0].local, kMatrixShards, 1).size())
         << value.name;
   }
 }

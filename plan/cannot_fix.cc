@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/pattern.h"
+#include "plan/reshard.h"
 #include "plan/scaled.h"
 
 namespace troupe {
@@ -25,7 +27,7 @@ std::string StateRemedy(const v1::JobSpec& spec, const v1::Plan& plan, const std
   if (!Shards(spec)) {
     return fmt::format("zero_stage 3 over {} cuts all of it by their ranks", ShardAxes(plan));
   }
-  if (parallelism.zero_stage() < 3 || parallelism.reshard_after_forward() == "false") {
+  if (parallelism.zero_stage() < 3 || KeepsGathered(parallelism)) {
     return fmt::format("{} over {} cuts it further",
                        parallelism.zero_stage() < 3
                            ? fmt::format("zero_stage {}", parallelism.zero_stage() + 1)
@@ -66,7 +68,8 @@ std::string SharedHeadsLine(const v1::JobSpec& spec) {
   const auto& model = spec.model();
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
   const int64_t heads = model.num_key_value_heads();
-  if (heads < 1 || tensor <= heads || model.pattern().find('A') == std::string::npos) return "";
+  const bool attends = model::HasBlock(model.pattern(), &model::BlockKind::attends);
+  if (heads < 1 || tensor <= heads || !attends) return "";
   return fmt::format(
       "tensor {} is above the {} of keys and values: {} ranks hold and compute each alike, so k_proj and v_proj (of "
       "{} parameters on every rank in a block A), their optimizer state and what they make are cut by {}, not by {}; "

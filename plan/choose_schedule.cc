@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kAsShort = 1.01;  // times the shortest step
 
-struct Candidate {
+struct ScheduleCandidate {
   ScheduleKind kind;
   PipelineShape shape;
   ScheduleCosts costs;
@@ -22,7 +22,7 @@ std::string NameOf(ScheduleKind kind, int chunks_per_stage) {
                                : fmt::format("{} with {} chunks a stage", Name(kind), chunks_per_stage);
 }
 
-std::string ToText(const Candidate& candidate, double shortest) {
+std::string ToText(const ScheduleCandidate& candidate, double shortest) {
   return fmt::format("{}: step {:.3f} of the shortest, bubble {:.1f}%, at most {:.4g} microbatches alive",
                      NameOf(candidate.kind, candidate.shape.chunks_per_stage),
                      candidate.seconds / shortest, 100 * candidate.bubble_ratio, candidate.peak);
@@ -32,7 +32,7 @@ std::string ToText(const Candidate& candidate, double shortest) {
 
 StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_per_stage,
                                         int microbatches, const CostsOfSchedule& costs_of_schedule) {
-  std::vector<Candidate> candidates;
+  std::vector<ScheduleCandidate> candidates;
   std::vector<std::string> refused;
   for (const ScheduleKind kind : kScheduleKinds) {
     const int chunks = chunks_per_stage.value_or(FindSchedule(Name(kind))->default_chunks_per_stage);
@@ -66,17 +66,17 @@ StatusOr<ScheduleChoice> ChooseSchedule(int stages, std::optional<int> chunks_pe
                            microbatches, text);
   }
   double shortest = candidates.front().seconds;
-  for (const Candidate& candidate : candidates) shortest = std::min(shortest, candidate.seconds);
-  const auto rank = [&](const Candidate& candidate) {
+  for (const ScheduleCandidate& candidate : candidates) shortest = std::min(shortest, candidate.seconds);
+  const auto rank = [&](const ScheduleCandidate& candidate) {
     const bool as_short = candidate.seconds <= kAsShort * shortest;
     return std::tuple(!as_short, as_short ? candidate.peak : candidate.seconds, candidate.peak,
                       candidate.shape.chunks_per_stage);
   };
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+                   [&](const ScheduleCandidate& a, const ScheduleCandidate& b) { return rank(a) < rank(b); });
   ScheduleChoice choice{candidates.front().kind, candidates.front().shape,
                         candidates.front().costs, {}};
-  for (const Candidate& candidate : candidates) {
+  for (const ScheduleCandidate& candidate : candidates) {
     choice.reasons.push_back((choice.reasons.empty() ? "chosen: " : "") + ToText(candidate, shortest));
   }
   choice.reasons.insert(choice.reasons.end(), refused.begin(), refused.end());

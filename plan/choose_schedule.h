@@ -15,7 +15,7 @@
 
 namespace troupe {
 
-// What a schedule runs, in any one unit of time.
+// The work that a schedule runs, in any one unit of time.
 struct ScheduleCosts {
   std::vector<ActionCosts> chunks;  // of one microbatch, by chunk of the model
   double once = 0;                  // of a step, beside all actions

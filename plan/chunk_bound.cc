@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "model/pattern.h"
 #include "plan/estimate.h"
+#include "plan/job/job_choices.h"
 #include "plan/reshard.h"
 
 namespace troupe {
@@ -17,20 +19,19 @@ constexpr double kTensorsOfBlock = 3;
 
 ChunkContents ContentsOf(const model::ModelConfig& model, int first_block, int end_block) {
   ChunkContents chunk;
-  for (int block = first_block; block < end_block; ++block) {
-    switch (model.blocks[static_cast<size_t>(block)]) {
-      case 'A':
-        ++chunk.attention;
-        chunk.inner_attention +=
-            block + 1 < end_block && model.blocks[static_cast<size_t>(block) + 1] == 'D';
-        break;
-      case 'D':
-        ++chunk.mlp;
-        break;
-      default:
-        ++chunk.experts;
-        break;
+  const auto kind_of = [&model](int block) {
+    return &model::BlockKindOf(model.blocks[static_cast<size_t>(block)]);
+  };
+  for (const model::BlockKind* kind : model::BlockKinds()) {
+    BlockCount blocks = {.kind = kind};
+    for (int block = first_block; block < end_block; ++block) {
+      if (kind_of(block) != kind) continue;
+      ++blocks.count;
+      if (block + 1 == end_block) continue;
+      const model::BlockKind* const next = kind_of(block + 1);
+      blocks.continued += kind->begins_layer && !next->begins_layer && next->outline != nullptr;
     }
+    if (blocks.count > 0) chunk.blocks.push_back(blocks);
   }
   chunk.has_embedding = first_block == 0;
   chunk.has_head = end_block == model.num_blocks();
@@ -52,10 +53,11 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
   inner_link_.set_latency_seconds(
       std::min(inner_link_.latency_seconds(), fabric.latency_seconds()));
   const v1::TrainingSpec& training = spec.training();
-  element_ = training.compute_dtype() == "bfloat16" ? 2 : 4;
+  const JobChoices choices = ChoicesOf(spec);
+  element_ = choices.compute_dtype == model::DType::kBFloat16 ? 2 : 4;
   held_ = element_;
-  float8_ = training.float8().recipe() != "none";
-  reduced_ = training.mixed_precision().reduce() == "bfloat16" ? 2 : 4;
+  float8_ = choices.float8 != model::Float8Recipe::kNone;
+  reduced_ = choices.reduce_dtype == model::DType::kBFloat16 ? 2 : 4;
   const auto degree = [&](Axis axis) { return static_cast<double>(mesh_.degree(axis)); };
   pipe_ = degree(Axis::kPipe);
   tensor_ = degree(Axis::kTensor);
@@ -75,29 +77,19 @@ ChunkBound::ChunkBound(const model::ModelConfig& model, const v1::DeviceProfile&
   is_aligned_ = mesh_.degree(Axis::kPipe) == 1 || stage_ranks % profile.devices_per_island() == 0;
   norm_rows_ = spec.parallelism().sequence_parallel() ? rows_ / tensor_ : rows_;
   hidden_ = static_cast<double>(model.hidden_size);
-  queries_ = static_cast<double>(model.num_attention_heads * model.head_dim) / tensor_;
-  // Each rank has at least one key-value head; neighbouring ranks may share one.
-  keys_ = std::max(static_cast<double>(model.num_key_value_heads) / tensor_, 1.0) *
-          static_cast<double>(model.head_dim);
-  ffn_ = static_cast<double>(model.intermediate_size) / tensor_;
   vocab_ = static_cast<double>(model.vocab_size) / tensor_;
   if (shards_ * expert_ > 1) {
     zero_stage_ = static_cast<int>(spec.parallelism().zero_stage());
-    if (spec.parallelism().reshard_after_forward() == "false")
-      zero_stage_ = std::min(zero_stage_, 2);
+    if (KeepsGathered(spec.parallelism())) zero_stage_ = std::min(zero_stage_, 2);
     run_ = ShardRun(spec.parallelism());
     if (run_ > 0) shard_span_ = (run_ - 1) * context * inside;
     runs_span_ = (shards - run_) * context * inside;
   }
-  const std::string& param = training.mixed_precision().param();
-  if (param == "bfloat16") held_ = 2;
-  if (param == "float32" && zero_stage_ > 0) held_ = 4;
-  rings_ = context_ > 1 && spec.parallelism().context_parallel_method() != "all_to_all";
-  const auto& recomputation = spec.activation_recomputation();
-  if (!recomputation.has_num_layers() && recomputation.mode() != "none") {
-    recomputation_ =
-        recomputation.mode() == "full" ? Recomputation::kFull : Recomputation::kSelective;
-  }
+  if (choices.param_dtype == model::DType::kBFloat16) held_ = 2;
+  if (choices.param_dtype == model::DType::kFloat32 && zero_stage_ > 0) held_ = 4;
+  rings_ = context_ > 1 && choices.context_method == v1::CONTEXT_METHOD_RING;
+  recomputes_ = choices.recomputation != Recomputation::kNone;
+  if (!spec.activation_recomputation().has_num_layers()) recomputation_ = choices.recomputation;
 }
 
 double ChunkBound::Total(const Work& work) const {
@@ -119,10 +111,10 @@ double ChunkBound::Product(double m, double n, double k, double bytes_of_result)
          profile_.launch_seconds();
 }
 
-double ChunkBound::Attention(double passes) const {
+double ChunkBound::Attention(double passes, double queries) const {
   const double tokens = static_cast<double>(spec_.training().sequence_length());
   // Scores and values, over half of the square.
-  return passes * 2 * rows_ * tokens * queries_ / flops_ +
+  return passes * 2 * rows_ * tokens * queries / flops_ +
          (rings_ ? context_ : 1) * profile_.launch_seconds();
 }
 
@@ -169,39 +161,66 @@ double ChunkBound::TransferSeconds() const {
   return link.latency_seconds() + norm_rows_ * hidden_ * element_ / link.bytes_per_second();
 }
 
-double ChunkBound::ParametersOf(const ChunkContents& chunk) const {
-  return hidden_ * (chunk.attention * 2 * (queries_ + keys_) + chunk.mlp * 3 * ffn_);
+std::vector<ChunkBound::OutlinedBlocks> ChunkBound::OutlinedOf(const ChunkContents& chunk) const {
+  std::vector<OutlinedBlocks> outlined;
+  for (const BlockCount& blocks : chunk.blocks) {
+    if (blocks.kind->outline == nullptr) continue;
+    OutlinedBlocks& of_kind = outlined.emplace_back();
+    of_kind.count = blocks.count;
+    of_kind.continued = blocks.continued;
+    of_kind.attends = blocks.kind->attends;
+    of_kind.outline = blocks.kind->outline(model_, tensor_);
+    const double first_out = of_kind.outline.first_out, last_in = of_kind.outline.last_in;
+    if (of_kind.attends) {
+      of_kind.relayout = (rings_ ? 2 : 1) * Pass(2 * rows_ * first_out);
+      of_kind.middle_forward = Attention(1, last_in);
+      of_kind.middle_backward = Attention(2, last_in);
+    } else {
+      of_kind.relayout = 0;
+      of_kind.middle_forward = Pass(rows_ * (first_out + last_in));
+      of_kind.middle_backward = Pass(rows_ * (2 * first_out + last_in));
+    }
+  }
+  return outlined;
 }
 
-double ChunkBound::LargestParameter(const ChunkContents& chunk) const {
+double ChunkBound::ParametersOf(const std::vector<OutlinedBlocks>& blocks) const {
+  double columns = 0;
+  for (const OutlinedBlocks& of_kind : blocks) {
+    columns += of_kind.count * (of_kind.outline.first_out + of_kind.outline.last_in);
+  }
+  return hidden_ * columns;
+}
+
+double ChunkBound::LargestParameter(const ChunkContents& chunk,
+                                    const std::vector<OutlinedBlocks>& blocks) const {
   double largest = 0;
-  if (chunk.attention > 0) largest = hidden_ * (queries_ + 2 * keys_);
-  if (chunk.mlp > 0) largest = std::max(largest, hidden_ * 2 * ffn_);
+  for (const OutlinedBlocks& of_kind : blocks) {
+    largest = std::max(largest, hidden_ * of_kind.outline.first_out);
+  }
   if (chunk.has_embedding || chunk.has_head) largest = std::max(largest, table());
   return largest;
 }
 
 ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
-  const double attention = chunk.attention, mlp = chunk.mlp, blocks = attention + mlp;
-  const double heads = queries_ + 2 * keys_;
+  const std::vector<OutlinedBlocks> outlined = OutlinedOf(chunk);
+  double blocks = 0, continued = 0;
+  for (const OutlinedBlocks& of_kind : outlined) {
+    blocks += of_kind.count;
+    continued += of_kind.continued;
+  }
   const bool by_rows = norm_rows_ < rows_;  // sequence parallelism
   const double half = HalfSum();            // one half of a pair, with sequence parallelism
   const double sum = by_rows ? 2 * half : WholeSum();
 
   // Norms read the residual and a block's output, and write their sum and the block's input.
   const double norm = Pass(4 * norm_rows_ * hidden_);
-  const double project_out = Forward(rows_, hidden_, queries_);
-  const double project_down = Forward(rows_, hidden_, ffn_);
-  // Queries, keys and values are transposed and, for ring attention, split; the results are merged
-  // and transposed back.
-  const double turn = (rings_ ? 2 : 1) * Pass(2 * rows_ * heads);
-  const double scores = Attention(1);
-  const double swiglu = Pass(3 * rows_ * ffn_);
 
   Work forward;
-  forward.compute =
-      attention * (norm + Forward(rows_, heads, hidden_) + turn + scores + project_out) +
-      mlp * (norm + Forward(rows_, 2 * ffn_, hidden_) + swiglu + project_down);
+  for (const OutlinedBlocks& of_kind : outlined) {
+    forward.compute += of_kind.count * (norm + First(of_kind) + of_kind.relayout +
+                                        of_kind.middle_forward + Last(of_kind));
+  }
   // Rows that are exchanged in parts overlap with the matmuls of other parts.
   const bool in_parts = spec_.parallelism().tensor_parallel_parts() > 1;
   const double waits_for_half = in_parts ? 0 : half, waits_for_sum = in_parts ? 0 : sum;
@@ -209,48 +228,63 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
   forward.waits = blocks * waits_for_sum;
 
   Work backward;
-  const double scores_gradient = Attention(2), out_gradients = Gradients(rows_, hidden_, queries_);
-  backward.compute = attention * (norm + out_gradients + scores_gradient + turn +
-                                  Gradients(rows_, heads, hidden_)) +
-                     mlp * (norm + Gradients(rows_, hidden_, ffn_) + Pass(5 * rows_ * ffn_) +
-                            Gradients(rows_, 2 * ffn_, hidden_));
+  for (const OutlinedBlocks& of_kind : outlined) {
+    backward.compute += of_kind.count * (norm + LastGradients(of_kind) + of_kind.middle_backward +
+                                         of_kind.relayout + FirstGradients(of_kind));
+  }
   Send(tensor_span_, blocks * sum, &backward);
   // A gradient of rows is gathered directly before the matmul that reads it; reductions may overlap
   // with the matmuls of weight gradients.
   backward.waits = by_rows ? blocks * waits_for_half : 0;
 
-  if (rings_) {
+  for (const OutlinedBlocks& of_kind : outlined) {
+    if (!rings_ || !of_kind.attends) continue;
     const v1::LinkProfile& link = LinkOver(context_span_);
+    const double queries = of_kind.outline.last_in, keys = of_kind.outline.keys;
     const double round = (context_ - 1) * (link.latency_seconds() +
-                                           rows_ * 2 * keys_ * element_ / link.bytes_per_second());
+                                           rows_ * 2 * keys * element_ / link.bytes_per_second());
     // Keys and values are in flight while attention processes the previous ones; in backward they
     // are sent again, with their gradients, and overlap with the two preceding matmuls too.
-    Send(context_span_, attention * round, &forward);
-    forward.waits += attention * std::max(0.0, round - scores * (context_ - 1) / context_);
-    Send(context_span_, attention * 2 * round, &backward);
-    backward.waits += attention * std::max(0.0, 2 * round - scores_gradient - out_gradients);
+    Send(context_span_, of_kind.count * round, &forward);
+    forward.waits += of_kind.count *
+                     std::max(0.0, round - of_kind.middle_forward * (context_ - 1) / context_);
+    Send(context_span_, of_kind.count * 2 * round, &backward);
+    backward.waits +=
+        of_kind.count *
+        std::max(0.0, 2 * round - of_kind.middle_backward - LastGradients(of_kind));
     backward.compute +=
-        attention * (context_ - 1) * (Pass(3 * rows_ * queries_) + Pass(6 * rows_ * keys_));
+        of_kind.count * (context_ - 1) * (Pass(3 * rows_ * queries) + Pass(6 * rows_ * keys));
   }
   if (recomputation_ == Recomputation::kSelective) {
     // With FP8, SwiGLU is fused with the quantisation of its output, and the FP8 tensor is saved.
-    backward.compute += attention * scores + (float8_ ? 0 : mlp * swiglu);
+    double recomputed = 0;
+    for (const OutlinedBlocks& of_kind : outlined) {
+      if (of_kind.attends || !float8_) recomputed += of_kind.count * of_kind.middle_forward;
+    }
+    backward.compute += recomputed;
   } else if (recomputation_ == Recomputation::kFull) {
     // In a layer only the last matmul and its reduction need not be recomputed.
-    backward.compute += attention * (Forward(rows_, heads, hidden_) + turn + scores) +
-                        chunk.inner_attention * project_out +
-                        mlp * (Forward(rows_, 2 * ffn_, hidden_) + swiglu);
+    double recomputed = 0;
+    for (const OutlinedBlocks& of_kind : outlined) {
+      recomputed +=
+          of_kind.count * (First(of_kind) + of_kind.relayout + of_kind.middle_forward);
+      recomputed += of_kind.continued * Last(of_kind);
+    }
+    backward.compute += recomputed;
     const double again =
-        by_rows ? (blocks + chunk.inner_attention) * half : chunk.inner_attention * sum;
+        by_rows ? (blocks + continued) * half : continued * sum;
     Send(tensor_span_, again, &backward);
     backward.waits += in_parts ? 0 : again;
   }
-  if (chunk.experts > 0) {
+  bool has_experts = false;
+  for (const BlockCount& of_kind : chunk.blocks) {
+    has_experts |= of_kind.kind->has_experts;
+    if (of_kind.kind->outline != nullptr) continue;
     const double tokens = static_cast<double>(spec_.training().sequence_length());
-    const double products =
-        chunk.experts * BlockForwardFlops(model_, 'E', rows_ / tokens, tokens) / tensor_ / flops_;
-    forward.compute += products + chunk.experts * norm;
-    backward.compute += 2 * products + chunk.experts * norm;
+    const double flops = of_kind.kind->flops(model_, rows_ / tokens, tokens).total();
+    const double products = of_kind.count * flops / tensor_ / flops_;
+    forward.compute += products + of_kind.count * norm;
+    backward.compute += 2 * products + of_kind.count * norm;
   }
   if (chunk.has_embedding) {
     forward.compute += Pass(table());
@@ -270,12 +304,12 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
     if (by_rows) forward.waits += waits_for_half;
   }
 
-  const double of_blocks = ParametersOf(chunk), tensors = kTensorsOfBlock * blocks;
+  const double of_blocks = ParametersOf(outlined), tensors = kTensorsOfBlock * blocks;
   const double of_embedding = chunk.has_embedding ? table() : 0;
   const double of_head = chunk.owns_head ? table() : 0;
   const double all = of_blocks + of_embedding + of_head;
   Work before, after;  // gathers before the first microbatch, reductions after the last
-  if (model_.blocks.find('E') == std::string::npos) {
+  if (!model::HasExperts(model_.blocks)) {
     if (zero_stage_ == 3) {
       Send(shard_span_, RingOfShards(all, tensors, held_), &forward);
       Send(shard_span_, RingOfShards(of_blocks, tensors, held_), &backward);
@@ -310,7 +344,7 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
       together(forward, before) - seconds.forward + together(backward, after) - seconds.backward;
   // AdamW reads a gradient, reads and writes two moments and the parameter, and writes its copy.
   const double update_bytes = held_ < 4 ? 30 : 28;
-  const double owned = chunk.experts > 0 ? of_blocks / expert_ : of_blocks;
+  const double owned = has_experts ? of_blocks / expert_ : of_blocks;
   const double tables = all - of_blocks;
   seconds.once += update_bytes * (owned + tables / expert_) / (zero_stage_ > 0 ? shards_ : 1) /
                   profile_.memory_bytes_per_second();
@@ -318,9 +352,8 @@ ChunkSeconds ChunkBound::Seconds(const ChunkContents& chunk) const {
 }
 
 ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
-  const double attention = chunk.attention, mlp = chunk.mlp;
-  const double blocks = attention + mlp + chunk.experts;
-  double parameters = ParametersOf(chunk);
+  const std::vector<OutlinedBlocks> outlined = OutlinedOf(chunk);
+  double parameters = ParametersOf(outlined);
   if (chunk.has_embedding) parameters += table();
   if (chunk.owns_head) parameters += table();
   const double whole = held_;  // bytes of a gathered copy
@@ -345,40 +378,48 @@ ChunkBytes ChunkBound::Bytes(const ChunkContents& chunk) const {
   if (zero_stage_ < 3 && held_ != element_) of_parameter += element_;
   ChunkBytes bytes;
   bytes.state = static_cast<int64_t>(parameters * of_parameter);
-  if (chunk.experts > 0) {
-    bytes.state += static_cast<int64_t>(12.0 * chunk.experts *
-                                        static_cast<double>(BlockParameters(model_, 'E')) /
-                                        (tensor_ * expert_ * shards_));
+  double blocks = 0;
+  for (const BlockCount& of_kind : chunk.blocks) {
+    blocks += of_kind.count;
+    if (of_kind.kind->outline != nullptr) continue;
+    const auto elements = static_cast<double>(of_kind.kind->parameters(model_));
+    bytes.state +=
+        static_cast<int64_t>(12.0 * of_kind.count * elements / (tensor_ * expert_ * shards_));
   }
 
-  // Saved for a microbatch: the input of each block, the input of its first matmul, heads, the
-  // output of attention, both halves of SwiGLU and their product.
-  const double heads = queries_ + 2 * keys_;
+  // Saved for a microbatch: the input of each block and of its first matmul, what that matmul
+  // writes (heads, or both halves of SwiGLU), and what the last matmul reads.
   const double factor = (float8_ ? 1 : element_) / element_;  // size of a saved matmul operand
+  double outlined_blocks = 0, continued = 0, first_outs = 0, last_ins = 0, widest = 0;
+  for (const OutlinedBlocks& of_kind : outlined) {
+    const model::BlockOutline& outline = of_kind.outline;
+    outlined_blocks += of_kind.count;
+    continued += of_kind.continued;
+    first_outs += of_kind.count * outline.first_out;
+    last_ins += of_kind.count * (of_kind.attends ? 1 : factor) * outline.last_in;
+    if (!of_kind.attends) widest = std::max(widest, outline.last_in);
+  }
   double saved = 0;
   switch (recomputation_) {
     case Recomputation::kNone:
-      saved = blocks * norm_rows_ * hidden_ + factor * (attention + mlp) * rows_ * hidden_ +
-              rows_ * (attention * (heads + queries_) + mlp * (2 + factor) * ffn_);
+      saved = blocks * norm_rows_ * hidden_ + factor * outlined_blocks * rows_ * hidden_ +
+              rows_ * (first_outs + last_ins);
       break;
     case Recomputation::kSelective:
-      saved = blocks * norm_rows_ * hidden_ + rows_ * (attention * heads + mlp * 2 * ffn_);
+      saved = blocks * norm_rows_ * hidden_ + rows_ * first_outs;
       break;
     case Recomputation::kFull:
-      saved = (blocks - chunk.inner_attention) * norm_rows_ * hidden_;
+      saved = (blocks - continued) * norm_rows_ * hidden_;
       break;
   }
-  if (spec_.activation_recomputation().has_num_layers() &&
-      spec_.activation_recomputation().mode() != "none") {
-    saved = 0;
-  }
+  if (spec_.activation_recomputation().has_num_layers() && recomputes_) saved = 0;
   bytes.saved = static_cast<int64_t>(element_ * saved);
 
   // The gradient of the SwiGLU output. The gradient of both its halves overwrites the saved halves,
   // or has its own memory where everything is recomputed.
   const bool makes_all_again = recomputation_ == Recomputation::kFull && !spec_.activation_recomputation().has_num_layers();
-  double temporary = mlp > 0 ? element_ * (makes_all_again ? 2 : 1) * ffn_ * rows_ : 0;
-  if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk));
+  double temporary = element_ * (makes_all_again ? 2 : 1) * widest * rows_;
+  if (zero_stage_ >= 2) temporary = std::max(temporary, 4 * LargestParameter(chunk, outlined));
   bytes.temporary = static_cast<int64_t>(temporary);
   return bytes;
 }

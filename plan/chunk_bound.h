@@ -6,19 +6,27 @@
 #define TROUPE_PLAN_CHUNK_BOUND_H_
 
 #include <cstdint>
+#include <vector>
 
+#include "model/blocks/block_kind.h"
 #include "model/config.h"
+#include "model/passes/passes.h"
 #include "plan/mesh.h"
 #include "troupe/v1/device_profile.pb.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
+// The blocks of one kind in a chunk.
+struct BlockCount {
+  const model::BlockKind* kind = nullptr;
+  int count = 0;
+  // Those directly followed, in the same chunk, by a block with an outline of their layer.
+  int continued = 0;
+};
+
 struct ChunkContents {
-  int attention = 0;        // blocks A
-  int inner_attention = 0;  // blocks A directly followed by their block D in the same chunk
-  int mlp = 0;              // blocks D
-  int experts = 0;          // blocks E
+  std::vector<BlockCount> blocks;  // in the order of model::BlockKinds()
   bool has_embedding = false;
   bool has_head = false;
   bool owns_head = false;  // the head's matrix is not the embedding's matrix of the same rank
@@ -54,7 +62,7 @@ class ChunkBound {
   double TransferSeconds() const;
 
  private:
-  enum class Recomputation { kNone, kSelective, kFull };
+  using Recomputation = model::Recomputation::Mode;
 
   // compute: seconds in which the device is busy. within, across: seconds in which its links within
   // an island and across islands are busy. waits: seconds of link time that cannot overlap with
@@ -85,8 +93,8 @@ class ChunkBound {
   double WeightGradient(double rows, double out, double in) const {
     return Product(out, in, rows, 4);
   }
-  // Scores and values of all keys; `passes` is 1 for one forward.
-  double Attention(double passes) const;
+  // Scores and values of all keys with `queries` columns; `passes` is 1 for one forward.
+  double Attention(double passes, double queries) const;
 
   // Seconds of the reduce-scatter or all-gather of a microbatch's rows over tensor (HalfSum), and
   // of the all-reduce (WholeSum).
@@ -103,9 +111,34 @@ class ChunkBound {
 
   const v1::LinkProfile& LinkOver(int64_t span) const;
 
-  // Dense parameters of the blocks, after tensor sharding.
-  double ParametersOf(const ChunkContents& chunk) const;
-  double LargestParameter(const ChunkContents& chunk) const;
+  // The blocks of a kind that has an outline, on one tensor rank.
+  struct OutlinedBlocks {
+    double count, continued;
+    bool attends;
+    model::BlockOutline outline;
+    // Seconds of what is between the matmuls of one block. relayout: queries, keys and values are
+    // transposed and, for ring attention, split; the results are merged and transposed back.
+    double relayout, middle_forward, middle_backward;
+  };
+  // Each returns seconds of the first or the last matmul of one block, or of the two of its
+  // backward.
+  double First(const OutlinedBlocks& blocks) const {
+    return Forward(rows_, blocks.outline.first_out, hidden_);
+  }
+  double FirstGradients(const OutlinedBlocks& blocks) const {
+    return Gradients(rows_, blocks.outline.first_out, hidden_);
+  }
+  double Last(const OutlinedBlocks& blocks) const {
+    return Forward(rows_, hidden_, blocks.outline.last_in);
+  }
+  double LastGradients(const OutlinedBlocks& blocks) const {
+    return Gradients(rows_, hidden_, blocks.outline.last_in);
+  }
+  std::vector<OutlinedBlocks> OutlinedOf(const ChunkContents& chunk) const;
+  // Parameters of these blocks.
+  double ParametersOf(const std::vector<OutlinedBlocks>& blocks) const;
+  double LargestParameter(const ChunkContents& chunk,
+                          const std::vector<OutlinedBlocks>& blocks) const;
   double table() const { return vocab_ * hidden_; }
 
   const model::ModelConfig& model_;
@@ -123,12 +156,12 @@ class ChunkBound {
   double pipe_, tensor_, context_, expert_, shards_, replicas_;
   double rows_;       // rows of a microbatch on a rank
   double norm_rows_;  // those of rows_ that norms and residuals process on a rank
-  double hidden_, queries_, keys_, ffn_,
-      vocab_;           // widths on a rank; `keys_` counts keys only, values have the same width
+  double hidden_, vocab_;  // widths on a rank
   int zero_stage_ = 0;  // 2 where parameters are kept once gathered
   int run_ = 0;         // plan/reshard.h
   bool rings_ = false;
-  Recomputation recomputation_ = Recomputation::kNone;
+  Recomputation recomputation_ = Recomputation::kNone;  // of whole chunks
+  bool recomputes_ = false;                             // some layers, or all
 };
 
 }  // namespace troupe

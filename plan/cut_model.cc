@@ -3,29 +3,25 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/device_traits.h"
 #include "plan/estimate.h"
+#include "plan/job/job_choices.h"
 
 namespace troupe {
 
 namespace {
 
-// FLOPs that a device of the job's kind computes in the time its memory moves one byte: rounded
-// rates of two AMD Zen 4 cores and of an H200.
-double FlopsOfAByte(const v1::JobSpec& spec) {
-  const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
-  if (spec.devices() == "cuda") return bfloat16 ? 200 : 14;
-  return bfloat16 ? 8 : 4;
-}
-
 // The embedding has no matmul: it moves rows of the table and of their gradient. The result is a
 // third of the cost of forward and backward, because a third of a block's cost is in its forward.
 double EmbeddingCost(const v1::JobSpec& spec, const model::ModelConfig& model, double samples,
                      double tokens) {
-  const double element = spec.training().compute_dtype() == "bfloat16" ? 2 : 4;
+  const DeviceTraits& device = DeviceTraitsOf(spec.devices());
+  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
+  const double element = bfloat16 ? 2 : 4;
   const double elements = samples * tokens * static_cast<double>(model.hidden_size);
   // Forward reads and writes; backward reads, and reads and writes float32 sums.
   const double bytes = elements * (2 * element + element + 2 * 4);
-  return bytes / 3 * FlopsOfAByte(spec);
+  return bytes / 3 * (bfloat16 ? device.flops_per_byte_bfloat16 : device.flops_per_byte_float32);
 }
 
 double ForwardFlops(const v1::JobSpec& spec, const model::ModelConfig& model,

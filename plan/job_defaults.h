@@ -1,4 +1,5 @@
-// Applies the documented default of every key of the job file (proto/troupe/v1/job.proto). Pure.
+// Applies the default of every key of the job file: those that the schema states
+// (proto/troupe/v1/job.proto) and those that are computed from other keys. Pure.
 #ifndef TROUPE_PLAN_JOB_DEFAULTS_H_
 #define TROUPE_PLAN_JOB_DEFAULTS_H_
 
@@ -9,9 +10,7 @@
 namespace troupe {
 
 // Fills every absent field that has a default; present fields are left as they are. `model.preset`
-// gives the defaults of the model. Without a preset they are those of `tiny`, except that the
-// number of key-value heads is the number of heads, and intermediate_size is 8/3 of the hidden size
-// rounded up to a multiple of 64. An unknown preset is left for ValidateJobSpec to refuse.
+// replaces the defaults of the model. An unknown preset is left for ValidateJobSpec to refuse.
 // Idempotent.
 void ApplyDefaults(v1::JobSpec* spec);
 

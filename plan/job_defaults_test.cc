@@ -3,101 +3,59 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <optional>
-#include <sstream>
 #include <string>
 
+#include "plan/fault_cost.h"
+#include "plan/job/key_schema.h"
 #include "plan/key_effects.h"
+#include "plan/key_path.h"
+#include "plan/slowest_step.h"
 #include "troupe/v1/job.pb.h"
 
 namespace troupe {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
-// Tests run in the root of the source tree.
-std::string Schema() {
-  std::ifstream file("proto/troupe/v1/job.proto");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// The text from `begin` up to the first character of `ends`.
-std::string UpTo(const std::string& text, size_t begin, const char* ends) {
-  return text.substr(begin, text.find_first_of(ends, begin) - begin);
-}
-
-// The word after "default" in the comment of `field`; none where the comment states no default.
-std::optional<std::string> StatedDefault(const std::string& schema, const FieldDescriptor& field) {
-  const size_t message = schema.find("message " + field.containing_type()->name() + " {");
-  const size_t line = schema.find(" " + field.name() + " = ", message);
-  const std::string text = UpTo(schema, line, "\n");
-  const size_t at = text.find("default ");
-  if (at == std::string::npos) return std::nullopt;
-  return UpTo(text, at + 8, ":;, ");
-}
-
-std::string ValueText(const Message& message, const FieldDescriptor* field) {
-  const auto* reflection = message.GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_STRING:
-      return reflection->GetString(message, field);
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return reflection->GetBool(message, field) ? "true" : "false";
-    case FieldDescriptor::CPPTYPE_INT64:
-      return std::to_string(reflection->GetInt64(message, field));
-    case FieldDescriptor::CPPTYPE_INT32:
-      return std::to_string(reflection->GetInt32(message, field));
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return std::to_string(reflection->GetUInt64(message, field));
-    default:
-      return "";
+// Checks the default of a field of the message at `path` in `whole`.
+void CheckDefault(const v1::JobSpec& whole, const ProtoMessage& message, const FieldDescriptor* field,
+                  const std::string& path, int* compared) {
+  SCOPED_TRACE(path);
+  const v1::KeyOptions& options = KeyOptionsOf(*field);
+  const bool present = message.GetReflection()->HasField(message, field);
+  const bool has_value = options.has_default_() || !options.default_key().empty();
+  const bool has_no_effect = !WhyWithoutEffect(whole, path).empty() || !options.block().empty();
+  // A present key without a stated default has one that is computed; its text says how.
+  EXPECT_TRUE(present ? has_value || !options.absent().empty() : !has_value || has_no_effect);
+  if (!present || !has_value) return;
+  ++*compared;
+  if (!options.default_key().empty()) {
+    EXPECT_EQ(PlainKeyText(whole, path), PlainKeyText(whole, options.default_key()));
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+    EXPECT_EQ(std::strtod(options.default_().c_str(), nullptr),
+              message.GetReflection()->GetDouble(message, field));
+  } else {
+    EXPECT_EQ(options.default_(), PlainKeyText(message, field->name()));
   }
 }
 
 // `prefix`: the path of `message` in `whole`, with a dot at its end.
-void Compare(const std::string& schema, const v1::JobSpec& whole, const Message& message,
-             const std::string& prefix, int* compared) {
-  const Descriptor* const type = message.GetDescriptor();
-  for (int i = 0; i < type->field_count(); ++i) {
-    const FieldDescriptor* const field = type->field(i);
-    SCOPED_TRACE(field->full_name());
+void Compare(const v1::JobSpec& whole, const ProtoMessage& message, const std::string& prefix,
+             int* compared) {
+  const auto* const reflection = message.GetReflection();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = message.GetDescriptor()->field(i);
     const std::string path = prefix + field->name();
-    if (field->is_repeated()) {
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-      for (int k = 0; k < message.GetReflection()->FieldSize(message, field); ++k) {
-        Compare(schema, whole, message.GetReflection()->GetRepeatedMessage(message, field, k),
-                path + ".", compared);
-      }
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (!field->is_repeated()) CheckDefault(whole, message, field, path, compared);
       continue;
     }
-    const bool present = message.GetReflection()->HasField(message, field);
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (!present) continue;
-      Compare(schema, whole, message.GetReflection()->GetMessage(message, field), path + ".",
-              compared);
-      continue;
+    for (int k = 0; field->is_repeated() && k < reflection->FieldSize(message, field); ++k) {
+      Compare(whole, reflection->GetRepeatedMessage(message, field, k), path + ".", compared);
     }
-    const std::optional<std::string> stated = StatedDefault(schema, *field);
-    const bool dropped = !present && !WhyWithoutEffect(whole, path).empty();
-    EXPECT_EQ(stated.has_value(), present || (stated.has_value() && dropped));
-    if (!stated || !present) continue;
-    // Defaults that depend on another field are checked below by value.
-    const std::string name = field->name();
-    if (name == "num_key_value_heads" || name == "head_dim" || name == "intermediate_size" ||
-        name == "decay_steps") {
-      continue;
-    }
-    ++*compared;
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
-      EXPECT_EQ(std::strtod(stated->c_str(), nullptr),
-                message.GetReflection()->GetDouble(message, field));
-    } else {
-      EXPECT_EQ(*stated, ValueText(message, field));
+    if (!field->is_repeated() && reflection->HasField(message, field)) {
+      Compare(whole, reflection->GetMessage(message, field), path + ".", compared);
     }
   }
 }
@@ -108,8 +66,25 @@ TEST(JobDefaultsTest, TheSchemaStatesEveryDefaultAndNoOther) {
   spec.mutable_data()->add_blend();
   ApplyDefaults(&spec);
   int compared = 0;
-  Compare(Schema(), spec, spec, "", &compared);
-  EXPECT_GT(compared, 45);
+  Compare(spec, spec, "", &compared);
+  EXPECT_GT(compared, 50);
+}
+
+TEST(JobDefaultsTest, ConstantsThatStandForAnAbsentKeyAreItsDefault) {
+  v1::JobSpec spec;
+  ApplyDefaults(&spec);
+  EXPECT_EQ(spec.fault_tolerance().hang_seconds(), kDefaultHangSeconds);
+  EXPECT_EQ(spec.checkpoint().final_save_seconds(), kFinalSaveSeconds);
+}
+
+TEST(JobDefaultsTest, AnImportedModelGetsNoDefaults) {
+  v1::JobSpec spec;
+  spec.mutable_model()->set_from("/model");
+  ApplyDefaults(&spec);
+  v1::ModelSpec expected;
+  expected.set_from("/model");
+  expected.set_export_dtype("float32");
+  EXPECT_EQ(spec.model().SerializeAsString(), expected.SerializeAsString());
 }
 
 TEST(JobDefaultsTest, ExpertsHaveDefaultsBesideTheirBlockAlone) {

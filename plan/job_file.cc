@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 
+#include "plan/job/key_schema.h"
 #include "plan/violation.h"
 
 namespace troupe {
@@ -359,23 +360,23 @@ Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec) {
   return violations.ToStatus();
 }
 
-void ResolvePaths(std::string_view folder, v1::JobSpec* spec) {
-  const auto resolve = [&](std::string* path) {
-    if (!path->empty() && !path->starts_with('/')) {
-      *path = (std::filesystem::path(folder) / *path).lexically_normal().string();
+void ResolvePaths(std::string_view folder, ProtoMessage* message) {
+  const Reflection* const reflection = message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const FieldDescriptor* const field : fields) {
+    const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (is_message && field->is_repeated()) {
+      for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+        ResolvePaths(folder, reflection->MutableRepeatedMessage(message, field, i));
+      }
+    } else if (is_message) {
+      ResolvePaths(folder, reflection->MutableMessage(message, field));
+    } else if (KeyOptionsOf(*field).path()) {
+      const std::filesystem::path path = reflection->GetString(*message, field);
+      if (path.empty() || path.is_absolute()) continue;
+      reflection->SetString(message, field, (std::filesystem::path(folder) / path).lexically_normal().string());
     }
-  };
-  if (spec->data().has_train()) resolve(spec->mutable_data()->mutable_train());
-  if (spec->data().has_validation()) resolve(spec->mutable_data()->mutable_validation());
-  if (spec->data().blend_size() > 0) {
-    for (auto& entry : *spec->mutable_data()->mutable_blend()) {
-      if (entry.has_path()) resolve(entry.mutable_path());
-    }
-  }
-  if (spec->model().has_from()) resolve(spec->mutable_model()->mutable_from());
-  if (spec->checkpoint().has_folder()) resolve(spec->mutable_checkpoint()->mutable_folder());
-  if (spec->checkpoint().has_initial_load()) {
-    resolve(spec->mutable_checkpoint()->mutable_initial_load());
   }
 }
 

@@ -30,10 +30,9 @@ StatusOr<v1::JobSpec> ParseJobFile(std::string_view text, std::string_view file_
 // INVALID_ARGUMENT as above.
 Status ApplyOverride(std::string_view key_and_value, v1::JobSpec* spec);
 
-// Makes the relative paths in `spec` absolute, relative to the absolute path `folder`. The paths
-// are data.train, data.validation, data.blend[].path, model.from, checkpoint.folder and
-// checkpoint.initial_load.
-void ResolvePaths(std::string_view folder, v1::JobSpec* spec);
+// Makes every relative path below `message` absolute, relative to the absolute path `folder`. The
+// schema says which keys are paths (KeyOptions.path).
+void ResolvePaths(std::string_view folder, google::protobuf::Message* message);
 
 // Reads the job file `path`, applies `overrides` in order, and resolves relative paths (also those
 // of the overrides) against the folder of the file. A job that does not state checkpoint.folder

@@ -2,30 +2,41 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
 
+#include "model/pattern.h"
+#include "plan/job/job_choices.h"
+#include <initializer_list>
+#include <vector>
 #include "plan/key_path.h"
 
 namespace troupe {
 namespace {
 
-bool HasBlock(const v1::JobSpec& spec, char letter) {
-  return spec.model().pattern().find(letter) != std::string::npos;
+using model::BlockKind;
+
+bool HasBlock(const v1::JobSpec& spec, bool BlockKind::* trait) {
+  return model::HasBlock(spec.model().pattern(), trait);
 }
 
-// Why a key of `block` has no effect; empty where the pattern has the block.
-std::string Without(const v1::JobSpec& spec, char block) {
-  if (HasBlock(spec, block)) return "";
-  return fmt::format("model.pattern = \"{}\" has no block {}", spec.model().pattern().substr(0, 200), block);
+// Why a key of blocks with `trait` has no effect; empty where the pattern has such a block.
+std::string Without(const v1::JobSpec& spec, bool BlockKind::* trait) {
+  if (HasBlock(spec, trait)) return "";
+  std::vector<char> letters;
+  for (const BlockKind* kind : model::BlockKinds()) {
+    if (kind->*trait) letters.push_back(kind->letter);
+  }
+  return fmt::format("model.pattern = \"{}\" has no block {}", spec.model().pattern().substr(0, 200),
+                     fmt::join(letters, " or "));
 }
 
-std::string OfAttention(const v1::JobSpec& spec) { return Without(spec, 'A'); }
+std::string OfAttention(const v1::JobSpec& spec) { return Without(spec, &BlockKind::attends); }
 
 std::string IntermediateSize(const v1::JobSpec& spec) {
   // The experts use this size too unless theirs is stated.
   const v1::ModelSpec& model = spec.model();
-  if (HasBlock(spec, 'E') && model.moe_intermediate_size() == model.intermediate_size()) return "";
-  return Without(spec, 'D');
+  const bool has_experts = HasBlock(spec, &BlockKind::has_experts);
+  if (has_experts && model.moe_intermediate_size() == model.intermediate_size()) return "";
+  return Without(spec, &BlockKind::reads_intermediate_size);
 }
 
 std::string BlendWeight(const v1::JobSpec& spec) {
@@ -50,8 +61,9 @@ std::string NormsInterval(const v1::JobSpec& spec) {
 }
 
 std::string Float8Recipe(const v1::JobSpec& spec) {
-  const bool shared = HasBlock(spec, 'E') && spec.model().num_shared_experts() > 0;
-  if (HasBlock(spec, 'A') || HasBlock(spec, 'D') || shared) return "";
+  const bool has_experts = HasBlock(spec, &BlockKind::has_experts);
+  const bool shared = has_experts && spec.model().num_shared_experts() > 0;
+  if (HasBlock(spec, &BlockKind::has_linear_layers) || shared) return "";
   return "no block has linear layers: products of experts are not in float8";
 }
 
@@ -102,23 +114,19 @@ std::string NoWeightDecay(const v1::JobSpec& spec) {
   return spec.optimizer().weight_decay() == 0 ? "optimizer.weight_decay is 0" : "";
 }
 
-bool Decays(const v1::JobSpec& spec, std::initializer_list<std::string_view> types) {
-  for (const std::string_view type : types) {
-    if (spec.lr_schedule().decay_type() == type) return true;
-  }
-  return false;
-}
-
 std::string DecaySteps(const v1::JobSpec& spec) {
-  return Decays(spec, {"constant", "inverse_sqrt"}) ? DecayTypeIs(spec) + ", which has no end" : "";
+  const v1::DecayType type = ChoicesOf(spec).decay_type;
+  const bool ends = type != v1::DECAY_TYPE_CONSTANT && type != v1::DECAY_TYPE_INVERSE_SQRT;
+  return ends ? "" : DecayTypeIs(spec) + ", which has no end";
 }
 
 std::string DecayRatio(const v1::JobSpec& spec) {
-  return Decays(spec, {"wsd"}) ? "" : DecayTypeIs(spec) + ", not wsd";
+  return ChoicesOf(spec).decay_type == v1::DECAY_TYPE_WSD ? "" : DecayTypeIs(spec) + ", not wsd";
 }
 
 std::string MinLrFactor(const v1::JobSpec& spec) {
-  return Decays(spec, {"constant"}) ? DecayTypeIs(spec) + ": the rate never falls" : "";
+  const bool is_constant = ChoicesOf(spec).decay_type == v1::DECAY_TYPE_CONSTANT;
+  return is_constant ? DecayTypeIs(spec) + ": the rate never falls" : "";
 }
 
 std::string OfTensor(const v1::JobSpec& spec) {
@@ -141,7 +149,8 @@ std::string ExpertDispatch(const v1::JobSpec& spec) {
 }
 
 std::string NumLayers(const v1::JobSpec& spec) {
-  return spec.activation_recomputation().mode() == "none" ? "activation_recomputation.mode is none" : "";
+  const bool recomputes = ChoicesOf(spec).recomputation != model::Recomputation::Mode::kNone;
+  return recomputes ? "" : "activation_recomputation.mode is none";
 }
 
 std::string OfCheckpoints(const v1::JobSpec& spec) {

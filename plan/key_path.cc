@@ -10,14 +10,14 @@ namespace troupe {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
 struct Step {
   const FieldDescriptor* field;
   std::string_view rest;  // remaining path; empty at its end
 };
 
-Step FirstStep(const Message& message, std::string_view path) {
+Step FirstStep(const ProtoMessage& message, std::string_view path) {
   const size_t dot = path.find('.');
   const std::string name(path.substr(0, dot));
   const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
@@ -27,7 +27,7 @@ Step FirstStep(const Message& message, std::string_view path) {
 
 }  // namespace
 
-bool HasKey(const Message& message, std::string_view path) {
+bool HasKey(const ProtoMessage& message, std::string_view path) {
   const auto [field, rest] = FirstStep(message, path);
   const auto* const reflection = message.GetReflection();
   if (field->is_repeated()) {
@@ -42,7 +42,7 @@ bool HasKey(const Message& message, std::string_view path) {
   return rest.empty() || HasKey(reflection->GetMessage(message, field), rest);
 }
 
-void ClearKey(std::string_view path, Message* message) {
+void ClearKey(std::string_view path, ProtoMessage* message) {
   const auto [field, rest] = FirstStep(*message, path);
   const auto* const reflection = message->GetReflection();
   if (rest.empty()) {
@@ -56,7 +56,7 @@ void ClearKey(std::string_view path, Message* message) {
   }
 }
 
-void ClearEmptyMessages(Message* message) {
+void ClearEmptyMessages(ProtoMessage* message) {
   const auto* const reflection = message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
   reflection->ListFields(*message, &fields);
@@ -68,13 +68,13 @@ void ClearEmptyMessages(Message* message) {
       }
       continue;
     }
-    Message* const inner = reflection->MutableMessage(message, field);
+    ProtoMessage* const inner = reflection->MutableMessage(message, field);
     ClearEmptyMessages(inner);
     if (inner->ByteSizeLong() == 0) reflection->ClearField(message, field);
   }
 }
 
-std::string KeyText(const Message& message, std::string_view path) {
+std::string KeyText(const ProtoMessage& message, std::string_view path) {
   const auto [field, rest] = FirstStep(message, path);
   const auto* const reflection = message.GetReflection();
   using google::protobuf::TextFormat;
@@ -99,6 +99,14 @@ std::string KeyText(const Message& message, std::string_view path) {
   if (!reflection->HasField(message, field)) return "absent";
   TextFormat::PrintFieldValueToString(message, field, -1, &text);
   return text;
+}
+
+std::string PlainKeyText(const ProtoMessage& message, std::string_view path) {
+  const auto [field, rest] = FirstStep(message, path);
+  const auto* const reflection = message.GetReflection();
+  if (!rest.empty()) return PlainKeyText(reflection->GetMessage(message, field), rest);
+  const bool is_text = field->cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+  return is_text ? reflection->GetString(message, field) : KeyText(message, field->name());
 }
 
 }  // namespace troupe

@@ -24,6 +24,10 @@ void ClearEmptyMessages(google::protobuf::Message* message);
 // messages along the path, the values of all of them, separated by commas. REQUIRES: as HasKey.
 std::string KeyText(const google::protobuf::Message& message, std::string_view path);
 
+// The same as KeyText for a path without repeated fields, but without the quotes of a text.
+// REQUIRES: HasKey(message, path).
+std::string PlainKeyText(const google::protobuf::Message& message, std::string_view path);
+
 }  // namespace troupe
 
 #endif  // TROUPE_PLAN_KEY_PATH_H_

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/instrumented.h"
 #include "model/program/program.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
@@ -264,7 +265,10 @@ void TryKey(const v1::JobSpec& job, const std::string& path, const FieldDescript
 }
 
 TEST(KeyWarningsTest, NoKeyIsWithoutEffectInSilence) {
+  // Every job runs the same code; which keys have an effect in which job does not depend on the build.
+  int number = 0;
   for (const auto& [name, job] : Jobs()) {
+    if (kInstrumented && number++ % 4 != 0) continue;
     SCOPED_TRACE(name);
     ForEachLeaf(*v1::JobSpec::descriptor(), "", [&](const std::string& path, const auto& field) {
       // Keys of kElsewhere change neither plan nor operations.
@@ -280,7 +284,7 @@ TEST(KeyWarningsTest, KeysThatActElsewhereAreKeys) {
   for (const auto& [path, where] : kElsewhere) EXPECT_TRUE(leaves.contains(path)) << path;
 }
 
-struct Case {
+struct WarningCase {
   const char* path;
   const char* value;
   std::vector<std::string> idle;       // a job in which it has no effect
@@ -289,7 +293,7 @@ struct Case {
 
 TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
   const std::string folder = "checkpoint.folder=/c", none = "checkpoint.folder=\"\"";
-  const std::vector<Case> cases = {
+  const std::vector<WarningCase> cases = {
       {"data.blend.weight", "", {"data.blend=[{path: /a, weight: 3}]"},
        {"data.blend=[{path: /a, weight: 3}, {path: /b}]"}},
       {"training.validation_samples", "64", {}, {"data.validation=/v"}},
@@ -328,7 +332,7 @@ TEST(KeyWarningsTest, EachConditionalKeyIsNamedWhereItHasNoEffect) {
       {"fault_tolerance.allow_layout_change", "true", {},
        {"parallelism.data_parallel_replicate_degree=2"}},
   };
-  for (const Case& each : cases) {
+  for (const WarningCase& each : cases) {
     SCOPED_TRACE(each.path);
     for (const bool idle : {true, false}) {
       v1::JobSpec spec = Small(idle ? each.idle : each.effective);

@@ -8,7 +8,7 @@
 #include "model/config.h"
 #include "plan/cannot_fix.h"
 #include "plan/choose_schedule.h"
-#include "plan/control_lag.h"
+#include "plan/device_traits.h"
 #include "plan/cut_model.h"
 #include "plan/estimate.h"
 #include "plan/islands.h"
@@ -170,7 +170,7 @@ const v1::DeviceProfile* ProfileOf(const GangPlacement& gang, const ClusterView&
 constexpr double kGibibyte = 1 << 30;
 
 // Warns of the stages of `placed` that need more memory than a GPU of their ranks has.
-std::vector<std::string> GpuMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
+std::vector<std::string> DeviceMemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
   std::map<std::pair<std::string, int>, int64_t> of_device;
   for (const ClusterDevice& device : cluster.free_devices) {
     of_device[{device.worker, device.device.index()}] = device.device.memory_bytes();
@@ -195,9 +195,9 @@ std::vector<std::string> GpuMemoryWarnings(const v1::Plan& placed, const Cluster
 }
 
 // Warns of each host on which the ranks of `placed` need more memory than the devices of `cluster`
-// on it have. GPUs are checked one by one, because their memory is not the host's.
+// on it have. Devices with memory of their own are checked one by one.
 std::vector<std::string> MemoryWarnings(const v1::Plan& placed, const ClusterView& cluster) {
-  if (placed.device().kind() == "cuda") return GpuMemoryWarnings(placed, cluster);
+  if (DeviceTraitsOf(placed.device().kind()).memory != nullptr) return DeviceMemoryWarnings(placed, cluster);
   std::map<std::string, int64_t> there;
   for (const ClusterDevice& device : cluster.free_devices) {
     there[device.host.empty() ? device.worker : device.host] += device.device.memory_bytes();
@@ -258,7 +258,7 @@ StatusOr<BarePlan> MakeBarePlan(const v1::JobSpec& spec, const v1::DeviceProfile
   const Mesh mesh(spec.parallelism());
   BarePlan bare;
   *bare.plan.mutable_mesh() = mesh.ToProto();
-  bare.plan.set_control_lag_steps(ControlLagSteps(spec.devices()));
+  bare.plan.set_control_lag_steps(DeviceTraitsOf(spec.devices()).control_lag_steps);
   *bare.plan.mutable_bucket() = MakeBucketPolicy(spec.parallelism().bucket(), mesh.data_ranks());
   bare.plan.set_tensor_parallel_parts(
       static_cast<int32_t>(std::max<int64_t>(1, spec.parallelism().tensor_parallel_parts())));

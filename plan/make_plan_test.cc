@@ -8,7 +8,7 @@
 
 #include "model/build.h"
 #include "model/cost.h"
-#include "plan/control_lag.h"
+#include "plan/device_traits.h"
 #include "plan/estimate.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
@@ -244,8 +244,8 @@ TEST(MakePlanTest, APlanOfBeforeChannelsWereRecordedGetsThemWhenItIsPlaced) {
 }
 
 TEST(MakePlanTest, ProgramsHaltOnTheirOwnWhereTheHostLearnsOfAStepLate) {
-  EXPECT_EQ(ControlLagSteps("cpu"), 0);
-  EXPECT_EQ(ControlLagSteps("cuda"), 1);
+  EXPECT_EQ(DeviceTraitsOf("cpu").control_lag_steps, 0);
+  EXPECT_EQ(DeviceTraitsOf("cuda").control_lag_steps, 1);
   v1::JobSpec spec = JobWith({});
   v1::Plan plan = MakeUnplacedPlan(spec).value();
   EXPECT_EQ(plan.control_lag_steps(), 0);

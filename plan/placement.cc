@@ -55,7 +55,7 @@ class Island {
   int free() const { return free_; }
   // Removes and returns the device with the lowest index on the worker that has the fewest ranks of
   // the gang so far.
-  const ClusterDevice* Take(std::map<std::string, int>* ranks_on_worker) {
+  const ClusterDevice* Allocate(std::map<std::string, int>* ranks_on_worker) {
     std::vector<const ClusterDevice*>* least = nullptr;
     int least_ranks = 0;
     for (auto& [name, devices] : workers_) {
@@ -187,7 +187,7 @@ StatusOr<GangPlacement> PlaceGang(const v1::MeshDegrees& degrees, const std::str
                     return a.second.free() < b.second.free();
                   })->second;
       }
-      chosen[rank] = source->Take(&ranks_on_worker);
+      chosen[rank] = source->Allocate(&ranks_on_worker);
     }
   }
 

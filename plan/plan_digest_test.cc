@@ -15,7 +15,7 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using ProtoMessage = google::protobuf::Message;
 
 // Visits each field of `type` that is not a message, and the fields below those that are.
 void ForEachLeaf(const Descriptor& type, const std::string& prefix,
@@ -35,7 +35,7 @@ std::string Changed(const std::string& text) { return text + "x"; }
 
 // Changes the value of the field at `path`; for repeated messages along the path it changes the
 // first element, adding one if there is none.
-void Change(const std::string& path, Message* message) {
+void Change(const std::string& path, ProtoMessage* message) {
   const size_t dot = path.find('.');
   const FieldDescriptor* const field =
       message->GetDescriptor()->FindFieldByName(path.substr(0, dot));

@@ -23,7 +23,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-v1::JobSpec Job(const std::vector<std::string>& overrides) {
+v1::JobSpec JobOf(const std::vector<std::string>& overrides) {
   v1::JobSpec spec;
   for (const std::string& override : overrides)
     EXPECT_TRUE(ApplyOverride(override, &spec).ok()) << override;
@@ -31,7 +31,7 @@ v1::JobSpec Job(const std::vector<std::string>& overrides) {
   return spec;
 }
 
-v1::DeviceProfile Profile(int devices_per_island) {
+v1::DeviceProfile IslandProfile(int devices_per_island) {
   v1::DeviceProfile profile;
   profile.set_name("drawn");
   profile.set_memory_bytes(int64_t{1} << 40);
@@ -47,8 +47,8 @@ v1::DeviceProfile Profile(int devices_per_island) {
 }
 
 v1::Plan Planned(const std::vector<std::string>& overrides, int devices_per_island = 0) {
-  const v1::DeviceProfile profile = Profile(devices_per_island);
-  const auto plan = MakeUnplacedPlan(Job(overrides), devices_per_island > 0 ? &profile : nullptr);
+  const v1::DeviceProfile profile = IslandProfile(devices_per_island);
+  const auto plan = MakeUnplacedPlan(JobOf(overrides), devices_per_island > 0 ? &profile : nullptr);
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *plan : v1::Plan();
 }
@@ -138,8 +138,8 @@ ClusterView TwoIslands(int on_the_first) {
 }
 
 TEST(PlanWarnings, OfAPlacedPlanAreThoseOfItsPlacement) {
-  const v1::JobSpec spec = Job({"parallelism.context_parallel_degree=4"});
-  const v1::DeviceProfile profile = Profile(2);
+  const v1::JobSpec spec = JobOf({"parallelism.context_parallel_degree=4"});
+  const v1::DeviceProfile profile = IslandProfile(2);
   const auto imagined = MakeUnplacedPlan(spec, &profile);
   ASSERT_TRUE(imagined.ok());
   const auto whole = PlacePlan(spec, *imagined, TwoIslands(4));
@@ -156,7 +156,7 @@ TEST(PlanWarnings, OfAPlacedPlanAreThoseOfItsPlacement) {
 }
 
 TEST(PlanWarnings, OfAnEarlierPlacementAreGone) {
-  const v1::JobSpec spec = Job({"parallelism.tensor_parallel_degree=4"});
+  const v1::JobSpec spec = JobOf({"parallelism.tensor_parallel_degree=4"});
   const auto split = MakePlan(spec, TwoIslands(2));
   ASSERT_TRUE(split.ok()) << split.status();
   const auto lines = [](const v1::Plan& plan) {
@@ -267,8 +267,8 @@ TEST(ShardedOverExpertAlone, KeepsAHalfOfTheDenseOptimizersState) {
   const v1::Plan whole = Planned(With(kMixture, {"parallelism.expert_parallel_degree=2"}));
   const v1::Plan sharded =
       Planned(With(kMixture, {"parallelism={expert_parallel_degree: 2, zero_stage: 3}"}));
-  const auto model = MakeModelConfig(Job(kMixture).model()).value();
-  const int64_t experts = 2 * 4 * 3 * 256 * Job(kMixture).model().moe_intermediate_size();
+  const auto model = MakeModelConfig(JobOf(kMixture).model()).value();
+  const int64_t experts = 2 * 4 * 3 * 256 * JobOf(kMixture).model().moe_intermediate_size();
   const int64_t dense = ModelParameters(model) - experts;
   EXPECT_EQ(whole.memory(0).optimizer_bytes(), 8 * (dense + experts / 2));
   EXPECT_LE(sharded.memory(0).optimizer_bytes(), 8 * (dense / 2 + experts / 2) + 8 * 256 * 20);
@@ -276,7 +276,7 @@ TEST(ShardedOverExpertAlone, KeepsAHalfOfTheDenseOptimizersState) {
   EXPECT_THAT(
       std::vector<std::string>(sharded.ownership().begin(), sharded.ownership().end()),
       Contains(HasSubstr("of every parameter but experts' each of 2 expert ranks keeps a block")));
-  EXPECT_FALSE(MakeUnplacedPlan(Job(With(kMixture, {"parallelism.zero_stage=3"}))).ok());
+  EXPECT_FALSE(MakeUnplacedPlan(JobOf(With(kMixture, {"parallelism.zero_stage=3"}))).ok());
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "plan/message_json.h"
 #include "plan/overlapped_pairs.h"
 #include "plan/read_channels.h"
 #include "plan/scaled.h"
@@ -12,43 +12,18 @@
 namespace troupe {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kMostRanksListed = 64;
 constexpr int kMostActionsListed = 40;
-
-template <typename Grid>
-Json GridToJson(const Grid& grid) {
-  return {{"pipe", grid.pipe()},       {"data_replicate", grid.data_replicate()},
-          {"data_shard", grid.data_shard()}, {"context", grid.context()},
-          {"expert", grid.expert()},   {"tensor", grid.tensor()}};
-}
-
-Json StringsToJson(const auto& strings) {
-  Json list = Json::array();
-  for (const auto& text : strings) list.push_back(text);
-  return list;
-}
 
 // Whether the rank is one of a GPU: no other device has a reserve.
 bool IsOfGpu(const v1::RankMemory& memory) { return memory.reserve_bytes() > 0; }
 
 Json MemoryToJson(const v1::RankMemory& memory) {
-  Json json = {{"parameter_bytes", memory.parameter_bytes()},
-          {"compute_copy_bytes", memory.compute_copy_bytes()},
-          {"gradient_bytes", memory.gradient_bytes()},
-          {"optimizer_bytes", memory.optimizer_bytes()},
-          {"saved_bytes", memory.saved_bytes()},
-          {"temporary_bytes", memory.temporary_bytes()},
-          {"scratch_bytes", memory.scratch_bytes()},
-          {"snapshot_bytes", memory.snapshot_bytes()},
-          {"total_bytes", memory.total_bytes()},
-          {"threads", memory.threads()},
-          {"peak", StringsToJson(memory.peak())}};
-  if (IsOfGpu(memory)) {
-    json["reserve_bytes"] = memory.reserve_bytes();
-    json["host_bytes"] = memory.host_bytes();
-  }
+  Json json =
+      MessageToJson(memory, {"parameter_bytes", "compute_copy_bytes", "gradient_bytes",
+                             "optimizer_bytes", "saved_bytes", "temporary_bytes", "scratch_bytes",
+                             "snapshot_bytes", "total_bytes", "threads", "peak"});
+  if (IsOfGpu(memory)) json.update(MessageToJson(memory, {"reserve_bytes", "host_bytes"}));
   return json;
 }
 
@@ -57,7 +32,7 @@ Json ScheduleToJson(const v1::Plan& plan) {
   Json actions = Json::array();
   for (const auto& rank : plan.schedule().ranks()) {
     peaks.push_back(rank.peak_live_activations());
-    actions.push_back(StringsToJson(rank.actions()));
+    actions.push_back(MessageToJson(rank)["actions"]);
   }
   Json stages = Json::array();
   for (int rank = 0; rank < plan.mesh().pipe(); ++rank) {
@@ -67,25 +42,38 @@ Json ScheduleToJson(const v1::Plan& plan) {
     }
     stages.push_back(std::move(chunks));
   }
-  return {{"name", plan.schedule().name()},
-          {"microbatches", plan.schedule().microbatches()},
-          {"bubble_ratio", plan.schedule().bubble_ratio()},
-          {"interleaves_pairs", plan.schedule().interleaves_pairs()},
-          {"peak_live_activations", std::move(peaks)},
-          {"stages", std::move(stages)},
-          {"ranks", std::move(actions)},
-          {"choice", StringsToJson(plan.schedule_choice())}};
+  Json json =
+      MessageToJson(plan.schedule(), {"name", "microbatches", "bubble_ratio", "interleaves_pairs"});
+  json["peak_live_activations"] = std::move(peaks);
+  json["stages"] = std::move(stages);
+  json["ranks"] = std::move(actions);
+  json["choice"] = MessageToJson(plan, {"schedule_choice"})["schedule_choice"];
+  return json;
 }
 
-Json SamplesToJson(const v1::SampleChannels& samples) {
-  Json channels = Json::array();
-  for (const auto& channel : samples.channels()) {
-    channels.push_back({{"name", channel.name()},
-                        {"type", channel.type()},
-                        {"extent", channel.extent()},
-                        {"lanes", channel.lanes()}});
+Json RanksToJson(const v1::Plan& plan) {
+  Json ranks = Json::array();
+  for (const auto& rank : plan.ranks()) {
+    Json json = MessageToJson(rank, {"rank", "coordinates", "worker", "device", "island"});
+    for (const char* unplaced : {"worker", "island"}) {
+      if (json[unplaced] == "") json[unplaced] = nullptr;
+    }
+    ranks.push_back(std::move(json));
   }
-  return {{"schema_version", samples.version()}, {"channels", std::move(channels)}};
+  return ranks;
+}
+
+Json StagesToJson(const v1::Plan& plan) {
+  Json stages = Json::array();
+  for (const auto& chunk : plan.chunks()) {
+    Json stage = MessageToJson(chunk, {"chunk", "pipe_rank", "first_block", "blocks",
+                                       "has_embedding", "has_head", "parameters", "forward_flops"});
+    if (chunk.pipe_rank() < plan.memory_size()) {
+      stage["memory"] = MemoryToJson(plan.memory(chunk.pipe_rank()));
+    }
+    stages.push_back(std::move(stage));
+  }
+  return stages;
 }
 
 Json TrafficToJson(const v1::Plan& plan) {
@@ -93,27 +81,13 @@ Json TrafficToJson(const v1::Plan& plan) {
   for (const auto& entry : plan.traffic()) {
     const bool known = entry.has_across_islands_bytes_per_step();
     const double across = entry.across_islands_bytes_per_step();
-    traffic.push_back({{"axis", entry.axis()},
-                       {"purpose", entry.purpose()},
-                       {"bytes_per_step", entry.bytes_per_step()},
-                       {"within_islands_bytes_per_step",
-                        known ? Json(entry.bytes_per_step() - across) : Json(nullptr)},
-                       {"across_islands_bytes_per_step", known ? Json(across) : Json(nullptr)}});
+    Json json = MessageToJson(entry, {"axis", "purpose", "bytes_per_step"});
+    json["within_islands_bytes_per_step"] =
+        known ? Json(entry.bytes_per_step() - across) : Json(nullptr);
+    json["across_islands_bytes_per_step"] = known ? Json(across) : Json(nullptr);
+    traffic.push_back(std::move(json));
   }
   return traffic;
-}
-
-Json ReplicationToJson(const v1::Plan& plan) {
-  Json axes = Json::array();
-  for (const auto& entry : plan.replication()) {
-    axes.push_back({{"axis", entry.axis()},
-                    {"degree", entry.degree()},
-                    {"state_bytes", entry.state_bytes()},
-                    {"all_state_bytes", entry.all_state_bytes()},
-                    {"saved_bytes", entry.saved_bytes()},
-                    {"all_saved_bytes", entry.all_saved_bytes()}});
-  }
-  return axes;
 }
 
 template <typename Grid>
@@ -256,52 +230,19 @@ std::string SectionText(const char* title, const Lines& lines) {
 }  // namespace
 
 std::string PlanToJson(const v1::Plan& plan, const StepTime* time) {
-  Json ranks = Json::array();
-  for (const auto& rank : plan.ranks()) {
-    ranks.push_back({{"rank", rank.rank()},
-                     {"coordinates", GridToJson(rank.coordinates())},
-                     {"worker", rank.worker().empty() ? Json(nullptr) : Json(rank.worker())},
-                     {"device", rank.device()},
-                     {"island", rank.island().empty() ? Json(nullptr) : Json(rank.island())}});
-  }
-  Json stages = Json::array();
-  for (const auto& chunk : plan.chunks()) {
-    Json stage = {{"chunk", chunk.chunk()},
-                  {"pipe_rank", chunk.pipe_rank()},
-                  {"first_block", chunk.first_block()},
-                  {"blocks", chunk.blocks()},
-                  {"has_embedding", chunk.has_embedding()},
-                  {"has_head", chunk.has_head()},
-                  {"parameters", chunk.parameters()},
-                  {"forward_flops", chunk.forward_flops()}};
-    if (chunk.pipe_rank() < plan.memory_size()) {
-      stage["memory"] = MemoryToJson(plan.memory(chunk.pipe_rank()));
-    }
-    stages.push_back(std::move(stage));
-  }
-  Json data = Json::array();
-  for (const auto& entry : plan.data()) {
-    data.push_back({{"path", entry.path()}, {"weight", entry.weight()}, {"share", entry.share()}});
-  }
-  Json json = {{"mesh", GridToJson(plan.mesh())},
-               {"ranks", std::move(ranks)},
-               {"stages", std::move(stages)},
-               {"imbalance", plan.imbalance()},
-               {"parameters", plan.parameters()},
-               {"model_flops_per_step", plan.model_flops_per_step()},
-               {"recomputed_flops_per_step", plan.recomputed_flops_per_step()},
-               {"traffic", TrafficToJson(plan)},
-               {"replication", ReplicationToJson(plan)},
-               {"tensor_parallel_parts", plan.tensor_parallel_parts()},
-               {"tensor_parts_choice", StringsToJson(plan.tensor_parts_choice())},
-               {"schedule", ScheduleToJson(plan)},
-               {"data", std::move(data)},
-               {"samples", SamplesToJson(plan.samples())},
-               {"threads_per_rank", plan.threads_per_rank()},
-               {"cannot_fix", StringsToJson(plan.cannot_fix())},
-               {"ownership", StringsToJson(plan.ownership())},
-               {"warnings", StringsToJson(plan.warnings())},
-               {"plan_digest", plan.digest()}};
+  Json json = MessageToJson(plan, {"mesh"});
+  json["ranks"] = RanksToJson(plan);
+  json["stages"] = StagesToJson(plan);
+  json.update(MessageToJson(
+      plan, {"imbalance", "parameters", "model_flops_per_step", "recomputed_flops_per_step"}));
+  json["traffic"] = TrafficToJson(plan);
+  json.update(MessageToJson(plan, {"replication", "tensor_parallel_parts", "tensor_parts_choice"}));
+  json["schedule"] = ScheduleToJson(plan);
+  json.update(MessageToJson(plan, {"data"}));
+  json["samples"] = {{"schema_version", plan.samples().version()},
+                     {"channels", MessageToJson(plan.samples())["channels"]}};
+  json.update(MessageToJson(plan, {"threads_per_rank", "cannot_fix", "ownership", "warnings"}));
+  json["plan_digest"] = plan.digest();
   if (time != nullptr) {
     json["estimate"] = {{"step_seconds", time->seconds},
                         {"compute_seconds", time->compute_seconds},

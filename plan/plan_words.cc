@@ -1,6 +1,7 @@
 #include "plan/plan_words.h"
 
 #include "base/status.h"
+#include "model/pattern.h"
 #include "model/program/placement.h"
 #include "plan/islands.h"
 #include "plan/key_effects.h"
@@ -65,7 +66,7 @@ std::vector<std::string> ShardingLines(const v1::ParallelismSpec& parallelism) {
         "scattered within a run first",
         run * expert, run);
   } else if (stage == 3) {
-    line += parallelism.reshard_after_forward() == "false"
+    line += KeepsGathered(parallelism)
                 ? "; parameters are gathered once a step and kept until its end"
                 : "; parameters are gathered for each forward and each backward of a microbatch";
   }
@@ -102,7 +103,7 @@ std::vector<std::string> OwnershipLines(const model::ModelConfig& model, const v
   lines.push_back(fmt::format(
       "input_layernorm.weight, post_attention_layernorm.weight: the stage of their block, {}",
       whole));
-  if (model.blocks.find('E') != std::string::npos) {
+  if (model::HasExperts(model.blocks)) {
     const int64_t experts = model.experts.num_experts;
     const int64_t ranks = plan.mesh().expert() * (spreads_experts_over_tensor ? tensor : 1);
     lines.push_back(fmt::format(

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "model/program/builder.h"
+#include "plan/job/job_choices.h"
 #include "plan/mesh.h"
 
 namespace troupe {
@@ -20,16 +21,17 @@ bool SumsOverOwners(const v1::JobSpec& spec, const v1::Plan& plan) {
 }  // namespace
 
 std::vector<std::string> IdlePrecisionLines(const v1::JobSpec& spec, const v1::Plan& plan) {
-  const v1::MixedPrecision& mixed = spec.training().mixed_precision();
+  const JobChoices choices = ChoicesOf(spec);
   const Mesh mesh(plan.mesh());
   std::vector<std::string> lines;
   const bool shards = spec.parallelism().zero_stage() > 0 && RanksOf(mesh, model::ShardGroup()) > 1;
-  if (mixed.param() == "float32" && spec.training().compute_dtype() == "bfloat16" && !shards) {
+  if (choices.param_dtype == model::DType::kFloat32 &&
+      choices.compute_dtype == model::DType::kBFloat16 && !shards) {
     lines.push_back(
         "training.mixed_precision.param is float32: where no parameters are sharded none are "
         "gathered, and it has no effect");
   }
-  if (mixed.reduce() == "bfloat16" && RanksOf(mesh, model::DataGroup()) == 1 &&
+  if (choices.reduce_dtype == model::DType::kBFloat16 && RanksOf(mesh, model::DataGroup()) == 1 &&
       !SumsOverOwners(spec, plan)) {
     lines.push_back(
         "training.mixed_precision.reduce is bfloat16: no two ranks sum gradients, and it has no "

@@ -19,6 +19,10 @@ int ShardRun(const v1::ParallelismSpec& parallelism) {
   return is_number && run > 0 && text[0] != '0' ? run : 0;
 }
 
+bool KeepsGathered(const v1::ParallelismSpec& parallelism) {
+  return parallelism.reshard_after_forward() == "false";
+}
+
 void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violations) {
   if (!parallelism.has_reshard_after_forward()) return;
   const char* const field = "parallelism.reshard_after_forward";
@@ -26,7 +30,7 @@ void ValidateReshard(const v1::ParallelismSpec& parallelism, Violations* violati
   const std::string& text = parallelism.reshard_after_forward();
   const int run = ShardRun(parallelism);
   const int64_t shards = parallelism.data_parallel_shard_degree();
-  if (text != "true" && text != "false" && run == 0) {
+  if (text != "true" && !KeepsGathered(parallelism) && run == 0) {
     violations->Add(field, "is \"{}\", none of true, false and a number of data_shard neighbours",
                     text.substr(0, 200));
   }

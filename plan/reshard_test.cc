@@ -86,7 +86,7 @@ TEST(Reshard, OfFewerShardsKeepsRunsWhereTheyStillFit) {
 }
 
 // Eight ranks in islands of two, with slow links between the islands.
-v1::DeviceProfile Profile() {
+v1::DeviceProfile EvenProfile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{80} << 30);
@@ -102,7 +102,7 @@ v1::DeviceProfile Profile() {
   return profile;
 }
 
-v1::JobSpec Job(const std::string& parallelism) {
+v1::JobSpec JobOnLayout(const std::string& parallelism) {
   v1::JobSpec spec;
   for (const std::string& override :
        {std::string("model.preset=tiny"),
@@ -117,7 +117,7 @@ v1::JobSpec Job(const std::string& parallelism) {
 TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
   const auto plan = [](const char* reshard) {
     v1::JobSpec spec =
-        Job("{data_parallel_shard_degree: 4, reshard_after_forward: " + std::string(reshard) + "}");
+        JobOnLayout("{data_parallel_shard_degree: 4, reshard_after_forward: " + std::string(reshard) + "}");
     spec.mutable_training()->set_global_batch_size(16);
     ApplyDefaults(&spec);
     return MakeUnplacedPlan(spec);
@@ -154,7 +154,7 @@ TEST(Reshard, RunsOfShardsHoldTheirShareAndSendLittleAcross) {
 }
 
 TEST(Reshard, ASmallerLayoutKeepsRunsOfShardsWhereTheyFit) {
-  v1::JobSpec spec = Job("{data_parallel_shard_degree: 8, reshard_after_forward: 2}");
+  v1::JobSpec spec = JobOnLayout("{data_parallel_shard_degree: 8, reshard_after_forward: 2}");
   spec.mutable_training()->set_global_batch_size(24);
   ApplyDefaults(&spec);
   for (const auto& [devices, shards, reshard] :
@@ -170,9 +170,9 @@ TEST(Reshard, ASmallerLayoutKeepsRunsOfShardsWhereTheyFit) {
 TEST(Reshard, RunsInsideIslandsTakeLessTimeThanGatheringAcrossThem) {
   const auto seconds = [](const std::string& reshard, bool transfers_need_cores) {
     v1::JobSpec spec =
-        Job("{data_parallel_shard_degree: 8, reshard_after_forward: " + reshard + "}");
+        JobOnLayout("{data_parallel_shard_degree: 8, reshard_after_forward: " + reshard + "}");
     ApplyDefaults(&spec);
-    v1::DeviceProfile profile = Profile();
+    v1::DeviceProfile profile = EvenProfile();
     profile.set_transfers_need_cores(transfers_need_cores);
     return EstimateStepTime(spec, *MakeUnplacedPlan(spec), profile)->seconds;
   };
@@ -188,9 +188,9 @@ TEST(Reshard, TheBoundOfASearchIsBelowTheTimeOfRuns) {
     for (const bool tied : {false, true}) {
       for (const char* reshard : {"2", "4"}) {
         v1::JobSpec spec =
-            Job(std::string("{zero_stage: 3, reshard_after_forward: ") + reshard + "}");
+            JobOnLayout(std::string("{zero_stage: 3, reshard_after_forward: ") + reshard + "}");
         spec.mutable_model()->set_tie_word_embeddings(tied);
-        v1::DeviceProfile profile = Profile();
+        v1::DeviceProfile profile = EvenProfile();
         profile.set_transfers_need_cores(transfers_need_cores);
         const auto found =
             SearchLayouts(spec, profile, {.devices = 8, .best = 1000, .plans_max = 1000});

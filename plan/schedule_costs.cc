@@ -5,6 +5,7 @@
 
 #include "plan/cut_model.h"
 #include "plan/estimate.h"
+#include "plan/job/job_choices.h"
 #include "plan/mesh.h"
 #include "plan/overlapped_pairs.h"
 #include "plan/step_time.h"
@@ -19,7 +20,7 @@ StatusOr<ScheduleCosts> FlopsOfSchedule(const v1::JobSpec& spec, const model::Mo
   const double samples = static_cast<double>(spec.training().micro_batch_size());
   const double tokens = static_cast<double>(spec.training().sequence_length());
   // A recomputed block runs its forward again when its input gradient begins.
-  const bool recomputes_all = spec.activation_recomputation().mode() == "full" &&
+  const bool recomputes_all = ChoicesOf(spec).recomputation == model::Recomputation::Mode::kFull &&
                               !spec.activation_recomputation().has_num_layers();
   ScheduleCosts costs;
   costs.indivisible_pairs = InterleavesPairs(schedule, Mesh(spec.parallelism()).ToProto());

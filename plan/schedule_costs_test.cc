@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 // Four stages whose schedule is left to the planner.
-v1::JobSpec Job() {
+v1::JobSpec CostedJob() {
   v1::JobSpec spec;
   for (const char* override :
        {"model.preset=tiny", "model.pattern=(AD)x16", "training.global_batch_size=16",
@@ -30,7 +30,7 @@ v1::JobSpec Job() {
   return spec;
 }
 
-v1::DeviceProfile Profile(const std::string& name, double launch_seconds) {
+v1::DeviceProfile LaunchProfile(const std::string& name, double launch_seconds) {
   v1::DeviceProfile profile;
   profile.set_name(name);
   profile.set_memory_bytes(int64_t{1} << 36);
@@ -51,10 +51,10 @@ std::string Costs(const v1::Plan& plan) {
 }
 
 TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
-  const v1::DeviceProfile sends = Profile("sends", 0), launches = Profile("launches", 1e-2);
-  const auto by_sends = MakeUnplacedPlan(Job(), &sends);
-  const auto by_launches = MakeUnplacedPlan(Job(), &launches);
-  const auto by_flops = MakeUnplacedPlan(Job());
+  const v1::DeviceProfile sends = LaunchProfile("sends", 0), launches = LaunchProfile("launches", 1e-2);
+  const auto by_sends = MakeUnplacedPlan(CostedJob(), &sends);
+  const auto by_launches = MakeUnplacedPlan(CostedJob(), &launches);
+  const auto by_flops = MakeUnplacedPlan(CostedJob());
   ASSERT_TRUE(by_sends.ok() && by_launches.ok() && by_flops.ok());
   // Two chunks per stage send more often; W has few operations to fill bubbles with where the cost
   // is per operation.
@@ -65,9 +65,9 @@ TEST(ScheduleCosts, OfLaunchesAndOfTransfersChooseUnlikeSchedules) {
 }
 
 TEST(ScheduleCosts, AreSecondsOfTheEstimateOfTheStep) {
-  v1::JobSpec spec = Job();
+  v1::JobSpec spec = CostedJob();
   spec.mutable_parallelism()->set_pipeline_parallel_schedule("1F1B");
-  const v1::DeviceProfile profile = Profile("any", 1e-6);
+  const v1::DeviceProfile profile = LaunchProfile("any", 1e-6);
   const auto bare = MakeBarePlan(spec, &profile);
   const auto model = MakeModelConfig(spec.model());
   ASSERT_TRUE(bare.ok() && model.ok());
@@ -89,8 +89,8 @@ ClusterView Cluster(const v1::DeviceProfile& profile) {
 }
 
 TEST(ScheduleCosts, AreThoseOfTheDevicesAtTheFirstPlacementAndStay) {
-  const v1::JobSpec spec = Job();
-  const v1::DeviceProfile sends = Profile("sends", 0), launches = Profile("launches", 1e-2);
+  const v1::JobSpec spec = CostedJob();
+  const v1::DeviceProfile sends = LaunchProfile("sends", 0), launches = LaunchProfile("launches", 1e-2);
   const auto plan = MakeUnplacedPlan(spec);
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(plan->has_device_profile());

@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/pattern.h"
 #include "plan/job_defaults.h"
 #include "plan/layout_estimate.h"
 #include "plan/mesh.h"
@@ -113,7 +114,7 @@ class Search {
   }
 
   void Enumerate() {
-    const bool has_experts = model_.blocks.find('E') != std::string::npos;
+    const bool has_experts = model::HasExperts(model_.blocks);
     Degrees degrees;
     ForEachFactorization(options_.devices, 0, degrees, [&] {
       if (degrees[2] > 1 && !has_experts) return;

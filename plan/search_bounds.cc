@@ -35,7 +35,7 @@ LayoutBounds OfAnySchedule(const ChunkBound& bound, const ChunkContents& model, 
   const ChunkBytes bytes = bound.Bytes(model);
   // The cut may end every chunk within a layer.
   ChunkContents cut = model;
-  cut.inner_attention = 0;
+  for (BlockCount& blocks : cut.blocks) blocks.continued = 0;
   const ChunkSeconds seconds = bound.Seconds(cut);
   return {(bytes.state + bytes.saved) / stages,
           (microbatches * (seconds.forward + seconds.backward)) / stages};

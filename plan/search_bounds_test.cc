@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/instrumented.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
 #include "plan/layout_estimate.h"
@@ -16,6 +17,8 @@
 
 namespace troupe {
 namespace {
+
+constexpr int kLayouts = kInstrumented ? 8 : 100;
 
 // Draws random layouts of one model and random devices, the same in every run.
 class Sample {
@@ -123,42 +126,42 @@ class Sample {
 };
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModel) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 1).Check(100);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 1).Check(kLayouts);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelWhoseMlpsAreWiderThanItsVocabulary) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(100);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 7).Check(kLayouts);
 }
 
 // The number of tokens is large enough that the update of parameters does not hide the head's time.
 TEST(SearchBounds, AreBelowTheEstimatesOfALargeVocabularyAndALargeBatch) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8, /*float8=*/false, "512").Check(100);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x2", "model.vocab_size=20001"}, 8, /*float8=*/false, "512").Check(kLayouts);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfADenseModelInFloat8) {
-  Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(100);
-  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6, /*float8=*/true).Check(50);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x8"}, 5, /*float8=*/true).Check(kLayouts);
+  Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.intermediate_size=2000"}, 6, /*float8=*/true).Check(kLayouts / 2);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfATiedModelWithNarrowMlps) {
   Sample({"model.preset=tiny", "model.pattern=(AD)x4", "model.tie_word_embeddings=true",
           "model.intermediate_size=16", "model.vocab_size=1000"},
          2)
-      .Check(100);
+      .Check(kLayouts);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfAnUnevenPatternWithDropout) {
   Sample({"model.preset=tiny", "model.pattern=AADDADDDADAA", "model.hidden_dropout=0.1",
           "model.vocab_size=4001"},
          3)
-      .Check(100);
+      .Check(kLayouts);
 }
 
 TEST(SearchBounds, AreBelowTheEstimatesOfAMixture) {
   Sample({"model.preset=tiny", "model.pattern=(AE)x3(AD)x1", "model.num_experts=4",
           "model.num_experts_per_tok=2", "model.moe_intermediate_size=48"},
          4)
-      .Check(100);
+      .Check(kLayouts);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/instrumented.h"
 #include "plan/job_defaults.h"
 #include "plan/job_file.h"
 #include "plan/make_plan.h"
@@ -121,14 +122,14 @@ TEST(SearchLayouts, RejectsByNameAndNumbers) {
 }
 
 TEST(SearchLayouts, LeavesNothingUnseenOfAThousandDevices) {
-  const SearchOptions options = {.devices = 1024};
+  const SearchOptions options = {.devices = kInstrumented ? 64 : 1024};
   const auto found = SearchLayouts(Job({"model.preset=llama-1b", "model.pattern=(AD)x4",
                                         "training={global_batch_size: 2048, sequence_length: 8192, "
                                         "compute_dtype: bfloat16}"}),
                                    Profile(), options);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->best.size(), static_cast<size_t>(options.best));
-  EXPECT_GT(found->rejected.size(), 20000u);
+  EXPECT_GT(found->rejected.size(), kInstrumented ? 0u : 20000u);
   for (const RejectedLayout& rejected : found->rejected) {
     ASSERT_THAT(rejected.reason, Not(HasSubstr("not looked at")));
   }

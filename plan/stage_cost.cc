@@ -8,10 +8,10 @@
 #include "base/check.h"
 #include "model/build.h"
 #include "model/cost.h"
-#include "model/program/gpu_working_memory.h"
 #include "model/program/memory_plan.h"
-#include "plan/gpu_reserve.h"
+#include "plan/device_traits.h"
 #include "plan/islands.h"
+#include "plan/job/job_choices.h"
 #include "plan/mesh.h"
 #include "plan/replication.h"
 #include "plan/stage_inputs.h"
@@ -148,7 +148,7 @@ v1::RankMemory StateMemory(const Program& program) {
 int64_t SnapshotBytes(const v1::JobSpec& spec, const v1::Plan& plan, const v1::RankMemory& memory) {
   // A job that states no folder gets one.
   const bool saves = !spec.checkpoint().has_folder() || !spec.checkpoint().folder().empty();
-  if (spec.checkpoint().async_mode() != "async" || !saves) return 0;
+  if (ChoicesOf(spec).async_mode != v1::ASYNC_MODE_ASYNC || !saves) return 0;
   const int64_t replicas = std::max(1, plan.mesh().data_replicate());
   return (memory.parameter_bytes() + memory.optimizer_bytes() + replicas - 1) / replicas;
 }
@@ -159,11 +159,10 @@ void AddAround(const v1::JobSpec& spec, const v1::Plan& plan, const Program& pro
   memory->set_scratch_bytes(memory_plan.scratch_bytes);
   memory->set_snapshot_bytes(SnapshotBytes(spec, plan, *memory));
   int64_t around = memory->scratch_bytes() + memory->snapshot_bytes();
-  if (spec.devices() == "cuda") {
-    // The snapshot is copied to the host's memory.
+  if (const DeviceMemoryModel* own = DeviceTraitsOf(spec.devices()).memory) {
     memory->set_host_bytes(memory->snapshot_bytes());
-    memory->set_scratch_bytes(model::GpuWorkingBytes(program));
-    memory->set_reserve_bytes(GpuReserveBytes(plan, program));
+    memory->set_scratch_bytes(own->working_bytes(program));
+    memory->set_reserve_bytes(own->reserve_bytes(plan, program));
     around = memory->scratch_bytes() + memory->reserve_bytes();
   }
   memory->set_total_bytes(memory_plan.total_bytes() - memory_plan.scratch_bytes + around);

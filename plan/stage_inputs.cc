@@ -5,7 +5,11 @@
 #include <cstdint>
 #include <map>
 
+#include "model/pattern.h"
 #include "model/program/builder.h"
+#include "plan/device_traits.h"
+#include "plan/job/job_choices.h"
+#include "plan/job/key_schema.h"
 #include "plan/key_effects.h"
 #include "plan/reshard.h"
 #include "plan/schedules/schedule.h"
@@ -13,39 +17,14 @@
 namespace troupe {
 namespace {
 
-model::Recomputation MakeRecomputation(const v1::ActivationRecomputationSpec& spec) {
-  using Mode = model::Recomputation::Mode;
-  model::Recomputation recomputation;
-  recomputation.mode = spec.mode() == "full"        ? Mode::kFull
-                       : spec.mode() == "selective" ? Mode::kSelective
-                                                    : Mode::kNone;
-  if (spec.has_num_layers()) recomputation.layers = spec.num_layers();
-  return recomputation;
-}
-
-model::Float8Recipe MakeFloat8Recipe(const std::string& name) {
-  using enum model::Float8Recipe;
-  for (const model::Float8Recipe recipe : {kDelayed, kCurrent, kBlockwise}) {
-    if (name == model::Name(recipe)) return recipe;
-  }
-  return kNone;
-}
-
-model::DType DTypeOf(const std::string& word) {
-  return word == "bfloat16" ? model::DType::kBFloat16 : model::DType::kFloat32;
-}
-
-// Rows of a chunk of the head. Each chunk reads and writes the whole gradient of the table, which
-// takes a GPU as much time as the matmul with one or two thousand rows. On a GPU a chunk is
-// therefore a power of two of rows with logits of at most two GiB and at least half of that. On
-// processors 1,024 rows suffice.
+// Minimum of rows of a chunk of the head.
 int64_t HeadRows(const v1::JobSpec& spec, int64_t tensor_ranks, model::DType compute_dtype) {
-  constexpr uint64_t kLogitsBytes = uint64_t{2} << 30;
   constexpr int64_t kLeast = 1024;
-  if (spec.devices() != "cuda") return kLeast;
+  const uint64_t logits_bytes = DeviceTraitsOf(spec.devices()).head_logits_bytes;
+  if (logits_bytes == 0) return kLeast;
   const int64_t vocabulary = std::max<int64_t>(1, (spec.model().vocab_size() + tensor_ranks - 1) / tensor_ranks);
   const auto row_bytes = static_cast<uint64_t>(vocabulary * model::SizeOf(compute_dtype));
-  return std::max(kLeast, static_cast<int64_t>(std::bit_floor(kLogitsBytes / row_bytes)));
+  return std::max(kLeast, static_cast<int64_t>(std::bit_floor(logits_bytes / row_bytes)));
 }
 
 }  // namespace
@@ -70,12 +49,13 @@ StatusOr<model::ModelConfig> MakeModelConfig(const v1::ModelSpec& spec) {
   }
   config.norm_eps = spec.norm_eps();
   config.hidden_dropout = spec.hidden_dropout();
+  const auto score = DecodeWord<v1::RouterScore>(spec.router_score());
   config.experts = {.num_experts = spec.num_experts(),
                     .num_experts_per_tok = spec.num_experts_per_tok(),
                     .moe_intermediate_size = spec.moe_intermediate_size(),
                     .num_shared_experts = spec.num_shared_experts(),
-                    .score = spec.router_score() == "sigmoid" ? model::RouterScore::kSigmoid
-                                                              : model::RouterScore::kSoftmax,
+                    .score = score == v1::ROUTER_SCORE_SIGMOID ? model::RouterScore::kSigmoid
+                                                               : model::RouterScore::kSoftmax,
                     .norm_topk_prob = spec.norm_topk_prob(),
                     .aux_loss_coef = spec.router_aux_loss_coef(),
                     .z_loss_coef = spec.router_z_loss_coef(),
@@ -116,6 +96,7 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
                               .has_head = chunk.has_head()});
   }
   const v1::TrainingSpec& training = spec.training();
+  const JobChoices choices = ChoicesOf(spec);
   options.micro_batch_size = training.micro_batch_size();
   options.sequence_length = training.sequence_length();
   options.sequence_parallel =
@@ -124,20 +105,19 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
     options.tensor_parts = std::max(1, plan.tensor_parallel_parts());
   }
   options.spread_experts_over_tensor = SpreadsExpertsOverTensor(spec.parallelism());
-  options.gather_dispatch = spec.parallelism().expert_dispatch() == "all_gather";
-  options.ring_attention = spec.parallelism().context_parallel_method() != "all_to_all";
+  options.gather_dispatch = choices.expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER;
+  options.ring_attention = choices.context_method == v1::CONTEXT_METHOD_RING;
   options.document_mask = spec.data().document_mask();
-  options.compute_dtype = DTypeOf(training.compute_dtype());
-  options.head_rows = HeadRows(spec, mesh.degrees()[model::Axis::kTensor], options.compute_dtype);
+  options.compute_dtype = choices.compute_dtype;
+  options.head_rows = HeadRows(spec, mesh.degrees()[model::Axis::kTensor], choices.compute_dtype);
   options.interleaves_pairs = plan.schedule().interleaves_pairs();
-  options.halts = plan.control_lag_steps() > 0 && training.on_nonfinite() != "skip_step";
-  options.float8 = MakeFloat8Recipe(training.float8().recipe());
+  options.halts = plan.control_lag_steps() > 0 && choices.on_nonfinite == v1::ON_NONFINITE_FAIL;
+  options.float8 = choices.float8;
   options.z_loss_coef = training.z_loss_coef();
   options.seed = training.seed();
-  const v1::MixedPrecision& mixed = training.mixed_precision();
-  if (mixed.has_param()) options.param_dtype = DTypeOf(mixed.param());
-  options.reduce_dtype = DTypeOf(mixed.reduce());
-  options.buffer_dtype = DTypeOf(mixed.buffer());
+  if (choices.param_dtype) options.param_dtype = *choices.param_dtype;
+  options.reduce_dtype = choices.reduce_dtype;
+  options.buffer_dtype = choices.buffer_dtype;
   options.optimizer = {.beta1 = spec.optimizer().beta1(),
                        .beta2 = spec.optimizer().beta2(),
                        .eps = spec.optimizer().eps(),
@@ -145,14 +125,16 @@ StatusOr<model::BuildOptions> MakeStageBuildOptions(const v1::JobSpec& spec, con
                        .max_norm = training.max_norm()};
   options.no_weight_decay = {spec.optimizer().no_weight_decay().begin(),
                              spec.optimizer().no_weight_decay().end()};
-  options.recomputation = MakeRecomputation(spec.activation_recomputation());
+  options.recomputation.mode = choices.recomputation;
+  if (spec.activation_recomputation().has_num_layers()) {
+    options.recomputation.layers = spec.activation_recomputation().num_layers();
+  }
   // A group of one has nothing to shard over.
   const int shards = model::GroupSize(options.mesh, model::ShardGroup());
   if (shards > 1) {
     options.zero_stage = static_cast<int>(spec.parallelism().zero_stage());
     // Parameters that are kept once gathered are gathered once a step, as under ZeRO-2.
-    if (spec.parallelism().reshard_after_forward() == "false")
-      options.zero_stage = std::min(options.zero_stage, 2);
+    if (KeepsGathered(spec.parallelism())) options.zero_stage = std::min(options.zero_stage, 2);
     options.shard_run = ShardRun(spec.parallelism());
     options.whole_matrices = spec.parallelism().shard_whole_matrices();
   }

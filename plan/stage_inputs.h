@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/build.h"
+#include "model/build_options.h"
 #include "model/config.h"
 #include "plan/batch.h"
 #include "plan/mesh.h"

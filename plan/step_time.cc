@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "model/cost.h"
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 #include "plan/device_profile.h"
+#include "plan/job/job_choices.h"
 #include "plan/mesh.h"
 #include "plan/stage_cost.h"
 #include "plan/stage_inputs.h"
@@ -246,7 +247,7 @@ StatusOr<StepTime> StepTimeOf(const v1::Plan& plan, const Schedule& schedule,
 }
 
 StatusOr<double> PeakFor(const v1::JobSpec& spec, const v1::DeviceProfile& profile) {
-  const bool bfloat16 = spec.training().compute_dtype() == "bfloat16";
+  const bool bfloat16 = ChoicesOf(spec).compute_dtype == model::DType::kBFloat16;
   const double peak =
       bfloat16 ? profile.bfloat16_flops_per_second() : profile.float32_flops_per_second();
   if (peak > 0) return peak;

@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 // Only matmuls cost time, until a test changes that.
-v1::DeviceProfile Profile() {
+v1::DeviceProfile StepProfile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
   profile.set_memory_bytes(1 << 30);
@@ -30,13 +30,13 @@ v1::DeviceProfile Profile() {
   return profile;
 }
 
-struct Planned {
+struct PlannedStep {
   v1::JobSpec spec;
   v1::Plan plan;
 };
 
-Planned PlanOf(const std::vector<std::string>& overrides) {
-  Planned planned;
+PlannedStep PlannedWith(const std::vector<std::string>& overrides) {
+  PlannedStep planned;
   EXPECT_TRUE(ApplyOverride("model.preset=tiny", &planned.spec).ok());
   for (const std::string& override : overrides) {
     EXPECT_TRUE(ApplyOverride(override, &planned.spec).ok()) << override;
@@ -48,15 +48,15 @@ Planned PlanOf(const std::vector<std::string>& overrides) {
   return planned;
 }
 
-StepTime TimeOf(const Planned& planned, const v1::DeviceProfile& profile) {
+StepTime TimeOf(const PlannedStep& planned, const v1::DeviceProfile& profile) {
   const auto time = EstimateStepTime(planned.spec, planned.plan, profile);
   EXPECT_TRUE(time.ok()) << time.status();
   return time.ok() ? *time : StepTime{};
 }
 
 TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
-  const Planned one = PlanOf({});
-  const StepTime time = TimeOf(one, Profile());
+  const PlannedStep one = PlannedWith({});
+  const StepTime time = TimeOf(one, StepProfile());
   // Half of the peak is attained, and attention's mask is counted exactly where the plan counts
   // half of the square.
   EXPECT_NEAR(time.mfu, 0.5, 0.01);
@@ -66,9 +66,9 @@ TEST(StepTime, OfOneRankWithFreeMemoryIsThatOfItsProducts) {
 }
 
 TEST(StepTime, AttentionGoesAtItsOwnRate) {
-  const Planned one = PlanOf({});
-  const StepTime together = TimeOf(one, Profile());
-  v1::DeviceProfile profile = Profile();
+  const PlannedStep one = PlannedWith({});
+  const StepTime together = TimeOf(one, StepProfile());
+  v1::DeviceProfile profile = StepProfile();
   profile.set_attention_efficiency(profile.product_efficiency());
   EXPECT_EQ(TimeOf(one, profile).seconds, together.seconds);
   // The time of attention doubles, and the rest is unchanged.
@@ -83,8 +83,8 @@ TEST(StepTime, AttentionGoesAtItsOwnRate) {
 }
 
 TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
-  const StepTime kept = TimeOf(PlanOf({}), Profile());
-  const StepTime again = TimeOf(PlanOf({"activation_recomputation.mode=full"}), Profile());
+  const StepTime kept = TimeOf(PlannedWith({}), StepProfile());
+  const StepTime again = TimeOf(PlannedWith({"activation_recomputation.mode=full"}), StepProfile());
   EXPECT_GT(again.seconds, 1.15 * kept.seconds);
   EXPECT_LT(again.seconds, 4.0 / 3 * kept.seconds);
   EXPECT_LT(again.mfu, kept.mfu / 1.15);
@@ -92,16 +92,16 @@ TEST(StepTime, RecomputationTakesTimeAndIsNoModelFlop) {
 
 TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
   const auto plan_of = [](const char* schedule) {
-    return PlanOf({"parallelism.pipeline_parallel_degree=2",
+    return PlannedWith({"parallelism.pipeline_parallel_degree=2",
                    std::string("parallelism.pipeline_parallel_schedule=") + schedule});
   };
-  const StepTime plain = TimeOf(plan_of("1F1B"), Profile());
+  const StepTime plain = TimeOf(plan_of("1F1B"), StepProfile());
   for (const char* schedule : {"ZBV", "DualPipeV"}) {
-    EXPECT_LT(TimeOf(plan_of(schedule), Profile()).bubble_ratio, plain.bubble_ratio) << schedule;
+    EXPECT_LT(TimeOf(plan_of(schedule), StepProfile()).bubble_ratio, plain.bubble_ratio) << schedule;
   }
   // Each of two stages sends an activation and a gradient for each of 16 microbatches; transfers
   // within the last stage would add half as many.
-  v1::DeviceProfile slow = Profile();
+  v1::DeviceProfile slow = StepProfile();
   slow.mutable_fabric()->set_latency_seconds(1);
   const double seconds = TimeOf(plan_of("ZBV"), slow).communication_seconds;
   EXPECT_GE(seconds, 2 * 16);
@@ -111,8 +111,8 @@ TEST(StepTime, AVShapedScheduleIdlesLessAndHandsOverForNothingWithinARank) {
 TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
   const std::vector<std::string> layout = {"parallelism.pipeline_parallel_degree=2",
                                            "parallelism.tensor_parallel_degree=2"};
-  const Planned planned = PlanOf(layout);
-  v1::DeviceProfile profile = Profile();
+  const PlannedStep planned = PlannedWith(layout);
+  v1::DeviceProfile profile = StepProfile();
   const StepTime free = TimeOf(planned, profile);
   EXPECT_GT(free.bubble_ratio, 0);
   profile.mutable_fabric()->set_bytes_per_second(1e8);
@@ -128,8 +128,8 @@ TEST(StepTime, CountsBubbleAndLinksByTheIslandsThatAGroupSpans) {
 }
 
 TEST(StepTime, CountsOfCollectivesOnlyWhatTheComputationDoesNotHide) {
-  const Planned planned = PlanOf({"parallelism.data_parallel_shard_degree=2", "training.global_batch_size=2"});
-  v1::DeviceProfile profile = Profile();
+  const PlannedStep planned = PlannedWith({"parallelism.data_parallel_shard_degree=2", "training.global_batch_size=2"});
+  v1::DeviceProfile profile = StepProfile();
   profile.mutable_fabric()->set_bytes_per_second(1e9);
   const StepTime hidden = TimeOf(planned, profile);
   profile.set_transfers_need_cores(true);
@@ -141,14 +141,14 @@ TEST(StepTime, CountsOfCollectivesOnlyWhatTheComputationDoesNotHide) {
 }
 
 TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTheTimeInBfloat16) {
-  v1::DeviceProfile profile = Profile();
+  v1::DeviceProfile profile = StepProfile();
   profile.mutable_fabric()->set_bytes_per_second(1e9);
   for (const char* layout :
        {"parallelism={data_parallel_replicate_degree: 2, bucket: {elements: 100000}}",
         "parallelism={data_parallel_shard_degree: 2, zero_stage: 1}"}) {
     const auto seconds = [&](bool transfers_need_cores, const char* reduce, const char* samples) {
       profile.set_transfers_need_cores(transfers_need_cores);
-      return TimeOf(PlanOf({layout, std::string("training.global_batch_size=") + samples,
+      return TimeOf(PlannedWith({layout, std::string("training.global_batch_size=") + samples,
                             std::string("training.mixed_precision.reduce=") + reduce}),
                     profile)
           .communication_seconds;
@@ -166,8 +166,8 @@ TEST(StepTime, GathersAndSumsAtTheEndsOfAStepHideUnderOneMicrobatchAndTakeHalfTh
 }
 
 TEST(StepTime, RefusesADtypeThatTheProfileHasNoRateFor) {
-  const Planned planned = PlanOf({"training.compute_dtype=bfloat16"});
-  const auto time = EstimateStepTime(planned.spec, planned.plan, Profile());
+  const PlannedStep planned = PlannedWith({"training.compute_dtype=bfloat16"});
+  const auto time = EstimateStepTime(planned.spec, planned.plan, StepProfile());
   EXPECT_EQ(time.status().code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(time.status())),
               testing::HasSubstr("bfloat16_flops_per_second is absent"));

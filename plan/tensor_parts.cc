@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "model/pattern.h"
 #include "plan/step_time.h"
 
 namespace troupe {
@@ -14,9 +15,9 @@ constexpr double kWorthIt = 0.99;  // times the step with fewer parts
 }  // namespace
 
 bool ChoosesTensorParts(const v1::JobSpec& spec) {
-  const bool has_experts = spec.model().pattern().find('E') != std::string::npos;
   return !spec.parallelism().has_tensor_parallel_parts() &&
-         spec.parallelism().tensor_parallel_degree() > 1 && !has_experts;
+         spec.parallelism().tensor_parallel_degree() > 1 &&
+         !model::HasExperts(spec.model().pattern());
 }
 
 Status ChooseTensorParts(const v1::JobSpec& spec, const v1::DeviceProfile& profile, v1::Plan* plan) {

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // Matmuls take about as long as the transfers between them.
-v1::DeviceProfile Profile() {
+v1::DeviceProfile PartsProfile() {
   v1::DeviceProfile profile;
   profile.set_name("imagined");
   profile.set_memory_bytes(int64_t{1} << 40);
@@ -48,7 +48,7 @@ v1::Plan Chosen(const v1::DeviceProfile& profile, const std::vector<std::string>
 
 TEST(TensorPartsTest, MorePartsWhereTheyHideWhatTravels) {
   for (const char* by_rows : {"true", "false"}) {
-    const v1::Plan plan = Chosen(Profile(), {fmt::format("parallelism.sequence_parallel={}", by_rows)});
+    const v1::Plan plan = Chosen(PartsProfile(), {fmt::format("parallelism.sequence_parallel={}", by_rows)});
     EXPECT_GT(plan.tensor_parallel_parts(), 1) << by_rows;
     ASSERT_EQ(plan.tensor_parts_choice_size(), 4);
     EXPECT_THAT(plan.tensor_parts_choice(0), HasSubstr("1 part: "));
@@ -57,19 +57,19 @@ TEST(TensorPartsTest, MorePartsWhereTheyHideWhatTravels) {
 }
 
 TEST(TensorPartsTest, OneWhereTransfersNeedTheCores) {
-  v1::DeviceProfile profile = Profile();
+  v1::DeviceProfile profile = PartsProfile();
   profile.set_transfers_need_cores(true);
   EXPECT_EQ(Chosen(profile).tensor_parallel_parts(), 1);
 }
 
 TEST(TensorPartsTest, OneWhereEachPartCostsMoreThanItHides) {
-  v1::DeviceProfile profile = Profile();
+  v1::DeviceProfile profile = PartsProfile();
   profile.mutable_island()->set_latency_seconds(1e-2);
   EXPECT_EQ(Chosen(profile).tensor_parallel_parts(), 1);
 }
 
 TEST(TensorPartsTest, WhatTheJobSaysStays) {
-  const v1::Plan plan = Chosen(Profile(), {"parallelism.tensor_parallel_parts=2"});
+  const v1::Plan plan = Chosen(PartsProfile(), {"parallelism.tensor_parallel_parts=2"});
   EXPECT_EQ(plan.tensor_parallel_parts(), 2);
   EXPECT_EQ(plan.tensor_parts_choice_size(), 0);
 }
@@ -77,7 +77,7 @@ TEST(TensorPartsTest, WhatTheJobSaysStays) {
 TEST(TensorPartsTest, OnlyNumbersThatDivideTheRows) {
   // 30 rows over two tensor ranks: only one part is possible.
   const v1::Plan plan =
-      Chosen(Profile(), {"training.micro_batch_size=1", "training.sequence_length=30"});
+      Chosen(PartsProfile(), {"training.micro_batch_size=1", "training.sequence_length=30"});
   EXPECT_EQ(plan.tensor_parallel_parts(), 1);
   EXPECT_EQ(plan.tensor_parts_choice_size(), 1);
 }

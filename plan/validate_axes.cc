@@ -4,19 +4,16 @@
 #include <string>
 #include <utility>
 
-#include "model/config.h"
+#include "model/pattern.h"
+#include "plan/job/job_choices.h"
 
 namespace troupe {
 namespace {
 
-constexpr int64_t kMostTensorParts = 64;
-// The size of a stage's program, in steps of a ring; a block is about as much as four. Placing its
-// values in memory takes time in proportion to the square: some seconds at this limit.
+// The size of a stage's program, in steps of a ring; a block is about as much as four. If the backward
+// pass is split, placing the saved values in memory takes time in proportion to the square: some
+// seconds at this limit.
 constexpr int64_t kMostStageSteps = int64_t{1} << 14;
-
-bool HasExperts(const v1::JobSpec& spec) {
-  return spec.model().pattern().find('E') != std::string::npos;
-}
 
 // Rows of a microbatch on one context rank.
 int64_t RowsOfMicrobatch(const v1::JobSpec& spec) {
@@ -37,7 +34,7 @@ void ValidateContextAxis(const v1::JobSpec& spec, Violations* violations) {
                     "rank has a head and a tail chunk",
                     context, tokens, context);
   }
-  if (parallelism.context_parallel_method() != "all_to_all") return;
+  if (ChoicesOf(spec).context_method != v1::CONTEXT_METHOD_ALL_TO_ALL) return;
   for (const auto& [name, heads] :
        {std::pair("model.num_attention_heads", spec.model().num_attention_heads()),
         std::pair("model.num_key_value_heads", spec.model().num_key_value_heads())}) {
@@ -57,9 +54,9 @@ void ValidateProgramSize(const v1::JobSpec& spec, Violations* violations) {
   if (!pattern.ok() || stages < 1 || context < 1) return;
   const auto of_stage = [stages](int64_t blocks) { return (blocks + stages - 1) / stages; };
   const int64_t blocks = of_stage(static_cast<int64_t>(pattern->size()));
-  const int64_t rings = parallelism.context_parallel_method() == "all_to_all"
+  const int64_t rings = ChoicesOf(spec).context_method == v1::CONTEXT_METHOD_ALL_TO_ALL
                             ? 0
-                            : of_stage(std::count(pattern->begin(), pattern->end(), 'A'));
+                            : of_stage(model::CountBlocks(*pattern, &model::BlockKind::attends));
   if (rings == 0 || context - 1 <= (kMostStageSteps - 4 * blocks) / rings) return;
   violations->Add("parallelism.context_parallel_degree",
                   "is {}: {} blocks × 4 + {} attention blocks × {} = {} in a stage, above the limit "
@@ -72,7 +69,7 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
   const char* field = "parallelism.expert_parallel_degree";
   const int64_t expert = spec.parallelism().expert_parallel_degree();
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();
-  if (!HasExperts(spec)) {
+  if (!model::HasExperts(spec.model().pattern())) {
     if (expert > 1) {
       violations->Add(field, "is {} where model.pattern = \"{}\" has no block E", expert,
                       spec.model().pattern().substr(0, 200));
@@ -116,14 +113,15 @@ void ValidateExpertAxis(const v1::JobSpec& spec, Violations* violations) {
                       spec.model().num_experts(), expert, tensor);
     }
     const int64_t rows = RowsOfMicrobatch(spec);
-    if (spec.parallelism().expert_dispatch() == "all_gather" && rows % tensor != 0) {
+    if (ChoicesOf(spec).expert_dispatch == v1::EXPERT_DISPATCH_ALL_GATHER && rows % tensor != 0) {
       violations->Add("parallelism.expert_dispatch",
                       "is all_gather, and the {} rows of a microbatch on a context rank are no "
                       "multiple of tensor_parallel_degree = {}: all_gather over expert × tensor "
                       "takes equal parts",
                       rows, tensor);
     }
-  } else if (spec.model().moe_intermediate_size() < tensor) {
+  } else if (spec.model().has_moe_intermediate_size() &&
+             spec.model().moe_intermediate_size() < tensor) {
     violations->Add("parallelism.tensor_parallel_degree",
                     "is {}, above model.moe_intermediate_size = {}", tensor,
                     spec.model().moe_intermediate_size());
@@ -135,17 +133,13 @@ void ValidateTensorParts(const v1::JobSpec& spec, Violations* violations) {
   if (!parallelism.has_tensor_parallel_parts()) return;
   const char* field = "parallelism.tensor_parallel_parts";
   const int64_t parts = parallelism.tensor_parallel_parts();
-  if (parts < 1 || parts > kMostTensorParts) {
-    violations->Add(field, "is {}, not from 1 to {}", parts, kMostTensorParts);
-    return;
-  }
-  if (parts == 1) return;
+  if (parts == 1 || violations->Has(field)) return;
   const int64_t tensor = parallelism.tensor_parallel_degree();
   if (tensor == 1) {
     violations->Add(field, "is {} where parallelism.tensor_parallel_degree = 1: nothing travels", parts);
     return;
   }
-  if (HasExperts(spec)) {
+  if (model::HasExperts(spec.model().pattern())) {
     violations->Add(field, "is {} where model.pattern = \"{}\" has a block E, whose routers take whole rows",
                     parts, spec.model().pattern().substr(0, 200));
   }
@@ -180,6 +174,11 @@ void ValidateKeyValueHeads(const v1::JobSpec& spec, Violations* violations) {
 }  // namespace
 
 void ValidateAxes(const v1::JobSpec& spec, Violations* violations) {
+  // Products of degrees out of range could overflow to 0, a divisor below.
+  for (const char* const degree :
+       {"tensor_parallel_degree", "context_parallel_degree", "expert_parallel_degree"}) {
+    if (violations->Has(fmt::format("parallelism.{}", degree))) return;
+  }
   const auto& model = spec.model();
   const char* field = "parallelism.tensor_parallel_degree";
   const int64_t tensor = spec.parallelism().tensor_parallel_degree();

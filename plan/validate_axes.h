@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-// Adds a violation for every relation that fails. Degrees below 1 are reported elsewhere under
-// their own names. REQUIRES: the spec's defaults are filled in.
+// Adds a violation for every relation that fails; none where a degree of these axes is refused by
+// itself. REQUIRES: the spec's defaults are filled in; ValidateKeys has been called.
 void ValidateAxes(const v1::JobSpec& spec, Violations* violations);
 
 }  // namespace troupe

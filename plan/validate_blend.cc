@@ -9,21 +9,17 @@
 namespace troupe {
 namespace {
 
-constexpr int kMaxEntries = 256;
 constexpr double kLeastShare = 1.0 / (1 << 20);
 
 }  // namespace
 
 void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
+  const bool too_many = violations->Has("data.blend");
   if (!data.train().empty()) {
     violations->Add("data.blend", "has {} entries beside data.train = {}: state one of them",
                     data.blend_size(), data.train());
   }
-  if (data.blend_size() > kMaxEntries) {
-    violations->Add("data.blend", "has {} entries, above the limit of {}", data.blend_size(),
-                    kMaxEntries);
-    return;
-  }
+  if (too_many) return;
   double sum = 0;
   bool good_weights = true;
   std::map<std::string, int> first_at;
@@ -31,17 +27,11 @@ void ValidateBlend(const v1::DataSpec& data, Violations* violations) {
     const auto& entry = data.blend(i);
     const std::string path_field = fmt::format("data.blend[{}].path", i);
     const auto [first, is_new] = first_at.emplace(entry.path(), i);
-    if (entry.path().empty()) {
-      violations->Add(path_field, "is required");
-    } else if (!is_new) {
+    if (!entry.path().empty() && !is_new) {
       violations->Add(path_field, "is {}, as data.blend[{}].path is: state it once with both weights",
                       entry.path(), first->second);
     }
-    if (!(std::isfinite(entry.weight()) && entry.weight() > 0)) {
-      violations->Add(fmt::format("data.blend[{}].weight", i),
-                      "is {}, not a finite number above 0", entry.weight());
-      good_weights = false;
-    }
+    good_weights &= !violations->Has(fmt::format("data.blend[{}].weight", i));
     sum += entry.weight();
   }
   if (!good_weights) return;

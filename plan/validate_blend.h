@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-// Adds a violation for each relation that fails. REQUIRES: `data` has a blend, with its defaults.
+// Adds a violation for each relation that fails, except of weights that `violations` has already.
+// REQUIRES: `data` has a blend, with its defaults; ValidateKeys has been called.
 void ValidateBlend(const v1::DataSpec& data, Violations* violations);
 
 }  // namespace troupe

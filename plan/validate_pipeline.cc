@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "model/config.h"
+#include "model/pattern.h"
 #include "plan/schedules/schedules.h"
 
 namespace troupe {
 namespace {
 
-constexpr int64_t kMaxStages = int64_t{1} << 16;
-constexpr int64_t kMaxChunks = 4096;  // per stage
 constexpr int64_t kMaxBatch = int64_t{1} << 24;
 // Limit on the forwards in a schedule, over all microbatches and chunks. The plan holds every
 // action of the schedule, so this bounds the plan's size (some 4 MB) and its planning time.
@@ -62,17 +60,13 @@ void ValidatePipeline(const v1::JobSpec& spec, Violations* violations) {
   if (!named && !automatic) {
     violations->Add(field, "is \"{}\", not one of {}", name, KnownSchedules());
   }
-  if (stages < 1 || stages > kMaxStages) return;
+  if (violations->Has("parallelism.pipeline_parallel_degree")) return;
   // If the user states no number, auto uses as many chunks as the split points make.
   const int64_t points = parallelism.pipeline_parallel_split_points_size();
   int64_t chunks = std::max<int64_t>(1, (points + 1) / stages);
   if (parallelism.has_pipeline_parallel_chunks()) {
+    if (violations->Has("parallelism.pipeline_parallel_chunks")) return;
     chunks = parallelism.pipeline_parallel_chunks();
-    if (chunks < 1 || chunks > kMaxChunks) {
-      violations->Add("parallelism.pipeline_parallel_chunks", "is {}, not from 1 to {}", chunks,
-                      kMaxChunks);
-      return;
-    }
   }
   const auto blocks = model::ExpandPattern(spec.model().pattern());
   if (!blocks.ok()) return;

@@ -10,7 +10,7 @@ namespace troupe {
 
 // Adds a violation for every relation that fails. Relations that depend on a number which is
 // refused under its own name (degrees, batch sizes, a pattern that does not parse) are skipped.
-// REQUIRES: the spec's defaults are filled in.
+// REQUIRES: the spec's defaults are filled in; ValidateKeys has been called.
 void ValidatePipeline(const v1::JobSpec& spec, Violations* violations);
 
 }  // namespace troupe

@@ -66,10 +66,10 @@ TEST(ValidateTest, BlendsAreCheckedEntryByEntry) {
   using ::testing::HasSubstr;
   EXPECT_THAT(refusals("[{path: /x}, {path: /y, weight: 2.5}]"), ElementsAre());
   EXPECT_THAT(refusals("[{path: /x, weight: 0}, {weight: -1}, {path: y}]"),
-              ElementsAre(HasSubstr("data.blend[0].weight is 0"),
-                          HasSubstr("data.blend[1].path is required"),
-                          HasSubstr("data.blend[1].weight is -1"),
-                          HasSubstr("data.blend[2].path is y, not an absolute path")));
+              ElementsAre("data.blend[0].weight is 0, not in (0, ∞)",
+                          "data.blend[1].path is required",
+                          "data.blend[1].weight is -1, not in (0, ∞)",
+                          "data.blend[2].path is y, not an absolute path"));
   EXPECT_THAT(refusals("[{path: /x}, {path: /z}, {path: /x}]"),
               ElementsAre(HasSubstr("data.blend[2].path is /x, as data.blend[0].path is")));
   EXPECT_THAT(refusals("[{path: /x, weight: 1e7}, {path: /y, weight: 1}]"),
@@ -98,15 +98,16 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"model.export_config=[1]", "model.export_config", ""},
           {"model.export_config='[1]'", "model.export_config", "not a JSON object"},
           {"model.max_position_embeddings=0", "model.max_position_embeddings", "is 0"},
-          {"model.hidden_size=0", "model.hidden_size", "is 0, not at least 1"},
+          {"model.hidden_size=0", "model.hidden_size", "is 0, not in [1, 2^24]"},
           {"model.hidden_size=-4", "model.hidden_size", "is -4"},
-          {"model.hidden_size=9223372036854775807", "model.hidden_size", "above the limit"},
+          {"model.hidden_size=9223372036854775807", "model.hidden_size",
+           "is 9223372036854775807, not in [1, 2^24]"},
           {"checkpoint.interval_seconds=10000000000", "checkpoint.interval_seconds",
-           "is 10000000000, above the limit of 3153600000"},
+           "is 10000000000, not in [0, 3153600000]"},
           {"checkpoint.final_save_seconds=1e300", "checkpoint.final_save_seconds",
            "is 1e+300, not in [0, 3153600000)"},
           {"fault_tolerance.hang_seconds=1e10", "fault_tolerance.hang_seconds",
-           "is 10000000000, not in [0, 3153600000)"},
+           "is 10000000000, not in (0, 3153600000)"},
           {"model.num_attention_heads=7", "model.num_attention_heads",
            "is 7, which does not divide model.hidden_size = 256"},
           {"model.num_attention_heads=0", "model.num_attention_heads", "is 0"},
@@ -119,7 +120,7 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"data.blend=[{path: /x}]", "data.blend", "has 1 entries beside data.train"},
           {"data.validation_fraction=1", "data.validation_fraction", "is 1"},
           {"data.train=x", "data.train", "not an absolute path"},
-          {"training.steps=0", "training.steps", "is 0, not at least 1"},
+          {"training.steps=0", "training.steps", "is 0, not in [1, 2^40]"},
           {"training.steps=-1", "training.steps", "is -1"},
           {"training.global_batch_size=3", "training.global_batch_size", ""},
           {"training.micro_batch_size=5", "training.global_batch_size",
@@ -204,8 +205,8 @@ TEST(ValidateTest, EachRelationIsRefusedNamingFieldAndValue) {
           {"checkpoint.initial_load=x", "checkpoint.initial_load", "is x, not an absolute path"},
           {"fault_tolerance.max_restarts=-1", "fault_tolerance.max_restarts", "is -1"},
           {"fault_tolerance.hang_seconds=0", "fault_tolerance.hang_seconds", "is 0"},
-          {"devices=xla", "devices", "xla"},
-          {"devices=abacus", "devices", "\"abacus\""}}) {
+          {"devices=xla", "devices", "is xla, which this build does not have"},
+          {"devices=abacus", "devices", "is \"abacus\", not one of cpu, cuda"}}) {
     std::vector<std::string> overrides = {c.override};
     if (std::string_view(c.override) == "training.global_batch_size=3") {
       overrides.push_back("parallelism.data_parallel_replicate_degree=2");
@@ -300,13 +301,33 @@ TEST(ValidateTest, DegreesWhoseProductOverflowsAreRefused) {
                    .ok());
 }
 
+TEST(ValidateTest, DegreesThatWouldMakeADivisorZeroAreRefused) {
+  for (const char* const parallelism :
+       {"{tensor_parallel_degree: 0, sequence_parallel: true, tensor_parallel_parts: 2}",
+        "{tensor_parallel_degree: 4294967296, context_parallel_degree: 4294967296, "
+        "context_parallel_method: all_to_all}",
+        "{tensor_parallel_degree: 288230376151711744, sequence_parallel: true, "
+        "tensor_parallel_parts: 64}"}) {
+    const auto violations = ViolationsOf(ValidateWith({fmt::format("parallelism={}", parallelism)}));
+    EXPECT_THAT(violations, ::testing::Contains(::testing::Field(
+                                &Violation::field, "parallelism.tensor_parallel_degree")))
+        << parallelism;
+  }
+  const auto violations = ViolationsOf(ValidateWith(
+      {"training.micro_batch_size=65536",
+       "parallelism={data_parallel_replicate_degree: 65536, data_parallel_shard_degree: 65536, "
+       "expert_parallel_degree: 65536}"}));
+  EXPECT_THAT(violations, ::testing::Contains(::testing::Field(&Violation::field,
+                                                               "training.global_batch_size")));
+}
+
 TEST(ValidateTest, PartsOfTensorRowsAreRefusedByTheRelationThatFails) {
   struct Case {
     std::vector<std::string> overrides;
     const char* words;
   };
   for (const Case& c : std::initializer_list<Case>{
-           {{"parallelism.tensor_parallel_parts=0"}, "is 0, not from 1 to 64"},
+           {{"parallelism.tensor_parallel_parts=0"}, "is 0, not in [1, 64]"},
            {{"parallelism.tensor_parallel_parts=2"}, "is 2 where parallelism.tensor_parallel_degree = 1"},
            {{"parallelism={tensor_parallel_degree: 2, tensor_parallel_parts: 7}"},
             "is 7, and the 256 rows of a microbatch on a context rank are no multiple of 7 × 1"},
@@ -371,7 +392,7 @@ TEST(ValidateTest, ExpertsAreRefusedByTheRelationThatFails) {
            {"model.num_experts_per_tok=0", "model.num_experts_per_tok", "is 0"},
            {"model.num_experts=6", "parallelism.expert_parallel_degree",
             "is 4, which does not divide model.num_experts = 6"},
-           {"model.num_experts=1025", "model.num_experts", "above the limit of 1024"},
+           {"model.num_experts=1025", "model.num_experts", "is 1025, not in [1, 1024]"},
            {"model.capacity_factor=0", "model.capacity_factor", "is 0"},
            {"model.capacity_factor=-1.5", "model.capacity_factor", "is -1.5"},
            {"model.router_score=tanh", "model.router_score", "\"tanh\""},

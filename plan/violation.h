@@ -4,6 +4,7 @@
 #ifndef TROUPE_PLAN_VIOLATION_H_
 #define TROUPE_PLAN_VIOLATION_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -36,6 +37,11 @@ class Violations {
     if (degree > 0 && value > 0 && value % degree != 0) {
       Add(field, "is {}, which does not divide {} = {}", degree, other, value);
     }
+  }
+
+  // Whether `field` is refused. Relations to a key that is refused by itself need no check.
+  bool Has(std::string_view field) const {
+    return std::ranges::any_of(list_, [&](const Violation& each) { return each.field == field; });
   }
 
   bool empty() const { return list_.empty(); }

@@ -17,6 +17,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model/build.h"
 #include "model/cost.h"
+#include "model/pattern.h"
 #include "model/program/memory_plan.h"
 #include "worker/executor/shards.h"
 

@@ -79,7 +79,7 @@ class Daemon {
 
   int Run() {
     OpenCoreTable();
-    Take(session::Tick{});
+    Handle(session::Tick{});
     while (!exit_code_) {
       turned_.Touch();
       Poll();
@@ -128,12 +128,12 @@ class Daemon {
     }
     LookAtClaims();
     for (QueuedEvent& event : queue_->TakeAll()) {
-      std::visit([this](auto& what) { Take(std::move(what)); }, event);
+      std::visit([this](auto& what) { Handle(std::move(what)); }, event);
     }
     for (size_t d = 0; d < devices.size(); ++d) {
       ServeChild(devices[d], polled[2 + 2 * d].revents, polled[3 + 2 * d].revents != 0);
     }
-    if (clock_.Now() >= session::NextDeadline(state_)) Take(session::Tick{});
+    if (clock_.Now() >= session::NextDeadline(state_)) Handle(session::Tick{});
   }
 
   void OpenCoreTable() {
@@ -155,7 +155,7 @@ class Daemon {
     for (const v1::CoreClaims& claims : *others) text += claims.SerializeAsString();
     if (text == others_claim_) return;
     others_claim_ = std::move(text);
-    Take(session::OthersClaim{*std::move(others)});
+    Handle(session::OthersClaim{*std::move(others)});
   }
 
   // Logs each complaint once; ranks that begin from now on report it as a fall-back.
@@ -164,7 +164,7 @@ class Daemon {
     if (text == table_complaint_) return;
     LogWarning("worker", "cores are not shared out with other daemons of this host: {}", text);
     table_complaint_ = text;
-    Take(session::CoreTableFault{std::move(text)});
+    Handle(session::CoreTableFault{std::move(text)});
   }
 
   void ServeChild(int device, short socket_events, bool has_ended) {
@@ -176,7 +176,7 @@ class Daemon {
       if (report.has_metrics()) {
         metrics_.Add(device, report.metrics());
       } else {
-        Take(session::RankSaid{device, std::move(report)});
+        Handle(session::RankSaid{device, std::move(report)});
       }
     }
     if (!has_ended) return;
@@ -186,11 +186,11 @@ class Daemon {
                "rank process {} of device {} ended: exit code {}, signal {}, last operation: {}",
                child->pid(), device, end.exit_code, end.signal, exited.last_operation);
     children_[device].reset();
-    Take(std::move(exited));
+    Handle(std::move(exited));
   }
 
   template <typename What>
-  void Take(What what) {
+  void Handle(What what) {
     for (session::Effect& effect : session::Step(state_, {clock_.Now(), std::move(what)})) {
       std::visit([this](auto& one) { Perform(one); }, effect);
     }
@@ -233,7 +233,7 @@ class Daemon {
     StatusOr<std::unique_ptr<RankChild>> child = RankChild::Start(options_.executable);
     if (!child.ok()) {
       LogError("worker", "device {}: {}", start.device, ToString(child.status()));
-      Take(session::RankExited{start.device, 1, 0, {}, std::string(Message(child.status()))});
+      Handle(session::RankExited{start.device, 1, 0, {}, std::string(Message(child.status()))});
       return;
     }
     metrics_.Restart(start.device);
@@ -255,6 +255,9 @@ class Daemon {
   }
   void Perform(session::RemoveCheckpoint& remove) {
     file_chores_.Remove(std::move(remove.request));
+  }
+  void Perform(session::RemoveRankLogs& remove) {
+    file_chores_.RemoveLogs(std::move(remove.request));
   }
   void Perform(session::RemoveImages& remove) {
     file_chores_.RemoveImages(std::move(remove.request));

@@ -74,21 +74,27 @@ void FileChores::Remove(v1::DeleteCheckpoint request) {
     gone.deleted.set_job(request.job());
     gone.deleted.set_attempt(request.attempt());
     gone.deleted.set_path(request.path());
+    gone.deleted.set_none_writes(request.none_writes());
     events_->Push(std::move(gone));
   });
   if (!queued) LogWarning("worker", "remove checkpoint {}: too much else waits", request.path());
 }
 
-void FileChores::RemoveImages(v1::DeleteImages request) {
+void FileChores::RemoveLogs(v1::ForgetJob request) {
   const int64_t asked_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())
                                .count();
   const bool queued = executor_.Run([this, request, asked_ns] {
     PosixFileSystem files;
-    if (request.paths().empty()) {
-      const Status removed = RemoveRankLogs(files, config_, request.job(), asked_ns);
-      if (!removed.ok()) LogWarning("worker", "remove logs: {}", ToString(removed));
-    }
+    const Status removed = RemoveRankLogs(files, config_, request.job(), asked_ns);
+    if (!removed.ok()) LogWarning("worker", "remove logs: {}", ToString(removed));
+  });
+  if (!queued) LogWarning("worker", "logs of {} stay: too much else waits", request.job());
+}
+
+void FileChores::RemoveImages(v1::DeleteImages request) {
+  const bool queued = executor_.Run([this, request] {
+    PosixFileSystem files;
     for (const std::string& path : request.paths()) {
       const Status removed = DeleteRankImage(files, config_.image_directory, path);
       if (!removed.ok()) LogWarning("worker", "remove an image: {}", ToString(removed));

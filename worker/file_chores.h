@@ -37,6 +37,8 @@ class FileChores {
   void Remove(v1::DeleteCheckpoint request);
   // Removes images that ranks had saved here; a failure is logged.
   void RemoveImages(v1::DeleteImages request);
+  // Removes the logs that ranks of the job had written here before this call; a failure is logged.
+  void RemoveLogs(v1::ForgetJob request);
   // Reads a commit back, one at a time and with low priority, then pushes CheckpointReadBack. A
   // request for a commit that is already waiting or being read has no further effect.
   void Verify(v1::VerifyCheckpoint request);

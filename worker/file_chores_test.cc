@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "base/check.h"
 #include "base/failpoint.h"
@@ -15,6 +17,7 @@
 #include "checkpoint/attempt.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/test_checkpoint.h"
+#include "worker/session/rank_log_path.h"
 
 namespace troupe {
 namespace {
@@ -140,6 +143,33 @@ TEST_F(FileChoresTest, InAFolderWithAnotherIdentityNothingIsReadOrDeleted) {
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("hidden"), identity));
   TROUPE_CHECK_OK(files_.Rename(folder_.Child("a"), folder_.Child("b")));
   EXPECT_TRUE(Verify().damaged());
+}
+
+TEST_F(FileChoresTest, LogsGoWithTheirJobAndNotWithImages) {
+  session::Config config;
+  config.log_directory = folder_.Child("logs");
+  config.image_directory = folder_.Child("images");
+  config.identity.set_name("worker-0");
+  const std::string kept = session::RankLogPath(config, "a", 0);
+  const std::string gone = session::RankLogPath(config, "b", 0);
+  for (const std::string& log : {kept, gone}) {
+    TROUPE_CHECK_OK(MakeDirectories(files_, ParentDirectory(log)));
+    TROUPE_CHECK_OK(WriteFileDurably(files_, log, AsBytes("step 1\n")));
+  }
+  const auto exists = [&](const std::string& log) {
+    return files_.Stat(log, SymbolicLinks::kFollow).ok();
+  };
+  chores_ = std::make_unique<FileChores>(config, events_);
+  v1::DeleteImages images;
+  images.set_job("a");
+  chores_->RemoveImages(images);
+  v1::ForgetJob forget;
+  forget.set_job("b");
+  chores_->RemoveLogs(forget);  // done after the images
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (exists(gone) && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_FALSE(exists(gone));
+  EXPECT_TRUE(exists(kept));
 }
 
 TEST_F(FileChoresTest, ACommitThatIsAskedForAgainWhileItIsReadIsReadOnce) {

@@ -6,7 +6,7 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kFileBytesMax = 64;
+constexpr int64_t kIncarnationBytesMax = 64;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ StatusOr<uint64_t> NextIncarnation(FileSystem& files, const std::string& directo
   TROUPE_RETURN_IF_ERROR(MakeDirectories(files, directory));
   const std::string path = JoinPath(directory, name + ".incarnation");
   const StatusOr<std::string> text =
-      ReadFile(files, path, kFileBytesMax, SymbolicLinks::kRefuse);
+      ReadFile(files, path, kIncarnationBytesMax, SymbolicLinks::kRefuse);
   uint64_t last = 0;
   if (text.ok()) {
     const char* const end = text->data() + text->size();

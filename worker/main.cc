@@ -22,6 +22,7 @@
 #include "base/descriptor_limit.h"
 #include "base/failpoint.h"
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "base/log.h"
 #include "base/log_rotation.h"
 #include "checkpoint/rank_image.h"
@@ -43,41 +44,13 @@ namespace troupe {
 namespace {
 
 constexpr char kUsage[] =
-    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [--island NAME] [--host ADDRESS]
-              [--data-dir DIR] [--peak-dir DIR] [--log-dir DIR] [--metrics-listen HOST:PORT] [--core-dir DIR]
-              [--nvml LIBRARY] [--log-bytes N] [--log-files N]
-troupe-worker --measure-peak --data-dir DIR [--devices cpu:N|cuda:N]
-troupe-worker --burn-in SECONDS --devices cpu:N|cuda:N
-troupe-worker --list-failpoints
-
-  --coordinator     address of the coordinator; dialled again for as long as it takes
-  --name            one worker a name: [A-Za-z0-9._-]
-  --devices         cpu:N: N devices that share this host's cores; cuda:N: its first N GPUs
-  --island          workers joined by the fastest fabric have the same; the host where it is not given
-  --host            this machine's address on which its ranks listen for their peers (UCX and NCCL); UCX_NET_DEVICES and
-                    NCCL_SOCKET_IFNAME, where they are set, count instead; default: every interface
-  --data-dir        where --measure-peak leaves and a worker finds the peak of this host, and where a worker keeps the
-                    number of its life, and ranks their states (DIR/images) where a job's last checkpoint cannot be
-                    written; default: the current directory
-  --peak-dir        where else to look for that peak: workers of one host may share a measurement
-  --log-dir         logs of ranks, JOB/rank-R.NAME.log; default: DIR/logs of --data-dir
-  --log-bytes       a log of the daemon or of a rank that has so many bytes is moved aside (LOG.1, LOG.2 …); 0: never;
-                    default 67108864
-  --log-files       of those that were moved aside so many are kept; default 4
-  --metrics-listen  address of /metrics over HTTP; none unless given; port 0 takes a free one
-  --core-dir        where the daemons of one host tell one another which cores their ranks use, so that ranks of all jobs
-                    have cores of their own where there are enough; default: TROUPE_CORE_DIR of the environment, else
-                    /dev/shm/troupe-cores
-  --nvml            NVIDIA's management library, through which GPUs are watched; default: libnvidia-ml.so.1
-  --measure-peak    times matrix products on all cores, writes the result into the data directory, and into profile.yaml
-                    there what one of N devices at work does (layers, memory and links, for `troupe plan --profile`), and
-                    ends; of GPUs, whose peak is known, into device_profile.yaml alone
-  --burn-in         for so long (0: once) computes products and copies whose results are known, on every device (of
-                    processors: on all cores), compares every number, prints a line for each, and ends; 1 where one is wrong
-  --list-failpoints prints the points at which TROUPE_FAILPOINTS may strike, one a line, and ends
-
-Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 usage.
-)";
+    R"(troupe-worker --coordinator HOST:PORT --name NAME --devices cpu:N|cuda:N [FLAG …]
+       troupe-worker --measure-peak --data-dir DIR [--devices cpu:N|cuda:N]
+       troupe-worker --burn-in SECONDS --devices cpu:N|cuda:N
+       troupe-worker --list-failpoints)";
+constexpr char kFooter[] =
+    "Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed or refused by the coordinator, 2 wrong "
+    "usage.";
 
 constexpr int kFailed = 1;
 constexpr int kUsageError = 2;
@@ -100,6 +73,8 @@ struct Flags {
   std::string nvml = kNvmlLibrary;
   bool measure_peak = false;
   std::optional<int> burn_in_seconds;
+  bool list_failpoints = false;
+  std::optional<RankDescriptors> rank_process;
 };
 
 // Parses `text` into `flags`.
@@ -118,78 +93,97 @@ Status ParseDevices(std::string_view text, Flags* flags) {
                          kDevicesMax);
 }
 
-Status ParseBurnIn(std::string_view text, Flags* flags) {
-  int seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 || seconds > kBurnInMaxSeconds) {
-    return InvalidArgument("--burn-in is \"{}\", must be seconds from 0 to {}", text, kBurnInMaxSeconds);
-  }
-  flags->burn_in_seconds = seconds;
-  return OkStatus();
+void AddDaemonFlags(FlagParser& parser, Flags* flags) {
+  parser.AddText({"--coordinator", "HOST:PORT",
+                  "address of the coordinator, which the worker dials until it answers"},
+                 &flags->coordinator);
+  parser.AddText({"--name", "NAME", "name of this worker, unique in the cluster: [A-Za-z0-9._-]"},
+                 &flags->name);
+  parser.AddParsed({"--devices", "cpu:N|cuda:N",
+                    "cpu:N: N devices that share the cores of this host; cuda:N: its first N GPUs"},
+                   [flags](const std::string& value) { return ParseDevices(value, flags); });
+  parser.AddText({"--island", "NAME",
+                  "workers joined by the fastest fabric have the same island (default: the host)"},
+                 &flags->island);
+  parser.AddText({"--host", "ADDRESS",
+                  "address of this machine on which its ranks listen for their peers (UCX and "
+                  "NCCL); UCX_NET_DEVICES and NCCL_SOCKET_IFNAME take precedence if set (default: "
+                  "every interface)"},
+                 &flags->host);
+  parser.AddText({"--data-dir", "DIR",
+                  "directory of the measured peak of this host, of the worker's incarnation "
+                  "number, and of the images of ranks whose last checkpoint cannot be written"},
+                 &flags->data_directory);
+  parser.AddText({"--peak-dir", "DIR",
+                  "second directory in which to look for the measured peak: the workers of one "
+                  "host may share a measurement"},
+                 &flags->peak_directory);
+  parser.AddText(
+      {"--log-dir", "DIR",
+       "directory of the ranks' logs, JOB/rank-R.NAME.log (default: logs in --data-dir)"},
+      &flags->log_directory);
+  parser.AddNumber({"--log-bytes", "BYTES",
+                    "size at which the log of the daemon or of a rank is rotated to LOG.1, LOG.2 "
+                    "…; 0: never"},
+                   {0, kMostLogBytes}, &flags->log.bytes);
+  parser.AddNumber({"--log-files", "N", "rotated logs that are kept"}, {0, kMostLogFiles},
+                   &flags->log.files);
+  parser.AddText({"--metrics-listen", "HOST:PORT",
+                  "address of /metrics over HTTP; port 0 selects a free one (default: no metrics)"},
+                 &flags->metrics_listen);
+  parser.AddText({"--core-dir", "DIR",
+                  "directory in which the daemons of one host record the cores of their ranks, so "
+                  "that ranks of different jobs use different cores where there are enough "
+                  "(default: $TROUPE_CORE_DIR, else " +
+                      std::string(CoreTable::kDefaultDirectory) + ")"},
+                 &flags->core_directory);
+  parser.AddText({"--nvml", "LIBRARY",
+                  "NVIDIA's management library, through which the worker watches its GPUs"},
+                 &flags->nvml);
 }
 
-StatusOr<Flags> ParseFlags(const std::vector<std::string_view>& arguments) {
-  Flags flags;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--measure-peak") {
-      flags.measure_peak = true;
-      continue;
-    }
-    const size_t equals = arguments[i].find('=');
-    const std::string_view flag = arguments[i].substr(0, equals);
-    std::string value;
-    if (equals != std::string_view::npos) {
-      value = arguments[i].substr(equals + 1);
-    } else if (i + 1 < arguments.size()) {
-      value = arguments[++i];
-    } else {
-      return InvalidArgument("{} has no value", flag);
-    }
-    if (flag == "--coordinator") {
-      flags.coordinator = value;
-    } else if (flag == "--name") {
-      flags.name = value;
-    } else if (flag == "--devices") {
-      TROUPE_RETURN_IF_ERROR(ParseDevices(value, &flags));
-    } else if (flag == "--island") {
-      flags.island = value;
-    } else if (flag == "--host") {
-      flags.host = value;
-    } else if (flag == "--data-dir") {
-      flags.data_directory = value;
-    } else if (flag == "--peak-dir") {
-      flags.peak_directory = value;
-    } else if (flag == "--log-dir") {
-      flags.log_directory = value;
-    } else if (flag == "--log-bytes") {
-      TROUPE_ASSIGN_OR_RETURN(flags.log.bytes, ParseLogNumber(flag, value, int64_t{1} << 40));
-    } else if (flag == "--log-files") {
-      TROUPE_ASSIGN_OR_RETURN(const int64_t files, ParseLogNumber(flag, value, kMostLogFiles));
-      flags.log.files = static_cast<int>(files);
-    } else if (flag == "--metrics-listen") {
-      flags.metrics_listen = value;
-    } else if (flag == "--core-dir") {
-      flags.core_directory = value;
-    } else if (flag == "--nvml") {
-      flags.nvml = value;
-    } else if (flag == "--burn-in") {
-      TROUPE_RETURN_IF_ERROR(ParseBurnIn(value, &flags));
-    } else {
-      return InvalidArgument("unknown flag {}", flag);
-    }
-  }
-  if (flags.core_directory.empty()) {
+void AddTaskFlags(FlagParser& parser, Flags* flags) {
+  parser.AddSwitch({"--measure-peak", "",
+                    "measures the matmul rate of all cores, writes it into --data-dir, writes the "
+                    "profile of N busy devices (layers, memory and links, for `troupe plan "
+                    "--profile`) into profile.yaml there, and exits; for GPUs, whose peak is "
+                    "known, it writes only device_profile.yaml"},
+                   &flags->measure_peak);
+  parser.AddOptionalNumber({"--burn-in", "SECONDS",
+                            "for this time, from 0 (one round) to 604800, computes matmuls and "
+                            "copies with known results on every device (cpu: on all cores), "
+                            "compares every number, prints a line for each device, and exits, with "
+                            "1 if a number is wrong"},
+                           {0, kBurnInMaxSeconds}, &flags->burn_in_seconds);
+  parser.AddSwitch({"--list-failpoints", "",
+                    "prints the names that TROUPE_FAILPOINTS accepts, one per line, and exits"},
+                   &flags->list_failpoints);
+  // Only the daemon starts rank processes, so the help text does not mention this flag.
+  parser.AddParsed({"--rank-process", "SOCKET,PROGRESS"},
+                   [flags](const std::string& value) -> Status {
+                     TROUPE_ASSIGN_OR_RETURN(flags->rank_process, ParseRankDescriptors(value));
+                     return OkStatus();
+                   });
+}
+
+// Fills defaults that depend on the environment or on other flags, and checks what each form of the
+// command requires.
+Status CompleteFlags(Flags* flags) {
+  if (flags->list_failpoints) return OkStatus();
+  TROUPE_RETURN_IF_ERROR(ArmFailpointsFromEnvironment());
+  if (flags->rank_process) return OkStatus();
+  if (flags->core_directory.empty()) {
     const char* const set = std::getenv("TROUPE_CORE_DIR");
-    flags.core_directory = set != nullptr && *set != '\0' ? set : CoreTable::kDefaultDirectory;
+    flags->core_directory = set != nullptr && *set != '\0' ? set : CoreTable::kDefaultDirectory;
   }
-  if (flags.log_directory.empty()) flags.log_directory = JoinPath(flags.data_directory, "logs");
-  if (flags.measure_peak) return flags;
-  if (flags.burn_in_seconds && flags.devices > 0) return flags;
-  if (flags.burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
-  if (flags.coordinator.empty()) return InvalidArgument("--coordinator is required");
-  if (flags.name.empty()) return InvalidArgument("--name is required");
-  if (flags.devices == 0) return InvalidArgument("--devices is required");
-  return flags;
+  if (flags->log_directory.empty()) flags->log_directory = JoinPath(flags->data_directory, "logs");
+  if (flags->measure_peak) return OkStatus();
+  if (flags->burn_in_seconds && flags->devices > 0) return OkStatus();
+  if (flags->burn_in_seconds) return InvalidArgument("--devices is required by --burn-in");
+  if (flags->coordinator.empty()) return InvalidArgument("--coordinator is required");
+  if (flags->name.empty()) return InvalidArgument("--name is required");
+  if (flags->devices == 0) return InvalidArgument("--devices is required");
+  return OkStatus();
 }
 
 // Returns an absolute path, so that a rank's working directory does not matter.
@@ -254,7 +248,7 @@ int Fail(const Status& status) {
 StatusOr<std::unique_ptr<kernels::Backend>> MakeBackendOf(const Flags& flags, FileSystem& files, int device,
                                                           CollectiveNetwork* network) {
   constexpr Duration kWaitLimit = std::chrono::seconds(60);
-  return MakeRankBackend({.devices = flags.device_kind,
+  return MakeRankBackend({.devices = flags.device_kind == "cuda" ? v1::DEVICES_CUDA : v1::DEVICES_CPU,
                           .device = device,
                           .threads = omp_get_num_procs(),
                           .files = &files,
@@ -330,48 +324,38 @@ int MeasureAndWrite(const Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  if (arguments.size() == 1 && arguments[0] == "--help") {
-    std::fputs(kUsage, stdout);
-    return 0;
-  }
-  if (arguments.size() == 1 && arguments[0] == "--list-failpoints") {
+  Flags flags;
+  FlagParser parser({.name = "troupe-worker",
+                     .usage = kUsage,
+                     .summary = "Owns the devices of one host and runs the ranks that the "
+                                "coordinator places there.",
+                     .footer = kFooter});
+  AddDaemonFlags(parser, &flags);
+  AddTaskFlags(parser, &flags);
+  const std::optional<int> ended =
+      parser.ParseMain(argc, argv, [&flags] { return CompleteFlags(&flags); });
+  if (ended) return *ended;
+  if (flags.list_failpoints) {
     for (const FailpointName& point : AllFailpoints()) fmt::print("{}\n", point.name);
     return 0;
   }
-  if (const Status armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
-    fmt::print(stderr, "troupe-worker: {}\n", Message(armed));
-    return kUsageError;
+  if (flags.rank_process) return RunRankProcess(*flags.rank_process);
+  if (flags.burn_in_seconds) return RunBurnIn(flags);
+  if (flags.measure_peak) {
+    return flags.device_kind == "cuda" ? MeasureDevicesAndWrite(flags) : MeasureAndWrite(flags);
   }
-  if (arguments.size() == 2 && arguments[0] == "--rank-process") {
-    const StatusOr<RankDescriptors> descriptors = ParseRankDescriptors(arguments[1]);
-    if (!descriptors.ok()) {
-      fmt::print(stderr, "troupe-worker: {}\n", Message(descriptors.status()));
-      return kUsageError;
-    }
-    return RunRankProcess(*descriptors);
-  }
-  const StatusOr<Flags> flags = ParseFlags(arguments);
-  if (!flags.ok()) {
-    fmt::print(stderr, "troupe-worker: {}\n{}", Message(flags.status()), kUsage);
-    return kUsageError;
-  }
-  if (flags->burn_in_seconds) return RunBurnIn(*flags);
-  if (flags->measure_peak) {
-    return flags->device_kind == "cuda" ? MeasureDevicesAndWrite(*flags) : MeasureAndWrite(*flags);
-  }
-  if (!flags->host.empty()) {
-    if (const Status bound = BindRanksTo(flags->host); !bound.ok()) {
+  if (!flags.host.empty()) {
+    if (const Status bound = BindRanksTo(flags.host); !bound.ok()) {
       fmt::print(stderr, "troupe-worker: {}\n", Message(bound));
       return kUsageError;
     }
   }
   RaiseDescriptorLimit();
-  LimitLog(flags->log);
+  LimitLog(flags.log);
   // The rank processes inherit these settings.
-  setenv(kLogBytesVariable, fmt::format("{}", flags->log.bytes).c_str(), /*overwrite=*/1);
-  setenv(kLogFilesVariable, fmt::format("{}", flags->log.files).c_str(), /*overwrite=*/1);
-  SetLogContext(fmt::format("worker={}", flags->name));
+  setenv(kLogBytesVariable, fmt::format("{}", flags.log.bytes).c_str(), /*overwrite=*/1);
+  setenv(kLogFilesVariable, fmt::format("{}", flags.log.files).c_str(), /*overwrite=*/1);
+  SetLogContext(fmt::format("worker={}", flags.name));
   // Every thread inherits the mask; only the daemon's main loop receives these signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -380,13 +364,13 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  StatusOr<session::Config> config = MakeConfig(*flags);
-  const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags->coordinator,
-                                                      .metrics_listen = flags->metrics_listen,
+  StatusOr<session::Config> config = MakeConfig(flags);
+  const StatusOr<int> code = config.ok() ? RunDaemon({.coordinator = flags.coordinator,
+                                                      .metrics_listen = flags.metrics_listen,
                                                       .session = *std::move(config),
                                                       .executable = "/proc/self/exe",
-                                                      .core_table = flags->core_directory,
-                                                      .nvml = flags->nvml})
+                                                      .core_table = flags.core_directory,
+                                                      .nvml = flags.nvml})
                                          : config.status();
   return code.ok() ? *code : Fail(code.status());
 }

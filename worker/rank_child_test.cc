@@ -17,7 +17,7 @@
 namespace troupe {
 namespace {
 
-constexpr int kLimitMilliseconds = 20000;
+constexpr int kChildLimitMilliseconds = 20000;
 
 std::unique_ptr<RankChild> StartIdle() {
   auto child = RankChild::Start(TROUPE_WORKER_BINARY);
@@ -30,7 +30,7 @@ std::optional<v1::RankReport> NextReport(RankChild& child) {
   static std::deque<v1::RankReport> waiting;
   while (waiting.empty()) {
     pollfd polled[2] = {{child.socket(), POLLIN, 0}, {child.end_descriptor(), POLLIN, 0}};
-    if (poll(polled, 2, kLimitMilliseconds) <= 0) return std::nullopt;
+    if (poll(polled, 2, kChildLimitMilliseconds) <= 0) return std::nullopt;
     waiting = child.Read();
     if (waiting.empty() && polled[1].revents != 0) return std::nullopt;
   }
@@ -41,7 +41,7 @@ std::optional<v1::RankReport> NextReport(RankChild& child) {
 
 ChildEnd EndOf(RankChild& child) {
   pollfd polled{child.end_descriptor(), POLLIN, 0};
-  EXPECT_EQ(poll(&polled, 1, kLimitMilliseconds), 1);
+  EXPECT_EQ(poll(&polled, 1, kChildLimitMilliseconds), 1);
   return child.Reap();
 }
 

@@ -1,13 +1,12 @@
-// The worker's metrics, with the names and labels that docs and dashboards use. Metrics that the
-// coordinator exports for a worker (troupe_worker_up, troupe_worker_memory_bytes) are not exported
-// here, so that a sum over all scraped targets counts everything once.
+// The metrics that a worker exports for its ranks. Metrics that the coordinator exports for a
+// worker (metric::kWorkerUp, metric::kWorkerMemory) are not exported here, so that a sum over all
+// scraped targets counts everything once.
 #ifndef TROUPE_WORKER_WORKER_METRICS_H_
 #define TROUPE_WORKER_WORKER_METRICS_H_
 
 #include <map>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "base/metrics.h"
 #include "troupe/v1/rank.pb.h"
@@ -15,7 +14,7 @@
 
 namespace troupe {
 
-// Not thread-safe, except `metrics`, which is; others may declare families of their own there.
+// Not thread-safe, except `metrics`, to which others add too.
 class WorkerMetrics {
  public:
   explicit WorkerMetrics(const v1::Hello& identity);
@@ -29,14 +28,9 @@ class WorkerMetrics {
   Metrics& metrics() { return metrics_; }
 
  private:
-  struct Totals {
-    std::vector<uint64_t> counts;
-    uint64_t bytes = 0;
-    double seconds = 0;
-  };
   struct DeviceTotals {
     using Key = std::tuple<std::string, std::string, std::string>;  // operation, axis, purpose
-    std::map<Key, Totals> collectives;
+    std::map<Key, v1::CollectiveHistogram> collectives;
     std::map<Key, v1::DeviceCollectiveTotals> device_collectives;
     std::map<std::string, int64_t> fallbacks;
   };

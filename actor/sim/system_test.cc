@@ -14,20 +14,20 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-struct Go {
+struct Value {
   static constexpr std::string_view kMessageName = "go";
   int value = 0;
 };
 
-struct Script {
+struct SimScript {
   std::function<Status(Context&)> start;
   std::function<Status(AnyMessage, Context&)> handle;
   std::function<Status(Address, const Status&, Context&)> end;
 };
 
-class ScriptActor final : public Actor {
+class SimScriptActor final : public Actor {
  public:
-  explicit ScriptActor(Script script) : script_(std::move(script)) {}
+  explicit SimScriptActor(SimScript script) : script_(std::move(script)) {}
   Status Start(Context& context) override {
     return script_.start ? script_.start(context) : OkStatus();
   }
@@ -40,11 +40,11 @@ class ScriptActor final : public Actor {
   }
 
  private:
-  Script script_;
+  SimScript script_;
 };
 
-std::unique_ptr<Actor> Make(Script script) {
-  return std::make_unique<ScriptActor>(std::move(script));
+std::unique_ptr<Actor> MakeActor(SimScript script) {
+  return std::make_unique<SimScriptActor>(std::move(script));
 }
 
 WriteBatch Put(std::string key, std::string value) {
@@ -59,7 +59,7 @@ std::vector<int> OrderOfTurns(uint64_t seed) {
   std::vector<int> order;
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
     for (int i = 0; i < 10; ++i) {
-      context.Spawn("turn", Make({.start = [&order, i](Context&) {
+      context.Spawn("turn", MakeActor({.start = [&order, i](Context&) {
                       order.push_back(i);
                       return OkStatus();
                     }}));
@@ -82,13 +82,13 @@ TEST(SimulatedSystem, FiresTimersByTheNodesClockAndNotBeforeTheyAreDue) {
   std::vector<Duration> waited;
   MonotonicTime start;
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
-    context.Spawn("timed", Make({.start =
+    context.Spawn("timed", MakeActor({.start =
                                      [&](Context& actor) {
                                        start = actor.Now();
-                                       actor.SetTimer(seconds(20), AnyMessage(Go{}));
+                                       actor.SetTimer(seconds(20), AnyMessage(Value{}));
                                        const TimerId never =
-                                           actor.SetTimer(seconds(15), AnyMessage(Go{}));
-                                       actor.SetTimer(milliseconds(10), AnyMessage(Go{}));
+                                           actor.SetTimer(seconds(15), AnyMessage(Value{}));
+                                       actor.SetTimer(milliseconds(10), AnyMessage(Value{}));
                                        actor.CancelTimer(never);
                                        return OkStatus();
                                      },
@@ -113,8 +113,8 @@ TEST(SimulatedSystem, EndsTheVolatileHalfOfACrashedNodeAndKeepsItsSyncedWrites) 
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
     Store* const store = &context.store();
     const uint64_t boots = context.boots();
-    context.Spawn("writer", Make({.start = [store, boots](Context& actor) -> Status {
-                                    actor.SetTimer(seconds(10), AnyMessage(Go{}));
+    context.Spawn("writer", MakeActor({.start = [store, boots](Context& actor) -> Status {
+                                    actor.SetTimer(seconds(10), AnyMessage(Value{}));
                                     return store->Write(Put("boots", std::to_string(boots)),
                                                         Durability::kSynced);
                                   },
@@ -144,12 +144,12 @@ TEST(SimulatedSystem, CrashesAtAWriteBeforeOrAfterItIsDurableAndNothingLaterTake
     const NodeId node = system.AddNode("a", [&](NodeContext& context) {
       Store* const store = &context.store();
       context.Spawn("writer",
-                    Make({
+                    MakeActor({
                         .handle =
                             [&, store](AnyMessage, Context& actor) {
                               first = store->Write(Put("first", "x"), Durability::kSynced);
                               second = store->Write(Put("second", "x"), Durability::kSynced);
-                              sent = actor.Send(actor.self(), AnyMessage(Go{}));
+                              sent = actor.Send(actor.self(), AnyMessage(Value{}));
                               return OkStatus();
                             },
                     }));
@@ -157,7 +157,7 @@ TEST(SimulatedSystem, CrashesAtAWriteBeforeOrAfterItIsDurableAndNothingLaterTake
     system.Start(node);
     system.RunFor(seconds(1));
     system.CrashAtNextWrite(node, where);
-    ASSERT_TRUE(system.Send(Address{1}, AnyMessage(Go{})).ok());
+    ASSERT_TRUE(system.Send(Address{1}, AnyMessage(Value{})).ok());
     system.RunFor(seconds(1));
     EXPECT_FALSE(system.IsUp(node));
     EXPECT_EQ(first.code(), StatusCode::kUnavailable);
@@ -176,8 +176,8 @@ TEST(SimulatedSystem, SupervisesAsTheThreadedSystemDoes) {
   });
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
     context.Spawn(
-        "root", Make({.start = [](Context& root) {
-          return root.Spawn("child", Make({.start = [](Context&) { return Aborted("peer gone"); }}))
+        "root", MakeActor({.start = [](Context& root) {
+          return root.Spawn("child", MakeActor({.start = [](Context&) { return Aborted("peer gone"); }}))
               .status();
         }}));
   });
@@ -190,12 +190,12 @@ TEST(SimulatedSystem, TellsTheSenderThatAMailboxIsFull) {
   SimulatedSystem system({.seed = 7});
   Address address;
   const NodeId node = system.AddNode("a", [&](NodeContext& context) {
-    address = context.Spawn("slow", Make({}), {.mailbox_capacity = 2});
+    address = context.Spawn("slow", MakeActor({}), {.mailbox_capacity = 2});
   });
   system.Start(node);
-  EXPECT_TRUE(system.Send(address, AnyMessage(Go{})).ok());
-  EXPECT_TRUE(system.Send(address, AnyMessage(Go{})).ok());
-  EXPECT_EQ(system.Send(address, AnyMessage(Go{})).code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(system.Send(address, AnyMessage(Value{})).ok());
+  EXPECT_TRUE(system.Send(address, AnyMessage(Value{})).ok());
+  EXPECT_EQ(system.Send(address, AnyMessage(Value{})).code(), StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string PathOf(const std::string& folder) { return JoinPath(folder, "settings.json"); }
+std::string SettingsPath(const std::string& folder) { return JoinPath(folder, "settings.json"); }
 
 constexpr int kDevicesMax = 64;
 
@@ -33,7 +33,7 @@ StatusOr<WorkerDevices> ParseWorkerDevices(std::string_view text) {
 StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
   PosixFileSystem files;
   TROUPE_ASSIGN_OR_RETURN(const std::string text,
-                          ReadFile(files, PathOf(folder), 1 << 20, SymbolicLinks::kRefuse));
+                          ReadFile(files, SettingsPath(folder), 1 << 20, SymbolicLinks::kRefuse));
   // nlohmann throws on a wrong type or an absent key.
   try {
     const Json json = Json::parse(text);
@@ -49,7 +49,7 @@ StatusOr<ClusterSettings> ReadClusterSettings(const std::string& folder) {
         .coordinator_metrics_port = json.at("coordinator_metrics_port").get<int>(),
         .worker_metrics_ports = json.at("worker_metrics_ports").get<std::vector<int>>()};
   } catch (const std::exception& error) {
-    return InvalidArgument("{}: {}", PathOf(folder), error.what());
+    return InvalidArgument("{}: {}", SettingsPath(folder), error.what());
   }
 }
 
@@ -64,7 +64,7 @@ Status WriteClusterSettings(const std::string& folder, const ClusterSettings& se
                      {"coordinator_metrics_port", settings.coordinator_metrics_port},
                      {"worker_metrics_ports", settings.worker_metrics_ports}};
   PosixFileSystem files;
-  return WriteFileDurably(files, PathOf(folder), AsBytes(json.dump(2) + "\n"));
+  return WriteFileDurably(files, SettingsPath(folder), AsBytes(json.dump(2) + "\n"));
 }
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 #include "cli/cluster/health_probe.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,6 +8,9 @@
 
 #include <cerrno>
 #include <charconv>
+#include <string>
+
+#include "base/metric_list.h"
 
 namespace troupe {
 namespace {
@@ -19,10 +23,10 @@ constexpr size_t kMostBytes = 64 << 10;
 
 std::optional<double> HealthAgeIn(std::string_view response) {
   if (!response.starts_with("HTTP/1.1 200")) return std::nullopt;
-  constexpr std::string_view kName = "\ntroupe_health_age_seconds ";
-  const size_t at = response.find(kName);
+  const std::string name = fmt::format("\n{} ", metric::kHealthAge.text.name);
+  const size_t at = response.find(name);
   if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = response.substr(at + kName.size());
+  const std::string_view rest = response.substr(at + name.size());
   double age = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), age);
   if (error != std::errc() || !(age >= 0)) return std::nullopt;

@@ -10,8 +10,7 @@
 
 namespace troupe {
 
-// Returns troupe_health_age_seconds from an HTTP response to /health; absent if the response is not
-// one.
+// Returns metric::kHealthAge from an HTTP response to /health; absent if the response is not one.
 std::optional<double> HealthAgeIn(std::string_view response);
 
 class HealthProbe {

@@ -1,4 +1,4 @@
-// What the NCCL communicators of one rank share.
+// The environment that the NCCL communicators of one rank share.
 #ifndef TROUPE_COLLECTIVE_NCCL_NCCL_ENVIRONMENT_H_
 #define TROUPE_COLLECTIVE_NCCL_NCCL_ENVIRONMENT_H_
 

@@ -1,9 +1,9 @@
 #include "collective/nccl/nccl_network.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "collective/flight_recorder.h"
 
 namespace troupe {
 
@@ -101,18 +101,19 @@ std::vector<CollectiveFlight> NcclNetwork::FlightsNow() const {
 }
 
 std::string NcclNetwork::GroupsNow() const {
-  std::string groups;
+  nlohmann::ordered_json groups = nlohmann::ordered_json::array();
   for (const NcclCommunicator* const communicator : communicators_) {
-    groups += (groups.empty() ? "" : ",") + communicator->ledger().ToJson();
+    groups.push_back(communicator->ledger().ToJson());
   }
-  return groups;
+  return groups.dump();
 }
 
 std::string NcclNetwork::FlightRecorderJson() const {
   const std::lock_guard lock(mutex_);
-  return fmt::format(R"({{"status":{},"groups":[{}]}})",
-                     collective_internal::JsonString(ToString(status())),
-                     at_abort_ ? at_abort_->groups : GroupsNow());
+  const std::string groups = at_abort_ ? at_abort_->groups : GroupsNow();
+  const nlohmann::ordered_json json = {{"status", ToString(status())},
+                                       {"groups", nlohmann::ordered_json::parse(groups)}};
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace troupe

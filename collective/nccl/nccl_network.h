@@ -84,7 +84,7 @@ class NcclNetwork {
   std::vector<DeviceCollectiveStatistics> statistics_of_removed_;
   struct AtAbort {
     std::vector<CollectiveFlight> flights;
-    std::string groups;
+    std::string groups;  // JSON text
   };
   std::optional<AtAbort> at_abort_;
   bool ends_ = false;

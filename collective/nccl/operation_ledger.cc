@@ -1,6 +1,7 @@
 #include "collective/nccl/operation_ledger.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 namespace troupe {
@@ -88,19 +89,22 @@ CollectiveFlight OperationLedger::Flight(MonotonicTime now) const {
   return flight;
 }
 
-std::string OperationLedger::ToJson() const {
+nlohmann::ordered_json OperationLedger::ToJson() const {
   const std::lock_guard lock(mutex_);
-  std::string operations;
+  nlohmann::ordered_json operations = nlohmann::ordered_json::array();
   for (const auto& [key, entry] : entries_) {
     const auto& [operation, purpose, bytes] = key;
     const NcclDevice::Progress progress = device_.Read(entry.mark);
-    operations += fmt::format(
-        R"({}{{"operation":"{}","purpose":"{}","bytes":{},"begun":{},"over":{}}})",
-        operations.empty() ? "" : ",", Name(operation), Name(purpose), bytes, progress.begun,
-        progress.over);
+    operations.push_back({{"operation", Name(operation)},
+                          {"purpose", Name(purpose)},
+                          {"bytes", bytes},
+                          {"begun", progress.begun},
+                          {"over", progress.over}});
   }
-  return fmt::format(R"({{"group":"{}","axis":"{}","issued":{},"operations":[{}]}})", group_.name(),
-                     group_.axis(), issued_, operations);
+  return {{"group", group_.name()},
+          {"axis", group_.axis()},
+          {"issued", issued_},
+          {"operations", std::move(operations)}};
 }
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -47,7 +48,7 @@ class OperationLedger {
   // flight.
   CollectiveFlight Flight(MonotonicTime now) const;
   // {"group", "axis", "issued", "operations": [{"operation", "purpose", "bytes", "begun", "over"}]}
-  std::string ToJson() const;
+  nlohmann::ordered_json ToJson() const;
 
  private:
   using Key = std::tuple<CollectiveOperation, Purpose, size_t>;  // the last element is bytes

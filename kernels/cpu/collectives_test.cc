@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, CollectiveTest,
                                          Reference(model::DType::kBFloat16)),
                          NameOfSetting);
 
-constexpr int kRanks = 2;
+constexpr int kTwoRanks = 2;
 
 model::BuildOptions TensorOptions(model::DType compute, int degree, int rank) {
   model::MeshView mesh;
@@ -66,11 +66,11 @@ TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
     const std::vector<double> loss = single.Train(single.MakeMicrobatch(9), true);
     const std::vector<double> control = single.Update(1e-2);
 
-    LoopbackCluster cluster(kRanks);
-    std::vector<double> losses[kRanks], controls[kRanks];
+    LoopbackCluster cluster(kTwoRanks);
+    std::vector<double> losses[kTwoRanks], controls[kTwoRanks];
     cluster.Run([&](int rank) {
       auto backend = CpuBackend::Make({1, std::nullopt}).value();
-      ProgramRun run(*backend, TensorOptions(compute, kRanks, rank), 5, false,
+      ProgramRun run(*backend, TensorOptions(compute, kTwoRanks, rank), 5, false,
                      Groups(cluster, rank));
       losses[rank] = run.Train(run.MakeMicrobatch(9), true);
       controls[rank] = run.Update(1e-2);
@@ -85,11 +85,11 @@ TEST(CpuCollectives, TwoTensorRanksMakeTheLossAndTheNormOfOne) {
 }
 
 TEST(CpuCollectives, AFailedCollectiveNamesItsOperation) {
-  LoopbackCluster cluster(kRanks);
-  Status statuses[kRanks];
+  LoopbackCluster cluster(kTwoRanks);
+  Status statuses[kTwoRanks];
   cluster.Run([&](int rank) {
     auto backend = CpuBackend::Make({1, std::nullopt}).value();
-    ProgramRun run(*backend, TensorOptions(model::DType::kFloat32, kRanks, rank), 5, false,
+    ProgramRun run(*backend, TensorOptions(model::DType::kFloat32, kTwoRanks, rank), 5, false,
                    Groups(cluster, rank));
     run.MakeMicrobatch(1);
     cluster.network(rank).Abort(Cancelled("the test aborts"));

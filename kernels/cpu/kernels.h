@@ -40,40 +40,29 @@ struct AttentionShape {
 template <typename Args>
 using Kernel = void (*)(const Args& args, int thread, int threads);
 
+// The kernels of the kinds that op_kinds.def lists as TYPED or PLAIN, then those that
+// Preparation::MakeKind of other kinds uses.
 struct KernelTable {
-  Kernel<EmbeddingArgs> embedding[kComputeDTypes];
-  Kernel<EmbeddingGradArgs> embedding_grad[kComputeDTypes];
-  Kernel<RmsNormArgs> rms_norm[kComputeDTypes];
+#define TROUPE_CPU_TYPED(Kind, name) Kernel<Kind##Args> name[kComputeDTypes];
+#define TROUPE_CPU_PLAIN(Kind, name) Kernel<Kind##Args> name;
+#include "model/program/op_kinds.def"
   Kernel<RmsNormGradArgs> rms_norm_grad[kComputeDTypes];
   Kernel<RmsNormGradArgs> rms_norm_grad_finish;
-  Kernel<AddArgs> add[kComputeDTypes];
-  Kernel<AccumulateArgs> accumulate;
   Kernel<CastArgs> cast;
   Kernel<RopeArgs> rope[kComputeDTypes];
-  Kernel<DropoutArgs> dropout[kComputeDTypes];
-  Kernel<SplitHeadsArgs> split_heads;
   Kernel<AttentionArgs> attention[kComputeDTypes];
   Kernel<AttentionGradArgs> attention_grad[kComputeDTypes];
-  int64_t (*attention_scratch_bytes)(const AttentionShape& shape);
-  Kernel<SwiGluArgs> swiglu[kComputeDTypes];
-  Kernel<SwiGluGradArgs> swiglu_grad[kComputeDTypes];
-  Kernel<RouterLogitsArgs> router_logits[kComputeDTypes];
-  Kernel<RouterLogitsGradInputArgs> router_logits_grad_input[kComputeDTypes];
-  Kernel<RouterLogitsGradWeightArgs> router_logits_grad_weight[kComputeDTypes];
-  Kernel<PermuteArgs> permute[kComputeDTypes];
-  Kernel<CombineArgs> combine[kComputeDTypes];
-  Kernel<CombineGradArgs> combine_grad[kComputeDTypes];
-  Kernel<SoftmaxStatsArgs> softmax_stats[kComputeDTypes];
-  Kernel<SoftmaxStatsGradArgs> softmax_stats_grad[kComputeDTypes];
-  Kernel<SoftmaxStatsAndGradArgs> softmax_stats_and_grad[kComputeDTypes];
-  Kernel<SoftmaxRescaleArgs> softmax_rescale;
-  Kernel<CrossEntropyArgs> cross_entropy;
-  Kernel<CrossEntropyGradArgs> cross_entropy_grad;
   Kernel<SumOfSquaresArgs> sum_of_squares;
   Kernel<AdamWArgs> adamw;
   Kernel<WidenArgs> widen;
   Kernel<NarrowArgs> narrow;
+  int64_t (*attention_scratch_bytes)(const AttentionShape& shape);
 };
+
+// The kernels of the kinds that op_kinds.def lists as SERIAL: scalar float32 code for one thread, the
+// same at every level.
+#define TROUPE_CPU_SERIAL(Kind, name) void Kind(const Kind##Args& args, int thread, int threads);
+#include "model/program/op_kinds.def"
 
 // REQUIRES: level <= HighestLevel() if any of the functions is called.
 const KernelTable& KernelsOf(Level level);

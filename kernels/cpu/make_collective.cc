@@ -6,7 +6,8 @@
 #include "kernels/cpu/all_to_all.h"
 #include "kernels/cpu/gather_scatter.h"
 #include "kernels/cpu/preparation.h"
-#include "kernels/op_sequence.h"
+#include "kernels/cpu/relayout.h"
+#include "kernels/cpu/shift.h"
 #include "kernels/reduced_ranges.h"
 
 namespace troupe::kernels::cpu {
@@ -16,14 +17,96 @@ using model::Op;
 using model::OpKind;
 using model::ValueId;
 
+const model::CollectiveAttributes& AttributesOf(const Op& op) {
+  return std::get<model::CollectiveAttributes>(op.attributes);
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<Instruction>> Preparation::MakeCollective(const Op& op, int buffer) {
+MadeInstruction Preparation::MakeAllReduce(const Making& making) {
+  const Op& op = making.op;
   std::vector<ReducedRange> ranges =
-      ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, buffer); });
-  return MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype,
-                       std::get<model::CollectiveAttributes>(op.attributes),
-                       CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+      ReducedRangesOf(program_, op, [&](ValueId value) { return Address(value, making.buffer); });
+  return cpu::MakeAllReduce(std::move(ranges), program_.value(op.inputs[0]).dtype, AttributesOf(op),
+                            CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+}
+
+MadeInstruction Preparation::MakeReduceScatter(const Making& making) {
+  const Op& op = making.op;
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const model::Value& whole = program_.value(op.inputs[0]);
+  return cpu::MakeReduceScatter(
+      {.input = making.in(0),
+       .output = making.out(0),
+       .copy = KeepsInput(op) ? scratch() : nullptr,
+       .counts =
+           BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group)),
+       .dtype = whole.dtype,
+       .purpose = PurposeOf(attributes.purpose),
+       .wire = attributes.wire},
+      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+}
+
+MadeInstruction Preparation::MakeAllGather(const Making& making) {
+  const Op& op = making.op;
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const model::Value& whole = program_.value(op.outputs[0]);
+  std::vector<size_t> bytes =
+      BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group));
+  for (size_t& block : bytes) block *= static_cast<size_t>(SizeOf(whole.dtype));
+  return cpu::MakeAllGather(making.in(0), making.out(0), std::move(bytes),
+                            PurposeOf(attributes.purpose), CommunicatorOf(op, find_communicator_),
+                            UnderWayOf(op));
+}
+
+MadeInstruction Preparation::MakeExchangeHeads(const Making& making) {
+  return cpu::MakeExchangeHeads(ExchangeOf(making.op), making.in(0), making.out(0), scratch(),
+                                CommunicatorOf(making.op, find_communicator_));
+}
+
+MadeInstruction Preparation::MakeRelayout(const Making& making) {
+  const Op& op = making.op;
+  const auto element_bytes = static_cast<size_t>(SizeOf(program_.value(op.inputs[0]).dtype));
+  return cpu::MakeRelayout(RowRelayout(program_, op, element_bytes), making.in(0), making.out(0),
+                           scratch(), CommunicatorOf(op, find_communicator_));
+}
+
+MadeInstruction Preparation::MakeShift(const Making& making) {
+  const Op& op = making.op;
+  const ShiftArgs args = {making.in(0), making.out(0), program_.value(op.inputs[0]).bytes(),
+                          AttributesOf(op).shift, PurposeOf(AttributesOf(op).purpose)};
+  return cpu::MakeShift(args, CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+}
+
+MadeInstruction Preparation::MakeAllToAll(const Making& making) {
+  const Op& op = making.op;
+  const model::Value& x = program_.value(op.inputs[0]);
+  AllToAllArgs args{making.in(0), making.out(0),   nullptr,
+                    nullptr,      x.dims[0].local, model::SizeOf(x.dtype)};
+  if (op.inputs.size() > 1) {
+    args.sent = reinterpret_cast<const int32_t*>(making.in(1));
+    args.received = reinterpret_cast<const int32_t*>(making.in(2));
+    args.num_counts = Extent(op.inputs[1], 0);
+    args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
+  }
+  return cpu::MakeAllToAll(args, PurposeOf(AttributesOf(op).purpose),
+                           CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+}
+
+MadeInstruction Preparation::MakeGatherRouted(const Making& making) {
+  return cpu::MakeGatherRouted(RoutedOf(making.op, making.buffer),
+                               CommunicatorOf(making.op, find_communicator_));
+}
+
+MadeInstruction Preparation::MakeScatterRouted(const Making& making) {
+  return cpu::MakeScatterRouted(RoutedOf(making.op, making.buffer),
+                                CommunicatorOf(making.op, find_communicator_));
+}
+
+MadeInstruction Preparation::MakeWait(const Making& making) {
+  const auto begun = under_way_.find(making.op.inputs[0]);
+  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  return std::make_unique<Wait>(begun->second);
 }
 
 std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
@@ -31,20 +114,6 @@ std::shared_ptr<UnderWay> Preparation::UnderWayOf(const Op& op) {
   std::shared_ptr<UnderWay>& under_way = under_way_[op.outputs[0]];
   if (under_way == nullptr) under_way = std::make_shared<UnderWay>();
   return under_way;
-}
-
-StatusOr<std::unique_ptr<Instruction>> Preparation::MakeReduceScatter(const Op& op, int buffer) {
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
-  const model::Value& whole = program_.value(op.inputs[0]);
-  return cpu::MakeReduceScatter(
-      {.input = Address(op.inputs[0], buffer),
-       .output = Address(op.outputs[0], buffer),
-       .copy = KeepsInput(op) ? scratch() : nullptr,
-       .counts = BlockElements(whole, attributes.cut, model::GroupSize(program_.mesh, attributes.group)),
-       .dtype = whole.dtype,
-       .purpose = PurposeOf(attributes.purpose),
-       .wire = attributes.wire},
-      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
 }
 
 RowExchange Preparation::ExchangeOf(const Op& op) const {
@@ -60,7 +129,6 @@ bool Preparation::KeepsInput(const Op& op) const {
 
 RoutedRowsArgs Preparation::RoutedOf(const Op& op, int buffer) const {
   const model::Value& x = program_.value(op.inputs[0]);
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
   return {.input = Address(op.inputs[0], buffer),
           .output = Address(op.outputs[0], buffer),
           .copy = op.kind == OpKind::kScatterRouted && KeepsInput(op) ? scratch() : nullptr,
@@ -68,25 +136,7 @@ RoutedRowsArgs Preparation::RoutedOf(const Op& op, int buffer) const {
           .num_counts = Extent(op.inputs[1], 0),
           .row_elements = x.row_elements(),
           .dtype = x.dtype,
-          .purpose = PurposeOf(attributes.purpose)};
-}
-
-std::unique_ptr<Instruction> Preparation::MakeExchange(const Op& op, int buffer) {
-  const model::Value& x = program_.value(op.inputs[0]);
-  AllToAllArgs args{Address(op.inputs[0], buffer),
-                    Address(op.outputs[0], buffer),
-                    nullptr,
-                    nullptr,
-                    x.dims[0].local,
-                    model::SizeOf(x.dtype)};
-  if (op.inputs.size() > 1) {
-    args.sent = reinterpret_cast<const int32_t*>(Address(op.inputs[1], buffer));
-    args.received = reinterpret_cast<const int32_t*>(Address(op.inputs[2], buffer));
-    args.num_counts = Extent(op.inputs[1], 0);
-    args.row_bytes = x.dims[1].local * model::SizeOf(x.dtype);
-  }
-  return MakeAllToAll(args, PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose),
-                      CommunicatorOf(op, find_communicator_), UnderWayOf(op));
+          .purpose = PurposeOf(AttributesOf(op).purpose)};
 }
 
 }  // namespace troupe::kernels::cpu

@@ -144,6 +144,11 @@ int Preparation::ThreadsFor(int64_t elements) const {
   return elements < kSmallElements ? 1 : threads_;
 }
 
+int Preparation::ThreadsFor(const Op& op) const {
+  return ThreadsFor(std::max(program_.value(op.inputs[0]).elements(),
+                             program_.value(op.outputs[0]).elements()));
+}
+
 int Preparation::ThreadsFor(const ProductShape& shape) const {
   return shape.rows * shape.k * shape.n < kSmallProduct ? 1 : threads_;
 }

@@ -15,13 +15,17 @@
 #include "kernels/cpu/instruction.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/routed_rows.h"
+#include "kernels/cpu/update.h"
 #include "kernels/cpu/wait.h"
+#include "kernels/op_arguments.h"
+#include "kernels/op_sequence.h"
 #include "kernels/rope_tables.h"
 #include "kernels/row_exchange.h"
 
 namespace troupe::kernels::cpu {
 
 using Instructions = std::vector<std::unique_ptr<Instruction>>;
+using MadeInstruction = StatusOr<std::unique_ptr<Instruction>>;
 
 // Prepares one executable: call Measure, then Make any number of times. Must outlive the
 // instructions, which use its matmuls and arena.
@@ -54,29 +58,49 @@ class Preparation {
   const ExecutedProducts& executed_products() const { return executed_products_; }
 
  private:
+  // An operation for which an instruction is made.
+  struct Making {
+    const model::Op& op;
+    int buffer;
+    OpArguments arguments;
+    int threads;  // suits the first output
+    Overwrites overwrites;
+
+    char* in(size_t i) const { return arguments.in(i); }
+    char* out(size_t i) const { return arguments.out(i); }
+    int column() const { return arguments.bfloat16() ? 1 : 0; }  // index in the kernel table
+  };
+  MadeInstruction MakeOne(const model::Op& op, int buffer);
+#define TROUPE_CPU_MADE(Kind, name) MadeInstruction Make##Kind(const Making& making);
+#include "model/program/op_kinds.def"
+
   Status MeasureOp(const model::Op& op);
   Status MeasureProduct(const model::Op& op, const ProductShape& shape);
   // The matmul of one tile of `rows` rows of a grouped matmul.
   ProductShape TileOf(const model::Op& op, int64_t rows) const;
   // Records that `product` computes `op`.
   void NoteProduct(const model::Op& op, const Product& product);
-  std::unique_ptr<Instruction> MakeGrouped(const model::Op& op, int buffer);
-  std::unique_ptr<Instruction> MakeExchange(const model::Op& op, int buffer);
   RoutedRowsArgs RoutedOf(const model::Op& op, int buffer) const;
-  StatusOr<std::unique_ptr<Instruction>> MakeOne(const model::Op& op, int buffer);
-  StatusOr<std::unique_ptr<Instruction>> MakeCollective(const model::Op& op, int buffer);
-  StatusOr<std::unique_ptr<Instruction>> MakeReduceScatter(const model::Op& op, int buffer);
   // The list to which an asynchronous collective appends its handles for its wait; null for other
   // ops.
   std::shared_ptr<UnderWay> UnderWayOf(const model::Op& op);
   RowExchange ExchangeOf(const model::Op& op) const;
   bool KeepsInput(const model::Op& op) const;
-  std::unique_ptr<Instruction> MakeUpdate(const model::Op& op);
   // Bytes of an FP8 operand dequantised to bfloat16 in scratch.
   int64_t WidenedBytes(model::ValueId value) const;
   // Small ops use one thread.
   int ThreadsFor(int64_t elements) const;
+  // For a kernel that reads its first input and writes its first output.
+  int ThreadsFor(const model::Op& op) const;
   int ThreadsFor(const ProductShape& shape) const;
+  // The optimizer's tensors, cut into runs of rows that decay or do not.
+  std::vector<AdamWEntry> AdamWEntries(const model::Op& op) const;
+  float* Floats(model::ValueId value) const {
+    return reinterpret_cast<float*>(Address(value, 0));
+  }
+  double* Doubles(model::ValueId value) const {
+    return reinterpret_cast<double*>(Address(value, 0));
+  }
   int64_t Extent(model::ValueId value, int dim) const {
     return program_.value(value).dims[dim].local;
   }

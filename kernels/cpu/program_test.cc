@@ -14,7 +14,7 @@
 namespace troupe::kernels {
 namespace {
 
-model::BuildOptions SmallOptions(model::DType compute) {
+model::BuildOptions SmallProgramOptions(model::DType compute) {
   model::BuildOptions options = model::StageOptions(model::SmallModel("ADAD"), {}, 3, 11);
   options.compute_dtype = compute;
   return options;
@@ -23,7 +23,7 @@ model::BuildOptions SmallOptions(model::DType compute) {
 TEST(Program, OnTheBestLevelsNeedsNoFallBack) {
   for (const model::DType compute : {model::DType::kFloat32, model::DType::kBFloat16}) {
     auto backend = CpuBackend::Make({2, std::nullopt}).value();
-    ProgramRun run(*backend, SmallOptions(compute), 3);
+    ProgramRun run(*backend, SmallProgramOptions(compute), 3);
     run.Train(run.MakeMicrobatch(1), true);
     EXPECT_TRUE(backend->fallbacks().empty() || cpu::HighestLevel() < cpu::Level::kAvx512);
   }
@@ -80,7 +80,7 @@ TEST(ProgramWithExperts, LearnsInBfloat16) {
 
 TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
   auto backend = CpuBackend::Make({2, std::nullopt}).value();
-  model::BuildOptions options = SmallOptions(model::DType::kFloat32);
+  model::BuildOptions options = SmallProgramOptions(model::DType::kFloat32);
   ProgramRun samples(*backend, options, 3);  // three samples of 11 tokens
   options.document_mask = true;
   options.sequence_length = 33;
@@ -104,7 +104,7 @@ TEST(PackedRows, TrainAsTheirDocumentsWouldAsSamples) {
 
 TEST(ProgramUpdate, LeavesEverythingAloneWhereAGradientIsNotFinite) {
   auto backend = CpuBackend::Make({2, std::nullopt}).value();
-  ProgramRun run(*backend, SmallOptions(model::DType::kFloat32), 3);
+  ProgramRun run(*backend, SmallProgramOptions(model::DType::kFloat32), 3);
   run.Train(run.MakeMicrobatch(1), true);
   const model::ParameterEntry& entry = run.program().parameters.back();
   std::vector<double> gradient = run.Read(entry.gradient);

@@ -1,4 +1,4 @@
-#include "kernels/cpu/router.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/update_decision.h"
 
 namespace troupe::kernels::cpu {

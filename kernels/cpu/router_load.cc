@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/cpu/router.h"
+#include "kernels/cpu/kernels.h"
 
 namespace troupe::kernels::cpu {
 

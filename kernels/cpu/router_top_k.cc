@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/router.h"
 
 namespace troupe::kernels::cpu {

@@ -15,8 +15,8 @@ namespace troupe::kernels::cuda {
 namespace {
 
 // The duration of consecutively enqueued work, long enough to be device-bound.
-constexpr double kRoundSeconds = 5e-3;
-constexpr int kRounds = 3;
+constexpr double kAttentionRoundSeconds = 5e-3;
+constexpr int kAttentionRounds = 3;
 
 // The operands of attention, in the layout of a program. q, k, v and the output gradient are
 // random; o and lse come from our own kernel.
@@ -82,9 +82,9 @@ StatusOr<std::unique_ptr<Operands>> MakeOperands(CudaDevice& device, const Libra
 StatusOr<double> SecondsOf(DeviceTimer& timer, const std::function<Status()>& enqueue) {
   TROUPE_RETURN_IF_ERROR(timer.Seconds(enqueue).status());  // loads the kernels onto the device
   TROUPE_ASSIGN_OR_RETURN(const double once, timer.Seconds(enqueue));
-  const int count = static_cast<int>(std::clamp(std::ceil(kRoundSeconds / std::max(once, 1e-6)), 2.0, 100.0));
+  const int count = static_cast<int>(std::clamp(std::ceil(kAttentionRoundSeconds / std::max(once, 1e-6)), 2.0, 100.0));
   double least = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kAttentionRounds; ++round) {
     TROUPE_ASSIGN_OR_RETURN(const double seconds, timer.Seconds([&] {
       Status status = OkStatus();
       for (int i = 0; i < count && status.ok(); ++i) status = enqueue();

@@ -11,7 +11,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-const ChoicesOwner kOwner = {"NVIDIA H200", 91900};
+const ChoicesOwner kAttentionOwner = {"NVIDIA H200", 91900};
 const LibraryAttentionShape kShape = {true, 64, 1024, 12, 12, 64};
 const LibraryAttentionShape kAbsent = {false, 64, 1024, 12, 12, 64};
 
@@ -56,7 +56,7 @@ class StatedTiming : public AttentionTiming {
 class ChosenAttentionTest : public testing::Test {
  protected:
   ChosenAttention Make(AttentionTiming* timing) {
-    return ChosenAttention(library_, timing, files_, {.choices_folder = folder(), .owner = kOwner});
+    return ChosenAttention(library_, timing, files_, {.choices_folder = folder(), .owner = kAttentionOwner});
   }
   std::string folder() const { return directory_.Child("choices"); }
   std::string path() const { return JoinPath(folder(), "attention-choices-nvidia-h200-91900.txt"); }

@@ -39,9 +39,10 @@ class CudaDeviceTest : public testing::Test {
 
 TEST_F(CudaDeviceTest, MakesThreeStreamsOfWhichCommunicationGoesFirst) {
   auto device = Made();
-  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaStreamCreateWithPriority non-blocking=true priority=0",
-                                            "cudaStreamCreateWithPriority non-blocking=true priority=-5",
-                                            "cudaStreamCreateWithPriority non-blocking=true priority=0"));
+  EXPECT_THAT(Runtime().DrainCalls(),
+              ElementsAre("cudaStreamCreateWithPriority non-blocking=true priority=0",
+                          "cudaStreamCreateWithPriority non-blocking=true priority=-5",
+                          "cudaStreamCreateWithPriority non-blocking=true priority=0"));
   EXPECT_EQ(device->facts().uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
   EXPECT_EQ(device->facts().pci_bus_id, "0000:1B:00.0");
   EXPECT_EQ(device->facts().multiprocessors, 132);
@@ -50,11 +51,12 @@ TEST_F(CudaDeviceTest, MakesThreeStreamsOfWhichCommunicationGoesFirst) {
 
 TEST_F(CudaDeviceTest, StreamsThatAreMadeLaterGoFirstToo) {
   const auto device = Made();
-  Runtime().Take();
+  Runtime().DrainCalls();
   const StatusOr<Stream> made = device->MakeStream();
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(static_cast<int>(*made), kNamedStreams);
-  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaStreamCreateWithPriority non-blocking=true priority=-5"));
+  EXPECT_THAT(Runtime().DrainCalls(),
+              ElementsAre("cudaStreamCreateWithPriority non-blocking=true priority=-5"));
   EXPECT_NE(device->native_stream(*made), device->native_stream(Stream::kCommunication));
 }
 
@@ -78,43 +80,44 @@ TEST_F(CudaDeviceTest, RefusesWhatIsNotThereAndWhatItsKernelsDoNotRunOn) {
 
 TEST_F(CudaDeviceTest, LaunchesWithTheStructAsTheOnlyArgument) {
   auto device = Made();
-  Runtime().Take();
+  Runtime().DrainCalls();
   const KernelLaunch launch = MakeLaunch("kernel", &Kernel, {.blocks_x = 3, .blocks_y = 2, .threads = 64}, 17);
   ASSERT_TRUE(device->Launch(launch, Stream::kCopy).ok());
   const std::string line =
       fmt::format("cudaLaunchKernel 3x2 of 64 shared=0 stream={} argument=17", NumberOf(*device, Stream::kCopy));
-  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaFuncGetAttributes relaxed=true", line));
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre("cudaFuncGetAttributes relaxed=true", line));
   ASSERT_TRUE(device->Launch(launch, Stream::kCopy).ok());
-  EXPECT_THAT(Runtime().Take(), ElementsAre(line));  // already loaded
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre(line));  // already loaded
 }
 
 TEST_F(CudaDeviceTest, AsksOnceForMoreSharedMemoryThanAKernelHasUnasked) {
   auto device = Made();
   KernelLaunch launch = MakeLaunch("kernel", &Kernel, {.shared_bytes = 200 << 10}, 0);
   const auto asked = testing::StartsWith("cudaFuncSetAttribute");
-  Runtime().Take();
+  Runtime().DrainCalls();
   ASSERT_TRUE(device->Launch(launch, Stream::kCompute).ok());
-  EXPECT_THAT(Runtime().Take(), Contains("cudaFuncSetAttribute dynamic-shared=true 204800"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaFuncSetAttribute dynamic-shared=true 204800"));
   launch.shape.shared_bytes = 100 << 10;
   ASSERT_TRUE(device->Launch(launch, Stream::kCompute).ok());
-  EXPECT_THAT(Runtime().Take(), Not(Contains(asked)));
+  EXPECT_THAT(Runtime().DrainCalls(), Not(Contains(asked)));
 }
 
 TEST_F(CudaDeviceTest, CapturesAGraphOfTheComputeStreamAndUploadsIt) {
   auto device = Made();
-  Runtime().Take();
+  Runtime().DrainCalls();
   ASSERT_TRUE(device->BeginCapture().ok());
   auto graph = device->EndCapture();
   ASSERT_TRUE(graph.ok());
   ASSERT_TRUE(device->LaunchGraph(*graph).ok());
   const int64_t stream = NumberOf(*device, Stream::kCompute);
-  EXPECT_THAT(Runtime().Take(),
-              ElementsAre(fmt::format("cudaStreamBeginCapture stream={} thread-local=true", stream),
-                          fmt::format("cudaStreamEndCapture stream={}", stream), "cudaGraphInstantiate",
-                          "cudaGraphDestroy", fmt::format("cudaGraphUpload stream={}", stream),
-                          fmt::format("cudaGraphLaunch stream={}", stream)));
+  EXPECT_THAT(
+      Runtime().DrainCalls(),
+      ElementsAre(fmt::format("cudaStreamBeginCapture stream={} thread-local=true", stream),
+                  fmt::format("cudaStreamEndCapture stream={}", stream), "cudaGraphInstantiate",
+                  "cudaGraphDestroy", fmt::format("cudaGraphUpload stream={}", stream),
+                  fmt::format("cudaGraphLaunch stream={}", stream)));
   device = nullptr;
-  EXPECT_THAT(Runtime().Take(), Contains("cudaGraphExecDestroy"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaGraphExecDestroy"));
 }
 
 TEST_F(CudaDeviceTest, AGraphThatIsReleasedIsDestroyedOnceAndAtOnce) {
@@ -124,11 +127,11 @@ TEST_F(CudaDeviceTest, AGraphThatIsReleasedIsDestroyedOnceAndAtOnce) {
     ASSERT_TRUE(device->BeginCapture().ok());
     graphs.push_back(device->EndCapture().value());
   }
-  Runtime().Take();
+  Runtime().DrainCalls();
   device->Release(graphs[0]);
-  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaGraphExecDestroy"));
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre("cudaGraphExecDestroy"));
   device = nullptr;
-  EXPECT_EQ(std::ranges::count(Runtime().Take(), std::string("cudaGraphExecDestroy")), 1);
+  EXPECT_EQ(std::ranges::count(Runtime().DrainCalls(), std::string("cudaGraphExecDestroy")), 1);
 }
 
 TEST_F(CudaDeviceTest, AGraphThatCannotBeUploadedHoldsNothing) {
@@ -136,24 +139,24 @@ TEST_F(CudaDeviceTest, AGraphThatCannotBeUploadedHoldsNothing) {
   ASSERT_TRUE(device->BeginCapture().ok());
   Runtime().fails["cudaGraphUpload"] = cudaErrorMemoryAllocation;
   EXPECT_EQ(device->EndCapture().status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(Runtime().Take(), Contains("cudaGraphExecDestroy"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaGraphExecDestroy"));
 }
 
 TEST_F(CudaDeviceTest, PinnedMemoryCanBeHadWithinACapture) {
   auto device = Made();
   ASSERT_TRUE(device->BeginCapture().ok());
   const DeviceMemory memory = device->AllocatePinned(100).value();
-  EXPECT_THAT(Runtime().Take(), Contains("cudaMallocHost 100 relaxed=true"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaMallocHost 100 relaxed=true"));
 }
 
 TEST_F(CudaDeviceTest, AKernelIsBroughtOntoTheDeviceBeforeItsFirstLaunch) {
   auto device = Made();
   const KernelLaunch launch = MakeLaunch("kernel", &Kernel, {}, 17);
-  Runtime().Take();
+  Runtime().DrainCalls();
   ASSERT_TRUE(device->Load(launch).ok());
-  EXPECT_THAT(Runtime().Take(), ElementsAre("cudaFuncGetAttributes relaxed=true"));
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre("cudaFuncGetAttributes relaxed=true"));
   ASSERT_TRUE(device->Launch(launch, Stream::kCompute).ok());
-  EXPECT_THAT(Runtime().Take(), Not(Contains(testing::StartsWith("cudaFuncGetAttributes"))));
+  EXPECT_THAT(Runtime().DrainCalls(), Not(Contains(testing::StartsWith("cudaFuncGetAttributes"))));
 }
 
 TEST_F(CudaDeviceTest, ACaptureThatFailsLeavesItReadyForAnother) {
@@ -183,11 +186,11 @@ TEST_F(CudaDeviceTest, FinishEndsAtItsLimitAndThenMemoryIsLeftAlone) {
   EXPECT_FALSE(device->is_gone());
   EXPECT_EQ(device->Finish(event).code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(device->is_gone());
-  Runtime().Take();
+  Runtime().DrainCalls();
   char* const left = memory.get();
   memory = nullptr;
   device = nullptr;
-  EXPECT_THAT(Runtime().Take(), ElementsAre());
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre());
   std::free(left);
 }
 
@@ -201,7 +204,7 @@ TEST_F(CudaDeviceTest, FinishEndsWithTheInterruption) {
   // The work in flight has ended, so everything is freed.
   Runtime().not_ready = 0;
   device->Allocate(100).value() = nullptr;
-  EXPECT_THAT(Runtime().Take(), Contains("cudaFree"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaFree"));
 }
 
 TEST_F(CudaDeviceTest, WhatIsOverAfterAnAbortIsNoSuccess) {
@@ -224,22 +227,22 @@ TEST_F(CudaDeviceTest, AnIllegalAddressLosesTheDevice) {
   const Status lost = device->Finish(event);
   EXPECT_EQ(DeviceLossOf(lost), "cudaErrorIllegalAddress");
   EXPECT_EQ(Message(lost), "work of the device: cudaErrorIllegalAddress: its text");
-  Runtime().Take();
+  Runtime().DrainCalls();
   char* const left = memory.get();
   memory = nullptr;
-  EXPECT_THAT(Runtime().Take(), ElementsAre());
+  EXPECT_THAT(Runtime().DrainCalls(), ElementsAre());
   std::free(left);
 }
 
 TEST_F(CudaDeviceTest, PinsMemoryOfTheHostForAWhile) {
   auto device = Made();
-  Runtime().Take();
+  Runtime().DrainCalls();
   char memory[64];
   auto pinned = device->Pin(memory, sizeof(memory));
   ASSERT_TRUE(pinned.ok()) << pinned.status();
-  EXPECT_THAT(Runtime().Take(), Contains("cudaHostRegister 64"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaHostRegister 64"));
   pinned->reset();
-  EXPECT_THAT(Runtime().Take(), Contains("cudaHostUnregister"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaHostUnregister"));
   Runtime().fails["cudaHostRegister"] = cudaErrorMemoryAllocation;
   EXPECT_EQ(device->Pin(memory, sizeof(memory)).status().code(), StatusCode::kResourceExhausted);
 }
@@ -252,20 +255,21 @@ TEST_F(CudaDeviceTest, SaysHowMuchMemoryCouldNotBeHad) {
   EXPECT_EQ(DeviceLossOf(lacking), "");
   EXPECT_THAT(std::string(Message(lacking)), HasSubstr("123456 bytes of Recorded GPU"));
   // The error is cleared, so that the next call does not report it.
-  EXPECT_THAT(Runtime().Take(), Contains("cudaGetLastError"));
+  EXPECT_THAT(Runtime().DrainCalls(), Contains("cudaGetLastError"));
 }
 
 TEST_F(CudaDeviceTest, CopiesAndClearsOnTheStreamThatIsNamed) {
   auto device = Made();
   const DeviceMemory memory = device->Allocate(100).value();
-  Runtime().Take();
+  Runtime().DrainCalls();
   ASSERT_TRUE(device->Copy(memory.get(), memory.get() + 50, 50, Stream::kCommunication).ok());
   ASSERT_TRUE(device->Clear(memory.get(), 100, Stream::kCompute).ok());
   ASSERT_TRUE(device->Clear(memory.get(), 0, Stream::kCompute).ok());
-  EXPECT_THAT(Runtime().Take(),
+  EXPECT_THAT(Runtime().DrainCalls(),
               ElementsAre(fmt::format("cudaMemcpyAsync 50 default=true stream={}",
                                       NumberOf(*device, Stream::kCommunication)),
-                          fmt::format("cudaMemsetAsync 100 to 0 stream={}", NumberOf(*device, Stream::kCompute))));
+                          fmt::format("cudaMemsetAsync 100 to 0 stream={}",
+                                      NumberOf(*device, Stream::kCompute))));
 }
 
 }  // namespace

@@ -158,11 +158,11 @@ Status CudaExecutable::Run(int chunk_index, model::Piece piece, int buffer,
                            const RunOptions& options) {
   if (open_ != nullptr) {
     return open_->calls
-        .Take({.kind = StepCall::Kind::kRun,
-               .chunk_index = chunk_index,
-               .piece = piece,
-               .buffer = buffer,
-               .options = options})
+        .Record({.kind = StepCall::Kind::kRun,
+                 .chunk_index = chunk_index,
+                 .piece = piece,
+                 .buffer = buffer,
+                 .options = options})
         .status();
   }
   const auto chunk = static_cast<size_t>(chunk_index);
@@ -171,7 +171,7 @@ Status CudaExecutable::Run(int chunk_index, model::Piece piece, int buffer,
 }
 
 Status CudaExecutable::RunUpdate() {
-  if (open_ != nullptr) return open_->calls.Take({.kind = StepCall::Kind::kRunUpdate}).status();
+  if (open_ != nullptr) return open_->calls.Record({.kind = StepCall::Kind::kRunUpdate}).status();
   return EnqueueAll(update_, program_.update, 0, {});
 }
 
@@ -189,10 +189,10 @@ Status CudaExecutable::Write(model::ValueId value, int buffer, std::span<const s
   TROUPE_RETURN_IF_ERROR(CheckSize(value, bytes.size()));
   if (open_ == nullptr) return Upload(Address(value, buffer), bytes);
   TROUPE_ASSIGN_OR_RETURN(const int64_t offset,
-                          open_->calls.Take({.kind = StepCall::Kind::kWrite,
-                                             .buffer = buffer,
-                                             .value = value,
-                                             .bytes = static_cast<int64_t>(bytes.size())}));
+                          open_->calls.Record({.kind = StepCall::Kind::kWrite,
+                                               .buffer = buffer,
+                                               .value = value,
+                                               .bytes = static_cast<int64_t>(bytes.size())}));
   Stage(open_, offset, bytes);
   return OkStatus();
 }
@@ -240,11 +240,11 @@ Status CudaExecutable::Copy(model::ValueId from, int from_buffer, model::ValueId
   const int64_t bytes = program_.value(from).bytes();
   if (open_ != nullptr) {
     return open_->calls
-        .Take({.kind = StepCall::Kind::kCopy,
-               .buffer = to_buffer,
-               .value = to,
-               .from = from,
-               .from_buffer = from_buffer})
+        .Record({.kind = StepCall::Kind::kCopy,
+                 .buffer = to_buffer,
+                 .value = to,
+                 .from = from,
+                 .from_buffer = from_buffer})
         .status();
   }
   return device_.Copy(Address(to, to_buffer), Address(from, from_buffer), bytes, Stream::kCompute);
@@ -263,27 +263,28 @@ Status CudaExecutable::AddEdge(Communicator& edge) {
 Status CudaExecutable::Send(model::ValueId value, int buffer, Communicator& edge) {
   if (open_ == nullptr) return edges_.Send(BoundaryOf(value, buffer), edge);
   return open_->calls
-      .Take({.kind = StepCall::Kind::kSend, .buffer = buffer, .value = value, .edge = &edge})
+      .Record({.kind = StepCall::Kind::kSend, .buffer = buffer, .value = value, .edge = &edge})
       .status();
 }
 
 Status CudaExecutable::WaitSend(model::ValueId value, int buffer) {
   if (open_ == nullptr) return edges_.WaitSend(value, buffer);
-  return open_->calls.Take({.kind = StepCall::Kind::kWaitSend, .buffer = buffer, .value = value})
+  return open_->calls.Record({.kind = StepCall::Kind::kWaitSend, .buffer = buffer, .value = value})
       .status();
 }
 
 Status CudaExecutable::PostReceive(model::ValueId value, int buffer, Communicator& edge) {
   if (open_ == nullptr) return edges_.PostReceive(BoundaryOf(value, buffer), edge);
   return open_->calls
-      .Take({.kind = StepCall::Kind::kPostReceive, .buffer = buffer, .value = value, .edge = &edge})
+      .Record(
+          {.kind = StepCall::Kind::kPostReceive, .buffer = buffer, .value = value, .edge = &edge})
       .status();
 }
 
 Status CudaExecutable::Receive(model::ValueId value, int buffer, Communicator& edge) {
   if (open_ == nullptr) return edges_.Receive(BoundaryOf(value, buffer), edge);
   return open_->calls
-      .Take({.kind = StepCall::Kind::kReceive, .buffer = buffer, .value = value, .edge = &edge})
+      .Record({.kind = StepCall::Kind::kReceive, .buffer = buffer, .value = value, .edge = &edge})
       .status();
 }
 

@@ -1,6 +1,7 @@
 // Makes the commands of attention: by a library if one is chosen for the shape, else by our own
 // kernels.
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <utility>
 
@@ -46,7 +47,9 @@ LibraryCommand CallOf(LibraryAttentionOf<Args>* call, const Args& args, void* wo
 
 }  // namespace
 
-Status Preparation::AddAttention(Commands* commands, const AttentionArgs& args, bool bfloat16) {
+Status Preparation::MakeAttention(const Making& making) {
+  const AttentionArgs args = making.arguments.Attention();
+  const bool bfloat16 = making.arguments.bfloat16();
   LibraryAttention* call = nullptr;
   if (libraries_.attention != nullptr && args.rows.documents == nullptr && SuitLibrary({args.q, args.k, args.v, args.o})) {
     TROUPE_ASSIGN_OR_RETURN(
@@ -56,14 +59,16 @@ Status Preparation::AddAttention(Commands* commands, const AttentionArgs& args, 
   implementations_.insert("attention: " + ImplementationOf(call));
   if (call == nullptr) {
     NoteOwnAttention(args.rows, bfloat16);
-    commands->emplace_back(Stream::kCompute, Attention(args, bfloat16));
-    return OkStatus();
+    return making.Launch(Attention(args, bfloat16));
   }
-  commands->emplace_back(Stream::kCompute, CallOf(call, args, TakeBytes(call->workspace_bytes())));
+  making.commands->emplace_back(Stream::kCompute,
+                                CallOf(call, args, AllocateBytes(call->workspace_bytes())));
   return OkStatus();
 }
 
-Status Preparation::AddAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16) {
+Status Preparation::MakeAttentionGrad(const Making& making) {
+  const AttentionGradArgs args = making.arguments.AttentionGrad();
+  const bool bfloat16 = making.arguments.bfloat16();
   LibraryAttentionGrad* call = nullptr;
   if (libraries_.attention != nullptr && args.rows.documents == nullptr &&
       SuitLibrary({args.output_gradient, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv})) {
@@ -74,14 +79,14 @@ Status Preparation::AddAttentionGrad(Commands* commands, const AttentionGradArgs
   implementations_.insert("attention_grad: " + ImplementationOf(call));
   if (call == nullptr) {
     NoteOwnAttention(args.rows, bfloat16);
-    AddOwnAttentionGrad(commands, args, bfloat16);
-    return OkStatus();
+    return LaunchAttentionGrad(making, args);
   }
-  auto* const lse = Take<float>(args.rows.samples * args.rows.tokens * args.rows.query_heads);
-  commands->emplace_back(Stream::kCompute, LseByHeads(args.rows, args.lse, lse));
+  auto* const lse = Allocate<float>(args.rows.samples * args.rows.tokens * args.rows.query_heads);
+  TROUPE_RETURN_IF_ERROR(making.Launch(LseByHeads(args.rows, args.lse, lse)));
   AttentionGradArgs by_heads = args;
   by_heads.lse = lse;
-  commands->emplace_back(Stream::kCompute, CallOf(call, by_heads, TakeBytes(call->workspace_bytes())));
+  making.commands->emplace_back(Stream::kCompute,
+                                CallOf(call, by_heads, AllocateBytes(call->workspace_bytes())));
   return OkStatus();
 }
 
@@ -90,12 +95,21 @@ void Preparation::NoteOwnAttention(const AttentionRows& rows, bool bfloat16) {
   NoteFallback(fmt::format("{}: own kernel: {}", OperationName(program_, *op_), libraries_.attention_absence));
 }
 
-void Preparation::AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16) {
-  void* const scratch = TakeBytes(AttentionGradScratchBytes(args.rows));
-  for (const KernelLaunch& kernel : {AttentionDelta(args, scratch, bfloat16), AttentionQueryGrad(args, scratch, bfloat16),
-                                     AttentionKeyGrad(args, scratch, bfloat16)}) {
-    commands->emplace_back(Stream::kCompute, kernel);
-  }
+Status Preparation::LaunchAttentionGrad(const Making& making, const AttentionGradArgs& args) {
+  void* const scratch = AllocateBytes(AttentionGradScratchBytes(args.rows));
+  const bool bfloat16 = making.arguments.bfloat16();
+  return making.Launch(std::array{AttentionDelta(args, scratch, bfloat16),
+                                  AttentionQueryGrad(args, scratch, bfloat16),
+                                  AttentionKeyGrad(args, scratch, bfloat16)});
+}
+
+Status Preparation::MakeAttentionPart(const Making& making) {
+  return making.Launch(
+      Attention(making.arguments.AttentionPart(), making.arguments.bfloat16()));
+}
+
+Status Preparation::MakeAttentionPartGrad(const Making& making) {
+  return LaunchAttentionGrad(making, making.arguments.AttentionPartGrad());
 }
 
 }  // namespace troupe::kernels::cuda

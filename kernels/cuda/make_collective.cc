@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "kernels/cuda/control_word.h"
-#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/op_sequence.h"
 #include "kernels/reduced_ranges.h"
@@ -13,7 +12,6 @@ namespace troupe::kernels::cuda {
 namespace {
 
 using model::Op;
-using model::OpKind;
 
 // `call(stream)` enqueues a collective on the communication stream.
 template <typename Call>
@@ -21,6 +19,10 @@ Command Collective(Call call) {
   return {Stream::kCommunication, LibraryCommand{[call = std::move(call)](Stream stream) {
             return call(static_cast<DeviceStream>(stream));
           }}};
+}
+
+const model::CollectiveAttributes& AttributesOf(const Op& op) {
+  return std::get<model::CollectiveAttributes>(op.attributes);
 }
 
 // kControlReduce may lack the attributes of a collective.
@@ -65,108 +67,135 @@ Status Preparation::AddCommunication(Commands* commands, const Op& op, Commands 
   return OkStatus();
 }
 
-Status Preparation::AddCollective(Commands* commands, const Op& op, int buffer) {
-  const auto& attributes = std::get<model::CollectiveAttributes>(op.attributes);
-  DeviceCommunicator* const group =
-      find_communicator_ ? find_communicator_(attributes.group) : nullptr;
-  if (group == nullptr) return AddCollectiveOfOne(commands, op, buffer);
-  const model::Value& x = program_.value(op.inputs[0]);
-  char* const input = Address(op.inputs[0], buffer);
-  char* const output = Address(op.outputs[0], buffer);
-  const Purpose purpose = PurposeOf(attributes.purpose);
-  if (attributes.wire != model::DType::kFloat32) return AddPackedSum(commands, op, buffer, group);
-  Commands communication;
-  switch (op.kind) {
-    case OpKind::kAllReduce: {
-      const DeviceReduction reduction = attributes.reduce == model::ReduceKind::kMax
-                                            ? DeviceReduction::kMax
-                                            : DeviceReduction::kSum;
-      TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
-      for (const ReducedRange& range : ReducedRangesOf(
-               program_, op, [&](model::ValueId value) { return Address(value, buffer); })) {
-        const size_t count = static_cast<size_t>(range.bytes) / SizeOf(type);
-        communication.push_back(Collective([=](DeviceStream stream) {
-          return group->AllReduce(range.input, range.output, count, type, reduction, purpose, stream);
-        }));
-      }
-      break;
-    }
-    case OpKind::kReduceScatter: {
-      TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
-      communication.push_back(Collective(
-          [=, counts = BlockElements(x, attributes.cut, group->size())](DeviceStream stream) {
-            return group->ReduceScatter(input, output, counts, type, purpose, stream);
-          }));
-      break;
-    }
-    case OpKind::kAllGather: {
-      const model::Value& whole = program_.value(op.outputs[0]);
-      std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
-      for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
-      communication.push_back(Collective([=](DeviceStream stream) {
-        return group->AllGather(input, output, bytes, purpose, stream);
-      }));
-      break;
-    }
-    case OpKind::kShift: {
-      const RingShift shift(group->size(), group->rank(), attributes.shift,
-                            static_cast<size_t>(x.bytes()));
-      communication.push_back(Collective([=](DeviceStream stream) {
-        return group->AllToAll(input, output, shift.send_bytes, shift.receive_bytes, purpose, stream);
-      }));
-      break;
-    }
-    case OpKind::kAllToAll: {
-      if (op.inputs.size() > 1) return AddRoutedExchange(commands, op, buffer, group);
-      const std::vector<size_t> blocks(static_cast<size_t>(group->size()),
-                                       static_cast<size_t>(x.bytes() / group->size()));
-      communication.push_back(Collective([=](DeviceStream stream) {
-        return group->AllToAll(input, output, blocks, blocks, purpose, stream);
-      }));
-      break;
-    }
-    case OpKind::kGatherRouted:
-    case OpKind::kScatterRouted:
-      return AddRoutedExchange(commands, op, buffer, group);
-    case OpKind::kExchangeHeads:
-    case OpKind::kRelayout:
-      return AddRowExchange(commands, op, buffer, group);
-    default:
-      return Internal("{} is no collective", model::Name(op.kind));
-  }
-  return AddCommunication(commands, op, std::move(communication));
+DeviceCommunicator* Preparation::GroupOf(const Op& op) const {
+  return find_communicator_ ? find_communicator_(AttributesOf(op).group) : nullptr;
 }
 
-Status Preparation::AddCollectiveOfOne(Commands* commands, const Op& op, int buffer) {
-  switch (op.kind) {
-    case OpKind::kAllReduce:
-      for (const ReducedRange& range : ReducedRangesOf(
-               program_, op, [&](model::ValueId value) { return Address(value, buffer); })) {
-        AddCopy(commands, range.input, range.output, range.bytes);
-      }
-      break;
-    case OpKind::kGatherRouted:
-    case OpKind::kScatterRouted: {
-      const OpArguments arguments(program_, op,
-                                  [&](model::ValueId value) { return Address(value, buffer); });
-      commands->emplace_back(Stream::kCompute, CopyRoutedRows(arguments.CopyRoutedRows()));
-      break;
-    }
-    default:
-      AddCopy(commands, Address(op.inputs[0], buffer), Address(op.outputs[0], buffer),
-              program_.value(op.inputs[0]).bytes());
-  }
+Status Preparation::AddCopiesOfOne(const Making& making, std::span<const CopyCommand> copies) {
+  for (const CopyCommand& copy : copies) AddCopy(making.commands, copy.from, copy.to, copy.bytes);
   // The kWait of an asynchronous collective needs its events.
-  return op.asynchronous ? AddCommunication(commands, op, {}) : OkStatus();
+  return making.op.asynchronous ? AddCommunication(making.commands, making.op, {}) : OkStatus();
 }
 
-Status Preparation::AddControlReduce(Commands* commands, const Op& op) {
+Status Preparation::AddCopyOfOne(const Making& making) {
+  const CopyCommand copy = {making.out(0), making.in(0),
+                            program_.value(making.op.inputs[0]).bytes()};
+  return AddCopiesOfOne(making, std::span(&copy, 1));
+}
+
+Status Preparation::MakeAllReduce(const Making& making) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  if (group != nullptr && attributes.wire != model::DType::kFloat32) {
+    return AddPackedSum(making.commands, op, making.buffer, group);
+  }
+  const std::vector<ReducedRange> ranges = ReducedRangesOf(
+      program_, op, [&](model::ValueId value) { return Address(value, making.buffer); });
+  if (group == nullptr) {
+    std::vector<CopyCommand> copies;
+    for (const ReducedRange& range : ranges) {
+      copies.push_back({range.output, range.input, range.bytes});
+    }
+    return AddCopiesOfOne(making, copies);
+  }
+  const Purpose purpose = PurposeOf(attributes.purpose);
+  const DeviceReduction reduction =
+      attributes.reduce == model::ReduceKind::kMax ? DeviceReduction::kMax : DeviceReduction::kSum;
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type,
+                          ElementTypeOf(program_.value(op.inputs[0]).dtype));
+  Commands communication;
+  for (const ReducedRange& range : ranges) {
+    const size_t count = static_cast<size_t>(range.bytes) / SizeOf(type);
+    communication.push_back(Collective([=](DeviceStream stream) {
+      return group->AllReduce(range.input, range.output, count, type, reduction, purpose, stream);
+    }));
+  }
+  return AddCommunication(making.commands, op, std::move(communication));
+}
+
+Status Preparation::MakeReduceScatter(const Making& making) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  if (group == nullptr) return AddCopyOfOne(making);
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  if (attributes.wire != model::DType::kFloat32) {
+    return AddPackedSum(making.commands, op, making.buffer, group);
+  }
+  const model::Value& x = program_.value(op.inputs[0]);
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
+  return AddCommunication(
+      making.commands, op,
+      {Collective([=, input = making.in(0), output = making.out(0),
+                   counts = BlockElements(x, attributes.cut, group->size()),
+                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
+        return group->ReduceScatter(input, output, counts, type, purpose, stream);
+      })});
+}
+
+Status Preparation::MakeAllGather(const Making& making) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  if (group == nullptr) return AddCopyOfOne(making);
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const model::Value& whole = program_.value(op.outputs[0]);
+  std::vector<size_t> bytes = BlockElements(whole, attributes.cut, group->size());
+  for (size_t& block : bytes) block *= static_cast<size_t>(model::SizeOf(whole.dtype));
+  return AddCommunication(
+      making.commands, op,
+      {Collective([=, input = making.in(0), output = making.out(0),
+                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
+        return group->AllGather(input, output, bytes, purpose, stream);
+      })});
+}
+
+Status Preparation::MakeShift(const Making& making) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  if (group == nullptr) return AddCopyOfOne(making);
+  const model::CollectiveAttributes& attributes = AttributesOf(op);
+  const RingShift shift(group->size(), group->rank(), attributes.shift,
+                        static_cast<size_t>(program_.value(op.inputs[0]).bytes()));
+  return AddCommunication(
+      making.commands, op,
+      {Collective([=, input = making.in(0), output = making.out(0),
+                   purpose = PurposeOf(attributes.purpose)](DeviceStream stream) {
+        return group->AllToAll(input, output, shift.send_bytes, shift.receive_bytes, purpose,
+                               stream);
+      })});
+}
+
+Status Preparation::MakeAllToAll(const Making& making) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  if (group == nullptr) return AddCopyOfOne(making);
+  if (op.inputs.size() > 1) return AddRoutedExchange(making, group);
+  const std::vector<size_t> blocks(
+      static_cast<size_t>(group->size()),
+      static_cast<size_t>(program_.value(op.inputs[0]).bytes() / group->size()));
+  return AddCommunication(
+      making.commands, op,
+      {Collective([=, input = making.in(0), output = making.out(0),
+                   purpose = PurposeOf(AttributesOf(op).purpose)](DeviceStream stream) {
+        return group->AllToAll(input, output, blocks, blocks, purpose, stream);
+      })});
+}
+
+Status Preparation::MakeWait(const Making& making) {
+  const auto begun = under_way_.find(making.op.inputs[0]);
+  if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
+  stalls_.AddWait(making.commands, Stalls::Of(begun->second.purpose), begun->second.over);
+  return OkStatus();
+}
+
+Status Preparation::MakeControlReduce(const Making& making) {
+  const Op& op = making.op;
   DeviceCommunicator* const all =
       find_communicator_ ? find_communicator_({model::CollectiveGroup::Kind::kAll, 0}) : nullptr;
   if (all == nullptr) return OkStatus();
   constexpr int64_t kLanes = model::kControlLanes;
   auto* const control = reinterpret_cast<double*>(Address(op.inputs[0], 0));
-  auto* const words = TakeOfCommunication<double>(kLanes * all->size());
+  auto* const words = AllocateForCommunication<double>(kLanes * all->size());
   const std::vector<size_t> bytes(static_cast<size_t>(all->size()), kLanes * sizeof(double));
   Commands communication;
   communication.push_back(Collective([=](DeviceStream stream) {
@@ -174,7 +203,7 @@ Status Preparation::AddControlReduce(Commands* commands, const Op& op) {
   }));
   communication.emplace_back(Stream::kCommunication,
                              CombineControlWords(words, all->size(), control));
-  return AddCommunication(commands, op, std::move(communication));
+  return AddCommunication(making.commands, op, std::move(communication));
 }
 
 }  // namespace troupe::kernels::cuda

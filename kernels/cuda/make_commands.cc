@@ -1,359 +1,137 @@
-// Makes the commands of each operation kind: one switch, and helpers for its longer cases. The
-// switch lists every kind of the model, so that a kind without a kernel does not compile.
-#include <algorithm>
+// Makes the commands of each operation kind: one kernel, as op_kinds.def lists it, or what MakeKind
+// composes. Matmuls, attention, collectives and the update have files of their own (make_….cc).
 #include <array>
-#include <span>
-#include <utility>
+#include <cstdint>
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/cuda/quantize.h"
-#include "kernels/cuda/update.h"
 #include "kernels/cuda/widen.h"
-#include "kernels/op_sequence.h"
-#include "model/program/control_word.h"
 
 namespace troupe::kernels::cuda {
+namespace {
 
 using model::Op;
 using model::OpKind;
 using model::ValueId;
 
+// `args` with `accumulate` set, if they have it.
+template <typename Args>
+Args Accumulating(Args args, bool accumulate) {
+  if constexpr (requires { args.accumulate; }) args.accumulate = accumulate;
+  return args;
+}
+
+}  // namespace
+
 Status Preparation::MakeInto(Commands* commands, const Op& op, int buffer, bool accumulate) {
-  const auto in = [&](size_t i) { return Address(op.inputs[i], buffer); };
-  const auto out = [&](size_t i) { return Address(op.outputs[i], buffer); };
-  const auto launch_all = [&](std::span<const KernelLaunch> kernels) {
-    for (const KernelLaunch& kernel : kernels) commands->emplace_back(Stream::kCompute, kernel);
-    return OkStatus();
-  };
-  const auto launch = [&](const KernelLaunch& kernel) { return launch_all({&kernel, 1}); };
-  const OpArguments arguments(program_, op, [&](ValueId value) { return Address(value, buffer); });
-  const bool bfloat16 = arguments.bfloat16();
+  const Making making = {
+      commands, op, buffer, accumulate,
+      OpArguments(program_, op, [this, buffer](ValueId value) { return Address(value, buffer); })};
   switch (op.kind) {
-    case OpKind::kEmbedding:
-      return launch(Embedding(arguments.Embedding(), bfloat16));
-    case OpKind::kEmbeddingGrad: {
-      EmbeddingGradArgs args = arguments.EmbeddingGrad();
-      args.accumulate = accumulate;
-      void* const scratch = TakeBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
-      TROUPE_RETURN_IF_ERROR(launch_all(ListEmbeddingRows(args, scratch)));
-      return launch(EmbeddingGrad(args, scratch, bfloat16));
-    }
-    case OpKind::kRmsNorm:
-    case OpKind::kAddRmsNorm:
-      return launch(RmsNorm(arguments.RmsNorm(), bfloat16));
-    case OpKind::kRmsNormGrad: {
-      RmsNormGradArgs args = arguments.RmsNormGrad();
-      args.accumulate = accumulate;
-      args.partial = Take<float>(RmsNormGradBlocks(args.rows, args.hidden) * args.hidden);
-      return launch_all(std::array{RmsNormGrad(args, bfloat16), RmsNormGradFinish(args)});
-    }
-    case OpKind::kAdd:
-      return launch(Add(arguments.Add(), bfloat16));
-    case OpKind::kMatmul:
-    case OpKind::kMatmulGradInput:
-    case OpKind::kMatmulGradWeight:
-      return AddProduct(commands, op, arguments, accumulate);
-    case OpKind::kQuantize: {
-      QuantizeArgs args = arguments.Quantize();
-      args.accumulate = accumulate;
-      args.partial = reinterpret_cast<float*>(TakeBytes(QuantizeScratchBytes(args)));
-      return launch_all(Quantize(args));
-    }
-    case OpKind::kAmaxHistory: {
-      const std::vector<AmaxHistoryEntry> entries = arguments.AmaxHistories();
-      return launch(AmaxHistory(Table(entries), static_cast<int64_t>(entries.size()),
-                                reinterpret_cast<const double*>(in(0))));
-    }
-    case OpKind::kRope: {
-      RopeArgs args = arguments.Rope();
-      rope_tables_.Place(std::get<model::RopeAttributes>(op.attributes),
-                         At(layout_.bytes()), &args);
-      return launch(Rope(args, bfloat16));
-    }
-    case OpKind::kDropout:
-      return launch(Dropout(arguments.Dropout(), bfloat16));
-    case OpKind::kSplitHeads:
-    case OpKind::kJoinHeads:
-      return launch(SplitHeads(arguments.SplitHeads()));
-    case OpKind::kAttention:
-      return AddAttention(commands, arguments.Attention(), bfloat16);
-    case OpKind::kAttentionPart:
-      return launch(Attention(arguments.AttentionPart(), bfloat16));
-    case OpKind::kAttentionGrad:
-      return AddAttentionGrad(commands, arguments.AttentionGrad(), bfloat16);
-    case OpKind::kAttentionPartGrad:
-      AddOwnAttentionGrad(commands, arguments.AttentionPartGrad(), bfloat16);
-      return OkStatus();
-    case OpKind::kSwiGlu:
-      return launch(SwiGlu(arguments.SwiGlu(), bfloat16));
-    case OpKind::kSwiGluGrad:
-      return launch(SwiGluGrad(arguments.SwiGluGrad(), bfloat16));
-    case OpKind::kSoftmaxStats:
-      return launch(SoftmaxStats(arguments.SoftmaxStats(), bfloat16));
-    case OpKind::kSoftmaxStatsGrad:
-      return launch(SoftmaxStatsGrad(arguments.SoftmaxStatsGrad(), bfloat16));
-    case OpKind::kSoftmaxStatsAndGrad:
-      return launch(SoftmaxStatsAndGrad(arguments.SoftmaxStatsAndGrad(), bfloat16));
-    case OpKind::kSoftmaxRescale:
-    case OpKind::kSoftmaxRescaleGrad:
-      return launch(SoftmaxRescale(arguments.SoftmaxRescale()));
-    case OpKind::kCrossEntropy: {
-      CrossEntropyArgs args = arguments.CrossEntropy();
-      args.accumulate = accumulate;
-      return launch(CrossEntropy(args));
-    }
-    case OpKind::kCrossEntropyGrad:
-      return launch(CrossEntropyGrad(arguments.CrossEntropyGrad()));
-    case OpKind::kCopy:
-      AddCopy(commands, in(0), out(0), program_.value(op.inputs[0]).bytes());
-      return OkStatus();
-    case OpKind::kAccumulate: {
-      AccumulateArgs args = arguments.Accumulate();
-      args.accumulate = accumulate;
-      return launch(Accumulate(args));
-    }
-    case OpKind::kCast:
-      if (program_.value(op.outputs[0]).dtype == model::DType::kFloat32) {
-        return launch(Widen({in(0), reinterpret_cast<float*>(out(0)), arguments.elements()}));
-      }
-      return launch(Cast(arguments.Cast()));
-    case OpKind::kGroupedMatmul:
-    case OpKind::kGroupedMatmulGradInput:
-    case OpKind::kGroupedMatmulGradWeight: {
-      ProductArgs args = arguments.Product();
-      args.accumulate = accumulate;
-      const model::DType used = bfloat16 ? model::DType::kBFloat16 : model::DType::kFloat32;
-      executed_products_.Note(program_, op, used, used);
-      return launch(GroupedMatmul(args, bfloat16));
-    }
-    case OpKind::kRouterLogits:
-      return launch(RouterLogits(arguments.RouterLogits(), bfloat16));
-    case OpKind::kRouterLogitsGradInput:
-      return launch(RouterLogitsGradInput(arguments.RouterLogitsGradInput(), bfloat16));
-    case OpKind::kRouterLogitsGradWeight: {
-      RouterLogitsGradWeightArgs args = arguments.RouterLogitsGradWeight();
-      args.accumulate = accumulate;
-      void* const scratch = TakeBytes(RouterLogitsGradWeightScratchBytes(args));
-      return launch_all(RouterLogitsGradWeight(args, scratch, bfloat16));
-    }
-    case OpKind::kRouterTopK: {
-      const RouterTopKArgs args = arguments.RouterTopK();
-      return launch_all(RouterTopK(args, TakeBytes(RouterTopKScratchBytes(args))));
-    }
-    case OpKind::kRouterTopKGrad:
-      return launch(RouterTopKGrad(arguments.RouterTopKGrad()));
-    case OpKind::kRouterLoad: {
-      const RouterLoadArgs args = arguments.RouterLoad();
-      return launch_all(RouterLoad(args, TakeBytes(RouterLoadScratchBytes(args))));
-    }
-    case OpKind::kRouterSlots: {
-      const RouterSlotsArgs args = arguments.RouterSlots();
-      return launch_all(RouterSlots(args, TakeBytes(RouterSlotsScratchBytes(args))));
-    }
-    case OpKind::kRouterLoss: {
-      RouterLossArgs args = arguments.RouterLoss();
-      args.accumulate = accumulate;
-      return launch_all(RouterLoss(args, TakeBytes(RouterLossScratchBytes(args.rows))));
-    }
-    case OpKind::kRouterLossGrad:
-      return launch(RouterLossGrad(arguments.RouterLossGrad()));
-    case OpKind::kRouterBias:
-      return launch(RouterBias(arguments.RouterBias()));
-    case OpKind::kPermute:
-      return launch(Permute(arguments.Permute(), bfloat16));
-    case OpKind::kPermuteGrad:
-    case OpKind::kCombine:
-      return launch(Combine(arguments.Combine(), bfloat16));
-    case OpKind::kCombineGrad:
-      return launch(CombineGrad(arguments.CombineGrad(), bfloat16));
-    case OpKind::kAllReduce:
-    case OpKind::kReduceScatter:
-    case OpKind::kAllGather:
-    case OpKind::kAllToAll:
-    case OpKind::kShift:
-    case OpKind::kExchangeHeads:
-    case OpKind::kRelayout:
-    case OpKind::kGatherRouted:
-    case OpKind::kScatterRouted:
-      return AddCollective(commands, op, buffer);
-    case OpKind::kWait: {
-      const auto begun = under_way_.find(op.inputs[0]);
-      if (begun == under_way_.end()) return Internal("it waits for nothing that was begun");
-      stalls_.AddWait(commands, Stalls::Of(begun->second.purpose), begun->second.over);
-      return OkStatus();
-    }
-    case OpKind::kControlTotals:
-      return launch(ControlTotals(std::get<model::ControlAttributes>(op.attributes).rank,
-                                  reinterpret_cast<const double*>(in(1)),
-                                  reinterpret_cast<double*>(in(0))));
-    case OpKind::kControlRouted:
-      AddControlRouted(commands, op);
-      return OkStatus();
-    case OpKind::kSumOfSquares:
-      AddSumOfSquares(commands, op);
-      return OkStatus();
-    case OpKind::kControlReduce:
-      return AddControlReduce(commands, op);
-    case OpKind::kControlHalt:
-      return launch(ControlHalt(reinterpret_cast<double*>(in(0)), reinterpret_cast<double*>(in(1))));
-    case OpKind::kAdamW:
-      AddAdamW(commands, op);
-      return OkStatus();
+#define TROUPE_CUDA_TYPED(Kind, name) \
+  case OpKind::k##Kind:               \
+    return making.Launch(             \
+        Kind(Accumulating(making.arguments.Kind(), accumulate), making.arguments.bfloat16()));
+#define TROUPE_CUDA_PLAIN(Kind, name) \
+  case OpKind::k##Kind:               \
+    return making.Launch(Kind(Accumulating(making.arguments.Kind(), accumulate)));
+#define TROUPE_CUDA_MADE(Kind, name) \
+  case OpKind::k##Kind:              \
+    return Make##Kind(making);
+#include "model/program/op_kinds.def"
   }
   return Internal("operation kind {} is unknown", static_cast<int>(op.kind));
 }
 
-Status Preparation::AddProduct(Commands* commands, const Op& op, const OpArguments& arguments,
-                               bool accumulate) {
-  ProductArgs args = arguments.Product();
-  const ProductShape shape = ProductShapeOf(program_, op);
-  args.accumulate = accumulate && shape.kind == ProductKind::kWeightGradient;
-  if (shape.float8 != Float8Scaling::kNone) return AddFloat8Product(commands, op, arguments, args, shape);
-  return AddProductOf(commands, op, args, shape);
+Status Preparation::MakeEmbeddingGrad(const Making& making) {
+  const EmbeddingGradArgs args = Accumulating(making.arguments.EmbeddingGrad(), making.accumulate);
+  void* const scratch = AllocateBytes(EmbeddingGradScratchBytes(args.rows, args.vocabulary));
+  TROUPE_RETURN_IF_ERROR(making.Launch(ListEmbeddingRows(args, scratch)));
+  return making.Launch(EmbeddingGrad(args, scratch, making.arguments.bfloat16()));
 }
 
-Status Preparation::AddFloat8Product(Commands* commands, const Op& op, const OpArguments& arguments, ProductArgs args,
-                                     const ProductShape& shape) {
-  DequantizeArgs a = arguments.Factor(0), b = arguments.Factor(1);
-  LibraryProduct* product = nullptr;
-  if (SuitsLibrary(args)) {
-    TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
-  }
-  if (product != nullptr) {
-    ProductScales scales = {a.scale, b.scale};
-    if (shape.float8 == Float8Scaling::kBlocks) {
-      for (const auto& [factor, scale] : {std::pair(&a, &scales.a), std::pair(&b, &scales.b)}) {
-        float* const made = Take<float>(LibraryScaleCount(*factor));
-        commands->emplace_back(Stream::kCompute, LibraryScales(*factor, made));
-        *scale = made;
-      }
-    }
-    void* const workspace = TakeBytes(product->workspace_bytes());
-    const auto enqueue = [=](Stream stream) {
-      return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, scales);
-    };
-    commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
-    executed_products_.Note(program_, op, program_.value(op.inputs[0]).dtype,
-                            program_.value(op.inputs[1]).dtype);
-    return OkStatus();
-  }
-  if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": " + kFloat8Fallback);
-  for (DequantizeArgs* factor : {&a, &b}) {
-    factor->y = TakeBytes(factor->rows * factor->columns * model::SizeOf(model::DType::kBFloat16));
-    commands->emplace_back(Stream::kCompute, Dequantize(*factor));
-  }
-  args.a = a.y;
-  args.b = b.y;
-  return AddProductOf(commands, op, args, OfBFloat16(shape));
+Status Preparation::MakeAddRmsNorm(const Making& making) {
+  return making.Launch(RmsNorm(making.arguments.RmsNorm(), making.arguments.bfloat16()));
 }
 
-bool Preparation::SuitsLibrary(const ProductArgs& args) {
-  return std::ranges::all_of(
-      std::array<const void*, 3>{args.a, args.b, args.c}, [](const void* address) {
-        return reinterpret_cast<uintptr_t>(address) % kLibraryAlignment == 0;
-      });
+Status Preparation::MakeRmsNormGrad(const Making& making) {
+  RmsNormGradArgs args = Accumulating(making.arguments.RmsNormGrad(), making.accumulate);
+  args.partial = Allocate<float>(RmsNormGradBlocks(args.rows, args.hidden) * args.hidden);
+  return making.Launch(
+      std::array{RmsNormGrad(args, making.arguments.bfloat16()), RmsNormGradFinish(args)});
 }
 
-Status Preparation::AddProductOf(Commands* commands, const Op& op, const ProductArgs& args, const ProductShape& shape) {
-  LibraryProduct* product = nullptr;
-  const model::DType used = shape.bfloat16 ? model::DType::kBFloat16 : model::DType::kFloat32;
-  executed_products_.Note(program_, op, used, used);
-  if (SuitsLibrary(args)) {
-    TROUPE_ASSIGN_OR_RETURN(product, LibraryProductOf(shape));
-  }
-  if (product == nullptr) {
-    if (libraries_.products != nullptr) NoteFallback(OperationName(program_, op) + ": own kernel");
-    commands->emplace_back(Stream::kCompute, Matmul(args, shape.bfloat16));
-    return OkStatus();
-  }
-  void* const workspace = TakeBytes(product->workspace_bytes());
-  const auto enqueue = [=](Stream stream) {
-    return product->Enqueue(args.a, args.b, args.c, args.accumulate, workspace, stream, {});
-  };
-  commands->emplace_back(Stream::kCompute, LibraryCommand{enqueue});
+Status Preparation::MakeQuantize(const Making& making) {
+  QuantizeArgs args = Accumulating(making.arguments.Quantize(), making.accumulate);
+  args.partial = reinterpret_cast<float*>(AllocateBytes(QuantizeScratchBytes(args)));
+  return making.Launch(Quantize(args));
+}
+
+Status Preparation::MakeAmaxHistory(const Making& making) {
+  const std::vector<AmaxHistoryEntry> entries = making.arguments.AmaxHistories();
+  return making.Launch(AmaxHistory(Table(entries), static_cast<int64_t>(entries.size()),
+                                   reinterpret_cast<const double*>(making.in(0))));
+}
+
+Status Preparation::MakeRope(const Making& making) {
+  RopeArgs args = making.arguments.Rope();
+  rope_tables_.Place(std::get<model::RopeAttributes>(making.op.attributes), At(layout_.bytes()),
+                     &args);
+  return making.Launch(Rope(args, making.arguments.bfloat16()));
+}
+
+Status Preparation::MakeJoinHeads(const Making& making) {
+  return making.Launch(SplitHeads(making.arguments.SplitHeads()));
+}
+
+Status Preparation::MakeSoftmaxRescaleGrad(const Making& making) {
+  return making.Launch(SoftmaxRescale(making.arguments.SoftmaxRescale()));
+}
+
+Status Preparation::MakeCopy(const Making& making) {
+  AddCopy(making.commands, making.in(0), making.out(0),
+          program_.value(making.op.inputs[0]).bytes());
   return OkStatus();
 }
 
-void Preparation::NoteFallback(const std::string& text) {
-  if (std::ranges::find(fallbacks_, text) == fallbacks_.end()) fallbacks_.push_back(text);
+Status Preparation::MakeCast(const Making& making) {
+  if (program_.value(making.op.outputs[0]).dtype != model::DType::kFloat32) {
+    return making.Launch(Cast(making.arguments.Cast()));
+  }
+  return making.Launch(
+      Widen({making.in(0), reinterpret_cast<float*>(making.out(0)), making.arguments.elements()}));
 }
 
-StatusOr<LibraryProduct*> Preparation::LibraryProductOf(const ProductShape& shape) {
-  if (libraries_.products == nullptr) return nullptr;
-  auto found = library_products_.find(shape);
-  if (found == library_products_.end()) {
-    TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<LibraryProduct> product, libraries_.products->Prepare(shape));
-    found = library_products_.emplace(shape, std::move(product)).first;
-  }
-  return found->second.get();
+Status Preparation::MakeRouterLogitsGradWeight(const Making& making) {
+  const RouterLogitsGradWeightArgs args =
+      Accumulating(making.arguments.RouterLogitsGradWeight(), making.accumulate);
+  void* const scratch = AllocateBytes(RouterLogitsGradWeightScratchBytes(args));
+  return making.Launch(RouterLogitsGradWeight(args, scratch, making.arguments.bfloat16()));
 }
 
-void Preparation::AddControlRouted(Commands* commands, const Op& op) {
-  std::vector<RouterTotals> totals;
-  for (size_t i = 1; i < op.inputs.size(); ++i) {
-    totals.push_back({reinterpret_cast<const double*>(Address(op.inputs[i], 0)),
-                      program_.value(op.inputs[i]).dims[0].local - model::kRouterLanes});
-  }
-  commands->emplace_back(Stream::kCompute,
-                         ControlRouted(Table(totals), static_cast<int64_t>(totals.size()),
-                                       reinterpret_cast<double*>(Address(op.inputs[0], 0))));
+Status Preparation::MakeRouterTopK(const Making& making) {
+  const RouterTopKArgs args = making.arguments.RouterTopK();
+  return making.Launch(RouterTopK(args, AllocateBytes(RouterTopKScratchBytes(args))));
 }
 
-void Preparation::AddSumOfSquares(Commands* commands, const Op& op) {
-  std::vector<GradientTensor> gradients;
-  std::vector<int64_t> counts;
-  for (size_t i = 1; i < op.inputs.size(); ++i) {
-    const int64_t count = program_.value(op.inputs[i]).elements();
-    gradients.push_back({reinterpret_cast<const float*>(Address(op.inputs[i], 0)), count});
-    counts.push_back(count);
-  }
-  const std::vector<UpdatePart> parts = UpdateParts(counts);
-  const auto num_parts = static_cast<int64_t>(parts.size());
-  const SumOfSquaresTensors args = {Table(gradients),
-                                    Table(parts),
-                                    num_parts,
-                                    Take<double>(num_parts),
-                                    reinterpret_cast<double*>(Address(op.inputs[0], 0)),
-                                    std::get<model::ControlAttributes>(op.attributes).rank};
-  if (num_parts > 0) commands->emplace_back(Stream::kCompute, SumOfSquares(args));
-  commands->emplace_back(Stream::kCompute, SumOfSquaresFinish(args));
+Status Preparation::MakeRouterLoad(const Making& making) {
+  const RouterLoadArgs args = making.arguments.RouterLoad();
+  return making.Launch(RouterLoad(args, AllocateBytes(RouterLoadScratchBytes(args))));
 }
 
-void Preparation::AddAdamW(Commands* commands, const Op& op) {
-  const auto floats = [this](ValueId value) { return reinterpret_cast<float*>(Address(value, 0)); };
-  std::vector<AdamWTensor> tensors;
-  std::vector<int64_t> counts;
-  for (size_t p = 0; p < program_.parameters.size(); ++p) {
-    const model::ParameterEntry& entry = program_.parameters[p];
-    const bool copies = entry.compute_copy != entry.value;
-    const int64_t row = program_.value(entry.value).row_elements();
-    for (const auto& [rows, decays] : model::DecayRuns(entry)) {
-      const int64_t begin = rows.begin * row, count = rows.size() * row;
-      tensors.push_back(
-          {floats(entry.value) + begin, floats(entry.exp_avg) + begin,
-           floats(entry.exp_avg_sq) + begin, floats(op.inputs[3 + p]) + begin,
-           copies ? Address(entry.compute_copy, 0) + begin * SizeOf(model::DType::kBFloat16)
-                  : nullptr,
-           count, decays});
-      counts.push_back(count);
-    }
-  }
-  const std::vector<UpdatePart> parts = UpdateParts(counts);
-  const auto& adamw = std::get<model::AdamWAttributes>(op.attributes);
-  const AdamWTensors args = {Table(tensors),
-                             Table(parts),
-                             static_cast<int64_t>(parts.size()),
-                             reinterpret_cast<const double*>(Address(op.inputs[0], 0)),
-                             floats(op.inputs[1]),
-                             floats(op.inputs[2]),
-                             adamw.beta1,
-                             adamw.beta2,
-                             adamw.eps,
-                             adamw.weight_decay,
-                             adamw.max_norm};
-  if (!parts.empty()) commands->emplace_back(Stream::kCompute, AdamW(args));
-  commands->emplace_back(Stream::kCompute, CountAppliedStep(args.control, args.applied_steps));
+Status Preparation::MakeRouterSlots(const Making& making) {
+  const RouterSlotsArgs args = making.arguments.RouterSlots();
+  return making.Launch(RouterSlots(args, AllocateBytes(RouterSlotsScratchBytes(args))));
+}
+
+Status Preparation::MakeRouterLoss(const Making& making) {
+  const RouterLossArgs args = Accumulating(making.arguments.RouterLoss(), making.accumulate);
+  return making.Launch(RouterLoss(args, AllocateBytes(RouterLossScratchBytes(args.rows))));
+}
+
+Status Preparation::MakePermuteGrad(const Making& making) {
+  return making.Launch(Combine(making.arguments.Combine(), making.arguments.bfloat16()));
 }
 
 }  // namespace troupe::kernels::cuda

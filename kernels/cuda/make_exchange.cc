@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/move_rows.h"
 #include "kernels/cuda/preparation.h"
 #include "kernels/op_sequence.h"
@@ -15,17 +16,15 @@ namespace troupe::kernels::cuda {
 using model::Op;
 using model::OpKind;
 
-Status Preparation::AddRowExchange(Commands* commands, const Op& op, int buffer,
-                                   DeviceCommunicator* group) {
-  const auto element_bytes = static_cast<size_t>(model::SizeOf(program_.value(op.inputs[0]).dtype));
-  const RowMoves moves = op.kind == OpKind::kRelayout
-                             ? RowRelayout(program_, op, element_bytes).moves()
-                             : RowExchange(program_, op, element_bytes).moves();
+Status Preparation::AddRowExchange(const Making& making, const RowMoves& moves) {
+  const Op& op = making.op;
+  DeviceCommunicator* const group = GroupOf(op);
+  if (group == nullptr) return AddCopyOfOne(making);
   const Purpose purpose = PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose);
-  const char* const input = Address(op.inputs[0], buffer);
-  char* const output = Address(op.outputs[0], buffer);
-  char* const send = TakeBytesOfCommunication(program_.value(op.inputs[0]).bytes());
-  char* const receive = TakeBytesOfCommunication(program_.value(op.outputs[0]).bytes());
+  const char* const input = making.in(0);
+  char* const output = making.out(0);
+  char* const send = AllocateBytesForCommunication(program_.value(op.inputs[0]).bytes());
+  char* const receive = AllocateBytesForCommunication(program_.value(op.outputs[0]).bytes());
   Commands communication;
   const auto move = [&](const std::vector<RowMove>& rows, const char* from, char* to) {
     const RowMove* const table = Table(rows);
@@ -40,8 +39,29 @@ Status Preparation::AddRowExchange(Commands* commands, const Op& op, int buffer,
   };
   communication.emplace_back(Stream::kCommunication, LibraryCommand{exchange});
   move(moves.unpack, receive, output);
-  return AddCommunication(commands, op, std::move(communication));
+  return AddCommunication(making.commands, op, std::move(communication));
 }
+
+Status Preparation::MakeExchangeHeads(const Making& making) {
+  const model::DType dtype = program_.value(making.op.inputs[0]).dtype;
+  const auto element_bytes = static_cast<size_t>(model::SizeOf(dtype));
+  return AddRowExchange(making, RowExchange(program_, making.op, element_bytes).moves());
+}
+
+Status Preparation::MakeRelayout(const Making& making) {
+  const model::DType dtype = program_.value(making.op.inputs[0]).dtype;
+  const auto element_bytes = static_cast<size_t>(model::SizeOf(dtype));
+  return AddRowExchange(making, RowRelayout(program_, making.op, element_bytes).moves());
+}
+
+Status Preparation::MakeGatherRouted(const Making& making) {
+  DeviceCommunicator* const group = GroupOf(making.op);
+  if (group != nullptr) return AddRoutedExchange(making, group);
+  TROUPE_RETURN_IF_ERROR(making.Launch(CopyRoutedRows(making.arguments.CopyRoutedRows())));
+  return AddCopiesOfOne(making, {});
+}
+
+Status Preparation::MakeScatterRouted(const Making& making) { return MakeGatherRouted(making); }
 
 StatusOr<Preparation::HostCounts*> Preparation::HostCountsOf(const Op& op, int64_t count) {
   HostCounts& counts = host_counts_[&op];
@@ -52,19 +72,19 @@ StatusOr<Preparation::HostCounts*> Preparation::HostCountsOf(const Op& op, int64
   return &counts;
 }
 
-Status Preparation::AddRoutedExchange(Commands* commands, const Op& op, int buffer,
-                                      DeviceCommunicator* group) {
+Status Preparation::AddRoutedExchange(const Making& making, DeviceCommunicator* group) {
+  const Op& op = making.op;
   const model::Value& x = program_.value(op.inputs[0]);
   const Purpose purpose = PurposeOf(std::get<model::CollectiveAttributes>(op.attributes).purpose);
-  const char* const input = Address(op.inputs[0], buffer);
-  char* const output = Address(op.outputs[0], buffer);
+  const char* const input = making.in(0);
+  char* const output = making.out(0);
   const int64_t count = Extent(op.inputs[1], 0);
   // Sent and received counts, or those of all ranks.
   const int64_t arrays = static_cast<int64_t>(op.inputs.size()) - 1;
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOf(x.dtype));
   TROUPE_ASSIGN_OR_RETURN(HostCounts* const counts, HostCountsOf(op, arrays * count));
   std::vector<const char*> from;
-  for (int64_t i = 1; i <= arrays; ++i) from.push_back(Address(op.inputs[static_cast<size_t>(i)], buffer));
+  for (int64_t i = 1; i <= arrays; ++i) from.push_back(making.in(static_cast<size_t>(i)));
 
   // For each rank: the elements in the rows that the counts of array `i` sum to, times `unit`.
   const auto sizes = [=, elements = x.row_elements()](int64_t i, size_t unit) {
@@ -100,7 +120,7 @@ Status Preparation::AddRoutedExchange(Commands* commands, const Op& op, int buff
   };
   Commands communication;
   communication.emplace_back(Stream::kCommunication, LibraryCommand{exchange, /*host_waits=*/true});
-  return AddCommunication(commands, op, std::move(communication));
+  return AddCommunication(making.commands, op, std::move(communication));
 }
 
 }  // namespace troupe::kernels::cuda

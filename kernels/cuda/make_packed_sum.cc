@@ -97,8 +97,8 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
   if (op.kind == OpKind::kReduceScatter) {
     const std::vector<size_t> counts = BlockElements(x, attributes.cut, ranks);
     const auto own = static_cast<int64_t>(counts[static_cast<size_t>(group->rank())]);
-    const Buffers buffers = {TakeBytesOfCommunication((x.elements() - own) * kWireBytes),
-                             TakeBytesOfCommunication((ranks - 1) * own * kWireBytes)};
+    const Buffers buffers = {AllocateBytesForCommunication((x.elements() - own) * kWireBytes),
+                             AllocateBytesForCommunication((ranks - 1) * own * kWireBytes)};
     AddSum(&communication, group, floats(Address(op.inputs[0], buffer)), counts, buffers, purpose,
            floats(Address(op.outputs[0], buffer)), nullptr);
     return AddCommunication(commands, op, std::move(communication));
@@ -109,10 +109,10 @@ Status Preparation::AddPackedSum(Commands* commands, const Op& op, int buffer,
   for (const ReducedRange& range : ranges) most = std::max(most, range.bytes / int64_t{sizeof(float)});
   // Ranges are reduced one after another in the same working memory.
   const int64_t block = (most + ranks - 1) / ranks + kUnit;
-  const Buffers buffers = {TakeBytesOfCommunication(most * kWireBytes),
-                           TakeBytesOfCommunication((ranks - 1) * block * kWireBytes)};
-  char* const rounded = TakeBytesOfCommunication(block * kWireBytes);
-  char* const whole = TakeBytesOfCommunication(most * kWireBytes);
+  const Buffers buffers = {AllocateBytesForCommunication(most * kWireBytes),
+                           AllocateBytesForCommunication((ranks - 1) * block * kWireBytes)};
+  char* const rounded = AllocateBytesForCommunication(block * kWireBytes);
+  char* const whole = AllocateBytesForCommunication(most * kWireBytes);
   for (const ReducedRange& range : ranges) {
     const int64_t elements = range.bytes / int64_t{sizeof(float)};
     if (elements == 0) continue;

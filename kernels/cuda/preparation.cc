@@ -66,19 +66,19 @@ void Preparation::AddCopy(Commands* commands, const void* from, void* to, int64_
   if (from != to && bytes > 0) commands->emplace_back(Stream::kCompute, CopyCommand{to, from, bytes});
 }
 
-int64_t Preparation::Working::Take(int64_t count) {
+int64_t Preparation::Working::Allocate(int64_t count) {
   const int64_t begin = taken;
   taken += RoundUp(count, kAlignment);
   bytes = std::max(bytes, taken);
   return begin;
 }
 
-char* Preparation::TakeBytes(int64_t bytes) {
-  return At(layout_.bytes() + tables_bytes_ + working_.Take(bytes));
+char* Preparation::AllocateBytes(int64_t bytes) {
+  return At(layout_.bytes() + tables_bytes_ + working_.Allocate(bytes));
 }
 
-char* Preparation::TakeBytesOfCommunication(int64_t bytes) {
-  const int64_t begin = of_communication_.Take(bytes);
+char* Preparation::AllocateBytesForCommunication(int64_t bytes) {
+  const int64_t begin = of_communication_.Allocate(bytes);
   return At(layout_.bytes() + tables_bytes_ + working_.bytes + begin);
 }
 

@@ -24,6 +24,7 @@
 #include "kernels/cuda/stalls.h"
 #include "kernels/op_arguments.h"
 #include "kernels/rope_tables.h"
+#include "kernels/row_moves.h"
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 
@@ -74,21 +75,22 @@ class Preparation {
     int64_t bytes = 0;  // maximum over all operations
     int64_t taken = 0;  // allocated by the current operation
 
-    int64_t Take(int64_t count);  // returns the offset of the allocation
+    int64_t Allocate(int64_t count);  // returns the offset of the allocation
   };
 
   // Allocates `count` elements of working memory for the current operation on the compute stream.
   template <typename T>
-  T* Take(int64_t count) {
-    return reinterpret_cast<T*>(TakeBytes(count * static_cast<int64_t>(sizeof(T))));
+  T* Allocate(int64_t count) {
+    return reinterpret_cast<T*>(AllocateBytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  char* TakeBytes(int64_t bytes);
+  char* AllocateBytes(int64_t bytes);
   // The same for the communication stream.
   template <typename T>
-  T* TakeOfCommunication(int64_t count) {
-    return reinterpret_cast<T*>(TakeBytesOfCommunication(count * static_cast<int64_t>(sizeof(T))));
+  T* AllocateForCommunication(int64_t count) {
+    return reinterpret_cast<T*>(
+        AllocateBytesForCommunication(count * static_cast<int64_t>(sizeof(T))));
   }
-  char* TakeBytesOfCommunication(int64_t bytes);
+  char* AllocateBytesForCommunication(int64_t bytes);
   // The device address of a table of the current operation with these contents.
   template <typename T>
   const T* Table(const std::vector<T>& contents) {
@@ -96,37 +98,57 @@ class Preparation {
   }
   const char* TableBytes(std::span<const std::byte> contents);
 
+  // An operation for which commands are made.
+  struct Making {
+    Commands* commands;  // the commands made so far
+    const model::Op& op;
+    int buffer;
+    bool accumulate;
+    OpArguments arguments;
+
+    char* in(size_t i) const { return arguments.in(i); }
+    char* out(size_t i) const { return arguments.out(i); }
+    // Appends kernels on the compute stream. They return OK so that a MakeKind can end with them.
+    Status Launch(const KernelLaunch& kernel) const { return Launch(std::span(&kernel, 1)); }
+    Status Launch(std::span<const KernelLaunch> kernels) const {
+      for (const KernelLaunch& kernel : kernels) commands->emplace_back(Stream::kCompute, kernel);
+      return OkStatus();
+    }
+  };
   Status MakeInto(Commands* commands, const model::Op& op, int buffer, bool accumulate);
+#define TROUPE_CUDA_MADE(Kind, name) Status Make##Kind(const Making& making);
+#include "model/program/op_kinds.def"
+
   void AddCopy(Commands* commands, const void* from, void* to, int64_t bytes) const;
-  Status AddProduct(Commands* commands, const model::Op& op, const OpArguments& arguments,
-                    bool accumulate);
   // A matmul of FP8 operands: by the library, or else on operands dequantised to bfloat16, which is
   // a fall-back.
-  Status AddFloat8Product(Commands* commands, const model::Op& op, const OpArguments& arguments, ProductArgs args,
-                          const ProductShape& shape);
+  Status AddFloat8Product(const Making& making, ProductArgs args, const ProductShape& shape);
   // A matmul of float32 or bfloat16 operands.
   Status AddProductOf(Commands* commands, const model::Op& op, const ProductArgs& args, const ProductShape& shape);
   // Whether the matrices have the alignment that a library needs.
   static bool SuitsLibrary(const ProductArgs& args);
   // Returns null if our own kernel is to be used.
   StatusOr<LibraryProduct*> LibraryProductOf(const ProductShape& shape);
-  Status AddAttention(Commands* commands, const AttentionArgs& args, bool bfloat16);
-  Status AddAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
   // Records that our own kernels compute the current attention; a fall-back if the library that
   // should do so is missing.
   void NoteOwnAttention(const AttentionRows& rows, bool bfloat16);
-  void AddOwnAttentionGrad(Commands* commands, const AttentionGradArgs& args, bool bfloat16);
+  // Our own kernels of attention's gradient.
+  Status LaunchAttentionGrad(const Making& making, const AttentionGradArgs& args);
   // Records each text once.
   void NoteFallback(const std::string& text);
-  Status AddCollective(Commands* commands, const model::Op& op, int buffer);
+  // The group of a collective; null if it has one rank.
+  DeviceCommunicator* GroupOf(const model::Op& op) const;
   // Reductions whose terms are sent as bfloat16.
   Status AddPackedSum(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
   // Packs rows, exchanges them, and copies them to their places.
-  Status AddRowExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
+  Status AddRowExchange(const Making& making, const RowMoves& moves);
   // Exchanges rows whose counts only the device knows: in every run the host waits for the counts
   // before it can enqueue the exchange.
-  Status AddRoutedExchange(Commands* commands, const model::Op& op, int buffer, DeviceCommunicator* group);
-  Status AddCollectiveOfOne(Commands* commands, const model::Op& op, int buffer);
+  Status AddRoutedExchange(const Making& making, DeviceCommunicator* group);
+  // The commands of a collective in a group of one rank: `copies`, or a copy of the first input to
+  // the first output.
+  Status AddCopiesOfOne(const Making& making, std::span<const CopyCommand> copies);
+  Status AddCopyOfOne(const Making& making);
   // Makes `communication`, on its stream, follow the work enqueued on the compute stream. The
   // compute stream waits for its end; if the operation is asynchronous, it does so only at the
   // kWait.
@@ -137,10 +159,6 @@ class Preparation {
     Event there = 0;
   };
   StatusOr<HostCounts*> HostCountsOf(const model::Op& op, int64_t count);
-  Status AddControlReduce(Commands* commands, const model::Op& op);
-  void AddControlRouted(Commands* commands, const model::Op& op);
-  void AddSumOfSquares(Commands* commands, const model::Op& op);
-  void AddAdamW(Commands* commands, const model::Op& op);
   int64_t Extent(model::ValueId value, size_t dim) const {
     return program_.value(value).dims[dim].local;
   }

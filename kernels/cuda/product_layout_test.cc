@@ -90,8 +90,8 @@ TEST(ProductLayout, OfFactorsInEightBitsGivesTheSameProductInOneForm) {
       const ProductExtents extents = ExtentsOf(shape);
       const std::vector<double> a = random.Normals(extents.a), b = random.Normals(extents.b);
       const std::vector<double> expected = Expected(shape, a, b);
-      // Operands are stored along the summed dimension, as the operations of model/program/op.h
-      // take them.
+      // Operands are stored along the summed dimension, as the operations of
+      // model/program/op_kinds.def take them.
       const bool weight = kind == ProductKind::kWeightGradient;
       const std::vector<double> first = weight ? Transposed(a, rows, n) : a;
       const std::vector<double> second = weight                              ? Transposed(b, rows, k)

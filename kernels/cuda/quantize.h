@@ -16,7 +16,7 @@ namespace troupe::kernels::cuda {
 int64_t QuantizeScratchBytes(const QuantizeArgs& args);
 std::vector<KernelLaunch> Quantize(const QuantizeArgs& args);
 KernelLaunch Dequantize(const DequantizeArgs& args);
-// Converts the block scales of an operand from the layout of model/program/op.h to that of
+// Converts the block scales of an operand from the layout of model/program/op_kinds.def to that of
 // ProductScales, f[LibraryScaleCount].
 int64_t LibraryScaleCount(const DequantizeArgs& factor);
 KernelLaunch LibraryScales(const DequantizeArgs& factor, float* to);

@@ -49,7 +49,7 @@ RecordedRuntime& Runtime() {
   return runtime;
 }
 
-std::vector<std::string> RecordedRuntime::Take() { return std::exchange(calls, {}); }
+std::vector<std::string> RecordedRuntime::DrainCalls() { return std::exchange(calls, {}); }
 
 extern "C" {
 

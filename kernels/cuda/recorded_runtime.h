@@ -23,8 +23,8 @@ struct RecordedRuntime {
   // "cudaMalloc 100": calls that change state, with their relevant arguments.
   std::vector<std::string> calls;
 
-  // Returns the calls since the last Take.
-  std::vector<std::string> Take();
+  // Returns the calls since the last DrainCalls.
+  std::vector<std::string> DrainCalls();
 };
 
 // The instance of this process; each test starts with a fresh one.

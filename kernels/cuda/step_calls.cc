@@ -14,7 +14,7 @@ bool StepCall::operator==(const StepCall& other) const {
          options.end_op == other.options.end_op;
 }
 
-StatusOr<int64_t> StepCalls::Take(StepCall call) {
+StatusOr<int64_t> StepCalls::Record(StepCall call) {
   if (!is_closed_) {
     call.offset = bytes_;
     bytes_ += RoundUp(call.bytes, 64);

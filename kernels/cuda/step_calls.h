@@ -34,7 +34,7 @@ class StepCalls {
   void Restart() { next_ = 0; }
   // Records the next call, or checks that it repeats the recorded one. Returns the offset of its
   // bytes within the part's bytes. Errors: INTERNAL if the call differs from the recorded one.
-  StatusOr<int64_t> Take(StepCall call);
+  StatusOr<int64_t> Record(StepCall call);
   // Ends the recording; from now on calls must repeat. Errors: INTERNAL if calls are missing.
   Status Close();
 

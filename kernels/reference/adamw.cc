@@ -7,10 +7,10 @@
 
 namespace troupe::kernels::reference {
 
-void AdamW(const Operation& operation) {
+Status AdamW(const Operation& operation) {
   const auto& attributes = operation.attributes<model::AdamWAttributes>();
   const UpdateDecision decision = DecideUpdate(operation.inputs[0], attributes.max_norm);
-  if (!decision.apply) return;
+  if (!decision.apply) return OkStatus();
   const double learning_rate = *operation.inputs[1];
   const double step = *operation.inputs[2] += 1;
   const double first_correction = 1.0 - std::pow(attributes.beta1, step);
@@ -36,6 +36,7 @@ void AdamW(const Operation& operation) {
       }
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -13,7 +13,7 @@ void CombineMax(const void*, void* accumulator, const void* other, size_t count)
 }  // namespace
 
 Status AllReduce(const Operation& operation) {
-  Copy(operation);
+  TROUPE_RETURN_IF_ERROR(Copy(operation));
   if (operation.communicator == nullptr) return OkStatus();
   const auto& attributes = operation.attributes<model::CollectiveAttributes>();
   const Reduction reduction = attributes.reduce == model::ReduceKind::kSum

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/reference/dot.h"
 #include "kernels/reference/operation.h"
 
 namespace troupe::kernels::reference {
@@ -41,15 +42,9 @@ int64_t FirstSeen(const Operation& operation, const Layout& layout, int64_t row,
   return sample + static_cast<int64_t>(operation.inputs[documents][row]);
 }
 
-double Dot(const double* a, const double* b, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 }  // namespace
 
-void Attention(const Operation& operation) {
+Status Attention(const Operation& operation) {
   const Layout layout = LayoutOf(operation, 0);
   const double* qkv = operation.inputs[0];
   std::vector<double> scores(layout.tokens);
@@ -75,11 +70,12 @@ void Attention(const Operation& operation) {
       }
     }
   }
+  return OkStatus();
 }
 
 // With probabilities p and delta = do · o: dv += p do, ds = p (do · v - delta), dq += ds k, dk +=
 // ds q.
-void AttentionGrad(const Operation& operation) {
+Status AttentionGrad(const Operation& operation) {
   const Layout layout = LayoutOf(operation, 1);
   const double* qkv = operation.inputs[1];
   double* dqkv = operation.outputs[0];
@@ -106,6 +102,7 @@ void AttentionGrad(const Operation& operation) {
       }
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/reference/dot.h"
 #include "kernels/reference/operation.h"
 #include "model/program/context_rows.h"
 
@@ -65,16 +66,10 @@ struct Part {
   }
 };
 
-double Dot(const double* a, const double* b, int64_t count) {
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 }  // namespace
 
 // One pass over the keys: a new largest score rescales the accumulated output.
-void AttentionPart(const Operation& operation) {
+Status AttentionPart(const Operation& operation) {
   const Part part(operation, 0, 2);
   const int64_t head_dim = part.head_dim();
   const double *q = operation.inputs[0], *kv = operation.inputs[1];
@@ -107,10 +102,11 @@ void AttentionPart(const Operation& operation) {
           operation.outputs[0][at * head_dim + d] = sum[d] / total;
         }
       });
+  return OkStatus();
 }
 
 // Like AttentionGrad: the probabilities are those of the whole softmax.
-void AttentionPartGrad(const Operation& operation) {
+Status AttentionPartGrad(const Operation& operation) {
   const Part part(operation, 1, 5);
   const int64_t head_dim = part.head_dim();
   const double *q = operation.inputs[1], *kv = operation.inputs[2];
@@ -137,6 +133,7 @@ void AttentionPartGrad(const Operation& operation) {
         }
       },
       [](int64_t, int64_t) {});
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -5,7 +5,7 @@
 
 namespace troupe::kernels::reference {
 
-void Combine(const Operation& operation) {
+Status Combine(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0), k = operation.Extent(1, 1);
   const int64_t hidden = operation.Extent(0, 1);
   std::fill_n(operation.outputs[0], rows * hidden, 0.0);
@@ -17,9 +17,10 @@ void Combine(const Operation& operation) {
           operation.inputs[2][i] * operation.inputs[0][slot * hidden + h];
     }
   }
+  return OkStatus();
 }
 
-void CombineGrad(const Operation& operation) {
+Status CombineGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(2, 0), k = operation.Extent(2, 1);
   const int64_t hidden = operation.Extent(0, 1);
   for (int64_t i = 0; i < rows * k; ++i) {
@@ -32,6 +33,7 @@ void CombineGrad(const Operation& operation) {
       operation.outputs[1][i] += operation.inputs[1][slot * hidden + h] * dy[h];
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -5,22 +5,27 @@
 
 namespace troupe::kernels::reference {
 
-void ControlTotals(const Operation& operation) {
+Status ControlTotals(const Operation& operation) {
   AddTotals(operation.attributes<model::ControlAttributes>().rank, operation.inputs[1],
             operation.inputs[0]);
+  return OkStatus();
 }
 
-void ControlRouted(const Operation& operation) {
+Status ControlRouted(const Operation& operation) {
   for (size_t i = 1; i < operation.inputs.size(); ++i) {
     AddRouted(operation.inputs[i], operation.Extent(i, 0) - model::kRouterLanes,
               operation.inputs[0]);
   }
+  return OkStatus();
 }
 
 Status ControlReduce(const Operation& operation) {
   return ReduceControlWord(operation.communicator, operation.inputs[0]);
 }
 
-void ControlHalt(const Operation& operation) { Halt(operation.inputs[0], operation.inputs[1]); }
+Status ControlHalt(const Operation& operation) {
+  Halt(operation.inputs[0], operation.inputs[1]);
+  return OkStatus();
+}
 
 }  // namespace troupe::kernels::reference

@@ -6,7 +6,7 @@
 
 namespace troupe::kernels::reference {
 
-void CrossEntropy(const Operation& operation) {
+Status CrossEntropy(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   double loss = 0;
   double weight_sum = 0;
@@ -19,9 +19,10 @@ void CrossEntropy(const Operation& operation) {
   double* totals = operation.outputs[0];
   totals[0] = (operation.accumulate ? totals[0] : 0.0) + loss;
   totals[1] = (operation.accumulate ? totals[1] : 0.0) + weight_sum;
+  return OkStatus();
 }
 
-void CrossEntropyGrad(const Operation& operation) {
+Status CrossEntropyGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0);
   const double z = operation.attributes<model::LossAttributes>().z_loss_coef;
   for (int64_t r = 0; r < rows; ++r) {
@@ -31,6 +32,7 @@ void CrossEntropyGrad(const Operation& operation) {
     operation.outputs[0][r] = weight / sum * (1 + of_lse);
     operation.outputs[0][rows + r] = -weight;
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -3,7 +3,7 @@
 
 namespace troupe::kernels::reference {
 
-void Dropout(const Operation& operation) {
+Status Dropout(const Operation& operation) {
   const auto& attributes = operation.attributes<model::DropoutAttributes>();
   const uint32_t threshold = DropoutThreshold(attributes.probability);
   const int64_t rows = operation.Extent(0, 0), hidden = operation.Extent(0, 1);
@@ -21,6 +21,7 @@ void Dropout(const Operation& operation) {
       y[h] = !kept ? 0 : at.step == 0 ? x[h] : x[h] / (1 - attributes.probability);
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

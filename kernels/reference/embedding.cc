@@ -4,7 +4,7 @@
 
 namespace troupe::kernels::reference {
 
-void Embedding(const Operation& operation) {
+Status Embedding(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t vocabulary = operation.Extent(1, 0);
   const int64_t hidden = operation.Extent(1, 1);
@@ -18,9 +18,10 @@ void Embedding(const Operation& operation) {
       std::fill_n(y, hidden, 0.0);
     }
   }
+  return OkStatus();
 }
 
-void EmbeddingGrad(const Operation& operation) {
+Status EmbeddingGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t vocabulary = operation.Output(0).dims[0].local;
   const int64_t hidden = operation.Output(0).dims[1].local;
@@ -34,6 +35,7 @@ void EmbeddingGrad(const Operation& operation) {
       gradient[id * hidden + h] += operation.inputs[1][r * hidden + h];
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -16,14 +16,14 @@
 namespace troupe::kernels {
 namespace {
 
-constexpr int64_t kTokens = 7;
+constexpr int64_t kAxisTokens = 7;
 
 model::BuildOptions Options(const model::ModelConfig& config, int degree, int rank,
                             int64_t samples) {
   model::MeshView mesh;
   mesh.degrees[model::Axis::kExpert] = degree;
   mesh.coordinates[model::Axis::kExpert] = rank;
-  return model::StageOptions(config, mesh, samples, kTokens);
+  return model::StageOptions(config, mesh, samples, kAxisTokens);
 }
 
 FindCommunicator Groups(LoopbackCluster& cluster, int rank, int ranks) {

@@ -19,7 +19,7 @@ void EachGroup(const Operation& operation, const Body& body) {
 
 }  // namespace
 
-void GroupedMatmul(const Operation& operation) {
+Status GroupedMatmul(const Operation& operation) {
   const int64_t k_extent = operation.Extent(0, 1), n_extent = operation.Output(0).dims[1].local;
   EachGroup(operation, [&](int64_t expert, int64_t first, int64_t count) {
     for (int64_t r = first; r < first + count; ++r) {
@@ -31,9 +31,10 @@ void GroupedMatmul(const Operation& operation) {
       }
     }
   });
+  return OkStatus();
 }
 
-void GroupedMatmulGradInput(const Operation& operation) {
+Status GroupedMatmulGradInput(const Operation& operation) {
   const int64_t n_extent = operation.Extent(0, 1), k_extent = operation.Output(0).dims[1].local;
   EachGroup(operation, [&](int64_t expert, int64_t first, int64_t count) {
     for (int64_t r = first; r < first + count; ++r) {
@@ -46,9 +47,10 @@ void GroupedMatmulGradInput(const Operation& operation) {
       }
     }
   });
+  return OkStatus();
 }
 
-void GroupedMatmulGradWeight(const Operation& operation) {
+Status GroupedMatmulGradWeight(const Operation& operation) {
   const int64_t n_extent = operation.Extent(0, 1), k_extent = operation.Extent(1, 1);
   if (!operation.accumulate) {
     std::fill_n(operation.outputs[0], operation.Output(0).elements(), 0.0);
@@ -62,6 +64,7 @@ void GroupedMatmulGradWeight(const Operation& operation) {
       }
     }
   });
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

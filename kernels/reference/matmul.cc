@@ -16,7 +16,7 @@ double Scaled(const Operation& operation, int index, int64_t row, int64_t column
 }
 
 // c[M,N] (+)= a[M,D] b[N,D]ᵀ with FP8 operands.
-void Float8Product(const Operation& operation, bool accumulate) {
+Status Float8Product(const Operation& operation, bool accumulate) {
   const int64_t rows = operation.Extent(0, 0), columns = operation.Extent(1, 0), depth = operation.Extent(0, 1);
   for (int64_t m = 0; m < rows; ++m) {
     for (int64_t n = 0; n < columns; ++n) {
@@ -26,6 +26,7 @@ void Float8Product(const Operation& operation, bool accumulate) {
       c = accumulate ? c + sum : sum;
     }
   }
+  return OkStatus();
 }
 
 bool IsFloat8(const Operation& operation) { return model::IsFloat8(operation.Input(0).dtype); }
@@ -33,7 +34,7 @@ bool IsFloat8(const Operation& operation) { return model::IsFloat8(operation.Inp
 }  // namespace
 
 // y[R,N] = x[R,K] wᵀ, w[N,K].
-void Matmul(const Operation& operation) {
+Status Matmul(const Operation& operation) {
   if (IsFloat8(operation)) return Float8Product(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
@@ -47,10 +48,11 @@ void Matmul(const Operation& operation) {
       operation.outputs[0][r * n_extent + n] = sum;
     }
   }
+  return OkStatus();
 }
 
 // dx[R,K] = dy[R,N] w.
-void MatmulGradInput(const Operation& operation) {
+Status MatmulGradInput(const Operation& operation) {
   if (IsFloat8(operation)) return Float8Product(operation, false);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t k_extent = operation.Extent(1, 1);
@@ -64,10 +66,11 @@ void MatmulGradInput(const Operation& operation) {
       for (int64_t k = 0; k < k_extent; ++k) dx[k] += dy * w[k];
     }
   }
+  return OkStatus();
 }
 
 // dw[N,K] += dyᵀ x.
-void MatmulGradWeight(const Operation& operation) {
+Status MatmulGradWeight(const Operation& operation) {
   if (IsFloat8(operation)) return Float8Product(operation, operation.accumulate);
   const int64_t rows = operation.Extent(0, 0);
   const int64_t n_extent = operation.Extent(0, 1);
@@ -81,6 +84,7 @@ void MatmulGradWeight(const Operation& operation) {
       for (int64_t k = 0; k < k_extent; ++k) gradient[n * k_extent + k] += dy * x[k];
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

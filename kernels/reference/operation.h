@@ -2,8 +2,8 @@
 // so that results are mathematically exact up to float64 rounding and finite differences are
 // meaningful. The code favours readability over speed.
 //
-// Each file of this folder implements the kinds of model/program/op.h named in it; the letters of
-// the shapes are those of op.h.
+// Each file of this folder implements the kinds of model/program/op_kinds.def named in it; the
+// letters of the shapes are those of op_kinds.def.
 #ifndef TROUPE_KERNELS_REFERENCE_OPERATION_H_
 #define TROUPE_KERNELS_REFERENCE_OPERATION_H_
 
@@ -44,68 +44,9 @@ struct Operation {
   }
 };
 
-void Embedding(const Operation& operation);
-void EmbeddingGrad(const Operation& operation);
-void RmsNorm(const Operation& operation);
-void AddRmsNorm(const Operation& operation);
-void RmsNormGrad(const Operation& operation);
-void Add(const Operation& operation);
-void Matmul(const Operation& operation);
-void MatmulGradInput(const Operation& operation);
-void MatmulGradWeight(const Operation& operation);
-void Rope(const Operation& operation);
-void Dropout(const Operation& operation);
-void Attention(const Operation& operation);
-void AttentionGrad(const Operation& operation);
-void SplitHeads(const Operation& operation);
-void JoinHeads(const Operation& operation);
-void AttentionPart(const Operation& operation);
-void AttentionPartGrad(const Operation& operation);
-Status Shift(const Operation& operation);
-Status Relayout(const Operation& operation);
-void SwiGlu(const Operation& operation);
-void SwiGluGrad(const Operation& operation);
-void SoftmaxStats(const Operation& operation);
-void SoftmaxRescale(const Operation& operation);
-void SoftmaxRescaleGrad(const Operation& operation);
-void SoftmaxStatsGrad(const Operation& operation);
-void SoftmaxStatsAndGrad(const Operation& operation);
-void CrossEntropy(const Operation& operation);
-void CrossEntropyGrad(const Operation& operation);
-void Copy(const Operation& operation);  // copy and cast
-Status AllReduce(const Operation& operation);
-Status ReduceScatter(const Operation& operation);
-Status AllGather(const Operation& operation);
-Status ExchangeHeads(const Operation& operation);
-void Accumulate(const Operation& operation);
-void RouterLogits(const Operation& operation);
-void RouterLogitsGradInput(const Operation& operation);
-void RouterLogitsGradWeight(const Operation& operation);
-void RouterTopK(const Operation& operation);
-void RouterTopKGrad(const Operation& operation);
-void RouterLoss(const Operation& operation);
-void RouterLossGrad(const Operation& operation);
-void RouterBias(const Operation& operation);
-void Quantize(const Operation& operation);
-void AmaxHistory(const Operation& operation);
-void RouterLoad(const Operation& operation);
-void RouterSlots(const Operation& operation);
-void Permute(const Operation& operation);
-void PermuteGrad(const Operation& operation);
-void GroupedMatmul(const Operation& operation);
-void GroupedMatmulGradInput(const Operation& operation);
-void GroupedMatmulGradWeight(const Operation& operation);
-void Combine(const Operation& operation);
-void CombineGrad(const Operation& operation);
-Status AllToAll(const Operation& operation);
-Status GatherRouted(const Operation& operation);
-Status ScatterRouted(const Operation& operation);
-void ControlTotals(const Operation& operation);
-void ControlRouted(const Operation& operation);
-void SumOfSquares(const Operation& operation);
-Status ControlReduce(const Operation& operation);
-void ControlHalt(const Operation& operation);
-void AdamW(const Operation& operation);
+// Computes one operation of this kind.
+#define TROUPE_OP(Kind, name, cpu, cuda) Status Kind(const Operation& operation);
+#include "model/program/op_kinds.def"
 
 }  // namespace troupe::kernels::reference
 

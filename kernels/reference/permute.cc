@@ -5,7 +5,7 @@
 
 namespace troupe::kernels::reference {
 
-void Permute(const Operation& operation) {
+Status Permute(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0), k = operation.Extent(1, 1);
   const int64_t hidden = operation.Extent(0, 1);
   for (int64_t i = 0; i < rows * k; ++i) {
@@ -13,9 +13,10 @@ void Permute(const Operation& operation) {
     if (slot < 0) continue;
     std::copy_n(operation.inputs[0] + i / k * hidden, hidden, operation.outputs[0] + slot * hidden);
   }
+  return OkStatus();
 }
 
-void PermuteGrad(const Operation& operation) {
+Status PermuteGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0), k = operation.Extent(1, 1);
   const int64_t hidden = operation.Extent(0, 1);
   std::fill_n(operation.outputs[0], rows * hidden, 0.0);
@@ -26,6 +27,7 @@ void PermuteGrad(const Operation& operation) {
       operation.outputs[0][i / k * hidden + h] += operation.inputs[0][slot * hidden + h];
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -79,7 +79,7 @@ std::vector<double> Made(const Operation& operation, model::QuantizeSource sourc
 
 }  // namespace
 
-void Quantize(const Operation& operation) {
+Status Quantize(const Operation& operation) {
   const auto& attributes = operation.attributes<model::QuantizeAttributes>();
   const Format& format = attributes.format == model::DType::kFloat8E4M3 ? kE4M3 : kE5M2;
   const size_t inputs = model::InputsOf(attributes.source);
@@ -112,19 +112,21 @@ void Quantize(const Operation& operation) {
     }
     ++form;
   }
-  if (!attributes.folds) return;
+  if (!attributes.folds) return OkStatus();
   double& largest = *operation.outputs.back();
   largest = operation.accumulate ? Larger(amax, largest) : amax;
+  return OkStatus();
 }
 
-void AmaxHistory(const Operation& operation) {
-  if (!DecideUpdate(operation.inputs[0], 0).apply) return;
+Status AmaxHistory(const Operation& operation) {
+  if (!DecideUpdate(operation.inputs[0], 0).apply) return OkStatus();
   const size_t count = (operation.inputs.size() - 1) / 2;
   for (size_t i = 0; i < count; ++i) {
     double* const history = operation.inputs[1 + count + i];
     std::copy_backward(history, history + model::kAmaxSteps - 1, history + model::kAmaxSteps);
     history[0] = operation.inputs[1 + i][0];
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -19,13 +19,14 @@ void Normalize(int64_t rows, int64_t hidden, double eps, const double* x, const 
 
 }  // namespace
 
-void RmsNorm(const Operation& operation) {
+Status RmsNorm(const Operation& operation) {
   Normalize(operation.Extent(0, 0), operation.Extent(0, 1),
             operation.attributes<model::NormAttributes>().eps, operation.inputs[0],
             operation.inputs[1], operation.outputs[0], operation.outputs[1]);
+  return OkStatus();
 }
 
-void AddRmsNorm(const Operation& operation) {
+Status AddRmsNorm(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t hidden = operation.Extent(0, 1);
   for (int64_t i = 0; i < rows * hidden; ++i) {
@@ -33,10 +34,11 @@ void AddRmsNorm(const Operation& operation) {
   }
   Normalize(rows, hidden, operation.attributes<model::NormAttributes>().eps, operation.outputs[0],
             operation.inputs[2], operation.outputs[1], operation.outputs[2]);
+  return OkStatus();
 }
 
 // With g = dy · w: dx = rstd · (g - x · rstd² · mean(g · x)) + dres;  dw += Σ_rows dy · x · rstd.
-void RmsNormGrad(const Operation& operation) {
+Status RmsNormGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t hidden = operation.Extent(0, 1);
   const double* w = operation.inputs[2];
@@ -56,6 +58,7 @@ void RmsNormGrad(const Operation& operation) {
       operation.outputs[0][r * hidden + h] = rstd * (dy[h] * w[h] - x[h] * shift) + residual;
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

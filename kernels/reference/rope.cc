@@ -13,7 +13,7 @@ double InBuffer(double x, model::DType buffer) {
 
 }  // namespace
 
-void Rope(const Operation& operation) {
+Status Rope(const Operation& operation) {
   const auto& attributes = operation.attributes<model::RopeAttributes>();
   const int64_t rows = operation.Extent(0, 0);
   const int64_t head_dim = attributes.head_dim;
@@ -40,6 +40,7 @@ void Rope(const Operation& operation) {
       }
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

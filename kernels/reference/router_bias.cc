@@ -4,8 +4,8 @@
 
 namespace troupe::kernels::reference {
 
-void RouterBias(const Operation& operation) {
-  if (!DecideUpdate(operation.inputs[0], 0).apply) return;
+Status RouterBias(const Operation& operation) {
+  if (!DecideUpdate(operation.inputs[0], 0).apply) return OkStatus();
   const double rate = operation.attributes<model::RouterBiasAttributes>().rate;
   const int64_t experts = operation.Extent(2, 0);
   const double* routed = operation.inputs[1] + model::kRouterLanes;
@@ -16,6 +16,7 @@ void RouterBias(const Operation& operation) {
     const double all = routed[e] * static_cast<double>(experts);
     operation.inputs[2][e] += rate * static_cast<double>((sum > all) - (sum < all));
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -6,7 +6,7 @@
 
 namespace troupe::kernels::reference {
 
-void RouterLoad(const Operation& operation) {
+Status RouterLoad(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t rows = operation.Extent(0, 0), k = operation.Extent(0, 1);
   const int64_t lanes = router.experts + 1;
@@ -17,6 +17,7 @@ void RouterLoad(const Operation& operation) {
     for (int64_t j = 0; j < k; ++j) load[operation.Count(0, r * k + j)] += 1;
     load[router.experts] += operation.inputs[1][row];
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -3,8 +3,8 @@
 
 namespace troupe::kernels::reference {
 
-void RouterLogits(const Operation& operation) { Matmul(operation); }
-void RouterLogitsGradInput(const Operation& operation) { MatmulGradInput(operation); }
-void RouterLogitsGradWeight(const Operation& operation) { MatmulGradWeight(operation); }
+Status RouterLogits(const Operation& operation) { return Matmul(operation); }
+Status RouterLogitsGradInput(const Operation& operation) { return MatmulGradInput(operation); }
+Status RouterLogitsGradWeight(const Operation& operation) { return MatmulGradWeight(operation); }
 
 }  // namespace troupe::kernels::reference

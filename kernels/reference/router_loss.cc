@@ -28,7 +28,7 @@ double AuxScale(const model::RouterAttributes& router) {
 
 }  // namespace
 
-void RouterLoss(const Operation& operation) {
+Status RouterLoss(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t experts = router.experts, rows = operation.Extent(0, 0);
   const int64_t samples = operation.Extent(1, 0);
@@ -53,9 +53,10 @@ void RouterLoss(const Operation& operation) {
     }
   }
   totals[2] -= static_cast<double>(operation.SumOfCounts(3));
+  return OkStatus();
 }
 
-void RouterLossGrad(const Operation& operation) {
+Status RouterLossGrad(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t experts = router.experts, rows = operation.Extent(0, 0);
   for (int64_t r = 0; r < rows; ++r) {
@@ -79,6 +80,7 @@ void RouterLossGrad(const Operation& operation) {
       operation.outputs[0][r * experts + e] = aux[e] + z * softmax[e];
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

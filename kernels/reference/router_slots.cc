@@ -6,7 +6,7 @@
 
 namespace troupe::kernels::reference {
 
-void RouterSlots(const Operation& operation) {
+Status RouterSlots(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t choices = operation.Input(0).elements();
   double *const own = operation.outputs[0], *const counts = operation.outputs[1];
@@ -20,6 +20,7 @@ void RouterSlots(const Operation& operation) {
       counts[e] += 1;
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -7,7 +7,7 @@
 
 namespace troupe::kernels::reference {
 
-void RouterTopK(const Operation& operation) {
+Status RouterTopK(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t rows = operation.Extent(0, 0), experts = router.experts, k = router.top_k;
   double *const weights = operation.outputs[0], *const chosen = operation.outputs[1],
@@ -40,9 +40,10 @@ void RouterTopK(const Operation& operation) {
       if (!full) counts[e] += 1;
     }
   }
+  return OkStatus();
 }
 
-void RouterTopKGrad(const Operation& operation) {
+Status RouterTopKGrad(const Operation& operation) {
   const auto& router = operation.attributes<model::RouterAttributes>();
   const int64_t rows = operation.Extent(1, 0), experts = router.experts, k = router.top_k;
   for (int64_t r = 0; r < rows; ++r) {
@@ -63,6 +64,7 @@ void RouterTopKGrad(const Operation& operation) {
     const std::vector<double> dlogits = ScoresGrad(scores, gradient, router.score);
     std::copy(dlogits.begin(), dlogits.end(), operation.outputs[0] + r * experts);
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

@@ -7,7 +7,7 @@
 
 namespace troupe::kernels::reference {
 
-void SoftmaxStats(const Operation& operation) {
+Status SoftmaxStats(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t vocabulary = operation.Extent(0, 1);
   const int64_t offset = operation.attributes<model::VocabAttributes>().vocab_offset;
@@ -22,21 +22,23 @@ void SoftmaxStats(const Operation& operation) {
     operation.outputs[1][r] = total;
     operation.outputs[1][rows + r] = target >= 0 && target < vocabulary ? logits[target] : 0.0;
   }
+  return OkStatus();
 }
 
-void SoftmaxRescale(const Operation& operation) {
+Status SoftmaxRescale(const Operation& operation) {
   const int64_t rows = operation.Extent(1, 0);
   for (int64_t r = 0; r < rows; ++r) {
     operation.outputs[0][r] =
         operation.inputs[0][r] * std::exp(operation.inputs[1][r] - operation.inputs[2][r]);
     operation.outputs[0][rows + r] = operation.inputs[0][rows + r];
   }
+  return OkStatus();
 }
 
 // The gradient is the same map, because the map is linear in its first input.
-void SoftmaxRescaleGrad(const Operation& operation) { SoftmaxRescale(operation); }
+Status SoftmaxRescaleGrad(const Operation& operation) { return SoftmaxRescale(operation); }
 
-void SoftmaxStatsGrad(const Operation& operation) {
+Status SoftmaxStatsGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t vocabulary = operation.Extent(0, 1);
   const int64_t offset = operation.attributes<model::VocabAttributes>().vocab_offset;
@@ -50,9 +52,10 @@ void SoftmaxStatsGrad(const Operation& operation) {
     const int64_t target = static_cast<int64_t>(operation.inputs[1][r]) - offset;
     if (target >= 0 && target < vocabulary) gradient[target] += operation.inputs[3][rows + r];
   }
+  return OkStatus();
 }
 
-void SoftmaxStatsAndGrad(const Operation& operation) {
+Status SoftmaxStatsAndGrad(const Operation& operation) {
   const int64_t rows = operation.Extent(0, 0);
   const int64_t vocabulary = operation.Extent(0, 1);
   const double z = operation.attributes<model::LossAttributes>().z_loss_coef;
@@ -72,6 +75,7 @@ void SoftmaxStatsAndGrad(const Operation& operation) {
     for (int64_t v = 0; v < vocabulary; ++v) gradient[v] = factor * std::exp(logits[v] - largest);
     if (here) gradient[target] -= weight;
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

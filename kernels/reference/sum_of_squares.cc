@@ -3,7 +3,7 @@
 
 namespace troupe::kernels::reference {
 
-void SumOfSquares(const Operation& operation) {
+Status SumOfSquares(const Operation& operation) {
   double sum = 0;
   for (size_t input = 1; input < operation.inputs.size(); ++input) {
     const double* gradient = operation.inputs[input];
@@ -11,6 +11,7 @@ void SumOfSquares(const Operation& operation) {
     for (int64_t i = 0; i < count; ++i) sum += gradient[i] * gradient[i];
   }
   AddSumOfSquares(operation.attributes<model::ControlAttributes>().rank, sum, operation.inputs[0]);
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

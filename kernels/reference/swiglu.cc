@@ -5,7 +5,7 @@
 
 namespace troupe::kernels::reference {
 
-void SwiGlu(const Operation& operation) {
+Status SwiGlu(const Operation& operation) {
   const int64_t rows =
       operation.inputs.size() > 1 ? operation.SumOfCounts(1) : operation.Extent(0, 0);
   const int64_t ffn = operation.Extent(0, 1) / 2;
@@ -15,9 +15,10 @@ void SwiGlu(const Operation& operation) {
       operation.outputs[0][r * ffn + f] = gate[f] / (1.0 + std::exp(-gate[f])) * gate[ffn + f];
     }
   }
+  return OkStatus();
 }
 
-void SwiGluGrad(const Operation& operation) {
+Status SwiGluGrad(const Operation& operation) {
   const int64_t rows =
       operation.inputs.size() > 2 ? operation.SumOfCounts(2) : operation.Extent(1, 0);
   const int64_t ffn = operation.Extent(1, 1) / 2;
@@ -33,6 +34,7 @@ void SwiGluGrad(const Operation& operation) {
       gradient[ffn + f] = dy * g * sigmoid;
     }
   }
+  return OkStatus();
 }
 
 }  // namespace troupe::kernels::reference

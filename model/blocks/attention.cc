@@ -1,11 +1,28 @@
-#include "model/blocks/attention.h"
+// Block A: pre-norm causal grouped-query attention, within documents if they are given, with RoPE
+// and a residual.
+//
+//   y = x + ReduceRows(o_proj(attention(rope(qkv_proj(CopyRows(norm(x)))))))
+//
+// qkv_proj is column-parallel over tensor; its segments q, k and v are each sharded separately by
+// whole heads. o_proj is row-parallel and returns Partial(sum). If the tensor degree is a multiple
+// of the key and value heads, q_proj and kv_proj are separate parameters, and neighbours on tensor
+// share a head of kv_proj (model/program/shared_heads.h).
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/sample_schema.h"
+#include "model/blocks/block_kind.h"
 #include "model/blocks/parameters.h"
 
 namespace troupe::model {
 namespace {
+
+struct AttentionInputs {
+  ValueId documents;  // i[R] of whole samples (see Mask), or kNoValue: a sample is one document
+  int64_t samples;    // per microbatch
+  int64_t tokens;     // per sample, over all context ranks
+};
 
 // Key and value heads on one of `parts` ranks. With more ranks than heads, several ranks hold the
 // same head.
@@ -105,13 +122,17 @@ ValueId Project(ProgramBuilder& builder, const std::string& name, const Projecti
   return builder.Emit(OpKind::kJoinHeads, NoAttributes(), {queries, keys_values}, name + "qkv");
 }
 
-}  // namespace
-
-ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int block,
-                       const AttentionInputs& inputs) {
-  const ValueId x = inputs.x;
-  const std::string name = fmt::format("block{}.attention.", block);
-  const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
+// REQUIRES: the tensor degree divides the query heads; without a ring tensor × context divides
+// them. The same holds for key and value heads, but if context is 1 or a ring they may instead
+// divide the tensor degree.
+ValueId BuildAttention(ProgramBuilder& builder, const BuildOptions& options,
+                       const BlockInputs& block) {
+  const ModelConfig& config = options.model;
+  const AttentionInputs inputs = {builder.chunk().Input(channels::kDocuments),
+                                  options.micro_batch_size, options.sequence_length};
+  const ValueId x = block.x;
+  const std::string name = fmt::format("block{}.attention.", block.block);
+  const std::string layer = fmt::format("model.layers.{}.", block.layer);
   const int64_t head = config.head_dim, hidden = config.hidden_size;
   const int64_t queries = config.num_attention_heads;
 
@@ -129,16 +150,56 @@ ValueId BuildAttention(ProgramBuilder& builder, const ModelConfig& config, int b
       builder.Emit(OpKind::kRope,
                    RopeAttributes{queries / builder.tensor_degree(),
                                   KeyValueHeadsOf(config, builder.tensor_degree()), head,
-                                  config.rope_theta, config.rope_scaling, false, inputs.buffer},
-                   {qkv, inputs.positions}, name + "rotated");
-  const ValueId attention = inputs.ring && builder.context_degree() > 1
+                                  config.rope_theta, config.rope_scaling, false,
+                                  options.buffer_dtype},
+                   {qkv, builder.chunk().Input(channels::kPositions)}, name + "rotated");
+  const ValueId attention = options.ring_attention && builder.context_degree() > 1
                                 ? RingAttention(builder, config, name, rotated, inputs)
                                 : LocalAttention(builder, config, name, rotated, inputs);
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {attention, o_proj},
                                        name + "projected.partial");
-  const ValueId projected = Drop(builder, inputs.dropout, fmt::format("block{}", block),
+  const ValueId projected = Drop(builder, block.dropout, fmt::format("block{}", block.block),
                                  builder.ReduceRows(partial, name + "projected"));
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
 }
+
+int64_t QueryWidth(const ModelConfig& model) { return model.head_dim * model.num_attention_heads; }
+int64_t KeyValueWidth(const ModelConfig& model) {
+  return model.head_dim * model.num_key_value_heads;
+}
+
+int64_t AttentionParameters(const ModelConfig& model) {
+  const int64_t hidden = model.hidden_size;
+  return hidden * (2 * QueryWidth(model) + 2 * KeyValueWidth(model)) + hidden;
+}
+
+BlockFlops AttentionFlops(const ModelConfig& model, double samples, double tokens) {
+  const double query = static_cast<double>(QueryWidth(model));
+  const double key_value = static_cast<double>(KeyValueWidth(model));
+  // Input and output projections; scores and values, over half of the square.
+  return {.weights = 2 * (samples * tokens) * static_cast<double>(model.hidden_size) *
+                     (2 * query + 2 * key_value),
+          .pairs = 2 * samples * tokens * tokens * query};
+}
+
+BlockOutline AttentionOutline(const ModelConfig& model, double tensor_degree) {
+  const double queries = static_cast<double>(QueryWidth(model)) / tensor_degree;
+  // Each rank has at least one key-value head; neighbouring ranks may share one.
+  const double keys =
+      std::max(static_cast<double>(model.num_key_value_heads) / tensor_degree, 1.0) *
+      static_cast<double>(model.head_dim);
+  return {.first_out = queries + 2 * keys, .last_in = queries, .keys = keys};
+}
+
+}  // namespace
+
+constinit const BlockKind kAttentionBlock = {.letter = 'A',
+                                             .build = BuildAttention,
+                                             .parameters = AttentionParameters,
+                                             .flops = AttentionFlops,
+                                             .outline = AttentionOutline,
+                                             .attends = true,
+                                             .begins_layer = true,
+                                             .has_linear_layers = true};
 
 }  // namespace troupe::model

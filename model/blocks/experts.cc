@@ -1,8 +1,34 @@
-#include "model/blocks/experts.h"
+// Block E: pre-norm mixture of SwiGLU experts with a residual.
+//
+//   n = norm(x);  weights, slots, counts = top_k(router(n))
+//   y = x + combine(all_to_all⁻¹(experts(all_to_all(permute(n)))), weights) [+ shared(n)]
+//
+// Shared experts are placed between the dispatch and the experts, so they compute while rows are in
+// flight. The router is float32. Banks are Shard(0) over the expert axis; all other parameters
+// treat that axis as a data axis. Over tensor there are two modes. In the first, each expert's
+// weights are split (gate|up by rows, down by columns). With sequence parallelism each rank then
+// routes its own rows, which are gathered after the dispatch and scattered before the combination,
+//
+//   experts' rows = gather_routed(all_to_all(…));  … = all_to_all⁻¹(scatter_routed(partial sums))
+//
+// and without it all ranks route the same rows. In the second mode, experts are spread over expert
+// × tensor, and the all_to_all runs among all these ranks.
+//
+// With gather_dispatch the rows, weights and choices are all-gathered over the ranks that share the
+// experts, each rank permutes the choices of its own experts, and sums are reduce-scattered:
+//
+//   y = x + reduce_scatter(combine(experts(permute(all_gather(n))), all_gather(weights)))
+//
+// Tensor names on disk are those of Qwen3-MoE and DeepSeek: mlp.gate.weight,
+// mlp.experts.E.{gate,up,down}_proj.weight, mlp.shared_experts.{gate,up,down}_proj.weight; the
+// load-balancing bias is mlp.gate.e_score_correction_bias.
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/sample_schema.h"
+#include "model/blocks/block_kind.h"
 #include "model/blocks/parameters.h"
 
 namespace troupe::model {
@@ -180,8 +206,8 @@ ValueId BuildSharedExperts(ProgramBuilder& builder, const ModelConfig& config,
   return builder.ReduceRows(partial, name + "shared.projected");
 }
 
-}  // namespace
-
+// The maximum of rows that an expert accepts from `rows` tokens: ceil(rows·top_k/experts·factor); 0
+// (no limit) if the factor is 0.
 int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
   if (experts.capacity_factor == 0) return 0;
   const double even = static_cast<double>(rows * experts.num_experts_per_tok) /
@@ -190,14 +216,18 @@ int64_t ExpertCapacity(const ExpertConfig& experts, int64_t rows) {
                              rows);
 }
 
-ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int block,
-                     const ExpertInputs& inputs) {
-  const auto& [x, weights, tokens, spread_over_tensor, gather_dispatch, dropout] = inputs;
-  const std::string name = fmt::format("block{}.experts.", block);
-  const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
+// Also appends the router's totals to program().router_totals.
+ValueId BuildExperts(ProgramBuilder& builder, const BuildOptions& options,
+                     const BlockInputs& inputs) {
+  const ModelConfig& config = options.model;
+  const ValueId x = inputs.x;
+  const ValueId weights = builder.chunk().Input(channels::kWeights);
+  const int64_t tokens = options.sequence_length;
+  const std::string name = fmt::format("block{}.experts.", inputs.block);
+  const std::string layer = fmt::format("model.layers.{}.", inputs.layer);
   const ExpertConfig& e = config.experts;
   const int64_t hidden = config.hidden_size, ffn = e.moe_intermediate_size;
-  const Spread spread = SpreadOf(builder, e.num_experts, spread_over_tensor);
+  const Spread spread = SpreadOf(builder, e.num_experts, options.spread_experts_over_tensor);
   const Range columns = spread.over_tensor ? Range{0, ffn} : builder.TensorRange(ffn);
 
   const ValueId norm =
@@ -264,7 +294,7 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   builder.AddRouterLoss(name + "router_totals", router, {logits, load, whole_load, counts});
 
   const Routed routed = {normed, choice_weights, choice[1], slots, counts, rows, bound};
-  const bool gathers = gather_dispatch && spread.ranks > 1;
+  const bool gathers = options.gather_dispatch && spread.ranks > 1;
   const Dispatched sent = gathers ? GatherDispatch(builder, name, router, spread, routed)
                                   : ExchangeDispatch(builder, name, router, spread, routed);
   // Computed while routed rows are in flight.
@@ -314,8 +344,88 @@ ValueId BuildExperts(ProgramBuilder& builder, const ModelConfig& config, int blo
   if (shared != kNoValue) {
     all = builder.Emit(OpKind::kAdd, NoAttributes(), {combined, shared}, name + "shared.sum");
   }
-  const ValueId dropped = Drop(builder, dropout, fmt::format("block{}", block), all);
+  const ValueId dropped = Drop(builder, inputs.dropout, fmt::format("block{}", inputs.block), all);
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, dropped}, name + "sum");
 }
+
+Status CheckExperts(const BuildOptions& options) {
+  const int expert = options.mesh.degrees[Axis::kExpert];
+  const int tensor = options.mesh.degrees[Axis::kTensor];
+  const ExpertConfig& e = options.model.experts;
+  if (e.num_experts < 1 || e.num_experts_per_tok < 1 || e.moe_intermediate_size < 1 ||
+      e.num_shared_experts < 0) {
+    return InvalidArgument(
+        "num_experts {}, num_experts_per_tok {} and moe_intermediate_size {} must be positive and "
+        "num_shared_experts {} not negative",
+        e.num_experts, e.num_experts_per_tok, e.moe_intermediate_size, e.num_shared_experts);
+  }
+  if (e.num_experts_per_tok > e.num_experts) {
+    return InvalidArgument("num_experts_per_tok {} is above num_experts {}", e.num_experts_per_tok,
+                           e.num_experts);
+  }
+  if (e.num_experts % expert != 0) {
+    return InvalidArgument("num_experts {} must be a multiple of expert_parallel_degree {}",
+                           e.num_experts, expert);
+  }
+  if (options.spread_experts_over_tensor && e.num_experts % (expert * tensor) != 0) {
+    return InvalidArgument(
+        "num_experts {} must be a multiple of expert_parallel_degree {} × tensor_parallel_degree {}, "
+        "over which experts are spread",
+        e.num_experts, expert, tensor);
+  }
+  if (!(e.bias_update_rate >= 0)) {
+    return InvalidArgument("bias_update_rate {} is negative", e.bias_update_rate);
+  }
+  if (!(e.capacity_factor >= 0) || !(e.aux_loss_coef >= 0) || !(e.z_loss_coef >= 0)) {
+    return InvalidArgument("capacity_factor {}, aux_loss_coef {} or z_loss_coef {} is negative",
+                           e.capacity_factor, e.aux_loss_coef, e.z_loss_coef);
+  }
+  if (tensor > 1 && (expert > 1 || options.spread_experts_over_tensor) &&
+      !options.sequence_parallel) {
+    return InvalidArgument(
+        "tensor_parallel_degree {} beside expert_parallel_degree {} needs sequence_parallel: each "
+        "rank routes its own rows",
+        tensor, expert);
+  }
+  const int64_t rows =
+      options.micro_batch_size * options.sequence_length / options.mesh.degrees[Axis::kContext];
+  if (options.gather_dispatch && options.spread_experts_over_tensor && rows % tensor != 0) {
+    return InvalidArgument(
+        "{} rows of a microbatch are no multiple of tensor_parallel_degree {}: all_gather over "
+        "expert × tensor takes equal parts",
+        rows, tensor);
+  }
+  if (!options.spread_experts_over_tensor && e.moe_intermediate_size < tensor) {
+    return InvalidArgument("moe_intermediate_size {} is below tensor_parallel_degree {}",
+                           e.moe_intermediate_size, tensor);
+  }
+  return OkStatus();
+}
+
+int64_t ExpertsParameters(const ModelConfig& model) {
+  const ExpertConfig& e = model.experts;
+  return model.hidden_size *
+         (3 * e.moe_intermediate_size * (e.num_experts + e.num_shared_experts) + e.num_experts + 1);
+}
+
+// Counts active parameters: the experts that process a token.
+BlockFlops ExpertsFlops(const ModelConfig& model, double samples, double tokens) {
+  const ExpertConfig& e = model.experts;
+  return {2 * (samples * tokens) * static_cast<double>(model.hidden_size) * 3 *
+          static_cast<double>(e.moe_intermediate_size) *
+          static_cast<double>(e.num_experts_per_tok + e.num_shared_experts)};
+}
+
+constexpr std::string_view kChannels[] = {channels::kWeights};
+
+}  // namespace
+
+constinit const BlockKind kExpertsBlock = {.letter = 'E',
+                                           .build = BuildExperts,
+                                           .check = CheckExperts,
+                                           .parameters = ExpertsParameters,
+                                           .flops = ExpertsFlops,
+                                           .channels = kChannels,
+                                           .has_experts = true};
 
 }  // namespace troupe::model

@@ -1,13 +1,22 @@
-#include "model/blocks/mlp.h"
+// Block D: pre-norm SwiGLU MLP with a residual.
+//
+//   y = x + ReduceRows(down_proj(swiglu(gate_up_proj(CopyRows(norm(x))))))
+//
+// gate|up is column-parallel over tensor, each segment sharded separately; down_proj is
+// row-parallel.
+#include <fmt/format.h>
 
+#include "model/blocks/block_kind.h"
 #include "model/blocks/parameters.h"
 
 namespace troupe::model {
+namespace {
 
-ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, ValueId x,
-                 const DropoutPolicy& dropout) {
-  const std::string name = fmt::format("block{}.mlp.", block);
-  const std::string layer = fmt::format("model.layers.{}.", LayerOfBlock(config.blocks, block));
+ValueId BuildMlp(ProgramBuilder& builder, const BuildOptions& options, const BlockInputs& inputs) {
+  const ModelConfig& config = options.model;
+  const ValueId x = inputs.x;
+  const std::string name = fmt::format("block{}.mlp.", inputs.block);
+  const std::string layer = fmt::format("model.layers.{}.", inputs.layer);
   const int64_t hidden = config.hidden_size, ffn = config.intermediate_size;
 
   const ValueId norm =
@@ -28,9 +37,33 @@ ValueId BuildMlp(ProgramBuilder& builder, const ModelConfig& config, int block, 
       builder.Emit(OpKind::kSwiGlu, NoAttributes(), {gate_up}, name + "activated");
   const ValueId partial = builder.Emit(OpKind::kMatmul, NoAttributes(), {activated, down_proj},
                                        name + "projected.partial");
-  const ValueId projected = Drop(builder, dropout, fmt::format("block{}", block),
+  const ValueId projected = Drop(builder, inputs.dropout, fmt::format("block{}", inputs.block),
                                  builder.ReduceRows(partial, name + "projected"));
   return builder.Emit(OpKind::kAdd, NoAttributes(), {x, projected}, name + "sum");
 }
+
+int64_t MlpParameters(const ModelConfig& model) {
+  return model.hidden_size * model.intermediate_size * 3 + model.hidden_size;
+}
+
+BlockFlops MlpFlops(const ModelConfig& model, double samples, double tokens) {
+  return {2 * samples * tokens * static_cast<double>(model.hidden_size) *
+          static_cast<double>(model.intermediate_size) * 3};
+}
+
+BlockOutline MlpOutline(const ModelConfig& model, double tensor_degree) {
+  const double ffn = static_cast<double>(model.intermediate_size) / tensor_degree;
+  return {.first_out = 2 * ffn, .last_in = ffn};
+}
+
+}  // namespace
+
+constinit const BlockKind kMlpBlock = {.letter = 'D',
+                                       .build = BuildMlp,
+                                       .parameters = MlpParameters,
+                                       .flops = MlpFlops,
+                                       .outline = MlpOutline,
+                                       .has_linear_layers = true,
+                                       .reads_intermediate_size = true};
 
 }  // namespace troupe::model

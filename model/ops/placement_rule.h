@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::model {
 

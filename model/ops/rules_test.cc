@@ -1,7 +1,7 @@
 // Compares placement rules with brute force: tries every combination of input placements over two
 // ranks on small dense tensors. If a rule accepts a combination, the local results, combined
 // according to the output's placement, must equal the dense result.
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 
 #include <gtest/gtest.h>
 

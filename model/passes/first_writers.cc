@@ -1,5 +1,5 @@
-#include "model/ops/rules.h"
 #include "model/passes/passes.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::model {
 

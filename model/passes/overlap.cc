@@ -3,8 +3,8 @@
 #include <list>
 #include <map>
 
-#include "model/ops/rules.h"
 #include "model/passes/passes.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "model/ops/rules.h"
 #include "model/passes/insertions.h"
 #include "model/passes/passes.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {

@@ -11,18 +11,13 @@
 namespace troupe::model {
 namespace {
 
-BuildOptions Options(Axis axis, int zero_stage) {
+BuildOptions OverlapEndsOptions(Axis axis, int zero_stage) {
   MeshView mesh;
   mesh.degrees[axis] = 2;
   BuildOptions options = StageOptions(SmallModel("ADADAD"), mesh, 2, 8);
   options.zero_stage = zero_stage;
   options.bucket_elements = 1000;
   return options;
-}
-
-bool IsProduct(const Op& op) {
-  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
-         op.kind == OpKind::kMatmulGradWeight;
 }
 
 int CountOf(const std::vector<Op>& ops, OpKind kind) {
@@ -38,7 +33,7 @@ int ProductsBehind(const std::vector<Op>& ops, size_t begin) {
 
 TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader) {
   for (const int zero_stage : {1, 2}) {
-    const Program program = BuildProgram(Options(Axis::kDataShard, zero_stage)).value();
+    const Program program = BuildProgram(OverlapEndsOptions(Axis::kDataShard, zero_stage)).value();
     const std::vector<Op>& unshard = program.Ops(0, Piece::kUnshard);
     ASSERT_GE(unshard.size(), 20u);
     for (const Op& op : unshard) {
@@ -64,7 +59,7 @@ TEST(OverlapEndsTest, EachParameterThatUnshardGathersIsWaitedForByItsFirstReader
 // Weights that are quantised once per step: all gathers are in flight before the first wait, and
 // each is quantised before the wait for the next.
 TEST(OverlapEndsTest, WhatUnshardQuantizesIsOnItsWayWhileTheOneBeforeIsQuantized) {
-  BuildOptions options = Options(Axis::kDataShard, 2);
+  BuildOptions options = OverlapEndsOptions(Axis::kDataShard, 2);
   options.compute_dtype = DType::kBFloat16;
   options.float8 = Float8Recipe::kCurrent;
   const Program program = BuildProgram(options).value();
@@ -93,7 +88,7 @@ TEST(OverlapEndsTest, ABucketIsSummedFromItsLastGradientOn) {
   for (const auto& [axis, zero_stage, kind] :
        {std::tuple(Axis::kDataReplicate, 0, OpKind::kAllReduce),
         std::tuple(Axis::kDataShard, 1, OpKind::kReduceScatter)}) {
-    const Program program = BuildProgram(Options(axis, zero_stage)).value();
+    const Program program = BuildProgram(OverlapEndsOptions(axis, zero_stage)).value();
     const std::vector<Op>& backward = program.Ops(0, Piece::kBackward);
     int begun = 0, hidden = 0;
     for (size_t i = 0; i < backward.size(); ++i) {
@@ -118,7 +113,7 @@ TEST(OverlapEndsTest, ABucketIsSummedFromItsLastGradientOn) {
 }
 
 TEST(OverlapEndsTest, BlocksOfReplicasAreSummedAsSoonAsTheyAreScattered) {
-  BuildOptions options = Options(Axis::kDataShard, 1);
+  BuildOptions options = OverlapEndsOptions(Axis::kDataShard, 1);
   options.mesh.degrees[Axis::kDataReplicate] = 2;
   const Program program = BuildProgram(options).value();
   const std::vector<Op>& reduce = program.Ops(0, Piece::kReduce);
@@ -157,7 +152,7 @@ TEST(OverlapEndsTest, WhatSeveralChunksMakeIsSummedInReduce) {
 }
 
 TEST(OverlapEndsTest, AWaitThatIsMissingOrTooLateIsRefused) {
-  const Program valid = BuildProgram(Options(Axis::kDataShard, 1)).value();
+  const Program valid = BuildProgram(OverlapEndsOptions(Axis::kDataShard, 1)).value();
   for (const Piece piece : {Piece::kForward, Piece::kReduce}) {
     Program program = valid;
     std::vector<Op>& ops = program.ops[0][static_cast<int>(piece)];
@@ -181,7 +176,7 @@ TEST(OverlapEndsTest, AWaitThatIsMissingOrTooLateIsRefused) {
 }
 
 TEST(OverlapEndsTest, GroupsOfOneBeginNothing) {
-  EXPECT_EQ(ToText(BuildProgram(Options(Axis::kTensor, 0)).value()).find("last_microbatch"),
+  EXPECT_EQ(ToText(BuildProgram(OverlapEndsOptions(Axis::kTensor, 0)).value()).find("last_microbatch"),
             std::string::npos);
 }
 

@@ -11,7 +11,7 @@
 namespace troupe::model {
 namespace {
 
-BuildOptions Options(Axis axis, int zero_stage) {
+BuildOptions OverlapOptions(Axis axis, int zero_stage) {
   MeshView mesh;
   mesh.degrees[axis] = 2;
   BuildOptions options = StageOptions(SmallModel("ADADAD"), mesh, 2, 8);
@@ -24,11 +24,6 @@ struct Flight {
   size_t begin = 0, end = 0;  // indices of the collective and its wait
   int products = 0;           // matmuls computed meanwhile
 };
-
-bool IsProduct(const Op& op) {
-  return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput ||
-         op.kind == OpKind::kMatmulGradWeight;
-}
 
 std::vector<Flight> FlightsOf(const std::vector<Op>& ops) {
   std::vector<Flight> flights;
@@ -46,7 +41,7 @@ std::vector<Flight> FlightsOf(const std::vector<Op>& ops) {
 }
 
 TEST(OverlapTest, ALayersParametersAreGatheredWhileTheLayerBeforeItComputes) {
-  const Program program = BuildProgram(Options(Axis::kDataShard, 3)).value();
+  const Program program = BuildProgram(OverlapOptions(Axis::kDataShard, 3)).value();
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
     const std::vector<Op>& ops = program.Ops(0, piece);
     int hidden = 0, gathers = 0;
@@ -66,7 +61,7 @@ TEST(OverlapTest, ALayersParametersAreGatheredWhileTheLayerBeforeItComputes) {
 }
 
 TEST(OverlapTest, ABucketOfGradientsIsScatteredUntilTheNextOneIsReady) {
-  BuildOptions options = Options(Axis::kDataShard, 2);
+  BuildOptions options = OverlapOptions(Axis::kDataShard, 2);
   options.bucket_elements = 1;
   const Program program = BuildProgram(options).value();
   const std::vector<Op>& ops = program.Ops(0, Piece::kBackward);
@@ -82,7 +77,7 @@ TEST(OverlapTest, ABucketOfGradientsIsScatteredUntilTheNextOneIsReady) {
 
 TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed) {
   for (const bool sequence_parallel : {false, true}) {
-    BuildOptions options = Options(Axis::kTensor, 0);
+    BuildOptions options = OverlapOptions(Axis::kTensor, 0);
     options.sequence_parallel = sequence_parallel;
     const Program program = BuildProgram(options).value();
     const std::vector<Flight> flights = FlightsOf(program.Ops(0, Piece::kBackward));
@@ -97,7 +92,7 @@ TEST(OverlapTest, SumsOverTensorAreUnderWayWhileTheGradientsOfWeightsAreComputed
 }
 
 TEST(OverlapTest, CanBeLeftOut) {
-  BuildOptions options = Options(Axis::kDataShard, 3);
+  BuildOptions options = OverlapOptions(Axis::kDataShard, 3);
   options.overlap = false;
   const Program program = BuildProgram(options).value();
   EXPECT_EQ(ToText(program).find("asynchronous"), std::string::npos);

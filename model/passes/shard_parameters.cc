@@ -3,10 +3,10 @@
 #include <map>
 
 #include "base/check.h"
-#include "model/ops/rules.h"
 #include "model/passes/insertions.h"
 #include "model/passes/passes.h"
 #include "model/program/builder.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::model {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "model/ops/rules.h"
 #include "model/passes/passes.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {

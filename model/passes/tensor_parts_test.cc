@@ -11,7 +11,7 @@
 namespace troupe::model {
 namespace {
 
-BuildOptions Options(bool by_rows, int parts) {
+BuildOptions PartsOptions(bool by_rows, int parts) {
   MeshView mesh;
   mesh.degrees[Axis::kTensor] = 2;
   mesh.coordinates[Axis::kTensor] = 1;
@@ -21,7 +21,7 @@ BuildOptions Options(bool by_rows, int parts) {
   return options;
 }
 
-bool IsProduct(const Op& op) {
+bool IsRowProduct(const Op& op) {
   return op.kind == OpKind::kMatmul || op.kind == OpKind::kMatmulGradInput;
 }
 
@@ -50,7 +50,7 @@ std::vector<size_t> IndicesOf(const std::vector<Op>& ops, const Is& is) {
 bool HidesBehindProduct(const std::vector<Op>& ops, size_t collective) {
   for (size_t i = collective + 1; i < ops.size(); ++i) {
     if (ops[i].kind == OpKind::kWait && ops[i].inputs[0] == ops[collective].outputs[0]) break;
-    if (IsProduct(ops[i])) return true;
+    if (IsRowProduct(ops[i])) return true;
   }
   return false;
 }
@@ -58,13 +58,13 @@ bool HidesBehindProduct(const std::vector<Op>& ops, size_t collective) {
 TEST(TensorPartsTest, APartOfASumTravelsWhileTheNextPartIsComputed) {
   for (const bool by_rows : {false, true}) {
     constexpr int kParts = 4;
-    const Program program = BuildProgram(Options(by_rows, kParts)).value();
+    const Program program = BuildProgram(PartsOptions(by_rows, kParts)).value();
     const std::vector<Op>& ops = program.Ops(0, Piece::kForward);
     const OpKind kind = by_rows ? OpKind::kReduceScatter : OpKind::kAllReduce;
     int sums = 0, hidden = 0;
     for (const size_t i : IndicesOf(ops, [&](const Op& op) { return op.kind == kind; })) {
       const bool is_of_product = std::any_of(ops.begin(), ops.end(), [&](const Op& op) {
-        return IsProduct(op) && op.outputs[0] == ops[i].inputs[0];
+        return IsRowProduct(op) && op.outputs[0] == ops[i].inputs[0];
       });
       if (!is_of_product) continue;
       ++sums;
@@ -79,7 +79,7 @@ TEST(TensorPartsTest, APartOfASumTravelsWhileTheNextPartIsComputed) {
 
 TEST(TensorPartsTest, RowsAreGatheredWhileThePartBeforeIsComputed) {
   constexpr int kParts = 4;
-  const Program program = BuildProgram(Options(true, kParts)).value();
+  const Program program = BuildProgram(PartsOptions(true, kParts)).value();
   for (const Piece piece : {Piece::kForward, Piece::kBackward}) {
     const std::vector<Op>& ops = program.Ops(0, piece);
     int gathers = 0, hidden = 0;
@@ -107,12 +107,12 @@ TEST(TensorPartsTest, RowsAreGatheredWhileThePartBeforeIsComputed) {
 
 TEST(TensorPartsTest, EveryRowIsComputedOnce) {
   for (const bool by_rows : {false, true}) {
-    const Program whole = BuildProgram(Options(by_rows, 1)).value();
-    const Program parts = BuildProgram(Options(by_rows, 2)).value();
+    const Program whole = BuildProgram(PartsOptions(by_rows, 1)).value();
+    const Program parts = BuildProgram(PartsOptions(by_rows, 2)).value();
     const auto rows = [](const Program& program, Piece piece) {
       int64_t sum = 0;
       for (const Op& op : program.Ops(0, piece)) {
-        if (IsProduct(op)) sum += program.value(op.outputs[0]).elements();
+        if (IsRowProduct(op)) sum += program.value(op.outputs[0]).elements();
       }
       return sum;
     };
@@ -122,7 +122,7 @@ TEST(TensorPartsTest, EveryRowIsComputedOnce) {
 }
 
 TEST(TensorPartsTest, WhatWasNotCutDoesNotVerify) {
-  BuildOptions options = Options(true, 2);
+  BuildOptions options = PartsOptions(true, 2);
   Program program = BuildProgram(options).value();
   for (Op& op : program.ops[0][static_cast<int>(Piece::kForward)]) {
     if (op.kind == OpKind::kReduceScatter) {
@@ -134,7 +134,7 @@ TEST(TensorPartsTest, WhatWasNotCutDoesNotVerify) {
 }
 
 TEST(TensorPartsTest, RowsThatAreNoMultipleOfThePartsAreRefusedWithTheNumbers) {
-  BuildOptions options = Options(true, 3);
+  BuildOptions options = PartsOptions(true, 3);
   const Status status = BuildProgram(options).status();
   EXPECT_NE(std::string(Message(status)).find("32 rows"), std::string::npos) << status;
   EXPECT_NE(std::string(Message(status)).find("tensor_parallel_parts 3"), std::string::npos) << status;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/ops/rules.h"
+#include "model/program/op_rules.h"
 #include "model/program/program.h"
 
 namespace troupe::model {
@@ -52,7 +52,7 @@ struct ParameterSpec {
   bool tied = false;
 };
 
-// How parameters are stored; see model/build.h.
+// How parameters are stored; see model/build_options.h.
 struct ParameterOptions {
   DType compute_dtype = DType::kFloat32;  // matrices as matmul operands, and activations
   DType param_dtype = DType::kFloat32;    // matrices as they are gathered

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "model/ops/rules.h"
 #include "model/program/builder.h"
+#include "model/program/op_rules.h"
 
 namespace troupe::model {
 

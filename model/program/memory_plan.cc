@@ -4,7 +4,8 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "model/ops/rules.h"
+#include "model/program/lifetime.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 
 namespace troupe::model {
@@ -18,41 +19,6 @@ int64_t Align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
 std::vector<Piece> MicrobatchPieces(bool split_backward) {
   if (split_backward) return {Piece::kForward, Piece::kInputGradient, Piece::kWeightGradient};
   return {Piece::kForward, Piece::kBackward};
-}
-
-// The time in which a root's storage is in use: from its first to its last operation, inclusive.
-struct Lifetime {
-  ValueId root = kNoValue;
-  int64_t bytes = 0;
-  int begin = 0, end = 0;  // operation numbers
-  int first_piece = 0, last_piece = 0;
-  int64_t offset = 0;
-
-  bool Overlaps(const Lifetime& other) const { return begin <= other.end && other.begin <= end; }
-};
-
-// Assigns offsets so that lifetimes that overlap in time do not overlap in space: the largest
-// first, each at the lowest free offset. Returns the bytes used.
-int64_t Pack(std::vector<Lifetime*> lifetimes) {
-  std::stable_sort(lifetimes.begin(), lifetimes.end(),
-                   [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; });
-  std::vector<Lifetime*> placed;  // by offset
-  int64_t total = 0;
-  for (Lifetime* lifetime : lifetimes) {
-    int64_t offset = 0;
-    for (const Lifetime* other : placed) {
-      if (!lifetime->Overlaps(*other)) continue;
-      if (offset + lifetime->bytes <= other->offset) break;
-      offset = std::max(offset, other->offset + other->bytes);
-    }
-    lifetime->offset = offset;
-    total = std::max(total, offset + lifetime->bytes);
-    placed.insert(std::upper_bound(
-                      placed.begin(), placed.end(), lifetime,
-                      [](const Lifetime* a, const Lifetime* b) { return a->offset < b->offset; }),
-                  lifetime);
-  }
-  return total;
 }
 
 std::string Bytes(int64_t bytes) {

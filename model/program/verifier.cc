@@ -4,9 +4,9 @@
 #include <map>
 #include <span>
 
-#include "model/ops/rules.h"
 #include "model/program/builder.h"
 #include "model/program/collective_types.h"
+#include "model/program/op_rules.h"
 #include "model/program/storage.h"
 #include "model/program/verify_update.h"
 

@@ -10,9 +10,9 @@ namespace {
 // Appends actions of a rank's two chunks. Forwards and backwards of a chunk process the
 // microbatches in order; delayed weight gradients run in the order in which they were delayed,
 // regardless of their chunk.
-class RankActions {
+class DualPipeActions {
  public:
-  RankActions(int stages, int rank, std::vector<Action>* actions)
+  DualPipeActions(int stages, int rank, std::vector<Action>* actions)
       : chunks_{rank, 2 * stages - 1 - rank}, actions_(*actions) {}
 
   void F(int index) {
@@ -52,7 +52,7 @@ Schedule DualPipeV(int stages, int microbatches) {
                     .chunks = VShapedChunks(stages),
                     .actions = {}};
   for (int rank = 0; rank < stages; ++rank) {
-    RankActions add(stages, rank, &schedule.actions.emplace_back());
+    DualPipeActions add(stages, rank, &schedule.actions.emplace_back());
     const int after = stages - 1 - rank;  // ranks after this one
     for (int i = 0; i < 2 * after; ++i) add.F(0);
     for (int i = 0; i < rank + 1; ++i) {

@@ -176,14 +176,14 @@ TEST(Fixtures, TheScalingOfRotaryEmbeddingsShowsInTheirLogits) {
 
 void ExpectTrainsAsPyTorch(const std::vector<StepResult>& steps, const Json& expected) {
   ASSERT_EQ(steps.size(), 20u);
-  EXPECT_NEAR(steps[0].loss, expected["loss"], kTolerance * expected["loss"].get<double>());
-  EXPECT_NEAR(steps[0].grad_norm, expected["grad_norm"],
+  EXPECT_NEAR(steps[0].event.loss(), expected["loss"], kTolerance * expected["loss"].get<double>());
+  EXPECT_NEAR(steps[0].event.grad_norm(), expected["grad_norm"],
               kTolerance * expected["grad_norm"].get<double>());
   for (size_t i = 0; i < steps.size(); ++i) {
     const double loss = expected["losses"][i];
-    EXPECT_NEAR(steps[i].loss, loss, kTolerance * loss) << "step " << i + 1;
+    EXPECT_NEAR(steps[i].event.loss(), loss, kTolerance * loss) << "step " << i + 1;
   }
-  EXPECT_LT(steps.back().loss, steps[0].loss - 1.0) << "nothing was learnt";
+  EXPECT_LT(steps.back().event.loss(), steps[0].event.loss() - 1.0) << "nothing was learnt";
 }
 
 std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& options) {
@@ -231,8 +231,8 @@ TEST_P(Variants, AnImportIsWhatInitialLoadStartsFrom) {
   ASSERT_EQ(loaded.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(loaded[i].step, static_cast<int64_t>(i) + 1);
-    EXPECT_EQ(loaded[i].loss, from[i].loss);
-    EXPECT_EQ(loaded[i].grad_norm, from[i].grad_norm);
+    EXPECT_EQ(loaded[i].event.loss(), from[i].event.loss());
+    EXPECT_EQ(loaded[i].event.grad_norm(), from[i].event.grad_norm());
   }
 }
 

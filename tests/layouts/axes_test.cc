@@ -129,7 +129,7 @@ TEST_P(AxesTable, FirstTwentyLossesEqualTheSingleRanks) {
   v1::JobSpec spread = Job({});
   for (const Use& use : GetParam()) Form(use.form).spread(*spread.mutable_parallelism(), use.degree);
   ExpectClose(RunOrDie(spread), SingleRank());
-  EXPECT_LT(SingleRank().back().loss, SingleRank().front().loss - 0.1)
+  EXPECT_LT(SingleRank().back().event.loss(), SingleRank().front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -268,7 +268,7 @@ TEST(ContextLayouts, HeldOutLossIsTheSingleRanks) {
   single.mutable_data()->set_validation_fraction(0.1);
   const std::vector<StepResult> expected = RunOrDie(single, {.steps = 4});
   const std::vector<StepResult> actual = RunOrDie(OverContext(single, 2, "ring"), {.steps = 4});
-  EXPECT_NEAR(*actual.back().validation_loss, *expected.back().validation_loss, 1e-5);
+  EXPECT_NEAR(actual.back().event.validation_loss(), expected.back().event.validation_loss(), 1e-5);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(CudaLane, HasTheCpusLosses) {
   const v1::JobSpec spec = Job();
   const std::vector<StepResult> expected = RunOrDie(spec, {.steps = kSteps});
   ExpectClose(RunOrDie(spec, OnDevices()), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss);
+  EXPECT_LT(expected.back().event.loss(), expected.front().event.loss());
 }
 
 TEST(CudaLane, HasTheCpusLossesInBfloat16WithinOnePercent) {
@@ -58,7 +58,8 @@ TEST(CudaLane, HasTheCpusLossesInBfloat16WithinOnePercent) {
   const std::vector<StepResult> actual = RunOrDie(spec, OnDevices());
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, 0.01 * expected[i].loss) << "step " << i + 1;
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), 0.01 * expected[i].event.loss())
+        << "step " << i + 1;
   }
 }
 
@@ -341,9 +342,10 @@ TEST(CudaPipeline, ValidatesAndShowsItsOperations) {
     const std::vector<StepResult> actual = RunOrDie(spec, options);
     ExpectClose(actual, expected);
     for (size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+      EXPECT_NEAR(actual[i].event.validation_loss(), expected[i].event.validation_loss(), 1e-5);
     }
-    for (const StepTrace& trace : traces) EXPECT_THAT(trace.Take(2, 2).operations, testing::Not(testing::IsEmpty()));
+    for (const StepTrace& trace : traces)
+      EXPECT_THAT(trace.Capture(2, 2).operations, testing::Not(testing::IsEmpty()));
   }
 }
 

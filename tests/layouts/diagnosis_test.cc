@@ -32,12 +32,12 @@ v1::JobSpec JobWithNorms(const Layout& layout, const std::string& prefix) {
 TEST_F(Diagnosis, NormsOfBlocksAddUpToTheModelsAndAreTheSameUnderEveryLayout) {
   const TrainResult single = Train(JobWithNorms({}, prefix_), {.steps = 4});
   ASSERT_TRUE(single.statuses[0].ok()) << single.statuses[0];
-  EXPECT_TRUE(single.steps[0][0].norms.empty());
-  const std::vector<BlockNorm>& expected = single.steps[0][1].norms;
-  ASSERT_EQ(expected.size(), 6u);
-  EXPECT_EQ(expected[0].block, "embedding");
-  EXPECT_EQ(expected[2].block, "block1 (D)");
-  EXPECT_EQ(expected[5].block, "head");
+  EXPECT_TRUE(single.steps[0][0].event.norms().empty());
+  const auto& expected = single.steps[0][1].event.norms();
+  ASSERT_EQ(expected.size(), 6);
+  EXPECT_EQ(expected[0].block(), "embedding");
+  EXPECT_EQ(expected[2].block(), "block1 (D)");
+  EXPECT_EQ(expected[5].block(), "head");
   const std::vector<Layout> layouts = {{.tensor = 2},
                                        {.pipe = 2},
                                        {.data = 2, .shard = 2, .zero_stage = 1},
@@ -49,18 +49,19 @@ TEST_F(Diagnosis, NormsOfBlocksAddUpToTheModelsAndAreTheSameUnderEveryLayout) {
     for (size_t rank = 0; rank < result.steps.size(); ++rank) {
       ASSERT_TRUE(result.statuses[rank].ok()) << result.statuses[rank];
       for (const StepResult& step : result.steps[rank]) {
-        ASSERT_EQ(step.norms.size(), step.step % 2 == 0 ? 6u : 0u);
+        ASSERT_EQ(step.event.norms_size(), step.step % 2 == 0 ? 6 : 0);
         double sum = 0;
-        for (const BlockNorm& norm : step.norms) sum += norm.gradient * norm.gradient;
-        if (!step.norms.empty()) {
-          EXPECT_NEAR(std::sqrt(sum) / step.grad_norm, 1, 1e-9);
+        for (const v1::BlockNorm& norm : step.event.norms())
+          sum += norm.gradient() * norm.gradient();
+        if (step.event.norms_size() > 0) {
+          EXPECT_NEAR(std::sqrt(sum) / step.event.grad_norm(), 1, 1e-9);
         }
       }
-      for (size_t i = 0; i < expected.size(); ++i) {
-        const BlockNorm& norm = result.steps[rank][1].norms[i];
-        EXPECT_EQ(norm.block, expected[i].block);
-        EXPECT_NEAR(norm.gradient / expected[i].gradient, 1, 1e-4) << norm.block;
-        EXPECT_NEAR(norm.parameter / expected[i].parameter, 1, 1e-5) << norm.block;
+      for (int i = 0; i < expected.size(); ++i) {
+        const v1::BlockNorm& norm = result.steps[rank][1].event.norms(i);
+        EXPECT_EQ(norm.block(), expected[i].block());
+        EXPECT_NEAR(norm.gradient() / expected[i].gradient(), 1, 1e-4) << norm.block();
+        EXPECT_NEAR(norm.parameter() / expected[i].parameter(), 1, 1e-5) << norm.block();
       }
     }
   }
@@ -122,7 +123,7 @@ TEST_F(Diagnosis, ASkippedStepSaysWhatWasNotFinite) {
   for (size_t rank = 0; rank < 2; ++rank) {
     ASSERT_TRUE(result.statuses[rank].ok()) << result.statuses[rank];
     ASSERT_EQ(result.steps[rank].size(), 2u);
-    EXPECT_TRUE(result.steps[rank][0].skipped);
+    EXPECT_TRUE(result.steps[rank][0].event.skipped());
     EXPECT_THAT(result.steps[rank][0].nonfinite, HasSubstr("is not finite"));
   }
 }

@@ -119,14 +119,14 @@ TEST(Dropout, OfAMixtureIsThatOfOneRank) {
 }
 
 TEST(Dropout, ChangesLossesAndDependsOnTheSeed) {
-  const double loss = RunSteps(Job()).front().loss;
+  const double loss = RunSteps(Job()).front().event.loss();
   v1::JobSpec other = Job();
   other.mutable_training()->set_seed(12);
-  EXPECT_NE(RunSteps(other).front().loss, loss);
+  EXPECT_NE(RunSteps(other).front().event.loss(), loss);
   v1::JobSpec without = Job();
   without.mutable_model()->set_hidden_dropout(0);
   const std::vector<StepResult> kept = RunSteps(without);
-  EXPECT_NE(kept.front().loss, loss);
+  EXPECT_NE(kept.front().event.loss(), loss);
   without.mutable_model()->clear_hidden_dropout();
   ExpectIdentical(RunSteps(without), kept);
 }
@@ -155,9 +155,9 @@ TEST(Dropout, DropsNothingInValidation) {
   };
   const std::vector<StepResult> with = validated(0.5), without = validated(0);
   for (size_t i = 0; i < with.size(); ++i) {
-    ASSERT_TRUE(with[i].validation_loss.has_value());
-    EXPECT_EQ(*with[i].validation_loss, *without[i].validation_loss);
-    EXPECT_NE(with[i].loss, without[i].loss);
+    ASSERT_TRUE(with[i].event.has_validation_loss());
+    EXPECT_EQ(with[i].event.validation_loss(), without[i].event.validation_loss());
+    EXPECT_NE(with[i].event.loss(), without[i].event.loss());
   }
 }
 
@@ -167,7 +167,7 @@ TEST(Dropout, InBfloat16IsCloseToFloat32) {
   spec.mutable_training()->set_compute_dtype("bfloat16");
   const std::vector<StepResult> actual = RunSteps(spec);
   for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, 2e-2 * expected[i].loss);
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), 2e-2 * expected[i].event.loss());
   }
 }
 
@@ -180,8 +180,9 @@ TEST(ZLoss, MovesGradientsAndNotTheReportedLossAlikeUnderEveryLayout) {
     return spec;
   };
   const std::vector<StepResult> without = RunSteps(job({}, 0)), expected = RunSteps(job({}, 0.1));
-  EXPECT_EQ(expected.front().loss, without.front().loss);
-  EXPECT_GT(std::abs(expected.front().grad_norm / without.front().grad_norm - 1), 1e-3);
+  EXPECT_EQ(expected.front().event.loss(), without.front().event.loss());
+  EXPECT_GT(std::abs(expected.front().event.grad_norm() / without.front().event.grad_norm() - 1),
+            1e-3);
   for (const Layout& layout :
        {Layout{.tensor = 2}, Layout{.tensor = 4}, Layout{.data = 2, .tensor = 2, .pipe = 2},
         Layout{.tensor = 2, .shard = 2, .zero_stage = 3}}) {
@@ -192,8 +193,10 @@ TEST(ZLoss, MovesGradientsAndNotTheReportedLossAlikeUnderEveryLayout) {
     spec.mutable_training()->set_compute_dtype("bfloat16");
     const std::vector<StepResult> actual = RunSteps(spec);
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR(actual[i].loss, expected[i].loss, 2e-2 * expected[i].loss);
-      EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm, 5e-2 * expected[i].grad_norm);
+      EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(),
+                  2e-2 * expected[i].event.loss());
+      EXPECT_NEAR(actual[i].event.grad_norm(), expected[i].event.grad_norm(),
+                  5e-2 * expected[i].event.grad_norm());
     }
   }
 }

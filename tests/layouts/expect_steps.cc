@@ -46,8 +46,8 @@ std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& op
   // Every rank reports the same numbers.
   for (const auto& steps : result.steps) {
     for (size_t i = 0; i < steps.size() && i < result.steps[0].size(); ++i) {
-      EXPECT_EQ(steps[i].loss, result.steps[0][i].loss);
-      EXPECT_EQ(steps[i].grad_norm, result.steps[0][i].grad_norm);
+      EXPECT_EQ(steps[i].event.loss(), result.steps[0][i].event.loss());
+      EXPECT_EQ(steps[i].event.grad_norm(), result.steps[0][i].event.grad_norm());
     }
   }
   return result.steps[0];
@@ -56,12 +56,14 @@ std::vector<StepResult> RunOrDie(const v1::JobSpec& spec, const TrainOptions& op
 void ExpectClose(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, kLossTolerance * std::abs(expected[i].loss))
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(),
+                kLossTolerance * std::abs(expected[i].event.loss()))
         << "loss of step " << actual[i].step;
-    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm, kNormTolerance * expected[i].grad_norm)
+    EXPECT_NEAR(actual[i].event.grad_norm(), expected[i].event.grad_norm(),
+                kNormTolerance * expected[i].event.grad_norm())
         << "norm of step " << actual[i].step;
-    EXPECT_EQ(actual[i].tokens, expected[i].tokens);
-    EXPECT_EQ(actual[i].learning_rate, expected[i].learning_rate);
+    EXPECT_EQ(actual[i].event.tokens(), expected[i].event.tokens());
+    EXPECT_EQ(actual[i].event.learning_rate(), expected[i].event.learning_rate());
   }
 }
 
@@ -70,8 +72,9 @@ void ExpectIdentical(const std::vector<StepResult>& actual,
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     EXPECT_EQ(actual[i].step, expected[i].step);
-    EXPECT_EQ(actual[i].loss, expected[i].loss) << "step " << actual[i].step;
-    EXPECT_EQ(actual[i].grad_norm, expected[i].grad_norm) << "step " << actual[i].step;
+    EXPECT_EQ(actual[i].event.loss(), expected[i].event.loss()) << "step " << actual[i].step;
+    EXPECT_EQ(actual[i].event.grad_norm(), expected[i].event.grad_norm())
+        << "step " << actual[i].step;
   }
 }
 

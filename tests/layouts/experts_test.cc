@@ -57,7 +57,7 @@ class ExpertLayouts : public ::testing::TestWithParam<Spread> {};
 TEST_P(ExpertLayouts, FirstTwentyLossesEqualTheSingleRanks) {
   const std::vector<StepResult>& expected = SingleRank();
   ExpectClose(RunOrDie(Mixture(GetParam())), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+  EXPECT_LT(expected.back().event.loss(), expected.front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -160,7 +160,7 @@ TEST(Experts, SigmoidRoutersWithoutSharedExpertsAreSpreadAlike) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(job({}));
-  EXPECT_NE(expected.back().loss, SingleRank().back().loss);
+  EXPECT_NE(expected.back().event.loss(), SingleRank().back().event.loss());
   ExpectClose(RunOrDie(job({.expert = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 4})), expected);
 }
@@ -177,8 +177,8 @@ TEST(Experts, AuxiliaryLossesAreNoPartOfTheReportedLossButMoveTheGradient) {
   without.mutable_model()->set_router_z_loss_coef(0);
   const std::vector<StepResult> plain = RunOrDie(without, {.steps = 2});
   const std::vector<StepResult> with = RunOrDie(Mixture({}, 2), {.steps = 2});
-  EXPECT_EQ(with[0].loss, plain[0].loss);
-  EXPECT_NE(with[0].grad_norm, plain[0].grad_norm);
+  EXPECT_EQ(with[0].event.loss(), plain[0].event.loss());
+  EXPECT_NE(with[0].event.grad_norm(), plain[0].event.grad_norm());
 }
 
 // The capacity depends on the tokens of a rank's microbatch, so equal microbatches have equal
@@ -190,7 +190,8 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(job({}));
-  EXPECT_NE(expected.front().loss, SingleRank().front().loss) << "nothing was dropped";
+  EXPECT_NE(expected.front().event.loss(), SingleRank().front().event.loss())
+      << "nothing was dropped";
   ExpectClose(RunOrDie(job({.expert = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .data = 2})), expected);
   ExpectClose(RunOrDie(job({.expert = 2, .pipe = 2})), expected);
@@ -198,7 +199,7 @@ TEST(Experts, WithDropsLossesAreEqualAtEqualMicrobatches) {
   // Each rank routes its own group of rows: the drops differ from the single rank's, but they do
   // not depend on how the experts are spread.
   const std::vector<StepResult> by_rows = RunOrDie(job({.tensor = 2, .by_rows = true}));
-  EXPECT_NE(by_rows.back().loss, expected.back().loss);
+  EXPECT_NE(by_rows.back().event.loss(), expected.back().event.loss());
   ExpectClose(RunOrDie(job({.tensor = 2, .over_tensor = true, .by_rows = true})), by_rows);
   ExpectClose(RunOrDie(job({.expert = 2, .tensor = 2})), by_rows);
   ExpectClose(RunOrDie(job({.expert = 2, .tensor = 2, .over_tensor = true, .gathers = true})),
@@ -260,7 +261,7 @@ TEST(Experts, BiasesThatBalanceAreEqualUnderEveryLayoutAndKept) {
       RunOrDie(job({}), {.steps = 12, .after_steps = keep_bias});
   v1::JobSpec without = job({});
   without.mutable_model()->set_router_bias_update_rate(0);
-  EXPECT_NE(RunOrDie(without, {.steps = 12}).back().loss, expected.back().loss);
+  EXPECT_NE(RunOrDie(without, {.steps = 12}).back().event.loss(), expected.back().event.loss());
   for (const Spread& spread :
        {Spread{.expert = 2}, Spread{.expert = 2, .data = 2}, Spread{.expert = 2, .pipe = 2},
         Spread{.expert = 2, .tensor = 2}, Spread{.context = 2, .shard = 2}}) {
@@ -291,7 +292,7 @@ TEST(Experts, Bfloat16IsCloseToFloat32AndTrains) {
     spec.mutable_training()->set_compute_dtype("bfloat16");
     const std::vector<StepResult> actual = RunOrDie(spec);
     for (size_t i = 0; i < actual.size(); ++i) {
-      EXPECT_NEAR(actual[i].loss, expected[i].loss, 3e-2 * expected[i].loss)
+      EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), 3e-2 * expected[i].event.loss())
           << NameOf(spread) << ", step " << actual[i].step;
     }
   }

@@ -33,7 +33,8 @@ v1::JobSpec Job(const Layout& layout, const std::string& recipe, int64_t steps) 
 void ExpectLosses(const std::vector<StepResult>& actual, const std::vector<StepResult>& expected, double within) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, within * expected[i].loss) << "step " << i + 1;
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), within * expected[i].event.loss())
+        << "step " << i + 1;
   }
 }
 
@@ -44,8 +45,10 @@ TEST_P(Recipes, LearnAsBfloat16DoesWithinTwoPercent) {
   const std::vector<StepResult> expected = RunOrDie(Job({}, "none", kSteps), {.steps = kSteps});
   const std::vector<StepResult> actual = RunOrDie(Job({}, GetParam(), kSteps), {.steps = kSteps});
   ExpectLosses(actual, expected, 0.02);
-  EXPECT_LT(actual.back().loss, actual.front().loss - 0.1) << "nothing was learnt: the comparison is idle";
-  EXPECT_NE(actual.back().loss, expected.back().loss) << "nothing was quantised: the comparison is idle";
+  EXPECT_LT(actual.back().event.loss(), actual.front().event.loss() - 0.1)
+      << "nothing was learnt: the comparison is idle";
+  EXPECT_NE(actual.back().event.loss(), expected.back().event.loss())
+      << "nothing was quantised: the comparison is idle";
 }
 
 TEST_P(Recipes, GoOnFromACheckpointWithTheSameBits) {

@@ -58,9 +58,12 @@ TEST_P(PackedGradients, StayCloseToFloat32AndReplicasStayEqualBitForBit) {
   ASSERT_EQ(packed.size(), expected.size());
   bool differs = false;
   for (size_t i = 0; i < packed.size(); ++i) {
-    EXPECT_NEAR(packed[i].loss, expected[i].loss, 1e-3 * expected[i].loss) << i;
-    EXPECT_NEAR(packed[i].grad_norm, expected[i].grad_norm, 1e-2 * expected[i].grad_norm) << i;
-    differs |= packed[i].loss != expected[i].loss;
+    EXPECT_NEAR(packed[i].event.loss(), expected[i].event.loss(), 1e-3 * expected[i].event.loss())
+        << i;
+    EXPECT_NEAR(packed[i].event.grad_norm(), expected[i].event.grad_norm(),
+                1e-2 * expected[i].event.grad_norm())
+        << i;
+    differs |= packed[i].event.loss() != expected[i].event.loss();
   }
   EXPECT_TRUE(differs) << "nothing travelled as bfloat16: the comparison is idle";
 }
@@ -102,8 +105,10 @@ TEST_P(OverlappedEnds, HaveTheBitsOfCollectivesThatAreWaitedForAtOnce) {
   const std::vector<StepResult> apart = RunOrDie(spec, {.steps = 5, .overlap = false});
   const std::vector<StepResult> overlapped = RunOrDie(spec, {.steps = 5});
   ExpectIdentical(overlapped, apart);
-  for (size_t i = 0; i < apart.size(); ++i)
-    EXPECT_EQ(overlapped[i].validation_loss, apart[i].validation_loss);
+  for (size_t i = 0; i < apart.size(); ++i) {
+    EXPECT_EQ(overlapped[i].event.has_validation_loss(), apart[i].event.has_validation_loss());
+    EXPECT_EQ(overlapped[i].event.validation_loss(), apart[i].event.validation_loss());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

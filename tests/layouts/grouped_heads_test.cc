@@ -42,7 +42,7 @@ TEST_P(GroupedHeads, TrainLikeTheSingleRank) {
   const auto& [key_value_heads, layout] = GetParam();
   const std::vector<StepResult> expected = RunOrDie(Job({}, key_value_heads), {.steps = kSteps});
   ExpectClose(RunOrDie(Job(layout, key_value_heads), {.steps = kSteps}), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+  EXPECT_LT(expected.back().event.loss(), expected.front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -126,8 +126,8 @@ INSTANTIATE_TEST_SUITE_P(Heads, SharedHeads, ::testing::Values(1, 2),
                          [](const auto& info) { return fmt::format("{}Of4", info.param); });
 
 TEST(GroupedHeads, AreAnotherModelThanWholeOnes) {
-  EXPECT_NE(RunOrDie(Job({}, 2), {.steps = 1}).back().grad_norm,
-            RunOrDie(Job({}, 4), {.steps = 1}).back().grad_norm);
+  EXPECT_NE(RunOrDie(Job({}, 2), {.steps = 1}).back().event.grad_norm(),
+            RunOrDie(Job({}, 4), {.steps = 1}).back().event.grad_norm());
 }
 
 class MixturesWithGroupedHeads : public ::testing::TestWithParam<Spread> {};

@@ -29,7 +29,7 @@ TEST_P(LayoutTable, FirstTwentyLossesEqualTheSingleRanks) {
   for (v1::JobSpec* spec : {&single, &spread}) spec->mutable_model()->set_tie_word_embeddings(tied);
   const std::vector<StepResult> expected = RunOrDie(single);
   ExpectClose(RunOrDie(spread), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+  EXPECT_LT(expected.back().event.loss(), expected.front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -59,8 +59,8 @@ TEST_P(RecomputationTable, LossesAndNormsHaveTheSameBits) {
   const std::vector<StepResult> again = RunOrDie(spec);
   ASSERT_EQ(again.size(), kept.size());
   for (size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_EQ(again[i].loss, kept[i].loss) << i;
-    EXPECT_EQ(again[i].grad_norm, kept[i].grad_norm) << i;
+    EXPECT_EQ(again[i].event.loss(), kept[i].event.loss()) << i;
+    EXPECT_EQ(again[i].event.grad_norm(), kept[i].event.grad_norm()) << i;
   }
 }
 
@@ -131,9 +131,9 @@ TEST(Sharded, HeldOutLossIsThatOfTheUpdatedParameters) {
         RunOrDie(with_validation({1, 1, 1, 2, zero_stage}), {.steps = 4});
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < actual.size(); ++i) {
-      ASSERT_EQ(actual[i].validation_loss.has_value(), expected[i].validation_loss.has_value());
-      if (!actual[i].validation_loss.has_value()) continue;
-      EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+      ASSERT_EQ(actual[i].event.has_validation_loss(), expected[i].event.has_validation_loss());
+      if (!actual[i].event.has_validation_loss()) continue;
+      EXPECT_NEAR(actual[i].event.validation_loss(), expected[i].event.validation_loss(), 1e-5);
     }
   }
 }
@@ -225,7 +225,8 @@ TEST(Layouts, ABlendOfDatasetsIsTheSameUnderEveryLayout) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(blended({}));
-  EXPECT_NE(expected.back().loss, RunOrDie(Job({})).back().loss) << "the blend is not read";
+  EXPECT_NE(expected.back().event.loss(), RunOrDie(Job({})).back().event.loss())
+      << "the blend is not read";
   ExpectClose(RunOrDie(blended({3, 1, 1})), expected);
   ExpectClose(RunOrDie(blended({2, 2, 2})), expected);
 }
@@ -242,7 +243,7 @@ TEST_P(PackedLayouts, LossesAndSeenPairsAreThoseOfTheSingleRank) {
     EXPECT_EQ(actual[i].seen_pairs, expected[i].seen_pairs);
     EXPECT_LT(actual[i].seen_pairs, 0.7);
     EXPECT_GT(actual[i].seen_pairs, 0.1);
-    EXPECT_LT(actual[i].tokens, 12 * 16) << "the last token of a document has no target";
+    EXPECT_LT(actual[i].event.tokens(), 12 * 16) << "the last token of a document has no target";
   }
 }
 
@@ -260,7 +261,7 @@ TEST(PackedLayouts, TheMaskIsSeen) {
   without.mutable_data()->set_document_mask(false);
   const std::vector<StepResult> unmasked = RunOrDie(without);
   EXPECT_EQ(unmasked.front().seen_pairs, 1.0);
-  EXPECT_NE(unmasked.front().loss, RunOrDie(PackedJob({})).front().loss);
+  EXPECT_NE(unmasked.front().event.loss(), RunOrDie(PackedJob({})).front().event.loss());
 }
 
 // --- bfloat16: equal within the precision of its 8 mantissa bits.
@@ -281,13 +282,14 @@ void ExpectCloseInBfloat16(const std::vector<StepResult>& actual,
                            const std::vector<StepResult>& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_TRUE(std::isfinite(actual[i].loss)) << "step " << actual[i].step;
-    ASSERT_TRUE(std::isfinite(actual[i].grad_norm)) << "step " << actual[i].step;
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, kBfloat16Tolerance * expected[i].loss)
+    ASSERT_TRUE(std::isfinite(actual[i].event.loss())) << "step " << actual[i].step;
+    ASSERT_TRUE(std::isfinite(actual[i].event.grad_norm())) << "step " << actual[i].step;
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(),
+                kBfloat16Tolerance * expected[i].event.loss())
         << "loss of step " << actual[i].step;
     // A gradient that is added to garbage, or dropped, is visible here before it is in a loss.
-    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm,
-                kBfloat16NormTolerance * expected[i].grad_norm)
+    EXPECT_NEAR(actual[i].event.grad_norm(), expected[i].event.grad_norm(),
+                kBfloat16NormTolerance * expected[i].event.grad_norm())
         << "norm of step " << actual[i].step;
   }
 }
@@ -298,7 +300,7 @@ TEST_P(Bfloat16Layouts, LossesAreThoseOfTheSingleRank) {
   const std::vector<StepResult> expected = RunOrDie(Bfloat16Job({}));
   ASSERT_FALSE(expected.empty());
   ExpectCloseInBfloat16(RunOrDie(Bfloat16Job(GetParam())), expected);
-  EXPECT_LT(expected.back().loss, expected.front().loss - 0.1)
+  EXPECT_LT(expected.back().event.loss(), expected.front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -386,9 +388,9 @@ TEST(Validation, HeldOutLossIsEqualUnderEveryLayoutAndComesFirstAtTheIntervalAnd
     const std::vector<StepResult> actual = RunOrDie(with_validation(layout), {.steps = 6});
     for (size_t i = 0; i < actual.size(); ++i) {
       const bool due = actual[i].step == 1 || actual[i].step == 4 || actual[i].step == 6;
-      ASSERT_EQ(actual[i].validation_loss.has_value(), due) << "step " << actual[i].step;
+      ASSERT_EQ(actual[i].event.has_validation_loss(), due) << "step " << actual[i].step;
       if (due) {
-        EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+        EXPECT_NEAR(actual[i].event.validation_loss(), expected[i].event.validation_loss(), 1e-5);
       }
     }
     ExpectClose(actual, expected);
@@ -445,7 +447,7 @@ TEST(Nonfinite, WithSkipStepTheStepIsReportedAndNothingIsApplied) {
   EXPECT_EQ(before, after);
   for (const auto& steps : result.steps) {
     ASSERT_EQ(steps.size(), 3u);
-    for (const StepResult& step : steps) EXPECT_TRUE(step.skipped);
+    for (const StepResult& step : steps) EXPECT_TRUE(step.event.skipped());
   }
 }
 

@@ -73,8 +73,8 @@ std::vector<StepResult> Steps(const v1::JobSpec& spec, const TrainOptions& optio
 
 void ExpectClosePairs(std::vector<StepResult> actual, std::vector<StepResult> expected) {
   // A skipped step has no norm.
-  std::erase_if(actual, [](const StepResult& step) { return step.skipped; });
-  std::erase_if(expected, [](const StepResult& step) { return step.skipped; });
+  std::erase_if(actual, [](const StepResult& step) { return step.event.skipped(); });
+  std::erase_if(expected, [](const StepResult& step) { return step.event.skipped(); });
   ExpectClose(actual, expected);
 }
 
@@ -97,8 +97,8 @@ TEST_P(AppliedSteps, TheFirstOneThatIsAppliedIsCorrectedAsTheFirst) {
   options.after_steps = [&](int, Executor& executor) { after = norm_of(executor); };
   const std::vector<StepResult> steps = Steps(Job({}, 2), options);
   ASSERT_EQ(steps.size(), 2u);
-  EXPECT_TRUE(steps[0].skipped);
-  EXPECT_FALSE(steps[1].skipped);
+  EXPECT_TRUE(steps[0].event.skipped());
+  EXPECT_FALSE(steps[1].event.skipped());
   ASSERT_FALSE(before.empty());
   ASSERT_EQ(before.size(), after.size());
   double most = 0;
@@ -126,7 +126,7 @@ TEST(AppliedStepsOfLayouts, AreTheSameOnEveryRankAndGiveTheSingleRanksLosses) {
   };
   const std::vector<StepResult> expected = run({});
   ASSERT_EQ(expected.size(), 4u);
-  EXPECT_TRUE(expected[1].skipped);
+  EXPECT_TRUE(expected[1].event.skipped());
   for (const Layout& layout : kLayouts) ExpectClosePairs(run(layout), expected);
 }
 
@@ -264,7 +264,8 @@ TEST(NoWeightDecayOfLayouts, IsThatOfTheSingleRank) {
     return spec;
   };
   const std::vector<StepResult> expected = RunOrDie(job({}, true), {.steps = 6});
-  EXPECT_GT(std::abs(RunOrDie(job({}, false), {.steps = 6}).back().loss - expected.back().loss),
+  EXPECT_GT(std::abs(RunOrDie(job({}, false), {.steps = 6}).back().event.loss() -
+                     expected.back().event.loss()),
             1e-4);
   for (const Layout& layout : kLayouts)
     ExpectClose(RunOrDie(job(layout, true), {.steps = 6}), expected);

@@ -2,17 +2,17 @@
 // which are threads of this process, with a given delay for every message. Runs alternate between
 // interleaved and not interleaved overlapped pairs.
 //
-//   troupe-bench-pairs [DELAY_MS] [STEPS] [HIDDEN]
-//
 // Prints one JSON line for each of the two: medians over the steps after the first.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
+#include "base/flag_parser.h"
 #include "plan/job_defaults.h"
 #include "tests/layouts/experts_job.h"
 #include "tests/layouts/training.h"
@@ -80,18 +80,40 @@ void Bench(const Arguments& arguments) {
   }
 }
 
+Status SetArguments(const std::vector<std::string>& values, Arguments* arguments) {
+  if (!values.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(arguments->delay_ms,
+                            ParseNumber<double>("DELAY_MS", values[0], {.least = 0}));
+  }
+  if (values.size() > 1) {
+    TROUPE_ASSIGN_OR_RETURN(arguments->steps,
+                            ParseNumber<int64_t>("STEPS", values[1], {.least = 2}));
+  }
+  if (values.size() > 2) {
+    TROUPE_ASSIGN_OR_RETURN(arguments->hidden,
+                            ParseNumber<int64_t>("HIDDEN", values[2], {.least = 16}));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 }  // namespace troupe
 
 int main(int argc, char** argv) {
   troupe::Arguments arguments;
-  if (argc > 1) arguments.delay_ms = std::atof(argv[1]);
-  if (argc > 2) arguments.steps = std::atoll(argv[2]);
-  if (argc > 3) arguments.hidden = std::atoll(argv[3]);
-  if (argc > 4 || arguments.delay_ms < 0 || arguments.steps < 2 || arguments.hidden < 16) {
-    fmt::print(stderr, "usage: troupe-bench-pairs [DELAY_MS >= 0] [STEPS >= 2] [HIDDEN >= 16]\n");
-    return 2;
-  }
+  std::vector<std::string> values;
+  troupe::FlagParser parser(
+      {.name = "troupe-bench-pairs",
+       .usage = "troupe-bench-pairs [DELAY_MS [STEPS [HIDDEN]]]",
+       .summary = "Measures the exposed time of dispatch and combination in a DualPipeV step; "
+                  "prints two JSON lines.",
+       .footer = "DELAY_MS: delay of each message in milliseconds, at least 0 (default: 2)\n"
+                 "STEPS: steps of a run, at least 2 (default: 4)\n"
+                 "HIDDEN: hidden size, at least 16 (default: 256)"});
+  parser.AddArguments(0, 3, &values);
+  const std::optional<int> ended =
+      parser.ParseMain(argc, argv, [&] { return troupe::SetArguments(values, &arguments); });
+  if (ended) return *ended;
   troupe::Bench(arguments);
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "base/instrumented.h"
 #include "plan/make_plan.h"
 #include "tests/layouts/expect_steps.h"
 #include "tests/layouts/experts_job.h"
@@ -65,11 +66,8 @@ TEST(PairsTest, OverALinkWithLatencyLessOfDispatchAndCombineIsExposed) {
       apart, interleaved);
   // 12 forwards with three exchanges each and 12 backwards with two; ten pairs each hide up to two
   // of their five exchanges.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr double kExposedShare = 0.8;  // slow instrumented code hides a part of the messages
-#else
-  constexpr double kExposedShare = 0.95;
-#endif
+  // Slow instrumented code hides a part of the messages.
+  constexpr double kExposedShare = kInstrumented ? 0.8 : 0.95;
   EXPECT_GT(apart, kExposedShare * 60 * ToSeconds(kDelay));
   EXPECT_LT(interleaved, 0.85 * apart);
 }

@@ -76,11 +76,15 @@ void ExpectFollows(const std::vector<StepResult>& actual, const std::vector<Step
   ASSERT_EQ(actual.size(), expected.size());
   ExpectClose({actual[0]}, {expected[0]});
   for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_NEAR(actual[i].loss, expected[i].loss, 1e-4 * expected[i].loss) << i;
-    EXPECT_NEAR(actual[i].grad_norm, expected[i].grad_norm, 2e-3 * expected[i].grad_norm) << i;
-    ASSERT_EQ(actual[i].validation_loss.has_value(), expected[i].validation_loss.has_value());
-    if (!actual[i].validation_loss) continue;
-    EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-4 * expected[i].loss);
+    EXPECT_NEAR(actual[i].event.loss(), expected[i].event.loss(), 1e-4 * expected[i].event.loss())
+        << i;
+    EXPECT_NEAR(actual[i].event.grad_norm(), expected[i].event.grad_norm(),
+                2e-3 * expected[i].event.grad_norm())
+        << i;
+    ASSERT_EQ(actual[i].event.has_validation_loss(), expected[i].event.has_validation_loss());
+    if (!actual[i].event.has_validation_loss()) continue;
+    EXPECT_NEAR(actual[i].event.validation_loss(), expected[i].event.validation_loss(),
+                1e-4 * expected[i].event.loss());
   }
 }
 
@@ -88,8 +92,8 @@ TEST(GatheredDtype, InBfloat16BesideFloat32RoundsWeightsAlikeUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
   const std::vector<StepResult> exact = StepsOf(Job({}, {"float32", "float32"}));
-  EXPECT_NE(single[0].loss, exact[0].loss);
-  EXPECT_NEAR(single[0].loss, exact[0].loss, 1e-2 * exact[0].loss);
+  EXPECT_NE(single[0].event.loss(), exact[0].event.loss());
+  EXPECT_NEAR(single[0].event.loss(), exact[0].event.loss(), 1e-2 * exact[0].event.loss());
   for (const auto& [layout, run] : kSharded) {
     SCOPED_TRACE(fmt::format("zero {} run {}", layout.zero_stage, run));
     ExpectFollows(StepsOf(Job(layout, dtypes, run)), single);
@@ -114,7 +118,7 @@ TEST(GatheredDtype, IsThatOfTheProcessorOnADeviceToo) {
 TEST(BufferDtype, RoundsSinesAndCosinesAlikeUnderEveryLayout) {
   const Dtypes dtypes = {"float32", "float32", "bfloat16"};
   const std::vector<StepResult> single = StepsOf(Job({}, dtypes));
-  EXPECT_NE(single[0].loss, StepsOf(Job({}, {}))[0].loss);
+  EXPECT_NE(single[0].event.loss(), StepsOf(Job({}, {}))[0].event.loss());
   for (const Layout& layout : {Layout{.tensor = 2}, Layout{.context = 2},
                                Layout{.pipe = 2, .shard = 2, .zero_stage = 3}}) {
     ExpectClose(StepsOf(Job(layout, dtypes)), single);

@@ -49,7 +49,7 @@ TEST_P(ReshardTable, GoesOnUnderEveryLayout) {
       RunOrDie(job(source), {.steps = kStepsBefore + kStepsAfter});
   RunOrDie(job(source), {.steps = kStepsBefore, .save_path = attempt});
   uninterrupted.erase(uninterrupted.begin(), uninterrupted.begin() + kStepsBefore);
-  ASSERT_NE(uninterrupted[0].loss, uninterrupted[1].loss);
+  ASSERT_NE(uninterrupted[0].event.loss(), uninterrupted[1].event.loss());
   for (const Layout& target : kLayouts) {
     SCOPED_TRACE(NameOf(target));
     const std::vector<StepResult> resumed =

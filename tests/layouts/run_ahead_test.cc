@@ -108,14 +108,21 @@ TEST_P(RunAhead, HasTheBitsOfARunThatWaitsForEveryStep) {
     ExpectIdentical(ahead, expected);
     EXPECT_EQ(ahead_states, states);
     for (size_t i = 0; i < ahead.size() && i < expected.size(); ++i) {
-      EXPECT_EQ(ahead[i].host_waits > 0, GetParam().on_device && (is_last(i) || counts_on_host)) << i;
-      EXPECT_EQ(expected[i].host_waits > 0, GetParam().on_device);
-      EXPECT_EQ(ahead[i].graph_launches, !GetParam().on_device ? 0 : counts_on_host ? 1 : 2) << i;
-      EXPECT_EQ(expected[i].graph_launches, ahead[i].graph_launches) << i;
-      EXPECT_EQ(ahead[i].tokens, expected[i].tokens);
+      EXPECT_EQ(ahead[i].figures.host_syncs_per_step() > 0,
+                GetParam().on_device && (is_last(i) || counts_on_host))
+          << i;
+      EXPECT_EQ(expected[i].figures.host_syncs_per_step() > 0, GetParam().on_device);
+      EXPECT_EQ(ahead[i].figures.graph_launches_per_step(), !GetParam().on_device ? 0
+                                                            : counts_on_host      ? 1
+                                                                                  : 2)
+          << i;
+      EXPECT_EQ(expected[i].figures.graph_launches_per_step(),
+                ahead[i].figures.graph_launches_per_step())
+          << i;
+      EXPECT_EQ(ahead[i].event.tokens(), expected[i].event.tokens());
       EXPECT_EQ(ahead[i].routed, expected[i].routed);
       EXPECT_EQ(ahead[i].expert_load, expected[i].expert_load);
-      EXPECT_EQ(ahead[i].learning_rate, expected[i].learning_rate);
+      EXPECT_EQ(ahead[i].event.learning_rate(), expected[i].event.learning_rate());
     }
   }
 }
@@ -131,13 +138,14 @@ TEST_P(RunAhead, ValidatesAndMeasuresTheStateOfTheStepItSays) {
   const std::vector<StepResult> ahead = RunOrDie(spec, Options(1, &states));
   ASSERT_EQ(ahead.size(), expected.size());
   for (size_t i = 0; i < ahead.size(); ++i) {
-    EXPECT_EQ(ahead[i].validation_loss, expected[i].validation_loss) << i;
-    EXPECT_EQ(ahead[i].validation_loss.has_value(), i != 2) << i;
-    ASSERT_EQ(ahead[i].norms.size(), expected[i].norms.size()) << i;
-    EXPECT_EQ(ahead[i].norms.empty(), i != 2) << i;
-    for (size_t n = 0; n < ahead[i].norms.size(); ++n) {
-      EXPECT_EQ(ahead[i].norms[n].gradient, expected[i].norms[n].gradient);
-      EXPECT_EQ(ahead[i].norms[n].parameter, expected[i].norms[n].parameter);
+    EXPECT_EQ(ahead[i].event.validation_loss(), expected[i].event.validation_loss()) << i;
+    EXPECT_EQ(ahead[i].event.has_validation_loss(), i != 2) << i;
+    EXPECT_EQ(expected[i].event.has_validation_loss(), i != 2) << i;
+    ASSERT_EQ(ahead[i].event.norms_size(), expected[i].event.norms_size()) << i;
+    EXPECT_EQ(ahead[i].event.norms().empty(), i != 2) << i;
+    for (int n = 0; n < ahead[i].event.norms_size(); ++n) {
+      EXPECT_EQ(ahead[i].event.norms(n).gradient(), expected[i].event.norms(n).gradient());
+      EXPECT_EQ(ahead[i].event.norms(n).parameter(), expected[i].event.norms(n).parameter());
     }
   }
 }
@@ -246,9 +254,9 @@ TEST_P(RunAhead, SkipsTheStepThatIsNotFiniteAndNoOther) {
   for (const std::vector<StepResult>& steps : ahead.steps) {
     ASSERT_EQ(steps.size(), expected.size());
     for (size_t i = 0; i < steps.size(); ++i) {
-      EXPECT_EQ(steps[i].skipped, i == 2);
-      EXPECT_EQ(expected[i].skipped, i == 2);
-      EXPECT_EQ(steps[i].loss, expected[i].loss);
+      EXPECT_EQ(steps[i].event.skipped(), i == 2);
+      EXPECT_EQ(expected[i].event.skipped(), i == 2);
+      EXPECT_EQ(steps[i].event.loss(), expected[i].event.loss());
     }
     EXPECT_EQ(steps[2].nonfinite, "loss or gradient of rank 0 is not finite");
   }
@@ -285,7 +293,7 @@ TEST(RunAheadOnADevice, TheHostWaitsForNoStepThatIsOnItsWay) {
     waits = device->host_waits();
     graphs = device->graph_launches();
     // No step follows the last one.
-    EXPECT_EQ(result.host_waits, result.step < kMore ? 0 : 1);
+    EXPECT_EQ(result.figures.host_syncs_per_step(), result.step < kMore ? 0 : 1);
   };
   v1::JobSpec spec = Job();
   spec.mutable_training()->set_steps(kMore);

@@ -91,7 +91,8 @@ class MixedSchedules : public ::testing::TestWithParam<Pipeline> {};
 TEST_P(MixedSchedules, FirstTwentyLossesEqualTheSingleRanks) {
   const Pipeline& pipeline = GetParam();
   ExpectClose(RunOrDie(Job(2, pipeline, 8, false, 20)), SingleRank(8, false, 20));
-  EXPECT_LT(SingleRank(8, false, 20).back().loss, SingleRank(8, false, 20).front().loss - 0.1)
+  EXPECT_LT(SingleRank(8, false, 20).back().event.loss(),
+            SingleRank(8, false, 20).front().event.loss() - 0.1)
       << "nothing was learnt: the comparison is idle";
 }
 
@@ -149,8 +150,8 @@ TEST_P(MixedSchedules, HeldOutLossIsTheSingleRanks) {
   };
   const std::vector<StepResult> expected = validated(Job(1, {ScheduleKind::k1F1B, 1}, 8, false));
   const std::vector<StepResult> actual = validated(Job(2, GetParam(), 8, false));
-  ASSERT_TRUE(expected.back().validation_loss.has_value());
-  EXPECT_NEAR(*actual.back().validation_loss, *expected.back().validation_loss, 1e-5);
+  ASSERT_TRUE(expected.back().event.has_validation_loss());
+  EXPECT_NEAR(actual.back().event.validation_loss(), expected.back().event.validation_loss(), 1e-5);
   ExpectClose(actual, expected);
 }
 

@@ -116,9 +116,9 @@ TEST(ShardRuns, HeldOutLossIsThatOfTheUpdatedParameters) {
       RunOrDie(with_validation({.shard = 4, .zero_stage = 3}, 2), {.steps = 4});
   int compared = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_EQ(actual[i].validation_loss.has_value(), expected[i].validation_loss.has_value());
-    if (!actual[i].validation_loss.has_value()) continue;
-    EXPECT_NEAR(*actual[i].validation_loss, *expected[i].validation_loss, 1e-5);
+    ASSERT_EQ(actual[i].event.has_validation_loss(), expected[i].event.has_validation_loss());
+    if (!actual[i].event.has_validation_loss()) continue;
+    EXPECT_NEAR(actual[i].event.validation_loss(), expected[i].event.validation_loss(), 1e-5);
     ++compared;
   }
   EXPECT_EQ(compared, 3);
@@ -139,12 +139,14 @@ TEST(ShardRuns, InBfloat16FollowThoseOfAllShards) {
   };
   const std::vector<StepResult> all = RunOrDie(job(0)), runs = RunOrDie(job(2));
   ASSERT_EQ(runs.size(), all.size());
-  EXPECT_EQ(runs[0].loss, all[0].loss);
+  EXPECT_EQ(runs[0].event.loss(), all[0].event.loss());
   for (size_t i = 0; i < runs.size(); ++i) {
-    EXPECT_NEAR(runs[i].loss, all[i].loss, 1e-3 * all[i].loss) << i;
-    EXPECT_NEAR(runs[i].grad_norm, all[i].grad_norm, 0.02 * all[i].grad_norm) << i;
+    EXPECT_NEAR(runs[i].event.loss(), all[i].event.loss(), 1e-3 * all[i].event.loss()) << i;
+    EXPECT_NEAR(runs[i].event.grad_norm(), all[i].event.grad_norm(),
+                0.02 * all[i].event.grad_norm())
+        << i;
   }
-  EXPECT_LT(runs.back().loss, runs.front().loss - 0.1);
+  EXPECT_LT(runs.back().event.loss(), runs.front().event.loss() - 0.1);
 }
 
 TEST(ShardRuns, GradientsThatTravelInBfloat16StayWithinATenthOfAPercent) {
@@ -160,8 +162,8 @@ TEST(ShardRuns, GradientsThatTravelInBfloat16StayWithinATenthOfAPercent) {
                                 packed = RunOrDie(job("bfloat16"));
   bool differs = false;
   for (size_t i = 0; i < exact.size(); ++i) {
-    EXPECT_NEAR(packed[i].loss, exact[i].loss, 1e-3 * exact[i].loss) << i;
-    differs |= packed[i].grad_norm != exact[i].grad_norm;
+    EXPECT_NEAR(packed[i].event.loss(), exact[i].event.loss(), 1e-3 * exact[i].event.loss()) << i;
+    differs |= packed[i].event.grad_norm() != exact[i].event.grad_norm();
   }
   EXPECT_TRUE(differs);
 }

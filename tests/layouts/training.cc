@@ -16,6 +16,7 @@
 #include "collective/loopback/loopback_cluster.h"
 #include "data/indexed_dataset_writer.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model/build.h"
 #include "plan/job_defaults.h"
 #include "plan/make_plan.h"
 #include "plan/stage_inputs.h"

@@ -54,6 +54,7 @@ struct ClusterResult {
   // Lives of daemons that began with a clock behind their previous life's.
   uint64_t clocks_set_back = 0;
   uint64_t saves_beside_steps = 0;  // reports of a step during which a save was in flight
+  uint64_t hung_saves = 0;          // saves that blocked
   std::vector<Violation> violations;
   std::vector<std::string> faults;
   std::string story;  // jobs, violations, faults and the last events, for debugging

@@ -9,7 +9,7 @@
 namespace troupe::simulation {
 namespace {
 
-struct Alarm {
+struct CoordinatorAlarm {
   static constexpr std::string_view kMessageName = "coordinator.alarm";
 };
 
@@ -101,7 +101,7 @@ Status CoordinatorProcess::Handle(AnyMessage message, Context& context) {
     strangers_.erase(closed->stream);
     return Run(SessionClosed{closed->stream.value}, context);
   }
-  if (message.As<Alarm>()) {
+  if (message.As<CoordinatorAlarm>()) {
     alarm_time_ = MonotonicTime::max();
     return Run(Tick{}, context);
   }
@@ -234,7 +234,7 @@ void CoordinatorProcess::SetAlarm(Context& context) {
   if (time == alarm_time_) return;
   context.CancelTimer(alarm_);
   alarm_time_ = time;
-  if (deadline) alarm_ = context.SetTimer(*deadline - context.Now(), AnyMessage(Alarm{}));
+  if (deadline) alarm_ = context.SetTimer(*deadline - context.Now(), AnyMessage(CoordinatorAlarm{}));
 }
 
 }  // namespace troupe::simulation

@@ -59,7 +59,19 @@ uint64_t HostObserver::strikes() const {
   return strikes;
 }
 
+void HostObserver::CheckBlame(const Fleet& fleet) {
+  for (const auto& [worker, blame] : fleet.blame) {
+    if (world_.failed_writers.contains(worker)) continue;
+    for (const troupe::HostFault& fault : blame.faults) {
+      world_.truth.Check(
+          !fault.text.starts_with("CHECKPOINT_FAILED"), kBlamedWrite,
+          fmt::format("{} is blamed, and no write failed there: {}", worker, fault.text));
+    }
+  }
+}
+
 void HostObserver::Observe(const CoordinatorState& state, MonotonicTime now) {
+  CheckBlame(state.fleet);
   std::optional<int> free_devices;
   for (const std::string& id : state.active) {
     const Job& job = state.jobs.at(id);

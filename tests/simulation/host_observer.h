@@ -41,6 +41,8 @@ class HostObserver {
   void OnNewGroup(const Job& job, const CoordinatorState& state);
   // Whether a job waits before this one for which the cluster has enough devices.
   bool IsOutranked(const Job& job, const CoordinatorState& state) const;
+  // Checks that no host is blamed for a write that neither failed nor hung there.
+  void CheckBlame(const Fleet& fleet);
   void CheckGrowth(const Job& job, int free_devices, MonotonicTime now, JobView& view);
   int SubmittedRanks(const std::string& job) const;
 

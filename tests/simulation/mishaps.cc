@@ -38,6 +38,9 @@ void Mishaps::Begin(Duration phase, Duration unit) {
   };
   if (mix_.corruption) at(unit, [this] { CorruptACommit(); });
   for (int i = 0; i < mix_.lost_mounts; ++i) at(unit, [this, unit] { LoseAMount(unit); });
+  for (int i = 0; i < mix_.hung_writes; ++i) {
+    world_.system.Schedule(hangs_.Between(unit, phase), [this, unit] { HangWrites(unit); });
+  }
   if (mix_.catalog_loss) at(unit * 2, [this, unit] { LoseCatalog(unit); });
   // Which hosts are bad shows once they are used: those that jobs are given first.
   // One host at most of each of the last two kinds: two that read wrongly confirm each other, and
@@ -69,11 +72,8 @@ void Mishaps::CorruptACommit() {
 }
 
 void Mishaps::LoseAMount(Duration unit) {
-  const auto& leases = catalog_.leases();
-  if (leases.empty()) return;
-  const auto chosen =
-      std::next(leases.begin(), static_cast<std::ptrdiff_t>(random_.Below(leases.size())));
-  const std::string worker = LeasedWorker(chosen->first);
+  const std::string worker = LeasedHost(random_);
+  if (worker.empty()) return;
   const Mount mount = random_.Chance(0.3) ? Mount::kFails : Mount::kLocal;
   const Duration length = random_.Between(unit / 10, unit * 4);
   faults_.Log(fmt::format("{} loses its mount for {:.3f} s, {}", worker, ToSeconds(length),
@@ -82,6 +82,31 @@ void Mishaps::LoseAMount(Duration unit) {
   world_.storage.SetMount(worker, mount);
   world_.system.Schedule(length,
                          [this, worker] { world_.storage.SetMount(worker, Mount::kThere); });
+}
+
+void Mishaps::HangWrites(Duration unit) {
+  const std::string worker = LeasedHost(hangs_);
+  if (worker.empty() || world_.BlockedFor(worker) > Duration::zero()) return;
+  BlockedWrites& blocked = world_.blocked_writes[worker];
+  // For ever only where there are spares, and on one host: otherwise no job could end.
+  const bool spares = workers_.size() >= 20;
+  if (spares && !hangs_for_ever_ && hangs_.Chance(0.3)) {
+    hangs_for_ever_ = true;
+    blocked = {MonotonicTime::max(), true};
+    faults_.Log(fmt::format("the writes of {} hang for ever", worker));
+    return;
+  }
+  const Duration length = hangs_.Between(unit / 4, unit * 16);
+  blocked = {world_.system.Now() + length, hangs_.Chance(0.5)};
+  faults_.Log(fmt::format("the writes of {} hang for {:.3f} s, {}", worker, ToSeconds(length),
+                          blocked.killable ? "and can be killed" : "and cannot be killed"));
+}
+
+std::string Mishaps::LeasedHost(SeededRandom& random) const {
+  const auto& leases = catalog_.leases();
+  if (leases.empty()) return {};
+  return LeasedWorker(
+      std::next(leases.begin(), static_cast<std::ptrdiff_t>(random.Below(leases.size())))->first);
 }
 
 void Mishaps::LoseCatalog(Duration unit) {

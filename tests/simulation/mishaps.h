@@ -1,5 +1,6 @@
-// Faults of a run in addition to crashes and links: commits that rot, lost mounts, bad hosts, and a
-// lost disk of the coordinator, after which its operator rebuilds the catalog.
+// Faults of a run in addition to crashes and links: commits that rot, lost mounts, writes that
+// hang, bad hosts, and a lost disk of the coordinator, after which its operator rebuilds the
+// catalog.
 #ifndef TROUPE_TESTS_SIMULATION_MISHAPS_H_
 #define TROUPE_TESTS_SIMULATION_MISHAPS_H_
 
@@ -31,6 +32,7 @@ class Mishaps {
         workers_(std::move(workers)),
         mix_(mix),
         random_(seed, "mishaps"),
+        hangs_(seed, "hung writes"),
         ask_(std::move(ask)) {}
 
   // Draws all faults for the next `phase`.
@@ -49,6 +51,9 @@ class Mishaps {
  private:
   void CorruptACommit();
   void LoseAMount(Duration unit);
+  void HangWrites(Duration unit);
+  // A random worker with a leased device; empty if there is none.
+  std::string LeasedHost(SeededRandom& random) const;
   void LoseCatalog(Duration unit);
   void Rebuild();
 
@@ -59,6 +64,8 @@ class Mishaps {
   const std::vector<NodeId> workers_;
   const Mix mix_;
   SeededRandom random_;
+  SeededRandom hangs_;  // a stream of their own, so that hung writes change nothing else of a seed
+  bool hangs_for_ever_ = false;  // the writes of one host do
   const std::function<void(std::vector<PlannedCall>)> ask_;
   bool lost_catalog_ = false;
   bool is_rebuilt_ = false;

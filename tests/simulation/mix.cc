@@ -56,6 +56,9 @@ Mix DrawMix(uint64_t seed) {
   if (mix.small_budgets) LoseHostsAlone(mix);
   mix.lost_mounts = random.Chance(0.25) ? 1 + static_cast<int>(random.Below(4)) : 0;
   mix.private_folders = random.Chance(0.15);
+  // Drawn apart, so that it changes nothing else of a seed.
+  SeededRandom hangs(seed, "hung writes of the mix");
+  if (hangs.Chance(0.15)) mix.hung_writes = 1 + static_cast<int>(hangs.Below(4));
   // Deleting a job forgets its request ids, and its data in the folder stay.
   if (mix.catalog_loss || mix.altered_requests) return mix;
   mix.deletions = random.Chance(0.2);
@@ -71,6 +74,11 @@ std::optional<Mix> MixOf(std::string_view trait) {
     LoseHostsAlone(mix);
   } else if (trait == "lost-mounts") {
     mix.lost_mounts = 4;
+  } else if (trait == "hung-writes") {
+    // Whatever is blamed on a host for its writes is then their hang.
+    mix.hung_writes = 6;
+    mix.shard_failure = 0;
+    LoseHostsAlone(mix);
   } else if (trait == "private-folders") {
     mix.private_folders = true;
   } else if (trait == "stranger") {
@@ -116,6 +124,7 @@ std::string Mix::Text() const {
   };
   also(bad_hosts > 0, fmt::format("{} bad hosts", bad_hosts));
   also(lost_mounts > 0, fmt::format("{} lost mounts", lost_mounts));
+  also(hung_writes > 0, fmt::format("{} hung writes", hung_writes));
   also(private_folders, "private folders");
   also(stranger, "a stranger");
   also(layout_changes, "layout changes");

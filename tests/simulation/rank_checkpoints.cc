@@ -31,13 +31,27 @@ void RankModel::Proceed(Context& context) {
   BeginStep(context);
 }
 
+bool RankModel::Blocks(AnyMessage again, Context& context) {
+  const Duration left = world_.BlockedFor(worker_);
+  if (left == Duration::zero()) return false;
+  world_.failed_writers.insert(worker_);
+  // The node's clock may run a little faster than the system's.
+  if (left != Duration::max()) context.SetTimer(left + milliseconds(1), std::move(again));
+  return true;
+}
+
 void RankModel::EndSave(Context& context) {
+  const bool was_blocked = is_blocked_;
+  is_blocked_ = Blocks(AnyMessage(SaveOver{number_, save_number_}), context);
+  world_.hung_saves += is_blocked_ && !was_blocked;
+  if (is_blocked_) return;
   v1::WorkerMessage message;
   v1::ShardDone done;
   const Status written = WriteShard(done);
   if (written.ok()) {
     *message.mutable_shard_done() = std::move(done);
   } else {
+    world_.failed_writers.insert(worker_);
     v1::ShardFailed& failed = Sign(*message.mutable_shard_failed());
     failed.set_attempt(save_->intent.attempt());
     failed.set_reason(std::string(Message(written)));
@@ -45,6 +59,10 @@ void RankModel::EndSave(Context& context) {
   save_.reset();
   Say(std::move(message), context);
   if (phase_ == Phase::kWriting) Proceed(context);
+  if (image_order_ && to_write_.empty()) {
+    const v1::SaveImages order = *std::exchange(image_order_, std::nullopt);
+    SaveImage(order, context);
+  }
 }
 
 Status RankModel::WriteShard(v1::ShardDone& done) {
@@ -66,7 +84,7 @@ Status RankModel::WriteShard(v1::ShardDone& done) {
   TROUPE_ASSIGN_OR_RETURN(
       *file.mutable_digest(),
       world_.storage.WriteShard(
-          worker_, intent.path(), rank_,
+          worker_, intent.path(), intent.folder_id(), rank_,
           {.step = save_->step, .state = save_->state, .group_epoch = group_.epoch}));
   done.mutable_state()->set_step(save_->step);
   done.mutable_state()->set_consumed_samples(save_->step * kSlots);
@@ -76,14 +94,16 @@ Status RankModel::WriteShard(v1::ShardDone& done) {
 
 void RankModel::WriteManifest(const v1::WriteManifest& write, Context& context) {
   if (rank_ != 0 || write.group_epoch() != group_.epoch) return;
+  if (Blocks(AnyMessage(ManifestAgain{number_, write}), context)) return;
   // Rank 0 must see every shard before it reports the manifest.
   const Status seen = world_.storage.SeesShards(worker_, write.path(), write.manifest());
   const StatusOr<std::string> digest =
       seen.ok() || world_.bugs.trust_folders
-          ? world_.storage.WriteManifest(worker_, write.path(), write.manifest())
+          ? world_.storage.WriteManifest(worker_, write.path(), folder_id_, write.manifest())
           : StatusOr<std::string>(seen);
   v1::WorkerMessage message;
   if (!digest.ok()) {
+    world_.failed_writers.insert(worker_);
     v1::ShardFailed& failed = Sign(*message.mutable_shard_failed());
     failed.set_attempt(write.manifest().attempt());
     failed.set_reason(fmt::format("manifest: {}", Message(digest.status())));

@@ -35,6 +35,7 @@ Status RankModel::BeginFolderProof(v1::RankAddress& address) {
     TROUPE_RETURN_IF_ERROR(storage.CheckFolderId(worker_, folder, start.folder_id()));
     if (rank_ == 0) address.set_folder_id(start.folder_id());
   }
+  folder_id_ = address.folder_id();
   if (!IsFirstOfItsWorker(start.plan(), rank_)) return OkStatus();
   const std::string token =
       fmt::format(".start-{}-epoch-{}-rank-{}-{}", group_.job, group_.epoch, rank_, number_);

@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 constexpr Duration kPeerLossLimit = milliseconds(100);
 
-struct Alarm {
+struct RankAlarm {
   static constexpr std::string_view kMessageName = "rank.alarm";
   uint64_t number = 0;
   uint64_t wake = 0;
@@ -36,7 +36,7 @@ void RankModel::Say(v1::WorkerMessage message, Context& context) {
 }
 
 void RankModel::Wake(Duration delay, Context& context) {
-  context.SetTimer(delay, AnyMessage(Alarm{number_, ++wake_}));
+  context.SetTimer(delay, AnyMessage(RankAlarm{number_, ++wake_}));
 }
 
 void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
@@ -81,7 +81,11 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
   } else if (message.has_write_manifest()) {
     WriteManifest(message.write_manifest(), context);
   } else if (message.has_save_images()) {
-    SaveImage(message.save_images(), context);
+    if (IsHeldUp()) {
+      image_order_ = message.save_images();
+    } else {
+      SaveImage(message.save_images(), context);
+    }
   } else if (message.has_stop_ranks()) {
     phase_ = Phase::kStopping;
     // Sometimes longer than the limit; then the rank is killed.
@@ -91,7 +95,7 @@ void RankModel::OnCommand(const v1::RankCommand& command, Context& context) {
 }
 
 bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
-  if (const auto* alarm = message.As<Alarm>()) {
+  if (const auto* alarm = message.As<RankAlarm>()) {
     if (alarm->number != number_) return false;
     if (alarm->wake == wake_) OnAlarm(context);
   } else if (const auto* saved = message.As<SaveOver>()) {
@@ -102,14 +106,17 @@ bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
   } else if (const auto* over = message.As<TicketOver>()) {
     if (over->number != number_) return false;
     if (phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead) return true;
-    if (context.Now() >= ticket_deadline_) {
+    if (is_blocked_ && context.Now() >= ticket_deadline_) {
+      context.SetTimer(world_.limits.abort, AnyMessage(TicketOver{number_}));
+    } else if (context.Now() >= ticket_deadline_) {
       Stopped("the ticket's lifetime is over", context);
     } else {
       context.SetTimer(ticket_deadline_ - context.Now(), AnyMessage(TicketOver{number_}));
     }
   } else if (const auto* stop = message.As<StopNow>()) {
     if (stop->number != number_) return false;
-    if (phase_ == Phase::kStopping) Stopped("stopped", context);
+    // A rank that is blocked in a write does not end by itself.
+    if (phase_ == Phase::kStopping && !is_blocked_) Stopped("stopped", context);
   } else if (const auto* formed = message.As<GroupFormed>()) {
     if (formed->rank != number_) return false;
     if (phase_ == Phase::kJoining) {
@@ -121,13 +128,27 @@ bool RankModel::OnMessage(const AnyMessage& message, Context& context) {
     if (phase_ == Phase::kReducing) OnReduced(reduced->word, context);
   } else if (const auto* broken = message.As<GroupBroken>()) {
     if (broken->rank != number_) return false;
-    if (phase_ != Phase::kStopping && phase_ != Phase::kFailed && phase_ != Phase::kDead) {
-      Fail(Unavailable("a peer is gone"), true, "", context);
-    }
+    OnPeerLost(context);
+  } else if (const auto* lost = message.As<PeerLost>()) {
+    if (lost->rank != number_) return false;
+    OnPeerLost(context);
+  } else if (const auto* manifest = message.As<ManifestAgain>()) {
+    if (manifest->rank != number_) return false;
+    const bool ended =
+        phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
+    if (!ended) WriteManifest(manifest->write, context);
   } else {
     return false;
   }
   return true;
+}
+
+void RankModel::OnPeerLost(Context& context) {
+  if (IsHeldUp() && Blocks(AnyMessage(PeerLost{number_}), context)) return;
+  // The word may come after the end of the rank, when its process is idle.
+  const bool ended = phase_ == Phase::kIdle || phase_ == Phase::kStopping || phase_ == Phase::kDead;
+  if (ended || phase_ == Phase::kFailed) return;
+  Fail(Unavailable("a peer is gone"), true, "", context);
 }
 
 void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
@@ -149,7 +170,10 @@ void RankModel::Begin(const v1::BeginRank& begin, Context& context) {
   last_taken_ = 0;
   to_write_.clear();
   save_.reset();
+  is_blocked_ = false;
+  image_order_.reset();
   then_stop_ = false;
+  folder_id_.clear();
   blamed_worker_.clear();
   phase_ = Phase::kLaunching;
   Wake(DrawDuration(context, milliseconds(20), milliseconds(200)), context);
@@ -328,10 +352,11 @@ void RankModel::OnReduced(const Word& word, Context& context) {
   world_.saves_beside_steps += save_.has_value();
   report.set_writing_attempt(save_ && IsAsync() ? save_->intent.attempt() : 0);
   if (rank_ == 0) {
-    report.set_loss(Loss(seed, step_));
+    v1::StepEvent& event = *report.mutable_event();
+    event.set_loss(Loss(seed, step_));
     // So that a row shows the group it comes from.
-    report.set_grad_norm(static_cast<double>(group_.epoch));
-    report.set_tokens(kSlots);
+    event.set_grad_norm(static_cast<double>(group_.epoch));
+    event.set_tokens(kSlots);
     if (!to_write_.empty()) report.set_checkpoint_attempt(to_write_.front().attempt());
   }
   Say(std::move(message), context);
@@ -378,9 +403,17 @@ void RankModel::Stopped(const std::string& why, Context& context) {
   world_.truth.Check(sent.ok(), 15, ToString(sent));
 }
 
-void RankModel::Killed() {
+Duration RankModel::Killed() {
   world_.End(number_, kPeerLossLimit);
   phase_ = Phase::kDead;
+  const bool outlives = is_blocked_ && !world_.blocked_writes.at(worker_).killable;
+  return outlives ? world_.BlockedFor(worker_) : Duration::zero();
+}
+
+void RankModel::Gone() {
+  v1::ShardDone unsent;
+  if (is_blocked_ && world_.BlockedFor(worker_) == Duration::zero())
+    WriteShard(unsent).IgnoreError();
 }
 
 }  // namespace troupe::simulation

@@ -36,6 +36,16 @@ struct SaveOver {
   uint64_t rank = 0;  // the world's number of the rank
   uint64_t save = 0;
 };
+// Messages to itself: a manifest, or the loss of a peer, waits until its writes no longer block.
+struct ManifestAgain {
+  static constexpr std::string_view kMessageName = "rank.manifest_again";
+  uint64_t rank = 0;
+  v1::WriteManifest write;
+};
+struct PeerLost {
+  static constexpr std::string_view kMessageName = "rank.peer_lost";
+  uint64_t rank = 0;
+};
 struct DeviceFailed {
   static constexpr std::string_view kMessageName = "rank.device_failed";
   int device = 0;
@@ -55,8 +65,11 @@ class RankModel {
   void OnCommand(const v1::RankCommand& command, Context& context);
   // Handles an alarm or a message about a group; returns false if it is not for this rank.
   bool OnMessage(const AnyMessage& message, Context& context);
-  // The process is being killed: it does nothing more.
-  void Killed();
+  // The process is being killed: it does nothing more. Returns how long it outlives that, blocked
+  // in a write.
+  Duration Killed();
+  // The process ends: a write in which it was blocked takes effect.
+  void Gone();
 
  private:
   enum class Phase {
@@ -78,6 +91,7 @@ class RankModel {
   void OnTicket(const v1::Ticket& ticket, Context& context);
   void OnAlarm(Context& context);
   void OnReduced(const Word& word, Context& context);
+  void OnPeerLost(Context& context);
   void Load(Context& context);
   StatusOr<Restored> Restore() const;
   // --- The folder of checkpoints (rank_folder.cc).
@@ -97,6 +111,10 @@ class RankModel {
   // The save in flight is complete: sends its vote.
   void EndSave(Context& context);
   Status WriteShard(v1::ShardDone& done);
+  // Whether writes of its host block; then `again` is sent once they no longer do.
+  bool Blocks(AnyMessage again, Context& context);
+  // Whether a blocked save holds up the thread that steps, so that the rank answers nothing.
+  bool IsHeldUp() const { return is_blocked_ && (!IsAsync() || !to_write_.empty()); }
   void WriteManifest(const v1::WriteManifest& write, Context& context);
   // Saves its state on its worker's own disk if the last checkpoint cannot be written.
   void SaveImage(const v1::SaveImages& order, Context& context);
@@ -151,7 +169,10 @@ class RankModel {
   };
   std::optional<Save> save_;
   uint64_t save_number_ = 0;
+  bool is_blocked_ = false;                    // the save in flight blocks
+  std::optional<v1::SaveImages> image_order_;  // waits until it is no longer held up
   bool then_stop_ = false;
+  std::string folder_id_;      // identity of the folder as rank 0 has read or created it
   std::string blamed_worker_;  // the worker whose host caused the failure, if not this rank's
 };
 

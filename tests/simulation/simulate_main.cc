@@ -1,57 +1,82 @@
-// troupe-simulate [--seed N] [--seeds COUNT] [--mix TRAIT] [--bug NAME]: runs simulated clusters,
-// seed by seed, and prints a line for each, and the story of each that broke an invariant. Exits
-// with 1 if any did.
+// troupe-simulate: runs simulated clusters, seed by seed, and prints a line for each, and the story
+// of each that broke an invariant.
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "base/flag_parser.h"
 #include "tests/simulation/cluster.h"
 
 namespace troupe::simulation {
 namespace {
 
+// Returns the switch of each known bug by its name.
+std::map<std::string, bool*> BugSwitches(ClusterOptions* options) {
+  return {
+      {"accept-stale-epochs", &options->machine_bugs.accept_stale_epochs},
+      {"accept-unasked-answers", &options->machine_bugs.accept_unasked_answers},
+      {"ack-before-durable", &options->shell_bugs.ack_before_durable},
+      {"charge-lost-hosts", &options->machine_bugs.charge_lost_hosts},
+      {"choose-bad-hosts", &options->machine_bugs.choose_bad_hosts},
+      {"forget-leader-epoch", &options->shell_bugs.forget_leader_epoch},
+      {"forget-submitted-layout", &options->machine_bugs.forget_submitted_layout},
+      {"never-grow", &options->machine_bugs.never_grow},
+      {"number-lives-by-clock", &options->worker_bugs.number_lives_by_clock},
+      {"quarantine-on-one-word", &options->machine_bugs.quarantine_on_one_word},
+      {"trust-folders", &options->worker_bugs.trust_folders},
+  };
+}
+
+void AddFlags(FlagParser& parser, ClusterOptions* options, uint64_t* seeds,
+              std::optional<int>* lost_mounts) {
+  parser.AddNumber({"--seed", "N", "the first seed"}, {0}, &options->seed);
+  parser.AddNumber({"--seeds", "COUNT", "seeds to run"}, {0}, seeds);
+  parser.AddParsed({"--mix", "TRAIT",
+                    "runs the usual faults and one trait only, such as bad-hosts, stranger or "
+                    "plain (default: the traits that the seed draws)"},
+                   [options](const std::string& trait) -> Status {
+                     options->mix = MixOf(trait);
+                     if (options->mix) return OkStatus();
+                     return InvalidArgument("--mix {}: not the name of a trait", trait);
+                   });
+  parser.AddOptionalNumber(
+      {"--lost-mounts", "COUNT", "with --mix: how often a host loses the mount of its folder"},
+      {0}, lost_mounts);
+  const std::map<std::string, bool*> bugs = BugSwitches(options);
+  std::string names;
+  for (const auto& [name, bug] : bugs) names += (names.empty() ? "" : ", ") + name;
+  parser.AddParsed({"--bug", "NAME", "puts a known bug into the cluster: " + names, true},
+                   [bugs](const std::string& name) -> Status {
+                     const auto bug = bugs.find(name);
+                     if (bug == bugs.end()) {
+                       return InvalidArgument("--bug {}: not the name of a bug", name);
+                     }
+                     *bug->second = true;
+                     return OkStatus();
+                   });
+}
+
 int Main(int argc, char** argv) {
   ClusterOptions options{.seed = 1};
   uint64_t seeds = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i];
-    const std::string value = argv[i + 1];
-    if (flag == "--seed") {
-      options.seed = std::strtoull(value.c_str(), nullptr, 10);
-    } else if (flag == "--seeds") {
-      seeds = std::strtoull(value.c_str(), nullptr, 10);
-    } else if (flag == "--mix" && MixOf(value)) {
-      options.mix = MixOf(value);
-    } else if (flag == "--bug" && value == "forget-leader-epoch") {
-      options.shell_bugs.forget_leader_epoch = true;
-    } else if (flag == "--bug" && value == "ack-before-durable") {
-      options.shell_bugs.ack_before_durable = true;
-    } else if (flag == "--bug" && value == "accept-stale-epochs") {
-      options.machine_bugs.accept_stale_epochs = true;
-    } else if (flag == "--bug" && value == "accept-unasked-answers") {
-      options.machine_bugs.accept_unasked_answers = true;
-    } else if (flag == "--bug" && value == "charge-lost-hosts") {
-      options.machine_bugs.charge_lost_hosts = true;
-    } else if (flag == "--bug" && value == "choose-bad-hosts") {
-      options.machine_bugs.choose_bad_hosts = true;
-    } else if (flag == "--bug" && value == "forget-submitted-layout") {
-      options.machine_bugs.forget_submitted_layout = true;
-    } else if (flag == "--bug" && value == "never-grow") {
-      options.machine_bugs.never_grow = true;
-    } else if (flag == "--bug" && value == "quarantine-on-one-word") {
-      options.machine_bugs.quarantine_on_one_word = true;
-    } else if (flag == "--bug" && value == "trust-folders") {
-      options.worker_bugs.trust_folders = true;
-    } else if (flag == "--bug" && value == "number-lives-by-clock") {
-      options.worker_bugs.number_lives_by_clock = true;
-    } else {
-      fmt::print(stderr, "unknown argument {} {}\n", flag, value);
-      return 2;
-    }
+  FlagParser parser(
+      {.name = "troupe-simulate",
+       .usage = "troupe-simulate [FLAG …]",
+       .summary = "Runs simulated clusters, seed by seed, and prints a line for each, "
+                  "and the story of each that broke an invariant.",
+       .footer = "Exit codes: 0 every invariant held, 1 one was broken, 2 wrong usage."});
+  std::optional<int> lost_mounts;
+  AddFlags(parser, &options, &seeds, &lost_mounts);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
+  if (lost_mounts && !options.mix) {
+    fmt::print(stderr, "--lost-mounts {}: needs --mix\n", *lost_mounts);
+    return 2;
   }
+  if (lost_mounts) options.mix->lost_mounts = *lost_mounts;
   const auto start = std::chrono::steady_clock::now();
   uint64_t broken = 0, events = 0;
   for (uint64_t i = 0; i < seeds; ++i, ++options.seed) {

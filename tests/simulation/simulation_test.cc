@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actor/sim/system.h"
+#include "base/instrumented.h"
 #include "tests/simulation/catalog_observer.h"
 #include "tests/simulation/cluster.h"
 
@@ -17,11 +18,7 @@ namespace {
 
 // Under a sanitizer only a few seeds run, because any seed runs through most of the code. They must
 // break no invariant; events that only many seeds show are expected only in builds that run many.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kManySeeds = false;
-#else
-constexpr bool kManySeeds = true;
-#endif
+constexpr bool kManySeeds = !kInstrumented;
 constexpr uint64_t kSeedsPerShard = kManySeeds ? 40 : 2;
 constexpr uint64_t kTraitSeeds = kManySeeds ? 12 : 2;
 constexpr uint64_t kRareTraitSeeds = kManySeeds ? 40 : 2;
@@ -92,6 +89,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TraitCase{"stranger", &ClusterResult::lies},
                     TraitCase{"bad-hosts", &ClusterResult::strikes},
                     TraitCase{"lost-mounts", &ClusterResult::lost_mounts},
+                    TraitCase{"hung-writes", &ClusterResult::hung_saves},
                     TraitCase{"private-folders", &ClusterResult::refused_folders},
                     TraitCase{"layout-changes", &ClusterResult::growths, kRareTraitSeeds},
                     TraitCase{"small-budgets", &ClusterResult::saved_by_budget},
@@ -105,6 +103,54 @@ INSTANTIATE_TEST_SUITE_P(
       std::replace(name.begin(), name.end(), '-', '_');
       return name;
     });
+
+// --- Seeds that broke an invariant once.
+
+struct FormerFailure {
+  std::string name;
+  uint64_t seed;
+  Mix mix;
+};
+
+Mix DeletionsWith(int lost_mounts) {
+  Mix mix = *MixOf("deletions");
+  mix.lost_mounts = lost_mounts;
+  return mix;
+}
+
+// The mix that the seed drew before writes could hang.
+Mix WithoutHungWrites(uint64_t seed) {
+  Mix mix = DrawMix(seed);
+  mix.hung_writes = 0;
+  return mix;
+}
+
+class FormerFailures : public testing::TestWithParam<FormerFailure> {};
+
+TEST_P(FormerFailures, BreakNothingNow) {
+  const ClusterResult result = RunCluster({.seed = GetParam().seed, .mix = GetParam().mix});
+  EXPECT_TRUE(result.ok()) << result.story;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, FormerFailures,
+    testing::Values(
+        // The model of a rank that had ended heard that a peer was gone, and wrote once more.
+        FormerFailure{"WriteAfterTheEnd128", 128, DeletionsWith(0)},
+        FormerFailure{"WriteAfterTheEnd270", 270, DeletionsWith(0)},
+        FormerFailure{"WriteAfterTheEnd5127", 5127, WithoutHungWrites(5127)},
+        // A job began on a single host whose mount was lost, and has its folder there.
+        FormerFailure{"FolderOnOneHost21", 21, DeletionsWith(8)},
+        FormerFailure{"FolderOnOneHost137", 137, DeletionsWith(8)},
+        // A rank was blamed that wrote one attempt after the other.
+        FormerFailure{"WritesInTurn204", 204, DrawMix(204)},
+        FormerFailure{"WritesInTurn473", 473, WithoutHungWrites(473)},
+        // The run ended while a job with a private folder still trained.
+        FormerFailure{"PrivateFolder582", 582, WithoutHungWrites(582)},
+        // Nobody was blamed for a write that hung between two steps, and the host was chosen again.
+        FormerFailure{"HangBetweenSteps4", 4, *MixOf("hung-writes")},
+        FormerFailure{"HangBetweenSteps49", 49, *MixOf("hung-writes")}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(Mixes, DifferFromSeedToSeed) {
   std::set<std::string> texts;
@@ -194,9 +240,10 @@ class Retention : public testing::Test {
     manifest.mutable_state()->set_step(step);
     v1::ShardFile& file = *manifest.add_shards();
     file.set_name(ShardName(0));
-    file.set_digest(*world_.storage.WriteShard(
-        "worker-0", record.path(), 0, {.step = step, .state = world_.truth.State(kSeed, step)}));
-    record.set_digest(*world_.storage.WriteManifest("worker-0", record.path(), manifest));
+    file.set_digest(
+        *world_.storage.WriteShard("worker-0", record.path(), "", 0,
+                                   {.step = step, .state = world_.truth.State(kSeed, step)}));
+    record.set_digest(*world_.storage.WriteManifest("worker-0", record.path(), "", manifest));
     Put(attempt, v1::CHECKPOINT_STATE_WRITING);
     Put(attempt, v1::CHECKPOINT_STATE_COMMITTED);
     if (!verified) return;

@@ -82,13 +82,14 @@ const Storage::Attempt* Storage::FindAttempt(const std::string& volume,
   return found == there->second.attempts.end() ? nullptr : &found->second;
 }
 
-StatusOr<Storage::Volume*> Storage::VolumeToWrite(const std::string& host,
-                                                  const std::string& path) {
+StatusOr<Storage::Volume*> Storage::VolumeToWrite(const std::string& host, const std::string& path,
+                                                  const std::string& folder_id) {
   const std::string name = VolumeOf(host, path);
   if (name.empty()) return Unavailable("{}: Transport endpoint is not connected", path);
-  truth_.Check(!IsShared(path) || name == kSharedVolume, kForeignWrite,
-               fmt::format("{} writes {} to its {}", host, path, name));
   Volume& volume = volumes_[name];
+  const bool own = !folder_id.empty() && volume.files.contains(folder_id);
+  truth_.Check(!IsShared(path) || name == kSharedVolume || own, kForeignWrite,
+               fmt::format("{} writes {} to its {}", host, path, name));
   volume.directories.insert(Parent(path));
   return &volume;
 }
@@ -136,8 +137,9 @@ bool Storage::SeesToken(const std::string& host, const std::string& folder,
 }
 
 StatusOr<std::string> Storage::WriteShard(const std::string& host, const std::string& path,
-                                          int rank, const StoredShard& shard) {
-  TROUPE_ASSIGN_OR_RETURN(Volume* const volume, VolumeToWrite(host, path));
+                                          const std::string& folder_id, int rank,
+                                          const StoredShard& shard) {
+  TROUPE_ASSIGN_OR_RETURN(Volume* const volume, VolumeToWrite(host, path, folder_id));
   Attempt& attempt = volume->attempts[path];
   for (const auto& [name, other] : attempt.shards) {
     truth_.Check(other.group_epoch == shard.group_epoch, 10,
@@ -154,8 +156,9 @@ StatusOr<std::string> Storage::WriteShard(const std::string& host, const std::st
 }
 
 StatusOr<std::string> Storage::WriteManifest(const std::string& host, const std::string& path,
+                                             const std::string& folder_id,
                                              const v1::CheckpointManifest& manifest) {
-  TROUPE_ASSIGN_OR_RETURN(Volume* const volume, VolumeToWrite(host, path));
+  TROUPE_ASSIGN_OR_RETURN(Volume* const volume, VolumeToWrite(host, path, folder_id));
   Attempt& attempt = volume->attempts[path];
   attempt.manifest = manifest;
   attempt.manifest_digest = DigestOf(manifest);

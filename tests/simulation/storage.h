@@ -69,13 +69,16 @@ class Storage {
   bool SeesToken(const std::string& host, const std::string& folder,
                  const std::string& token) const;
 
-  // Writes the shard of a rank on `host`, durable from now on, and returns its digest. UNAVAILABLE
-  // if the mount fails. Ranks of another group epoch in the same directory, or different bytes
-  // under an existing name, break invariant 10.
-  StatusOr<std::string> WriteShard(const std::string& host, const std::string& path, int rank,
+  // Writes the shard of a rank on `host`, durable from now on, and returns its digest. `folder_id`:
+  // the identity that the job knows its folder by. UNAVAILABLE if the mount fails. Ranks of another
+  // group epoch in the same directory, or different bytes under an existing name, break invariant
+  // 10.
+  StatusOr<std::string> WriteShard(const std::string& host, const std::string& path,
+                                   const std::string& folder_id, int rank,
                                    const StoredShard& shard);
   // Returns the digest of the manifest file.
   StatusOr<std::string> WriteManifest(const std::string& host, const std::string& path,
+                                      const std::string& folder_id,
                                       const v1::CheckpointManifest& manifest);
 
   // Reads an attempt and verifies all digests, as a rank on `host` does. DATA_LOSS if something is
@@ -126,8 +129,11 @@ class Storage {
   std::string VolumeOf(const std::string& host, const std::string& path) const;
   StatusOr<Restored> ReadVolume(const std::string& volume, const std::string& path,
                                 const std::string& manifest_digest) const;
-  // The volume to write to. A write to a volume other than the folder's own breaks invariant 28.
-  StatusOr<Volume*> VolumeToWrite(const std::string& host, const std::string& path);
+  // The volume to write to. A write below "/shared" to another volume breaks invariant 28, unless
+  // it has the identity `folder_id`: a job that began on a single host whose mount was lost has its
+  // folder there.
+  StatusOr<Volume*> VolumeToWrite(const std::string& host, const std::string& path,
+                                  const std::string& folder_id);
   const Attempt* FindAttempt(const std::string& volume, const std::string& path) const;
 
   Truth& truth_;

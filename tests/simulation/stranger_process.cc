@@ -10,7 +10,7 @@ namespace {
 struct Speak {
   static constexpr std::string_view kMessageName = "stranger.speak";
 };
-struct Redial {
+struct StrangerRedial {
   static constexpr std::string_view kMessageName = "stranger.redial";
 };
 
@@ -31,7 +31,7 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
   if (const auto* opened = message.As<StreamOpened>()) {
     if (opened->stream != stream_) return OkStatus();
     v1::WorkerMessage hello;
-    hello.mutable_hello()->set_protocol_version(1);
+    hello.mutable_hello()->set_protocol_version(2);
     hello.mutable_hello()->set_name(kStrangerName);
     hello.mutable_hello()->set_incarnation(1);
     hello.mutable_hello()->set_host(kStrangerName);
@@ -48,8 +48,8 @@ Status StrangerProcess::Handle(AnyMessage message, Context& context) {
   } else if (const auto* closed = message.As<StreamClosed>()) {
     if (closed->stream != stream_) return OkStatus();
     welcome_ = false;
-    context.SetTimer(world_.limits.heartbeat, AnyMessage(Redial{}));
-  } else if (message.As<Redial>()) {
+    context.SetTimer(world_.limits.heartbeat, AnyMessage(StrangerRedial{}));
+  } else if (message.As<StrangerRedial>()) {
     Dial(context);
   } else if (message.As<Speak>()) {
     context.SetTimer(world_.limits.heartbeat, AnyMessage(Speak{}));
@@ -107,6 +107,7 @@ void StrangerProcess::LieAbout(const v1::CheckpointRecord& record, uint64_t kind
     deleted.set_job(record.job());
     deleted.set_attempt(record.attempt());
     deleted.set_path(record.path());
+    deleted.set_none_writes(true);
   } else {
     v1::CheckpointVerified& verified = *message.mutable_checkpoint_verified();
     verified.set_job(record.job());

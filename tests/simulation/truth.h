@@ -43,6 +43,9 @@ enum Invariant : int {
   // Only a job that has ended is deleted, once none of its ranks may live. Nothing of it stays in
   // the catalog, and its checkpoints are all kept or all deleted, as requested.
   kDeletion = 34,
+  // A host is blamed for a write only if a rank on it reported a failed write, or a write hung
+  // there.
+  kBlamedWrite = 35,
 };
 
 // The sum of the gradients of the slots that `rank` of `ranks` computes.

@@ -82,7 +82,11 @@ void Verdict::Judge(const std::set<std::string>& left) {
   std::set<std::string> holders;
   for (const auto& [key, lease] : catalog_.leases()) {
     const bool over = catalog_.HasEnded(lease.job()) || catalog_.IsDeleted(lease.job());
-    if (left.contains(LeasedWorker(key)) || !over) continue;
+    // A rank that is blocked in a write and cannot be killed keeps its device.
+    const bool blocked = world_.BlockedFor(LeasedWorker(key)) > Duration::zero();
+    // The run does not wait for the end of a job with a lone folder, which may have come just now.
+    const bool lone = catalog_.jobs().contains(lease.job()) && HasLoneFolder(lease.job());
+    if (left.contains(LeasedWorker(key)) || blocked || lone || !over) continue;
     ++held;
     holders.insert(fmt::format("{} epoch {}", lease.job(), lease.group_epoch()));
   }
@@ -105,14 +109,17 @@ bool Verdict::MayFail(const std::string& id, const std::string& cause) const {
   // At the first start nobody can distinguish a folder that is not shared from a lost mount. The
   // job, which has done nothing yet, ends at once and names the host.
   if (cause == "STORAGE") return job.highest_step() == 0 && !world_.lost_mounts.empty();
-  // A bad host writes no last checkpoint, and its ranks hold the only copy of the state.
+  // A bad host, or one whose writes hang, writes no last checkpoint, and its ranks hold the only
+  // copy of the state.
   if (cause == "FINAL_CHECKPOINT_UNWRITABLE") {
     const v1::GroupRecord* const group = catalog_.Group(id);
-    return group != nullptr && std::any_of(group->ranks().begin(), group->ranks().end(),
-                                           [this](const v1::RankPlacement& placement) {
-                                             return world_.FaultOf(placement.worker()) ==
-                                                    HostFault::kCannotWrite;
-                                           });
+    return group != nullptr &&
+           std::any_of(group->ranks().begin(), group->ranks().end(),
+                       [this](const v1::RankPlacement& placement) {
+                         const std::string& worker = placement.worker();
+                         return world_.FaultOf(worker) == HostFault::kCannotWrite ||
+                                world_.blocked_writes.contains(worker);
+                       });
   }
   return false;
 }

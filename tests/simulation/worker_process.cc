@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-struct Alarm {
+struct WorkerAlarm {
   static constexpr std::string_view kMessageName = "worker.alarm";
 };
 struct ProcessUp {
@@ -37,6 +37,7 @@ struct Removed {
 struct BurntIn {
   static constexpr std::string_view kMessageName = "worker.burnt_in";
   uint64_t request = 0;
+  bool in_folders = false;  // it tried to write in folders
 };
 struct ReadBack {
   static constexpr std::string_view kMessageName = "worker.read_back";
@@ -86,7 +87,7 @@ StatusOr<uint64_t> WorkerProcess::NextIncarnation(Context& context) {
 }
 
 Status WorkerProcess::Handle(AnyMessage message, Context& context) {
-  if (message.As<Alarm>()) {
+  if (message.As<WorkerAlarm>()) {
     alarm_time_ = MonotonicTime::max();
     return Run(session::Tick{}, context);
   }
@@ -115,13 +116,19 @@ Status WorkerProcess::Handle(AnyMessage message, Context& context) {
   if (const auto* burnt_in = message.As<BurntIn>()) {
     session::BurnInEnded ended;
     ended.done.set_request(burnt_in->request);
-    ended.done.set_sound(world_.FaultOf(name_) == HostFault::kNone);
+    const bool writes = !burnt_in->in_folders || world_.BlockedFor(name_) == Duration::zero();
+    ended.done.set_sound(world_.FaultOf(name_) == HostFault::kNone && writes);
     return Run(std::move(ended), context);
   }
   return HandleRank(std::move(message), context);
 }
 
 Status WorkerProcess::Remove(const v1::DeleteCheckpoint& request, Context& context) {
+  if (const Duration left = world_.BlockedFor(name_); left > Duration::zero()) {
+    if (left != Duration::max())
+      context.SetTimer(left + milliseconds(1), AnyMessage(Removed{request}));
+    return OkStatus();
+  }
   // If the mount is missing nothing is removed, and the coordinator asks again.
   const std::string& path = request.path();
   const std::string folder = path.substr(0, path.rfind('/', path.rfind('/') - 1));
@@ -132,6 +139,7 @@ Status WorkerProcess::Remove(const v1::DeleteCheckpoint& request, Context& conte
   gone.deleted.set_job(request.job());
   gone.deleted.set_attempt(request.attempt());
   gone.deleted.set_path(path);
+  gone.deleted.set_none_writes(request.none_writes());
   return Run(std::move(gone), context);
 }
 
@@ -163,6 +171,7 @@ Status WorkerProcess::HandleRank(AnyMessage message, Context& context) {
   if (const auto* gone = message.As<ProcessGone>()) {
     Process& process = processes_[static_cast<size_t>(gone->device)];
     if (process.life != gone->life) return OkStatus();
+    if (process.rank != nullptr) process.rank->Gone();
     process.rank.reset();
     return Run(session::RankExited{.device = gone->device, .signal = gone->signal}, context);
   }
@@ -225,8 +234,8 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
                      AnyMessage(ProcessUp{start->device, life}));
   } else if (const auto* kill = std::get_if<session::KillProcess>(&effect)) {
     Process& process = processes_[static_cast<size_t>(kill->device)];
-    if (process.rank != nullptr) process.rank->Killed();
-    context.SetTimer(DrawDuration(context, milliseconds(1), milliseconds(20)),
+    const Duration outlives = process.rank != nullptr ? process.rank->Killed() : Duration::zero();
+    context.SetTimer(outlives + DrawDuration(context, milliseconds(1), milliseconds(20)),
                      AnyMessage(ProcessGone{kill->device, process.life, 9}));
   } else if (auto* to = std::get_if<session::SendToRank>(&effect)) {
     return context.Send(
@@ -242,8 +251,9 @@ Status WorkerProcess::Perform(session::Effect& effect, Context& context) {
     context.SetTimer(DrawDuration(context, milliseconds(10), milliseconds(2000)),
                      AnyMessage(ReadBack{read->request}));
   } else if (const auto* burn = std::get_if<session::BeginBurnIn>(&effect)) {
-    context.SetTimer(FromSeconds(burn->request.seconds()),
-                     AnyMessage(BurntIn{burn->request.request()}));
+    context.SetTimer(
+        FromSeconds(burn->request.seconds()),
+        AnyMessage(BurntIn{burn->request.request(), burn->request.folders_size() > 0}));
   } else if (const auto* end = std::get_if<session::EndDaemon>(&effect)) {
     return Internal("the daemon ends itself: {}", end->message);
   }
@@ -264,7 +274,7 @@ void WorkerProcess::SetAlarm(Context& context) {
   context.CancelTimer(alarm_);
   alarm_time_ = time;
   if (time != MonotonicTime::max())
-    alarm_ = context.SetTimer(time - context.Now(), AnyMessage(Alarm{}));
+    alarm_ = context.SetTimer(time - context.Now(), AnyMessage(WorkerAlarm{}));
 }
 
 }  // namespace troupe::simulation

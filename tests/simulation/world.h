@@ -3,6 +3,7 @@
 #ifndef TROUPE_TESTS_SIMULATION_WORLD_H_
 #define TROUPE_TESTS_SIMULATION_WORLD_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -35,6 +36,12 @@ struct RankLife {
   int device = 0;
   GroupName group;
   int rank = 0;
+};
+
+// The writes of a host's ranks to the folders of checkpoints, and its removals there, block.
+struct BlockedWrites {
+  MonotonicTime until;   // on the system's clock; max(): for ever
+  bool killable = true;  // whether a rank blocked in a write can be killed before `until`
 };
 
 // Probabilities of faults inside workers; zero once healed.
@@ -91,6 +98,14 @@ class World {
     return found != lives_.end() && (found->second.group != group || found->second.rank != rank);
   }
 
+  // How much longer writes block on `worker`; max(): for ever.
+  Duration BlockedFor(const std::string& worker) const {
+    const auto found = blocked_writes.find(worker);
+    if (found == blocked_writes.end()) return Duration::zero();
+    if (found->second.until == MonotonicTime::max()) return Duration::max();
+    return std::max(Duration::zero(), found->second.until - system.Now());
+  }
+
   HostFault FaultOf(const std::string& worker) const {
     const auto found = bad_hosts.find(worker);
     return found == bad_hosts.end() ? HostFault::kNone : found->second;
@@ -108,9 +123,12 @@ class World {
   std::map<std::string, JobNature> natures;    // by job id
   std::map<std::string, HostFault> bad_hosts;  // by worker
   std::set<std::string> lost_mounts;           // workers that ever lost the shared folder
+  std::map<std::string, BlockedWrites> blocked_writes;  // by worker
+  std::set<std::string> failed_writers;                 // workers where a write ever failed or hung
   std::map<std::string, Restored> images;      // images of ranks' states on their workers, by path
   uint64_t steps_applied = 0;                  // by all ranks
   uint64_t saves_beside_steps = 0;
+  uint64_t hung_saves = 0;  // saves that blocked
   uint64_t clocks_set_back = 0;
   uint64_t lies = 0;
 

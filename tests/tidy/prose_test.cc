@@ -1,5 +1,5 @@
-// Checks the comments that a program can check: the openers whose subject the reader would have to
-// guess, and the length of lines.
+// Checks the comments that a program can check: openers whose subject the reader would have to
+// guess.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -46,22 +46,6 @@ TEST(Prose, BareOpenersAreFound) {
   EXPECT_TRUE(HasBareOpener("What a rank has.", "What a rank has."));
   EXPECT_FALSE(HasBareOpener("Often called.", "Often called."));
   EXPECT_FALSE(HasBareOpener("The bytes of a value.", "The bytes of a value."));
-}
-
-// Counts characters, not bytes: UTF-8 continuation bytes do not count.
-size_t Columns(const std::string& line) {
-  size_t columns = 0;
-  for (const char c : line) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
-  return columns;
-}
-
-TEST(Prose, LinesHaveAtMostAHundredColumns) {
-  constexpr size_t kMostColumns = 100;
-  for (const SourceFile& file : Sources()) {
-    for (size_t i = 0; i < file.lines.size(); ++i) {
-      EXPECT_LE(Columns(file.lines[i]), kMostColumns) << file.path << ":" << i + 1;
-    }
-  }
 }
 
 }  // namespace

@@ -108,12 +108,102 @@ TEST(Tidy, FilesOverFiveHundredLinesHaveAReason) {
   }
 }
 
+// Expects that no line of `folders` compares with one of `literals`, alternatives of a regex.
+void ExpectNoneCompares(const std::string& literals, const std::set<std::string>& folders) {
+  const std::string one = "(" + literals + ")";
+  const std::regex compares("[=!]= *" + one + "|" + one + " *[=!]=|case " + one +
+                            "|(find|contains|count|starts_with|ends_with)\\([^;]*" + one);
+  for (const SourceFile& file : Sources()) {
+    if (!folders.contains(TopFolder(file.path)) || IsTest(file.path)) continue;
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      EXPECT_FALSE(std::regex_search(file.lines[i], compares)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+    }
+  }
+}
+
+// Returns what the group of `pattern` matches in the files at `path`, joined by "|".
+std::string Alternatives(const std::string& path, const std::regex& pattern) {
+  std::set<std::string> found;
+  for (const SourceFile& file : Sources()) {
+    if (!file.path.starts_with(path)) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, pattern)) found.insert(match[1]);
+    }
+  }
+  std::string joined;
+  for (const std::string& text : found) joined += (joined.empty() ? "" : "|") + text;
+  return joined;
+}
+
+TEST(Tidy, OnlyItsRecordHasTheLetterOfABlock) {
+  const std::string letters = Alternatives("model/blocks/", std::regex("\\.letter = ('.')"));
+  ASSERT_NE(letters, "");
+  ExpectNoneCompares(letters, {"model", "plan", "kernels", "checkpoint", "data", "interop", "coordinator", "worker", "cli"});
+}
+
+TEST(Tidy, OnlyTheirTraitsHaveTheKindsOfDevicesOfPlanAndCoordinator) {
+  const std::string kinds = Alternatives("plan/device_traits.cc", std::regex("\\.kind = (\"[a-z]+\")"));
+  ASSERT_NE(kinds, "");
+  ExpectNoneCompares(kinds, {"plan", "coordinator"});
+}
+
 TEST(Tidy, NamesSayWhatAThingIs) {
   const std::regex vague("(^|_)(util|utils|helpers?|manager|misc|new|fast)(_|\\.|$)");
   for (const SourceFile& file : Sources()) {
     const std::string name = fs::path(file.path).filename();
     EXPECT_FALSE(std::regex_search(name, vague)) << file.path;
   }
+}
+
+// Rules and passes are made of programs, never the other way round.
+TEST(Tidy, ProgramsDoNotSeeTheRulesOfOperations) {
+  for (const SourceFile& file : Sources()) {
+    if (!file.path.starts_with("model/program/") || IsTest(file.path)) continue;
+    for (const std::string& line : file.lines) {
+      EXPECT_FALSE(line.starts_with("#include \"model/ops/")) << file.path << ": " << line;
+    }
+  }
+}
+
+// The kinds of model/program/op_kinds.def.
+std::set<std::string> OperationKinds() {
+  std::set<std::string> kinds;
+  const std::regex row("^TROUPE_OP\\((\\w+), ");
+  for (const SourceFile& file : Sources()) {
+    if (file.path != "model/program/op_kinds.def") continue;
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (std::regex_search(line, match, row)) kinds.insert(match[1]);
+    }
+  }
+  return kinds;
+}
+
+// Operations that no test runs alone, with the reason.
+const std::map<std::string, std::string> kUntestedAlone = {
+    {"AdamW", "it updates the parameters of a whole program: program_kernels_test.cc"},
+};
+
+TEST(Tidy, EveryOperationHasATestOfItsKernels) {
+  std::set<std::string> untested = OperationKinds();
+  EXPECT_GT(untested.size(), 60u);
+  for (const auto& [name, reason] : kUntestedAlone) {
+    EXPECT_EQ(untested.erase(name), 1u) << "k" << name << " is no operation";
+  }
+  const std::regex kind("\\bOpKind::k(\\w+)");
+  for (const SourceFile& file : Sources()) {
+    const std::string name = fs::path(file.path).filename();
+    // The tests that every backend compiles, and the headers that they include.
+    if (fs::path(file.path).parent_path() != "kernels") continue;
+    if (!name.ends_with("_kernels_test.cc") && !name.ends_with("_test.h")) continue;
+    for (const std::string& line : file.lines) {
+      for (std::sregex_iterator match(line.begin(), line.end(), kind), end; match != end; ++match) {
+        untested.erase((*match)[1]);
+      }
+    }
+  }
+  for (const std::string& name : untested) ADD_FAILURE() << "no kernels/*_kernels_test.cc runs k" << name;
 }
 
 TEST(Tidy, TestsNeverWaitBySleeping) {

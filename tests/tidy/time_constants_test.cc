@@ -56,7 +56,7 @@ const std::map<std::string, std::string> kReasons = {
     {"worker/session/session.cc", "longest pause between dials; the detection time shortens it"},
 };
 
-const std::set<std::string> kFolders = {"base",        "actor",   "collective", "model",
+const std::set<std::string> kScannedFolders = {"base",        "actor",   "collective", "model",
                                         "plan",        "kernels", "data",       "checkpoint",
                                         "coordinator", "worker",  "cli",        "interop"};
 
@@ -67,7 +67,7 @@ bool IsProduct(const std::string& path) {
                     path.find("/testing/") != std::string::npos ||
                     path.find("test_cluster") != std::string::npos ||
                     path.starts_with("actor/sim/");
-  return kFolders.contains(folder) && source && !test;
+  return kScannedFolders.contains(folder) && source && !test;
 }
 
 constexpr const char* kWords[] = {"hours", "minutes", "econds", "Ms"};
@@ -89,7 +89,7 @@ bool HasLongTime(const std::string& line) {
 
 std::map<std::string, std::string> FilesWithLongTimes() {
   std::map<std::string, std::string> found;  // path → the first such line
-  for (const std::string& folder : kFolders) {
+  for (const std::string& folder : kScannedFolders) {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().generic_string();
       if (!IsProduct(path)) continue;

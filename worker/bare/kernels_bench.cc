@@ -1,32 +1,18 @@
 // Measures speed on this machine's GPU and prints JSON lines: first the device's peak, then every
 // kind of operation of a preset's blocks compared with it; or, with --train, training steps of the
 // whole preset with the product's own plan and executor.
-//
-//   troupe-kernels-bench [--model llama-124m] [--batch 64] [--sequence 1024]
-//     [--dtype bfloat16|float32]
-//     [--only KIND]            such as attention_grad; absent: all
-//   troupe-kernels-bench --train PRESET [--batch 64] [--micro-batch 64] [--sequence 1024]
-//     [--dtype bfloat16|float32]
-//     [--pattern PATTERN]      such as (AD)x2, in place of the preset's
-//     [--steps 20] [--lr 0.0003] [--seed 1234]
-//     [--data PATH]            as data.train of a job file; absent: synthetic tokens
-//   both: [--float8 none|current|delayed|blockwise]  for matmuls of linear layers; needs bfloat16
-//         [--device 0]
-//         [--choices DIRECTORY]  tuning cache for matmuls and attention; absent: tunes each run
-//         [--no-tuning]        uses the libraries' first proposals
-//
-// Exits with 77 and the reason if no GPU can be used.
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/file_system.h"
+#include "base/flag_parser.h"
 #include "kernels/cuda/cublaslt_library.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cuda_device.h"
@@ -46,7 +32,7 @@ struct Arguments {
   std::string only;
   int64_t device = 0;
   TrainingOptions training;
-  bool has_micro_batch = false;
+  std::optional<int64_t> micro_batch;
   kernels::cuda::CublasLtOptions products;
 };
 
@@ -55,65 +41,58 @@ struct Arguments {
   std::exit(2);
 }
 
-template <typename Number>
-Number ParseNumber(const std::string& flag, const std::string& text, Number least) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    Refuse(fmt::format("{} is {}, must be a number of at least {}", flag, text, least));
-  }
-  return number;
+constexpr char kSummary[] =
+    "Measures speed on this machine's GPU and prints JSON lines: the device's peak, and every kind "
+    "of operation of a preset's blocks compared with it; or, with --train, training steps of the "
+    "whole preset.";
+
+void AddModelFlags(FlagParser& parser, Arguments* arguments) {
+  TrainingOptions& training = arguments->training;
+  parser.AddText({"--model", "PRESET", "preset whose operations are measured"}, &training.preset);
+  parser.AddParsed({"--train", "PRESET", "trains this preset instead"},
+                   [arguments](const std::string& value) {
+                     arguments->train = true;
+                     arguments->training.preset = value;
+                     return OkStatus();
+                   });
+  parser.AddText(
+      {"--pattern", "PATTERN", "with --train: blocks in place of the preset's, such as (AD)x2"},
+      &training.pattern);
+  parser.AddNumber({"--batch", "SAMPLES", "samples in a step"}, {.least = 1}, &training.batch);
+  parser.AddOptionalNumber(
+      {"--micro-batch", "SAMPLES", "with --train: samples in a microbatch (default: --batch)"},
+      {.least = 1}, &arguments->micro_batch);
+  parser.AddNumber({"--sequence", "TOKENS", "tokens in a sample"}, {.least = 1},
+                   &training.sequence);
+  parser.AddWord({"--dtype", "DTYPE", "compute dtype, float32 or bfloat16"},
+                 {"float32", "bfloat16"}, &training.dtype);
+  parser.AddText({"--float8", "RECIPE",
+                  "none, current, delayed or blockwise, for the matmuls of linear layers; needs "
+                  "bfloat16"},
+                 &training.float8);
 }
 
-Arguments Parse(int argc, char** argv) {
-  Arguments arguments;
-  TrainingOptions& training = arguments.training;
-  training.devices = "cuda";
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--no-tuning") {
-      arguments.products.tune = false;
-      continue;
-    }
-    if (i + 1 == argc) Refuse(flag + " needs a value");
-    const std::string value = argv[++i];
-    if (flag == "--train" || flag == "--model") {
-      arguments.train = arguments.train || flag == "--train";
-      training.preset = value;
-    } else if (flag == "--dtype") {
-      if (value != "float32" && value != "bfloat16") Refuse("--dtype must be float32 or bfloat16");
-      training.dtype = value;
-    } else if (flag == "--float8") {
-      training.float8 = value;
-    } else if (flag == "--pattern") {
-      training.pattern = value;
-    } else if (flag == "--only") {
-      arguments.only = value;
-    } else if (flag == "--data") {
-      training.data = value;
-    } else if (flag == "--choices") {
-      arguments.products.choices_folder = value;
-    } else if (flag == "--lr") {
-      training.learning_rate = ParseNumber<double>(flag, value, 0);
-    } else if (flag == "--device") {
-      arguments.device = ParseNumber<int64_t>(flag, value, 0);
-    } else if (flag == "--batch") {
-      training.batch = ParseNumber<int64_t>(flag, value, 1);
-    } else if (flag == "--micro-batch") {
-      training.micro_batch = ParseNumber<int64_t>(flag, value, 1);
-      arguments.has_micro_batch = true;
-    } else if (flag == "--sequence") {
-      training.sequence = ParseNumber<int64_t>(flag, value, 1);
-    } else if (flag == "--steps") {
-      training.steps = ParseNumber<int64_t>(flag, value, 1);
-    } else if (flag == "--seed") {
-      training.seed = static_cast<uint64_t>(ParseNumber<int64_t>(flag, value, 0));
-    } else {
-      Refuse("unknown flag " + flag);
-    }
-  }
-  if (!arguments.has_micro_batch) training.micro_batch = training.batch;
-  return arguments;
+void AddRunFlags(FlagParser& parser, Arguments* arguments) {
+  TrainingOptions& training = arguments->training;
+  parser.AddNumber({"--steps", "N", "with --train: steps"}, {.least = 1}, &training.steps);
+  parser.AddNumber({"--lr", "RATE", "with --train: learning rate"}, {.least = 0},
+                   &training.learning_rate);
+  parser.AddNumber({"--seed", "N", "with --train: seed"}, {.least = 0}, &training.seed);
+  parser.AddText({"--data", "PATH",
+                  "with --train: data, as data.train of a job file (default: synthetic tokens)"},
+                 &training.data);
+  parser.AddText(
+      {"--only", "KIND", "without --train: only this kind of operation, such as attention_grad"},
+      &arguments->only);
+  parser.AddNumber({"--device", "N", "index of the GPU"}, {.least = 0}, &arguments->device);
+  parser.AddText({"--choices", "DIRECTORY",
+                  "tuning cache for matmuls and attention (default: tunes in each run)"},
+                 &arguments->products.choices_folder);
+  parser.AddParsed({"--no-tuning", "", "uses the libraries' first proposals"},
+                   [arguments](const std::string&) {
+                     arguments->products.tune = false;
+                     return OkStatus();
+                   });
 }
 
 OperationsOptions OptionsOf(const Arguments& arguments) {
@@ -195,7 +174,18 @@ Status BenchTraining(FileSystem& files, kernels::CudaBackend& backend, const Tra
 }
 
 int Main(int argc, char** argv) {
-  const Arguments arguments = Parse(argc, argv);
+  Arguments arguments;
+  arguments.training.devices = "cuda";
+  FlagParser parser(
+      {.name = "troupe-kernels-bench",
+       .usage = "troupe-kernels-bench [--model PRESET] [FLAG …]\n"
+                "       troupe-kernels-bench --train PRESET [FLAG …]",
+       .summary = kSummary,
+       .footer = "Exit codes: 0 done, 2 failed or wrong usage, 77 no GPU can be used."});
+  AddModelFlags(parser, &arguments);
+  AddRunFlags(parser, &arguments);
+  if (const std::optional<int> ended = parser.ParseMain(argc, argv)) return *ended;
+  arguments.training.micro_batch = arguments.micro_batch.value_or(arguments.training.batch);
   PosixFileSystem files;
   auto device = kernels::cuda::CudaDevice::Make(static_cast<int>(arguments.device), {});
   if (!device.ok()) {

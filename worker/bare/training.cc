@@ -133,9 +133,9 @@ Status Train(kernels::Backend& backend, FileSystem& files, const TrainingOptions
     TROUPE_ASSIGN_OR_RETURN(const StepResult result, executor->Collect());
     order.Collected(options.steps);
     report({.step = result.step,
-            .loss = result.loss,
-            .grad_norm = result.grad_norm,
-            .tokens = result.tokens,
+            .loss = result.event.loss(),
+            .grad_norm = result.event.grad_norm(),
+            .tokens = result.event.tokens(),
             .seconds = result.step_seconds,
             .flops = flops});
   }

@@ -23,7 +23,7 @@ BatchReader::~BatchReader() {
   thread_.join();
 }
 
-StatusOr<const SampleBatch*> BatchReader::Take(int64_t step) {
+StatusOr<const SampleBatch*> BatchReader::Consume(int64_t step) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return wanted_ == 0; });

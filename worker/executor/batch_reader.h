@@ -1,7 +1,7 @@
 // Prefetches the rows of one data rank: while step s computes, a thread reads step s + 1.
 //
 // Rows are a pure function of (seed, step, slot), so a prefetch never has to be undone. Only one
-// thread may call Take.
+// thread may call Consume.
 #ifndef TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 #define TROUPE_WORKER_EXECUTOR_BATCH_READER_H_
 
@@ -29,9 +29,9 @@ class BatchReader {
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
 
-  // Returns the batch of `step`, valid until the next Take, and starts to read step + 1. An error
-  // of the dataset is returned by the Take of the step that it belongs to.
-  StatusOr<const SampleBatch*> Take(int64_t step);
+  // Returns the batch of `step`, valid until the next Consume, and starts to read step + 1. An
+  // error of the dataset is returned by the Consume of the step that it belongs to.
+  StatusOr<const SampleBatch*> Consume(int64_t step);
 
  private:
   struct Slot {
@@ -45,12 +45,12 @@ class BatchReader {
 
   const Dataset& dataset_;
   const int64_t first_slot_;
-  Slot current_;  // used by Take alone
+  Slot current_;  // used by Consume alone
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t wanted_ = 0;  // the step to prefetch; 0: none
   bool stopping_ = false;
-  Slot ahead_;  // owned by the thread while wanted_ != 0, else by Take
+  Slot ahead_;  // owned by the thread while wanted_ != 0, else by Consume
   std::thread thread_;
 };
 

@@ -43,7 +43,7 @@ TEST_F(BatchReaderTest, GivesTheRowsOfItsSlotsForEachStepAlsoAfterAJump) {
   const Dataset dataset = Open(200);
   BatchReader reader(dataset, dataset.channels(), kLength, 2, 2);
   for (const int64_t step : {1, 2, 3, 9, 10, 4}) {
-    const auto batch = reader.Take(step);
+    const auto batch = reader.Consume(step);
     ASSERT_TRUE(batch.ok()) << batch.status();
     SampleBatch expected(dataset.channels(), 2, kLength);
     for (int64_t sample = 0; sample < 2; ++sample) {
@@ -62,7 +62,7 @@ TEST_F(BatchReaderTest, ABadTokenIsTheErrorOfItsStep) {
   const Dataset dataset = Open(100);  // tokens 100 to 199 are not in the vocabulary
   BatchReader reader(dataset, dataset.channels(), kLength, 0, 4);
   bool failed = false;
-  for (int64_t step = 1; step <= 6; ++step) failed |= !reader.Take(step).ok();
+  for (int64_t step = 1; step <= 6; ++step) failed |= !reader.Consume(step).ok();
   EXPECT_TRUE(failed);
 }
 

@@ -41,10 +41,10 @@ std::string BlockName(int index, std::string_view letters) {
   return fmt::format("block{} ({})", block, letters[block]);
 }
 
-StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program,
-                                                   kernels::Executable& executable,
-                                                   std::string_view letters, double weight,
-                                                   Communicator* all) {
+StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& program,
+                                                       kernels::Executable& executable,
+                                                       std::string_view letters, double weight,
+                                                       Communicator* all) {
   const int blocks = static_cast<int>(letters.size());
   const size_t entries = letters.size() + 2;
   std::vector<double> sums(2 * entries, 0.0);  // gradients first, then parameters
@@ -62,10 +62,11 @@ StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program
     TROUPE_RETURN_IF_ERROR(
         all->AllReduce(sums.data(), sums.size(), SumFloat64(), Purpose::kControl));
   }
-  std::vector<BlockNorm> norms;
+  std::vector<v1::BlockNorm> norms(entries);
   for (size_t i = 0; i < entries; ++i) {
-    norms.push_back({BlockName(static_cast<int>(i), letters), std::sqrt(sums[i]) / weight,
-                     std::sqrt(sums[entries + i])});
+    norms[i].set_block(BlockName(static_cast<int>(i), letters));
+    norms[i].set_gradient(std::sqrt(sums[i]) / weight);
+    norms[i].set_parameter(std::sqrt(sums[entries + i]));
   }
   return norms;
 }

@@ -12,14 +12,9 @@
 #include "collective/communicator.h"
 #include "kernels/backend.h"
 #include "model/program/program.h"
+#include "troupe/v1/step.pb.h"
 
 namespace troupe {
-
-struct BlockNorm {
-  std::string block;  // "embedding", "block3 (A)", "head" (includes the final norm)
-  double gradient = 0;
-  double parameter = 0;
-};
 
 // Returns the index of the block that the value `name` belongs to: 0 for the embedding, 1 + i for
 // block i, 1 + `blocks` for the head.
@@ -31,10 +26,10 @@ std::string BlockName(int index, std::string_view letters);
 // Measures the norms of the gradients that were reduced last and of the current parameters. The
 // sums of gradients are divided by `weight`. Runs one reduction over `all`; null if there is only
 // one rank.
-StatusOr<std::vector<BlockNorm>> MeasureBlockNorms(const model::Program& program,
-                                                   kernels::Executable& executable,
-                                                   std::string_view letters, double weight,
-                                                   Communicator* all);
+StatusOr<std::vector<v1::BlockNorm>> MeasureBlockNorms(const model::Program& program,
+                                                       kernels::Executable& executable,
+                                                       std::string_view letters, double weight,
+                                                       Communicator* all);
 
 }  // namespace troupe
 

@@ -26,7 +26,7 @@ constexpr int64_t kMicroBatch = 2;
 class WrittenValues : public kernels::ImmediateExecutable {
  public:
   template <typename T>
-  std::vector<T> Take(ValueId value, int buffer) {
+  std::vector<T> Values(ValueId value, int buffer) {
     const std::vector<std::byte>& bytes = written_.at({value, buffer});
     std::vector<T> numbers(bytes.size() / sizeof(T));
     std::memcpy(numbers.data(), bytes.data(), bytes.size());
@@ -102,12 +102,12 @@ TEST(ChunkInputs, FillEachChannelFromDataPlaceOrSlot) {
   ASSERT_TRUE(inputs->Fill(0, 1, {&batch, 2, 7, 30}, values).ok());
   const ChunkInterface& chunk = program.chunks[0];
   EXPECT_EQ(values.count(), chunk.channels.size());
-  EXPECT_EQ(values.Take<int32_t>(chunk.Input("tokens"), 1),
+  EXPECT_EQ(values.Values<int32_t>(chunk.Input("tokens"), 1),
             (std::vector<int32_t>{200, 201, 202, 203, 204, 205, 206, 207,  //
                                   300, 301, 302, 303, 304, 305, 306, 307}));
-  EXPECT_EQ(values.Take<int32_t>(chunk.Input("positions"), 1),
+  EXPECT_EQ(values.Values<int32_t>(chunk.Input("positions"), 1),
             (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(values.Take<int32_t>(chunk.Input("slots"), 1), (std::vector<int32_t>{7, 30, 7, 31}));
+  EXPECT_EQ(values.Values<int32_t>(chunk.Input("slots"), 1), (std::vector<int32_t>{7, 30, 7, 31}));
 }
 
 TEST(ChunkInputs, OnAContextRankAreItsOwnTokensOrWholeSamplesAsTheSchemaSays) {
@@ -124,9 +124,9 @@ TEST(ChunkInputs, OnAContextRankAreItsOwnTokensOrWholeSamplesAsTheSchemaSays) {
   WrittenValues values;
   ASSERT_TRUE(inputs->Fill(0, 0, {&batch, 0, 1, 0}, values).ok());
   const ChunkInterface& chunk = program.chunks[0];
-  EXPECT_EQ(values.Take<int32_t>(chunk.Input("positions"), 0),
+  EXPECT_EQ(values.Values<int32_t>(chunk.Input("positions"), 0),
             (std::vector<int32_t>{2, 3, 4, 5, 102, 103, 104, 105}));
-  EXPECT_EQ(values.Take<int32_t>(chunk.Input("documents"), 0).size(), 16u);
+  EXPECT_EQ(values.Values<int32_t>(chunk.Input("documents"), 0).size(), 16u);
 }
 
 TEST(ChunkInputs, AStageThatReadsPlacesAndSlotsAloneNeedsNoRows) {
@@ -207,7 +207,7 @@ TEST_F(RegionChannel, IsFilledOnceTheSchemaKnowsItAndTheDataGiveIt) {
     }
     WrittenValues values;
     ASSERT_TRUE(inputs->Fill(0, 0, {&batch, 0, 1, 0}, values).ok());
-    const auto region = values.Take<float>(program.chunks[0].Input("region"), 0);
+    const auto region = values.Values<float>(program.chunks[0].Input("region"), 0);
     ASSERT_EQ(region.size(), static_cast<size_t>(kMicroBatch * kTokens / context * 3));
     // Rank 1 of 2 has the two middle chunks of each sample: tokens 2 to 5.
     const float first = context == 1 ? 0 : 20;

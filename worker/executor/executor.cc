@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/failpoint.h"
 #include "kernels/update_decision.h"
+#include "worker/executor/block_norms.h"
 #include "worker/executor/expert_counts.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/nonfinite.h"
@@ -196,10 +197,10 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   TROUPE_RETURN_IF_ERROR(WithCause(HitFailpoint("step.device_fault"), kCauseDevice));
   Enter(Phase::kReadBatch);
   if (reader_) {
-    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Take(result.step));
-    result.data_wait_seconds = SecondsSince(flight.begin);
+    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Consume(result.step));
   }
-  result.learning_rate = LearningRate(options_.learning_rate, result.step);
+  result.figures.set_data_wait_seconds(reader_ ? SecondsSince(flight.begin) : 0);
+  result.event.set_learning_rate(LearningRate(options_.learning_rate, result.step));
   receive_wait_seconds_ = 0;
   TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kGradients));
   TROUPE_RETURN_IF_ERROR(ZeroLossTotals());
@@ -227,14 +228,16 @@ Status Executor::Submit(ControlInputs inputs, const BeforeUpdate& before_update)
   Enter(Phase::kUpdate);
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.before_update"));
   TROUPE_RETURN_IF_ERROR(executable_->BeginPart(StepPart::kUpdate));
-  TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.learning_rate));
+  TROUPE_RETURN_IF_ERROR(WriteLearningRate(result.event.learning_rate()));
   TROUPE_RETURN_IF_ERROR(
       executable_->Write(program_.control_word, 0, std::as_bytes(std::span(control))));
   TROUPE_RETURN_IF_ERROR(executable_->RunUpdate());
   TROUPE_RETURN_IF_ERROR(executable_->EndPart());
   TROUPE_RETURN_IF_ERROR(flight.told->Start());
-  result.host_waits = executable_->host_waits().value_or(0) - waits_before;
-  result.graph_launches = executable_->graph_launches().value_or(0) - launches_before;
+  result.figures.set_host_syncs_per_step(
+      static_cast<double>(executable_->host_waits().value_or(0) - waits_before));
+  result.figures.set_graph_launches_per_step(
+      static_cast<double>(executable_->graph_launches().value_or(0) - launches_before));
   submitted_step_ = result.step;
   return OkStatus();
 }
@@ -247,7 +250,9 @@ StatusOr<StepResult> Executor::Collect() {
     progress_->step.store(result.step, std::memory_order_relaxed);
     Enter(Phase::kCollect);
   }
-  if (executable_->host_waits() && result.step == submitted_step_) ++result.host_waits;
+  if (executable_->host_waits() && result.step == submitted_step_) {
+    result.figures.set_host_syncs_per_step(result.figures.host_syncs_per_step() + 1);
+  }
   TROUPE_RETURN_IF_ERROR(flight.told->Finish());
   result.stalls = TakeStalls(flight);
   const std::span<const double> control = Doubles(flight.told->bytes(0));
@@ -263,34 +268,38 @@ StatusOr<StepResult> Executor::Collect() {
       result.nonfinite = rank >= 0 ? fmt::format("loss or gradient of rank {} is not finite", rank)
                                    : "loss or gradient norm is not finite";
     }
-    if (options_.on_nonfinite == OnNonfinite::kFail) {
+    if (options_.on_nonfinite == v1::ON_NONFINITE_FAIL) {
       const Status failed = OutOfRange(
           "step {}: {} (loss {}, gradient norm {}, Σ weight {}); training.on_nonfinite is fail",
-          result.step, result.nonfinite, WithoutSign(result.loss), WithoutSign(result.grad_norm),
-          weight);
+          result.step, result.nonfinite, WithoutSign(result.event.loss()),
+          WithoutSign(result.event.grad_norm()), weight);
       return WithCause(failed, kCauseNonfinite);
     }
-    result.skipped = true;
+    result.event.set_skipped(true);
   }
   applied_step_ = result.step;
   TROUPE_RETURN_IF_ERROR(HitFailpoint("step.after_update"));
   result.step_seconds = SecondsSince(std::max(flight.begin, collected_at_));
   collected_at_ = std::chrono::steady_clock::now();
   if (MeasuresNormsOf(result.step)) {
-    TROUPE_ASSIGN_OR_RETURN(
-        result.norms, MeasureBlockNorms(program_, *executable_, options_.block_letters, weight,
-                                        communicators_->Find(kAllRanks)));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<v1::BlockNorm> norms,
+                            MeasureBlockNorms(program_, *executable_, options_.block_letters,
+                                              weight, communicators_->Find(kAllRanks)));
+    result.event.mutable_norms()->Assign(norms.begin(), norms.end());
   }
   if (ValidatesAfter(result.step)) {
-    TROUPE_ASSIGN_OR_RETURN(result.validation_loss, Validate());
-    if (result.validation_loss) TROUPE_RETURN_IF_ERROR(SkipStalls(&flight));
+    TROUPE_ASSIGN_OR_RETURN(const std::optional<double> loss, Validate());
+    if (loss) {
+      result.event.set_validation_loss(*loss);
+      TROUPE_RETURN_IF_ERROR(SkipStalls(&flight));
+    }
   }
   if (trace_ != nullptr && applied_step_ == submitted_step_) trace_->EndStep();
   return std::move(result);
 }
 
 StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
-  const bool runs_again = options_.on_nonfinite == OnNonfinite::kFail;
+  const bool runs_again = options_.on_nonfinite == v1::ON_NONFINITE_FAIL;
   // Later steps have overwritten the numbers of an earlier step.
   const bool is_last = step == submitted_step_;
   if (!is_last && !runs_again) return std::string();
@@ -316,7 +325,7 @@ StatusOr<std::string> Executor::FindNonfinite(int64_t step, int culprit) {
 // The update was not applied, so the same step computes the same numbers again.
 Status Executor::RunAgain(int64_t step, bool reduces, kernels::OperationObserver* observer) {
   if (reader_ && step != submitted_step_) {
-    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Take(step));
+    TROUPE_ASSIGN_OR_RETURN(batch_, reader_->Consume(step));
   }
   executable_->Observe(observer);
   Status ran = ZeroLossTotals();

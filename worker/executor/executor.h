@@ -34,6 +34,7 @@
 #include "model/program/memory_plan.h"
 #include "model/program/program.h"
 #include "plan/batch.h"
+#include "troupe/v1/job.pb.h"
 #include "worker/executor/action_runs.h"
 #include "worker/executor/batch_reader.h"
 #include "worker/executor/chunk_inputs.h"
@@ -46,8 +47,6 @@
 
 namespace troupe {
 
-enum class OnNonfinite { kFail, kSkipStep };
-
 // The work of one rank, apart from its program.
 struct ExecutorOptions {
   int rank = 0;
@@ -57,7 +56,7 @@ struct ExecutorOptions {
   BatchGeometry batch;
   int64_t steps = 0;  // number of the last step
   LearningRateSchedule learning_rate;
-  OnNonfinite on_nonfinite = OnNonfinite::kFail;
+  v1::OnNonfinite on_nonfinite = v1::ON_NONFINITE_FAIL;
   int64_t validation_interval = 0;  // in steps, also after the first; 0: only after the last step
   int64_t validation_samples = 0;   // at most, spread over the held-out samples; 0: none
   std::string block_letters;        // letters of the whole model's blocks, in order

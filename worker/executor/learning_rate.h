@@ -3,22 +3,15 @@
 #define TROUPE_WORKER_EXECUTOR_LEARNING_RATE_H_
 
 #include <cstdint>
-#include <string_view>
 
-#include "base/status.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
-
-enum class DecayType { kConstant, kLinear, kCosine, kWsd, kInverseSqrt };
-
-// Parses "constant", "linear", "cosine", "wsd" or "inverse_sqrt"; INVALID_ARGUMENT for anything
-// else.
-StatusOr<DecayType> ParseDecayType(std::string_view text);
 
 struct LearningRateSchedule {
   double peak = 0;  // optimizer.lr
   int64_t warmup_steps = 0;
-  DecayType decay_type = DecayType::kConstant;
+  v1::DecayType decay_type = v1::DECAY_TYPE_CONSTANT;
   int64_t decay_steps = 0;   // step at which linear, cosine and wsd end
   double decay_ratio = 0.1;  // wsd: fraction of decay_steps in which the rate decays
   double min_factor = 0;     // lower limit as a fraction of `peak`

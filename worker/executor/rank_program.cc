@@ -6,7 +6,9 @@
 #include "base/sample_schema.h"
 #include "checkpoint/sample_channels.h"
 #include "model/build.h"
-#include "plan/control_lag.h"
+#include "plan/device_traits.h"
+#include "plan/job/job_choices.h"
+#include "plan/job/validate_keys.h"
 #include "plan/mesh.h"
 #include "plan/stage_inputs.h"
 
@@ -15,11 +17,11 @@ namespace {
 
 using model::Axis;
 
-StatusOr<LearningRateSchedule> MakeLearningRateSchedule(const v1::JobSpec& spec) {
+LearningRateSchedule MakeLearningRateSchedule(const v1::JobSpec& spec) {
   LearningRateSchedule schedule;
   schedule.peak = spec.optimizer().lr();
   schedule.warmup_steps = spec.lr_schedule().warmup_steps();
-  TROUPE_ASSIGN_OR_RETURN(schedule.decay_type, ParseDecayType(spec.lr_schedule().decay_type()));
+  schedule.decay_type = ChoicesOf(spec).decay_type;
   schedule.decay_steps = spec.lr_schedule().decay_steps();
   schedule.decay_ratio = spec.lr_schedule().decay_ratio();
   schedule.min_factor = spec.lr_schedule().min_lr_factor();
@@ -45,6 +47,9 @@ Status CheckMesh(const v1::Plan& plan) {
 }  // namespace
 
 StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& plan, int rank) {
+  Violations violations;
+  ValidateKeys(spec, JobPurpose::kPlan, &violations);
+  TROUPE_RETURN_IF_ERROR(violations.ToStatus());
   TROUPE_RETURN_IF_ERROR(CheckMesh(plan));
   TROUPE_RETURN_IF_ERROR(Annotate(ValidateSampleChannels(plan.samples()), "plan"));
   TROUPE_RETURN_IF_ERROR(
@@ -70,7 +75,6 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
       ActionList actions,
       MakeActions({schedule.begin(), schedule.end()}, chunks,
                   static_cast<int>(pipe_rank_of_chunk.size()), plan.schedule().microbatches()));
-  TROUPE_ASSIGN_OR_RETURN(const LearningRateSchedule learning_rate, MakeLearningRateSchedule(spec));
   std::string letters;
   for (const v1::ChunkPlan& chunk : plan.chunks()) letters += chunk.blocks();
   const v1::TrainingSpec& training = spec.training();
@@ -86,9 +90,8 @@ StatusOr<RankProgram> MakeRankProgram(const v1::JobSpec& spec, const v1::Plan& p
                   .actions = std::move(actions),
                   .batch = MakeBatchGeometry(training, mesh),
                   .steps = training.steps(),
-                  .learning_rate = learning_rate,
-                  .on_nonfinite = training.on_nonfinite() == "skip_step" ? OnNonfinite::kSkipStep
-                                                                         : OnNonfinite::kFail,
+                  .learning_rate = MakeLearningRateSchedule(spec),
+                  .on_nonfinite = ChoicesOf(spec).on_nonfinite,
                   .validation_interval = training.validation_interval(),
                   .validation_samples = training.validation_samples(),
                   .block_letters = std::move(letters),

@@ -8,9 +8,9 @@ namespace troupe {
 
 void TakeControlWord(std::span<const double> control, const BatchGeometry& batch, StepResult* result) {
   const double weight = control[model::kLaneWeight];
-  result->loss = control[model::kLaneLoss] / weight;
-  result->grad_norm = std::sqrt(control[model::kLaneSumOfSquares]) / weight;
-  result->tokens = static_cast<int64_t>(control[model::kLaneTokens]);
+  result->event.set_loss(control[model::kLaneLoss] / weight);
+  result->event.set_grad_norm(std::sqrt(control[model::kLaneSumOfSquares]) / weight);
+  result->event.set_tokens(static_cast<int64_t>(control[model::kLaneTokens]));
   const double length = static_cast<double>(batch.sequence_length);
   result->seen_pairs = control[model::kLanePairs] /
                        (static_cast<double>(batch.global_batch_size) * length * length / 2);

@@ -71,7 +71,7 @@ void StepTrace::AskForOperations(int64_t first_step, int64_t last_step) {
   last_wanted_.store(last_step, std::memory_order_relaxed);
 }
 
-StepTrace::Snapshot StepTrace::Take(int64_t first_step, int64_t last_step) const {
+StepTrace::Snapshot StepTrace::Capture(int64_t first_step, int64_t last_step) const {
   std::lock_guard lock(mutex_);
   Snapshot snapshot;
   const uint64_t kept = std::min<uint64_t>(added_, ring_.size());

@@ -69,7 +69,7 @@ class StepTrace : public kernels::OperationObserver {
     int64_t first_held_step = 1;
     int64_t last_held_step = 0;
   };
-  Snapshot Take(int64_t first_step, int64_t last_step) const;
+  Snapshot Capture(int64_t first_step, int64_t last_step) const;
   // The last completed step; 0: none.
   int64_t last_step() const;
 

@@ -33,7 +33,7 @@ class Findings {
     if (!verdict_.cause.empty()) verdict_.cause += "; ";
     verdict_.cause += cause;
   }
-  Verdict Take() { return std::move(verdict_); }
+  Verdict Finish() { return std::move(verdict_); }
 
  private:
   Verdict verdict_;
@@ -100,7 +100,7 @@ Verdict JudgeDevice(const DeviceSample& sample, std::span<const DeviceEvent> eve
   AddRecoveryAction(sample.recovery_action, findings);
   AddThrottling(sample.throttle_reasons, now, history, findings);
 
-  Verdict verdict = findings.Take();
+  Verdict verdict = findings.Finish();
   if (!history->condemned.empty()) return {Health::kCondemned, history->condemned};
   if (verdict.health == Health::kCondemned) history->condemned = verdict.cause;
   if (verdict.health == Health::kReplaceRank) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "base/metrics.h"
@@ -14,8 +15,8 @@ namespace troupe {
 // Not thread-safe: only the observing thread uses it.
 class DeviceMetrics {
  public:
-  // Declares the metric families. `metrics` outlives this object.
-  explicit DeviceMetrics(Metrics& metrics);
+  // `metrics` must outlive this object.
+  explicit DeviceMetrics(Metrics& metrics) : metrics_(metrics) {}
 
   // `wall_ns` is in nanoseconds since the Unix epoch.
   void Record(const DeviceObservation& observation, int64_t wall_ns);

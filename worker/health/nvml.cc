@@ -32,7 +32,7 @@ struct NvmlReason {
   unsigned long long bit;
   ThrottleReason reason;
 };
-constexpr NvmlReason kReasons[] = {
+constexpr NvmlReason kNvmlReasons[] = {
     {nvml::kSoftwarePowerCap, kThrottlePowerCap},
     {nvml::kSyncBoost, kThrottleSyncBoost},
     {nvml::kHardwareSlowdown, kThrottleSlowdown},
@@ -170,7 +170,7 @@ StatusOr<DeviceSample> Nvml::Sample(nvml::Device device) const {
     sample.uncorrected_errors = count;
   }
   if (read(functions_->clock_reasons(device, &count), "clocks")) {
-    for (const NvmlReason& one : kReasons) {
+    for (const NvmlReason& one : kNvmlReasons) {
       if ((count & one.bit) != 0) sample.throttle_reasons |= one.reason;
     }
   }

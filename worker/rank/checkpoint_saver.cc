@@ -54,7 +54,7 @@ CheckpointSaver::~CheckpointSaver() {
   if (writer_.joinable()) writer_.join();
 }
 
-void CheckpointSaver::Take(const v1::CheckpointIntent& intent, int64_t step) {
+void CheckpointSaver::StartSave(const v1::CheckpointIntent& intent, int64_t step) {
   Save save{intent, step, options_.clock->Now()};
   if (!options_.async) {
     if (stop_.load()) return;

@@ -5,8 +5,8 @@
 // One save is in flight at a time. Every accepted attempt is answered by exactly one message,
 // ShardDone or ShardFailed, unless Stop came first.
 //
-// Thread-safety: only the step thread calls Take, WaitForCopy and busy; any thread may call Stop,
-// attempt_in_flight and WaitUntilIdle.
+// Thread-safety: only the step thread calls StartSave, WaitForCopy and busy; any thread may call
+// Stop, attempt_in_flight and WaitUntilIdle.
 #ifndef TROUPE_WORKER_RANK_CHECKPOINT_SAVER_H_
 #define TROUPE_WORKER_RANK_CHECKPOINT_SAVER_H_
 
@@ -58,7 +58,7 @@ class CheckpointSaver {
   // Saves the state after `step`; first waits for the save in flight. Async: returns once the
   // snapshot has begun, and the state must not change until WaitForCopy returns. Disabled: returns
   // once the part is durable or has failed. Has no effect after Stop.
-  void Take(const v1::CheckpointIntent& intent, int64_t step);
+  void StartSave(const v1::CheckpointIntent& intent, int64_t step);
 
   // Returns when the state may change: the snapshot has been copied, or Stop was called.
   void WaitForCopy();

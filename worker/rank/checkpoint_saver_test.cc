@@ -122,7 +122,7 @@ TEST_F(CheckpointSaverTest, VotesForWhatIsOnTheDiskInBothModes) {
   for (const bool async : {false, true}) {
     const auto saver = MakeSaver(files_, async);
     const int64_t attempt = async ? 2 : 1;
-    saver->Take(Intent(attempt), 40);
+    saver->StartSave(Intent(attempt), 40);
     saver->WaitForCopy();
     ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
     ASSERT_EQ(sent().size(), static_cast<size_t>(attempt));
@@ -145,7 +145,7 @@ TEST_F(CheckpointSaverTest, VotesForWhatIsOnTheDiskInBothModes) {
 TEST_F(CheckpointSaverTest, AVoteThatNoSessionTakesInIsAFailureThatNamesItsBytes) {
   vote_bytes_max_ = 100;
   const auto saver = MakeSaver(files_, false);
-  saver->Take(Intent(1), 1);
+  saver->StartSave(Intent(1), 1);
   ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
   ASSERT_EQ(sent().size(), 1u);
   ASSERT_TRUE(sent()[0].has_shard_failed());
@@ -157,14 +157,14 @@ TEST_F(CheckpointSaverTest, AVoteThatNoSessionTakesInIsAFailureThatNamesItsBytes
 TEST_F(CheckpointSaverTest, TheStateMayChangeOnceCopiedWhileTheWriteIsInFlight) {
   GatedFileSystem gated(files_);
   const auto saver = MakeSaver(gated, true);
-  saver->Take(Intent(1), 1);
+  saver->StartSave(Intent(1), 1);
   saver->WaitForCopy();
   EXPECT_TRUE(saver->busy());
   EXPECT_EQ(saver->attempt_in_flight(), 1);
   weights_[0] = 17;
   gated.Open();
   ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
-  saver->Take(Intent(2), 2);
+  saver->StartSave(Intent(2), 2);
   saver->WaitForCopy();
   gated.Open();
   ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
@@ -176,12 +176,12 @@ TEST_F(CheckpointSaverTest, TheStateMayChangeOnceCopiedWhileTheWriteIsInFlight) 
 TEST_F(CheckpointSaverTest, AnotherSaveWaitsForTheOneInFlightAndItsStallIsCounted) {
   GatedFileSystem gated(files_);
   const auto saver = MakeSaver(gated, true);
-  saver->Take(Intent(1), 1);
+  saver->StartSave(Intent(1), 1);
   std::thread opener([&] {
     gated.Open();
     gated.Open();
   });
-  saver->Take(Intent(2), 1);
+  saver->StartSave(Intent(2), 1);
   EXPECT_EQ(saver->attempt_in_flight(), 2);
   EXPECT_EQ(sent().at(0).shard_done().attempt(), 1);
   ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
@@ -199,14 +199,14 @@ TEST_F(CheckpointSaverTest, AFaultInTheBackgroundIsToldAndTheNextSaveSucceeds) {
       FaultyFileSystem faulty(files_);
       const auto saver = MakeSaver(faulty, true);
       faulty.Add({.operation = operation, .error_number = error});
-      saver->Take(Intent(++attempt), 1);
+      saver->StartSave(Intent(++attempt), 1);
       saver->WaitForCopy();
       ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
       ASSERT_TRUE(sent().back().has_shard_failed());
       EXPECT_EQ(sent().back().shard_failed().attempt(), attempt);
       EXPECT_EQ(sent().back().shard_failed().group_epoch(), 7u);
       EXPECT_THAT(sent().back().shard_failed().reason(), HasSubstr("injected fault"));
-      saver->Take(Intent(++attempt), 2);
+      saver->StartSave(Intent(++attempt), 2);
       ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
       EXPECT_EQ(sent().back().shard_done().attempt(), attempt);
     }
@@ -218,7 +218,7 @@ TEST_F(CheckpointSaverTest, AnIntentThatDidNotArriveFailsTheAttempt) {
   unknown.set_attempt(3);
   for (const bool async : {false, true}) {
     const auto saver = MakeSaver(files_, async);
-    saver->Take(unknown, 1);
+    saver->StartSave(unknown, 1);
     ASSERT_TRUE(saver->WaitUntilIdle(kLimit));
     EXPECT_EQ(sent().back().shard_failed().attempt(), 3);
   }
@@ -227,14 +227,14 @@ TEST_F(CheckpointSaverTest, AnIntentThatDidNotArriveFailsTheAttempt) {
 TEST_F(CheckpointSaverTest, StoppedInFlightItEndsWithoutAVoteAndTakesNoMore) {
   GatedFileSystem gated(files_);
   const auto saver = MakeSaver(gated, true);
-  saver->Take(Intent(1), 1);
+  saver->StartSave(Intent(1), 1);
   saver->WaitForCopy();
   saver->Stop();
   saver->WaitForCopy();
   EXPECT_FALSE(saver->WaitUntilIdle(Duration::zero()));
   gated.Open();
   EXPECT_TRUE(saver->WaitUntilIdle(kLimit));
-  saver->Take(Intent(2), 2);
+  saver->StartSave(Intent(2), 2);
   EXPECT_FALSE(saver->busy());
   EXPECT_TRUE(sent().empty());
 }
@@ -242,9 +242,9 @@ TEST_F(CheckpointSaverTest, StoppedInFlightItEndsWithoutAVoteAndTakesNoMore) {
 TEST_F(CheckpointSaverTest, AStepThreadThatWaitsForAnotherSaveIsSetFreeByAStop) {
   GatedFileSystem gated(files_);
   const auto saver = MakeSaver(gated, true);
-  saver->Take(Intent(1), 1);
+  saver->StartSave(Intent(1), 1);
   std::thread stopper([&] { saver->Stop(); });
-  saver->Take(Intent(2), 1);
+  saver->StartSave(Intent(2), 1);
   stopper.join();
   gated.Open();
   EXPECT_TRUE(saver->WaitUntilIdle(kLimit));

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/device_loss.h"
+#include "plan/job/job_choices.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/rank/cuda_backend.h"
 
@@ -12,7 +13,7 @@ namespace troupe {
 
 RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int threads) {
   RankBackendOptions options;
-  options.devices = begin.start().spec().devices();
+  options.devices = ChoicesOf(begin.start().spec()).devices;
   options.device = begin.start().plan().ranks(begin.rank()).device();
   options.threads = threads;
   options.folder = begin.log_path().substr(0, begin.log_path().rfind('/'));
@@ -26,7 +27,7 @@ RankBackendOptions MakeRankBackendOptions(const v1::BeginRank& begin, int thread
 }
 
 StatusOr<std::unique_ptr<kernels::Backend>> MakeRankBackend(const RankBackendOptions& options) {
-  if (options.devices == "cuda") {
+  if (options.devices == v1::DEVICES_CUDA) {
     auto made = MakeCudaRankBackend(options);
     // The device is unavailable now; no other rank is the cause.
     if (made.status().code() == StatusCode::kUnavailable) return WithCause(made.status(), kCauseDevice);

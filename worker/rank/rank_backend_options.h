@@ -9,11 +9,12 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "collective/network.h"
+#include "troupe/v1/job.pb.h"
 
 namespace troupe {
 
 struct RankBackendOptions {
-  std::string devices = "cpu";  // the job's: "cpu" or "cuda"
+  v1::Devices devices = v1::DEVICES_CPU;  // the job's
   int device = 0;               // index on the worker
   int threads = 1;              // threads of the rank
   FileSystem* files = nullptr;

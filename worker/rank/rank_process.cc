@@ -163,7 +163,7 @@ int RunRankProcess(const RankDescriptors& descriptors) {
       run = std::make_unique<RankRun>(std::move(*command.mutable_begin()), surroundings);
       run->ShareCores(cores);
     } else if (command.has_coordinator() && run) {
-      run->Take(command.coordinator());
+      run->Handle(command.coordinator());
     } else if (command.has_cores() && run) {
       MoveTo(command.cores());
       run->ShareCores(command.cores());

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "collective/flight_text.h"
 #include "data/job_data.h"
+#include "plan/job/job_choices.h"
 #include "worker/executor/failure_cause.h"
 #include "worker/executor/rank_program.h"
 #include "worker/executor/shards.h"
@@ -70,7 +71,7 @@ RankRun::RankRun(v1::BeginRank begin, RankSurroundings surroundings)
 
 RankRun::~RankRun() { thread_.join(); }
 
-void RankRun::Take(const v1::CoordinatorMessage& message) {
+void RankRun::Handle(const v1::CoordinatorMessage& message) {
   const auto is_ours = [this](const auto& body) {
     return body.job() == begin_.start().job() && body.group_epoch() == begin_.start().group_epoch();
   };
@@ -83,7 +84,7 @@ void RankRun::Take(const v1::CoordinatorMessage& message) {
   } else if (message.has_save_images() && is_ours(message.save_images())) {
     directives_.TakeImageOrder(message.save_images().step());
   } else if (message.has_trace_request() && is_ours(message.trace_request())) {
-    traces_.Take(message.trace_request());
+    traces_.Submit(message.trace_request());
   } else if (message.has_write_manifest() && is_ours(message.write_manifest())) {
     const v1::WriteManifest& request = message.write_manifest();
     // If the request is resent while it is in progress, the second run finds the manifest already
@@ -303,7 +304,7 @@ Status RankRun::MakeSaver() {
   CheckpointSaverOptions options;
   options.files = around_.files;
   options.clock = around_.clock;
-  options.async = spec.async_mode() == "async" && !spec.folder().empty();
+  options.async = ChoicesOf(start.spec()).async_mode == v1::ASYNC_MODE_ASYNC && !spec.folder().empty();
   options.rank = begin_.rank();
   options.vote.set_job(start.job());
   options.vote.set_group_epoch(start.group_epoch());
@@ -381,6 +382,9 @@ void RankRun::ReportFailure(const Status& status) {
   const bool follows =
       attached.empty() && !load_failed_ && (waited || FollowsFromAnother(status));
   failed.set_secondary(follows);
+  if (follows && network_) {
+    for (const int rank : network_->UnreachedRanks()) failed.add_unreached_ranks(rank);
+  }
   if (!attached.empty()) {
     failed.set_cause(attached);
   } else if (follows) {

@@ -60,14 +60,14 @@ class RankRun {
  public:
   // Starts the step thread. It ends only after StopRanks and then reports RankStopped and RankIdle.
   RankRun(v1::BeginRank begin, RankSurroundings surroundings);
-  // Waits for the step thread. REQUIRES: Take received StopRanks.
+  // Waits for the step thread. REQUIRES: Handle received StopRanks.
   ~RankRun();
   RankRun(const RankRun&) = delete;
   RankRun& operator=(const RankRun&) = delete;
 
   // Handles address_book, ticket, checkpoint_request, save_images, trace_request, write_manifest
   // and stop_ranks of this job and epoch; other messages have no effect.
-  void Take(const v1::CoordinatorMessage& message);
+  void Handle(const v1::CoordinatorMessage& message);
 
   // The process was moved to `cores`: waits spin only on cores that no other rank has.
   void ShareCores(const v1::CoreSet& cores);

@@ -66,7 +66,7 @@ Status RankRun::AgreeOnTicket(StepOrder* order) {
 Status RankRun::SubmitStep() {
   saving_.push_back(saver_->busy());
   const bool is_ahead = executor_->submitted_step() > executor_->applied_step();
-  if (!is_ahead) (void)communication_.Take(CollectiveSeconds());
+  if (!is_ahead) (void)communication_.Advance(CollectiveSeconds());
   return executor_->Submit({}, [this](ControlInputs& inputs) -> Status {
     around_.progress->Enter(Phase::kCheckpoint);
     if (saving_.back()) traces_.steps().Enter(Phase::kCheckpoint, 0, 0);
@@ -99,7 +99,7 @@ void RankRun::TakeLater(v1::CheckpointIntent intent, int64_t step, StepOrder* or
 void RankRun::TakeCheckpoint(const v1::CheckpointIntent& intent, int64_t step) {
   around_.progress->Enter(Phase::kCheckpoint);
   last_attempt_ = std::max(last_attempt_, intent.attempt());
-  saver_->Take(intent, step);
+  saver_->StartSave(intent, step);
 }
 
 std::array<PurposeSeconds, kPurposes> RankRun::CollectiveSeconds() const {
@@ -115,13 +115,13 @@ void RankRun::Report(const StepResult& result, int64_t checkpoint_attempt) {
                              .writing_attempt = saver_->attempt_in_flight(),
                              .epoch_step = result.step - loaded_step_,
                              .saving = saving_.front(),
-                             .communication = communication_.Take(CollectiveSeconds()),
+                             .communication = communication_.Advance(CollectiveSeconds()),
                              .core_wait_seconds = core_wait_.TakeSeconds()});
   preparation_.Add(backend_->preparation_counts(), backend_->fallbacks(), host_fallbacks_,
                    message.mutable_step_report());
   saving_.pop_front();
-  if (begin_.rank() == 0 && result.validation_loss) {
-    LogInfo("rank", "step {}: validation loss {}", result.step, *result.validation_loss);
+  if (begin_.rank() == 0 && result.event.has_validation_loss()) {
+    LogInfo("rank", "step {}: validation loss {}", result.step, result.event.validation_loss());
   }
   Send(std::move(message));
   if (around_.clock->Now() >= metrics_due_) ReportMetrics();

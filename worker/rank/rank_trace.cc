@@ -94,7 +94,7 @@ void SetTimes(MonotonicTime begin, MonotonicTime end, v1::TraceEvent* event) {
 
 v1::RankTrace MakeRankTrace(const StepTrace& trace, const TracedCollectives& collectives,
                             int64_t first_step, int64_t last_step) {
-  const StepTrace::Snapshot taken = trace.Take(0, kEveryStep);
+  const StepTrace::Snapshot taken = trace.Capture(0, kEveryStep);
   v1::RankTrace told;
   Names names(&told);
   // Steps that began before the oldest recorded collective may lack some.

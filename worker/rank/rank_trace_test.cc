@@ -26,7 +26,7 @@ RecordedOperation Collective(MonotonicTime issued) {
 }
 
 MonotonicTime BeginOf(const StepTrace& trace, int64_t step) {
-  for (const TracedInterval& interval : trace.Take(step, step).intervals) {
+  for (const TracedInterval& interval : trace.Capture(step, step).intervals) {
     if (interval.phase == Phase::kForward) return interval.begin;
   }
   ADD_FAILURE() << "step " << step;

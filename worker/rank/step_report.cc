@@ -13,7 +13,7 @@ std::array<PurposeSeconds, kPurposes> WithDevice(
   return of_host;
 }
 
-std::array<PurposeSeconds, kPurposes> StepCommunication::Take(
+std::array<PurposeSeconds, kPurposes> StepCommunication::Advance(
     const std::array<PurposeSeconds, kPurposes>& now) {
   std::array<PurposeSeconds, kPurposes> since;
   for (size_t p = 0; p < since.size(); ++p) {
@@ -21,6 +21,27 @@ std::array<PurposeSeconds, kPurposes> StepCommunication::Take(
   }
   before_ = now;
   return since;
+}
+
+v1::StepFigures StepReportMaker::FiguresOf(const StepResult& result,
+                                           const StepConditions& conditions) {
+  v1::StepFigures figures = result.figures;
+  figures.set_core_wait_seconds(conditions.core_wait_seconds);
+  if (result.step_seconds > 0) {
+    const double waited = result.stalls ? result.stalls->receives : result.receive_wait_seconds;
+    figures.set_bubble_ratio(waited / result.step_seconds);
+  }
+  for (int p = 0; p < kPurposes; ++p) {
+    PurposeSeconds seconds = conditions.communication[static_cast<size_t>(p)];
+    // The device computes while its host waits, so only the device's stalls count as exposed.
+    if (result.stalls) seconds.exposed = result.stalls->by_purpose[static_cast<size_t>(p)];
+    if (!(seconds.total > 0) && !(seconds.exposed > 0)) continue;
+    v1::CommunicationSeconds* const communication = figures.add_communication();
+    communication->set_purpose(std::string(Name(static_cast<Purpose>(p))));
+    communication->set_exposed(seconds.exposed);
+    communication->set_total(seconds.total);
+  }
+  return figures;
 }
 
 v1::StepReport StepReportMaker::Make(const StepResult& result,
@@ -31,45 +52,20 @@ v1::StepReport StepReportMaker::Make(const StepResult& result,
   report.set_rank(rank_);
   report.set_step(result.step);
   report.set_step_seconds(result.step_seconds);
-  report.set_data_wait_seconds(result.data_wait_seconds);
-  report.set_host_waits(result.host_waits);
-  report.set_graph_launches(result.graph_launches);
-  report.set_bubble_seconds(result.stalls ? result.stalls->receives : result.receive_wait_seconds);
   report.set_writing_attempt(conditions.writing_attempt);
   report.set_epoch_step(conditions.epoch_step);
-  report.set_disturbed(conditions.saving || conditions.writing_attempt != 0 || result.skipped ||
-                       result.validation_loss.has_value() || !result.norms.empty());
-  report.set_core_wait_seconds(conditions.core_wait_seconds);
-  for (int p = 0; p < kPurposes; ++p) {
-    PurposeSeconds seconds = conditions.communication[static_cast<size_t>(p)];
-    // The device computes while its host waits, so only the device's stalls count as exposed.
-    if (result.stalls) seconds.exposed = result.stalls->by_purpose[static_cast<size_t>(p)];
-    if (!(seconds.total > 0) && !(seconds.exposed > 0)) continue;
-    v1::StepCommunication* const communication = report.add_communication();
-    communication->set_purpose(std::string(Name(static_cast<Purpose>(p))));
-    communication->set_exposed_seconds(seconds.exposed);
-    communication->set_total_seconds(seconds.total);
-  }
+  report.set_disturbed(conditions.saving || conditions.writing_attempt != 0 ||
+                       result.event.skipped() || result.event.has_validation_loss() ||
+                       result.event.norms_size() > 0);
+  *report.mutable_figures() = FiguresOf(result, conditions);
   for (const double choices : result.expert_load) report.add_expert_load(choices);
   if (rank_ == 0) {
-    report.set_loss(result.loss);
-    report.set_grad_norm(result.grad_norm);
-    report.set_learning_rate(result.learning_rate);
-    report.set_tokens(result.tokens);
+    *report.mutable_event() = result.event;
     report.set_model_flops(flops_.all - flops_.attention * (1 - result.seen_pairs));
-    report.set_skipped(result.skipped);
     report.set_routed_choices(result.routed);
     report.set_dropped_choices(result.dropped);
     report.set_checkpoint_attempt(conditions.checkpoint_attempt);
     report.set_nonfinite(result.nonfinite);
-    for (const BlockNorm& norm : result.norms) {
-      v1::BlockNorm* const reported = report.add_norms();
-      reported->set_block(norm.block);
-      reported->set_gradient(norm.gradient);
-      reported->set_parameter(norm.parameter);
-    }
-    report.set_has_validation(result.validation_loss.has_value());
-    report.set_validation_loss(result.validation_loss.value_or(0));
   }
   return report;
 }

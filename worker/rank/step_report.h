@@ -22,7 +22,7 @@ std::array<PurposeSeconds, kPurposes> WithDevice(
 // Seconds of collectives, by purpose, between two readings of their running totals.
 class StepCommunication {
  public:
-  std::array<PurposeSeconds, kPurposes> Take(const std::array<PurposeSeconds, kPurposes>& now);
+  std::array<PurposeSeconds, kPurposes> Advance(const std::array<PurposeSeconds, kPurposes>& now);
 
  private:
   std::array<PurposeSeconds, kPurposes> before_{};
@@ -48,11 +48,14 @@ class StepReportMaker {
     double core_wait_seconds = 0;
   };
 
-  // Only rank 0's report has the job's numbers and the checkpoint attempt that begins after the
-  // step; the other ranks report their own times.
+  // Only rank 0's report has the job's event and the checkpoint attempt that begins after the step;
+  // the other ranks report their own figures.
   v1::StepReport Make(const StepResult& result, const StepConditions& conditions) const;
 
  private:
+  // Adds to the figures of `result` those that only the rank knows.
+  static v1::StepFigures FiguresOf(const StepResult& result, const StepConditions& conditions);
+
   const std::string job_;
   const uint64_t group_epoch_;
   const int rank_;

@@ -21,15 +21,15 @@ CollectiveStatistics Statistics(uint64_t count) {
 StepResult Result() {
   StepResult result;
   result.step = 7;
-  result.loss = 2.5;
+  result.event.set_loss(2.5);
   result.step_seconds = 0.5;
-  result.tokens = 100;
-  result.validation_loss = 3.0;
+  result.event.set_tokens(100);
+  result.event.set_validation_loss(3.0);
   result.routed = 64;
   result.dropped = 6;
   result.expert_load = {24, 40};
-  result.host_waits = 3;
-  result.graph_launches = 2;
+  result.figures.set_host_syncs_per_step(3);
+  result.figures.set_graph_launches_per_step(2);
   return result;
 }
 
@@ -55,21 +55,20 @@ TEST(PreparationReport, WhatTheFirstStepsFindOutIsReportedOnce) {
 
 TEST(StepReport, OnlyRankZeroCarriesTheJobsNumbers) {
   const v1::StepReport first = StepReportMaker("jobs/a", 1, 0, kFlops).Make(Result(), {});
-  EXPECT_EQ(first.loss(), 2.5);
+  EXPECT_EQ(first.event().loss(), 2.5);
   EXPECT_EQ(first.model_flops(), 1e9);
-  EXPECT_TRUE(first.has_validation());
+  EXPECT_EQ(first.event().validation_loss(), 3.0);
   EXPECT_EQ(first.routed_choices(), 64);
   EXPECT_EQ(first.dropped_choices(), 6);
   const v1::StepReport other = StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), {});
-  EXPECT_EQ(other.loss(), 0);
+  EXPECT_FALSE(other.has_event());
   EXPECT_EQ(other.model_flops(), 0);
-  EXPECT_FALSE(other.has_validation());
   EXPECT_EQ(other.dropped_choices(), 0);
   ASSERT_EQ(other.expert_load_size(), 2) << "first ranks of other stages report theirs";
   EXPECT_EQ(other.expert_load(1), 40);
   EXPECT_EQ(other.step_seconds(), 0.5);
-  EXPECT_EQ(other.host_waits(), 3);
-  EXPECT_EQ(other.graph_launches(), 2);
+  EXPECT_EQ(other.figures().host_syncs_per_step(), 3);
+  EXPECT_EQ(other.figures().graph_launches_per_step(), 2);
 }
 
 TEST(StepReport, FlopsCountThePairsThatAreSeen) {
@@ -114,10 +113,11 @@ TEST(StepReportTest, EveryRankReportsItsCommunicationByPurpose) {
   conditions.epoch_step = 7;
   const v1::StepReport report =
       StepReportMaker("jobs/a", 1, 3, kFlops).Make(Result(), conditions);
-  ASSERT_EQ(report.communication_size(), 1);
-  EXPECT_EQ(report.communication(0).purpose(), "gradient");
-  EXPECT_EQ(report.communication(0).total_seconds(), 0.5);
-  EXPECT_EQ(report.communication(0).exposed_seconds(), 0.2);
+  ASSERT_EQ(report.figures().communication_size(), 1);
+  const v1::CommunicationSeconds& communication = report.figures().communication(0);
+  EXPECT_EQ(communication.purpose(), "gradient");
+  EXPECT_EQ(communication.total(), 0.5);
+  EXPECT_EQ(communication.exposed(), 0.2);
   EXPECT_EQ(report.epoch_step(), 7);
 }
 
@@ -137,27 +137,27 @@ TEST(StepReportTest, WhereADeviceComputesItsWaitsCountAndNotItsHosts) {
                                               .purpose = Purpose::kPipe,
                                               .seconds = 1}});
   const v1::StepReport report = StepReportMaker("jobs/a", 1, 3, kFlops).Make(result, conditions);
-  EXPECT_EQ(report.bubble_seconds(), 0.25);
-  ASSERT_EQ(report.communication_size(), 1);
-  EXPECT_EQ(report.communication(0).purpose(), "pipe");
-  EXPECT_EQ(report.communication(0).total_seconds(), 3);
-  EXPECT_EQ(report.communication(0).exposed_seconds(), 0.5);
+  EXPECT_EQ(report.figures().bubble_ratio(), 0.25 / 0.5);
+  ASSERT_EQ(report.figures().communication_size(), 1);
+  const v1::CommunicationSeconds& communication = report.figures().communication(0);
+  EXPECT_EQ(communication.purpose(), "pipe");
+  EXPECT_EQ(communication.total(), 3);
+  EXPECT_EQ(communication.exposed(), 0.5);
 }
 
 TEST(StepReportTest, AStepBesideACheckpointOrValidationOrOneThatIsSkippedIsDisturbed) {
   const StepReportMaker maker("jobs/a", 1, 3, kFlops);
   StepResult plain = Result();
-  plain.skipped = false;
-  plain.validation_loss.reset();
+  plain.event.clear_validation_loss();
   EXPECT_FALSE(maker.Make(plain, {}).disturbed());
   EXPECT_FALSE(maker.Make(plain, {.checkpoint_attempt = 2}).disturbed());
   EXPECT_TRUE(maker.Make(plain, {.saving = true}).disturbed());
   EXPECT_TRUE(maker.Make(plain, {.writing_attempt = 2}).disturbed());
   StepResult skipped = plain;
-  skipped.skipped = true;
+  skipped.event.set_skipped(true);
   EXPECT_TRUE(maker.Make(skipped, {}).disturbed());
   StepResult validated = plain;
-  validated.validation_loss = 3.0;
+  validated.event.set_validation_loss(3.0);
   EXPECT_TRUE(maker.Make(validated, {}).disturbed());
 }
 

@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-void TraceDesk::Take(const v1::TraceRequest& request) {
+void TraceDesk::Submit(const v1::TraceRequest& request) {
   {
     std::lock_guard lock(mutex_);
     waiting_.push_back(request);

@@ -34,7 +34,7 @@ class TraceDesk {
 
   StepTrace& steps() { return steps_; }
 
-  void Take(const v1::TraceRequest& request);
+  void Submit(const v1::TraceRequest& request);
   // Answers requests for steps up to `step`, which have ended.
   void AnswerUpTo(int64_t step);
   // No further step will run: refuses the requests that wait for one.

@@ -29,7 +29,7 @@ class TraceDeskTest : public testing::Test {
     request.set_request(++requests_);
     request.set_first_step(first);
     request.set_last_step(last);
-    desk_.Take(request);
+    desk_.Submit(request);
   }
 
   uint64_t requests_ = 0;

@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::util::MessageDifferencer;
 using RankKey = std::tuple<std::string, std::string, uint64_t, int>;
 
-RankKey KeyOf(const v1::CoreClaim& claim) {
+RankKey RankKeyOf(const v1::CoreClaim& claim) {
   return {claim.cluster(), claim.job(), claim.group_epoch(), claim.rank()};
 }
 
@@ -45,7 +45,7 @@ std::vector<CoreDemand> AllDemands(const State& state, const v1::CoreClaims& own
   std::vector<CoreDemand> demands;
   std::set<RankKey> known;
   const auto add = [&](const v1::CoreClaim& claim, const auto& allowed) {
-    if (known.insert(KeyOf(claim)).second)
+    if (known.insert(RankKeyOf(claim)).second)
       demands.push_back({claim, {allowed.begin(), allowed.end()}});
   };
   for (const v1::CoreClaim& claim : own.claims()) add(claim, own.allowed());

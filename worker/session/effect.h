@@ -52,6 +52,9 @@ struct RemoveCheckpoint {
 struct RemoveImages {
   v1::DeleteImages request;
 };
+struct RemoveRankLogs {
+  v1::ForgetJob request;
+};
 // Answered by CheckpointReadBack.
 struct ReadCheckpointBack {
   v1::VerifyCheckpoint request;
@@ -76,7 +79,8 @@ struct EndDaemon {
 using Effect =
     std::variant<Dial, HangUp, SendToCoordinator, SendHeartbeat, StartProcess, KillProcess,
                  SendToRank, ReadRankLogs, ReadRankTrace, RemoveCheckpoint, RemoveImages,
-                 ReadCheckpointBack, BeginBurnIn, StopBurnIn, PublishClaims, Note, EndDaemon>;
+                 RemoveRankLogs, ReadCheckpointBack, BeginBurnIn, StopBurnIn, PublishClaims, Note,
+                 EndDaemon>;
 using Effects = std::vector<Effect>;
 
 }  // namespace troupe::session

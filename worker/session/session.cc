@@ -118,6 +118,21 @@ void OnTraceRequest(State& state, const CoordinatorMessage& message, Effects& ef
   }
 }
 
+bool HasRankOf(const State& state, const std::string& job) {
+  return state.groups.contains(job) ||
+         std::any_of(state.devices.begin(), state.devices.end(), [&](const Device& device) {
+           return device.job == job || (device.next && device.next->start().job() == job);
+         });
+}
+
+// Forgets the highest epochs of the jobs that `forgets` selects and that have no rank here.
+template <typename Forgets>
+void ForgetEpochs(State& state, const Forgets& forgets) {
+  std::erase_if(state.highest_epoch, [&](const auto& entry) {
+    return forgets(entry.first) && !HasRankOf(state, entry.first);
+  });
+}
+
 // Forwards `message` to all ranks of the job's group epoch that `body`, a part of it, names.
 template <typename Body>
 void ForwardToGroup(State& state, const Body& body, const CoordinatorMessage& message,
@@ -159,6 +174,10 @@ void OnCoordinatorMessage(State& state, const CoordinatorMessage& message, Monot
       for (const std::string& path : message.delete_images().paths()) state.images.erase(path);
       effects.push_back(RemoveImages{message.delete_images()});
       return;
+    case CoordinatorMessage::kForgetJob:
+      ForgetEpochs(state, [&](const std::string& job) { return job == message.forget_job().job(); });
+      effects.push_back(RemoveRankLogs{message.forget_job()});
+      return;
     case CoordinatorMessage::kVerifyCheckpoint:
       effects.push_back(ReadCheckpointBack{message.verify_checkpoint()});
       return;
@@ -185,6 +204,7 @@ void OnWelcome(State& state, const v1::Welcome& welcome, MonotonicTime now, Effe
   state.limits = MakeTimeLimits(welcome.lease_seconds());
   state.link = Link::kUp;
   state.failed_dials = 0;
+  ForgetEpochs(state, [](const std::string&) { return true; });
   NoteOnce(state, fmt::format("welcomed by the coordinator of leader epoch {}", state.leader_epoch),
            effects);
   state.heartbeat_at = now + state.limits.heartbeat;

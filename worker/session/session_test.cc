@@ -292,6 +292,33 @@ TEST_F(SessionTest, ARepeatedOrOlderStartHasNoEffect) {
   EXPECT_TRUE(Said(Start(1)).empty());
 }
 
+TEST_F(SessionTest, AForgottenJobLosesItsLogsAndItsGroupEpochs) {
+  Settle();
+  Said(Start(2));
+  Said(Stop(2));
+  CoordinatorMessage forget;
+  forget.mutable_forget_job()->set_job("jobs/a");
+  Said(forget);
+  EXPECT_TRUE(Said(Start(2)).empty()) << "its ranks have not ended";
+  FromRank(0, Stopped(2, 0));
+  FromRank(1, Stopped(2, 1));
+  const auto removed = All<RemoveRankLogs>(Said(forget));
+  ASSERT_EQ(removed.size(), 1u);
+  EXPECT_EQ(removed[0].request.job(), "jobs/a");
+  EXPECT_TRUE(state_.highest_epoch.empty());
+}
+
+TEST_F(SessionTest, ANewStreamForgetsTheGroupEpochsOfJobsWithoutARankHere) {
+  Settle();
+  for (int job = 0; job < 1000; ++job) Said(Start(3, {}, fmt::format("jobs/{}", job)));
+  Said(Start(2));
+  Do(StreamClosed{state_.stream, "test"});
+  After(std::chrono::seconds(1));
+  Welcome(1);
+  EXPECT_THAT(state_.highest_epoch, testing::ElementsAre(testing::Pair("jobs/a", 2u)));
+  EXPECT_TRUE(Said(Start(2)).empty());
+}
+
 TEST_F(SessionTest, MessagesOfALowerLeaderEpochHaveNoEffect) {
   Do(Tick{});
   Welcome(7);

@@ -19,7 +19,7 @@
 
 namespace troupe::session {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 struct Config {
   // protocol_version … metrics_address and the images of former lives; `held` and leader_epoch_seen
@@ -100,7 +100,10 @@ struct State {
   MonotonicTime heartbeat_at;
   std::vector<Device> devices;
   std::map<std::string, Group> groups;            // by job
-  std::map<std::string, uint64_t> highest_epoch;  // by job, in this life of the daemon
+  // The highest group epoch that a StartRanks or StopRanks named, by job. An entry is dropped when
+  // the coordinator forgets the job. A new stream drops those of jobs without a rank here, because
+  // an epoch is started on one stream only: its StartRanks is never resent.
+  std::map<std::string, uint64_t> highest_epoch;
   std::deque<v1::WorkerMessage> unsent;           // ends of ranks that occurred without a stream
   uint64_t burn_in = 0;                           // number of the request in progress; 0: none
   std::map<std::string, v1::HeldImage> images;    // images on this host, by path

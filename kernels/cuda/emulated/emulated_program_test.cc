@@ -14,15 +14,15 @@ namespace {
 
 using cuda::emulator::StreamOrder;
 
-struct Case {
+struct ProgramCase {
   model::DType compute;
   bool mixture;
 };
 
-class EmulatedProgram : public testing::TestWithParam<Case> {
+class EmulatedProgram : public testing::TestWithParam<ProgramCase> {
  protected:
   static model::BuildOptions Options() {
-    const Case& test = GetParam();
+    const ProgramCase& test = GetParam();
     model::BuildOptions options = model::StageOptions(
         test.mixture ? model::SmallMixture("AE") : model::SmallModel("AD"), {}, 2, 9);
     options.compute_dtype = test.compute;
@@ -64,9 +64,9 @@ TEST_P(EmulatedProgram, HasTheReferencesLossGradientsAndUpdate) {
 // Experts are tested with float32 only: in bfloat16 the backend may choose other experts than the
 // reference.
 INSTANTIATE_TEST_SUITE_P(Small, EmulatedProgram,
-                         testing::Values(Case{model::DType::kFloat32, false},
-                                         Case{model::DType::kBFloat16, false},
-                                         Case{model::DType::kFloat32, true}),
+                         testing::Values(ProgramCase{model::DType::kFloat32, false},
+                                         ProgramCase{model::DType::kBFloat16, false},
+                                         ProgramCase{model::DType::kFloat32, true}),
                          [](const auto& info) {
                            return std::string(model::Name(info.param.compute)) +
                                   (info.param.mixture ? "_mixture" : "_dense");

@@ -33,7 +33,7 @@ size_t Total(std::span<const size_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), size_t{0});
 }
 
-std::vector<size_t> Copy(std::span<const size_t> sizes) { return {sizes.begin(), sizes.end()}; }
+std::vector<size_t> CopyOf(std::span<const size_t> sizes) { return {sizes.begin(), sizes.end()}; }
 
 }  // namespace
 
@@ -72,7 +72,7 @@ Status HostCollectives::ReduceScatter(const void* input, void* output,
       "reduce_scatter", bytes, kPatience,
       // The host's reduce-scatter overwrites its data, which must live until it completes; `counts`
       // too.
-      [=, this, counts = Copy(counts), data = std::make_shared<std::vector<std::byte>>()] {
+      [=, this, counts = CopyOf(counts), data = std::make_shared<std::vector<std::byte>>()] {
         const auto* const begin = static_cast<const std::byte*>(input);
         data->assign(begin, begin + bytes);
         return host_.StartReduceScatter(data->data(), output, counts, sum, purpose);
@@ -84,7 +84,7 @@ Status HostCollectives::AllGather(const void* input, void* output, std::span<con
                                   Purpose purpose, DeviceStream stream) {
   return Enqueue(
       "all_gather", Total(bytes), kPatience,
-      [=, this, bytes = Copy(bytes)] { return host_.StartAllGather(input, output, bytes, purpose); },
+      [=, this, bytes = CopyOf(bytes)] { return host_.StartAllGather(input, output, bytes, purpose); },
       stream);
 }
 
@@ -94,7 +94,7 @@ Status HostCollectives::AllToAll(const void* input, void* output,
                                  DeviceStream stream) {
   return Enqueue(
       "all_to_all", Total(send_bytes), kPatience,
-      [=, this, send = Copy(send_bytes), receive = Copy(receive_bytes)] {
+      [=, this, send = CopyOf(send_bytes), receive = CopyOf(receive_bytes)] {
         return host_.StartAllToAll(input, output, send, receive, purpose);
       },
       stream);

@@ -13,7 +13,7 @@
 namespace troupe::kernels::cuda {
 namespace {
 
-constexpr int kRows = 32, kColumns = 48;
+constexpr int kMmaRows = 32, kMmaColumns = 48;
 
 // Small integers, whose products and sums are exact.
 struct Tile {
@@ -24,7 +24,7 @@ struct Tile {
   }
   const BFloat16* At(int row, int column) const { return &of[row][column]; }
   float operator()(int row, int column) const { return ToFloat(of[row][column]); }
-  alignas(16) BFloat16 of[kRows][kColumns];
+  alignas(16) BFloat16 of[kMmaRows][kMmaColumns];
 };
 
 using Product = std::vector<float>;  // [16][8]

@@ -42,7 +42,7 @@ struct Scratch {
   char* base;
   int64_t used = 0;
   template <typename Element>
-  Element* Take(int64_t count) {
+  Element* Allocate(int64_t count) {
     Element* piece = base == nullptr ? nullptr : reinterpret_cast<Element*>(base + used);
     used += RoundUp(count * static_cast<int64_t>(sizeof(Element)), 64);
     return piece;
@@ -61,14 +61,14 @@ struct ForwardScratch {
   uint32_t *keys, *values, *queries, *probabilities;
   float *scores, *output, *max, *sum;
   ForwardScratch(Scratch& s, const Extents& e)
-      : keys(s.Take<uint32_t>(e.padded_tokens() * e.depth())),
-        values(s.Take<uint32_t>(e.padded_tokens() / e.pack * e.width())),
-        queries(s.Take<uint32_t>(kQueries * e.depth())),
-        probabilities(s.Take<uint32_t>(kQueries * kKeys / e.pack)),
-        scores(s.Take<float>(kQueries * kKeys)),
-        output(s.Take<float>(kQueries * e.width())),
-        max(s.Take<float>(kQueries)),
-        sum(s.Take<float>(kQueries)) {}
+      : keys(s.Allocate<uint32_t>(e.padded_tokens() * e.depth())),
+        values(s.Allocate<uint32_t>(e.padded_tokens() / e.pack * e.width())),
+        queries(s.Allocate<uint32_t>(kQueries * e.depth())),
+        probabilities(s.Allocate<uint32_t>(kQueries * kKeys / e.pack)),
+        scores(s.Allocate<float>(kQueries * kKeys)),
+        output(s.Allocate<float>(kQueries * e.width())),
+        max(s.Allocate<float>(kQueries)),
+        sum(s.Allocate<float>(kQueries)) {}
 };
 
 struct BackwardScratch {
@@ -78,22 +78,22 @@ struct BackwardScratch {
   uint32_t *probabilities, *score_gradient, *score_gradient_rows;
   float *scores, *products, *query_gradient, *delta;
   BackwardScratch(Scratch& s, const Extents& e)
-      : keys_transposed(s.Take<uint32_t>(e.padded_tokens() * e.depth())),
-        values_transposed(s.Take<uint32_t>(e.padded_tokens() * e.depth())),
-        keys(s.Take<uint32_t>(e.padded_tokens() / e.pack * e.width())),
-        key_gradient(s.Take<float>(e.padded_tokens() * e.width())),
-        value_gradient(s.Take<float>(e.padded_tokens() * e.width())),
-        queries(s.Take<uint32_t>(kQueries * e.depth())),
-        output_gradient(s.Take<uint32_t>(kQueries * e.depth())),
-        query_rows(s.Take<uint32_t>(kQueries / e.pack * e.width())),
-        output_gradient_rows(s.Take<uint32_t>(kQueries / e.pack * e.width())),
-        probabilities(s.Take<uint32_t>(kQueries / e.pack * kKeys)),
-        score_gradient(s.Take<uint32_t>(kQueries / e.pack * kKeys)),
-        score_gradient_rows(s.Take<uint32_t>(kQueries * kKeys / e.pack)),
-        scores(s.Take<float>(kQueries * kKeys)),
-        products(s.Take<float>(kQueries * kKeys)),
-        query_gradient(s.Take<float>(kQueries * e.width())),
-        delta(s.Take<float>(kQueries)) {}
+      : keys_transposed(s.Allocate<uint32_t>(e.padded_tokens() * e.depth())),
+        values_transposed(s.Allocate<uint32_t>(e.padded_tokens() * e.depth())),
+        keys(s.Allocate<uint32_t>(e.padded_tokens() / e.pack * e.width())),
+        key_gradient(s.Allocate<float>(e.padded_tokens() * e.width())),
+        value_gradient(s.Allocate<float>(e.padded_tokens() * e.width())),
+        queries(s.Allocate<uint32_t>(kQueries * e.depth())),
+        output_gradient(s.Allocate<uint32_t>(kQueries * e.depth())),
+        query_rows(s.Allocate<uint32_t>(kQueries / e.pack * e.width())),
+        output_gradient_rows(s.Allocate<uint32_t>(kQueries / e.pack * e.width())),
+        probabilities(s.Allocate<uint32_t>(kQueries / e.pack * kKeys)),
+        score_gradient(s.Allocate<uint32_t>(kQueries / e.pack * kKeys)),
+        score_gradient_rows(s.Allocate<uint32_t>(kQueries * kKeys / e.pack)),
+        scores(s.Allocate<float>(kQueries * kKeys)),
+        products(s.Allocate<float>(kQueries * kKeys)),
+        query_gradient(s.Allocate<float>(kQueries * e.width())),
+        delta(s.Allocate<float>(kQueries)) {}
 };
 
 int64_t AttentionScratchBytes(const AttentionShape& shape) {

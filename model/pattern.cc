@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/pattern.h"
 
 #include <charconv>
 
@@ -9,7 +9,13 @@ namespace {
 
 constexpr size_t kMaxBlocks = 4096;
 constexpr int kMaxNesting = 16;
-constexpr std::string_view kLetters = "ADMER";
+
+// Returns "ADMER".
+std::string Letters() {
+  std::string letters;
+  for (const BlockKind* kind : BlockKinds()) letters += kind->letter;
+  return letters;
+}
 
 // A recursive-descent parser for the grammar in config.h; error positions count from 1.
 class PatternParser {
@@ -28,7 +34,7 @@ class PatternParser {
       return InvalidArgument("ends at position {} where a block or \")\" is due", next_ + 1);
     }
     return InvalidArgument("has '{}' at position {}; blocks are the letters {}", text_[next_],
-                           next_ + 1, kLetters);
+                           next_ + 1, Letters());
   }
 
   // Parses one or more items, up to ")" or the end.
@@ -54,7 +60,7 @@ class PatternParser {
       TROUPE_ASSIGN_OR_RETURN(item, Items(depth + 1));
       if (next_ >= text_.size()) return Unexpected();
       ++next_;
-    } else if (kLetters.find(text_[next_]) != std::string_view::npos) {
+    } else if (FindBlockKind(text_[next_]) != nullptr) {
       item = text_[next_++];
     } else {
       return Unexpected();
@@ -91,17 +97,31 @@ int LayerOfBlock(std::string_view blocks, int block) {
   TROUPE_CHECK(block >= 0 && block < static_cast<int>(blocks.size()), "block {} of {}", block,
                blocks.size());
   int layer = -1;
-  bool has_mlp = true;
+  bool is_full = true;  // the layer has a block that does not begin one
   for (int b = 0; b <= block; ++b) {
-    const bool attention = blocks[b] == 'A';
-    if (attention || has_mlp) ++layer;
-    has_mlp = !attention;
+    const BlockKind* const kind = FindBlockKind(blocks[static_cast<size_t>(b)]);
+    TROUPE_CHECK(kind != nullptr, "block {} is {}", b, blocks[static_cast<size_t>(b)]);
+    if (kind->begins_layer || is_full) ++layer;
+    is_full = !kind->begins_layer;
   }
   return layer;
 }
 
 int NumLayers(std::string_view blocks) {
   return blocks.empty() ? 0 : LayerOfBlock(blocks, static_cast<int>(blocks.size()) - 1) + 1;
+}
+
+int CountBlocks(std::string_view pattern, bool BlockKind::* trait) {
+  int count = 0;
+  for (const char letter : pattern) {
+    const BlockKind* const kind = FindBlockKind(letter);
+    count += kind != nullptr && kind->*trait;
+  }
+  return count;
+}
+
+bool HasBlock(std::string_view pattern, bool BlockKind::* trait) {
+  return CountBlocks(pattern, trait) > 0;
 }
 
 }  // namespace troupe::model

@@ -1,10 +1,10 @@
 // The rules of an operation kind: types of its outputs (shape and placement), derivative, cost, and
-// in-place execution. The file named for each kind in this folder defines its rules; RulesOf
+// in-place execution. The file in model/ops that is named for a kind defines its rules; RulesOf
 // returns them.
 //
 // Pure functions; thread-safe.
-#ifndef TROUPE_MODEL_OPS_RULES_H_
-#define TROUPE_MODEL_OPS_RULES_H_
+#ifndef TROUPE_MODEL_PROGRAM_OP_RULES_H_
+#define TROUPE_MODEL_PROGRAM_OP_RULES_H_
 
 #include <cstdint>
 #include <span>
@@ -55,4 +55,4 @@ int64_t BytesMoved(const Op& op, const Program& program);
 
 }  // namespace troupe::model
 
-#endif  // TROUPE_MODEL_OPS_RULES_H_
+#endif  // TROUPE_MODEL_PROGRAM_OP_RULES_H_

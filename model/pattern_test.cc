@@ -1,4 +1,4 @@
-#include "model/config.h"
+#include "model/pattern.h"
 
 #include <gtest/gtest.h>
 

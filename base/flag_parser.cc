@@ -1,0 +1,281 @@
+#include "base/flag_parser.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+
+namespace troupe {
+namespace {
+
+constexpr size_t kNameColumns = 32;
+constexpr size_t kLineColumns = 100;
+constexpr int kUsageError = 2;
+
+// Breaks `text` into lines of at most `width` columns.
+std::string Wrapped(const std::string& text, size_t width) {
+  std::string lines;
+  size_t columns = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const size_t word = end - at;
+    if (columns > 0) {
+      const bool fits = columns + 1 + word <= width;
+      lines += fits ? ' ' : '\n';
+      columns = fits ? columns + 1 : 0;
+    }
+    lines.append(text, at, word);
+    columns += word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+template <typename Number>
+std::string ToText(NumberRange<Number> range) {
+  std::string text = "number";
+  if constexpr (std::is_integral_v<Number>) text = "whole number";
+  const bool bounded = range.most < std::numeric_limits<Number>::max();
+  if (!std::is_integral_v<Number> && range.least == static_cast<Number>(kAboveZero)) {
+    return text + " above 0" + (bounded ? fmt::format(" and at most {}", range.most) : "");
+  }
+  return text + (bounded ? fmt::format(" from {} to {}", range.least, range.most)
+                         : fmt::format(" of at least {}", range.least));
+}
+
+Flag WithDefault(Flag flag, const std::string& value) {
+  if (!value.empty()) flag.help += fmt::format(" (default: {})", value);
+  return flag;
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {
+    column_width(kNameColumns);
+  }
+
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return fmt::format("\nusage: {}\n", usage_);
+  }
+
+ private:
+  const std::string usage_;
+};
+
+}  // namespace
+
+class FlagParser::Library {
+ public:
+  explicit Library(const Program& program) : app_(Wrapped(program.summary, kLineColumns), program.name) {
+    app_.formatter(std::make_shared<HelpFormatter>(program.usage));
+    app_.footer(program.footer);
+    app_.set_help_flag();  // ours is a flag like any other
+    app_.allow_extras();   // a positional option of the library would split "[a,b]"
+  }
+
+  // Declares a flag. It is read by a callback, because the numbers that the library itself can read
+  // include octal ones.
+  CLI::Option* Add(const std::string& name, const std::string& help,
+                   std::function<Status(const std::vector<std::string>&)> set) {
+    const auto callback = [this, set = std::move(set)](const CLI::results_t& values) {
+      if (status_.ok()) status_ = set(values);
+      return true;
+    };
+    return app_.add_option(name, callback, Wrapped(help, kLineColumns - kNameColumns))
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  }
+
+  const CLI::App& app() const { return app_; }
+
+  bool TakesValue(const std::string& name) const {
+    const CLI::Option* const option = app_.get_option_no_throw(name);
+    return option != nullptr && option->get_items_expected_max() > 0;
+  }
+
+  // Appends to `others` the arguments that are not flags.
+  Status Parse(const std::vector<std::string>& arguments, std::vector<std::string>* others) {
+    // The library wants the arguments in reverse, and reads an empty value after '=' as none.
+    std::vector<std::string> reversed;
+    for (const std::string& argument : arguments) {
+      const std::string name = argument.substr(0, argument.find('='));
+      const bool empty_value = argument.size() == name.size() + 1 && TakesValue(name);
+      reversed.push_back(empty_value ? name : argument);
+      if (empty_value) reversed.emplace_back();
+    }
+    std::ranges::reverse(reversed);
+    try {
+      app_.parse(std::move(reversed));
+    } catch (const CLI::ParseError& error) {
+      // A flag takes the next argument, whatever that is: only the last one can lack its value.
+      const std::string& last = arguments.back();
+      if (!TakesValue(last)) return InvalidArgument("{}", error.what());
+      return InvalidArgument("{}: needs a value, {}", last,
+                             app_.get_option_no_throw(last)->get_option_text());
+    }
+    bool flags_ended = false;
+    for (const std::string& left : app_.remaining()) {
+      if (!flags_ended && left == "--") {
+        flags_ended = true;
+      } else if (!flags_ended && left.size() > 1 && left.starts_with('-')) {
+        return InvalidArgument("{}: unknown flag (see {} --help)", left.substr(0, left.find('=')),
+                               app_.get_name());
+      } else {
+        others->push_back(left);
+      }
+    }
+    return status_;
+  }
+
+ private:
+  CLI::App app_;
+  Status status_;  // the first error of a callback
+};
+
+template <typename Number>
+StatusOr<Number> ParseNumber(std::string_view flag, std::string_view text,
+                             NumberRange<std::type_identity_t<Number>> range) {
+  Number number{};
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc() || end != last || !(number >= range.least && number <= range.most)) {
+    return InvalidArgument("{} {}: not a {}", flag, text, ToText(range));
+  }
+  return number;
+}
+
+FlagParser::FlagParser(Program program)
+    : program_(std::move(program)), library_(std::make_unique<Library>(program_)) {
+  AddSwitch({"-h,--help", "", "print this text"}, &wants_help_);
+}
+
+FlagParser::~FlagParser() = default;
+
+void FlagParser::AddParsed(const Flag& flag,
+                           std::function<Status(const std::string& value)> parse) {
+  const bool has_value = !flag.value.empty();
+  const auto set = [name = flag.name, repeated = flag.repeated, has_value,
+                    parse = std::move(parse)](const std::vector<std::string>& values) -> Status {
+    if (!has_value) {
+      const bool plain = std::ranges::all_of(values, [](const auto& v) { return v == "true"; });
+      return plain ? parse("") : InvalidArgument("{}: takes no value", name);
+    }
+    if (values.size() > 1 && !repeated) {
+      return InvalidArgument("{}: given twice, {} and {}", name, values[0], values[1]);
+    }
+    for (const std::string& value : values) TROUPE_RETURN_IF_ERROR(parse(value));
+    return OkStatus();
+  };
+  CLI::Option* const option = library_->Add(flag.name, flag.help, set);
+  if (flag.help.empty()) option->group("");
+  if (has_value) {
+    option->option_text(flag.value);
+  } else {
+    option->type_size(0)->expected(0);
+  }
+}
+
+void FlagParser::AddText(const Flag& flag, std::string* text) {
+  AddParsed(WithDefault(flag, *text), [text](const std::string& value) {
+    *text = value;
+    return OkStatus();
+  });
+}
+
+void FlagParser::AddWord(const Flag& flag, const std::vector<std::string>& words,
+                         std::string* word) {
+  AddParsed(WithDefault(flag, *word),
+            [name = flag.name, words, word](const std::string& value) -> Status {
+              if (std::ranges::find(words, value) == words.end()) {
+                return InvalidArgument("{} {}: not {}", name, value, fmt::join(words, " or "));
+              }
+              *word = value;
+              return OkStatus();
+            });
+}
+
+template <typename Number>
+void FlagParser::AddNumber(const Flag& flag, NumberRange<std::type_identity_t<Number>> range,
+                           Number* number) {
+  AddParsed(WithDefault(flag, fmt::format("{}", *number)),
+            [name = flag.name, range, number](const std::string& value) -> Status {
+              TROUPE_ASSIGN_OR_RETURN(*number, ParseNumber<Number>(name, value, range));
+              return OkStatus();
+            });
+}
+
+template <typename Number>
+void FlagParser::AddOptionalNumber(const Flag& flag,
+                                   NumberRange<std::type_identity_t<Number>> range,
+                                   std::optional<Number>* number) {
+  AddParsed(flag, [name = flag.name, range, number](const std::string& value) -> Status {
+    TROUPE_ASSIGN_OR_RETURN(*number, ParseNumber<Number>(name, value, range));
+    return OkStatus();
+  });
+}
+
+void FlagParser::AddSwitch(const Flag& flag, bool* given) {
+  AddParsed(flag, [given](const std::string&) {
+    *given = true;
+    return OkStatus();
+  });
+}
+
+void FlagParser::AddArguments(int least, int most, std::vector<std::string>* arguments) {
+  arguments_ = arguments;
+  least_arguments_ = least;
+  most_arguments_ = most;
+}
+
+Status FlagParser::Parse(const std::vector<std::string>& arguments) {
+  std::vector<std::string> others;
+  TROUPE_RETURN_IF_ERROR(library_->Parse(arguments, &others));
+  if (wants_help_) return OkStatus();
+  const int count = static_cast<int>(others.size());
+  if (arguments_ == nullptr && count > 0) {
+    return InvalidArgument("{}: unexpected argument (see {} --help)", others[0], program_.name);
+  }
+  if (count < least_arguments_ || count > most_arguments_) {
+    return InvalidArgument("usage: {}", program_.usage);
+  }
+  if (arguments_ != nullptr) *arguments_ = std::move(others);
+  return OkStatus();
+}
+
+std::optional<int> FlagParser::ParseMain(int argc, char** argv,
+                                         const std::function<Status()>& check) {
+  Status status = Parse({argv + 1, argv + argc});
+  if (wants_help_) {
+    fmt::print("{}", Help());
+    return 0;
+  }
+  if (status.ok() && check) status = check();
+  if (status.ok()) return std::nullopt;
+  fmt::print(stderr, "{}: {}\n", program_.name, Message(status));
+  return kUsageError;
+}
+
+std::string FlagParser::Help() const { return library_->app().help(); }
+
+template StatusOr<int> ParseNumber<int>(std::string_view, std::string_view, NumberRange<int>);
+template StatusOr<int64_t> ParseNumber<int64_t>(std::string_view, std::string_view,
+                                                NumberRange<int64_t>);
+template StatusOr<uint64_t> ParseNumber<uint64_t>(std::string_view, std::string_view,
+                                                  NumberRange<uint64_t>);
+template StatusOr<double> ParseNumber<double>(std::string_view, std::string_view,
+                                              NumberRange<double>);
+template void FlagParser::AddNumber<int>(const Flag&, NumberRange<int>, int*);
+template void FlagParser::AddNumber<int64_t>(const Flag&, NumberRange<int64_t>, int64_t*);
+template void FlagParser::AddNumber<uint64_t>(const Flag&, NumberRange<uint64_t>, uint64_t*);
+template void FlagParser::AddNumber<double>(const Flag&, NumberRange<double>, double*);
+template void FlagParser::AddOptionalNumber<int>(const Flag&, NumberRange<int>,
+                                                 std::optional<int>*);
+template void FlagParser::AddOptionalNumber<int64_t>(const Flag&, NumberRange<int64_t>,
+                                                     std::optional<int64_t>*);
+template void FlagParser::AddOptionalNumber<double>(const Flag&, NumberRange<double>,
+                                                    std::optional<double>*);
+
+}  // namespace troupe

@@ -1,0 +1,101 @@
+// Parses the flags and arguments of a program, or of one command of a program, and formats its
+// `--help`. Each flag is declared once, with its variable, range and help text. `--flag value` and
+// `--flag=value` are equivalent; `--` ends the flags.
+#ifndef TROUPE_BASE_FLAG_PARSER_H_
+#define TROUPE_BASE_FLAG_PARSER_H_
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "base/status.h"
+
+namespace troupe {
+
+struct Flag {
+  std::string name;   // "--workers"
+  std::string value;  // name of its value in the help text, "N"; empty: the flag has no value
+  std::string help;   // with the unit of the value; empty: the help text leaves the flag out
+  bool repeated = false;
+};
+
+// The numbers from `least` to `most`.
+template <typename Number>
+struct NumberRange {
+  Number least = std::numeric_limits<Number>::lowest();
+  Number most = std::numeric_limits<Number>::max();
+};
+
+// As NumberRange::least: every positive number.
+inline constexpr double kAboveZero = std::numeric_limits<double>::denorm_min();
+
+// Parses the whole of `text`, a decimal number. INVALID_ARGUMENT names flag, text and range if it
+// is not a number of the range. Number: int, int64_t, uint64_t or double.
+template <typename Number>
+StatusOr<Number> ParseNumber(std::string_view flag, std::string_view text,
+                             NumberRange<std::type_identity_t<Number>> range);
+
+// Not thread-safe.
+class FlagParser {
+ public:
+  struct Program {
+    std::string name;     // as the user types it: "troupe-worker", "troupe checkpoints list"
+    std::string usage;    // one line for each form, without "usage:"
+    std::string summary;  // first paragraph of the help text
+    std::string footer;   // its last paragraph
+  };
+
+  explicit FlagParser(Program program);
+  ~FlagParser();
+  FlagParser(const FlagParser&) = delete;
+  FlagParser& operator=(const FlagParser&) = delete;
+
+  // These declare a flag that sets a variable, whose value at the time of the call is the default.
+  // The help text states the default unless it is empty. The variables must outlive Parse.
+  void AddText(const Flag& flag, std::string* text);
+  void AddWord(const Flag& flag, const std::vector<std::string>& words, std::string* word);
+  template <typename Number>
+  void AddNumber(const Flag& flag, NumberRange<std::type_identity_t<Number>> range, Number* number);
+  template <typename Number>
+  void AddOptionalNumber(const Flag& flag, NumberRange<std::type_identity_t<Number>> range,
+                         std::optional<Number>* number);
+  void AddSwitch(const Flag& flag, bool* given);
+  // Parse calls `parse` with each value of the flag, or with "" if the flag has no value, and
+  // returns its first error.
+  void AddParsed(const Flag& flag, std::function<Status(const std::string& value)> parse);
+
+  // Declares arguments that are not flags, at least `least` and at most `most`.
+  void AddArguments(int least, int most, std::vector<std::string>* arguments);
+
+  // Sets the variables. INVALID_ARGUMENT names an unknown flag, a flag that lacks its value or is
+  // given twice, a value outside its range, or a wrong number of arguments.
+  // REQUIRES: called once.
+  Status Parse(const std::vector<std::string>& arguments);
+
+  // Parses the arguments of main() and then calls `check`, which tests relations among flags.
+  // Returns the exit code if the program ends here: 0 after it has printed the help text, 2 after
+  // it has printed an error.
+  std::optional<int> ParseMain(int argc, char** argv, const std::function<Status()>& check = {});
+
+  bool wants_help() const { return wants_help_; }
+  std::string Help() const;
+
+ private:
+  class Library;  // keeps its large headers out of this one
+
+  const Program program_;
+  const std::unique_ptr<Library> library_;
+  std::vector<std::string>* arguments_ = nullptr;
+  int least_arguments_ = 0;
+  int most_arguments_ = 0;
+  bool wants_help_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_BASE_FLAG_PARSER_H_

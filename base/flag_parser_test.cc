@@ -1,0 +1,140 @@
+#include "base/flag_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The flags of a program, and what Parse sets.
+struct Painter {
+  std::string colour = "red", wall;
+  int coats = 2;
+  double litres = 0.5;
+  std::optional<int> hours;
+  bool wet = false;
+  std::vector<std::string> tools, rooms;
+  FlagParser parser{{.name = "paint",
+                     .usage = "paint [FLAG …] ROOM",
+                     .summary = "Paints rooms.",
+                     .footer = "Exit codes: 0 done, 2 wrong usage."}};
+
+  Painter() {
+    parser.AddWord({"--colour", "NAME", "colour of the walls"}, {"red", "blue"}, &colour);
+    parser.AddText({"--wall", "NAME", "the only wall to paint"}, &wall);
+    parser.AddNumber({"--coats", "N", "coats of paint"}, {1, 9}, &coats);
+    parser.AddNumber({"--litres", "LITRES", "paint per coat"}, {.least = kAboveZero}, &litres);
+    parser.AddOptionalNumber({"--dry", "HOURS", "time between two coats"}, {.least = 0}, &hours);
+    parser.AddSwitch({"--wet", "", "does not wait"}, &wet);
+    parser.AddParsed({"--tool", "NAME", "a tool", true}, [this](const std::string& tool) {
+      tools.push_back(tool);
+      return OkStatus();
+    });
+    parser.AddParsed({"--secret", "NAME"}, [](const std::string&) { return OkStatus(); });
+    parser.AddArguments(1, 2, &rooms);
+  }
+};
+
+std::string Refusal(const std::vector<std::string>& arguments) {
+  const Status status = Painter().parser.Parse(arguments);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  return std::string(Message(status));
+}
+
+TEST(FlagParserTest, SetsVariablesAndKeepsDefaults) {
+  Painter painter;
+  ASSERT_TRUE(painter.parser
+                  .Parse({"--colour", "blue", "north", "--coats=3", "--wet", "--tool=a=b", "south",
+                          "--tool", "--brush"})
+                  .ok());
+  EXPECT_EQ(painter.colour, "blue");
+  EXPECT_EQ(painter.coats, 3);
+  EXPECT_EQ(painter.litres, 0.5);
+  EXPECT_FALSE(painter.hours.has_value());
+  EXPECT_TRUE(painter.wet);
+  EXPECT_THAT(painter.tools, ElementsAre("a=b", "--brush"));
+  EXPECT_THAT(painter.rooms, ElementsAre("north", "south"));
+}
+
+TEST(FlagParserTest, TakesEmptyValuesAndDashesAsTheyAre) {
+  Painter painter;
+  painter.wall = "east";
+  ASSERT_TRUE(painter.parser.Parse({"--wall=", "--tool", "", "-", "--", "--wet"}).ok());
+  EXPECT_EQ(painter.wall, "");
+  EXPECT_THAT(painter.tools, ElementsAre(""));
+  EXPECT_THAT(painter.rooms, ElementsAre("-", "--wet"));
+  EXPECT_FALSE(painter.wet);
+}
+
+TEST(FlagParserTest, RefusesWhatWasNotDeclared) {
+  EXPECT_EQ(Refusal({"a", "--color", "red"}), "--color: unknown flag (see paint --help)");
+  EXPECT_EQ(Refusal({"a", "--color=red"}), "--color: unknown flag (see paint --help)");
+  EXPECT_EQ(Refusal({"a", "-x"}), "-x: unknown flag (see paint --help)");
+  EXPECT_EQ(Refusal({"a", "--colour"}), "--colour: needs a value, NAME");
+  EXPECT_EQ(Refusal({"a", "--wall=x", "--wall=y"}), "--wall: given twice, x and y");
+  EXPECT_EQ(Refusal({"a", "--wet=1"}), "--wet: takes no value");
+  EXPECT_EQ(Refusal({}), "usage: paint [FLAG …] ROOM");
+  EXPECT_EQ(Refusal({"a", "b", "c"}), "usage: paint [FLAG …] ROOM");
+  FlagParser none({.name = "none"});
+  EXPECT_EQ(Message(none.Parse({"a"})), "a: unexpected argument (see none --help)");
+}
+
+TEST(FlagParserTest, ErrorsOfValuesNameFlagValueAndRange) {
+  EXPECT_EQ(Refusal({"a", "--colour=pink"}), "--colour pink: not red or blue");
+  for (const char* text : {"", "0", "10", "2x", " 2", "+2", "0x2", "2.0", "99999999999"}) {
+    EXPECT_EQ(Refusal({"a", "--coats", text}),
+              fmt::format("--coats {}: not a whole number from 1 to 9", text));
+  }
+  for (const char* text : {"0", "-1", "nan", "inf", "1 l"}) {
+    EXPECT_EQ(Refusal({"a", "--litres", text}),
+              fmt::format("--litres {}: not a number above 0", text));
+  }
+  EXPECT_EQ(Refusal({"a", "--dry=-1"}), "--dry -1: not a whole number of at least 0");
+}
+
+TEST(FlagParserTest, HelpHasEveryFlagWithItsDefaultInLinesOf100Columns) {
+  Painter painter;
+  ASSERT_TRUE(painter.parser.Parse({"--help", "--unknown"}).ok() || painter.parser.wants_help());
+  EXPECT_TRUE(painter.parser.wants_help());
+  const std::string help = painter.parser.Help();
+  EXPECT_THAT(help, AllOf(HasSubstr("Paints rooms."), HasSubstr("usage: paint [FLAG …] ROOM"),
+                          HasSubstr("Exit codes: 0 done, 2 wrong usage.")));
+  for (const char* flag :
+       {"--colour NAME", "(default: red)", "--wall NAME", "--coats N", "(default: 2)",
+        "--litres LITRES", "(default: 0.5)", "--dry HOURS", "--wet", "-h,--help"}) {
+    EXPECT_THAT(help, HasSubstr(flag));
+  }
+  EXPECT_THAT(help, Not(HasSubstr("--secret")));
+  FlagParser parser({.name = "long"});
+  bool given = false;
+  std::string text;
+  for (int word = 0; word < 60; ++word) text += " word";
+  parser.AddSwitch({"--flag", "", text}, &given);
+  const std::string lines = parser.Help();
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    EXPECT_LE(end - at, 100u);
+    at = end + 1;
+  }
+}
+
+TEST(FlagParserTest, MainEndsWith0AfterHelpAndWith2AfterAnError) {
+  const auto main = [](std::vector<std::string> arguments, const Status& checked) {
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    return Painter().parser.ParseMain(static_cast<int>(argv.size()), argv.data(),
+                                      [&] { return checked; });
+  };
+  EXPECT_EQ(main({"paint", "a"}, OkStatus()), std::nullopt);
+  EXPECT_EQ(main({"paint", "a", "--help"}, InvalidArgument("not called")), 0);
+  EXPECT_EQ(main({"paint", "--nothing"}, OkStatus()), 2);
+  EXPECT_EQ(main({"paint", "a"}, InvalidArgument("--wall is required")), 2);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,49 @@
+// The command keys.
+#include <fmt/format.h>
+
+#include "cli/commands.h"
+#include "cli/json_text.h"
+#include "plan/job/key_table.h"
+
+namespace troupe {
+namespace {
+
+Json RowToJson(const KeyRow& row) {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? Json(nullptr) : Json(text);
+  };
+  return {{"key", row.key},
+          {"type", row.type},
+          {"default", text_or_null(row.default_value)},
+          {"absent", text_or_null(row.absent)},
+          {"range", text_or_null(row.range)},
+          {"words", row.words},
+          {"meaning", row.doc}};
+}
+
+StatusOr<ExitCode> KeysCommand(const CommandLine& line) {
+  const std::string prefix = line.positional().empty() ? "" : line.positional()[0];
+  const std::vector<KeyRow> rows = KeyTable(prefix);
+  if (rows.empty()) return InvalidArgument("{}: the job file has no such key or section", prefix);
+  if (line.wants_json()) {
+    Json keys = Json::array();
+    for (const KeyRow& row : rows) keys.push_back(RowToJson(row));
+    fmt::print("{}\n", Dump({{"keys", std::move(keys)}}));
+  } else {
+    fmt::print("{}", KeyTableToMarkdown(rows));
+  }
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> KeyCommands() {
+  return {{.name = "keys",
+           .positionals = "[PREFIX]",
+           .most_positionals = 1,
+           .summary = "All keys of the job file with type, default, values and meaning, or those "
+                      "below PREFIX. Needs no cluster.",
+           .run = KeysCommand}};
+}
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+// The enumerated keys of a job as enums. Everything that depends on such a key reads it here; no
+// other code compares words. Pure.
+#ifndef TROUPE_PLAN_JOB_JOB_CHOICES_H_
+#define TROUPE_PLAN_JOB_JOB_CHOICES_H_
+
+#include <optional>
+
+#include "model/passes/passes.h"
+#include "model/program/float8.h"
+#include "model/program/value.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+
+struct JobChoices {
+  v1::Devices devices = v1::DEVICES_CPU;
+  model::DType compute_dtype = model::DType::kFloat32;
+  std::optional<model::DType> param_dtype;  // none: the job does not state mixed_precision
+  model::DType reduce_dtype = model::DType::kFloat32;
+  model::DType buffer_dtype = model::DType::kFloat32;
+  model::Float8Recipe float8 = model::Float8Recipe::kNone;
+  v1::OnNonfinite on_nonfinite = v1::ON_NONFINITE_FAIL;
+  v1::DecayType decay_type = v1::DECAY_TYPE_CONSTANT;
+  v1::ContextMethod context_method = v1::CONTEXT_METHOD_RING;
+  v1::ExpertDispatch expert_dispatch = v1::EXPERT_DISPATCH_ALL_TO_ALL;
+  model::Recomputation::Mode recomputation = model::Recomputation::Mode::kNone;
+  v1::AsyncMode async_mode = v1::ASYNC_MODE_ASYNC;
+};
+
+// Decodes the words of `spec`. An absent key, or a word that ValidateKeys refuses, has value 0 of
+// its enum. REQUIRES: defaults are filled in.
+JobChoices ChoicesOf(const v1::JobSpec& spec);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_JOB_JOB_CHOICES_H_

@@ -1,0 +1,118 @@
+#include "plan/job/key_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "plan/job/key_schema.h"
+#include "plan/job_defaults.h"
+#include "plan/schedules/schedules.h"
+#include "troupe/v1/job.pb.h"
+
+namespace troupe {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+constexpr char kPageHead[] =
+    "# Keys of the job file\n"
+    "\n"
+    "This page is for everybody who writes a job file. It lists every key with its type, its "
+    "default and its allowed\n"
+    "values. It is printed by `troupe keys` from the schema, `proto/troupe/v1/job.proto`; `troupe "
+    "keys PREFIX` prints a part.\n"
+    "\n"
+    "An interval such as `(0, 1]` excludes 0 and includes 1. Relations between keys are on the "
+    "pages of the\n"
+    "[index](README.md); `troupe plan JOB.yaml` names those that a job does not meet.\n"
+    "\n"
+    "| Key | Type | Default | Values | Meaning |\n"
+    "|---|---|---|---|---|\n";
+
+std::string TypeOf(const FieldDescriptor& field) {
+  std::string type;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "boolean";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      type = "number";
+      break;
+    case FieldDescriptor::CPPTYPE_STRING:
+      return field.is_repeated() ? "list of texts" : "text";
+    default:
+      type = "integer";
+  }
+  return field.is_repeated() ? fmt::format("list of {}s", type) : type;
+}
+
+// The names that a table of the code gives to the values of a key.
+std::vector<std::string> NamesInCode(std::string_view key) {
+  std::string_view names;
+  if (key == "model.preset") names = KnownPresets();
+  if (key == "parallelism.pipeline_parallel_schedule") names = KnownSchedules();
+  std::vector<std::string> list;
+  while (!names.empty()) {
+    const size_t comma = std::min(names.find(", "), names.size());
+    list.emplace_back(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 2, names.size()));
+  }
+  return list;
+}
+
+KeyRow MakeRow(const FieldDescriptor& field, const std::string& key) {
+  const v1::KeyOptions& options = KeyOptionsOf(field);
+  KeyRow row{.key = key, .type = TypeOf(field), .doc = options.doc()};
+  if (!options.block().empty()) row.doc += fmt::format(" Only with block {}.", options.block());
+  row.default_value = options.default_();
+  row.absent = options.required()                ? "required"
+               : !options.default_key().empty() ? options.default_key()
+                                                : options.absent();
+  row.range = RangeText(options);
+  row.words = WordsOf(field);
+  if (row.words.empty()) row.words = NamesInCode(key);
+  return row;
+}
+
+bool IsAtOrBelow(std::string_view key, std::string_view prefix) {
+  if (prefix.empty() || key == prefix) return true;
+  return key.starts_with(prefix) && (key[prefix.size()] == '.' || key[prefix.size()] == '[');
+}
+
+// `path`: the path of the message with a dot at its end.
+void AddRows(const Descriptor& type, const std::string& path, std::string_view prefix,
+             std::vector<KeyRow>* rows) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string key = path + field.name();
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      AddRows(*field.message_type(), key + (field.is_repeated() ? "[]." : "."), prefix, rows);
+    } else if (IsAtOrBelow(key, prefix)) {
+      rows->push_back(MakeRow(field, key));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<KeyRow> KeyTable(std::string_view prefix) {
+  std::vector<KeyRow> rows;
+  AddRows(*v1::JobSpec::descriptor(), "", prefix, &rows);
+  return rows;
+}
+
+std::string KeyTableToMarkdown(const std::vector<KeyRow>& rows) {
+  std::string text = kPageHead;
+  for (const KeyRow& row : rows) {
+    const std::string initial =
+        row.default_value.empty() ? row.absent : fmt::format("`{}`", row.default_value);
+    const std::string values =
+        row.words.empty() ? row.range : fmt::format("{}", fmt::join(row.words, ", "));
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.key, row.type, initial, values,
+                        row.doc);
+  }
+  return text;
+}
+
+}  // namespace troupe

@@ -1,0 +1,31 @@
+// The list of all keys of the job file, for people: docs/job-keys.md and `troupe keys`. Made from
+// the schema (proto/troupe/v1/job.proto). Pure.
+#ifndef TROUPE_PLAN_JOB_KEY_TABLE_H_
+#define TROUPE_PLAN_JOB_KEY_TABLE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct KeyRow {
+  std::string key;            // "data.blend[].weight"
+  std::string type;           // "integer", "number", "boolean", "text", "list of integers"
+  std::string default_value;  // "1F1B"; empty where there is none
+  std::string absent;         // the meaning of an absent key without default_value; else empty
+  std::string range;          // "[1, 64]"; empty: any value of the type
+  std::vector<std::string> words;  // empty: not enumerated
+  std::string doc;
+};
+
+// One row for each key at or below `prefix`, a dotted path, in the order of the schema; all keys
+// for an empty prefix.
+std::vector<KeyRow> KeyTable(std::string_view prefix);
+
+// A Markdown page with `rows` as a table.
+std::string KeyTableToMarkdown(const std::vector<KeyRow>& rows);
+
+}  // namespace troupe
+
+#endif  // TROUPE_PLAN_JOB_KEY_TABLE_H_

@@ -1,0 +1,62 @@
+"""./run: what its words mean. Stubs record the calls of cmake; nothing is installed or built."""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+
+
+class RunScript(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        shutil.copy(REPOSITORY / "run", self.folder / "run")
+        stubs = self.folder / "stubs"
+        stubs.mkdir()
+        for name, body in {
+            "apt-get": "exit 0",
+            "id": "echo 0",
+            "nvcc": "exit 0",
+            "cmake": f'echo "$*" >>"{self.folder}/calls"',
+        }.items():
+            (stubs / name).write_text(f"#!/bin/sh\n{body}\n")
+            (stubs / name).chmod(0o755)
+        self.environment = dict(os.environ, PATH=f"{stubs}:{os.environ['PATH']}", TROUPE_SKIP_DEPS="1")
+
+    def run_script(self, *words):
+        """Returns the exit code, the error text, and the targets of each call that builds."""
+        done = subprocess.run(["bash", str(self.folder / "run"), *words], env=self.environment,
+                              capture_output=True, text=True, timeout=60, check=False)
+        calls = self.folder / "calls"
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        builds = [line.split(" -- ")[0].split() for line in lines if line.startswith("--build")]
+        targets = [words[words.index("--target") + 1:] if "--target" in words else [] for words in builds]
+        return done.returncode, done.stderr, targets
+
+    def test_a_build_makes_the_named_targets_alone(self):
+        code, error, targets = self.run_script("build", "debug", "base_test", "plan_test")
+        self.assertEqual((code, targets), (0, [["base_test", "plan_test"]]), error)
+
+    def test_a_build_without_targets_makes_all(self):
+        code, error, targets = self.run_script("build", "debug")
+        self.assertEqual((code, targets), (0, [[]]), error)
+
+    def test_words_that_a_command_would_ignore_are_refused_by_name(self):
+        for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
+            code, error, targets = self.run_script(*words)
+            self.assertEqual((code, targets), (2, []), words)
+            self.assertIn(f"'{words[0]}' takes no word 'now'", error)
+
+    def test_an_unknown_preset_or_command_is_refused_by_name(self):
+        for words in (["build", "fast"], ["fast"]):
+            code, error, targets = self.run_script(*words)
+            self.assertEqual((code, targets), (2, []), words)
+            self.assertIn("'fast'", error)
+
+
+if __name__ == "__main__":
+    unittest.main()

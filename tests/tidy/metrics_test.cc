@@ -1,0 +1,125 @@
+// Holds the code, the documentation, the dashboards and the alerts to base/metric_list.h.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kList[] = "base/metric_list.h";
+
+std::string TextOf(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> Matches(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
+
+struct DeclaredMetric {
+  std::string kind;      // "Counter", "Gauge" or "Histogram"
+  std::string constant;  // "kJobStep"
+};
+
+// Returns the metrics of the list by name.
+std::map<std::string, DeclaredMetric> DeclaredMetrics() {
+  const std::regex declaration(R"((Counter|Gauge|Histogram)<[^>]*>\s*(k\w+)\{\s*"(troupe_\w+)\")");
+  const std::string text = TextOf(kList);
+  std::map<std::string, DeclaredMetric> metrics;
+  for (std::sregex_iterator it(text.begin(), text.end(), declaration), end; it != end; ++it) {
+    EXPECT_TRUE(metrics.insert({(*it)[3], {(*it)[1], (*it)[2]}}).second) << (*it)[3];
+  }
+  return metrics;
+}
+
+// Returns the names under which Prometheus shows the metrics.
+std::set<std::string> ShownNames() {
+  std::set<std::string> names;
+  for (const auto& [name, metric] : DeclaredMetrics()) {
+    names.insert(name);
+    if (metric.kind != "Histogram") continue;
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) names.insert(name + suffix);
+  }
+  return names;
+}
+
+std::vector<fs::path> FilesBelow(const std::vector<std::string>& folders,
+                                 const std::set<std::string>& extensions) {
+  std::vector<fs::path> files;
+  for (const std::string& folder : folders) {
+    if (!fs::exists(folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (extensions.contains(entry.path().extension())) files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+std::vector<fs::path> ProductFiles() {
+  std::vector<fs::path> files =
+      FilesBelow({"base", "actor", "collective", "model", "plan", "kernels", "checkpoint", "data",
+                  "interop", "coordinator", "worker", "cli"},
+                 {".h", ".cc"});
+  std::erase_if(files, [](const fs::path& path) {
+    return path.string().ends_with("_test.cc") || path == kList;
+  });
+  return files;
+}
+
+TEST(MetricList, EachMetricIsDeclaredOnce) {
+  const std::string text = TextOf(kList);
+  EXPECT_GT(DeclaredMetrics().size(), 40u);
+  EXPECT_EQ(Matches(text, std::regex("\"(troupe_\\w+)\"")).size(), DeclaredMetrics().size());
+}
+
+TEST(MetricList, TheCodeNamesMetricsByTheirConstantsOnly) {
+  const std::map<std::string, DeclaredMetric> metrics = DeclaredMetrics();
+  for (const fs::path& path : ProductFiles()) {
+    for (const std::string& name : Matches(TextOf(path), std::regex("(troupe_[a-z0-9_]+)"))) {
+      EXPECT_FALSE(metrics.contains(name)) << path << " has the name " << name;
+    }
+  }
+}
+
+TEST(MetricList, EveryMetricIsMeasured) {
+  std::string code;
+  for (const fs::path& path : ProductFiles()) code += TextOf(path);
+  for (const auto& [name, metric] : DeclaredMetrics()) {
+    EXPECT_NE(code.find("metric::" + metric.constant), std::string::npos) << name;
+  }
+}
+
+// Dashboards are *.json, alerts are rules in *.yaml.
+TEST(MetricList, DocumentsDashboardsAndAlertsNameOnlyDeclaredMetrics) {
+  const std::set<std::string> names = ShownNames();
+  // Metrics have these prefixes; other names with troupe_ are targets, files or keys.
+  const std::regex metric(
+      "\\b(troupe_(?:job|checkpoint|collective|connections|device|health|kernel|"
+      "pipeline|worker)_[a-z0-9_]*[a-z0-9]|troupe_build_info)");
+  std::vector<fs::path> files =
+      FilesBelow({"docs", "dashboards", "deploy"}, {".md", ".json", ".yaml", ".yml"});
+  // CONTRIBUTING.md shows how to add a metric that does not exist.
+  for (const char* page : {"README.md", "bench/README.md"}) files.emplace_back(page);
+  for (const fs::path& path : files) {
+    for (const std::string& name : Matches(TextOf(path), metric)) {
+      EXPECT_TRUE(names.contains(name)) << path << " names " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
