@@ -109,9 +109,8 @@ void ReplaceLowerRequests(Job& job, int64_t number, Turn& turn) {
 // Returns the rank to blame for its host: the first one on the worker that the message blames, else
 // the sender.
 int32_t BlamedRank(const Job& job, const v1::ShardFailed& message) {
-  for (const v1::RankPlacement& placement : job.plan.ranks()) {
+  for (const v1::RankPlacement& placement : job.plan.ranks())
     if (placement.worker() == message.blamed_worker()) return placement.rank();
-  }
   return message.rank();
 }
 
@@ -223,8 +222,8 @@ void OnShardDone(Job& job, const v1::ShardDone& vote, const std::string& worker,
   Begin(job, attempt, turn);
   ReplaceLowerRequests(job, vote.attempt(), turn);
   attempt.votes[vote.rank()] = vote;
-  if (AllVoted(job, attempt)) turn.effects.failpoints_after.push_back("catalog.votes.complete");
   if (AllVoted(job, attempt)) {
+    turn.effects.failpoints_after.push_back("catalog.votes.complete");
     const size_t bytes = ManifestOf(job, attempt).ByteSizeLong();
     if (bytes > kCheckpointMessageBytesMax) {
       AbortAttempt(job, vote.attempt(),
@@ -353,8 +352,7 @@ void AbortAttempt(Job& job, int64_t number, const std::string& reason, Turn& tur
 void AbortLateAttempt(Job& job, int64_t number, Turn& turn) {
   const Attempt& attempt = job.attempts.at(number);
   const MonotonicTime begin = attempt.begun ? attempt.begun_time : attempt.asked_time;
-  std::string reason =
-      fmt::format("not committed within {:.0f} s", ToSeconds(turn.now - begin));
+  std::string reason = fmt::format("not committed within {:.0f} s", ToSeconds(turn.now - begin));
   if (!attempt.begun) return AbortAttempt(job, number, reason, turn);
   // Every rank takes part once one has begun.
   std::set<int32_t> silent;

@@ -43,13 +43,4 @@ const DeviceTraits& DeviceTraitsOf(std::string_view devices) {
   return *traits;
 }
 
-std::string DeviceKindsText() {
-  std::string text;
-  for (const DeviceTraits& traits : kTraits) {
-    if (!text.empty()) text += ", ";
-    text += traits.kind;
-  }
-  return text;
-}
-
 }  // namespace troupe

@@ -5,7 +5,6 @@
 #define TROUPE_PLAN_DEVICE_TRAITS_H_
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include "model/program/program.h"
@@ -51,9 +50,6 @@ const DeviceTraits* FindDeviceTraits(std::string_view kind);
 // The traits of a job's `devices`; absent it is the default, cpu. Pure. REQUIRES: ValidateJobSpec
 // accepts the kind.
 const DeviceTraits& DeviceTraitsOf(std::string_view devices);
-
-// Returns "cpu, cuda, xla".
-std::string DeviceKindsText();
 
 }  // namespace troupe
 

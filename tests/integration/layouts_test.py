@@ -35,7 +35,7 @@ class Layouts(ClusterCase):
         settings += ["training.micro_batch_size=1", *model]
         job = cluster.json("submit", job, *[f"--set={setting}" for setting in settings])["name"]
         done = cluster.wait_for_state(job, "SUCCEEDED")
-        self.assertEqual((len(done["ranks"]), done["restarts"]), (ranks(layout), 0))
+        self.assertEqual((len(done["ranks"]), done["restarts"]), (ranks(layout), 0), done)
         return [line for line in cluster.watched(job) if line["type"] == "step"]
 
     def expect_the_single_ranks_losses(self, layouts, model):

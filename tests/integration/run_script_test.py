@@ -41,9 +41,9 @@ class RunScript(unittest.TestCase):
         code, error, targets = self.run_script("build", "debug", "base_test", "plan_test")
         self.assertEqual((code, targets), (0, [["base_test", "plan_test"]]), error)
 
-    def test_a_build_without_targets_makes_all(self):
+    def test_a_build_without_targets_makes_the_programs(self):
         code, error, targets = self.run_script("build", "debug")
-        self.assertEqual((code, targets), (0, [[]]), error)
+        self.assertEqual((code, targets), (0, [["troupe", "troupe-coordinator", "troupe-worker"]]), error)
 
     def test_words_that_a_command_would_ignore_are_refused_by_name(self):
         for words in (["deps", "now"], ["test", "asan", "now"], ["quickstart", "now"], ["help", "now"]):
