@@ -53,8 +53,8 @@ void SaveAgainIfUnsaved(Job& job, Turn& turn);
 // Runs when the time set by AbortAttempt has come: records another attempt for the step at which
 // the ranks stopped and requests it, or requests images. REQUIRES: the group is running.
 [[nodiscard]] Transition SaveAgain(Job& job, Turn& turn);
-// Counts and returns the failure of ranks that do not answer: neither the last checkpoint nor images
-// were written. The third group in a row without a commit that ends so after the last step ends the
+// Counts and returns the failure of ranks that do not answer: neither the last checkpoint nor
+// images were written. The third group in a row without a commit that ends so after the last step ends the
 // job. REQUIRES: the job has a group.
 Breakdown CountHungSave(Job& job);
 
